@@ -13,6 +13,8 @@ GRADIENT = re.compile(r"\.grad(\.data)?$")
 CLIPS = tuple(
     f"torch.nn.utils.{home}{name}" for home in ("", "clip_grad.") for name in ("clip_grad_norm_", "clip_grad_value_")
 )
+NEAR = 40
+"""How many statements apart the parts of one step may be, at most."""
 _OPTIMIZER = re.compile(r"(^|_)opt(im(izer)?)?s?(_|\d|$)", re.IGNORECASE)
 _MEASURES = re.compile(r"inf\b|1e\d\d?\b", re.IGNORECASE)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.fixing import statement_lines
-from dtdebug_taxonomy.checks.gradients import calls_method, stepped, steps
+from dtdebug_taxonomy.checks.gradients import NEAR, calls_method, stepped, steps
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.text import Span
@@ -27,7 +27,9 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         block = code.block(statement)
         at = block.index(statement) if statement in block else 0
-        backward = next((s for s in reversed(block[:at]) if calls_method(code, s, "backward", "step")), None)
+        backward = next(
+            (s for s in reversed(block[max(0, at - NEAR) : at]) if calls_method(code, s, "backward", "step")), None
+        )
         if backward is None or not isinstance(backward, ast.Expr) or not calls_method(code, backward, "backward"):
             continue
         if not any(_uses(code, s, call.func.value) for s in block[at + 1 : at + 2]):

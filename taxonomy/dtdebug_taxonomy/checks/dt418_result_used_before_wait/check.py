@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.asynchronous import asynchronous
 from dtdebug_taxonomy.checks.fixing import statement_lines
-from dtdebug_taxonomy.checks.gradients import CLIPS, GRADIENT, steps
+from dtdebug_taxonomy.checks.gradients import CLIPS, GRADIENT, NEAR, steps
 from dtdebug_taxonomy.checks.names import DIST
 from dtdebug_taxonomy.facts import torch_distributed
 from dtdebug_taxonomy.source.names import dotted
@@ -42,12 +42,18 @@ class _Begun(NamedTuple):
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports the use."""
+    owners = {dotted(c.func.value) for c in code.methods("step") if isinstance(c.func, ast.Attribute)}
+    alone = len({o for o in owners if "opt" in o.lower()}) == 1
+    last: dict[tuple[ast.AST | None, str], int] = {}
     for call in asynchronous(code):
         begun = _begun(code, call)
-        found = _first_use(code, code.statement(call), begun) if begun else None
-        if begun is None or found is None or not _mentioned_later(code, found[1], begun.holder):
+        found = _first_use(code, code.statement(call), begun, alone=alone) if begun else None
+        if begun is None or found is None:
             continue
         place, use = found
+        last = last or _last_mentions(code)
+        if last.get((code.function(use), begun.holder), 0) <= code.order[use]:
+            continue  # nothing waits: that is DT402
         yield Hit(
             code.span(use),
             f"{begun.tensor} is used here before the {code.name(call.func).rsplit('.', 1)[-1]}() that writes into it "
@@ -86,13 +92,14 @@ def _appended_to(node: ast.AST) -> str:
     return ""
 
 
-def _first_use(code: Code, start: ast.stmt, begun: _Begun) -> tuple[ast.stmt, ast.AST] | None:
+def _first_use(code: Code, start: ast.stmt, begun: _Begun, *, alone: bool) -> tuple[ast.stmt, ast.AST] | None:
     """The statement behind the call that uses the tensor, with the use, where none before it may wait."""
     holders, many, here = {begun.holder}, begun.many, start
     risen = isinstance(start, ast.Assign) and many  # a list of calls: their loop is over
     while True:
         block = code.block(here)
-        for statement in block[block.index(here) + 1 :] if here in block else ():
+        at = block.index(here) + 1 if here in block else len(block)
+        for statement in block[at : at + NEAR]:
             kept = isinstance(statement, ast.Expr) and _appended_to(statement.value)
             if kept and holders & _names(code, statement):
                 holders.add(kept)
@@ -100,7 +107,7 @@ def _first_use(code: Code, start: ast.stmt, begun: _Begun) -> tuple[ast.stmt, as
                 continue
             if isinstance(statement, _ENDS) or holders & _names(code, statement) or _may_wait(code, statement):
                 return None
-            use = _use(code, statement, begun, risen=risen)
+            use = _use(code, statement, begun, risen=risen, alone=alone)
             if use is not None:
                 return statement, use
             if begun.tensor.split(".")[0] in _bound(statement) and not (risen and GRADIENT.search(begun.tensor)):
@@ -127,12 +134,11 @@ def _may_wait(code: Code, statement: ast.stmt) -> bool:
     return any(_WAITS.search(getattr(f, "attr", "") or getattr(f, "id", "")) for f in called)
 
 
-def _use(code: Code, statement: ast.stmt, begun: _Begun, *, risen: bool) -> ast.AST | None:
+def _use(code: Code, statement: ast.stmt, begun: _Begun, *, risen: bool, alone: bool) -> ast.AST | None:
     """What in a statement reads the tensor's values, or changes them."""
     gradient = bool(GRADIENT.search(begun.tensor))
     if gradient and steps(code, statement):
-        owners = {dotted(c.func.value) for c in code.methods("step") if isinstance(c.func, ast.Attribute)}
-        return statement if len({o for o in owners if "opt" in o.lower()}) == 1 else None
+        return statement if alone else None  # of several optimizers it may be another one's gradient
     if risen and not gradient:
         return None
     if gradient and any(c in code.calls(*CLIPS) for c in code.inside(statement, ast.Call)):
@@ -162,11 +168,9 @@ def _taken(code: Code, node: ast.AST) -> list[ast.expr]:
     return list(node.args) if code.name(node.func) == "print" else []
 
 
-def _mentioned_later(code: Code, use: ast.AST, holder: str) -> bool:
-    home = code.function(use)
-    return any(
-        n.id == holder and code.order[n] > code.order[use] and code.function(n) is home for n in code.nodes(ast.Name)
-    )
+def _last_mentions(code: Code) -> dict[tuple[ast.AST | None, str], int]:
+    """Where each name of a function is written last."""
+    return {(code.function(n), n.id): code.order[n] for n in code.nodes(ast.Name)}
 
 
 def _fix(code: Code, place: ast.stmt, holder: str) -> Fix | None:

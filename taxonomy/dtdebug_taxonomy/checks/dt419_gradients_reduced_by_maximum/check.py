@@ -24,18 +24,23 @@ def check(code: Code) -> Iterator[Hit]:
     """Reports the operation."""
     if code.role == "test" or not code.methods("step"):
         return
+    compares: dict[ast.AST, bool] = {}
+    divides = bool(_DIVIDES.search(code.text))
     for call in code.calls(DIST + "all_reduce"):
         given, op = code.argument(call, "tensor", 0), code.argument(call, "op", 1)
         word = _OPERATION.search(code.name(op))
         if given is None or op is None or word is None or not GRADIENT.search(dotted(given)):
             continue
-        if code.argument(call, "group", 2) is not None or _COMPARES.search(code.source_of(_home(code, call))):
+        home = _home(code, call)
+        if home not in compares:
+            compares[home] = bool(_COMPARES.search(code.source_of(home)))
+        if code.argument(call, "group", 2) is not None or compares[home]:
             continue
         yield Hit(
             code.span(op),
             f"The ranks step with the {_NAMES[word[1]]} of their gradients, element by element: the gradient of the "
             "whole batch is their mean.",
-            _fix(code, call, given, op),
+            None if divides else _fix(code, call, given, op),
         )
 
 
@@ -53,7 +58,7 @@ def _fix(code: Code, call: ast.Call, given: ast.expr, op: ast.expr) -> Fix | Non
     lines = statement_lines(code, statement)
     if not isinstance(op, ast.Attribute) or not isinstance(code.parent[call], ast.Expr) or lines is None:
         return None
-    if not code.cut(lines).endswith("\n") or _DIVIDES.search(code.text):
+    if not code.cut(lines).endswith("\n"):
         return None
     world, imports = written_name(code, DIST + "get_world_size")
     line = f"{indent_of(code, statement)}{code.source_of(given)} /= {world}()\n"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.fixing import statement_lines
-from dtdebug_taxonomy.checks.gradients import CLIPS, GRADIENT, calls_method, only_measures, steps
+from dtdebug_taxonomy.checks.gradients import CLIPS, GRADIENT, NEAR, calls_method, only_measures, steps
 from dtdebug_taxonomy.checks.names import DIST
 from dtdebug_taxonomy.checks.stepping import in_step
 from dtdebug_taxonomy.source.names import dotted
@@ -32,7 +32,8 @@ def check(code: Code) -> Iterator[Hit]:
         while isinstance(up := code.parent[place], ast.If):
             place = up
         block = code.block(place)
-        after = block[block.index(place) + 1 :]
+        at = block.index(place) + 1
+        after = block[at : at + NEAR]
         step = next((s for s in after if steps(code, s)), None)
         between = after[: after.index(step)] if step is not None else []
         if step is None or only_measures(code, clip) or any(calls_method(code, s, "backward") for s in between):
@@ -47,19 +48,19 @@ def check(code: Code) -> Iterator[Hit]:
         )
 
 
-def _sums(code: Code) -> list[ast.Call]:
+def _sums(code: Code) -> set[ast.Call]:
     """The calls that sum gradients over all ranks, or average them."""
-    found = []
+    found = set()
     for call in code.calls(DIST + "all_reduce"):
         given, op = code.argument(call, "tensor", 0), code.argument(call, "op", 1)
         if given is None or not GRADIENT.search(dotted(given)) or code.argument(call, "group", 2) is not None:
             continue
         if op is None or code.name(op).endswith((".SUM", ".AVG")):
-            found.append(call)
+            found.add(call)
     return found
 
 
-def _exchanges(code: Code, statement: ast.stmt, sums: list[ast.Call], homes: set[Function]) -> bool:
+def _exchanges(code: Code, statement: ast.stmt, sums: set[ast.Call], homes: set[Function]) -> bool:
     calls = list(code.inside(statement, ast.Call))
     return any(c in sums or code.called(c) in homes for c in calls)
 
