@@ -96,6 +96,7 @@ def _first_use(code: Code, start: ast.stmt, begun: _Begun, *, alone: bool) -> tu
     """The statement behind the call that uses the tensor, with the use, where none before it may wait."""
     holders, many, here = {begun.holder}, begun.many, start
     risen = isinstance(start, ast.Assign) and many  # a list of calls: their loop is over
+    perhaps = False
     while True:
         block = code.block(here)
         at = block.index(here) + 1 if here in block else len(block)
@@ -107,6 +108,8 @@ def _first_use(code: Code, start: ast.stmt, begun: _Begun, *, alone: bool) -> tu
                 continue
             if isinstance(statement, _ENDS) or holders & _names(code, statement) or _may_wait(code, statement):
                 return None
+            if perhaps and isinstance(statement, ast.If):
+                return None  # perhaps the branch where nothing was begun
             use = _use(code, statement, begun, risen=risen, alone=alone)
             if use is not None:
                 return statement, use
@@ -115,7 +118,11 @@ def _first_use(code: Code, start: ast.stmt, begun: _Begun, *, alone: bool) -> tu
         up = code.parent[here]
         if isinstance(up, ast.For) and many and not risen:
             risen = True
-        elif not isinstance(up, ast.If):
+        elif isinstance(up, ast.If):
+            perhaps = True
+        else:
+            return None
+        if len(block) - at > NEAR:
             return None
         here = up
 
