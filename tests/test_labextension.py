@@ -50,8 +50,8 @@ def told(cell):
 
 
 def test_it_is_small():
-    """Everyone who opens JupyterLab loads it: less than 200 kB."""
-    assert sum(file.stat().st_size for file in nb.LABEXTENSION.rglob("*") if file.is_file()) < 200_000
+    """Everyone who opens JupyterLab loads it, with what is known of messages: less than 220 kB."""
+    assert sum(file.stat().st_size for file in nb.LABEXTENSION.rglob("*") if file.is_file()) < 220_000
 
 
 @pytest.mark.ranks

@@ -75,7 +75,7 @@ def _before(lab: Lab, ran: Ran) -> Held:
         return _held(BEFORE, ran, f"did not end within {lab.limit_s:g} s")
     diagnosis = diagnosis_of_run(lab, ran)
     first = diagnosis.symptoms[0]
-    causes = [f"{a.cause} ({a.symptom})" for a in diagnosis.advice[:_AMONG]]
+    causes = [f"{a.cause} ({a.symptom})" for a in (*diagnosis.advice, *diagnosis.guesses)[:_AMONG]]
     wrong = []
     if lab.says and ran.status and load().symptoms[lab.symptom].kind == "abnormal-behaviour":
         wrong.append(f"ended with {ran.status}: it should end without an error, and only its user see what is wrong")
@@ -108,8 +108,10 @@ def _unnamed(lab: Lab, ran: Ran) -> list[str]:
 
 
 def _diagnosed(lab: Lab, diagnosis: Diagnosis) -> str:
-    place = next((n for n, a in enumerate(diagnosis.advice, 1) if a.cause == lab.cause), None)
-    cause = "the cause openly not known" if place is None else f"{lab.cause} as advice {place}"
+    shown = diagnosis.advice or diagnosis.guesses
+    place = next((n for n, a in enumerate(shown, 1) if a.cause == lab.cause), None)
+    kind = "advice" if diagnosis.advice else "guess"
+    cause = "the cause openly not known" if place is None else f"{lab.cause} as {kind} {place}"
     culprit = f", rank {lab.culprit}" if lab.culprit is not None else ""
     how = f"{lab.violates} is named with its line" if lab.violates else "fails"
     return f"{how}; {lab.symptom} ({diagnosis.symptoms[0].probability:.0%}), {cause}{culprit}"
