@@ -124,7 +124,7 @@ def _source(file: str, line: int) -> str:
 
 def _classes(found: Case) -> Iterator[str]:
     """Which ranks stand together, where more than one look or place is known."""
-    if not any(s.stack for s in found.ranks):
+    if not any(s.stack for s in found.ranks if s.rank is not None):
         return
     from dtdebug.probe import stacks
 
