@@ -1,8 +1,10 @@
 """Causes are shown only where something points at them; facts rule them out; ordinary errors get no story."""
 
+import msgspec
 import pytest
 
 from dtdebug.check.culprits import sourced_snapshot
+from dtdebug_taxonomy import sourced
 from dtdebug_taxonomy.advice import in_python
 from dtdebug_taxonomy.batch import run_case
 from dtdebug_taxonomy.diagnosis import diagnose
@@ -116,6 +118,15 @@ def test_what_only_the_source_shows_comes_after_what_the_output_says():
     shown = causes(output=output, source_findings=(rate,))
 
     assert shown[0] == "unused-parameters"
+
+
+def test_a_verdict_rests_on_no_hint_in_the_function_around_a_line():
+    """A learning rate explains no hang; on the rank's own line it is told."""
+    near = SourceFinding(file="/w/train.py", line=23, check="DT509", near="function", rank=0, hint=True)
+    others = (msgspec.structs.replace(near, near="line"), msgspec.structs.replace(near, hint=False))
+
+    assert () == sourced.claims((near,))
+    assert 2 == len(sourced.claims(others))
 
 
 ORDINARY = {

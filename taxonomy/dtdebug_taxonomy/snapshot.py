@@ -65,6 +65,8 @@ class SourceFinding(msgspec.Struct, frozen=True, kw_only=True):
     """`collective-under-rank-guard`."""
     message: str = ""
     near: Near = "file"
+    hint: bool = False
+    """No fault, but something to know."""
     rank: int | None = None
     """Whose stack leads there."""
     words: str = ""

@@ -46,7 +46,7 @@ def findings_in(
 
 
 def claims(findings: Sequence[SourceFinding]) -> tuple[Claim, ...]:
-    """What the source says of ranks, for a verdict: only what is on their lines or in the functions around them."""
+    """What the source says of ranks, for a verdict: what is on their lines, and faults in the functions around them."""
     return tuple(
         Claim(
             what="source",
@@ -57,7 +57,7 @@ def claims(findings: Sequence[SourceFinding]) -> tuple[Claim, ...]:
             words=f"{f.check} {f.message}".rstrip("."),
         )
         for f in findings
-        if f.near != "file"
+        if f.near == "line" or (f.near == "function" and not f.hint)
     )
 
 
@@ -90,6 +90,7 @@ def _placed(
         name=hit.check.name,
         message=" ".join(hit.message.split()),
         near=near,
+        hint=hit.severity == "hint",
         rank=whose,
         words=code.text.line(first).strip()[:200],
         fix=hit.fix.title if hit.fix is not None else "",
