@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dtdebug_taxonomy.claims import texts
-from dtdebug_taxonomy.failure import attribution, events, lines
+from dtdebug_taxonomy.failure import attribution, events, grammar, lines
 from dtdebug_taxonomy.snapshot import Snapshot
 
 SITE = "/opt/env/lib/python3.11/site-packages"
@@ -331,3 +331,11 @@ def test_a_number_before_few_lines_is_that_of_a_list():
     assert [None, 3, None, None, None] == [
         line.rank for line in read("srun: error: n2: task 3: Killed", "3: bye", *text[2:])
     ]
+
+
+def test_how_often_ray_has_seen_a_line_is_no_part_of_it():
+    """Ray colours the count, and explains the first one."""
+    ray = "\x1b[36m(TrainController pid=16123)\x1b[0m {}\x1b[32m [repeated 2x across cluster]{}\x1b[0m"
+    tail = " (Ray deduplicates logs by default. Set RAY_DEDUP_LOGS=0 to disable log deduplication.)"
+    for words, more in (("ValueError: shard 3 is truncated", ""), ("Traceback (most recent call last):", tail)):
+        assert words == grammar.without_prefixes(ray.format(words, more)).body

@@ -112,7 +112,7 @@ _LOCAL_WORD = re.compile(r"(?i)(?:local[ _-]?rank[ _=:#-]{0,3}|\b(?:gpu|cuda|dev
 _NUMBER = re.compile(r"(?:^\W{0,3}|[<\[({#])(\d{1,7})\W{1,4}$")
 _COLOUR = re.compile(r"(?:\x1b|#033)\[[0-9;?]{0,20}[A-Za-z]|\[(?:3[0-7]m(?=\()|0m(?= ))")
 """As a terminal reads it, as syslog writes it, and what is left of it before Ray's prefix in a page."""
-_REPEATED = re.compile(r" \[repeated \d{1,7}x across cluster\]$")
+_REPEATED = re.compile(r" \[repeated \d{1,7}x across cluster\](?: \(Ray deduplicates logs.{0,300})?$")
 _MESSAGE = ("log", "line", "message", "MESSAGE", "msg", "text", "body", "textPayload", "@message", "content", "event")
 _RANKS = ("rank", "global_rank", "RANK", "world_rank")
 _LOCALS = ("local_rank", "LOCAL_RANK")
@@ -148,12 +148,12 @@ _NONE = Unprefixed("")
 def without_prefixes(line: str, learnt: re.Pattern[str] | None = None, *, numbered: bool = True) -> Unprefixed:
     """Takes off all prefixes; `learnt` are those that a file was seen to use, `numbered` that it may be `3: `."""
     line = line.rstrip("\r")
-    if line.endswith(" across cluster]") and (repeated := _REPEATED.search(line[-LONGEST:])):  # as Ray counts
-        line = line[: len(line) - len(repeated[0])]
     if "\r" in line:  # a progress bar: what a terminal shows in the end
         line = line[line.rfind("\r") + 1 :]
     if "\x1b" in line or "#033[" in line or "m(" in line[:8]:
         line = _COLOUR.sub("", line)
+    if " across cluster]" in line[-LONGEST:] and (repeated := _REPEATED.search(line[-LONGEST:])):  # as Ray counts
+        line = line[: len(line) - len(repeated[0])]
     head = line[:LONGEST]
     if not head:
         return _NONE
