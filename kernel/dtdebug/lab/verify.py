@@ -10,6 +10,7 @@ import msgspec
 
 from dtdebug.border import diagnose
 from dtdebug.lab.execute import Ran, execute
+from dtdebug_taxonomy.advice import Advice
 from dtdebug_taxonomy.diagnosis import Diagnosis
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.labs import AFTER, BEFORE, FILE, Lab
@@ -75,7 +76,7 @@ def _before(lab: Lab, ran: Ran) -> Held:
         return _held(BEFORE, ran, f"did not end within {lab.limit_s:g} s")
     diagnosis = diagnosis_of_run(lab, ran)
     first = diagnosis.symptoms[0]
-    causes = [f"{a.cause} ({a.symptom})" for a in (*diagnosis.advice, *diagnosis.guesses)[:_AMONG]]
+    causes = [f"{a.cause} ({a.symptom})" for a in _causes(diagnosis)[:_AMONG]]
     wrong = []
     if lab.says and ran.status and load().symptoms[lab.symptom].kind == "abnormal-behaviour":
         wrong.append(f"ended with {ran.status}: it should end without an error, and only its user see what is wrong")
@@ -107,9 +108,13 @@ def _unnamed(lab: Lab, ran: Ran) -> list[str]:
     return [f"{lab.violates} is placed at {places or 'no line'}, not at {lab.mark!r}"]
 
 
+def _causes(diagnosis: Diagnosis) -> tuple[Advice, ...]:
+    """What a reader is shown: the causes; where none is known, the guesses."""
+    return diagnosis.advice or diagnosis.guesses
+
+
 def _diagnosed(lab: Lab, diagnosis: Diagnosis) -> str:
-    shown = diagnosis.advice or diagnosis.guesses
-    place = next((n for n, a in enumerate(shown, 1) if a.cause == lab.cause), None)
+    place = next((n for n, a in enumerate(_causes(diagnosis), 1) if a.cause == lab.cause), None)
     kind = "advice" if diagnosis.advice else "guess"
     cause = "the cause openly not known" if place is None else f"{lab.cause} as {kind} {place}"
     culprit = f", rank {lab.culprit}" if lab.culprit is not None else ""
