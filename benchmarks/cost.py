@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dtdebug_taxonomy.knowledge import Knowledge, load
-from dtdebug_taxonomy.matching import Matcher
+from dtdebug_taxonomy.matching import Matcher, index_of
 
 REPEATS = 7
 LINE = "step {n}: loss {l:.4f} grad_norm {g:.3f} lr 1e-4 tokens/s {t}\n"
@@ -118,7 +118,7 @@ def matching(knowledge: Knowledge) -> None:
     """The matcher against its peer: every pattern searched for with the stdlib, in the same text."""
     rows = [(e.id, p) for e in knowledge.evidence.values() for p in e.text]
     compiled = [re.compile(p, re.IGNORECASE | re.MULTILINE) for _, p in rows]
-    matcher, text = Matcher(rows), log(200_000)
+    matcher, text = Matcher(index_of(rows)), log(200_000)
     ours = median(lambda: list(matcher.hits(text)))
     peer = median(lambda: [p.search(text) for p in compiled], 1)
     row(

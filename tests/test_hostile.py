@@ -20,7 +20,7 @@ from dtdebug.wizard.session import Session, from_json, to_json
 from dtdebug.wizard.terminal import run
 from dtdebug_taxonomy.diagnosis import Diagnosis, diagnose
 from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.matching import Matcher
+from dtdebug_taxonomy.matching import Matcher, index_of
 from dtdebug_taxonomy.ranks import Frame, RankState
 from dtdebug_taxonomy.render import to_markdown, to_text
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
@@ -328,7 +328,7 @@ def test_searches_are_bounded_whatever_the_number_of_lines(monkeypatch):
     def searches(lines: int) -> int:
         counts.clear()
         text = "\n".join(f"[rank{n}]: NCCL error somewhere {n}" for n in range(lines))
-        list(Matcher([("a", "NCCL error here"), ("b", r"NCCL error \w{1,40} there")]).hits(text))
+        list(Matcher(index_of([("a", "NCCL error here"), ("b", r"NCCL error \w{1,40} there")])).hits(text))
         return len(counts)
 
     real = matching._matches
@@ -353,7 +353,7 @@ def test_a_rank_is_read_from_its_own_line_after_a_line_that_was_cut():
 
 def test_a_denial_is_heard_after_a_line_that_was_cut():
     """The words before a hit are those that stand before it."""
-    matcher = Matcher([("oom", "out of memory")])
+    matcher = Matcher(index_of([("oom", "out of memory")]))
 
     assert [] == list(hits_in_words(matcher, "y " * 5_000 + "\nit is not out of memory"))
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.matching import HITS_PER_PATTERN, LINE_LIMIT, Matcher, clip_lines, literals, problem_of
+from dtdebug_taxonomy.matching import HITS_PER_PATTERN, LINE_LIMIT, Matcher, clip_lines, index_of, literals, problem_of
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_literal_never_hides_a_match():
     knowledge = load()
     rows = [(e.id, p) for e in knowledge.evidence.values() for p in e.text]
     text = "\n".join(p.replace("\\", "") for _, p in rows)  # a text that is full of literals
-    found = {h.key for h in Matcher(rows).hits(text)}
+    found = {h.key for h in Matcher(index_of(rows)).hits(text)}
     expected = {key for key, p in rows if re.search(p, clip_lines(text), re.IGNORECASE | re.MULTILINE)}
 
     assert expected == found
@@ -68,14 +68,14 @@ def test_a_literal_never_hides_a_match():
 
 def test_hits_tell_line_offset_and_words():
     """A hit names the 1-based line, the offset and what was matched."""
-    (hit,) = Matcher([("port", "address already in use")]).hits("one\ntwo: Address already in use (98)\n")
+    (hit,) = Matcher(index_of([("port", "address already in use")])).hits("one\ntwo: Address already in use (98)\n")
 
     assert tuple(hit) == ("port", 2, 9, "Address already in use")
 
 
 def test_hits_of_one_pattern_are_bounded():
     """A message that is repeated a thousand times counts a few times."""
-    hits = list(Matcher([("port", "address in use")]).hits("address in use\n" * 1000))
+    hits = list(Matcher(index_of([("port", "address in use")])).hits("address in use\n" * 1000))
 
     assert len(hits) == HITS_PER_PATTERN
 
@@ -83,7 +83,7 @@ def test_hits_of_one_pattern_are_bounded():
 @given(st.text(max_size=5_000))
 def test_any_text_is_matched_without_failing(text):
     """Letters that change their length when lowered, control characters, anything."""
-    for hit in Matcher([("i", "\u0130nit"), ("x", "nccl warn"), ("y", "[a-z]{1,20} refused")]).hits(text):
+    for hit in Matcher(index_of([("i", "\u0130nit"), ("x", "nccl warn"), ("y", "[a-z]{1,20} refused")])).hits(text):
         assert hit.line >= 1
 
 
@@ -97,7 +97,7 @@ def test_long_lines_are_cut_and_others_keep_their_numbers():
 
 def test_flags_and_names_of_a_group_are_no_text():
     """Else no line would hold what the pattern seems to need."""
-    matcher = Matcher([("upper", r"KeyError: .(?-i:RANK).{0,3}$"), ("named", r"lost (?P<who>rank) \d")])
+    matcher = Matcher(index_of([("upper", r"KeyError: .(?-i:RANK).{0,3}$"), ("named", r"lost (?P<who>rank) \d")]))
 
     assert ["upper"] == [hit.key for hit in matcher.hits("KeyError: 'RANK'")]
     assert ["named"] == [hit.key for hit in matcher.hits("lost rank 3")]

@@ -7,12 +7,12 @@ import pytest
 
 from dtdebug_taxonomy.findings import collect
 from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.matching import Matcher
+from dtdebug_taxonomy.matching import Matcher, index_of
 from dtdebug_taxonomy.snapshot import Snapshot
 from dtdebug_taxonomy.wording import hits_in_words
 
 HANGS = Matcher(
-    [("hang", r"hang(s|ing)?\b"), ("silent", r"no output"), ("error", r"error"), ("late", r"after the third")]
+    index_of([("hang", r"hang(s|ing)?\b"), ("silent", r"no output"), ("error", r"error"), ("late", r"after the third")])
 )
 
 

@@ -21,8 +21,11 @@ from dtdebug_taxonomy import __version__
 
 def run() -> NoReturn:
     """Entry point of the command: ends the process with its status."""
+    from dtdebug_taxonomy.compiled import compiled_before
+
     try:
-        status = main()
+        with compiled_before():
+            status = main()
     except KeyboardInterrupt:
         status = INTERRUPTED
     sys.exit(status)

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import BinaryIO
 
+from dtdebug_taxonomy.compiled import compiled_before
+
 
 def _claim() -> BinaryIO:
     """Standard output for messages alone; whatever else prints in this process prints to standard error."""
@@ -35,4 +37,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with compiled_before():
+        main()

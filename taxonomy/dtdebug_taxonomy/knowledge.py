@@ -67,6 +67,7 @@ class Knowledge:
         self.patterns = {p.id: p for p in patterns}
         self.measures = measures
         self.releases = releases
+        self._likelihoods: dict[str, dict[str, dict[str, float]]] = {}
 
     @cached_property
     def evidence(self) -> dict[str, Evidence]:
@@ -100,17 +101,13 @@ class Knowledge:
                 return s
         raise KeyError(name)
 
-    @cached_property
-    def _likelihood(self) -> dict[str, dict[str, dict[str, float]]]:
-        found = {}
-        for key, o in self.observations.items():
-            rows = {code: spread(s.observed.get(key, {}), o) for code, s in self.symptoms.items()}
-            found[key] = {v.value: {code: row[v.value] for code, row in rows.items()} for v in o.value}
-        return found
-
     def likelihood(self, key: str, value: str) -> dict[str, float]:
         """P(observation = value | symptom) for each code."""
-        return self._likelihood[key][value]
+        if key not in self._likelihoods:
+            o = self.observations[key]
+            rows = {code: spread(s.observed.get(key, {}), o) for code, s in self.symptoms.items()}
+            self._likelihoods[key] = {v.value: {code: row[v.value] for code, row in rows.items()} for v in o.value}
+        return self._likelihoods[key][value]
 
     @cached_property
     def _shares(self) -> dict[str, dict[str, float]]:

@@ -2,31 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import cached_property, lru_cache
+from typing import Literal
 
 from dtdebug_taxonomy.finding import Finding, Source, plain
 from dtdebug_taxonomy.kept import kept
 from dtdebug_taxonomy.knowledge import Knowledge, load
-from dtdebug_taxonomy.matching import Matcher, Needs, PatternHit, needs
+from dtdebug_taxonomy.matching import Index, Matcher, PatternHit, index_of
 
 
 class Matchers:
-    """Both matchers of one knowledge."""
+    """The matchers of one knowledge, each made when it is asked for."""
 
     def __init__(self, knowledge: Knowledge) -> None:
-        evidence = knowledge.evidence.values()
-        values = [(f"{o.key}={v.value}", v) for o in knowledge.observations.values() for v in o.value]
-        printed = [(e.id, p) for e in evidence for p in e.text]
-        shown = [(k, p) for k, v in values for p in v.text]
-        spoken = [(e.id, p) for e in evidence for p in e.says] + [(k, p) for k, v in values for p in v.says]
+        self._knowledge = knowledge
 
-        def work_out() -> dict[str, Needs]:
-            return {pattern: needs(pattern) for _, pattern in (*printed, *shown, *spoken)}
+    @cached_property
+    def printed(self) -> Matcher:
+        """Of what is printed."""
 
-        known = kept("patterns", dict[str, Needs], work_out) if knowledge is load() else work_out()
-        self.printed = Matcher([*printed, *shown], known=known)
-        self.said = Matcher(printed, words=spoken, known=known)
+        def indices() -> tuple[Index, ...]:
+            return (index_of([*self._messages(), *self._values("text")]),)
+
+        return matchers_from(self._knowledge, "printed", indices)[0]
+
+    @cached_property
+    def said(self) -> Matcher:
+        """Of what users say: in their words, or as it was printed."""
+
+        def indices() -> tuple[Index, ...]:
+            said = [(e.id, p) for e in self._knowledge.evidence.values() for p in e.says]
+            return (index_of(self._messages(), words=[*said, *self._values("says")]),)
+
+        return matchers_from(self._knowledge, "said", indices)[0]
+
+    def _messages(self) -> list[tuple[str, str]]:
+        return [(e.id, p) for e in self._knowledge.evidence.values() for p in e.text]
+
+    def _values(self, kind: Literal["text", "says"]) -> list[tuple[str, str]]:
+        observations = self._knowledge.observations.values()
+        return [(f"{o.key}={v.value}", p) for o in observations for v in o.value for p in getattr(v, kind)]
+
+
+def matchers_from(knowledge: Knowledge, name: str, make: Callable[[], tuple[Index, ...]]) -> tuple[Matcher, ...]:
+    """Matchers of indices, which are kept under that name if they are of our own knowledge."""
+    indices = kept(f"matchers-{name}", tuple[Index, ...], make) if knowledge is load() else make()
+    return tuple(Matcher(index) for index in indices)
 
 
 @lru_cache(maxsize=4)

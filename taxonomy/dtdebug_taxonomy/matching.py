@@ -1,4 +1,4 @@
-"""Finds many patterns in a text in time linear in its length, with the stdlib alone.
+"""Finds many patterns in a text in time linear in its length, with the regular expressions of Python alone.
 
 A pattern runs only if a literal that it needs occurs in the text; lines are clipped and
 repeats are bounded (see `problem_of`), so hostile input can't make matching slow.
@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import accumulate, islice
 from typing import NamedTuple
+
+import msgspec
 
 LINE_LIMIT = 2_000
 """Characters of a line that are looked at; what is longer is cut."""
@@ -156,30 +158,55 @@ def _needed(branch: str) -> list[tuple[str, ...]]:
     return sorted(long, key=lambda row: (-min(map(len, row)), len(row)))
 
 
-class Matcher:
-    """A fixed set of (key, pattern) pairs, applied to one text after another.
+class Index(NamedTuple):
+    """A set of patterns as it can be kept; what is below a literal is read when the literal occurs."""
+
+    rows: dict[str, msgspec.Raw]
+    """Literal -> the patterns of which it's the first to be looked for, as `_Row`s."""
+    literals: dict[str, msgspec.Raw]
+    """Longest word of a literal -> the literals with it, each with its other words."""
+
+
+_Row = tuple[str, str, bool, Needs]
+"""Key, pattern, whether a match begins where a word begins, and of what else its line needs one each."""
+_Literal = tuple[str, list[str]]
+
+
+def index_of(patterns: Iterable[tuple[str, str]], words: Iterable[tuple[str, str]] = ()) -> Index:
+    """Of (key, pattern) pairs.
 
     `words` are pairs whose matches begin where a word begins: "load dies" is not in "offload dies".
     """
-
-    def __init__(
-        self,
-        patterns: Iterable[tuple[str, str]],
-        words: Iterable[tuple[str, str]] = (),
-        known: Mapping[str, Needs] | None = None,
-    ) -> None:
-        """`known`: what `needs` says of patterns, where that was worked out before."""
-        self._rows: dict[str, list[tuple[str, str, bool, Needs]]] = {}
-        rows = [(key, pattern, False) for key, pattern in patterns] + [(key, pattern, True) for key, pattern in words]
-        known = known or {}
-        for key, pattern, whole in rows:
-            first, *others = known.get(pattern) or needs(pattern)
+    rows: dict[str, list[_Row]] = {}
+    for pairs, whole in (patterns, False), (words, True):
+        for key, pattern in pairs:
+            first, *others = needs(pattern)
             for literal in first:
-                self._rows.setdefault(literal, []).append((key, pattern, whole, tuple(others)))
-        self._literals: dict[str, list[tuple[str, list[str]]]] = {}
-        for literal in self._rows:
-            letters = sorted(_WORD.findall(literal), key=len, reverse=True) or [""]
-            self._literals.setdefault(letters[0], []).append((literal, letters[1:]))
+                rows.setdefault(literal, []).append((key, pattern, whole, tuple(others)))
+    literals: dict[str, list[_Literal]] = {}
+    for literal in rows:
+        letters = sorted(_WORD.findall(literal), key=len, reverse=True) or [""]
+        literals.setdefault(letters[0], []).append((literal, letters[1:]))
+    encode = msgspec.msgpack.encode
+    return Index(
+        {literal: msgspec.Raw(encode(row)) for literal, row in rows.items()},
+        {word: msgspec.Raw(encode(row)) for word, row in literals.items()},
+    )
+
+
+class Matcher:
+    """A fixed set of (key, pattern) pairs, applied to one text after another."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._rows = lru_cache(maxsize=None)(self._read_rows)
+        self._literals = lru_cache(maxsize=None)(self._read_literals)
+
+    def _read_rows(self, literal: str) -> list[_Row]:
+        return msgspec.msgpack.decode(self._index.rows[literal], type=list[_Row])
+
+    def _read_literals(self, word: str) -> list[_Literal]:
+        return msgspec.msgpack.decode(self._index.literals[word], type=list[_Literal])
 
     def hits(self, text: str) -> Iterator[PatternHit]:
         """Hits in no particular order, at most `HITS_PER_PATTERN` for each pattern."""
@@ -191,7 +218,7 @@ class Matcher:
         seen: set[tuple[str, int]] = set()
         for literal in self._present(lower):
             lines = _lines_with(literal, lower)
-            for name, regex, whole, others in self._rows[literal]:
+            for name, regex, whole, others in self._rows(literal):
                 near = [span for span in lines if _has(lower, span, others)] if others else lines
                 if not near:
                     continue
@@ -207,9 +234,9 @@ class Matcher:
         vocabulary = b" ".join(words).decode()
         return [
             literal
-            for word, literals in self._literals.items()
+            for word in self._index.literals
             if word in vocabulary
-            for literal, others in literals
+            for literal, others in self._literals(word)
             if all(other in vocabulary for other in others) and literal in lower
         ]
 

@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from dtdebug_taxonomy.knowledge import Knowledge
-from dtdebug_taxonomy.matching import Matcher, PatternHit, clip_lines
+from dtdebug_taxonomy.lexicon import matchers_from
+from dtdebug_taxonomy.matching import Index, Matcher, PatternHit, clip_lines, index_of
 from dtdebug_taxonomy.model import Release
 from dtdebug_taxonomy.snapshot import Snapshot, walk
 from dtdebug_taxonomy.wording import hits_in_words
@@ -149,10 +150,15 @@ def _fitting(
 
 
 @lru_cache(maxsize=4)
-def _matchers(knowledge: Knowledge) -> tuple[Matcher, Matcher, Matcher]:
+def _matchers(knowledge: Knowledge) -> tuple[Matcher, ...]:
+    """Of what is printed, of what is said, and of what has to stand somewhere beside."""
     facts = knowledge.releases
-    return (
-        Matcher([(f.id, p) for f in facts for p in f.text]),
-        Matcher([], words=[(f.id, p) for f in facts for p in f.says]),
-        Matcher([(f.id, p) for f in facts for p in f.where]),
-    )
+
+    def indices() -> tuple[Index, ...]:
+        return (
+            index_of((f.id, p) for f in facts for p in f.text),
+            index_of([], words=((f.id, p) for f in facts for p in f.says)),
+            index_of((f.id, p) for f in facts for p in f.where),
+        )
+
+    return matchers_from(knowledge, "releases", indices)

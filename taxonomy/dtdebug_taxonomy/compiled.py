@@ -1,0 +1,130 @@
+"""Regular expressions that an earlier process compiled.
+
+Python compiles each pattern anew in every process, which takes 0.17 of the 0.4 s of a short command. What the
+compiler makes of a pattern is a list of numbers, and depends on the pattern and on the release of Python alone.
+
+Only what a module compiles while it's imported is kept: such a pattern can't hold anything of the user.
+"""
+
+# ruff: noqa: SLF001 - Python's own compiler has no public way to write a pattern down
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any
+
+import msgspec
+
+from dtdebug_taxonomy import __version__
+from dtdebug_taxonomy.state import folder, write
+
+_NAME = "compiled.cache"
+_LIMIT = 4 << 20
+"""Bytes: with more, what this process didn't use is dropped."""
+
+_Row = tuple[int, list[int], int, dict[str, int], list[str | None]]
+"""What `_sre.compile` wants beside the pattern: flags, code, number of groups, their indices, their names."""
+
+
+@contextmanager
+def compiled_before() -> Iterator[None]:
+    """Compiles patterns by what is kept, and keeps those that are new; for processes of our own only.
+
+    It takes the place of Python's compiler meanwhile. A Python of other parts, and a folder that can't be read or
+    written, cost time only.
+    """
+    try:
+        compiler: Any = re._compiler  # type: ignore[attr-defined]
+        made = _Compiler(compiler.compile, compiler)
+    except AttributeError:
+        yield
+        return
+    compiler.compile = made
+    try:
+        yield
+    finally:
+        compiler.compile = made.original
+        made.keep()
+
+
+class _Compiler:
+    def __init__(self, original: Callable[..., re.Pattern[Any]], parts: Any) -> None:
+        self.original = original
+        self._parse: Callable[..., Any] = parts._parser.parse
+        self._code: Callable[..., list[int]] = parts._code
+        self._build: Callable[..., re.Pattern[Any]] = parts._sre.compile
+        python = " ".join(sys.version.split())
+        self._stamp = f"{__version__} {msgspec.__version__} {parts._sre.MAGIC} {python}\n".encode()
+        self._kept = self._read()
+        self._used: dict[str, msgspec.Raw] = {}
+        self._new: dict[str, _Row] = {}
+
+    def __call__(self, pattern: Any, flags: int = 0) -> re.Pattern[Any]:
+        if not isinstance(pattern, str) or flags & re.DEBUG:
+            return self.original(pattern, flags)
+        key = f"{int(flags)} {pattern}"
+        if (raw := self._kept.get(key)) is not None:
+            with suppress(msgspec.MsgspecError, RuntimeError, ValueError, TypeError, OverflowError):
+                made = self._build(pattern, *_arguments(msgspec.msgpack.decode(raw, type=_Row)))
+                self._used[key] = raw
+                return made
+        if not _imported(sys._getframe(1)) or not _writable(pattern):
+            return self.original(pattern, flags)
+        tree = self._parse(pattern, flags)
+        names: list[str | None] = [None] * tree.state.groups
+        for name, index in tree.state.groupdict.items():
+            names[index] = name
+        code = [int(number) for number in self._code(tree, flags)]
+        row = (int(flags | tree.state.flags), code, tree.state.groups - 1, tree.state.groupdict, names)
+        self._new[key] = row
+        return self._build(pattern, *_arguments(row))
+
+    def _read(self) -> dict[str, msgspec.Raw]:
+        with suppress(OSError, msgspec.MsgspecError):
+            with (folder() / _NAME).open("rb") as file:
+                data = file.read(_LIMIT + 1)
+            if data.startswith(self._stamp):
+                return msgspec.msgpack.decode(memoryview(data)[len(self._stamp) :], type=dict[str, msgspec.Raw])
+        return {}
+
+    def keep(self) -> None:
+        """Writes what is kept, if there is something new."""
+        if not self._new:
+            return
+        rows: dict[str, msgspec.Raw | _Row] = {**self._kept, **self._new}
+        data = msgspec.msgpack.encode(rows)
+        if len(data) + len(self._stamp) > _LIMIT:
+            data = msgspec.msgpack.encode({**self._used, **self._new})
+        with suppress(OSError):
+            path = folder() / _NAME
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write(path, self._stamp + data)
+
+
+def _arguments(row: _Row) -> tuple[int, list[int], int, dict[str, int], tuple[str | None, ...]]:
+    return *row[:4], tuple(row[4])
+
+
+def _writable(pattern: str) -> bool:
+    """Whether it has no half of a surrogate pair, which no file takes."""
+    try:
+        pattern.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _imported(frame: FrameType | None) -> bool:
+    """Whether a module compiles this while it's imported: in its own lines, or in a function of it that they call."""
+    while frame is not None and frame.f_globals.get("__name__") in ("re", "functools"):
+        frame = frame.f_back
+    module = frame.f_globals if frame is not None else {}
+    while frame is not None and frame.f_globals is module:
+        if frame.f_code.co_name == "<module>":
+            return module.get("__name__") != "__main__"
+        frame = frame.f_back
+    return False
