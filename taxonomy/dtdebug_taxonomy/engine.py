@@ -272,6 +272,8 @@ def _ratio(
     """The same for a cause or for a pattern's name, which stands for its unnamed causes; remembered."""
     if values:
         row = _row(knowledge, hypothesis, evidence)
+        if row is None:
+            return 0.0
         inside = math.fsum(row[v] for v in values)
         outside = math.fsum(knowledge.share(evidence, v) for v in values)
     else:
@@ -288,8 +290,8 @@ def named_by_causes(knowledge: Knowledge, symptom: Symptom) -> frozenset[str]:
 
 
 @lru_cache(maxsize=8192)
-def _row(knowledge: Knowledge, hypothesis: Cause | str, key: str) -> dict[str, float]:
-    """P(value | hypothesis): what the cause says, else its fix pattern, else as for any other."""
+def _row(knowledge: Knowledge, hypothesis: Cause | str, key: str) -> dict[str, float] | None:
+    """P(value | hypothesis): what the cause says, else its fix pattern; None where neither says anything."""
     observation = knowledge.observations[key]
     if isinstance(hypothesis, Cause):
         said, pattern = hypothesis.evidence, knowledge.patterns[hypothesis.pattern].evidence
@@ -299,7 +301,7 @@ def _row(knowledge: Knowledge, hypothesis: Cause | str, key: str) -> dict[str, f
         named = {v.value: evidence[f"{key}={v.value}"] for v in observation.value if f"{key}={v.value}" in evidence}
         if named:
             return spread(named, observation)
-    return {v.value: knowledge.share(key, v.value) for v in observation.value}
+    return None
 
 
 @lru_cache(maxsize=256)
