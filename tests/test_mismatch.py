@@ -98,6 +98,34 @@ def test_one_against_one_is_no_majority(name):
     assert ", rank 1 is in " in found.summary
 
 
+def alone(name, rank):
+    """The verdict on what one rank of a recorded output printed."""
+    lines = (PRINTED / f"{name}.txt").read_text().splitlines()
+    return of("\n".join(line for line in lines if line.startswith(f"[rank{rank}]")))
+
+
+def test_one_ranks_words_say_that_another_differs_though_it_can_not_read_its_call():
+    """A call without tensors is read as garbage (here GATHER and REDUCE): that it's another one is known all the same."""
+    of_tensors, of_barrier = alone("replaced", 1), alone("replaced", 2)
+
+    assert of_tensors.summary == (
+        "The ranks disagree: rank 1 is in all_reduce #9 of [4] Float (job.py:27), rank 2 is in another one without "
+        "tensors, such as a barrier (the message can't show which); which of them is wrong is not known."
+    )
+    assert of_barrier.summary.startswith("The ranks disagree: rank 2 is in barrier #9 (job.py:25), rank 0 is in another ")
+    assert [{1}, {2}] == [{rank for claim in v.claims for rank in claim.ranks} for v in (of_tensors, of_barrier)]
+    assert "REDUCE" not in of_tensors.summary.replace("all_reduce", "") and "ather" not in of_barrier.summary
+
+
+def test_a_scalar_that_another_rank_reduces_is_no_garbage():
+    """The loss has no dimension: its shape is printed as []."""
+    sides = SIDE.format(0, 4, "ALLREDUCE", "", "Float"), SIDE.format(1, 4, "ALLREDUCE", "8", "Float")
+    found = of(f"[rank1]: RuntimeError: Detected mismatch between collectives on ranks. {sides[1]}, but {sides[0]}.")
+
+    assert ("wrong_size", ()) == (found.kind, found.culprits)
+    assert "rank 0 is in all_reduce #4 of Float, rank 1 is in all_reduce #4 of [8] Float" in found.summary
+
+
 def test_a_rank_that_waits_elsewhere_is_not_blamed_for_it():
     """Rank 0 hangs in another collective and says so; that others wait for it makes it no culprit."""
     found = printed("root")

@@ -59,12 +59,13 @@ def mismatch_verdict(
     if not any(mark in line.body for line in log.lines for mark in _MARKS):
         return None
     where = sites(log)
-    found = None if own else _vote(_fingerprints(log.lines), where, exclusive)
+    calls, unread = _fingerprints(log.lines)
+    found = None if own else _vote(calls, where, exclusive) or _one_sided(calls, unread, where)
     return found or missing(log, own, where)
 
 
-def _fingerprints(printed: Iterable[Line]) -> dict[int, _Call]:
-    """Rank -> call. A rank's own words count before what another read of it.
+def _fingerprints(printed: Iterable[Line]) -> tuple[dict[int, _Call], set[int]]:
+    """Rank -> call, and the ranks of which only garbage was read. A rank's own words count before what others read.
 
     The ranks in the message are those of the group, which are other numbers in a group of some ranks only; the line's
     prefix tells the rank of the job. What is read of a rank without tensors (a barrier) is garbage: PyTorch decodes it
@@ -82,14 +83,14 @@ def _fingerprints(printed: Iterable[Line]) -> dict[int, _Call]:
                 told = rank if line.rank is None else line.rank
                 own.setdefault(told, call)
                 named.setdefault(rank, set()).add(told)
-            elif found[4] is not None:
+            else:
                 others.append((rank, call))
     whole = all(ranks == {rank} for rank, ranks in named.items())
     for rank, call in others:
         known = named.get(rank, {rank} if whole else set())
-        if len(known) == 1:
+        if len(known) == 1 and call.dtypes:
             own.setdefault(min(known), call)
-    return own
+    return own, {rank for rank, _ in others if whole} - own.keys()
 
 
 def _call(found: re.Match[str], line: int) -> _Call:
@@ -156,6 +157,20 @@ def _opposed(kind: Kind, calls: Mapping[int, _Call], where: Mapping[int, CallSit
     claims = tuple(_claim(rank, calls[rank], where.get(rank)) for rank in sorted(calls)[:_EVIDENCE])
     first = calls[sides[0].ranks[0]]
     return disagreement(kind, sides, CollectiveRef(name_in_program(first.op), first.seq), where, claims)
+
+
+def _one_sided(calls: Mapping[int, _Call], unread: set[int], where: Mapping[int, CallSite]) -> Verdict | None:
+    """One rank's words alone, where what it read of the other is garbage: that they differ is known all the same."""
+    if len(calls) != 1 or not unread:
+        return None
+    ((rank, call),) = calls.items()
+    other = "another one without tensors, such as a barrier" if call.dtypes else "another one"
+    sides = [
+        Side((rank,), f"rank {rank} is in {_placed(call, where.get(rank))}"),
+        Side(tuple(sorted(unread)), f"{say(sorted(unread), 'are')} in {other} (the message can't show which)"),
+    ]
+    claims = (_claim(rank, call, where.get(rank)),)
+    return disagreement("replaced", sides, CollectiveRef(name_in_program(call.op), call.seq), where, claims)
 
 
 def _claim(rank: int, call: _Call, site: CallSite | None) -> Claim:
