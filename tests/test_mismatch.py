@@ -112,7 +112,9 @@ def test_one_ranks_words_say_that_another_differs_though_it_can_not_read_its_cal
         "The ranks disagree: rank 1 is in all_reduce #9 of [4] Float (job.py:27), rank 2 is in another one without "
         "tensors, such as a barrier (the message can't show which); which of them is wrong is not known."
     )
-    assert of_barrier.summary.startswith("The ranks disagree: rank 2 is in barrier #9 (job.py:25), rank 0 is in another ")
+    assert of_barrier.summary.startswith(
+        "The ranks disagree: rank 2 is in barrier #9 (job.py:25), rank 0 is in another "
+    )
     assert [{1}, {2}] == [{rank for claim in v.claims for rank in claim.ranks} for v in (of_tensors, of_barrier)]
     assert "REDUCE" not in of_tensors.summary.replace("all_reduce", "") and "ather" not in of_barrier.summary
 

@@ -371,3 +371,49 @@ def test_what_only_resembles_a_known_case_names_no_cause(said):
     causes = {a.cause for a in diagnose(KNOWLEDGE, Snapshot(situation=said)).advice}
 
     assert not causes & {"peer-to-peer-blocked", "collective-under-rank-guard", "samples-repeated-or-misplaced"}
+
+
+@pytest.mark.parametrize(
+    ("output", "cause", "words"),
+    [
+        (
+            "[rank1]: torch.utils.checkpoint.CheckpointError: torch.utils.checkpoint: Recomputed values for the following "
+            "tensors have different metadata than during the forward pass.\n[rank1]: tensor at position 9:\n[rank1]: saved "
+            "metadata: {'shape': torch.Size([2048]), 'dtype': torch.float32}\n[rank1]: recomputed metadata: {'shape': "
+            "torch.Size([0]), 'dtype': torch.float32}",
+            "recomputed-pass-differs",
+            "A sharded parameter is empty",
+        ),
+        (
+            "RuntimeError: Output 3 of BroadcastBackward0 is a view and its base or another view of its base has been "
+            "modified inplace.",
+            "model-not-fit-to-be-copied",
+            "what DataParallel has copied",
+        ),
+        (
+            "[rank2]: RuntimeError: Function MulBackward0 returned an invalid gradient at index 1 - expected device "
+            "cuda:3 but got cuda:4",
+            "tensor-left-on-other-device",
+            "",
+        ),
+    ],
+)
+def test_what_a_message_says_beside_its_class_narrows_the_cause(output, cause, words):
+    """A size, a function's name, a pair of devices."""
+    first = diagnose(KNOWLEDGE, Snapshot(output=output)).advice[0]
+
+    assert cause == first.cause
+    assert words in first.title
+
+
+def test_equal_shares_of_a_device_are_other_ranks_and_unequal_ones_are_strangers():
+    """Each rank that opens GPU 0 by mistake holds one context there, of one size."""
+    report = (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB. GPU 0 has a total capacity of 39.39 GiB "
+        "of which 0.52 GiB is free. Process {} has {} MiB memory in use. Process {} has {} MiB memory in use. "
+    )
+    ranks = diagnose(KNOWLEDGE, Snapshot(output=report.format(71, "418.00", 72, "418.00")))
+    strangers = diagnose(KNOWLEDGE, Snapshot(output=report.format(71, "418.00", 72, "9018.00")))
+
+    assert "ranks-share-first-gpu" == ranks.advice[0].cause
+    assert strangers.ordinary and not strangers.advice

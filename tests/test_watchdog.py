@@ -39,12 +39,13 @@ def status(rank, seq, enqueued, *, release="2.7"):
     )
 
 
-def asked(rank, enqueued):
+def asked(rank, enqueued, completed=None):
     """How far a rank is that another one's time-out made speak."""
+    completed = enqueued if completed is None else completed
     return (
         f"{PREFIX.format(rank)}{GROUP.format(rank)}Received a dump signal due to a collective timeout from  rank 7 and "
         f"we will try our best to dump the debug info. Last enqueued NCCL work: {enqueued}, last completed NCCL work: "
-        f"{enqueued}.This is most likely caused by incorrect usages of collectives, e.g., wrong sizes used across ranks"
+        f"{completed}.This is most likely caused by incorrect usages of collectives, e.g., wrong sizes used across ranks"
     )
 
 
@@ -101,6 +102,28 @@ def test_a_rank_held_up_in_a_call_that_the_others_have_finished_called_nothing_e
 
     assert ("not_arrived", (1,), (0, 2, 4)) == (found.kind, found.culprits, found.waiting)
     assert "which ranks 0,2,4 have finished" in found.summary
+
+
+def test_a_rank_that_alone_waits_in_what_the_others_have_finished_is_held_up_itself():
+    """The others never timed out: they say how far they are because it did."""
+    found = of(caught(5, 881), status(5, 881, 881), *(asked(r, 882, 881) for r in (4, 6, 7)))
+
+    assert ("not_arrived", (5,), (4, 6, 7)) == (found.kind, found.culprits, found.waiting)
+    assert (
+        "Rank 5 waited in all_reduce #881 of 100 elements until the time was up, which ranks 4,6-7 have finished."
+        == (found.summary)
+    )
+    assert "not_understood" == of(caught(5, 881, "BROADCAST"), status(5, 881, 881), asked(7, 882, 881)).kind
+
+
+def test_what_another_rank_says_of_itself_is_told():
+    """It has made the same call, and not finished it either."""
+    found = of(caught(5, 881), status(5, 881, 881), asked(7, 881, 880))
+
+    assert ("not_understood", (), (5,)) == (found.kind, found.culprits, found.waiting)
+    assert "; rank 7 has called it too and not finished it: " in found.summary
+    assert "no other rank" not in found.summary
+    assert {5, 7} == {rank for claim in found.claims for rank in claim.ranks}
 
 
 def test_ranks_in_one_call_are_not_understood():

@@ -63,6 +63,11 @@ _BESIDE_CPU = re.compile(
     rf"at least two devices, (?:(?:cpu|meta)(?:,? and |, ){_DEVICE}|{_DEVICE}(?:,? and |, )(?:cpu|meta)\b)"
 )
 """A tensor that was left on the CPU needs one device only."""
+_HOLDS = r"Process \d{1,9} has"
+_ALIKE = re.compile(
+    rf"{_HOLDS} ([\d.]{{1,9}} [KMG]iB) memory in use\. (?:{_HOLDS} [\d.]{{1,9}} [KMG]iB memory in use\. ){{0,15}}{_HOLDS} \1 "
+)
+"""Other processes that hold exactly as much of a device as each other: the contexts of other ranks, no strangers."""
 _SIZE = (
     r"(?i)\b(?:world_?size|(?:tensor|pipeline|data)_parallel_size|num_processes|nproc[_-]per[_-]node)['\"]?[=: ]{1,2}"
 )
@@ -98,6 +103,8 @@ def speaks_of_several(snapshot: Snapshot) -> bool:
     situation = f"{snapshot.situation}\n{in_english(snapshot.situation)}"
     texts = [_thinned(clip_lines(text)) for text in (situation, snapshot.output, snapshot.cell, *said)]
     if _PACKAGES.search(frames) or any(_PACKAGES.search(text) for text in texts):
+        return True
+    if any(_ALIKE.search(text) for text in texts):
         return True
     if any(_ONE.search(text) for text in texts) and not any(_MORE.search(text) for text in texts):
         return bool(_SIGNS.search(situation))

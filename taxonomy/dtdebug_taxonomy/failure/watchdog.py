@@ -126,20 +126,22 @@ def _left_in(watched: WatchedGroup) -> Verdict | None:
     first = min(w.seq for w in watched.waits.values())
     late = tuple(sorted(rank for rank, w in watched.waits.items() if w.seq == first))
     ahead = tuple(sorted(watched.waits.keys() - {*late}))
-    past = tuple(rank for rank in ahead if rank in watched.status and watched.status[rank].completed >= first)
+    past = tuple(sorted(rank for rank, s in watched.status.items() if rank not in late and s.completed >= first))
+    others = tuple(sorted({*ahead, *past}))
     call = watched.waits[late[0]]
-    if not past or len(late) >= len(ahead) or any(watched.waits[rank].op not in _OF_ALL for rank in late):
+    if not past or len(late) >= len(others) or any(watched.waits[rank].op not in _OF_ALL for rank in late):
         return None
+    further = f"; {spell(ahead, 8)} waited in {watched.waits[ahead[0]]}" if ahead else ""
     return _verdict(
         "not_arrived",
         watched,
         (*_waiting(watched, late), *(_reached(rank, watched.status[rank]) for rank in past[:_SHOWN]),
          *_waiting(watched, ahead)),
         culprits=late,
-        waiting=ahead,
+        waiting=others,
         confidence=0.7,
         summary=f"{spell(late, 8).capitalize()} waited in {call}{_at(watched, late)} until the time was up, which "
-        f"{say(past, 'have')} finished; {spell(ahead, 8)} waited in {watched.waits[ahead[0]]}.",
+        f"{say(past, 'have')} finished{further}.",
     )  # fmt: skip
 
 
@@ -184,14 +186,18 @@ def _alike(watched: WatchedGroup, heard: set[int]) -> Verdict:
             summary=f"{spell(waiting, 8).capitalize()} waited in {call}{where} until the time was up; "
             f"{spell(silent, 8)} printed no such time-out: look there.",
         )
-    more = "all of them in the same call" if len(waiting) > 1 else "no other rank says where it was"
+    told = {rank: s for rank, s in watched.status.items() if rank not in watched.waits}
+    called = tuple(sorted(rank for rank, s in told.items() if s.enqueued >= call.seq > s.completed))
+    more = ", all of them in the same call" if len(waiting) > 1 else ", no other rank says where it was"
+    if called:
+        more = f"; {say(called, 'have')} called it too and not finished it"
     return _verdict(
         "not_understood",
         watched,
-        claims,
+        (*claims, *(_reached(rank, told[rank]) for rank in called[:_SHOWN])),
         waiting=waiting,
         confidence=0.5,
-        summary=f"{spell(waiting, 8).capitalize()} waited in {call}{where} until the time was up, {more}: "
+        summary=f"{spell(waiting, 8).capitalize()} waited in {call}{where} until the time was up{more}: "
         "which rank or device held it up is not printed.",
     )
 
