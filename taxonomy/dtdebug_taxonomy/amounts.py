@@ -43,7 +43,7 @@ _MORE = re.compile(
 _CAME = re.compile(
     rf"world_size=(?P<b>{_N}), (?:worker_count|num_workers_joined)=(?P<a>{_N})"
     rf"|(?P<came>{_N})/(?P<of>{_N}) (?:clients|workers|processes) joined"
-    rf"|tasks that reached the barrier: (?P<came2>{_N})/(?P<of2>{_N})\b"
+    rf"|Id: \[?(?:PjRT_Client|Init\]).{{0,300}}tasks that reached the barrier: (?P<came2>{_N})/(?P<of2>{_N})\b"
 )
 _ABSENT = re.compile(r"(?i)timed out task names: (?P<names>(?:/job:[\w/:.-]{1,80},? ?){1,8})")
 """Those that a coordinator has missed, by name."""

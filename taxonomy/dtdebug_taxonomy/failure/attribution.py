@@ -15,6 +15,7 @@ from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.failure import mismatch, watchdog
 from dtdebug_taxonomy.failure.bereaved import called_at, only_lost
 from dtdebug_taxonomy.failure.children import in_process
+from dtdebug_taxonomy.failure.coordination import coordination_verdict
 from dtdebug_taxonomy.failure.exits import LAUNCHER, UNOPENED, Exit
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import Reading, primary, read_output, role
@@ -123,7 +124,7 @@ def verdict_of_log(
     own = found.own
     if found.exits:
         return _ended(found, log.said.unopened)
-    waited = watchdog.watchdog_verdict(log)
+    waited = watchdog.watchdog_verdict(log) or coordination_verdict(log)
     if own and (found.launched or any(r.rank is not None for r in own) or found.echoes or waited):
         return _raised(log, found, () if waited is None else waited.claims)
     if waited is not None or own:

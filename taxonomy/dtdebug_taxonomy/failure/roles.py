@@ -45,7 +45,7 @@ _CALLED = re.compile(r"(?:\w{1,60}: ')?On WorkerInfo\(id=(\d{1,7}), name=")
 Source: https://github.com/pytorch/pytorch/blob/main/torch/distributed/rpc/internal.py (_run_function)"""
 _TENSORFLOW = re.compile(
     r"tensorflow\.\S{0,100}errors_impl\.(?:Aborted|Cancelled|DeadlineExceeded|Unavailable)Error$"
-    r"|jax\w{0,10}\.\S{0,100}XlaRuntimeError: (?:ABORTED|DEADLINE_EXCEEDED|UNAVAILABLE):"
+    r"|jax\w{0,10}\.\S{0,100}(?:Xla|Jax)RuntimeError: (?:ABORTED|DEADLINE_EXCEEDED|UNAVAILABLE):"
 )
 _OWN_START = re.compile(
     r"The server socket (?:has failed to|cannot)|The IPv[46] network addresses of .{1,300} cannot be retrieved"
