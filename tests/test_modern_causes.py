@@ -396,6 +396,33 @@ def test_what_only_resembles_a_known_case_names_no_cause(said):
             "tensor-left-on-other-device",
             "",
         ),
+        (
+            "[rank1]: Traceback (most recent call last):\n"
+            '[rank1]:   File "/w/score.py", line 7, in <module>\n[rank1]:     dist.all_gather_object(all_of, mine)\n'
+            '[rank1]:   File "/v/lib/python3.12/site-packages/torch/distributed/distributed_c10d.py", line 2001, in '
+            "_tensor_to_object\n[rank1]:     return _unpickler(io.BytesIO(buf)).load()\n"
+            "[rank1]: _pickle.UnpicklingError: invalid load key, '\\x07'.",
+            "ranks-call-different-collectives",
+            "An object collective",
+        ),
+        (
+            "ip-10-0-3-7:88:93 [1] process_completions:77 NCCL WARN NET/OFI Request 0x7fd3 completed with error. RC: 103. "
+            "Error: Unresponsive receiver (reachable by EFA device but handshake failed)",
+            "link-or-peer-does-not-answer",
+            "EFA",
+        ),
+        ("[rank5]: OSError: [Errno 116] Stale file handle", "all-ranks-prepare-the-same-files", "deletes or replaces"),
+        (
+            "RuntimeError: Gloo connectFullMesh failed with [../third_party/gloo/gloo/transport/tcp/pair.cc:802] connect "
+            "[127.0.1.1]:4711: Connection refused",
+            "wrong-network-interface",
+            "127.0.1.1",
+        ),
+        (
+            "ValueError: ZeRO inference only makes sense with ZeRO Stage 3 - please adjust your config",
+            "message-says-so",
+            "please adjust",
+        ),
     ],
 )
 def test_what_a_message_says_beside_its_class_narrows_the_cause(output, cause, words):
