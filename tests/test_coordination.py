@@ -16,12 +16,15 @@ RAISED = (
     "    client.wait_at_barrier(key, timeout_ms)\n"
 )
 NEW = (
-    "jax.errors.JaxRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Id: write_complete.0.1. This usually happens because "
-    "a task triggered the barrier too early or too slowly. Please look at the task logs (both timed out and first task) to "
-    "debug further.\n# of tasks that reached the barrier: {}/{}.\n"
+    "jax.errors.JaxRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Id: write_complete.0.1. This usually happens "
+    "because a task triggered the barrier too early or too slowly. Please look at the task logs (both timed out and "
+    "first task) to debug further.\n# of tasks that reached the barrier: {}/{}.\n"
     "The first task at the barrier: /job:jax_worker/replica:0/task:5. Some timed out task names:\n"
 )
-OLD = "jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: PjRT_Client_Connect. Timed out task names:\n"
+OLD = (
+    "jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: PjRT_Client_Connect. "
+    "Timed out task names:\n"
+)
 REST = "\nAdditional GRPC error information from remote target unknown_target_for_coordination_leader:\n"
 
 

@@ -373,51 +373,39 @@ def test_what_only_resembles_a_known_case_names_no_cause(said):
     assert not causes & {"peer-to-peer-blocked", "collective-under-rank-guard", "samples-repeated-or-misplaced"}
 
 
+BROKEN_OBJECT = """\
+[rank1]: Traceback (most recent call last):
+[rank1]:   File "/w/score.py", line 7, in <module>
+[rank1]:     dist.all_gather_object(all_of, mine)
+[rank1]:   File "/v/lib/python3.12/site-packages/torch/distributed/distributed_c10d.py", line 2001, in _tensor_to_object
+[rank1]:     return _unpickler(io.BytesIO(buf)).load()
+[rank1]: _pickle.UnpicklingError: invalid load key, '\\x07'.
+"""
+EMPTY_SHARD = """\
+[rank1]: torch.utils.checkpoint.CheckpointError: Recomputed values for the following tensors have different metadata.
+[rank1]: tensor at position 9:
+[rank1]: saved metadata: {'shape': torch.Size([2048]), 'dtype': torch.float32}
+[rank1]: recomputed metadata: {'shape': torch.Size([0]), 'dtype': torch.float32}
+"""
+SILENT_RECEIVER = (
+    "ip-10-0-3-7:88:93 [1] process_completions:77 NCCL WARN NET/OFI Request 0x7fd3 completed with error. RC: 103. "
+    "Error: Unresponsive receiver (reachable by EFA device but handshake failed)"
+)
+LOOPBACK = "RuntimeError: [../gloo/transport/tcp/pair.cc:802] connect [127.0.1.1]:4711: Connection refused"
+COPY = "RuntimeError: Output 3 of BroadcastBackward0 is a view and its base has been modified inplace."
+TWO_DEVICES = "RuntimeError: Function MulBackward0 returned an invalid gradient at index 1 - expected device {}"
+
+
 @pytest.mark.parametrize(
     ("output", "cause", "words"),
     [
-        (
-            "[rank1]: torch.utils.checkpoint.CheckpointError: torch.utils.checkpoint: Recomputed values for the following "
-            "tensors have different metadata than during the forward pass.\n[rank1]: tensor at position 9:\n[rank1]: saved "
-            "metadata: {'shape': torch.Size([2048]), 'dtype': torch.float32}\n[rank1]: recomputed metadata: {'shape': "
-            "torch.Size([0]), 'dtype': torch.float32}",
-            "recomputed-pass-differs",
-            "A sharded parameter is empty",
-        ),
-        (
-            "RuntimeError: Output 3 of BroadcastBackward0 is a view and its base or another view of its base has been "
-            "modified inplace.",
-            "model-not-fit-to-be-copied",
-            "what DataParallel has copied",
-        ),
-        (
-            "[rank2]: RuntimeError: Function MulBackward0 returned an invalid gradient at index 1 - expected device "
-            "cuda:3 but got cuda:4",
-            "tensor-left-on-other-device",
-            "",
-        ),
-        (
-            "[rank1]: Traceback (most recent call last):\n"
-            '[rank1]:   File "/w/score.py", line 7, in <module>\n[rank1]:     dist.all_gather_object(all_of, mine)\n'
-            '[rank1]:   File "/v/lib/python3.12/site-packages/torch/distributed/distributed_c10d.py", line 2001, in '
-            "_tensor_to_object\n[rank1]:     return _unpickler(io.BytesIO(buf)).load()\n"
-            "[rank1]: _pickle.UnpicklingError: invalid load key, '\\x07'.",
-            "ranks-call-different-collectives",
-            "An object collective",
-        ),
-        (
-            "ip-10-0-3-7:88:93 [1] process_completions:77 NCCL WARN NET/OFI Request 0x7fd3 completed with error. RC: 103. "
-            "Error: Unresponsive receiver (reachable by EFA device but handshake failed)",
-            "link-or-peer-does-not-answer",
-            "EFA",
-        ),
+        (EMPTY_SHARD, "recomputed-pass-differs", "A sharded parameter is empty"),
+        (COPY, "model-not-fit-to-be-copied", "what DataParallel has copied"),
+        (f"[rank2]: {TWO_DEVICES.format('cuda:3 but got cuda:4')}", "tensor-left-on-other-device", ""),
+        (BROKEN_OBJECT, "ranks-call-different-collectives", "An object collective"),
+        (SILENT_RECEIVER, "link-or-peer-does-not-answer", "EFA"),
         ("[rank5]: OSError: [Errno 116] Stale file handle", "all-ranks-prepare-the-same-files", "deletes or replaces"),
-        (
-            "RuntimeError: Gloo connectFullMesh failed with [../third_party/gloo/gloo/transport/tcp/pair.cc:802] connect "
-            "[127.0.1.1]:4711: Connection refused",
-            "wrong-network-interface",
-            "127.0.1.1",
-        ),
+        (LOOPBACK, "wrong-network-interface", "127.0.1.1"),
         (
             "ValueError: ZeRO inference only makes sense with ZeRO Stage 3 - please adjust your config",
             "message-says-so",
@@ -436,11 +424,12 @@ def test_what_a_message_says_beside_its_class_narrows_the_cause(output, cause, w
 def test_equal_shares_of_a_device_are_other_ranks_and_unequal_ones_are_strangers():
     """Each rank that opens GPU 0 by mistake holds one context there, of one size."""
     report = (
-        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB. GPU 0 has a total capacity of 39.39 GiB "
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB. GPU 0 has a capacity of 39.39 GiB "
         "of which 0.52 GiB is free. Process {} has {} MiB memory in use. Process {} has {} MiB memory in use. "
     )
     ranks = diagnose(KNOWLEDGE, Snapshot(output=report.format(71, "418.00", 72, "418.00")))
     strangers = diagnose(KNOWLEDGE, Snapshot(output=report.format(71, "418.00", 72, "9018.00")))
 
     assert "ranks-share-first-gpu" == ranks.advice[0].cause
-    assert strangers.ordinary and not strangers.advice
+    assert strangers.ordinary
+    assert not strangers.advice

@@ -45,7 +45,8 @@ def asked(rank, enqueued, completed=None):
     return (
         f"{PREFIX.format(rank)}{GROUP.format(rank)}Received a dump signal due to a collective timeout from  rank 7 and "
         f"we will try our best to dump the debug info. Last enqueued NCCL work: {enqueued}, last completed NCCL work: "
-        f"{completed}.This is most likely caused by incorrect usages of collectives, e.g., wrong sizes used across ranks"
+        f"{completed}.This is most likely caused by incorrect usages of collectives, e.g., wrong sizes used across "
+        "ranks"
     )
 
 

@@ -38,7 +38,8 @@ _FAULT = re.compile(
     r"|\bcan ?not be (?:larger|greater|smaller|less|more) than\b"
     r"|\b(?:can ?not|must not|should not) be (?:empty|negative|none|zero|called)\b|\b(?:is|are) supported only\b"
     r"|[\w-](?:[<>]=|==|~=)v?\d[\w.]{0,20} is required\b.{0,80}\bfound\b"
-    r"|\bonly (?:one|\w{1,20}(?: or \w{1,20})?) (?:is|are|can be) (?:supported|allowed|used)\b|\bare required\b|\bonly makes? sense with\b"
+    r"|\bonly (?:one|\w{1,20}(?: or \w{1,20})?) (?:is|are|can be) (?:supported|allowed|used)\b|\bare required\b"
+    r"|\bonly makes? sense with\b"
 )
 _REFUSED = re.compile(
     r"(?i)\bis not equal to\b|\bis required (?:for|by|when|to)\b|\brequires? .{1,40}(?:[<>]=|at least)"
@@ -51,7 +52,8 @@ _REFUSED = re.compile(
     r"|\b(?:is|are) (?:inconsistent|incorrect|too (?:large|small|long|many|few))\b"
     r"|\bexpected .{2,80}\bgot\b|\bcan only be?\b|\bonly (?:be|take|accept)\b|\blikely (?:due to|caused by|because)\b"
     r"|\bdoes not appear to have\b"
-    r"|\bis (?:corrupt(?:ed)?|truncated|damaged)\b|\bnot in struct\b|\b(?:is|are) (?:invalid|out of range)\b|\brequires? .{1,60}\binstalled\b"
+    r"|\bis (?:corrupt(?:ed)?|truncated|damaged)\b"
+    r"|\bnot in struct\b|\b(?:is|are) (?:invalid|out of range)\b|\brequires? .{1,60}\binstalled\b"
     r"|\bnot (?:yet |currently )?(?:supported|available|enabled|implemented|compatible|permitted|allowed)\b"
     r"|\bonly (?:supports?|works? (?:with|for)|available|implemented|compatible|allowed)\b|\bgot multiple values for\b"
     r"|\bunrecognized arguments?\b|\binvalid choice\b|\bis not a valid\b"

@@ -65,7 +65,8 @@ _BESIDE_CPU = re.compile(
 """A tensor that was left on the CPU needs one device only."""
 _HOLDS = r"Process \d{1,9} has"
 _ALIKE = re.compile(
-    rf"{_HOLDS} ([\d.]{{1,9}} [KMG]iB) memory in use\. (?:{_HOLDS} [\d.]{{1,9}} [KMG]iB memory in use\. ){{0,15}}{_HOLDS} \1 "
+    rf"{_HOLDS} ([\d.]{{1,9}} [KMG]iB) memory in use\. "
+    rf"(?:{_HOLDS} [\d.]{{1,9}} [KMG]iB memory in use\. ){{0,15}}{_HOLDS} \1 "
 )
 """Other processes that hold exactly as much of a device as each other: the contexts of other ranks, no strangers."""
 _SIZE = (

@@ -16,6 +16,17 @@ COLLECTIVES = {
 """Every rank of the group must call these, in the same order
 (https://docs.pytorch.org/docs/stable/distributed.html#collective-functions)."""
 
+ROOTS = {
+    "broadcast": ("src", 1, 2),
+    "broadcast_object_list": ("src", 1, 2),
+    "reduce": ("dst", 1, 3),
+    "gather": ("dst", 2, 3),
+    "gather_object": ("dst", 2, 3),
+    "scatter": ("src", 2, 3),
+    "scatter_object_list": ("src", 2, 3),
+}
+"""Collective -> the argument that names the root, its place, and that of the group."""
+
 DDP = "torch.nn.parallel.DistributedDataParallel"
 FSDP = "torch.distributed.fsdp.FullyShardedDataParallel"
 FULLY_SHARD = {"torch.distributed.fsdp.fully_shard", "torch.distributed._composable.fsdp.fully_shard"}

@@ -7,21 +7,11 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.names import DIST
+from dtdebug_taxonomy.checks.names import DIST, ROOTS
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.ranks import rank
 
-_ROOTS = {
-    "broadcast": ("src", 1, 2),
-    "broadcast_object_list": ("src", 1, 2),
-    "reduce": ("dst", 1, 3),
-    "gather": ("dst", 2, 3),
-    "gather_object": ("dst", 2, 3),
-    "scatter": ("src", 2, 3),
-    "scatter_object_list": ("src", 2, 3),
-}
-"""Collective -> the argument that names the root, its place, and that of the group."""
 _ONE_OF_SEVERAL = re.compile(
     r"(get_)?(tp|pp|cp|ep|sp|mp|ulysses|ring|(tensor|pipeline|context|expert|sequence)(_model)?_parallel|model_parallel)"
     r"_?(process_)?group"
@@ -33,7 +23,7 @@ def check(code: Code) -> Iterator[Hit]:
     """Reports the root."""
     if code.role == "test":
         return
-    for name, (argument, place, group_place) in _ROOTS.items():
+    for name, (argument, place, group_place) in ROOTS.items():
         for call in code.calls(DIST + name):
             group, root = code.argument(call, "group", group_place), code.argument(call, argument, place)
             if group is None or root is None or not _is_one_of_several(code, group):

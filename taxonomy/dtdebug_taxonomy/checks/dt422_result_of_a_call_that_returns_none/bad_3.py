@@ -1,0 +1,7 @@
+import torch.distributed as dist
+
+
+def first_of_all(predictions):
+    gathered = [None] * dist.get_world_size()
+    everything = dist.all_gather_object(gathered, predictions)  # dt: DT422
+    return everything[0]
