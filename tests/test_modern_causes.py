@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from dtdebug_taxonomy.diagnosis import diagnose
+from dtdebug_taxonomy.hardware import catalogue
 from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.lexicon import lexicon
 from dtdebug_taxonomy.snapshot import Snapshot
 
 KNOWLEDGE = load()
@@ -433,3 +435,16 @@ def test_equal_shares_of_a_device_are_other_ranks_and_unequal_ones_are_strangers
     assert "ranks-share-first-gpu" == ranks.advice[0].cause
     assert strangers.ordinary
     assert not strangers.advice
+
+
+def test_an_xid_is_of_the_machine_or_of_the_program_as_the_catalogue_has_it():
+    """Its notes and what follows another error are neither."""
+    told = {"xid-of-the-machine": set(), "xid-of-the-program": set()}
+    for code in range(200):
+        line = f"NVRM: Xid (PCI:0000:3b:00): {code}, pid=4711, name=python, Ch 00000008"
+        for hit in lexicon(KNOWLEDGE).hits(line):
+            told.setdefault(hit.key, set()).add(code)
+    roots = {code: row["owner"] for code, row in catalogue().xid.items() if row["role"] == "root"}
+
+    assert told["xid-of-the-machine"] == {code for code, owner in roots.items() if owner != "application"}
+    assert told["xid-of-the-program"] == {code for code, owner in roots.items() if owner == "application"}
