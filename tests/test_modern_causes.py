@@ -409,7 +409,7 @@ TWO_DEVICES = "RuntimeError: Function MulBackward0 returned an invalid gradient 
         ("[rank5]: OSError: [Errno 116] Stale file handle", "all-ranks-prepare-the-same-files", "deletes or replaces"),
         (LOOPBACK, "wrong-network-interface", "127.0.1.1"),
         (
-            "[rank9]: FileNotFoundError: [Errno 2] No such file or directory: '/home/a/.triton/cache/5e/f.cubin.tmp.pid_9'",
+            "[rank9]: FileNotFoundError: [Errno 2] No such file or directory: '/h/.triton/cache/5e/f.cubin.tmp.pid_9'",
             "compile-cache-shared",
             "",
         ),
