@@ -44,6 +44,11 @@ def raised(last, *frames, code="pass"):
             "pipeline size is 9, but number of layers is 8",
             "at most 8",
         ),
+        (
+            "CUDA out of memory. Tried to allocate 250.00 GiB. GPU 3 has a total capacity of 79.15 GiB",
+            "One tensor of 250.00 GiB is asked for, and the whole GPU has 79.15 GiB",
+            "the line that is named",
+        ),
     ],
 )
 def test_figures_are_worked_out(message, title, whole):

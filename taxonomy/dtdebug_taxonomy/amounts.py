@@ -45,6 +45,10 @@ _CAME = re.compile(
     rf"|(?P<came>{_N})/(?P<of>{_N}) (?:clients|workers|processes) joined"
     rf"|Id: \[?(?:PjRT_Client|Init\]).{{0,300}}tasks that reached the barrier: (?P<came2>{_N})/(?P<of2>{_N})\b"
 )
+_BLOCK = re.compile(
+    r"Tried to allocate (?P<a>\d{1,7}(?:\.\d{1,3})?) GiB.{1,80}?"
+    r"(?:capacity of (?P<b>\d{1,5}(?:\.\d{1,3})?) GiB|(?P<b2>\d{1,5}(?:\.\d{1,3})?) GiB total capacity)"
+)
 _ABSENT = re.compile(r"(?i)timed out task names: (?P<names>(?:/job:[\w/:.-]{1,80},? ?){1,8})")
 """Those that a coordinator has missed, by name."""
 """How many ranks had come to a barrier of a store."""
@@ -77,6 +81,15 @@ def amounts(message: str) -> Amounts | None:
             return told
     if (came := _CAME.search(text)) is not None:
         return _arrivals(came)
+    block = _BLOCK.search(text)
+    if block is not None and float(block["a"]) > float(whole := block["b"] or block["b2"]):
+        return Amounts(
+            f"One tensor of {block['a']} GiB is asked for, and the whole GPU has {whole} GiB",
+            "Look at the line that is named for a size that is not meant: an attention matrix over a long sequence,"
+            " scores over the whole vocabulary, a gathered or flattened tensor of all ranks.",
+            block[0][:_LONGEST],
+            worked_out=False,
+        )
     more = _MORE.search(text)
     if more is not None and int(more["a"]) > int(more["b"]):
         return Amounts(
