@@ -9,11 +9,12 @@ import msgspec
 from dtdebug_taxonomy.advice import MOST, Advice, Reason, band
 from dtdebug_taxonomy.advised import Advised, advised
 from dtdebug_taxonomy.amounts import amounts
-from dtdebug_taxonomy.contrasts import Contrast, contrast
+from dtdebug_taxonomy.contrasts import Contrast, contrast, one_device
 from dtdebug_taxonomy.endings import Ending, endings
 from dtdebug_taxonomy.engine import Ranking
 from dtdebug_taxonomy.finding import plain
 from dtdebug_taxonomy.knowledge import Knowledge
+from dtdebug_taxonomy.missing import missing
 from dtdebug_taxonomy.model import MINUTES, Effort
 from dtdebug_taxonomy.regressions import Regression, regression
 from dtdebug_taxonomy.snapshot import Snapshot
@@ -43,8 +44,11 @@ def outright(
     facts = tuple(_of_release(knowledge, row) for row in fitting_releases(knowledge, snapshot))
     named = bool(found) and any(r.evidence in _naming(knowledge, found[0].cause) for r in found[0].because)
     pair = regression(snapshot.situation)
-    if not facts and not (named and _says_it_alone(knowledge, found[0])) and pair is not None and pair.good:
+    settled = named and _says_it_alone(knowledge, found[0]) and found[0].band == "likely"
+    if not facts and not settled and pair is not None and pair.good:
         facts = (_of_regression(pair, symptom),)
+    if not facts and not settled and (device := one_device(snapshot.situation)) is not None:
+        facts = (_of_device(device, symptom),)
     figures = None if facts else _of_figures(ended, symptom, worked_out=named)
     if figures is not None and named and _of_same_line(found[0], figures):
         found = (msgspec.structs.replace(found[0], title=figures.title, fix=figures.fix), *found[1:])
@@ -58,7 +62,7 @@ def outright(
     if own is not None and (not own.refused or not found or _is_general(knowledge, found[0])):
         facts = (_of_message(own, symptom),)
     if not facts and not named:
-        facts = tuple(filter(None, (_of_unfit(ended, symptom),)))
+        facts = tuple(filter(None, (_of_unfit(ended, symptom) or _of_missing(ended, symptom),)))
     sure = named or (bool(found) and found[0].band == "likely")
     general = bool(found) and found[0].cause == "release-changed"  # the same, without the name
     if not facts and (not sure or general) and pair is not None:
@@ -179,6 +183,17 @@ def _of_unfit(ended: Sequence[Ending], symptom: str) -> Advice | None:
     return None
 
 
+def _of_missing(ended: Sequence[Ending], symptom: str) -> Advice | None:
+    for ending in ended:
+        told = missing(ending)
+        if told is not None:
+            because = _printed(ending, "value-is-none", "The line that raised, and its message.", ending.message)
+            return _advice(
+                symptom, told.title, "The line that raised uses this value alone as one.", told.fix, _UNFIT, because
+            )
+    return None
+
+
 def _printed(ending: Ending, evidence: str, means: str, words: str) -> Reason:
     return Reason(
         evidence=evidence,
@@ -216,8 +231,8 @@ def _said(evidence: str, means: str, pair: Regression | Contrast) -> Reason:
 
 
 def _of_regression(pair: Regression, symptom: str) -> Advice:
-    if not pair.package:  # a commit or pull request
-        return _of_change(pair, symptom)
+    if not pair.package:  # a commit or pull request, or an update
+        return _of_update(pair, symptom) if pair.good else _of_change(pair, symptom)
     works = f"{pair.package} {pair.good}" if pair.good else f"the {pair.package} from before"
     return _advice(
         symptom,
@@ -234,6 +249,20 @@ def _of_regression(pair: Regression, symptom: str) -> Advice:
     )
 
 
+def _of_update(pair: Regression, symptom: str) -> Advice:
+    return _advice(
+        symptom,
+        f"What changed with {pair.bad} does it: before, it worked",
+        "Nothing else differs between the two runs, as far as is told.",
+        f"Put {pair.good} back, to be sure and so that you can go on. Of a driver, an image or a library look then"
+        " which releases of NCCL, its plugins, CUDA and the framework are supported with it, and take such a set.",
+        _ADVISED,
+        _said("changed-by-update", "The user names an update since which it fails.", pair),
+        pattern="fix dependency version",
+        effort="reinstall",
+    )
+
+
 def _of_change(pair: Regression, symptom: str) -> Advice:
     return _advice(
         symptom,
@@ -243,6 +272,21 @@ def _of_change(pair: Regression, symptom: str) -> Advice:
         " and tell its author with both results.",
         _ADVISED,
         _said("change-named", "The user names a change since which it fails.", pair),
+    )
+
+
+def _of_device(pair: Contrast, symptom: str) -> Advice:
+    return _advice(
+        symptom,
+        f"{pair.words} makes the difference: this device, its slot or its link",
+        "What fails with one certain device among equal ones is no matter of the program.",
+        "Leave it out, so that you can go on (CUDA_VISIBLE_DEVICES). `dmesg | grep -i xid`, `nvidia-smi -q` and"
+        " `nvidia-smi topo -m` show its errors and its link; swap two cards, and see whether the fault goes with the"
+        " card or stays with the slot.",
+        _ADVISED,
+        _said("one-device-makes-the-difference", "The user names the device without which it works.", pair),
+        pattern="fix device assignment",
+        effort="rerun",
     )
 
 
