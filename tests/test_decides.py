@@ -126,6 +126,13 @@ def test_an_option_of_one_value_is_no_difference():
             "parallel-layout-changed",
         ),
         ("mpirun -np 4 python train.py", "KeyError: 'RANK'", "wrong-master-address-or-missing-rank"),
+        ("", "[rank3]: Cuda failure 802 'system not yet initialized'", "fabric-manager-not-running"),
+        ("NeMo RL on two nodes", "ray.exceptions.RuntimeEnvSetupError: Failed", "ray-cannot-make-the-environment"),
+        (
+            "It stops while the checkpoint is consolidated.",
+            "[rank2]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, NumelIn=1, Timeout(ms)=60000) ran",
+            "full-state-gathered-too-slowly",
+        ),
         ("It fails on all ranks except rank 0.", INDEX, "object-on-the-main-process-only"),
     ],
 )
@@ -234,3 +241,27 @@ def test_a_device_found_by_trying_is_the_first_cause(said, device):
 @pytest.mark.parametrize("said", ["Rank 1 fails when GPU 0 is full.", "When GPU 0 is done, every other rank hangs."])
 def test_a_device_that_is_only_named_makes_no_difference(said):
     assert one_device(said) is None
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "TypeError: 'tuple' object does not support item assignment",
+        "RuntimeError: Tensors must have same number of dimensions: got 4 and 3",
+        "ValueError: Input tensor (shape=(344, 1, 1536)) and weight tensor (shape=(6144,)) are not compatible",
+        "RuntimeError: expected dtype float for `end` but got dtype c10::Half",
+    ],
+)
+def test_that_two_things_do_not_fit_is_no_advice_of_the_message(message):
+    d = of("Megatron with TP=2 and PP=4 fails in the first step; with PP=2 it works.", message)
+
+    assert "message-says-so" not in {a.cause for a in d.advice}
+    assert "with PP=2" in d.advice[0].title
+
+
+@pytest.mark.parametrize(
+    "said", ["Please share the training log, I want to see the trend of loss.", "Loss: 2.35 in epoch 1"]
+)
+def test_who_complains_of_nothing_gets_no_symptom(said):
+    assert not of(said).recognised
+    assert ((), ()) == (of(said).advice, of(said).guesses)

@@ -46,9 +46,12 @@ _OBSERVED = re.compile(
 )
 """Things that observations or other indicators hold, and words that name nothing."""
 _OPTION = re.compile(
-    r"(?i)(?<![\w-])(?P<option>--?[a-z][\w-]{2,40}|[a-z]{2,20}(?:_[a-z]{1,20}){1,5})[ =](?P<bad>\d{1,6}|true|false)\b"
+    r"(?i)(?<![\w-])(?P<option>--?[a-z][\w-]{2,40}|[a-z]{2,20}(?:_[a-z]{1,20}){1,5}|[tpcedsv]p)"
+    r"[ =](?P<bad>\d{1,6}|true|false)\b"
 )
-_OTHER_VALUE = re.compile(rf"(?i)\bwith (?:it )?(?:set to |at )?(?P<good>\d{{1,6}}|true|false),? (?:{_IT} )?{_WORKS}")
+_OTHER_VALUE = re.compile(
+    rf"(?i)\bwith (?:it )?(?:set to |at |[tpcedsv]p ?= ?)?(?P<good>\d{{1,6}}|true|false),? (?:{_IT} )?{_WORKS}"
+)
 """`--data-parallel-size 2 ..., with 1 it works`."""
 _FAILS = r"(?:fails?|hangs?|crash(?:es)?|freezes|is stuck|gets stuck|errors?|times? out)\b"
 _DEVICE = r"(?P<device>(?:gpu|card|device) ?#?\d{1,2})\b"

@@ -25,6 +25,12 @@ _TRAINING = re.compile(
     r"(?i)\b(?:train|fine-?tun|epoch|loss\b|workers?\b|chief|check-?point|optimi[sz]er|gradient|gpu|cuda|backward|rank)"
 )
 """Whoever asks about training asks about distributed training, if nothing speaks against it."""
+_COMPLAINS = re.compile(
+    r"(?i)\b(?:fail|error|hang|stuck|freez|crash|slow|wrong|nan\b|not\b|cannot|never|worse|differ|diverg|only|drop"
+    r"|lower|higher|bad|why|kill|stop|wait|leak|memory|oom|issue|problem|unable|incorrect|mismatch|dies|died|time[sd]? ?out|too"
+    r"|no\b|random|unexpected|broken|explod|spike|lost|missing|same|zero|inf\b)|n.t\b|\?\s*$"
+)
+"""Whoever complains of something; a request for a log is no complaint."""
 _ALONE = re.compile(
     r"(?i)\b(?:on|with|using|have) (?:just |only )?(?:my |a |the |one of my )?(?:one|single|1|own) (?:\w{2,12} )?"
     r"(?:gpu|card|device|laptop|computer)\b|\bon my laptop\b|\bsingle (?:RTX|GPU)\b"
@@ -95,7 +101,7 @@ def is_foreign(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Find
     situation = f"{snapshot.situation}\n{in_english(snapshot.situation)}"
     if _is_service(f"{situation}\n{snapshot.output}") and not (snapshot.ranks or is_distributed(snapshot)):
         return True
-    if _TRAINING.search(situation) and not _ALONE.search(situation):
+    if _TRAINING.search(situation) and _COMPLAINS.search(situation) and not _ALONE.search(situation):
         return bool(ordinary(knowledge, snapshot, findings)) and _is_bare(knowledge, snapshot, findings)
     return _is_bare(knowledge, snapshot, findings)
 

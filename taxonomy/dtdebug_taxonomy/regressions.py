@@ -26,7 +26,7 @@ _GOOD = re.compile(
 _BAD = re.compile(
     r"(?i)\b(?:fail(?:s|ed|ing)?|broken|broke|breaks|hangs?|hung|stuck|crash(?:es|ed)?|errors?|wrong|worse"
     r"|slow(?:er)?|(?:does|do|did)(?: not|n.t) (?:work|run|train|learn|start|converge)|no longer|not work\w{0,3}"
-    r"|nan|incorrect|dies|diverges?|leaks?|regress\w{0,5})\b"
+    r"|out of (?:\w{2,8} )?memory|OOM\w{0,3}|nan|incorrect|dies|diverges?|leaks?|regress\w{0,5})\b"
 )
 _NOT_GOOD = re.compile(
     r"(?i)\b(?:not|n.t|never|no longer|hardly|nothing)\b.{0,12}\b(?:works?|worked|fine|right|stable|correct)"
