@@ -26,9 +26,9 @@ _TRAINING = re.compile(
 )
 """Whoever asks about training asks about distributed training, if nothing speaks against it."""
 _COMPLAINS = re.compile(
-    r"(?i)\b(?:fail|error|hang|stuck|freez|crash|slow|wrong|nan\b|not\b|cannot|never|worse|differ|diverg|only|drop"
-    r"|lower|higher|bad|why|kill|stop|wait|leak|memory|oom|issue|problem|unable|incorrect|mismatch|dies|died|time[sd]? ?out|too"
-    r"|no\b|random|unexpected|broken|explod|spike|lost|missing|same|zero|inf\b)|n.t\b|\?\s*$"
+    r"(?i)\b(?:fail|error|hang|stuck|freez|crash|slow|wrong|nan\b|not\b|cannot|never|worse|differ|diverg|only"
+    r"|drop|lower|higher|bad|why|kill|stop|wait|leak|memory|oom|issue|problem|unable|incorrect|mismatch|dies|died"
+    r"|time[sd]? ?out|too|no\b|random|unexpected|broken|explod|spike|lost|missing|same|zero|inf\b)|n.t\b|\?\s*$"
 )
 """Whoever complains of something; a request for a log is no complaint."""
 _ALONE = re.compile(
