@@ -6,17 +6,18 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dtdebug_taxonomy.advice import MOST, Advice, Reason, band
+from dtdebug_taxonomy.advice import MOST, Advice, Reason, advice_for, band
 from dtdebug_taxonomy.advised import Advised, advised
 from dtdebug_taxonomy.amounts import amounts
-from dtdebug_taxonomy.contrasts import Contrast, contrast, one_device
+from dtdebug_taxonomy.compared import of_contrast, of_device, of_regression
+from dtdebug_taxonomy.contrasts import contrast, one_device
 from dtdebug_taxonomy.endings import Ending, endings
 from dtdebug_taxonomy.engine import Ranking
 from dtdebug_taxonomy.finding import plain
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.missing import missing
-from dtdebug_taxonomy.model import MINUTES, Effort
-from dtdebug_taxonomy.regressions import Regression, regression
+from dtdebug_taxonomy.model import MINUTES
+from dtdebug_taxonomy.regressions import regression
 from dtdebug_taxonomy.snapshot import Snapshot
 from dtdebug_taxonomy.too_many import TooMany, too_many
 from dtdebug_taxonomy.unfit import unfit
@@ -46,9 +47,9 @@ def outright(
     pair = regression(snapshot.situation)
     settled = named and _says_it_alone(knowledge, found[0]) and found[0].band == "likely"
     if not facts and not settled and pair is not None and pair.good:
-        facts = (_of_regression(pair, symptom),)
+        facts = (of_regression(pair, symptom),)
     if not facts and not settled and (device := one_device(snapshot.situation)) is not None:
-        facts = (_of_device(device, symptom),)
+        facts = (of_device(device, symptom),)
     figures = None if facts else _of_figures(ended, symptom, worked_out=named)
     if figures is not None and named and _of_same_line(found[0], figures):
         found = (msgspec.structs.replace(found[0], title=figures.title, fix=figures.fix), *found[1:])
@@ -66,9 +67,9 @@ def outright(
     sure = named or (bool(found) and found[0].band == "likely")
     general = bool(found) and found[0].cause == "release-changed"  # the same, without the name
     if not facts and (not sure or general) and pair is not None:
-        facts = (_of_regression(pair, symptom),)
+        facts = (of_regression(pair, symptom),)
     if not facts and not sure and (difference := contrast(snapshot.situation)) is not None:
-        facts = (_of_contrast(difference, symptom),)
+        facts = (of_contrast(difference, symptom),)
     if own is not None and not facts:
         return (*found[:1], _of_message(own, symptom), *found[1:])[:MOST]
     return (*facts, *found)[:MOST]
@@ -131,7 +132,7 @@ def _of_message(own: Advised, symptom: str) -> Advice:
     if own.settings and not own.orders:
         names, verb = " and ".join(own.settings), "are set or come" if len(own.settings) > 1 else "is set or comes"
         fix = f"Look where {names} {verb} from, and change what does not fit."
-    return _advice(
+    return advice_for(
         symptom,
         f"The message says {'what to do' if own.orders else 'what is wrong'}: {shown}",
         "The error that ended the process says so itself, which tells more than a resemblance to other failures."
@@ -155,7 +156,7 @@ def _of_figures(ended: Sequence[Ending], symptom: str, *, worked_out: bool) -> A
     for ending in ended:
         told = amounts("\n".join((ending.message, *ending.below)))
         if told is not None and (told.worked_out or not worked_out):
-            return _advice(
+            return advice_for(
                 symptom,
                 told.title,
                 "Worked out from the figures that the message prints.",
@@ -170,7 +171,7 @@ def _of_unfit(ended: Sequence[Ending], symptom: str) -> Advice | None:
     for ending in ended:
         told = unfit(ending)
         if told is not None:
-            return _advice(
+            return advice_for(
                 symptom,
                 told.title,
                 told.why,
@@ -188,7 +189,7 @@ def _of_missing(ended: Sequence[Ending], symptom: str) -> Advice | None:
         told = missing(ending)
         if told is not None:
             because = _printed(ending, "value-is-none", "The line that raised, and its message.", ending.message)
-            return _advice(
+            return advice_for(
                 symptom, told.title, "The line that raised uses this value alone as one.", told.fix, _UNFIT, because
             )
     return None
@@ -207,7 +208,7 @@ def _printed(ending: Ending, evidence: str, means: str, words: str) -> Reason:
 
 
 def _of_too_many(told: TooMany) -> Advice:
-    return _advice(
+    return advice_for(
         "C.5",
         f"{told.processes} processes are started on a host that has {told.gpus} GPU{'s' if told.gpus > 1 else ''}",
         "Each process wants a device of its own: the others get a number that does not exist, or share a device, which"
@@ -223,111 +224,4 @@ def _of_too_many(told: TooMany) -> Advice:
             words=told.words,
         ),
         pattern="fix device assignment",
-    )
-
-
-def _said(evidence: str, means: str, pair: Regression | Contrast) -> Reason:
-    return Reason(evidence=evidence, means=means, source="said", weight=1.5, line=pair.line, words=pair.words)
-
-
-def _of_regression(pair: Regression, symptom: str) -> Advice:
-    if not pair.package:  # a commit or pull request, or an update
-        return _of_update(pair, symptom) if pair.good else _of_change(pair, symptom)
-    works = f"{pair.package} {pair.good}" if pair.good else f"the {pair.package} from before"
-    return _advice(
-        symptom,
-        f"What changed in {pair.package} {pair.bad} does it: with {works} it works",
-        "Nothing else differs between the two runs, as far as is told: a defect of the newer release, or something in"
-        " it that wants another setting.",
-        f"Go back to {works}, so that you can go on. Then read the release notes of {pair.package} from there to"
-        f" {pair.bad}, and its issues for your message: a later release may have the fix.",
-        _ADVISED,
-        _said("release-changed", "The user names a release that works and one that does not.", pair),
-        pattern="fix framework version",
-        effort="reinstall",
-        named=bool(pair.good),
-    )
-
-
-def _of_update(pair: Regression, symptom: str) -> Advice:
-    return _advice(
-        symptom,
-        f"What changed with {pair.bad} does it: before, it worked",
-        "Nothing else differs between the two runs, as far as is told.",
-        f"Put {pair.good} back, to be sure and so that you can go on. Of a driver, an image or a library look then"
-        " which releases of NCCL, its plugins, CUDA and the framework are supported with it, and take such a set.",
-        _ADVISED,
-        _said("changed-by-update", "The user names an update since which it fails.", pair),
-        pattern="fix dependency version",
-        effort="reinstall",
-    )
-
-
-def _of_change(pair: Regression, symptom: str) -> Advice:
-    return _advice(
-        symptom,
-        f"What {pair.bad} changed does it: before it, it works",
-        "Nothing else differs between the two runs, as far as is told.",
-        f"Go back to the commit before it, so that you can go on. Then read what {pair.bad} changes for your settings,"
-        " and tell its author with both results.",
-        _ADVISED,
-        _said("change-named", "The user names a change since which it fails.", pair),
-    )
-
-
-def _of_device(pair: Contrast, symptom: str) -> Advice:
-    return _advice(
-        symptom,
-        f"{pair.words} makes the difference: this device, its slot or its link",
-        "What fails with one certain device among equal ones is no matter of the program.",
-        "Leave it out, so that you can go on (CUDA_VISIBLE_DEVICES). `dmesg | grep -i xid`, `nvidia-smi -q` and"
-        " `nvidia-smi topo -m` show its errors and its link; swap two cards, and see whether the fault goes with the"
-        " card or stays with the slot.",
-        _ADVISED,
-        _said("one-device-makes-the-difference", "The user names the device without which it works.", pair),
-        pattern="fix device assignment",
-        effort="rerun",
-    )
-
-
-def _of_contrast(pair: Contrast, symptom: str) -> Advice:
-    return _advice(
-        symptom,
-        f"The cause is not known yet, but what makes the difference: it works {pair.words}",
-        "Two runs that differ in one thing, one of which works, tell where the fault is.",
-        f"Go on like that for now ({pair.words}). Then look at what exactly that changes: release notes, options,"
-        " the code behind it. `dtdebug isolate` can try such changes; the pair of runs belongs into a report.",
-        _ADVISED,
-        _said("what-makes-the-difference", "The user says with what it works.", pair),
-        effort="rerun",
-        named=False,
-    )
-
-
-def _advice(  # noqa: PLR0917
-    symptom: str,
-    title: str,
-    why: str,
-    fix: str,
-    probability: float,
-    because: Reason,
-    *,
-    pattern: str = "fix behavior logic",
-    effort: Effort = "edit",
-    named: bool = True,
-) -> Advice:
-    """Its cause is called as its reason."""
-    return Advice(
-        symptom=symptom,
-        cause=because.evidence,
-        title=title,
-        pattern=pattern,
-        probability=probability,
-        band=band(probability),
-        why=why,
-        fix=fix,
-        effort=effort,
-        minutes=MINUTES[effort],
-        because=(because,),
-        named=named,
     )
