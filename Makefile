@@ -53,6 +53,7 @@ tidy: $(VENV)/.core | $(PIP) ## the rules that the knowledge keeps
 
 accuracy: $(VENV)/.ready ## figures on rated cases: make accuracy CASES=FILE.jsonl
 	$(BIN)/python benchmarks/accuracy.py $(CASES)
+	$(BIN)/python benchmarks/strengths.py $(CASES)
 
 attack: $(VENV)/.ready debian-editors ## hostile input, broken disks and kills at full length (half an hour)
 	DTDEBUG_ATTACK=1 $(BIN)/python -m pytest -p no:xdist --timeout=0 --durations=10 -s tests/test_attack.py tests/test_masking.py tests/test_flight_bounds.py tests/test_output.py tests/test_ranks_hostile.py

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from dtdebug_taxonomy.model import Effort
+from dtdebug_taxonomy.model import MINUTES, Effort
 
 Band = Literal["likely", "possible", "unlikely"]
 LIKELY, POSSIBLE = 0.6, 0.15
@@ -91,3 +91,32 @@ def in_python(diff: str) -> bool:
 def band(probability: float) -> Band:
     """The word that is shown in place of a figure."""
     return "likely" if probability >= LIKELY else "possible" if probability >= POSSIBLE else "unlikely"
+
+
+def advice_for(  # noqa: PLR0917
+    symptom: str,
+    title: str,
+    why: str,
+    fix: str,
+    probability: float,
+    because: Reason,
+    *,
+    pattern: str = "fix behavior logic",
+    effort: Effort = "edit",
+    named: bool = True,
+) -> Advice:
+    """Advice that rests on one reason, after which its cause is called."""
+    return Advice(
+        symptom=symptom,
+        cause=because.evidence,
+        title=title,
+        pattern=pattern,
+        probability=probability,
+        band=band(probability),
+        why=why,
+        fix=fix,
+        effort=effort,
+        minutes=MINUTES[effort],
+        because=(because,),
+        named=named,
+    )

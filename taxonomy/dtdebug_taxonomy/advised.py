@@ -68,6 +68,7 @@ _EVERYWHERE = re.compile(
     r"|report (?:this|it|a bug)|open an issue|file an issue|ignore this|silence|this warning|future version|deprecat"
     r"|find_unused_parameters|set_detect_anomaly|for (?:more|further) (?:info|detail)|stack ?trace|OMP_NUM_THREADS"
     r"|for debugging|be aware|see the (?:doc|log)|check the log|weights_only|error_file|FI_LOG|add the following flag"
+    r"|argument must be a string, a bytes-like|not '?NoneType'?$"
     r"|restart your program to reset|^if this (?:fires|happens|fails)\b|=[\"']?\$[\w{(]"
 )
 _ALLOWS = re.compile(
@@ -77,7 +78,12 @@ _ALLOWS = re.compile(
 _QUOTED = re.compile(r"[`'\"]([^`'\"]{1,40})[`'\"]")
 _CALLED = re.compile(r"\b([A-Za-z_]\w{3,60})\(\)")
 _SET = re.compile(r"\b[A-Za-z]\w{2,40}=[\w.'\"]{1,40}")
-_SHAPES = re.compile(r"(?i)\bsizes? of tensor|\bshapes? (?:cannot|can't|do not|mismatch)|at non-singleton dimension")
+_SHAPES = re.compile(
+    r"(?i)\bsizes? of tensor|\bshapes? (?:cannot|can't|do not|mismatch)|at non-singleton dimension"
+    r"|\b(?:number of|same) dimensions: got|\bshape=\(.{1,80}\) are not compatible|\bobject does not support item\b"
+    r"|\bexpected (?:dtype|scalar type) .{1,60}\b(?:but )?(?:got|found) (?:dtype )?"
+    r"|^(?:Tensors of the same index must|expected all tensors) .{0,60}\b(?:device|dtype)\b"
+)
 """What says that something does not fit, and neither why nor what to change."""
 _SETTING = re.compile(
     r"(?<![\w/'-])(?:--[a-z][\w-]{2,60}|[a-z][a-z0-9]{0,40}(?:[._][a-z0-9]{1,40}){1,6}|[A-Z][A-Z0-9]{1,30}(?:_[A-Z0-9]{1,30}){1,6})"

@@ -28,6 +28,8 @@ def holds(needs: Needs, findings: Sequence[Finding]) -> bool:
 
 def sentence(knowledge: Knowledge, title: str, needs: Needs, against: Finding) -> str:
     """Why a cause is ruled out, in one sentence."""
+    if not against.values:
+        return f"Ruled out: {title[:1].lower()}{title[1:]}. {knowledge.evidence[against.evidence].means}"
     labels = {v.value: v.means for v in knowledge.observations[against.evidence].value}
     wanted = " or ".join(labels[v] for v in needs[against.evidence])
     seen = " and ".join(labels[v] for v in against.values)

@@ -174,8 +174,8 @@ def once(rows: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
 
 def excluding(knowledge: Knowledge, cause: Cause, findings: Sequence[Finding]) -> Finding | None:
     """The finding that rules a cause out; where a line names it, only what was printed or measured can."""
-    against = contradiction(cause.needs, findings)
-    if against is None or against.source in PRINTED:
+    against = next((f for f in findings if f.evidence in cause.unless), None) or contradiction(cause.needs, findings)
+    if against is None or against.source in PRINTED or not against.values:
         return against
     printed = (f for f in findings if f.source in PRINTED and is_named(knowledge, cause, f))
     if any(not knowledge.evidence[f.evidence].all for f in printed):

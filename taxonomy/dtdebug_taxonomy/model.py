@@ -137,8 +137,10 @@ class Cause(KnowledgeRecord, frozen=True, kw_only=True):
     """Folder in `labs/` whose before/after pair is the diff."""
     needs: dict[str, tuple[str, ...]] = {}
     """Observation -> values of which one must hold: where something else is known, it is not this cause."""
+    unless: tuple[str, ...] = ()
+    """Indicators of which one that is seen rules it out."""
     example_for: dict[str, tuple[str, ...]] = {}
-    """The same for its diff: whoever uses something else sees the cause without it."""
+    """The same as `needs` for its diff: whoever uses something else sees the cause without it."""
     evidence: dict[str, Strength] = {}
     """Evidence id, or `observation=value`, to how often it is so when this is the cause."""
     uncounted: bool = False
@@ -246,6 +248,8 @@ class Measure(KnowledgeRecord, frozen=True, kw_only=True):
     spent_by: Literal["", "ranks", "output", "source", "contrasts"] = ""
     """What the snapshot must not hold already: a verdict on ranks, output, findings in the source, runs with something
     changed."""
+    seen: tuple[str, ...] = ()
+    """Indicators of which one must have been seen."""
     takes: tuple[str, ...] = ()
     """Observations that its command takes as `--answer KEY=VALUE`, so that it does not look for what is known."""
 

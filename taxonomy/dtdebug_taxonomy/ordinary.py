@@ -25,6 +25,12 @@ _TRAINING = re.compile(
     r"(?i)\b(?:train|fine-?tun|epoch|loss\b|workers?\b|chief|check-?point|optimi[sz]er|gradient|gpu|cuda|backward|rank)"
 )
 """Whoever asks about training asks about distributed training, if nothing speaks against it."""
+_COMPLAINS = re.compile(
+    r"(?i)\b(?:fail|error|hang|stuck|freez|crash|slow|wrong|nan\b|not\b|cannot|never|worse|differ|diverg|only"
+    r"|drop|lower|higher|bad|why|kill|stop|wait|leak|memory|oom|issue|problem|unable|incorrect|mismatch|dies|died"
+    r"|time[sd]? ?out|too|no\b|random|unexpected|broken|explod|spike|lost|missing|same|zero|inf\b)|n.t\b|\?\s*$"
+)
+"""Whoever complains of something; a request for a log is no complaint."""
 _ALONE = re.compile(
     r"(?i)\b(?:on|with|using|have) (?:just |only )?(?:my |a |the |one of my )?(?:one|single|1|own) (?:\w{2,12} )?"
     r"(?:gpu|card|device|laptop|computer)\b|\bon my laptop\b|\bsingle (?:RTX|GPU)\b"
@@ -34,6 +40,16 @@ _ERROR = re.compile(
     r"(?i)^\W{0,8}(?:\S{1,60}:\ ?){0,2}(?:fatal|error|critical)\b.{0,300}"
     r"|^.{0,80}\b(?:command not found|No such file or directory)"
 )
+_SERVICE = re.compile(
+    r"(?i)\b(?:gunicorn|uwsgi|uvicorn|nginx|apache2?|httpd|django|flask|fastapi|celery|rabbitmq|kafka|rdkafka|redis|postgres\w{0,4}"
+    r"|mysql|mongo\w{0,2}|selenium|playwright|webpack|npm|jenkins|grafana|prometheus|ollama|discord|telegram)\b"
+)
+"""Services and their tools, which have workers, watchdogs and time-outs too."""
+_DEEP = re.compile(
+    r"(?i)\b(?:torch\w{0,20}|tensorflow|keras|jax|cuda|gpus?|nccl|gloo|mpi\w{0,4}|horovod|deepspeed|train(?:s|ed|ing|er)?|epochs?"
+    r"|ranks?|vllm|sglang|ray|slurm|tensor|megatron|fsdp|ddp|fine-?tun\w{1,4})\b"
+)
+"""What a service of another kind never speaks of."""
 _PLAINLY = (
     (
         re.compile(
@@ -76,16 +92,23 @@ _ANYBODYS = (
     (re.compile(r"Last State: {1,20}Terminated|Reason: {1,20}OOMKilled"), "mem-"),
 )
 """A remote shell that git or a person opens, the description of a pod: its indicators are no sign of a launcher."""
-_LINES, _SHOWN = 4_000, 120
-"""Lines that are looked at from the end, characters of a message that are shown."""
+_LINES, _SHOWN, _SERVICES_TEXT = 4_000, 120, 1 << 20
+"""Lines that are looked at from the end, characters of a message that are shown, of a text that is searched whole."""
 
 
 def is_foreign(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Finding]) -> bool:
     """Nothing speaks of several processes, hosts or devices, nor does the user speak of training."""
     situation = f"{snapshot.situation}\n{in_english(snapshot.situation)}"
-    if _TRAINING.search(situation) and not _ALONE.search(situation):
+    if _is_service(f"{situation}\n{snapshot.output}") and not (snapshot.ranks or is_distributed(snapshot)):
+        return True
+    if _TRAINING.search(situation) and _COMPLAINS.search(situation) and not _ALONE.search(situation):
         return bool(ordinary(knowledge, snapshot, findings)) and _is_bare(knowledge, snapshot, findings)
     return _is_bare(knowledge, snapshot, findings)
+
+
+def _is_service(text: str) -> bool:
+    """It speaks of a web server, a queue or a data base, and of nothing that trains."""
+    return len(text) < _SERVICES_TEXT and _SERVICE.search(text) is not None and _DEEP.search(text) is None
 
 
 def _is_bare(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Finding]) -> bool:
@@ -112,7 +135,8 @@ def ordinary(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Findin
         return ""
     own = advised(endings(snapshot))
     order = f" The message says what to do: {own.words}" if own and own.orders and own.words not in error else ""
-    return f"An ordinary error of the program: {error}; nothing of distribution is seen in it.{order}"
+    kind = "A warning" if "Warning: " in error else "An ordinary error"
+    return f"{kind} of the program: {error}; nothing of distribution is seen in it.{order}"
 
 
 def _is_sign(knowledge: Knowledge, f: Finding) -> bool:
@@ -137,7 +161,8 @@ def _raised(exception: ExceptionInfo | None) -> str:
 def _last_error(text: str) -> str:
     """The last exception of a text with the user's own line, else its first line that reports an error."""
     lines = [line[:1_000].rstrip() for line in text.split("\n")[-_LINES:]]
-    if (raised := last_exception("\n".join(lines))) is not None:
+    raised = last_exception("\n".join(lines))
+    if raised is not None and not raised.type.endswith("Warning"):
         frame = own_frame(raised.frames)
         place = f" at {short(frame.file)}:{frame.line}" if frame is not None else ""
         return f"{_short(raised.type.rsplit('.', 1)[-1], raised.message)}{place}"

@@ -6,16 +6,18 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dtdebug_taxonomy.advice import MOST, Advice, Reason, band
+from dtdebug_taxonomy.advice import MOST, Advice, Reason, advice_for, band
 from dtdebug_taxonomy.advised import Advised, advised
 from dtdebug_taxonomy.amounts import amounts
-from dtdebug_taxonomy.contrasts import Contrast, contrast
+from dtdebug_taxonomy.compared import of_contrast, of_device, of_regression
+from dtdebug_taxonomy.contrasts import contrast, one_device
 from dtdebug_taxonomy.endings import Ending, endings
 from dtdebug_taxonomy.engine import Ranking
 from dtdebug_taxonomy.finding import plain
 from dtdebug_taxonomy.knowledge import Knowledge
-from dtdebug_taxonomy.model import MINUTES, Effort
-from dtdebug_taxonomy.regressions import Regression, regression
+from dtdebug_taxonomy.missing import missing
+from dtdebug_taxonomy.model import MINUTES
+from dtdebug_taxonomy.regressions import regression
 from dtdebug_taxonomy.snapshot import Snapshot
 from dtdebug_taxonomy.too_many import TooMany, too_many
 from dtdebug_taxonomy.unfit import unfit
@@ -43,8 +45,11 @@ def outright(
     facts = tuple(_of_release(knowledge, row) for row in fitting_releases(knowledge, snapshot))
     named = bool(found) and any(r.evidence in _naming(knowledge, found[0].cause) for r in found[0].because)
     pair = regression(snapshot.situation)
-    if not facts and not (named and _says_it_alone(knowledge, found[0])) and pair is not None and pair.good:
-        facts = (_of_regression(pair, symptom),)
+    settled = named and _says_it_alone(knowledge, found[0]) and found[0].band == "likely"
+    if not facts and not settled and pair is not None and pair.good:
+        facts = (of_regression(pair, symptom),)
+    if not facts and not settled and (device := one_device(snapshot.situation)) is not None:
+        facts = (of_device(device, symptom),)
     figures = None if facts else _of_figures(ended, symptom, worked_out=named)
     if figures is not None and named and _of_same_line(found[0], figures):
         found = (msgspec.structs.replace(found[0], title=figures.title, fix=figures.fix), *found[1:])
@@ -58,13 +63,13 @@ def outright(
     if own is not None and (not own.refused or not found or _is_general(knowledge, found[0])):
         facts = (_of_message(own, symptom),)
     if not facts and not named:
-        facts = tuple(filter(None, (_of_unfit(ended, symptom),)))
+        facts = tuple(filter(None, (_of_unfit(ended, symptom) or _of_missing(ended, symptom),)))
     sure = named or (bool(found) and found[0].band == "likely")
     general = bool(found) and found[0].cause == "release-changed"  # the same, without the name
     if not facts and (not sure or general) and pair is not None:
-        facts = (_of_regression(pair, symptom),)
+        facts = (of_regression(pair, symptom),)
     if not facts and not sure and (difference := contrast(snapshot.situation)) is not None:
-        facts = (_of_contrast(difference, symptom),)
+        facts = (of_contrast(difference, symptom),)
     if own is not None and not facts:
         return (*found[:1], _of_message(own, symptom), *found[1:])[:MOST]
     return (*facts, *found)[:MOST]
@@ -127,7 +132,7 @@ def _of_message(own: Advised, symptom: str) -> Advice:
     if own.settings and not own.orders:
         names, verb = " and ".join(own.settings), "are set or come" if len(own.settings) > 1 else "is set or comes"
         fix = f"Look where {names} {verb} from, and change what does not fit."
-    return _advice(
+    return advice_for(
         symptom,
         f"The message says {'what to do' if own.orders else 'what is wrong'}: {shown}",
         "The error that ended the process says so itself, which tells more than a resemblance to other failures."
@@ -151,7 +156,7 @@ def _of_figures(ended: Sequence[Ending], symptom: str, *, worked_out: bool) -> A
     for ending in ended:
         told = amounts("\n".join((ending.message, *ending.below)))
         if told is not None and (told.worked_out or not worked_out):
-            return _advice(
+            return advice_for(
                 symptom,
                 told.title,
                 "Worked out from the figures that the message prints.",
@@ -166,7 +171,7 @@ def _of_unfit(ended: Sequence[Ending], symptom: str) -> Advice | None:
     for ending in ended:
         told = unfit(ending)
         if told is not None:
-            return _advice(
+            return advice_for(
                 symptom,
                 told.title,
                 told.why,
@@ -175,6 +180,17 @@ def _of_unfit(ended: Sequence[Ending], symptom: str) -> Advice | None:
                 _printed(ending, "releases-do-not-fit", "Where it was raised, and for what.", ending.message),
                 pattern=told.pattern,
                 effort=told.effort,
+            )
+    return None
+
+
+def _of_missing(ended: Sequence[Ending], symptom: str) -> Advice | None:
+    for ending in ended:
+        told = missing(ending)
+        if told is not None:
+            because = _printed(ending, "value-is-none", "The line that raised, and its message.", ending.message)
+            return advice_for(
+                symptom, told.title, "The line that raised uses this value alone as one.", told.fix, _UNFIT, because
             )
     return None
 
@@ -192,7 +208,7 @@ def _printed(ending: Ending, evidence: str, means: str, words: str) -> Reason:
 
 
 def _of_too_many(told: TooMany) -> Advice:
-    return _advice(
+    return advice_for(
         "C.5",
         f"{told.processes} processes are started on a host that has {told.gpus} GPU{'s' if told.gpus > 1 else ''}",
         "Each process wants a device of its own: the others get a number that does not exist, or share a device, which"
@@ -208,82 +224,4 @@ def _of_too_many(told: TooMany) -> Advice:
             words=told.words,
         ),
         pattern="fix device assignment",
-    )
-
-
-def _said(evidence: str, means: str, pair: Regression | Contrast) -> Reason:
-    return Reason(evidence=evidence, means=means, source="said", weight=1.5, line=pair.line, words=pair.words)
-
-
-def _of_regression(pair: Regression, symptom: str) -> Advice:
-    if not pair.package:  # a commit or pull request
-        return _of_change(pair, symptom)
-    works = f"{pair.package} {pair.good}" if pair.good else f"the {pair.package} from before"
-    return _advice(
-        symptom,
-        f"What changed in {pair.package} {pair.bad} does it: with {works} it works",
-        "Nothing else differs between the two runs, as far as is told: a defect of the newer release, or something in"
-        " it that wants another setting.",
-        f"Go back to {works}, so that you can go on. Then read the release notes of {pair.package} from there to"
-        f" {pair.bad}, and its issues for your message: a later release may have the fix.",
-        _ADVISED,
-        _said("release-changed", "The user names a release that works and one that does not.", pair),
-        pattern="fix framework version",
-        effort="reinstall",
-        named=bool(pair.good),
-    )
-
-
-def _of_change(pair: Regression, symptom: str) -> Advice:
-    return _advice(
-        symptom,
-        f"What {pair.bad} changed does it: before it, it works",
-        "Nothing else differs between the two runs, as far as is told.",
-        f"Go back to the commit before it, so that you can go on. Then read what {pair.bad} changes for your settings,"
-        " and tell its author with both results.",
-        _ADVISED,
-        _said("change-named", "The user names a change since which it fails.", pair),
-    )
-
-
-def _of_contrast(pair: Contrast, symptom: str) -> Advice:
-    return _advice(
-        symptom,
-        f"The cause is not known yet, but what makes the difference: it works {pair.words}",
-        "Two runs that differ in one thing, one of which works, tell where the fault is.",
-        f"Go on like that for now ({pair.words}). Then look at what exactly that changes: release notes, options,"
-        " the code behind it. `dtdebug isolate` can try such changes; the pair of runs belongs into a report.",
-        _ADVISED,
-        _said("what-makes-the-difference", "The user says with what it works.", pair),
-        effort="rerun",
-        named=False,
-    )
-
-
-def _advice(  # noqa: PLR0917
-    symptom: str,
-    title: str,
-    why: str,
-    fix: str,
-    probability: float,
-    because: Reason,
-    *,
-    pattern: str = "fix behavior logic",
-    effort: Effort = "edit",
-    named: bool = True,
-) -> Advice:
-    """Its cause is called as its reason."""
-    return Advice(
-        symptom=symptom,
-        cause=because.evidence,
-        title=title,
-        pattern=pattern,
-        probability=probability,
-        band=band(probability),
-        why=why,
-        fix=fix,
-        effort=effort,
-        minutes=MINUTES[effort],
-        because=(because,),
-        named=named,
     )

@@ -24,6 +24,8 @@ def is_recognised(
         return True
     if any(f.evidence in _CONTRASTS and f.values == ("yes",) and f.source == "said" for f in findings):
         return True  # it works with less of the distribution
+    if any(f.evidence == "says-works-with-fewer-ranks" for f in findings):
+        return True
     if any(f.told for f in findings):  # a check of distributed programs sees it on the line that raised
         return True
     if not roots:

@@ -26,7 +26,7 @@ _GOOD = re.compile(
 _BAD = re.compile(
     r"(?i)\b(?:fail(?:s|ed|ing)?|broken|broke|breaks|hangs?|hung|stuck|crash(?:es|ed)?|errors?|wrong|worse"
     r"|slow(?:er)?|(?:does|do|did)(?: not|n.t) (?:work|run|train|learn|start|converge)|no longer|not work\w{0,3}"
-    r"|nan|incorrect|dies|diverges?|leaks?|regress\w{0,5})\b"
+    r"|out of (?:\w{2,8} )?memory|OOM\w{0,3}|nan|incorrect|dies|diverges?|leaks?|regress\w{0,5})\b"
 )
 _NOT_GOOD = re.compile(
     r"(?i)\b(?:not|n.t|never|no longer|hardly|nothing)\b.{0,12}\b(?:works?|worked|fine|right|stable|correct)"
@@ -40,6 +40,20 @@ _BEFORE = re.compile(
     rf"{_RELEASE}"
 )
 _CHANGE = re.compile(r"(?i)\b(?:PR|pull request|commit)\s+\[?`?(?:#\d{1,6}|[0-9a-f]{7,40})\b")
+_UPDATED = r"(?:installed|updated|upgraded|replaced|changed|rebuilt"
+_SINCE = re.compile(
+    rf"(?i)\b(?:since|after) (?:(?:we|I|they|the admins?) (?:have |had )?{_UPDATED}) "
+    r"(?P<did>[^\n,;:]{3,60}?(?=[,;:\n]|\.(?:\s|$)))"
+    rf"|(?P<thing>[^\n,;:]{{3,60}}?) (?:is|was|were|are|has been|have been|got|came) {_UPDATED}|rolled out|in use)\b)"
+)
+"""An update without a number: of a driver, an image, a kernel."""
+_BEFORE_IT = re.compile(
+    r"(?i)\b(?:before(?: that| then| it)?|previously|until then|earlier|in the past|up to then"
+    r"|with the (?:old|previous) one),? "
+    r"(?:(?:it|everything|all|this|that|the same (?:job|code|script)|they|the jobs?)(?: all)? )?"
+    r"(?:worked|works|ran|was fine|were fine|did not|didn't|had no)\b"
+    r"|\b(?:worked|ran|was fine|were fine|had worked)(?: well| fine)? (?:before|until then)\b"
+)
 _WITHOUT_IT = re.compile(
     r"(?i)\b(?:older|earlier|previous|before|prior to|revert\w{0,3}|without it|one commit (?:back|earlier))\b"
 )
@@ -47,7 +61,7 @@ _NOISE = frozenset({
     "with", "in", "on", "of", "version", "release", "from", "to", "is", "and", "at", "using", "was", "by", "for",
     "the", "gpu", "loss", "lr", "about", "than", "only", "grad", "norm", "it", "or", "under", "since", "until",
     "before", "after", "accuracy", "score", "reward", "rate", "step", "epoch", "install", "installed", "use", "used",
-    "try", "tried", "run", "pin", "pinned",
+    "try", "tried", "run", "pin", "pinned", "into",
 })  # fmt: skip
 """Words before a number that name no package."""
 _NEAR = 200
@@ -67,9 +81,9 @@ class Regression(NamedTuple):
     """A package of which one release works."""
 
     package: str
-    """Empty where the user names it nowhere near, and for a commit or pull request."""
+    """Empty where the user names it nowhere near, for a commit or pull request, and for an update without a number."""
     good: str
-    """Empty where only the release that fails is named."""
+    """Empty where only what fails is named."""
     bad: str
     words: str
     line: int
@@ -78,6 +92,8 @@ class Regression(NamedTuple):
 def regression(situation: str) -> Regression | None:
     """The pair that the user names, None where there is none."""
     text = clip_lines(situation)
+    if (update := _by_update(text)) is not None:
+        return update
     if not _ANY.search(text):
         return _by_change(text)
     upgrade = _upgraded(text)
@@ -94,6 +110,15 @@ def regression(situation: str) -> Regression | None:
         return None
     words = plain(" ".join(text[max(bad.at - 30, 0) : bad.at + 60].split()))
     return Regression(package, good.release if good else "", bad.release, words, text.count("\n", 0, bad.at) + 1)
+
+
+def _by_update(text: str) -> Regression | None:
+    """The update since which it fails, where another sentence says that before it worked."""
+    found = _SINCE.search(text)
+    if found is None or not _BEFORE_IT.search(text):
+        return None
+    thing = " ".join(plain(found["did"] or found["thing"]).split())
+    return Regression("", "the one before", thing, plain(found[0]), text.count("\n", 0, found.start()) + 1)
 
 
 def _by_change(text: str) -> Regression | None:

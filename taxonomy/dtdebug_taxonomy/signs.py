@@ -57,7 +57,10 @@ _PACKAGES = re.compile(
     r"|tensorflow[/\\]python[/\\]distribute|accelerate[/\\]commands[/\\]launch"
 )
 """Libraries below an installation whose frames are a sign."""
-_PATH = re.compile(r"\", line \d{1,9}, in .{1,200}|(?:~|\.{1,2})?[\w.@+-]{0,100}/[^\s\"',:;)]{0,300}")
+_PATH = re.compile(
+    r"File \"[^\"\n]{1,300}\", line \d{1,9}(?:, in .{1,200})?|\", line \d{1,9}, in .{1,200}"
+    r"|(?:~|\.{1,2})?[\w.@+-]{0,100}/[^\s\"',:;)]{0,300}"
+)
 _DEVICE = r"\w{1,12}(?::\d{1,3})?"
 _BESIDE_CPU = re.compile(
     rf"at least two devices, (?:(?:cpu|meta)(?:,? and |, ){_DEVICE}|{_DEVICE}(?:,? and |, )(?:cpu|meta)\b)"

@@ -107,12 +107,16 @@ def _evidence(knowledge: Knowledge) -> Iterator[str]:
     rows += [(f"symptoms/{s.id}.toml", e) for s in knowledge.symptoms.values() for e in s.evidence]
     used = {name for s in knowledge.symptoms.values() for c in s.cause for name in c.evidence}
     used |= {name for _, e in rows for names in (*e.all, e.unless) for name in names}
+    used |= {name for m in knowledge.measures for name in m.seen}
+    used |= {name for s in knowledge.symptoms.values() for c in s.cause for name in c.unless}
     first: dict[str, str] = {}
     for place, e in rows:
         if e.id in first:
             yield f"{place}: evidence {e.id} stands in {first[e.id]} too"
         first.setdefault(e.id, place)
         yield from (f"{place}: evidence {e.id}: {p}" for p in _one_evidence(knowledge, e, e.id in used))
+    for m in knowledge.measures:
+        yield from (f"measures.toml: {m.id}: no evidence {name}" for name in m.seen if name not in knowledge.evidence)
 
 
 def _one_evidence(knowledge: Knowledge, e: Evidence, used: bool) -> Iterator[str]:

@@ -1,0 +1,72 @@
+"""A value that is None where the program uses it: which one, read from the line of code that raised."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from dtdebug_taxonomy.endings import Ending
+from dtdebug_taxonomy.finding import plain
+from dtdebug_taxonomy.frames import short
+
+_EXPRESSION = r"[A-Za-z_][\w.]{0,80}(?:\[[^\[\]\n]{1,40}\]){0,2}"
+_CONVERTED = re.compile(rf"\b(?:int|float|len|range|Path|join|open|exists|isdir)\((?P<what>{_EXPRESSION})\)")
+_VARIABLE = re.compile(r"\b(?:environ\.get|getenv)\(['\"](?P<name>\w{2,60})['\"]\)")
+_ATTRIBUTE = re.compile(r"'NoneType' object has no attribute '(?P<name>\w{1,80})'")
+_INDEXED = re.compile(rf"(?P<what>{_EXPRESSION})\[")
+_ITERATED = re.compile(rf"\bin (?P<what>{_EXPRESSION}):")
+_OPTIONS = re.compile(
+    r"^(?:self\.)?(?:\w{1,20}_)?(?:args|opts?|options|cfg|config|conf|hparams|params|flags)\.(?P<name>[\w.]+)$"
+)
+"""What holds what the command line or the configuration says."""
+
+
+class Missing(NamedTuple):
+    """What is None."""
+
+    title: str
+    fix: str
+
+
+def missing(ending: Ending) -> Missing | None:
+    """The value that is None in the innermost line of the exception; None where the line does not show it."""
+    if "NoneType" not in ending.message or not ending.frames:
+        return None
+    at = ending.frames[-1]
+    code = (at.code or ending.code)[:400]
+    place = f"{short(at.file)}:{at.line}"
+    if variable := _VARIABLE.search(code):
+        name = variable["name"]
+        return Missing(
+            f"The variable {name} is not set where {place} reads it",
+            f"Export {name} before the program starts, on every host; what a launcher sets (RANK, WORLD_SIZE,"
+            " LOCAL_RANK, MASTER_ADDR, MASTER_PORT) is there only if that launcher starts it.",
+        )
+    what = plain(_value(ending.message, code))
+    if not what:
+        return None
+    if given := _OPTIONS.match(what):
+        name = given["name"].rpartition(".")[2]
+        return Missing(
+            f"{what} was not given: it is None at {place}",
+            f"Give it: `--{name}` (or {given['name']} in the configuration) has no default that would do here. Under"
+            " Slurm or on several hosts it may have to differ for each, as $SLURM_PROCID or $SLURM_NODEID does.",
+        )
+    return Missing(
+        f"{what} is None at {place}",
+        f"Find where {what} is set: a branch that only some ranks take, something that is gathered to or read by rank 0"
+        " alone, a file or option that is missing. Print it with the rank just before that line.",
+    )
+
+
+def _value(message: str, code: str) -> str:
+    """The expression, where the line has one that it can be."""
+    if attribute := _ATTRIBUTE.search(message):
+        found = re.findall(rf"({_EXPRESSION})\.{re.escape(attribute['name'])}\b", code)
+    elif "not subscriptable" in message:
+        found = [m["what"] for m in _INDEXED.finditer(code)]
+    elif "not iterable" in message:
+        found = [m["what"] for m in _ITERATED.finditer(code)]
+    else:
+        found = [m["what"] for m in _CONVERTED.finditer(code)]
+    return found[0] if len({*found}) == 1 else ""

@@ -1,0 +1,267 @@
+"""Facts that decide: a value that is None, an update since which it fails, a command; and the step that tells."""
+
+import pytest
+
+from dtdebug_taxonomy.contrasts import contrast, one_device
+from dtdebug_taxonomy.diagnosis import diagnose
+from dtdebug_taxonomy.endings import endings
+from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.missing import missing
+from dtdebug_taxonomy.regressions import regression
+from dtdebug_taxonomy.snapshot import Snapshot
+
+KNOWLEDGE = load()
+ATTRIBUTE = "AttributeError: 'NoneType' object has no attribute 'step'"
+NUMBER = "TypeError: int() argument must be a string, a bytes-like object or a real number, not 'NoneType'"
+INDEX = "TypeError: 'NoneType' object is not subscriptable"
+
+
+def of(said="", output=""):
+    return diagnose(KNOWLEDGE, Snapshot(situation=said, output=output))
+
+
+def raised(code, last):
+    """A traceback of rank 1 that ends in a line of a program."""
+    rows = ["Traceback (most recent call last):", '  File "/work/job/launch.py", line 40, in main', f"    {code}", last]
+    return "".join(f"[rank1]: {row}\n" for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("code", "last", "title"),
+    [
+        ("port = int(args.master_port)", NUMBER, "args.master_port was not given: it is None at launch.py:40"),
+        ("rank = int(os.environ.get('NODE_RANK'))", NUMBER, "The variable NODE_RANK is not set where"),
+        ("self.scheduler.step()", ATTRIBUTE, "self.scheduler is None at launch.py:40"),
+        ("moment = state['exp_avg']", INDEX, "state is None at launch.py:40"),
+    ],
+)
+def test_the_line_that_raised_shows_which_value_is_none(code, last, title):
+    found = missing(next(endings(Snapshot(output=raised(code, last)))))
+
+    assert found is not None
+    assert found.title.startswith(title)
+
+
+@pytest.mark.parametrize(
+    ("code", "last"),
+    [
+        ("a.step(b.step)", ATTRIBUTE),  # which of the two is None is not seen
+        ("run()", NUMBER),
+        ("self.scheduler.step()", "AttributeError: 'Adam' object has no attribute 'step'"),
+    ],
+)
+def test_a_line_that_does_not_show_it_names_none(code, last):
+    assert missing(next(endings(Snapshot(output=raised(code, last))))) is None
+
+
+def test_a_bare_conversion_is_no_advice_of_the_message():
+    first = of("I start two nodes with srun.", raised("port = int(args.master_port)", NUMBER)).advice[0]
+
+    assert "value-is-none" == first.cause
+    assert "--master_port" in first.fix
+
+
+@pytest.mark.parametrize(
+    ("said", "changed"),
+    [
+        ("Since the new fabric manager was installed, all jobs time out. Before, it worked.", "the new fabric manager"),
+        ("After we updated the container image every run crashes. It ran fine before.", "the container image"),
+        (
+            "Since the driver (CUDA 12.4) is updated, it dies in set-up; previously everything ran.",
+            "the driver (CUDA 12.4)",
+        ),
+    ],
+)
+def test_an_update_since_which_it_fails_is_the_first_cause(said, changed):
+    found = regression(said)
+    d = of(said, "worker-3: NCCL INFO Call to connect returned Connection refused, retrying")
+
+    assert changed in found.bad
+    assert "changed-by-update" == d.advice[0].cause
+    assert "likely" != d.advice[0].band
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "After the data set was changed, rank 1 hangs.",  # nothing worked before
+        "The model was updated on all ranks before it worked out the loss.",
+    ],
+)
+def test_a_change_without_a_run_that_worked_is_none(said):
+    assert regression(said) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("Four servers on one Ray cluster fail at start; one at a time works.", "one at a time"),
+        ("With --expert-parallel-size 4 all ranks crash, with 1 it works.", "with --expert-parallel-size 1"),
+        (
+            "If I cast to single precision before the sum it stays around 90% at any size.",
+            "if you cast to single precision",
+        ),
+        ("Four processes sit on GPU 0. Without loading the weights they disappear.", "without loading the weights"),
+    ],
+)
+def test_what_makes_the_difference_is_read(said, words):
+    assert contrast(said).words.startswith(words)
+
+
+def test_an_option_of_one_value_is_no_difference():
+    assert contrast("With --tp-size 4 it hangs, I tried NCCL_DEBUG=INFO.") is None
+
+
+@pytest.mark.parametrize(
+    ("said", "output", "cause"),
+    [
+        (
+            "",
+            "ccl_warn: node_dev_uuids size 1, this may happen due to narrow device affinity mask (0)",
+            "peer-to-peer-blocked",
+        ),
+        (
+            "Loading the checkpoint fails because the number of ranks differs: written by 4, now 8.",
+            "FileNotFoundError: [Errno 2] No such file or directory: 'out/step_9/__7_0.distcp'",
+            "parallel-layout-changed",
+        ),
+        ("mpirun -np 4 python train.py", "KeyError: 'RANK'", "wrong-master-address-or-missing-rank"),
+        ("", "[rank3]: Cuda failure 802 'system not yet initialized'", "fabric-manager-not-running"),
+        ("NeMo RL on two nodes", "ray.exceptions.RuntimeEnvSetupError: Failed", "ray-cannot-make-the-environment"),
+        (
+            "It stops while the checkpoint is consolidated.",
+            "[rank2]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, Timeout(ms)=60000) ran",
+            "full-state-gathered-too-slowly",
+        ),
+        ("It fails on all ranks except rank 0.", INDEX, "object-on-the-main-process-only"),
+    ],
+)
+def test_a_fact_with_a_line_decides(said, output, cause):
+    assert cause == of(said, output).advice[0].cause
+
+
+def test_a_command_without_its_number_of_processes_is_read():
+    said = "Only one GPU of four is used. I start it with torchrun train.py --bf16 --epochs 3"
+    d = of(said)
+    causes = [a.cause for a in d.advice or d.guesses]
+    counted = of(said.replace("train.py", "--nproc_per_node 4 train.py"))
+
+    assert "started-without-launcher" == causes[0]
+    assert "torchrun-starts-one-process" not in {
+        r.evidence for a in (*counted.advice, *counted.guesses) for r in a.because
+    }
+
+
+def test_bfloat16_rules_the_overflow_of_float16_out():
+    said = "DDP on 8 GPUs: the loss becomes NaN after 200 steps. I train in {}."
+    both = {half: of(said.format(half)) for half in ("bfloat16", "fp16")}
+    shown = {half: {a.cause for a in (*d.advice, *d.guesses)} for half, d in both.items()}
+
+    assert "half-precision-overflows" not in shown["bfloat16"]
+    assert not any("Half precision" in row for row in both["fp16"].ruled_out)
+
+
+@pytest.mark.parametrize(
+    ("said", "output", "step"),
+    [
+        ("Training fails with an error on 4 GPUs under DDP.", "", "dtdebug diagnose LOG"),
+        (
+            "Megatron: a run that I resume from a checkpoint has a different loss than the one that went on.",
+            "",
+            "Save once more",
+        ),
+        ("Only one of 8 GPUs is used by my DDP job.", "", "Count the processes"),
+        ("DDP over 8 GPUs hangs at the first step, with 7 GPUs it works.", "", "dtdebug attach PID"),
+        ("GRPO with vLLM in server mode: rewards collapse, even with lr = 0.", "", "Compare one weight"),
+        (
+            "Resuming my FSDP job from a checkpoint needs more memory: CUDA out of memory.",
+            "",
+            "Print what is allocated",
+        ),
+        ("On two nodes the client waits for ever for the server at localhost:5000.", "", "Ask the server"),
+    ],
+)
+def test_the_next_step_is_one_that_parts_the_causes(said, output, step):
+    d = of(said, output)
+
+    assert d.next is not None
+    assert step in f"{d.next.text} {d.next.command}"
+
+
+def test_measures_rest_on_indicators_that_exist():
+    rows = [(m.id, name) for m in KNOWLEDGE.measures for name in m.seen]
+
+    assert rows
+    assert [] == [row for row in rows if row[1] not in KNOWLEDGE.evidence]
+
+
+@pytest.mark.parametrize(
+    ("said", "output"),
+    [
+        ("gunicorn hangs up all the time", "[CRITICAL] WORKER TIMEOUT (pid:5870)"),
+        ("The Celery workers die: Connection reset by peer", ""),
+        ("", "rdkafka#consumer-3: Timed out LeaveGroupRequest in flight, watchdog stops nginx"),
+    ],
+)
+def test_services_are_no_training(said, output):
+    d = of(said, output)
+
+    assert not d.recognised
+    assert ((), ()) == (d.advice, d.guesses)
+
+
+def test_a_service_that_trains_is_heard():
+    assert of("Celery starts my DDP training, and it hangs at the first step on 4 GPUs.").recognised
+
+
+def test_a_warning_is_not_called_an_error():
+    told = of(
+        "",
+        "/opt/checkpoint.py:31: UserWarning: None of the inputs have requires_grad=True. Gradients will be None",
+    )
+
+    assert told.ordinary.startswith("A warning")
+
+
+@pytest.mark.parametrize(
+    ("said", "device"),
+    [
+        ("It hangs at the first all-reduce. I tried all pairs: every pair with GPU 2 hangs, the others work.", "GPU 2"),
+        ("Training crashes whenever card 5 takes part.", "card 5"),
+        ("Without GPU 3 it works, with all four there is an illegal memory access.", "GPU 3"),
+    ],
+)
+def test_a_device_found_by_trying_is_the_first_cause(said, device):
+    first = of(f"DDP on one host. {said}").advice[0]
+
+    assert "one-device-makes-the-difference" == first.cause
+    assert first.title.startswith(device)
+
+
+@pytest.mark.parametrize("said", ["Rank 1 fails when GPU 0 is full.", "When GPU 0 is done, every other rank hangs."])
+def test_a_device_that_is_only_named_makes_no_difference(said):
+    assert one_device(said) is None
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "TypeError: 'tuple' object does not support item assignment",
+        "RuntimeError: Tensors must have same number of dimensions: got 4 and 3",
+        "ValueError: Input tensor (shape=(344, 1, 1536)) and weight tensor (shape=(6144,)) are not compatible",
+        "RuntimeError: expected dtype float for `end` but got dtype c10::Half",
+    ],
+)
+def test_that_two_things_do_not_fit_is_no_advice_of_the_message(message):
+    d = of("Megatron with TP=2 and PP=4 fails in the first step; with PP=2 it works.", message)
+
+    assert "message-says-so" not in {a.cause for a in d.advice}
+    assert "with PP=2" in d.advice[0].title
+
+
+@pytest.mark.parametrize(
+    "said", ["Please share the training log, I want to see the trend of loss.", "Loss: 2.35 in epoch 1"]
+)
+def test_who_complains_of_nothing_gets_no_symptom(said):
+    assert not of(said).recognised
+    assert ((), ()) == (of(said).advice, of(said).guesses)
