@@ -70,7 +70,7 @@ def _attach(options: argparse.Namespace) -> int:
 
     from dtdebug.hosts import presence
     from dtdebug.job import collect, looking, meeting, runs
-    from dtdebug.probe import other_hosts
+    from dtdebug.probe import no_rank, other_hosts
     from dtdebug_taxonomy.ranks import spell
 
     asked = _ask_kernel(options)
@@ -98,6 +98,9 @@ def _attach(options: argparse.Namespace) -> int:
     else:
         seen = looking.last(folder)
     seen = msgspec.structs.replace(seen, notes=(*notes, *seen.notes))
+    for pid in pids:
+        if said := no_rank.stranger(pid, seen.states):
+            raise UsageError(f"attach: {clean(said)}")
     asking = bool(lives or options.host or options.go or place)
     commands = _commands(options, seen, folder) if asking else []
     if options.go:
