@@ -70,7 +70,7 @@ def _attach(options: argparse.Namespace) -> int:
 
     from dtdebug.hosts import presence
     from dtdebug.job import collect, looking, meeting, runs
-    from dtdebug.probe import no_rank, other_hosts
+    from dtdebug.probe import other_hosts
     from dtdebug_taxonomy.ranks import spell
 
     asked = _ask_kernel(options)
@@ -98,9 +98,7 @@ def _attach(options: argparse.Namespace) -> int:
     else:
         seen = looking.last(folder)
     seen = msgspec.structs.replace(seen, notes=(*notes, *seen.notes))
-    for pid in pids:
-        if said := no_rank.stranger(pid, seen.states):
-            raise UsageError(f"attach: {clean(said)}")
+    _refuse_strangers(pids, seen)
     asking = bool(lives or options.host or options.go or place)
     commands = _commands(options, seen, folder) if asking else []
     if options.go:
@@ -121,6 +119,15 @@ def _attach(options: argparse.Namespace) -> int:
         seen = msgspec.structs.replace(later, seconds=_WAITED, notes=seen.notes)
         found = collect.conclude(folder, seen, hosts=hosts)
     return _show(options, msgspec.structs.replace(found, unanswered=silent, commands=shown), what, folder)
+
+
+def _refuse_strangers(pids: Sequence[int], seen: LiveRanks) -> None:
+    """A process that was named must be a rank, or start some."""
+    from dtdebug.probe.no_rank import stranger
+
+    for pid in pids:
+        if said := stranger(pid, seen.states):
+            raise UsageError(f"attach: {clean(said)}")
 
 
 def _is_timed(seen: LiveRanks) -> bool:
