@@ -148,7 +148,16 @@ def device_usage(s: Snapshot) -> Answer:
 
 
 def activity(s: Snapshot) -> Answer:
-    """What the ranks run that the verdict names, by library functions and by names of the user's own."""
+    """What the ranks run that the verdict names, by library functions and by names of the user's own.
+
+    Data that is read after a step is that of the next step, not what is prepared before training.
+    """
+    found = _activity(s)
+    trained = found is not None and found[0] == "preparing_data" and (any_step_completed(s) or ("",))[0] == "yes"
+    return None if trained else found
+
+
+def _activity(s: Snapshot) -> Answer:
     v = s.verdict
     by_rank = {r.rank: r for r in s.ranks if r.rank is not None and r.alive is not False}
     held = {rank for rank, r in by_rank.items() if r.waiting is not None and r.waiting.kind in _HELD}
