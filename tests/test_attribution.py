@@ -506,3 +506,31 @@ def test_a_table_below_a_message_is_no_part_of_it():
     found = diagnosed(trace(remote("go.train", 31, "ValueError: 9 is not in list"), "ray.get(future)"), table)
 
     assert "go_1" not in to_text(found)
+
+
+LOST_BY_0 = of(trace(LOST, "loss.backward()"), 0)
+HEADER = trace("struct.error: unpack requires a buffer of 8 bytes", "return unpack(data)", line=5)
+
+
+def test_an_exception_that_a_logger_printed_yields_to_one_that_ended_a_rank():
+    failed = of(trace("ValueError: all input arrays must have the same shape", "stack(rows)", line=11))
+    found = verdict(
+        f"ERROR:root:bad header, sample left out\n{HEADER}", failed, LOST_BY_0, TABLE.format(rank=1, code=1)
+    )
+
+    assert (1,) == found.culprits
+    assert "struct.error" not in found.summary
+
+
+def test_an_exception_that_a_logger_printed_last_and_raised_again_is_the_ranks_own():
+    again = of(HEADER)
+    found = verdict(f"ERROR:__main__:training failed\n{HEADER}", again, LOST_BY_0, TABLE.format(rank=1, code=1))
+
+    assert (1,) == found.culprits
+    assert "struct.error" in found.summary
+
+
+def test_an_exception_that_a_logger_printed_is_the_failure_where_there_is_no_other():
+    found = verdict(f"ERROR:__main__:training failed\n{HEADER}", LOST_BY_0, TABLE.format(rank=1, code=1))
+
+    assert "struct.error" in found.summary

@@ -65,8 +65,9 @@ def outcome(
     launched = bool(log.said.exits) or any(by_role[id(r)] == "launcher" for r in raised)
     interrupted = _interrupted(log, raised)
     past = {id(r) for r in own if outlived(r) or (r.who in interrupted and interrupted[r.who].line < r.begin)}
-    followed = past | {id(r) for r in raised if _goes_on(log, r) or _printed_on(log, r)}
+    followed = past | {id(r) for r in raised if _goes_on(log, r)}
     handled = {_key(r) for r in own if id(r) in followed}
+    followed |= {id(r) for r in raised if _printed_on(log, r)}
     ends = [r for r in raised if by_role[id(r)] in ("peer", "launcher") and not reports_child(r.text)]
     survived = _survived(ends)
     spoken: dict[int | None, int] = {
@@ -80,6 +81,7 @@ def outcome(
     # a watchdog may speak after the exception that ended its rank, for it is a thread: such exceptions yield to others
     lasting = [r for r in standing if _key(r) not in handled]
     standing = [r for r in lasting if spoken.get(r.rank, -1) < r.index] or lasting or standing
+    standing = [r for r in standing if not (r.logged and r.rank is None)] or standing
     failed = launched or any(id(r) not in followed for r in echoes)
     if not standing and failed:
         named = any(r.rank is not None for r in raised)

@@ -119,6 +119,8 @@ class _Stream(Barred):
         """What was called of a process of Ray's whose traceback follows, and that process."""
         self.spoke = -1
         """Place of its last line outside of tracebacks."""
+        self.level = ""
+        """Level of that line, where a logger printed it."""
         self.last: int | None = None
         """Place of its last exception in the list."""
         self.fatal: Raised | None = None
@@ -169,7 +171,7 @@ class _Reader:
                 self._raise(s, index, line, bare)
                 return
             self._handled(s, line, body)
-            s.spoke = index
+            s.spoke, s.level = index, line.level
             self._outside(s, index, line, body)
 
     def events(self) -> Events:
@@ -194,6 +196,7 @@ class _Reader:
     def _start(self, s: _Stream, index: int, line: Line, before: str, behind: str) -> None:
         margin = len(before) - len(before.lstrip(" |+")) if "Exception Group" in before else len(before)
         s.open = Printed(line.number, margin if before.strip(" |") == "" else 0, line.level)
+        s.open.logged = bool(s.level) and s.spoke == index - 1
         s.open.rank = int(found[1]) if (found := _OF_RANK.match(behind)) else s.called
         if "─" in before:
             s.open.kind = "rich"
@@ -268,6 +271,7 @@ class _Reader:
             process=s.process,
             unheeded=s.unheeded,
             level=line.level,
+            logged=block.logged,
             actor=f"{actor[0]} (pid {actor[1]})" if actor[0] and rank is None else "",
         )
         s.open, s.chained, s.thread, s.process, s.unheeded = None, False, "", "", False

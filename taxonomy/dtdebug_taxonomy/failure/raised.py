@@ -35,6 +35,8 @@ class Raised(msgspec.Struct, frozen=True, kw_only=True):
     """Python itself says that it went on: `Exception ignored in`."""
     level: str = ""
     """Level of the logger that printed it."""
+    logged: bool = False
+    """A logger printed a line above it: the program was there to print it."""
     actor: str = ""
     """What Ray calls the process that printed it, and its number: `TrainController (pid 16123)`."""
     handled: int = 0
