@@ -151,6 +151,7 @@ def test_code_that_a_library_made_of_a_text_is_not_the_programs_line():
     )
     assert " at /job/train.py:7 in step" in verdict(of(text), of(trace(LOST), 0)).summary
     assert " at <string>:7 in step" in verdict(of(trace("KeyError: 1", file="<string>")), of(trace(LOST), 0)).summary
+    assert " at <dynamic-code>:7 in step" in verdict(of(trace("KeyError: 1", file="<dynamic-code>")), of(trace(LOST), 0)).summary
 
 
 def test_an_own_exception_before_a_lost_peer_is_the_first_failure_where_nothing_else_is():

@@ -30,7 +30,7 @@ _FRAMEWORK = re.compile(
 """Words that programs use for folders of their own count below what packages lie in, installed or as a source tree."""
 
 
-_MADE = re.compile(r"<(?!ipython|stdin|cell|frozen)[^>]{1,200}>$")
+_MADE = re.compile(r"<(?!ipython|stdin|cell|frozen|dynamic-code)[^>]{1,200}>$")
 _SITES = 64
 
 
