@@ -151,7 +151,10 @@ def test_code_that_a_library_made_of_a_text_is_not_the_programs_line():
     )
     assert " at /job/train.py:7 in step" in verdict(of(text), of(trace(LOST), 0)).summary
     assert " at <string>:7 in step" in verdict(of(trace("KeyError: 1", file="<string>")), of(trace(LOST), 0)).summary
-    assert " at <dynamic-code>:7 in step" in verdict(of(trace("KeyError: 1", file="<dynamic-code>")), of(trace(LOST), 0)).summary
+    sent = trace("IndexError: list index out of range", file="/job/run.py").replace(
+        "    raise Problem(words)\n", '    raise Problem(words)\n  File "<dynamic-code>", line 9, in train\n'
+    )
+    assert " at <dynamic-code>:9 in train" in verdict(of(sent), of(trace(LOST), 0)).summary
 
 
 def test_an_own_exception_before_a_lost_peer_is_the_first_failure_where_nothing_else_is():

@@ -10,8 +10,9 @@ import sys
 import pytest
 
 from dtdebug.probe import other_hosts, outside
+from dtdebug.probe.no_rank import stranger
 from dtdebug.records.folder import RunFolder
-from dtdebug_taxonomy.ranks import RankState
+from dtdebug_taxonomy.ranks import Frame, RankState
 
 DTDEBUG = [sys.executable, "-m", "dtdebug"]
 FAKE_SSH = """#!/bin/sh
@@ -239,6 +240,18 @@ def test_a_process_that_is_no_rank_is_said_to_be_none_with_its_line_and_who_to_a
     assert "it is at <string>:4 in waits, where it waits in " in said
     assert "can be asked: `dtdebug attach " in said
     assert 1 == len(said.splitlines())
+
+
+def test_what_may_be_a_rank_is_not_called_a_stranger(python):
+    """A program that a wrapper with the rank's number has started, and one that multiprocessing started for a rank."""
+    wrapper = (
+        "import subprocess, sys\nchild = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(120)'])\n"
+    )
+    _, child = python(f"{wrapper}print(child.pid, flush=True)\nchild.wait()", RANK="1", WORLD_SIZE="2")
+    _, spawned = python(WITH_CHILD)
+    for pid in (int(child), int(spawned)):
+        found = RankState(rank=1 if pid == int(child) else None, pid=pid, stack=(Frame("/job/train.py", 3, "step"),))
+        assert stranger(pid, [found]) == ""
 
 
 @pytest.mark.skipif(outside._program() is None, reason="py-spy is not installed")

@@ -25,10 +25,14 @@ def stranger(pid: int, states: Sequence[RankState]) -> str:
 
     A number in its environment tells nothing if a rank has started it, for all that a rank starts inherit it.
     """
-    above, kin = _above(pid)
-    parent = next((each for each in kin if each.pid in above), None)
+    above, ranks = _above(pid)
+    if any(each.pid == pid for each in ranks):  # started by multiprocessing, it has no number
+        return ""
+    parent = next((each for each in ranks if each.pid in above and _is_copy(pid, each.pid)), None)
     own = [state for state in states if state.pid == pid and state.stack]
-    if parent is None and (find_ranks(pid) or not own or any(_may_be_rank(state) for state in own)):
+    if any(map(_communicates, own)):
+        return ""
+    if parent is None and (find_ranks(pid) or not own or any(state.rank is not None for state in own)):
         return ""
     called = mask(command(pid))[:_COMMAND].strip()
     said = f"process {pid}{f' ({called})' if called else ''} is no rank"
@@ -37,7 +41,7 @@ def stranger(pid: int, states: Sequence[RankState]) -> str:
         said += f": {number}, process {parent.pid}, has started it"
     else:
         said += ": its environment has no number of one, and its stack is in no communication"
-    return f"{said}{_place(own)}; {_instead(kin or ranks_with('RANK'))}"
+    return f"{said}{_place(own)}; {_instead(ranks or ranks_with('RANK'))}"
 
 
 def _above(pid: int) -> tuple[set[int], list[RankProcess]]:
@@ -45,13 +49,18 @@ def _above(pid: int) -> tuple[set[int], list[RankProcess]]:
     above: list[int] = []
     with suppress(psutil.Error):
         above = [up.pid for up in psutil.Process(pid).parents() if up.pid > 1 and up.uids().real == os.getuid()]
-    found = [ranks for up in above if (ranks := [each for each in find_ranks(up) if each.pid != pid])]
+    found = [ranks for up in above if (ranks := find_ranks(up))]
     several = (ranks for ranks in found if len({each.rank for each in ranks}) > 1)
     return {*above}, next(several, found[0] if found else [])
 
 
-def _may_be_rank(state: RankState) -> bool:
-    known = state.rank is not None or state.initialized or state.pending is not None
+def _is_copy(pid: int, parent: int) -> bool:
+    """It was forked from a rank or spawned by its multiprocessing: any other program may be the rank itself."""
+    return command(pid) == command(parent) or "multiprocessing" in command(pid)
+
+
+def _communicates(state: RankState) -> bool:
+    known = state.initialized or state.pending is not None
     return known or any(_COMMUNICATES.search(frame.file) for frame in state.stack)
 
 
