@@ -214,6 +214,10 @@ def test_a_rank_that_is_held_up_is_busy_with_nothing():
     begun = {f"r{r}": {"step": None} for r in range(8)}
     assert "preparing_data" == known(job(**begun | {"r3": {"stack": stack, "step": None}}), stood)["activity"]
     assert "training" == known(job(r3={"stack": stack, "waiting": pipe}), stood)["activity"]  # as the others
+    words = "it waits in a read of pipe:[1] (the rank itself has its other end)"
+    mutual = Waiting(kind="subprocess", pid=9, words=words, record=Record(source="system"))
+    held = {"stack": stack, "waiting": mutual, "step": None}
+    assert "training" == known(job(**begun | {"r3": held}), stood)["activity"]
 
 
 @pytest.mark.parametrize(
