@@ -93,7 +93,7 @@ def outcome(
     gone_on = {id(r) for r in own if id(r) in followed and id(r) not in kept}
     unheeded = [r for r in log.events.raised if r.unheeded]
     mine = _ranked(log, mine, echoes)
-    if log.events.processes:  # who prints for all is slower than who prints for itself, or the other way round
+    if log.events.processes:  # Ray shows what its processes print in any order
         mine.sort(key=lambda r: r.rank is None)
     return Outcome(
         own=tuple(mine),
