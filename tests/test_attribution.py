@@ -151,6 +151,10 @@ def test_code_that_a_library_made_of_a_text_is_not_the_programs_line():
     )
     assert " at /job/train.py:7 in step" in verdict(of(text), of(trace(LOST), 0)).summary
     assert " at <string>:7 in step" in verdict(of(trace("KeyError: 1", file="<string>")), of(trace(LOST), 0)).summary
+    sent = trace("IndexError: list index out of range", file="/job/run.py").replace(
+        "    raise Problem(words)\n", '    raise Problem(words)\n  File "<dynamic-code>", line 9, in train\n'
+    )
+    assert " at <dynamic-code>:9 in train" in verdict(of(sent), of(trace(LOST), 0)).summary
 
 
 def test_an_own_exception_before_a_lost_peer_is_the_first_failure_where_nothing_else_is():
@@ -405,3 +409,132 @@ def test_a_comparison_with_nothing_is_a_failed_exchange():
 
     assert ("not_understood", ()) == (nothing.kind, nothing.culprits)
     assert ("dead", (1,)) == (real.kind, real.culprits)
+
+
+# -- Ray and its like: workers, their drivers and controllers ------------------------------------------
+
+LISTED = """\
+(TrainController pid=11) Started training worker group of size 2:
+(TrainController pid=11) - (ip=10.0.0.1, pid=21) world_rank=0, local_rank=0, node_rank=0
+(TrainController pid=11) - (ip=10.0.0.1, pid=22) world_rank=1, local_rank=1, node_rank=0"""
+NOT_READY = "ray.exceptions.GetTimeoutError: Get timed out: some object(s) not ready."
+
+
+def actor(text, name="TrainController", pid=11):
+    """The text as Ray shows what one of its processes has printed."""
+    return "\n".join(f"\x1b[36m({name} pid={pid})\x1b[0m {row}" for row in text.split("\n"))
+
+
+def remote(call, pid, last, file="/job/train.py", line=7):
+    """How Ray shows at the caller what a process of its has raised there: without a head."""
+    name = last.partition(":")[0]
+    called = f"ray.exceptions.RayTaskError({name}): \x1b[36mray::{call}()\x1b[39m (pid={pid}, ip=10.0.0.1)"
+    return f'{called}\n  File "{file}", line {line}, in step\n    step()\n{last}'
+
+
+HANDLED = (
+    actor(f"Asking for resources failed.\n{trace(NOT_READY, 'check(status)', f'{SITE}/ray/worker.py', 3009)}"),
+    actor("Attempting to start training worker group of size 2"),
+)
+GROUP_FAILED = trace(
+    "ray.train.WorkerGroupError: Training failed due to worker errors:", "raise result.error", f"{SITE}/ray/x.py"
+)
+
+
+def test_what_a_controller_logged_and_went_on_after_is_not_the_first_failure():
+    failed = actor(trace("ValueError: shard 7 is truncated", "decode(shard)"), "RayTrainWorker", 22)
+    said = actor("[FailurePolicy] RAISE")
+    found = verdict(*HANDLED, LISTED, failed, said, GROUP_FAILED)
+
+    assert (1,) == found.culprits
+    assert "ValueError: shard 7 is truncated at /job/train.py:7 in step" in found.summary
+    assert "GetTimeoutError" not in " ".join((found.summary, *found.evidence))
+
+
+def test_what_a_controller_raises_last_is_its_own_and_no_ranks():
+    last = actor(trace("KeyError: 'policy'", "policy()", f"{SITE}/ray/train/controller.py", 12))
+    found = verdict(LISTED, last, GROUP_FAILED)
+
+    assert () == found.culprits
+    assert found.summary.startswith("TrainController (pid 11) raised KeyError: 'policy'")
+
+
+def test_what_a_remote_worker_raised_is_told_with_its_rank_and_line():
+    """The driver shows it again; nothing that the worker printed itself need be there."""
+    call = trace(remote("_RayTrainWorker__execute.get_next", 22, "IndexError: no such sample"), "ray.get(refs)")
+    found = verdict(*HANDLED, LISTED, call)
+
+    assert (1,) == found.culprits
+    assert found.summary == "Rank 1 raised IndexError: no such sample at /job/train.py:7 in step."
+
+
+@pytest.mark.parametrize("kind", ["RayTaskError(KeyError)", "ActorDiedError", "RayActorError"])
+def test_a_worker_without_a_rank_is_named_by_what_was_called_of_it(kind):
+    shown = remote("Worker.train", 31, "KeyError: 3").replace("RayTaskError(KeyError)", kind)
+    found = diagnosed("Started a local Ray instance.", trace(shown, "print(ray.get(refs))", line=20))
+
+    assert found.happened == "Worker.train (pid 31) raised KeyError: 3 at /job/train.py:7 in step"
+
+
+def test_a_handled_exception_of_the_one_who_drives_workers_yields_to_theirs():
+    shown = trace(remote("WorkerDict.update", 32, "TypeError: pop expected at least 1 argument"), "ray.get(runner)")
+    handled = actor(trace("ZeroDivisionError: division by zero", "return 1 / n", line=90), "TaskRunner", 30)
+    found = diagnosed(shown, handled, actor("rewards are there", "TaskRunner", 30))
+
+    assert found.happened.startswith("WorkerDict.update (pid 32) raised TypeError: pop expected")
+
+
+def test_a_signal_in_a_worker_is_told_with_its_line_not_as_the_death_that_its_caller_met():
+    died = trace("ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.", "ray.get(a)")
+    fatal = (
+        'Fatal Python error: Segmentation fault\n\nStack (most recent call first):\n  File "/job/t.py", line 9 in go\n'
+    )
+    found = diagnosed(died, "\tpid: 31", actor(fatal, "Trainer", 31))
+
+    assert found.happened == "Trainer (pid 31) raised Fatal Python error: Segmentation fault at /job/t.py:9 in go."
+
+
+@pytest.mark.parametrize("folder", ["ray", "datasets", "transformers", "accelerate", "lightning"])
+def test_a_programs_folder_may_be_called_as_a_package(folder):
+    found = diagnosed(
+        of(trace("KeyError: 'text'", "row['text']", f"/home/u/{folder}/coco.py")), TABLE.format(rank=1, code=1)
+    )
+
+    assert "no line of the program" not in to_text(found)
+
+
+def test_a_table_below_a_message_is_no_part_of_it():
+    table = (
+        "\nTrial go_1 errored after 2 iterations at 21:24:54.\n╭────────╮\n│ Trial go_1 result is invalid │\n╰────────╯"
+    )
+    found = diagnosed(trace(remote("go.train", 31, "ValueError: 9 is not in list"), "ray.get(future)"), table)
+
+    assert "go_1" not in to_text(found)
+
+
+LOST_BY_0 = of(trace(LOST, "loss.backward()"), 0)
+HEADER = trace("struct.error: unpack requires a buffer of 8 bytes", "return unpack(data)", line=5)
+
+
+def test_an_exception_that_a_logger_printed_yields_to_one_that_ended_a_rank():
+    failed = of(trace("ValueError: all input arrays must have the same shape", "stack(rows)", line=11))
+    found = verdict(
+        f"ERROR:root:bad header, sample left out\n{HEADER}", failed, LOST_BY_0, TABLE.format(rank=1, code=1)
+    )
+
+    assert (1,) == found.culprits
+    assert "struct.error" not in found.summary
+
+
+def test_an_exception_that_a_logger_printed_last_and_raised_again_is_the_ranks_own():
+    again = of(HEADER)
+    found = verdict(f"ERROR:__main__:training failed\n{HEADER}", again, LOST_BY_0, TABLE.format(rank=1, code=1))
+
+    assert (1,) == found.culprits
+    assert "struct.error" in found.summary
+
+
+def test_an_exception_that_a_logger_printed_is_the_failure_where_there_is_no_other():
+    found = verdict(f"ERROR:__main__:training failed\n{HEADER}", LOST_BY_0, TABLE.format(rank=1, code=1))
+
+    assert "struct.error" in found.summary

@@ -9,9 +9,10 @@ import sys
 
 import pytest
 
-from dtdebug.probe import other_hosts
+from dtdebug.probe import other_hosts, outside
+from dtdebug.probe.no_rank import stranger
 from dtdebug.records.folder import RunFolder
-from dtdebug_taxonomy.ranks import RankState
+from dtdebug_taxonomy.ranks import Frame, RankState
 
 DTDEBUG = [sys.executable, "-m", "dtdebug"]
 FAKE_SSH = """#!/bin/sh
@@ -74,6 +75,15 @@ def attach(*options):
 
 
 HERE = f"--program={sys.executable} -m dtdebug"
+WITH_CHILD = """
+import multiprocessing, time
+def waits(name):
+    time.sleep(120)
+child = multiprocessing.get_context("fork").Process(target=waits, args=("child",))
+child.start()
+print(child.pid, flush=True)
+waits("rank")
+"""
 
 
 def test_a_rank_that_was_not_found_is_named_with_what_would_ask_for_it_and_nothing_is_run(ranks, asked):
@@ -193,3 +203,64 @@ def test_the_store_is_proposed_where_its_addresses_can_be_reached():
     place = {"MASTER_ADDR": "node-0", "MASTER_PORT": "29500"}
     assert "node-0:29500" == other_hosts.store_of([heard(0, "a", environment=place, facts={"endpoint": "10.0.0.1:2"})])
     assert "" == other_hosts.store_of([heard(0, "a", environment=place, facts={"endpoint": "127.0.0.1:2"})])
+
+
+@pytest.fixture
+def python():
+    """Starts a program with these variables; the process and what it prints first."""
+    started = []
+
+    def start(program, **variables):
+        inherited = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE")}
+        process = subprocess.Popen(
+            [sys.executable, "-c", program],
+            env=inherited | variables,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        started.append(process)
+        return process.pid, process.stdout.readline().decode().strip()
+
+    yield start
+    for process in started:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+@pytest.mark.skipif(outside._program() is None, reason="py-spy is not installed")
+def test_a_process_that_is_no_rank_is_said_to_be_none_with_its_line_and_who_to_ask(python):
+    pid, _ = python(RANK)
+    python(RANK, RANK="0", WORLD_SIZE="1")
+    done = attach(pid)
+    said = done.stderr.decode()
+
+    assert (2, b"") == (done.returncode, done.stdout)
+    assert said.startswith(f"dtdebug: attach: process {pid} (")
+    assert "is no rank: its environment has no number of one" in said
+    assert "it is at <string>:4 in waits, where it waits in " in said
+    assert "can be asked: `dtdebug attach " in said
+    assert 1 == len(said.splitlines())
+
+
+def test_what_may_be_a_rank_is_not_called_a_stranger(python):
+    """A program that a wrapper with the rank's number has started, and one that multiprocessing started for a rank."""
+    wrapper = (
+        "import subprocess, sys\nchild = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(120)'])\n"
+    )
+    _, child = python(f"{wrapper}print(child.pid, flush=True)\nchild.wait()", RANK="1", WORLD_SIZE="2")
+    _, spawned = python(WITH_CHILD)
+    for pid in (int(child), int(spawned)):
+        found = RankState(rank=1 if pid == int(child) else None, pid=pid, stack=(Frame("/job/train.py", 3, "step"),))
+        assert stranger(pid, [found]) == ""
+
+
+@pytest.mark.skipif(outside._program() is None, reason="py-spy is not installed")
+def test_a_process_that_a_rank_has_started_is_not_taken_for_the_rank(python):
+    """It inherits the rank's number."""
+    rank, child = python(WITH_CHILD, RANK="1", WORLD_SIZE="2")
+    done = attach(child)
+    said = done.stderr.decode()
+
+    assert 2 == done.returncode
+    assert f"is no rank: rank 1, process {rank}, has started it; it is at <string>:4 in waits" in said
+    assert f"on this host rank 1 can be asked: `dtdebug attach {rank}`" in said

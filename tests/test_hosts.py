@@ -333,6 +333,20 @@ def test_a_folder_of_the_same_job_is_joined_and_any_other_is_refused(tmp_path):
     assert "not an empty folder" in entry.refusal(tmp_path / "mine", COMMAND)
 
 
+@pytest.mark.parametrize("passing", [".dtdebug-8wq2k1zz", ".token.a8x0_b1c", ".run.json.k1k1k1k1"])
+def test_a_folder_that_another_host_enters_at_this_moment_is_no_strangers(tmp_path, passing):
+    (tmp_path / passing).mkdir()
+    assert not entry.refusal(tmp_path, COMMAND)
+
+
+def test_a_host_that_enters_between_two_looks_is_seen(tmp_path, monkeypatch):
+    entry.enter(tmp_path, COMMAND)
+    looks, load = [], RunFolder.load_run
+    monkeypatch.setattr(RunFolder, "load_run", lambda folder: load(folder) if looks else looks.append(folder))
+    monkeypatch.setattr(entry.socket, "gethostname", lambda: "node-2")
+    assert not entry.refusal(tmp_path, COMMAND)
+
+
 def test_the_one_that_reports_is_replaced_when_it_has_gone(tmp_path):
     """Never two while the first lives; another one if it ends without a word."""
     folder = runs.take(tmp_path / "run", COMMAND)

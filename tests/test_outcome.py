@@ -233,6 +233,15 @@ def test_a_lock_that_all_wait_for_is_named_and_nobody_accused():
     assert "none of them" not in judged(None, TwoLooks(states, {0: "stuck", 1: "busy"})).summary
 
 
+def test_of_ranks_that_were_all_sent_a_signal_none_is_said_to_have_failed():
+    states = [RankState(rank=n, pid=10 + n, alive=False, signal="SIGTERM") for n in range(3)]
+    found = judged(None, TwoLooks(states, {}))
+
+    assert found.summary == "Ranks 0-2 were ended by SIGTERM; no record shows that one of them had failed."
+    killed = [*states[:2], RankState(rank=2, pid=12, alive=False, signal="SIGKILL")]
+    assert "which of them failed first" in judged(None, TwoLooks(killed, {})).summary
+
+
 def test_a_thread_that_an_exception_ended_is_why_its_rank_never_comes():
     """It is named with its place; of a rank that called something else it explains nothing."""
     stack = (Frame("/usr/lib/python3.11/threading.py", 982, "run"), Frame("/job/data.py", 31, "fill"))

@@ -191,10 +191,18 @@ def test_the_first_collective_that_does_not_finish_means_no_step():
 
 def test_where_an_ended_rank_stood_tells_what_ran():
     """The others waited while it prepared the data; then the launcher ended it."""
-    ranks = job(**{f"r{r}": {"alive": False, "stack": ()} for r in range(8)})
+    ranks = job(**{f"r{r}": {"alive": False, "stack": (), "step": None} for r in range(8)})
     stood = verdict("not_arrived", sites=(CallSite(3, "/u/train.py", 9, "tokenize_dataset"),))
 
     assert "preparing_data" == known(ranks, stood)["activity"]
+
+
+def test_data_that_is_read_after_a_step_is_not_prepared_before_training():
+    ranks = job(**{f"r{r}": {"alive": False, "stack": (), "step": 6} for r in range(8)})
+    stood = verdict("not_arrived", sites=(CallSite(3, "/u/train.py", 9, "tokenize"),))
+
+    assert "yes" == known(ranks, stood)["any_step_completed"]
+    assert "activity" not in known(ranks, stood)
 
 
 def test_a_rank_that_is_held_up_is_busy_with_nothing():
@@ -203,8 +211,13 @@ def test_a_rank_that_is_held_up_is_busy_with_nothing():
     pipe = Waiting(kind="pipe", record=Record(source="system"))
     stood = verdict("not_arrived", culprits=(3,), sites=(CallSite(3, "/u/train.py", 9, "build_index"),))
 
-    assert "preparing_data" == known(job(r3={"stack": stack}), stood)["activity"]
+    begun = {f"r{r}": {"step": None} for r in range(8)}
+    assert "preparing_data" == known(job(**begun | {"r3": {"stack": stack, "step": None}}), stood)["activity"]
     assert "training" == known(job(r3={"stack": stack, "waiting": pipe}), stood)["activity"]  # as the others
+    words = "it waits in a read of pipe:[1] (the rank itself has its other end)"
+    mutual = Waiting(kind="subprocess", pid=9, words=words, record=Record(source="system"))
+    held = {"stack": stack, "waiting": mutual, "step": None}
+    assert "training" == known(job(**begun | {"r3": held}), stood)["activity"]
 
 
 @pytest.mark.parametrize(

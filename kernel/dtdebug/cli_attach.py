@@ -98,6 +98,7 @@ def _attach(options: argparse.Namespace) -> int:
     else:
         seen = looking.last(folder)
     seen = msgspec.structs.replace(seen, notes=(*notes, *seen.notes))
+    _refuse_strangers(pids, seen)
     asking = bool(lives or options.host or options.go or place)
     commands = _commands(options, seen, folder) if asking else []
     if options.go:
@@ -118,6 +119,15 @@ def _attach(options: argparse.Namespace) -> int:
         seen = msgspec.structs.replace(later, seconds=_WAITED, notes=seen.notes)
         found = collect.conclude(folder, seen, hosts=hosts)
     return _show(options, msgspec.structs.replace(found, unanswered=silent, commands=shown), what, folder)
+
+
+def _refuse_strangers(pids: Sequence[int], seen: LiveRanks) -> None:
+    """A process that was named must be a rank, or start some."""
+    from dtdebug.probe.no_rank import stranger
+
+    for pid in pids:
+        if said := stranger(pid, seen.states):
+            raise UsageError(f"attach: {clean(said)}")
 
 
 def _is_timed(seen: LiveRanks) -> bool:

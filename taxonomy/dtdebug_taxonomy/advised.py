@@ -70,6 +70,7 @@ _EVERYWHERE = re.compile(
     r"|for debugging|be aware|see the (?:doc|log)|check the log|weights_only|error_file|FI_LOG|add the following flag"
     r"|argument must be a string, a bytes-like|not '?NoneType'?$"
     r"|restart your program to reset|^if this (?:fires|happens|fails)\b|=[\"']?\$[\w{(]"
+    r"|^(?:trial \S{1,80}|training) errored after \d"
 )
 _ALLOWS = re.compile(
     r"(?i)\b(?:must|should) be (?:either|one of|in|among)\b(?P<allowed>.{3,200}?)\b(?:got|but|not)\b(?P<got>.{2,80})"

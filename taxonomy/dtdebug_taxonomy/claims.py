@@ -62,6 +62,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     record: Record
     hosts: tuple[str, ...] = ()
     """Hosts that it is about, where it is about no rank."""
+    process: str = ""
+    """The process that it is about, where no number of a rank is known: `TrainController (pid 16123)`."""
     op: str = ""
     seq: int | None = None
     """Sequence number of the collective in its group, 1 for the first."""
@@ -86,7 +88,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def sentence(c: Claim) -> str:
     """A claim in words."""
     seconds = f" for {c.seconds:.0f} s" if c.seconds is not None and c.seconds >= 1 else ""
-    who = spell(c.ranks, 8) if c.ranks else _hosts(c.hosts) or "a rank"
+    who = spell(c.ranks, 8) if c.ranks else _hosts(c.hosts) or c.process or "a rank"
     return f"{_SAID[c.what](c, _capital(who))}{seconds}."
 
 

@@ -103,7 +103,9 @@ def _below(raised: Raised, lines: Sequence[Line]) -> tuple[str, ...]:
     """The next lines of the one who raised it."""
     after = lines[raised.index + 1 : raised.index + 1 + _BETWEEN]
     rank = lines[raised.index].rank if raised.index < len(lines) else None
-    return tuple(line.body for line in after if line.rank == rank)[:_BELOW]
+    mine = [line.body for line in after if line.rank == rank][:_BELOW]
+    table = next((n for n, body in enumerate(mine) if body[:1] in ("╭", "┌", "│")), len(mine))  # no part of a message
+    return tuple(mine[:table])
 
 
 def _printed(raised: Raised, below: tuple[str, ...], above: str, line: int) -> Ending:

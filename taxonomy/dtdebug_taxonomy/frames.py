@@ -24,12 +24,13 @@ _LIBRARY = re.compile(
 
 _AGENT = re.compile(r"[/\\]dtdebug[/\\]agent[/\\]")
 _FRAMEWORK = re.compile(
-    r"[/\\](?:torch\w{0,20}|tensorflow|keras|horovod|deepspeed|megatron|colossalai|(?:pytorch_)?lightning|accelerate"
-    r"|transformers|datasets|ray|jax|mpi4py|vllm|sglang)[/\\]"
+    r"[/\\](?:torch\w{0,20}|tensorflow|horovod|deepspeed|megatron|colossalai|pytorch_lightning|mpi4py|vllm|sglang"
+    r"|(?:(?:site|dist)-packages|src|python)[/\\](?:keras|lightning|accelerate|transformers|datasets|ray|jax))[/\\]"
 )
+"""Words that programs use for folders of their own count below what packages lie in, installed or as a source tree."""
 
 
-_MADE = re.compile(r"<(?!ipython|stdin|cell|frozen)[^>]{1,200}>$")
+_MADE = re.compile(r"<(?!ipython|stdin|cell|frozen|dynamic-code)[^>]{1,200}>$")
 _SITES = 64
 
 

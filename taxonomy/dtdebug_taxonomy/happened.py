@@ -44,7 +44,7 @@ def happened(snapshot: Snapshot, lone: Ending | None) -> tuple[str, tuple[Seen, 
     if verdict is not None and verdict.kind != "none" and verdict.summary:
         return plain(verdict.summary, _SENTENCE), seen(verdict)
     raised: ExceptionInfo | Raised | None = next(iter(walk(snapshot.exception)), None)
-    if raised is None and "Traceback" in snapshot.output:
+    if raised is None and ("Traceback" in snapshot.output or "ray::" in snapshot.output):
         raised = next((r for r in outcome(read_output(snapshot)).own if r.frames), None)
     if raised is None and lone is not None and not _CODE_ONLY.match(lone.message):
         text = plain(worded(lone.type, lone.message), _SENTENCE)
@@ -53,7 +53,8 @@ def happened(snapshot: Snapshot, lone: Ending | None) -> tuple[str, tuple[Seen, 
         return "", ()
     message = raised.message.strip().split("\n", 1)[0]
     ended = role_of(raised.type) == "launcher"  # its parent raised it
-    rank = f"Rank {raised.rank} {'failed:' if ended else 'raised'} " if raised.rank is not None else ""
+    who = f"Rank {raised.rank}" if raised.rank is not None else getattr(raised, "actor", "")
+    rank = f"{who} {'failed:' if ended else 'raised'} " if who else ""
     text = message if ended and message else worded(raised.type, message)
     supports = (_quoted(text, raised.line),) if isinstance(raised, Raised) else ()
     return plain(f"{rank}{text}{located(own_frame(raised.frames))}", _SENTENCE), supports

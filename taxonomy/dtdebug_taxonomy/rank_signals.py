@@ -15,6 +15,7 @@ from dtdebug_taxonomy.failure.reading import read_output
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict, spell
 from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.waiting import Waiting
 
 Answer = tuple[str, str] | None
 """(value of the observation, why in words with ranks), or None where the snapshot does not tell."""
@@ -148,10 +149,19 @@ def device_usage(s: Snapshot) -> Answer:
 
 
 def activity(s: Snapshot) -> Answer:
-    """What the ranks run that the verdict names, by library functions and by names of the user's own."""
+    """What the ranks run that the verdict names, by library functions and by names of the user's own.
+
+    Data that is read after a step is that of the next step, not what is prepared before training.
+    """
+    found = _activity(s)
+    trained = found is not None and found[0] == "preparing_data" and (any_step_completed(s) or ("",))[0] == "yes"
+    return None if trained else found
+
+
+def _activity(s: Snapshot) -> Answer:
     v = s.verdict
     by_rank = {r.rank: r for r in s.ranks if r.rank is not None and r.alive is not False}
-    held = {rank for rank, r in by_rank.items() if r.waiting is not None and r.waiting.kind in _HELD}
+    held = {rank for rank, r in by_rank.items() if r.waiting is not None and _is_held(r.waiting)}
     chosen = [by_rank[rank] for rank in v.culprits if rank in by_rank] if v is not None else []
     for states in ([r for r in chosen if r.rank not in held], [r for r in by_rank.values() if r.rank not in held]):
         told = {r.rank or 0: what for r in states if (what := _observed(doing(r.stack)))}
@@ -164,6 +174,11 @@ def activity(s: Snapshot) -> Answer:
         if what := _observed(doing([Frame(site.file, site.line, site.function)])):
             return what, f"rank {site.rank} was in {site.function}"
     return None
+
+
+def _is_held(waiting: Waiting) -> bool:
+    """It is busy with nothing: also where the process that it waits for waits for the rank."""
+    return waiting.kind in _HELD or "the rank itself" in waiting.words
 
 
 def _observed(what: Activity | Literal[""]) -> str:

@@ -133,8 +133,8 @@ class _Reading(NamedTuple):
         if swapped.length and swapped >= max(skip, extra, replaced):
             return "replaced", True, f"it made {here} before {there}, the others after it"
         if skip.length and skip > max(extra, replaced):
-            follow = _calls(skip.length)
-            return "skipped", True, f"its next {follow} are those that follow {there} in the others' program"
+            follow = "is the one that follows" if skip.length == 1 else "are those that follow"
+            return "skipped", True, f"its next {_calls(skip.length)} {follow} {there} in the others' program"
         if extra.length and extra > max(replaced, skip):
             return "extra", True, f"after {here} it made the {_calls(extra.length)} that the others make here"
         same_group = self.tables.axis(self.mine[self.at]) == self.tables.axis(self.theirs[self.at])

@@ -20,6 +20,8 @@ from dtdebug_taxonomy.hosts import Host
 _OVER = 120.0
 """Seconds without a word from any host after which a run is over."""
 _OURS = frozenset(("ranks", "flight", "stacks", "errors", "hosts", "token", "ask"))
+_PASSING = (".run.json", ".dtdebug-", ".token.", ".ask.")
+"""How files begin that another host has there for a moment as it enters."""
 
 
 def refusal(path: Path, command: Sequence[str]) -> str:
@@ -36,7 +38,9 @@ def refusal(path: Path, command: Sequence[str]) -> str:
     folder = RunFolder(path)
     run = folder.load_run()
     if run is None:
-        foreign = [p.name for p in path.iterdir() if p.name not in _OURS and not p.name.startswith(".run.json")]
+        foreign = any(p.name not in _OURS and not p.name.startswith(_PASSING) for p in path.iterdir())
+        run = folder.load_run() if foreign else None  # another host has entered meanwhile
+    if run is None:
         return "is not an empty folder; name a new one" if foreign else ""
     known = read_hosts(folder)
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.started))

@@ -14,6 +14,7 @@ import msgspec
 from dtdebug.clean import clean
 from dtdebug.flight.deaths import ending
 from dtdebug.hosts.presence import GONE
+from dtdebug.job.unexplained import places
 from dtdebug.probe.arrival import alone
 from dtdebug.probe.gather import world_size
 from dtdebug.probe.watch import waits
@@ -120,7 +121,7 @@ def limited(verdict: Verdict, states: Sequence[RankState], missing: Sequence[int
     if verdict.kind == "none" and not ended and not any(map(_waits, states)):
         return verdict
     known = [s for s in states if s.rank is not None and s.rank not in missing]
-    claims = [*map(ending, ended[:_SHOWN]), *_waiting(known)]
+    claims = [*map(ending, ended[:_SHOWN]), *_waiting(known)] or places(known)[:_SHOWN]
     waiting = tuple(sorted(s.rank for s in known if s.rank is not None and _waits(s)))
     here = claims[0].text.rstrip(".") if claims else f"{say([s.rank or 0 for s in known], 'are')} here"
     return Verdict(

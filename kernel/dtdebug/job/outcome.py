@@ -18,6 +18,7 @@ from dtdebug.job.unexplained import claim_on, lasted, not_understood
 from dtdebug.probe.arrival import arrival
 from dtdebug_taxonomy.activity import SLOW, doing, is_compiler
 from dtdebug_taxonomy.claims import texts
+from dtdebug_taxonomy.failure.exits import LAUNCHER
 from dtdebug_taxonomy.frames import call_sites, is_library
 from dtdebug_taxonomy.rank_claims import claims_of
 from dtdebug_taxonomy.ranks import RankState, Verdict, say, spell
@@ -224,6 +225,9 @@ def _ended(verdict: Verdict | None, states: Sequence[RankState]) -> Verdict:
     if alike and not said and claims[0].what == "raised":
         both = msgspec.structs.replace(claims[0], ranks=tuple(ranks)).text.rstrip(".")
         said = f"{both}; no record shows which of them did so first."
+    elif alike and not said and all(s.signal in LAUNCHER and not s.exception for s in states):
+        both = f"{spell(ranks, 8).capitalize()} were ended by {states[0].signal}"
+        said = f"{both}; no record shows that one of them had failed."
     return Verdict(
         kind="not_understood",
         waiting=(),

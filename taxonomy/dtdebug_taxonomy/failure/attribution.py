@@ -68,6 +68,7 @@ def outcome(
     past = {id(r) for r in own if outlived(r) or (r.who in interrupted and interrupted[r.who].line < r.begin)}
     followed = past | {id(r) for r in raised if _goes_on(log, r)}
     handled = {_key(r) for r in own if id(r) in followed}
+    followed |= {id(r) for r in raised if _printed_on(log, r)}
     ends = [r for r in raised if by_role[id(r)] in ("peer", "launcher") and not reports_child(r.text)]
     survived = _survived(ends)
     spoken: dict[int | None, int] = {
@@ -81,6 +82,7 @@ def outcome(
     # a watchdog may speak after the exception that ended its rank, for it is a thread: such exceptions yield to others
     lasting = [r for r in standing if _key(r) not in handled]
     standing = [r for r in lasting if spoken.get(r.rank, -1) < r.index] or lasting or standing
+    standing = [r for r in standing if not (r.logged and r.rank is None)] or standing
     failed = launched or any(id(r) not in followed for r in echoes)
     if not standing and failed:
         named = any(r.rank is not None for r in raised)
@@ -92,6 +94,8 @@ def outcome(
     gone_on = {id(r) for r in own if id(r) in followed and id(r) not in kept}
     unheeded = [r for r in log.events.raised if r.unheeded]
     mine = _ranked(log, mine, echoes)
+    if log.events.processes:  # Ray shows what its processes print in any order
+        mine.sort(key=lambda r: r.rank is None)
     return Outcome(
         own=tuple(mine),
         echoes=tuple(_one_each(echoes)),
@@ -144,6 +148,11 @@ def _goes_on(log: Reading, raised: Raised) -> bool:
     """Whoever printed the exception printed progress of training after it."""
     steps = log.events.steps.get(raised.who, ())
     return bisect_right(steps, raised.index) < len(steps)
+
+
+def _printed_on(log: Reading, raised: Raised) -> bool:
+    """A process of Ray's that is not known as a rank printed other lines after it: it had only logged it."""
+    return bool(raised.actor and raised.who[2]) and log.events.spoke.get(raised.who, -1) > raised.index
 
 
 def _survived(others: Iterable[Raised]) -> Callable[[Raised], bool]:
@@ -225,10 +234,11 @@ def _raised(log: Reading, found: Outcome, waited: tuple[Claim, ...]) -> Verdict:
     victims = tuple(sorted({r.rank for r in failed if r.rank is not None} - set(culprits)))
     place = _place(first)
     where = called_at(place)
-    who = spell(culprits, 8) if culprits else "a rank"
+    who = spell(culprits, 8) if culprits else _process(log, first) or "a rank"
     later = f"; {say(victims, 'fail')} as a consequence" if victims else ""
     if victims and not culprits:  # one of them may be it
-        later = f"; which one is not printed, and {say(victims, 'fail')} in communication after it"
+        unsaid = "" if who != "a rank" else "which one is not printed, and "
+        later = f"; {unsaid}{say(victims, 'fail')} in communication after it"
         victims = ()
     if not culprits and log.said.named is not None:
         later += f"; torchrun saw rank {log.said.named} end first"
@@ -238,9 +248,7 @@ def _raised(log: Reading, found: Outcome, waited: tuple[Claim, ...]) -> Verdict:
     text = in_process(first)
     summary = f"{who[:1].upper()}{who[1:]} raised {text}{where}{later}."
     claims = (
-        *(_claim(r) for r in alike[:_SHOWN]),
-        *(_claim(r) for r in others[:_SHOWN]),
-        *(_claim(r) for r in found.echoes[:_SHOWN]),
+        *(_claim(r, _process(log, r)) for r in (*alike[:_SHOWN], *others[:_SHOWN], *found.echoes[:_SHOWN])),
         *waited[:_SHOWN],
     )
     single = not others and not found.doubtful
@@ -264,6 +272,16 @@ def _raised(log: Reading, found: Outcome, waited: tuple[Claim, ...]) -> Verdict:
             if r.rank is not None
         ),
     )
+
+
+def _process(log: Reading, raised: Raised) -> str:
+    """The process that raised it, where it is known without the number of a rank; else empty.
+
+    Where the processes of ranks are listed, who prints without a number is the driver.
+    """
+    if raised.rank is not None:
+        return ""
+    return raised.actor or ("the driver" if log.events.processes and not raised.who[2] else "")
 
 
 def trained_between(log: Reading, first: Raised, other: Raised) -> bool:
@@ -334,11 +352,12 @@ def _sites(raised: Iterable[Raised]) -> Iterable[CallSite]:
             yield place
 
 
-def _claim(raised: Raised) -> Claim:
+def _claim(raised: Raised, process: str = "") -> Claim:
     place = _place(raised)
     return Claim(
         what="raised",
         ranks=() if raised.rank is None else (raised.rank,),
+        process=process,
         file=place.file,
         line=place.line,
         function=place.function,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from dtdebug_taxonomy.failure.children import of_children
-from dtdebug_taxonomy.failure.lines import Line
+from dtdebug_taxonomy.failure.lines import OF_PROCESS, Line
 from dtdebug_taxonomy.failure.progress import PROGRESS, Barred, advanced
 from dtdebug_taxonomy.failure.raised import Events, Raised
 from dtdebug_taxonomy.failure.roles import called_worker, is_summary
@@ -42,11 +42,16 @@ _UNHEEDED = re.compile(
     r"Exception ignored (?:in|on)|Error in atexit\._run_exitfuncs|Exception in callback|"
     r"Task exception was never retrieved|--- Logging error ---|Exception in Tkinter|Exception raised during shutdown"
 )
+_CALLED = re.compile(r"\bray::(\S{1,200}?)(?:\(\))? \(pid=(\d{1,9})[,)]")
+"""How Ray raises at the caller what a process of its has raised, whose traceback follows without a head.
+Source: https://github.com/ray-project/ray/blob/master/python/ray/exceptions.py (RayTaskError, ActorDiedError)"""
 _AND_THEN = re.compile(r"(?:During handling of the above exception|The above exception was the direct cause)")
 _TABLE_RANK = re.compile(r"  rank {1,10}: (\d{1,7}) \(local_rank: (\d{1,5})\)")
 _FATAL = re.compile(r"Fatal Python error: ([^\n]{1,200})")
 _FATAL_FRAME = re.compile(r'  File "([^"\n]{1,500})", line (\d{1,9}) in ([^\n]{1,200})')
 _FATAL_END = re.compile(r"Thread 0x|Extension modules|Stack \(most recent")
+_FATAL_OTHER = re.compile(r"Thread 0x|Extension modules")
+"""What ends it before a frame: where the thread is not known, `Stack (most recent` is its head."""
 _FATAL_LINES = 200
 _WARNED = re.compile(rf"\S{{1,300}}\.py:\d{{1,8}}: ((?:{TYPE})?Warning): ?(.{{0,500}})")
 _ALOUD = re.compile(r"(?i)\bwarn(?:ing)?s?\b ?[:|\]!]")
@@ -110,6 +115,12 @@ class _Stream(Barred):
         self.chained = False
         self.called: int | None = None
         """The worker of a remote call whose traceback follows."""
+        self.actor: tuple[str, int] | None = None
+        """What was called of a process of Ray's whose traceback follows, and that process."""
+        self.spoke = -1
+        """Place of its last line outside of tracebacks."""
+        self.level = ""
+        """Level of that line, where a logger printed it."""
         self.last: int | None = None
         """Place of its last exception in the list."""
         self.fatal: Raised | None = None
@@ -129,6 +140,7 @@ class _Reader:
         self._warnings: list[tuple[int, int]] = []
         self._restarts: list[int] = []
         self._steps: dict[tuple[object, ...], list[int]] = {}
+        self._processes: dict[int, int] = {}
 
     def take(self, index: int, line: Line) -> None:
         """Takes the next line."""
@@ -159,6 +171,7 @@ class _Reader:
                 self._raise(s, index, line, bare)
                 return
             self._handled(s, line, body)
+            s.spoke, s.level = index, line.level
             self._outside(s, index, line, body)
 
     def events(self) -> Events:
@@ -171,12 +184,19 @@ class _Reader:
             if self._raised[place].rank not in callers:
                 self._raised[place] = msgspec.structs.replace(self._raised[place], unheeded=True)
         kept = of_children(r for place, r in enumerate(self._raised) if place not in self._dropped)
-        warned, begun = tuple(self._warnings), tuple(self._restarts)
-        return Events(raised=tuple(kept), warnings=warned, restarts=begun, steps=self._steps)
+        return Events(
+            raised=tuple(kept),
+            warnings=tuple(self._warnings),
+            restarts=tuple(self._restarts),
+            steps=self._steps,
+            spoke={who: s.spoke for who, s in self._streams.items() if s.last is not None},
+            processes=self._processes,
+        )
 
     def _start(self, s: _Stream, index: int, line: Line, before: str, behind: str) -> None:
         margin = len(before) - len(before.lstrip(" |+")) if "Exception Group" in before else len(before)
         s.open = Printed(line.number, margin if before.strip(" |") == "" else 0, line.level)
+        s.open.logged = bool(s.level) and s.spoke == index - 1
         s.open.rank = int(found[1]) if (found := _OF_RANK.match(behind)) else s.called
         if "─" in before:
             s.open.kind = "rich"
@@ -233,12 +253,15 @@ class _Reader:
             earlier = self._raised[s.last]
             before = (*earlier.before, msgspec.structs.replace(earlier, before=()))[-8:]
             self._dropped.add(s.last)
+        actor = s.actor or (line.actor, line.pid)
+        known = (block.rank, self._processes.get(actor[1]) if s.actor else line.rank, s.rank)
+        rank = next((n for n in known if n is not None), None)
         raised = Raised(
             type=last[1],
             message=(last[2] or "").strip()[:500],
             frames=tuple(block.frames),
             before=before,
-            rank=next((n for n in (block.rank, line.rank, s.rank) if n is not None), None),
+            rank=rank,
             local=s.local if line.local is None else line.local,
             who=line.who,
             begin=block.begin,
@@ -248,6 +271,8 @@ class _Reader:
             process=s.process,
             unheeded=s.unheeded,
             level=line.level,
+            logged=block.logged,
+            actor=f"{actor[0]} (pid {actor[1]})" if actor[0] and rank is None else "",
         )
         s.open, s.chained, s.thread, s.process, s.unheeded = None, False, "", "", False
         s.bar = ""
@@ -256,10 +281,9 @@ class _Reader:
             self._remote.add(len(self._raised) - 1)
         s.called = called_worker(raised.message) if raised.message.startswith("On ") else None  # else no lines follow
         s.fresh = True
-        if (
-            "ray::" in raised.message and "RayTaskError" in raised.type
-        ):  # the worker's traceback follows, without a head
-            s.open, s.chained = Printed(line.number, 0), True
+        s.actor = None
+        if (remote := _CALLED.search(raised.message)) is not None:
+            s.open, s.chained, s.actor = Printed(line.number, 0), True, (remote[1], int(remote[2]))
 
     def _keep(self, s: _Stream, raised: Raised) -> None:
         if len(self._raised) < _JOB:
@@ -269,6 +293,8 @@ class _Reader:
     def _outside(self, s: _Stream, index: int, line: Line, body: str) -> None:
         if "rror" in body or "xception" in body or "Process" in body or "rank " in body or "orker" in body:
             self._heading(s, index, line, body)
+        if "rank=" in body and (listed := OF_PROCESS.search(body)):
+            self._processes[int(listed["pid"])] = int(listed["rank"])
         if "arning" in body and _WARNED.search(body):
             self._warnings.append((line.number, line.number + 1))
             return
@@ -304,6 +330,7 @@ class _Reader:
             s.fatal = Raised(
                 type=f"Fatal Python error: {found[1]}", rank=line.rank, local=line.local, who=line.who,
                 begin=line.number, line=line.number, index=index,
+                actor=f"{line.actor} (pid {line.pid})" if line.actor and line.rank is None else "",
             )  # fmt: skip
         if _RESTART.search(body):
             self._restarts.append(index)
@@ -316,6 +343,8 @@ class _Reader:
             frame = Frame(found[1], int(found[2]), found[3])
             if len(fatal.frames) < FRAMES:
                 s.fatal = msgspec.structs.replace(fatal, frames=(frame, *fatal.frames))
-        elif index - fatal.index > _FATAL_LINES or _FATAL_END.match(body) or (fatal.frames and not body.strip()):
+        elif index - fatal.index > _FATAL_LINES or (
+            (_FATAL_END.match(body) or not body.strip()) if fatal.frames else _FATAL_OTHER.match(body)
+        ):
             s.fatal = None
             self._keep(s, fatal)

@@ -48,7 +48,8 @@ _DIGIT = (
     r"(?P<task>\d{1,7}): ",
 )
 _ROUND = re.compile(
-    r"\((?:(?:Worker_TP(?P<rank3>\d{1,5})|[\w.:<>-]{1,80}(?:\[rank=(?P<rank2>\d{1,7})\]| rank=(?P<rank4>\d{1,7}))?) )?"
+    r"\((?:(?:Worker_TP(?P<rank3>\d{1,5})"
+    r"|(?P<actor>[\w.:<>-]{1,80})(?:\[rank=(?P<rank2>\d{1,7})\]| rank=(?P<rank4>\d{1,7}))?) )?"
     r"pid=(?P<pid>\d{1,9})"
     r"(?:, ip=(?P<host>[\w.:-]{1,80}))?(?:, rank=(?P<rank>\d{1,7}))?"
     r"[^()\n]{0,60}\) ?"
@@ -137,6 +138,8 @@ class Unprefixed(NamedTuple):
     """Number of a task: the rank, or the node where each node has one task that starts the ranks."""
     host: str = ""
     pid: int = 0
+    actor: str = ""
+    """What Ray and its like call the process: `TrainController`."""
     time: str = ""
     stream: str = ""
     level: str = ""

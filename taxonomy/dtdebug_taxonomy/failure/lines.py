@@ -33,7 +33,8 @@ _STARTS_RANKS = (
 """What a launcher of ranks prints: tasks of another launcher around it are nodes."""
 _OF_TRACEBACK = ("Traceback (most recent call last)", '  File "')
 _SPAWNED = re.compile(r"-- Process (\d{1,5}) terminated")
-_RAY = re.compile(r"pid=(?P<pid>\d{1,9})[^()\n]{0,80}\)[^()\n]{0,120}?\b(?:world_)?rank=(?P<rank>\d{1,7})\b")
+OF_PROCESS = re.compile(r"pid=(?P<pid>\d{1,9})[^()\n]{0,80}\)[^()\n]{0,120}?\b(?:world_)?rank=(?P<rank>\d{1,7})\b")
+"""How Ray's trainers list which process is which rank."""
 
 
 class Line(NamedTuple):
@@ -51,6 +52,8 @@ class Line(NamedTuple):
     """What tells the nodes apart, where they are only numbered."""
     host: str = ""
     pid: int = 0
+    actor: str = ""
+    """What Ray and its like call the process: `TrainController`."""
     time: str = ""
     stream: str = ""
     level: str = ""
@@ -128,7 +131,7 @@ class _Names:
     def __init__(self, rows: Iterable[tuple[int, Unprefixed]], text: str, *, whole: bool) -> None:
         self._pairs: dict[tuple[str, int], set[int]] = {}
         """(node, local rank) -> ranks that lines with both name."""
-        self._by_pid = {int(m["pid"]): int(m["rank"]) for m in _RAY.finditer(text)} if "rank=" in text else {}
+        self._by_pid = {int(m["pid"]): int(m["rank"]) for m in OF_PROCESS.finditer(text)} if "rank=" in text else {}
         locals_: set[int] = set()
         nodes: set[str] = set()
         self._tasks_are_ranks = not any(mark in text for mark in _STARTS_RANKS)
@@ -178,6 +181,7 @@ class _Names:
             node=node,
             host=row.host,
             pid=row.pid,
+            actor=row.actor,
             time=row.time,
             stream=row.stream,
             level=row.level,

@@ -76,7 +76,7 @@ def _recorded(snapshot: Snapshot) -> Iterator[OwnError]:
 
 
 def _printed(snapshot: Snapshot) -> Iterator[OwnError]:
-    if "Traceback" not in snapshot.output:
+    if "Traceback" not in snapshot.output and "ray::" not in snapshot.output:
         return
     for r in outcome(read_output(snapshot)).own:
         yield from (error._replace(line=r.line) for error in _own(r.type, r.message, r.frames, r.rank))

@@ -35,6 +35,10 @@ class Raised(msgspec.Struct, frozen=True, kw_only=True):
     """Python itself says that it went on: `Exception ignored in`."""
     level: str = ""
     """Level of the logger that printed it."""
+    logged: bool = False
+    """A logger printed a line above it: the program was there to print it."""
+    actor: str = ""
+    """What Ray calls the process that printed it, and its number: `TrainController (pid 16123)`."""
     handled: int = 0
     """Line directly below which says that the program goes on: `retry 1 of 5`, `skipping`; 0 for none."""
 
@@ -54,3 +58,7 @@ class Events(msgspec.Struct, frozen=True, kw_only=True):
     """Places among the lines where all ranks were started anew."""
     steps: dict[tuple[object, ...], list[int]] = {}
     """Who -> places of lines that show progress of training."""
+    spoke: dict[tuple[object, ...], int] = {}
+    """Who raised -> place of its last line that is no part of a traceback."""
+    processes: dict[int, int] = {}
+    """Process -> rank, where the output lists them."""

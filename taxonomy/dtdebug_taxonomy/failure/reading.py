@@ -18,8 +18,8 @@ from dtdebug_taxonomy.ranks import Frame
 from dtdebug_taxonomy.snapshot import Snapshot
 
 _WRAPPERS = frozenset({
-    "BaseExceptionGroup", "CheckpointException", "ControllerError", "ExceptionGroup", "RayTaskError",
-    "TrainingFailedError", "TuneError", "WorkerGroupError",
+    "ActorDiedError", "BaseExceptionGroup", "CheckpointException", "ControllerError", "ExceptionGroup",
+    "RayActorError", "RayTaskError", "TrainingFailedError", "TuneError", "WorkerGroupError",
 })  # fmt: skip
 """Classes that only hold what others raised."""
 _LAUNCHERS = (

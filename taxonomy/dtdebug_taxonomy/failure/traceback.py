@@ -38,6 +38,8 @@ class Printed:
         self.frames: list[Frame] = []
         self.frame_indent = -1
         self.lines = 0
+        self.logged = False
+        """A logger printed the line above it."""
         self.kind = "python"
 
     def take_frame(self, text: str) -> bool:
