@@ -34,7 +34,15 @@ class Valued(Called):
         Those that come before it in its own scope, the last one that is surely passed and what
         may come after that; else all of the nearest scope around that has any.
         """
-        return _reaching(self, node)
+        found = self._bound.get(node)
+        if found is None:
+            found = self._bound[node] = _reaching(self, node)
+        return found
+
+    @cached_property
+    def _bound(self) -> dict[ast.expr, list[Binding]]:
+        """The names that were asked for, and their bindings: checks ask for the same ones."""
+        return {}
 
     def values(self, node: ast.expr | None) -> list[ast.expr | None]:
         """The expressions that a name can stand for here, one step back; the node itself if it is no name.
