@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import accumulate, islice
 from typing import NamedTuple
 
@@ -48,6 +48,7 @@ class PatternHit(NamedTuple):
     """The matched words."""
 
 
+@cache
 def problem_of(pattern: str) -> str:
     """Why a pattern may not be used, or '' if it may: the linear-time subset, with a literal."""
     if re.search(r"\(\?<?[=!]|\(\?P=|\\[1-9]", pattern):
