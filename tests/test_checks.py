@@ -7,7 +7,7 @@ import pytest
 
 from dtdebug_taxonomy.checks import load
 from dtdebug_taxonomy.checks.edits import apply
-from dtdebug_taxonomy.checks.examine import examine
+from dtdebug_taxonomy.checks.examine import applicable, examine
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.knowledge import load as knowledge
 from dtdebug_taxonomy.source.kinds import parse_file
@@ -33,6 +33,20 @@ def _found(check, text, path):
 
 def _marked(text, check):
     return [n for n, line in enumerate(text.split("\n"), 1) if re.search(rf"(#|//) dt: .*\b{check.id}\b", line)]
+
+
+@pytest.mark.parametrize(
+    "file", [f for c in CHECKS[::10] for f in sorted(c.folder.glob("bad_*"))], ids=lambda f: f.name
+)
+def test_the_checks_that_are_asked_are_those_whose_words_the_text_holds(file):
+    """However their words are looked for."""
+    text = file.read_text(encoding="utf-8")
+    source = parse_file(file.name, text)
+    assert source is not None
+    wanted = [c for c in CHECKS if source.kind in c.files]
+    for part in ("words", "also"):
+        wanted = [c for c in wanted if not getattr(c, part) or any(w in text for w in getattr(c, part))]
+    assert {c.id for c in applicable(source, Settings())} == {c.id for c in wanted}
 
 
 @pytest.mark.parametrize(("check", "file"), _examples("bad"))

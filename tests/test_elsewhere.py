@@ -117,9 +117,9 @@ def test_what_another_job_answers_is_left_out(ranks, asked):
     assert any("is of another job" in note for note in answer["notes"])
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
+def test_wrong_use_is_one_line_and_runs_nothing(ranks, asked):
+    rank = ranks(0)
+    for options, words in (
         (["--via", "kubectl"], "--via kubectl: name the pods with --host POD"),
         (["--via", "srun", "--host", "a"], "--via srun: no rank that answered has SLURM_JOB_ID"),
         (["--host", "-oProxyCommand=x"], "is not the name of a host, job or pod"),
@@ -127,12 +127,10 @@ def test_what_another_job_answers_is_left_out(ranks, asked):
         (["--go"], "attach --go: no other host is known"),
         (["--store", "node"], "attach --store node: is not HOST:PORT"),
         (["--store", ":70000"], "is not HOST:PORT"),
-    ],
-)
-def test_wrong_use_is_one_line_and_runs_nothing(ranks, asked, options, words):
-    done = attach(ranks(0), *(f"{options[0]}={options[1]}", *options[2:]) if len(options) > 1 else options)
-    assert (2, 1) == (done.returncode, done.stderr.count(b"\n"))
-    assert words in done.stderr.decode()
+    ):
+        done = attach(rank, *(f"{options[0]}={options[1]}", *options[2:]) if len(options) > 1 else options)
+        assert (2, 1) == (done.returncode, done.stderr.count(b"\n")), options
+        assert words in done.stderr.decode()
     assert [] == asked()
 
 

@@ -25,7 +25,7 @@ from dtdebug.isolate.command import moved, one_host, parse_job, spread
 from dtdebug.isolate.findings import claims
 from dtdebug.isolate.identity import FailureIdentity, of_case, same_failure
 from dtdebug.isolate.inside import chance, loaders, parts, sharding
-from dtdebug.isolate.inside.notes import Notes, read_notes
+from dtdebug.isolate.inside.notes import PartNotes, read_notes
 from dtdebug.isolate.patches import patch
 from dtdebug.isolate.run import RANKS, Run
 from dtdebug.isolate.search import Search
@@ -198,7 +198,7 @@ def test_the_identity_is_what_the_case_says():
 def test_half_precision_is_found_in_the_options_of_a_program(tmp_path, given, changed):
     """Switches go off, names become those of full precision in the same spelling; other values stay."""
     module = types.SimpleNamespace(ArgumentParser=type("ArgumentParser", (argparse.ArgumentParser,), {}))
-    notes = Notes(str(tmp_path), {"argument.precision": ""}, {})
+    notes = PartNotes(str(tmp_path), {"argument.precision": ""}, {})
     parts.arguments(module, notes)
     parser = module.ArgumentParser()
     parser.set_defaults(**given)
@@ -215,7 +215,7 @@ def test_options_of_fsdp_are_changed_only_where_they_are_used(tmp_path):
             (mp_policy.param_dtype, reshard_after_forward)
         )
     )
-    sharding.function(module, Notes(str(tmp_path), {"fsdp.precision": "", "fsdp.reshard": ""}, {}))
+    sharding.function(module, PartNotes(str(tmp_path), {"fsdp.precision": "", "fsdp.reshard": ""}, {}))
     half = policy()
     half.param_dtype = "bfloat16"
     module.fully_shard(1, mp_policy=half)
@@ -238,13 +238,13 @@ def test_seeds_that_differ_between_ranks_are_seen_and_made_alike(tmp_path, monke
         folder.mkdir()
         monkeypatch.setenv("RANK", rank)
         module = types.SimpleNamespace(seed=lambda a=None: a)
-        chance.seeds("python", "seed")(module, Notes(str(folder), {}, {}))
+        chance.seeds("python", "seed")(module, PartNotes(str(folder), {}, {}))
         assert [7 + int(rank), 5] == [module.seed(7 + int(rank)), module.seed(a=5)]
         rows += read_notes(folder)
     assert "7" == outcome.seeds(rows)
     assert outcome.seeds([row for row in rows if row["rank"] == "0"]) is None
     module = types.SimpleNamespace(seed=lambda a=None: a)
-    chance.seeds("python", "seed")(module, Notes(str(tmp_path), {"seeds": "7"}, {}))
+    chance.seeds("python", "seed")(module, PartNotes(str(tmp_path), {"seeds": "7"}, {}))
     assert [7, 7] == [module.seed(9), module.seed()]
     monkeypatch.setattr(os, "getpid", lambda: 1)
     assert 9 == module.seed(9)
@@ -252,7 +252,7 @@ def test_seeds_that_differ_between_ranks_are_seen_and_made_alike(tmp_path, monke
 
 def test_workers_that_are_started_anew_are_forked_and_threads_are_one(tmp_path, monkeypatch):
     """Both only where the program has them, and each is noted."""
-    notes = Notes(str(tmp_path), {"loader.start": "", "threads": ""}, {})
+    notes = PartNotes(str(tmp_path), {"loader.start": "", "threads": ""}, {})
     spawned, forked = {"multiprocessing_context": "spawn"}, {"multiprocessing_context": "fork"}
     loaders._start(spawned, notes)
     loaders._start(forked, notes)

@@ -173,7 +173,7 @@ def test_run_that_fails_is_diagnosed(script):
 def test_run_is_ended_at_its_limit_with_all_it_has_started(script, tmp_path):
     """Neither the program nor what left its session stays."""
     ran = execute.execute(
-        msgspec.structs.replace(FAILS, limit_s=8),
+        msgspec.structs.replace(FAILS, limit_s=4),
         script(
             "import pathlib, subprocess, time\n"
             "stray = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"

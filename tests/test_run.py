@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tarfile
 import time
-from pathlib import Path
 
 import msgspec
 import pexpect
@@ -523,7 +522,7 @@ def test_a_healthy_job_is_not_changed(tmp_path):
 
 @pytest.mark.ranks
 @pytest.mark.parametrize(
-    ("fault", "ranks", "words"), [("raise", 4, "raised ValueError: boom at "), ("kill", 2, "was ended by SIGKILL")]
+    ("fault", "ranks", "words"), [("raise", 3, "raised ValueError: boom at "), ("kill", 2, "was ended by SIGKILL")]
 )
 def test_the_rank_that_failed_is_named_and_not_its_victims(tmp_path, fault, ranks, words):
     """Status, culprit, report and record."""
@@ -595,12 +594,15 @@ def test_a_hang_is_seen_from_outside_reported_and_ended(tmp_path):
     assert ("not_arrived", (1,)) == (saved().kind, saved().culprits)
 
 
-def test_a_report_goes_into_the_file_that_was_named(tmp_path):
-    """As JSON, and nothing is printed."""
-    target = tmp_path / "report.json"
-    done = python("import sys; sys.exit(5)", options=["--format", "json", "--output", str(target)])
+def test_report_and_folder_are_where_the_user_wants_them(tmp_path):
+    """The report as JSON, and nothing is printed; the folder is made, and private."""
+    target, here = tmp_path / "report.json", tmp_path / "here"
+    where = ["--output", str(target), "--folder", str(here)]
+    done = python("import sys; sys.exit(5)", options=["--format", "json", *where])
 
     assert 5 == done.returncode
+    assert 0o700 == stat.S_IMODE(here.stat().st_mode)
+    assert (here / "verdict.json").is_file()
     assert "not_understood" == msgspec.json.decode(target.read_bytes(), type=Case).verdict.kind
     assert b"the job ended" not in done.stderr
 
@@ -612,11 +614,3 @@ def test_quiet_collects_and_says_nothing():
     assert b"the job ended" not in done.stderr
     assert only_run().verdict.is_file()
     assert 5 == only_run().load_run().status
-
-
-def test_folder_is_where_the_user_wants_it(tmp_path):
-    """Made, and private."""
-    python("import sys; sys.exit(5)", options=["--folder", str(tmp_path / "here")])
-
-    assert 0o700 == stat.S_IMODE((tmp_path / "here").stat().st_mode)
-    assert Path(tmp_path / "here" / "verdict.json").is_file()

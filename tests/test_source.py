@@ -13,6 +13,7 @@ from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.ranks import rank, several
 from dtdebug_taxonomy.source.text import Place, Span, Text
 from dtdebug_taxonomy.source.tolerant import parse_program
+from dtdebug_taxonomy.source.yaml_reader import read_yaml
 
 PROGRAM = '''\
 """A program with all kinds of statements."""
@@ -182,6 +183,28 @@ def test_hostile_text_is_read_to_its_end(text):
     code = Code(text)
 
     assert all(0 <= start <= end <= len(text) for start, end in map(code.span, code.nodes(ast.Call)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: 1\r\nb: é\r\nc: [1,\r\n 2]\n",
+        '\ufeffa: 1\nb: "ä😀" # x\nc: 2\n',
+        "a:\x85 b: 1\u2028c: 2\n",
+        'a: "\ud800"',
+        "- &a [*a]\n- *a\n",
+        "a: |\n  x\n  y\n\nb: >-\n  z\n---\nc: {d: ''}\n",
+        "x: !!python/object:os.system y\n<<: {z: 1}\n",
+        "a: 1\n---\nb: [1\n",
+        "a: *nowhere\n",
+        "[" * 20_000,
+    ],
+)
+def test_yaml_is_read_alike_with_and_without_libyaml(text, monkeypatch):
+    """Values, places and the words of a fault."""
+    quick = read_yaml(Text(text))
+    monkeypatch.setattr("yaml.__with_libyaml__", False)
+    assert read_yaml(Text(text)) == quick
 
 
 def _read_all(text):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dtdebug.logs.opened import Source
+from dtdebug.logs.opened import LogSource
 from dtdebug.triage import again
 from dtdebug.triage.command import read_part
 from dtdebug.triage.job import Job, view
@@ -169,7 +169,7 @@ def test_many_telling_lines_are_bounded_and_none_who_prints_is_lost(tmp_path):
     lines.insert(12_000, "2026-03-01 10:00:00 [rank9]: ValueError: shard 1 is truncated")
     log = tmp_path / "job.log"
     log.write_text("\n".join(lines) + "\n")
-    kept = again.lines_of_shapes(Source(log.name, str(log)), {shape(lines[0].encode())})
+    kept = again.lines_of_shapes(LogSource(log.name, str(log)), {shape(lines[0].encode())})
     ranks = Counter(row.raw[25:26] for row in kept)
     assert len(ranks) == 9
     assert ranks[b"9"] == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dtdebug.errors import UsageError
-from dtdebug.logs.opened import Source, find_logs
+from dtdebug.logs.opened import LogSource, find_logs
 from dtdebug.triage import engine
 from dtdebug.triage.engine import parts, work
 from dtdebug.triage.job import view
@@ -40,7 +40,7 @@ def read(logs: Path, where: str, task=work) -> Part:
     return merge(parts(sources, of_paths([s.name for s in sources]), where, task=task))
 
 
-def dies_once(marker: str, logs: Sequence[Source], whose: Sequence[Whose]) -> bytes:
+def dies_once(marker: str, logs: Sequence[LogSource], whose: Sequence[Whose]) -> bytes:
     """The task on a worker that is killed in the first one."""
     try:
         os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
@@ -50,7 +50,7 @@ def dies_once(marker: str, logs: Sequence[Source], whose: Sequence[Whose]) -> by
     return b""
 
 
-def dies_over(name: str, logs: Sequence[Source], whose: Sequence[Whose]) -> bytes:
+def dies_over(name: str, logs: Sequence[LogSource], whose: Sequence[Whose]) -> bytes:
     """The task on workers that are killed each time that they read one of the logs."""
     if any(s.name.endswith(name) for s in logs):
         os.kill(os.getpid(), signal.SIGKILL)

@@ -224,6 +224,7 @@ def test_a_lab_is_chosen_and_fails_in_a_terminal_beside_its_script(tmp_path, win
     w = window(tmp_path, "bad.py")
     w.squiggle()  # before the extension is known, the palette has no command of it
     w.command("dtdebug: Learn by breaking")
+    w.page.locator(".quick-input-list .monaco-list-row", has_text="A.2").first.wait_for()
     w.shoot("labs")
     w.pick(CHOOSE, "A.2", "The ranks do not find a module that the launcher finds")
     folder = tmp_path / "dtdebug-lab-environment-not-passed-on"

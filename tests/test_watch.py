@@ -19,7 +19,7 @@ from dtdebug.watch.inside import values
 from dtdebug.watch.inside.clipping import Clipping
 from dtdebug.watch.inside.lost import Lost
 from dtdebug.watch.inside.models import Models
-from dtdebug.watch.inside.notes import Notes, guarded
+from dtdebug.watch.inside.notes import WatchNotes, guarded
 from dtdebug.watch.inside.optimizers import divisors
 from dtdebug.watch.inside.steps import Steps
 from dtdebug.watch.judge import judge
@@ -670,7 +670,7 @@ def test_sums_of_bits_differ_where_a_bit_does():
 def test_gradients_that_another_backward_pass_went_through_are_cleared_before_the_step(tmp_path):
     """The discriminator of a GAN gets gradients from the generator's pass too, and clears them before its own."""
     torch = pytest.importorskip("torch")
-    kept = Notes(str(tmp_path))
+    kept = WatchNotes(str(tmp_path))
     for clears, expected in ((True, True), (False, False)):
         steps = Steps(kept, Models(kept))
         weight = torch.ones(4, requires_grad=True)
@@ -741,7 +741,7 @@ def test_a_clip_that_can_not_do_what_it_says_is_named():
 def test_a_clip_after_the_step_is_named_unless_it_only_measures(tmp_path, clips, expected):
     """Gradients that a step has used are clipped in vain; where they were clipped before as well nothing is said."""
     torch = pytest.importorskip("torch")
-    notes = Notes(str(tmp_path))
+    notes = WatchNotes(str(tmp_path))
     steps = Steps(notes, Models(notes))
     clipping = Clipping(notes, steps, Models(notes))
     said = types.SimpleNamespace(clip_grad_norm_=torch.nn.utils.clip_grad_norm_, clip_grad_value_=None)
@@ -767,7 +767,7 @@ def test_a_clip_after_the_step_is_named_unless_it_only_measures(tmp_path, clips,
 def test_outputs_that_are_gathered_without_a_gradient_are_named_where_it_reaches_nobody(tmp_path):
     """A gathered output has no graph; a rank that puts its own part back has one."""
     torch = pytest.importorskip("torch")
-    notes = Notes(str(tmp_path))
+    notes = WatchNotes(str(tmp_path))
     models = Models(notes)
     lost = Lost(notes, models, Steps(notes, models))
     first, second = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
@@ -804,7 +804,7 @@ def written(folder):
 def test_a_load_that_fills_nothing_is_noted_unless_its_values_come_by_another_way(tmp_path, then, said):
     """A second load with other names, a copy by hand, or another part of the model that takes them."""
     torch = pytest.importorskip("torch")
-    notes = Notes(str(tmp_path))
+    notes = WatchNotes(str(tmp_path))
     models = Models(notes)
     patched = types.SimpleNamespace(Module=type("Own", (torch.nn.Linear,), {}))
     lost = Lost(notes, models, Steps(notes, models))
@@ -950,7 +950,7 @@ def test_names_of_files_do_not_steer_a_terminal(tmp_path):
 
 def test_what_fails_inside_disarms_itself_with_one_line(tmp_path, capsys):
     """And writes why; nothing more is noted."""
-    notes = Notes(str(tmp_path))
+    notes = WatchNotes(str(tmp_path))
     notes.fails(ValueError("no\nsuch thing"), "steps")
     notes.fails(ValueError("again"), "steps")
     notes.put("join")
@@ -966,7 +966,7 @@ def test_a_captured_graph_ends_the_watch_before_anything_is_read(tmp_path, capsy
     in_use, capturing, seen = [False], [False], []
     cuda = types.SimpleNamespace(is_initialized=lambda: in_use[0], is_current_stream_capturing=lambda: capturing[0])
     monkeypatch.setitem(sys.modules, "torch.cuda", cuda)
-    looking = types.SimpleNamespace(notes=Notes(str(tmp_path)))
+    looking = types.SimpleNamespace(notes=WatchNotes(str(tmp_path)))
     look = guarded(lambda self: seen.append(1))
     capturing[0] = True
     look(looking)
@@ -984,7 +984,7 @@ def test_a_captured_graph_ends_the_watch_before_anything_is_read(tmp_path, capsy
 
 def test_looks_get_rarer_as_they_cost_and_stay_common_to_all_ranks(tmp_path):
     """Powers of two: the steps of the rarer are among those of the more frequent."""
-    dear, cheap = Notes(str(tmp_path)), Notes(str(tmp_path))
+    dear, cheap = WatchNotes(str(tmp_path)), WatchNotes(str(tmp_path))
     dear.spent = math.inf
     often, seldom = ({n for n in range(1, 300) if notes.looks(n)} for notes in (cheap, dear))
     assert often == set(range(1, 300))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import sys
@@ -22,6 +23,7 @@ def _claim() -> BinaryIO:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Serves until the client goes."""
     stdout = _claim()
+    gc.disable()  # of what is imported nothing is garbage, and looking for it takes a sixth of the start
     try:
         from pygls.cli import start_server
     except ImportError:
@@ -33,7 +35,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     logging.getLogger("pygls").setLevel(logging.ERROR)  # it warns of every answer that comes too late to be cancelled
     # A message that is no JSON: pygls writes a traceback, and our report_server_error() then a line of it.
     logging.getLogger("pygls.server").addFilter(lambda record: record.msg != "Unable to handle message")
-    start_server(create(stdout), list(arguments) if arguments is not None else None)
+    server = create(stdout)
+    gc.freeze()
+    gc.enable()
+    start_server(server, list(arguments) if arguments is not None else None)
 
 
 if __name__ == "__main__":

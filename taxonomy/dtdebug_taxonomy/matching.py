@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import accumulate, islice
 from typing import NamedTuple
 
@@ -50,6 +50,7 @@ class PatternHit(NamedTuple):
     """The matched words."""
 
 
+@cache
 def problem_of(pattern: str) -> str:
     """Why a pattern may not be used, or '' if it may: the linear-time subset, with a literal."""
     if re.search(r"\(\?<?[=!]|\(\?P=|\\[1-9]", pattern):
@@ -199,8 +200,8 @@ class Matcher:
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self._rows = lru_cache(maxsize=None)(self._read_rows)
-        self._literals = lru_cache(maxsize=None)(self._read_literals)
+        self._rows = cache(self._read_rows)
+        self._literals = cache(self._read_literals)
 
     def _read_rows(self, literal: str) -> list[_Row]:
         return msgspec.msgpack.decode(self._index.rows[literal], type=list[_Row])

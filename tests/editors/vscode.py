@@ -36,7 +36,9 @@ SETTINGS = {
     "workbench.startupEditor": "none",
     "security.workspace.trust.startupPrompt": "never",
     "terminal.integrated.gpuAcceleration": "off",
+    "workbench.colorTheme": os.environ.get("DTDEBUG_THEME", "Default Light Modern"),
 }
+"""The theme is asked for by who looks at pictures (DTDEBUG_SHOTS): `DTDEBUG_THEME="Default Dark Modern"`."""
 
 
 def packaged() -> Path | None:
@@ -157,6 +159,7 @@ class Window:
         shown = self.page.locator(".monaco-hover:visible", has_text=wanted).first
         shown.wait_for()
         text = shown.inner_text()
+        self.shoot(f"hover-{wanted.split(maxsplit=1)[0].lower()}")
         self.page.keyboard.press("Escape")
         self.page.mouse.move(5, 5)
         return text

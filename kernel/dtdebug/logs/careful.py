@@ -11,7 +11,8 @@ from pathlib import Path
 
 _WAIT = 5.0
 """Seconds that a pipe may be without anyone who writes to it."""
-_KERNEL = ("/proc", "/sys", "/sys/kernel/debug", "/sys/kernel/tracing", "/dev/mqueue")
+_ROOT = Path("/")
+_KERNEL = tuple(map(Path, ("/proc", "/sys", "/sys/kernel/debug", "/sys/kernel/tracing", "/dev/mqueue")))
 """Where files have no end, or change what they tell of."""
 
 
@@ -75,7 +76,7 @@ def _of_the_kernel() -> set[int]:
     found = set()
     for place in _KERNEL:
         try:
-            found.add(Path(place).stat().st_dev)
+            found.add(place.stat().st_dev)
         except OSError:
             continue
-    return found - {Path("/").stat().st_dev}
+    return found - {_ROOT.stat().st_dev}

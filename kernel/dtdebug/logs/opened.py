@@ -42,7 +42,7 @@ _NOT_LOGS = (
 _NOT_OF_JOBS = frozenset({"__pycache__", "node_modules", "site-packages"})
 
 
-class Source(NamedTuple):
+class LogSource(NamedTuple):
     """One log."""
 
     name: str
@@ -58,21 +58,21 @@ class Source(NamedTuple):
     """Where the member begins in its archive."""
 
 
-def find_logs(paths: list[str]) -> tuple[list[Source], list[str]]:
+def find_logs(paths: list[str]) -> tuple[list[LogSource], list[str]]:
     """The logs that paths, folders and patterns name, sorted, each once; and what could not be read, with the reason.
 
     Raises:
         LogError: nothing at all is there.
 
     """
-    found: dict[tuple[str, str], Source] = {}
+    found: dict[tuple[str, str], LogSource] = {}
     unread: list[str] = []
     for given in paths:
         if given == "-":
-            found["-", ""] = Source("standard input", "-")
+            found["-", ""] = LogSource("standard input", "-")
             continue
         if remote.is_address(given):
-            objects = [Source(name, name, "", size, time) for name, size, time in remote.list_objects(given)]
+            objects = [LogSource(name, name, "", size, time) for name, size, time in remote.list_objects(given)]
             found.update({(s.path, ""): s for s in objects if len(objects) == 1 or _may_hold_a_log(s.path)})
             continue
         names = [given] if os.path.lexists(given) else _matching(given)
@@ -140,19 +140,19 @@ def _below(folder: str, unread: list[str]) -> Iterator[str]:
                 yield f"{root}/{name}"
 
 
-def _sources(file: str) -> Iterator[Source]:
+def _sources(file: str) -> Iterator[LogSource]:
     there = Path(file).stat()
     if not Path(file).is_file():  # it would never end
         raise OSError(0, "is a pipe, a device or a socket")
     if not file.endswith(_ARCHIVES):
-        yield Source(_shown(file), file, "", there.st_size, there.st_mtime)
+        yield LogSource(_shown(file), file, "", there.st_size, there.st_mtime)
         return
     plain = file if file.endswith(".tar") else _unpacked(file)
     with careful.log(plain) as tar, tarfile.open(fileobj=tar, mode="r:", tarinfo=BoundedHeader) as archive:
         for member in archive:
             if member.isreg() and not member.issparse() and _may_hold_a_log(member.name):
                 name, time = _shown(f"{file}:{member.name}"), float(member.mtime)
-                yield Source(name, plain, member.name, member.size, time, member.offset_data)
+                yield LogSource(name, plain, member.name, member.size, time, member.offset_data)
 
 
 class BoundedHeader(tarfile.TarInfo):
@@ -173,7 +173,7 @@ _unpacked_here: dict[str, IO[bytes]] = {}
 def _unpacked(file: str) -> str:
     """The archive as a file in which each member can be found: unpacked once, without a name, so that none is left."""
     target = _unpacked_here[file] = tempfile.TemporaryFile(prefix="dtdebug-")  # noqa: SIM115 - read until we end
-    with opened(Source(file, file, "", Path(file).stat().st_size)) as packed:
+    with opened(LogSource(file, file, "", Path(file).stat().st_size)) as packed:
         while block := packed.read(1 << 20):
             target.write(block)
             if shutil.disk_usage(tempfile.gettempdir()).free < 1 << 30:
@@ -183,7 +183,7 @@ def _unpacked(file: str) -> str:
 
 
 @contextmanager
-def opened(source: Source) -> Iterator[BinaryIO]:
+def opened(source: LogSource) -> Iterator[BinaryIO]:
     """The text of a log, unpacked as it is read.
 
     Raises:
@@ -260,7 +260,7 @@ class _Bounded:
 class _Member(io.RawIOBase):
     """A part of an archive."""
 
-    def __init__(self, file: io.FileIO, source: Source) -> None:
+    def __init__(self, file: io.FileIO, source: LogSource) -> None:
         super().__init__()
         self._file, self._left = file, source.size
         file.seek(source.offset)

@@ -6,22 +6,19 @@ import math
 import re
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 import msgspec
 
-from dtdebug.clean import clean, one_line
-from dtdebug.notebook.cells import frame_words
+from dtdebug.clean import one_line
+from dtdebug.notebook.branches import branch, cell_or_file, frame_row
 from dtdebug.notebook.journal import LastCell
 from dtdebug.notebook.seen import RanksSeen
-from dtdebug.probe import stacks
-from dtdebug.probe.stacks import StackNode
-from dtdebug_taxonomy.frames import is_library, own_frame
-from dtdebug_taxonomy.ranks import Alternative, CallSite, Frame, RankState, Verdict, ranges
+from dtdebug_taxonomy.frames import own_frame
+from dtdebug_taxonomy.ranks import Alternative, CallSite, RankState, Verdict, ranges
 from dtdebug_taxonomy.snapshot import Gpu
-from dtdebug_taxonomy.view import Branch, Cell, Device, FrameRow, Row, State, View
+from dtdebug_taxonomy.view import Cell, Device, Row, State, View
 
 ROWS = 4096
 """Ranks of which there is a row; those that stand out come before the rest."""
@@ -36,14 +33,6 @@ _EXACT = 1 << 53
 _LONG = 600
 """Seconds from which a wait is told in minutes."""
 _CELL = re.compile(r"cell In\[(\d{1,9})\]\Z")
-RANGES = 64
-_SHAPES = ((16, 16), (8, 6), (5, 3))
-"""(branches of a node, branchings below each other) to keep: the first of these that is small enough."""
-_MOST = 200
-"""Branches of a tree."""
-_OUTER, _INNER = 6, 18
-"""Frames of a long chain that are kept."""
-_AT, _CODE = 120, 200
 
 
 def view(
@@ -259,72 +248,3 @@ def _moment(begun: float | None, offset: float, taken: float) -> float | None:
     """A rank's time by the clock of this machine, unless it lies in the future or nowhere."""
     begun = None if begun is None else begun + offset
     return round(begun, 3) if begun is not None and 0 < begun <= taken + 1 else None
-
-
-def branch(states: Iterable[RankState], culprits: Collection[int]) -> Branch | None:
-    """The tree of the stacks that are known; None if none is."""
-    rows = stacks.classes(states)
-    if not rows:
-        return None
-    root = stacks.stack_tree(rows)
-    shape = next((shape for shape in _SHAPES if _size(root, *shape, _MOST) <= _MOST), _SHAPES[-1])
-    return _branch(root, frozenset(culprits), *shape)
-
-
-def _size(node: StackNode, most: int, levels: int, limit: int) -> int:
-    """How many branches there would be; counting ends above the limit."""
-    if not levels:
-        return 1 + bool(node.branches)
-    total = 1
-    for below in node.branches[: most + 1]:
-        total += _size(below, most, levels - 1, limit - total)
-        if total > limit:
-            break
-    return total
-
-
-def _branch(node: StackNode, culprits: frozenset[int], most: int, levels: int) -> Branch:
-    kept = _chosen(node.branches, culprits, most if levels else 0)
-    below = [_branch(part, culprits, most, levels - 1) for part in kept]
-    if len(kept) < len(node.branches):
-        shown = {part.ranks for part in kept}
-        rest = sorted(rank for part in node.branches if part.ranks not in shown for rank in part.ranks)
-        below.append(Branch(ranks=ranges(rest, RANGES), count=len(rest)))
-    return Branch(
-        ranks=ranges(node.ranks, RANGES),
-        count=len(node.ranks),
-        culprit=bool(node.ranks) and culprits.issuperset(node.ranks),
-        frames=tuple(_frames(node.frames)),
-        branches=tuple(below),
-    )
-
-
-def _chosen(branches: Sequence[StackNode], culprits: frozenset[int], most: int) -> list[StackNode]:
-    """The branches of culprits, the largest and the smallest, in their order."""
-    if len(branches) <= most:
-        return list(branches)
-    ends = [i for pair in zip(range(len(branches)), reversed(range(len(branches))), strict=True) for i in pair]
-    order = sorted(dict.fromkeys(ends), key=lambda i: culprits.isdisjoint(branches[i].ranks))
-    return [branches[i] for i in sorted(order[:most])]
-
-
-def _frames(frames: Sequence[Frame]) -> Iterable[FrameRow]:
-    if len(frames) <= _OUTER + _INNER + 1:
-        return map(frame_row, frames)
-    gap = FrameRow(at=f"... {len(frames) - _OUTER - _INNER} frames")
-    return (*map(frame_row, frames[:_OUTER]), gap, *map(frame_row, frames[-_INNER:]))
-
-
-def frame_row(frame: Frame) -> FrameRow:
-    """A frame as it is drawn."""
-    own = not is_library(frame.file)
-    at = cell_or_file(frame.file, frame.line, frame.function)
-    return FrameRow(at=at, code=one_line(frame.code, _CODE) if own else "", own=own)
-
-
-@lru_cache(maxsize=8192)  # ranks are in the same places
-def cell_or_file(file: str, line: int, function: str) -> str:
-    """`cell In[3], line 6, in train`, or `train.py:6 train`."""
-    frame = Frame(file[-1000:] if file.startswith(("/", "\\")) else file[:1000], line, function[:200])
-    text = clean(frame_words(frame)) if file.startswith("cell ") else stacks.short_frame(frame)
-    return " ".join(text.split())[:_AT]

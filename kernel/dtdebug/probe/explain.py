@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dtdebug.clean import clean
-from dtdebug.probe import outside
+from dtdebug.probe import outside, spied
 from dtdebug.probe.processes import HELPER, variables
 from dtdebug.system import procfs
 from dtdebug.system.choose import AMONG_RANKS, OF_PROCESSES, chosen, with_store
@@ -54,7 +54,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
     stack: tuple[Frame, ...] = ()
     """Main thread, innermost last."""
-    others: tuple[outside.ThreadLook, ...] = ()
+    others: tuple[spied.ThreadLook, ...] = ()
     native: tuple[str, ...] = ()
     held: bool = False
     """It is holding the GIL: its interpreter answers nobody."""
@@ -130,13 +130,13 @@ def _needs_native(inside: Waiting | None, system: Waiting | None, *, busy: bool)
     return system is None or system.kind == "socket"
 
 
-def _native_look(pid: int, deadline: float) -> outside.ProcessLook:
+def _native_look(pid: int, deadline: float) -> spied.ProcessLook:
     if deadline - time.monotonic() < _NATIVE:
-        return outside.ProcessLook()
+        return spied.ProcessLook()
     try:
         return outside.spy(pid, deadline, native=True)
     except outside.OutsideError:
-        return outside.ProcessLook()
+        return spied.ProcessLook()
 
 
 def _holds(subject: Subject, native: Sequence[str], deadline: float) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from dtdebug import state
-from dtdebug.probe import outside, roads
+from dtdebug.probe import outside, roads, spied
 from dtdebug.probe.explain import Explained, Subject, explain
 from dtdebug.probe.processes import RankProcess, liveness, variables
 from dtdebug.probe.roads import Request, stamp
@@ -39,7 +39,7 @@ class Inquiry:
         self._found = found
         self._record = record
         self._answer: RankState | None = None
-        self._seen = outside.ProcessLook()
+        self._seen = spied.ProcessLook()
         self._explained = Explained()
         self._roads: dict[str, str] = {}
         self._status = "unknown"
@@ -123,7 +123,7 @@ class Inquiry:
         found = operation(stack, native) if self._pid is not None else None
         if found is not None and self._seen.in_world:
             found = msgspec.structs.replace(found, group="")
-        if found is None or found.op not in outside.PAIRS:
+        if found is None or found.op not in spied.PAIRS:
             return found
         if self._seen.peer is not None:
             return msgspec.structs.replace(found, peer=self._seen.peer)
@@ -222,10 +222,10 @@ class Inquiry:
         return bool(self._seen.stack)
 
     @staticmethod
-    def _names_others(look: outside.ProcessLook) -> bool:
+    def _names_others(look: spied.ProcessLook) -> bool:
         """Local variables tell with whom it waits."""
         found = operation(look.stack)
-        return found is not None and bool(found.op in outside.PAIRS or found.group)
+        return found is not None and bool(found.op in spied.PAIRS or found.group)
 
     def _explain(self, pid: int) -> None:
         """What the process waits in, with its other threads and children."""
@@ -261,7 +261,7 @@ class Inquiry:
             file = folder.announced_stack(record)
             if file is None:
                 raise roads.RoadError("announced a file that is not of this process")
-            self._seen = outside.ProcessLook(stack=roads.traceback(pid, file, self._request.deadline))
+            self._seen = spied.ProcessLook(stack=roads.traceback(pid, file, self._request.deadline))
         return bool(self._seen.stack)
 
     def _dump(self) -> None:

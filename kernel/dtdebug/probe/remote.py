@@ -22,7 +22,7 @@ import msgspec
 
 from dtdebug.clean import clean
 from dtdebug.probe.in_parallel import begin, until
-from dtdebug.probe.outside import parse_spy
+from dtdebug.probe.spied import parse_spy
 from dtdebug.records.untrusted import tidy
 from dtdebug_taxonomy.ranks import RankState
 from dtdebug_taxonomy.stack_waits import operation

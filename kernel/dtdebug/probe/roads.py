@@ -21,7 +21,8 @@ from typing import cast
 
 import msgspec
 
-from dtdebug.probe.outside import FRAMES, OutsideError, frame_of, status_of
+from dtdebug.probe.outside import OutsideError, status_of
+from dtdebug.probe.spied import FRAMES, frame_of
 from dtdebug.records import sockets
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.ranks import Frame, RankState

@@ -6,7 +6,7 @@ import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from dtdebug.logs.opened import Source, opened
+from dtdebug.logs.opened import LogSource, opened
 from dtdebug.logs.shapes import Kept
 from dtdebug.logs.whole import lines_of
 from dtdebug.triage.judge import shape
@@ -51,7 +51,7 @@ def _name(raw: bytes) -> bytes:
     return _CLOCK.sub(b"", raw[:_HEAD])[:_NAME]
 
 
-def lines_of_shapes(source: Source, shapes: set[bytes]) -> list[Kept]:
+def lines_of_shapes(source: LogSource, shapes: set[bytes]) -> list[Kept]:
     """The lines of these shapes in a log, bounded."""
     found: dict[bytes, _Some] = {}
     wanted, long = set(shapes), any(len(key) > _LONG for key in shapes)

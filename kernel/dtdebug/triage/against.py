@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dtdebug.clean import clean
-from dtdebug.logs.opened import Source, find_logs, opened
+from dtdebug.logs.opened import LogSource, find_logs, opened
 from dtdebug.logs.reader import LogError
 from dtdebug.logs.shapes import Kept, Shapes
 from dtdebug.logs.whole import lines_of
@@ -54,7 +54,7 @@ def new(paths: Sequence[str], healthy: Sequence[str]) -> tuple[list[New], list[s
     return sorted(rows_, key=lambda n: n.files)[:_SHOWN], unread
 
 
-def _kept(source: Source) -> tuple[list[Kept], str]:
+def _kept(source: LogSource) -> tuple[list[Kept], str]:
     """The first lines of each shape of a log, and why it could not be read."""
     shapes = Shapes(keep=1, most=_MOST)
     try:

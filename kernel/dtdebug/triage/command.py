@@ -10,7 +10,7 @@ from typing import Any
 
 from dtdebug.errors import FOUND, NOTHING, UsageError
 from dtdebug.logs import careful
-from dtdebug.logs.opened import Source, find_logs
+from dtdebug.logs.opened import LogSource, find_logs
 from dtdebug.triage import engine as engines
 from dtdebug.triage.job import Job, view
 from dtdebug.triage.names import of_paths
@@ -157,7 +157,7 @@ def read_part(paths: Sequence[str], processes: int = 0, engine: str = engines.HE
     return whole
 
 
-def _as_part(source: Source) -> Part | None:
+def _as_part(source: LogSource) -> Part | None:
     if source.path == "-" or source.member or not source.path.endswith(".json"):
         return None
     try:

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from dtdebug.clean import clean
 from dtdebug.errors import UsageError
-from dtdebug.logs.opened import Source
+from dtdebug.logs.opened import LogSource
 from dtdebug.triage.names import Whose
 from dtdebug.triage.part import Part, decode, encode
 
@@ -27,11 +27,11 @@ _LOOK, _ALONE = 2.0, 60.0
 _TASKS, _RETRIES = 128, 2
 """Tasks that a cluster is given at most, and how often one that failed is done again."""
 
-Work = Callable[[Sequence[Source], Sequence[Whose]], bytes]
+Work = Callable[[Sequence[LogSource], Sequence[Whose]], bytes]
 """The task: some logs, and whose they are, to a part as text."""
 
 
-def work(logs: Sequence[Source], whose: Sequence[Whose]) -> bytes:
+def work(logs: Sequence[LogSource], whose: Sequence[Whose]) -> bytes:
     """The part of some logs, as text."""
     from dtdebug.triage.reduce import part_of
 
@@ -39,7 +39,7 @@ def work(logs: Sequence[Source], whose: Sequence[Whose]) -> bytes:
 
 
 def parts(
-    logs: Sequence[Source], whose: Sequence[Whose], engine: str = HERE, processes: int = 0, task: Work = work
+    logs: Sequence[LogSource], whose: Sequence[Whose], engine: str = HERE, processes: int = 0, task: Work = work
 ) -> list[Part]:
     """The parts of all logs.
 
@@ -63,7 +63,7 @@ def parts(
     ]
 
 
-def _here(logs: Sequence[Source], whose: Sequence[Whose], processes: int) -> list[Part]:
+def _here(logs: Sequence[LogSource], whose: Sequence[Whose], processes: int) -> list[Part]:
     from dtdebug.triage.reduce import part_of
 
     workers = processes or min(len(os.sched_getaffinity(0)), 16)
@@ -76,12 +76,12 @@ def _here(logs: Sequence[Source], whose: Sequence[Whose], processes: int) -> lis
         return list(pool.map(part_of, [logs[i : i + batch] for i in cuts], [whose[i : i + batch] for i in cuts]))
 
 
-def _lost(logs: Sequence[Source], why: Exception) -> Part:
+def _lost(logs: Sequence[LogSource], why: Exception) -> Part:
     reason = clean(f"{type(why).__name__}: {why}".split("\n")[0])[:120]
     return Part(unread=[f"{s.name}: its part was lost on the cluster ({reason})" for s in logs])
 
 
-Batches = Sequence[tuple[Sequence[Source], Sequence[Whose]]]
+Batches = Sequence[tuple[Sequence[LogSource], Sequence[Whose]]]
 Done = Iterator[bytes | Exception]
 
 
@@ -149,7 +149,7 @@ def _dask(address: str, task: Work, batches: Batches) -> Done:
             yield _waited(take, future, alone)
 
 
-def _call(task: Work, logs: Sequence[Source], whose: Sequence[Whose]) -> bytes:
+def _call(task: Work, logs: Sequence[LogSource], whose: Sequence[Whose]) -> bytes:
     return task(logs, whose)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from dtdebug.errors import NOTHING
 from dtdebug.logs import careful
-from dtdebug.logs.opened import Source, find_logs
+from dtdebug.logs.opened import LogSource, find_logs
 from dtdebug.logs.reader import LogError
 from dtdebug.triage import reduce
 from dtdebug.triage.job import Job, view
@@ -25,7 +25,7 @@ _CHUNK = 1 << 20
 class _Growing:
     """One file that grows."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: LogSource) -> None:
         self.source = source
         self.log = reduce.Log()
         self._at = 0

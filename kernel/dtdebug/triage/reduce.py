@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from dtdebug.clean import clean
 from dtdebug.logs import reader
-from dtdebug.logs.opened import Source, opened
+from dtdebug.logs.opened import LogSource, opened
 from dtdebug.logs.reader import LogError
 from dtdebug.logs.shapes import Kept, Shapes
 from dtdebug.logs.whole import CHUNK, Whole
@@ -30,7 +30,7 @@ _MOST = 256 << 10
 """Bytes of lines that are kept of one log."""
 
 
-def part_of(sources: Sequence[Source], whose: Sequence[Whose]) -> Part:
+def part_of(sources: Sequence[LogSource], whose: Sequence[Whose]) -> Part:
     """The part that these logs make; one that can't be read is named in it."""
     part, judge = Part(), Judge()
     for source, names in zip(sources, whose, strict=True):
@@ -49,7 +49,7 @@ def _why(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
-def one(part: Part, judge: Judge, source: Source, whose: Whose) -> None:
+def one(part: Part, judge: Judge, source: LogSource, whose: Whose) -> None:
     """Adds one log to a part."""
     log = Log()
     cut_off = None
@@ -109,7 +109,7 @@ class Log:
             self._kept -= len(self._runs.popleft())
 
 
-def add(part: Part, judge: Judge, log: Log, source: Source, whose: Whose) -> None:
+def add(part: Part, judge: Judge, log: Log, source: LogSource, whose: Whose) -> None:
     """Adds what was kept of one log to a part."""
     kept = log.shapes.kept
     part.size += log.size
@@ -143,7 +143,7 @@ def _nodes(rows: Iterable[Kept], name: str) -> Iterable[LaunchedNode]:
             yield LaunchedNode(name, host, int(found[1]) - int(found[2]))
 
 
-def _events(rows: Iterable[Kept], source: Source, whose: Whose, year: int) -> Iterable[Event]:
+def _events(rows: Iterable[Kept], source: LogSource, whose: Whose, year: int) -> Iterable[Event]:
     for row in rows:
         text = clean(row.raw.decode("utf-8", "replace"))
         event = parse_event(text)

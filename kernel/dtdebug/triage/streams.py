@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from dtdebug.clean import clean
-from dtdebug.logs.opened import Source
+from dtdebug.logs.opened import LogSource
 from dtdebug.logs.shapes import Kept
 from dtdebug.triage import steps, who
 from dtdebug.triage.again import last_of_each, lines_of_shapes
@@ -33,7 +33,7 @@ _STATES = 3
 class KeptLog(NamedTuple):
     """What is kept of one log."""
 
-    source: Source
+    source: LogSource
     whose: Whose
     kept: Sequence[Kept]
     telling: Sequence[Kept]

@@ -21,12 +21,12 @@ from dtdebug.watch.rows import (
     Mesh,
     Outside,
     Process,
-    Row,
     Site,
+    WatchRecord,
 )
 
 _FILES, _BYTES, _TOTAL = 4096, 9 << 20, 1 << 30
-R = TypeVar("R", bound=Row)
+R = TypeVar("R", bound=WatchRecord)
 
 
 class Rank:

@@ -8,11 +8,11 @@ Value = float | str
 """A number; as text where it is not finite."""
 
 
-class Row(msgspec.Struct, tag_field="k", frozen=True):
+class WatchRecord(msgspec.Struct, tag_field="k", frozen=True):
     """One line."""
 
 
-class Process(Row, frozen=True, tag="process"):
+class Process(WatchRecord, frozen=True, tag="process"):
     """Which process wrote what follows."""
 
     pid: int
@@ -22,7 +22,7 @@ class Process(Row, frozen=True, tag="process"):
     world: int | None = None
 
 
-class Site(Row, frozen=True, tag="site"):
+class Site(WatchRecord, frozen=True, tag="site"):
     """A place in the user's code, to which the others refer by number."""
 
     i: int
@@ -31,7 +31,7 @@ class Site(Row, frozen=True, tag="site"):
     fn: str = ""
 
 
-class Model(Row, frozen=True, tag="model"):
+class Model(WatchRecord, frozen=True, tag="model"):
     """A wrapped model."""
 
     m: int
@@ -47,14 +47,14 @@ class Model(Row, frozen=True, tag="model"):
     """The state of the generator that will draw for it."""
 
 
-class Hook(Row, frozen=True, tag="hook"):
+class Hook(WatchRecord, frozen=True, tag="hook"):
     """A communication hook."""
 
     m: int
     name: str
 
 
-class Hooked(Row, frozen=True, tag="hooked"):
+class Hooked(WatchRecord, frozen=True, tag="hooked"):
     """Values that a communication hook was given, or a reduction by hand (`m` is -1), and what was made of them."""
 
     m: int
@@ -65,7 +65,7 @@ class Hooked(Row, frozen=True, tag="hooked"):
     group: list[int] = []
 
 
-class Shape(Row, frozen=True, tag="shape"):
+class Shape(WatchRecord, frozen=True, tag="shape"):
     """Where a model is, and of which types."""
 
     m: int
@@ -77,7 +77,7 @@ class Shape(Row, frozen=True, tag="shape"):
     """Its kinds of layers with their settings, of torch's own layers whose replicas have to be alike."""
 
 
-class Forward(Row, frozen=True, tag="forward"):
+class Forward(WatchRecord, frozen=True, tag="forward"):
     """A forward pass with gradients."""
 
     s: int
@@ -93,7 +93,7 @@ class Forward(Row, frozen=True, tag="forward"):
     site: int = 0
 
 
-class Backward(Row, frozen=True, tag="backward"):
+class Backward(WatchRecord, frozen=True, tag="backward"):
     """A backward pass."""
 
     s: int
@@ -144,7 +144,7 @@ class Set(msgspec.Struct, frozen=True):
     """Buffers of a replica that nobody makes equal."""
 
 
-class Step(Row, frozen=True, tag="step"):
+class Step(WatchRecord, frozen=True, tag="step"):
     """A step of an optimizer."""
 
     o: int
@@ -163,7 +163,7 @@ class Step(Row, frozen=True, tag="step"):
     """Models of which the optimizer holds parameters."""
 
 
-class Begun(Row, frozen=True, tag="begun"):
+class Begun(WatchRecord, frozen=True, tag="begun"):
     """The first step of a process."""
 
     initialized: bool
@@ -173,7 +173,7 @@ class Begun(Row, frozen=True, tag="begun"):
     """Another library than torch.distributed may exchange gradients."""
 
 
-class Order(Row, frozen=True, tag="order"):
+class Order(WatchRecord, frozen=True, tag="order"):
     """A sampler that divides data between ranks begins."""
 
     i: int
@@ -188,7 +188,7 @@ class Order(Row, frozen=True, tag="order"):
     site: int = 0
 
 
-class Batch(Row, frozen=True, tag="batch"):
+class Batch(WatchRecord, frozen=True, tag="batch"):
     """A loader gave a batch."""
 
     i: int
@@ -209,7 +209,7 @@ class Batch(Row, frozen=True, tag="batch"):
     """Hashes of some of its samples, where none comes twice in an epoch."""
 
 
-class Epoch(Row, frozen=True, tag="epoch"):
+class Epoch(WatchRecord, frozen=True, tag="epoch"):
     """A loader has given all its batches."""
 
     i: int
@@ -220,7 +220,7 @@ class Epoch(Row, frozen=True, tag="epoch"):
     site: int = 0
 
 
-class Fetch(Row, frozen=True, tag="fetch"):
+class Fetch(WatchRecord, frozen=True, tag="fetch"):
     """A data set was asked for samples; `before`: generators that it drew from -> their state before."""
 
     w: int
@@ -236,7 +236,7 @@ class Fetch(Row, frozen=True, tag="fetch"):
     """Samples; 0 where the data set numbers none."""
 
 
-class Mesh(Row, frozen=True, tag="mesh"):
+class Mesh(WatchRecord, frozen=True, tag="mesh"):
     """A mesh of ranks was made."""
 
     shape: list[int]
@@ -245,20 +245,20 @@ class Mesh(Row, frozen=True, tag="mesh"):
     site: int = 0
 
 
-class MadeGroup(Row, frozen=True, tag="group"):
+class MadeGroup(WatchRecord, frozen=True, tag="group"):
     """A group was made."""
 
     ranks: list[int] | None
     site: int = 0
 
 
-class Join(Row, frozen=True, tag="join"):
+class Join(WatchRecord, frozen=True, tag="join"):
     """The program let ranks join early; `f`: model -> its forward passes until then."""
 
     f: dict[str, int] = {}
 
 
-class Dropped(Row, frozen=True, tag="dropped"):
+class Dropped(WatchRecord, frozen=True, tag="dropped"):
     """A work that nobody waits for."""
 
     call: str
@@ -266,7 +266,7 @@ class Dropped(Row, frozen=True, tag="dropped"):
     s: int
 
 
-class Early(Row, frozen=True, tag="early"):
+class Early(WatchRecord, frozen=True, tag="early"):
     """A step read gradients that were still being exchanged."""
 
     call: str
@@ -274,7 +274,7 @@ class Early(Row, frozen=True, tag="early"):
     s: int
 
 
-class Outside(Row, frozen=True, tag="outside"):
+class Outside(WatchRecord, frozen=True, tag="outside"):
     """A call on a group of which the rank is no member."""
 
     call: str
@@ -282,7 +282,7 @@ class Outside(Row, frozen=True, tag="outside"):
     s: int
 
 
-class Joined(Row, frozen=True, tag="joined"):
+class Joined(WatchRecord, frozen=True, tag="joined"):
     """A collective of the program's own while ranks may have joined."""
 
     call: str
@@ -290,7 +290,7 @@ class Joined(Row, frozen=True, tag="joined"):
     s: int
 
 
-class Clip(Row, frozen=True, tag="clip"):
+class Clip(WatchRecord, frozen=True, tag="clip"):
     """Clipped gradients: still `scaled`, shards by a rank's `own` norm, `early` before a sum, `late` after the step."""
 
     how: str
@@ -299,7 +299,7 @@ class Clip(Row, frozen=True, tag="clip"):
     site: int = 0
 
 
-class Unloaded(Row, frozen=True, tag="unloaded"):
+class Unloaded(WatchRecord, frozen=True, tag="unloaded"):
     """A state dict of which no name is one of the model's was loaded, and that was no error."""
 
     given: int
@@ -308,7 +308,7 @@ class Unloaded(Row, frozen=True, tag="unloaded"):
     site: int = 0
 
 
-class Gathered(Row, frozen=True, tag="gathered"):
+class Gathered(WatchRecord, frozen=True, tag="gathered"):
     """Outputs of `n` parameters were gathered, and none of these gets a gradient; `n` is 0 where one gets it later."""
 
     call: str
@@ -317,7 +317,7 @@ class Gathered(Row, frozen=True, tag="gathered"):
     site: int = 0
 
 
-class Replicated(Row, frozen=True, tag="replicated"):
+class Replicated(WatchRecord, frozen=True, tag="replicated"):
     """A tensor was declared to be the same on all ranks of a group."""
 
     group: list[int]
@@ -328,7 +328,7 @@ class Replicated(Row, frozen=True, tag="replicated"):
     site: int = 0
 
 
-class Phases(Row, frozen=True, tag="phases"):
+class Phases(WatchRecord, frozen=True, tag="phases"):
     """What the main thread was busy with in a window of time."""
 
     t: float
@@ -340,20 +340,20 @@ class Phases(Row, frozen=True, tag="phases"):
     """Seconds for which the main thread could have run and had no processor; 0 where the kernel does not say."""
 
 
-class Off(Row, frozen=True, tag="off"):
+class Off(WatchRecord, frozen=True, tag="off"):
     """The watch has ended itself there."""
 
     why: str
 
 
-class LastWords(Row, frozen=True, tag="end"):
+class LastWords(WatchRecord, frozen=True, tag="end"):
     """The last words."""
 
     spent: float
     seconds: float
 
 
-class Full(Row, frozen=True, tag="full"):
+class Full(WatchRecord, frozen=True, tag="full"):
     """The file has reached its limit."""
 
 

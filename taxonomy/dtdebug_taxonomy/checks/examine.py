@@ -38,7 +38,7 @@ class CheckedHit(NamedTuple):
 def applicable(source: Source, settings: Settings) -> list[Check]:
     """The checks that are on for a source, by kind, words and settings."""
     enabled = settings.enabled(source.path)
-    held = {w for w in _words(source.kind) if w in source.text}
+    held = _held(source)
     return [
         c
         for c in load().values()
@@ -49,10 +49,25 @@ def applicable(source: Source, settings: Settings) -> list[Check]:
     ]
 
 
+def _held(source: Source) -> set[str]:
+    """Of the words that checks want, those in a text, each looked for once: where all differ, or in the whole text."""
+    pieces = "\n".join(set(source.text.split()))
+    held: set[str] = set()
+    for word, part, is_piece in _words(source.kind):
+        if (not part or part in held) and word in (pieces if is_piece else source.text):
+            held.add(word)
+    return held
+
+
 @cache
-def _words(kind: Kind) -> frozenset[str]:
-    """All words that checks want in a text of a kind, each to be looked for once."""
-    return frozenset(word for c in load().values() if kind in c.files for word in (*c.words, *c.also))
+def _words(kind: Kind) -> tuple[tuple[str, str, bool], ...]:
+    """All words that checks want in a text of a kind: with a word that is part of it, and whether it has no blank."""
+    words = {word for c in load().values() if kind in c.files for word in (*c.words, *c.also)}
+    rows: list[tuple[str, str, bool]] = []
+    for word in sorted(words, key=lambda w: (len(w), w)):
+        part = max((p for p, *_ in rows if p in word), key=len, default="")
+        rows.append((word, part, word.split() == [word]))
+    return tuple(rows)
 
 
 def examine(

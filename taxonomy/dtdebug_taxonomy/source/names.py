@@ -7,6 +7,8 @@ import ast
 
 def dotted(node: ast.AST | None) -> str:
     """`a.b.c` for a chain of attributes on a name as it is written; empty for anything else."""
+    if isinstance(node, ast.Name):  # half of all
+        return node.id
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

@@ -79,33 +79,33 @@ class Syntax(Source):
     def _index(self) -> tuple[dict[ast.AST, ast.AST], dict[ast.AST, int], dict[type, list[ast.AST]]]:
         """The one pass over the tree; keeps all three indices."""
         parent: dict[ast.AST, ast.AST] = {}
-        order: dict[ast.AST, int] = {}
-        by_type: dict[type, list[ast.AST]] = defaultdict(list)
+        nodes: list[ast.AST] = []
         fields: dict[type, tuple[str, ...]] = {}
         stack: list[ast.AST] = [self.tree]
-        number = 0
         while stack:
             node = stack.pop()
+            nodes.append(node)
             kind = type(node)
-            by_type[kind].append(node)
-            order[node] = number
-            number += 1
             if kind in _LEAVES:
                 continue
             if kind not in fields:
-                fields[kind] = tuple(f for f in kind._fields if f not in _SKIPPED)
-            children: list[ast.AST] = []
-            for field in fields[kind]:
-                value = getattr(node, field, None)
+                fields[kind] = tuple(f for f in reversed(kind._fields) if f not in _SKIPPED)
+            held = node.__dict__
+            for field in fields[kind]:  # the last first, since it is popped last
+                value = held.get(field)
                 if type(value) is list:
-                    children += value
+                    if None in value:  # `{**a}`, arguments without a default
+                        value = [c for c in value if c is not None]
+                    for child in value:
+                        parent[child] = node
+                    stack += value[::-1]
                 elif isinstance(value, ast.AST):
-                    children.append(value)
-            if None in children:  # `{**a}`, arguments without a default
-                children = [c for c in children if c is not None]
-            for child in children:
-                parent[child] = node
-            stack += children[::-1]
+                    parent[value] = node
+                    stack.append(value)
+        order = dict(zip(nodes, range(len(nodes)), strict=True))
+        by_type: dict[type, list[ast.AST]] = defaultdict(list)
+        for node in nodes:
+            by_type[type(node)].append(node)
         self.__dict__.update(parent=parent, order=order, _by_type=by_type)
         return parent, order, by_type
 
@@ -135,15 +135,39 @@ class Syntax(Source):
 
     def scope(self, node: ast.AST) -> Scope:
         """The innermost function, class, lambda or module around a node."""
-        return next((a for a in self.ancestors(node) if isinstance(a, SCOPES)), self.tree)
+        known = self._scope_of
+        passed = []
+        while (scope := known.get(node)) is None:
+            passed.append(node)
+            up = self.parent.get(node, self.tree)
+            if isinstance(up, SCOPES):
+                scope = up
+                break
+            node = up
+        for each in passed:
+            known[each] = scope
+        return scope
+
+    @cached_property
+    def _scope_of(self) -> dict[ast.AST, Scope]:
+        """Node -> its scope, for the nodes that were asked for and those around them."""
+        return {}
+
+    def scopes(self, node: ast.AST) -> Iterator[Scope]:
+        """The functions, classes, lambdas and the module around a node, innermost first."""
+        scope = self.scope(node)
+        yield scope
+        while scope is not self.tree:
+            scope = self.scope(scope)
+            yield scope
 
     def function(self, node: ast.AST) -> Function | None:
         """The innermost function around a node."""
-        return next((a for a in self.ancestors(node) if isinstance(a, FUNCTIONS)), None)
+        return next((s for s in self.scopes(node) if isinstance(s, FUNCTIONS)), None)
 
     def class_of(self, node: ast.AST) -> ast.ClassDef | None:
         """The innermost class around a node."""
-        return next((a for a in self.ancestors(node) if isinstance(a, ast.ClassDef)), None)
+        return next((s for s in self.scopes(node) if isinstance(s, ast.ClassDef)), None)
 
     def statement(self, node: ast.AST) -> ast.stmt:
         """The innermost statement that a node is, or is in."""

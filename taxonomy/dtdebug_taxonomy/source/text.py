@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 _END_OF_LINE = re.compile(r"\r\n|\n|\r")
 
@@ -30,14 +30,17 @@ class Place(NamedTuple):
 class Text(str):
     """A text that knows where its lines begin."""
 
-    __slots__ = ("starts",)
-    starts: list[int]
+    __slots__ = ("_starts",)
+    _starts: list[int]
 
-    def __new__(cls, text: str) -> Self:
-        """Finds the lines of a text."""
-        self = super().__new__(cls, text)
-        self.starts = [0, *(m.end() for m in _END_OF_LINE.finditer(text))]
-        return self
+    @property
+    def starts(self) -> list[int]:
+        """The offsets at which lines begin; found when first asked for, since of most texts nothing is shown."""
+        try:
+            return self._starts
+        except AttributeError:
+            self._starts = [0, *(m.end() for m in _END_OF_LINE.finditer(self))]
+            return self._starts
 
     def place(self, offset: int) -> Place:
         """The line and column of an offset."""

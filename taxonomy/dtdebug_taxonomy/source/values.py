@@ -13,7 +13,6 @@ from functools import cached_property
 from dtdebug_taxonomy.source.bindings import Binding, bindings, name_scope, surely_before
 from dtdebug_taxonomy.source.calls import Called
 from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.syntax import SCOPES
 
 KEEPS = frozenset({"to", "cuda", "cpu", "train", "eval", "half", "float", "bfloat16", "double", "requires_grad_"})
 """Methods of a module that return the module itself."""
@@ -35,7 +34,15 @@ class Valued(Called):
         Those that come before it in its own scope, the last one that is surely passed and what
         may come after that; else all of the nearest scope around that has any.
         """
-        return _reaching(self, node)
+        found = self._bound.get(node)
+        if found is None:
+            found = self._bound[node] = _reaching(self, node)
+        return found
+
+    @cached_property
+    def _bound(self) -> dict[ast.expr, list[Binding]]:
+        """The names that were asked for, and their bindings: checks ask for the same ones."""
+        return {}
 
     def values(self, node: ast.expr | None) -> list[ast.expr | None]:
         """The expressions that a name can stand for here, one step back; the node itself if it is no name.
@@ -117,14 +124,13 @@ def _written(code: Valued, node: ast.expr, name: str) -> list[Binding]:
         here = code.bindings.get((name_scope(code, node, name), name), [])
         mine = [b for b in here if code.function(b.node) is code.function(node)]
         return _before(code, mine, node) or here
-    scopes = [s for s in (*code.ancestors(node), code.tree) if isinstance(s, SCOPES)]
-    for depth, scope in enumerate(scopes):
+    for depth, scope in enumerate(code.scopes(node)):
         if isinstance(scope, ast.ClassDef) and depth:
             continue
         here = code.bindings.get((scope, name), [])
         if not here:
             continue
-        found = (_before(code, here, node) or _around_again(code, here, node)) if scope is code.scope(node) else here
+        found = here if depth else (_before(code, here, node) or _around_again(code, here, node))
         result: list[Binding] = []
         for binding in found:
             if binding.how == "argument" and isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 
 import yaml
 from yaml.nodes import MappingNode, ScalarNode, SequenceNode
@@ -25,7 +27,7 @@ def read_yaml(text: Text) -> tuple[list[Node], tuple[str, int] | None]:
         return [], (f"it has more than {_LONGEST:,} characters", 0)
     documents: list[Node] = []
     try:
-        for node in yaml.compose_all(text, Loader=yaml.SafeLoader):
+        for node in _composed(text):
             documents += [_Converter(text).node(node, _DEEPEST)] if node is not None else []
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -33,6 +35,14 @@ def read_yaml(text: Text) -> tuple[list[Node], tuple[str, int] | None]:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         return documents, (str(error).split("\n", 1)[0] or "is not valid YAML", 0)
     return documents, None
+
+
+def _composed(text: Text) -> Iterator[yaml.Node | None]:
+    """The documents, by libyaml where PyYAML has it, in a tenth of the time; a fault is told in PyYAML's own words."""
+    if yaml.__with_libyaml__ and not text.startswith("\ufeff"):  # which it counts out
+        with suppress(yaml.YAMLError, ValueError, RecursionError):
+            return iter([*yaml.compose_all(str(text), Loader=yaml.CSafeLoader)])
+    return yaml.compose_all(text, Loader=yaml.SafeLoader)
 
 
 class _Converter:

@@ -6,13 +6,13 @@ import io
 import sys
 from typing import Any
 
-from dtdebug.isolate.inside.notes import Notes, is_own
+from dtdebug.isolate.inside.notes import PartNotes, is_own
 
 
 class _Input(io.TextIOWrapper):
     """Reads as before, and notes that it was asked: `input` and `getpass` come by here, too."""
 
-    notes: Notes
+    notes: PartNotes
 
     def _note(self) -> None:
         if not is_own():
@@ -31,7 +31,7 @@ class _Input(io.TextIOWrapper):
         return super().__next__()
 
 
-def begin(notes: Notes) -> None:
+def begin(notes: PartNotes) -> None:
     """Takes the place of `sys.stdin`."""
     if isinstance(sys.stdin, io.TextIOWrapper):
         watched = _Input(sys.stdin.buffer, encoding=sys.stdin.encoding, errors=sys.stdin.errors)

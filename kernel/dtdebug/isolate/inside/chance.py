@@ -12,13 +12,13 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from dtdebug.isolate.inside.notes import Notes
+from dtdebug.isolate.inside.notes import PartNotes
 
 
 def seeds(name: str, function: str) -> Any:
     """A patch of a module's function that sets the seed: `random.seed`, `torch.manual_seed`, `numpy.random.seed`."""
 
-    def patch(module: ModuleType, notes: Notes) -> None:
+    def patch(module: ModuleType, notes: PartNotes) -> None:
         original, process = getattr(module, function), os.getpid()
 
         @functools.wraps(original)
@@ -37,7 +37,7 @@ def seeds(name: str, function: str) -> Any:
     return patch
 
 
-def recorded(torch: ModuleType, notes: Notes) -> None:
+def recorded(torch: ModuleType, notes: PartNotes) -> None:
     """The seed with which torch's generator began in a recorded run, which each process has another of."""
     wanted = notes.change.get("recorded-seed")
     seed = json.loads(wanted or "{}").get(os.environ.get("RANK", ""))
@@ -46,7 +46,7 @@ def recorded(torch: ModuleType, notes: Notes) -> None:
         notes.note("set", "recorded-seed", seed)
 
 
-def threads(module: ModuleType, notes: Notes) -> None:
+def threads(module: ModuleType, notes: PartNotes) -> None:
     """PyTorch's threads within an operation."""
     original = module.set_num_threads
 

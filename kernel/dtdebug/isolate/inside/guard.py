@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from dtdebug.isolate.inside import programs
-from dtdebug.isolate.inside.notes import Notes
+from dtdebug.isolate.inside.notes import PartNotes
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_TRUNC | os.O_APPEND | os.O_CREAT
 _STARTS = ("os.system", "subprocess.Popen", "os.exec", "os.posix_spawn")
@@ -27,7 +27,7 @@ _CACHES = ("/__pycache__/", "/.cache/", "/.triton/", "/torchinductor_", "/.nv/",
 class _Guard:
     """What may be written."""
 
-    def __init__(self, notes: Notes, ours: list[str], begun: float) -> None:
+    def __init__(self, notes: PartNotes, ours: list[str], begun: float) -> None:
         self._notes, self._begun = notes, begun
         self._ours = tuple(os.path.realpath(path) + "/" for path in ours)
 
@@ -70,7 +70,7 @@ class _Guard:
 _guard: _Guard | None = None
 
 
-def begin(notes: Notes, ours: list[str], begun: float) -> None:
+def begin(notes: PartNotes, ours: list[str], begun: float) -> None:
     """Watches what this process writes; `ours` are folders that it may change, `begun` is when the first run began."""
     global _guard
     if not ours:  # the user wants the runs where they are
@@ -79,7 +79,7 @@ def begin(notes: Notes, ours: list[str], begun: float) -> None:
     sys.addaudithook(_guard.event)
 
 
-def saving(module: ModuleType, notes: Notes) -> None:
+def saving(module: ModuleType, notes: PartNotes) -> None:
     """`torch.save` opens its file in C++."""
     original = module.save
 

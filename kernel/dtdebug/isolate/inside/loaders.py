@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
-from dtdebug.isolate.inside.notes import LONGER, Notes
+from dtdebug.isolate.inside.notes import LONGER, PartNotes
 
 _DEPTH = 8
 
 
-def patch(module: ModuleType, notes: Notes) -> None:
+def patch(module: ModuleType, notes: PartNotes) -> None:
     """Observes and changes `DataLoader`."""
     kind: Any = module.DataLoader
     original, iterate = kind.__init__, kind.__iter__
@@ -46,7 +46,7 @@ def patch(module: ModuleType, notes: Notes) -> None:
     values(module, notes)
 
 
-def values(module: ModuleType, notes: Notes) -> None:
+def values(module: ModuleType, notes: PartNotes) -> None:
     """Batches as the loader's iterators give them: of which shapes, and made-up values in place of theirs."""
     kind: Any = module._BaseDataLoaderIter  # noqa: SLF001 - the iterators of all loaders
     original = kind.__next__
@@ -85,7 +85,7 @@ def _made_up(batch: Any) -> Any:
     return batch
 
 
-def _change(given: dict[str, Any], notes: Notes) -> None:
+def _change(given: dict[str, Any], notes: PartNotes) -> None:
     if given.get("num_workers"):
         notes.note("saw", "loader.workers", given["num_workers"])
         if given.get("persistent_workers"):
@@ -110,7 +110,7 @@ def _change(given: dict[str, Any], notes: Notes) -> None:
             notes.note("set", "loader.pin")
 
 
-def _start(given: dict[str, Any], notes: Notes) -> None:
+def _start(given: dict[str, Any], notes: PartNotes) -> None:
     """How the workers are started: anew, where all they get is pickled, or as copies of the rank."""
     context: Any = given.get("multiprocessing_context")
     method = context or sys.modules["multiprocessing"].get_start_method(allow_none=True)
@@ -121,7 +121,7 @@ def _start(given: dict[str, Any], notes: Notes) -> None:
             notes.note("set", "loader.start", "fork")
 
 
-def _last_batch(loader: Any, given: dict[str, Any], notes: Notes) -> None:
+def _last_batch(loader: Any, given: dict[str, Any], notes: PartNotes) -> None:
     """Drops the last batch where it is smaller; not where nothing would be left."""
     batches: Any = getattr(loader, "batch_sampler", None)
     size = getattr(batches, "batch_size", None)
@@ -144,7 +144,7 @@ def _length(value: Any) -> int:
         return 0
 
 
-def _one_batch(loader: Any, iterate: Callable[[Any], Iterator[Any]], steps: int, notes: Notes) -> Iterator[Any]:
+def _one_batch(loader: Any, iterate: Callable[[Any], Iterator[Any]], steps: int, notes: PartNotes) -> Iterator[Any]:
     """The first batch, for as many steps; a copy each time, for programs change batches in place."""
     first = next(iterate(loader))
     for step in range(steps):

@@ -26,7 +26,7 @@ _FOREIGN = ("<", f"{os.path.dirname(os.__file__)}/", _OURS)  # noqa: PTH120
 """What is not the user's own file; so is what pip has installed."""
 
 
-class Notes:
+class PartNotes:
     """The notes of this process, and of its forked children in files of their own."""
 
     def __init__(self, folder: str, change: dict[str, str], environment: dict[str, str | None]) -> None:

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from dtdebug.isolate.inside import chance
-from dtdebug.isolate.inside.notes import LONGER, Notes
+from dtdebug.isolate.inside.notes import LONGER, PartNotes
 
 ACCUMULATION = (
     "gradient_accumulation_steps", "grad_accum", "grad_accum_steps", "accumulate_grad_batches", "accumulation_steps",
@@ -41,7 +41,7 @@ _LONGEST = 60
 """Seconds of a time-out."""
 
 
-def arguments(module: ModuleType, notes: Notes) -> None:
+def arguments(module: ModuleType, notes: PartNotes) -> None:
     """Options of the program, as argparse has read them: also those that stay at their defaults."""
     parse = module.ArgumentParser.parse_known_args
 
@@ -64,7 +64,7 @@ def arguments(module: ModuleType, notes: Notes) -> None:
     module.ArgumentParser.parse_known_args = parse_known_args
 
 
-def _precision(found: Any, notes: Notes) -> None:
+def _precision(found: Any, notes: PartNotes) -> None:
     """Options that choose half precision, as a switch or by name."""
     for name in PRECISION:
         value: Any = getattr(found, name, None)
@@ -90,7 +90,7 @@ def _is_launcher() -> bool:
     )
 
 
-def torch(module: ModuleType, notes: Notes) -> None:
+def torch(module: ModuleType, notes: PartNotes) -> None:
     """`torch.compile`, threads, and deterministic algorithms."""
     compiled = module.compile
 
@@ -110,7 +110,7 @@ def torch(module: ModuleType, notes: Notes) -> None:
         notes.note("set", "deterministic")
 
 
-def cuda(module: ModuleType, notes: Notes) -> None:
+def cuda(module: ModuleType, notes: PartNotes) -> None:
     """Whether a device is used."""
     begin = module._lazy_init  # noqa: SLF001 - what all uses of a device call first
 
@@ -122,7 +122,7 @@ def cuda(module: ModuleType, notes: Notes) -> None:
     module._lazy_init = _lazy_init  # type: ignore[attr-defined]  # noqa: SLF001
 
 
-def anomaly(module: ModuleType, notes: Notes) -> None:
+def anomaly(module: ModuleType, notes: PartNotes) -> None:
     """Anomaly detection of autograd: both of its classes switch it on by this function."""
     switch: Any = sys.modules["torch"]
     original = switch.set_anomaly_enabled
@@ -138,17 +138,17 @@ def anomaly(module: ModuleType, notes: Notes) -> None:
     switch.set_anomaly_enabled = set_anomaly_enabled
 
 
-def autocast(module: ModuleType, notes: Notes) -> None:
+def autocast(module: ModuleType, notes: PartNotes) -> None:
     """Mixed precision."""
     _off(module.autocast, "amp", "autocast", notes)
 
 
-def scaler(module: ModuleType, notes: Notes) -> None:
+def scaler(module: ModuleType, notes: PartNotes) -> None:
     """The scaler of gradients, which belongs to mixed precision."""
     _off(module.GradScaler, "amp", "scaler", notes)
 
 
-def _off(kind: Any, knob: str, what: str, notes: Notes) -> None:
+def _off(kind: Any, knob: str, what: str, notes: PartNotes) -> None:
     """Notes where a class is made that is enabled by default; disables it where that is wanted."""
     original = kind.__init__
 
@@ -175,7 +175,7 @@ def bound(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
         return None
 
 
-def checkpointing(module: ModuleType, notes: Notes) -> None:
+def checkpointing(module: ModuleType, notes: PartNotes) -> None:
     """Activation checkpointing."""
     original = module.checkpoint
     own = ("use_reentrant", "context_fn", "determinism_check", "debug", "early_stop", "preserve_rng_state")
@@ -191,7 +191,7 @@ def checkpointing(module: ModuleType, notes: Notes) -> None:
     module.checkpoint = checkpoint  # type: ignore[attr-defined]
 
 
-def ddp(module: ModuleType, notes: Notes) -> None:
+def ddp(module: ModuleType, notes: PartNotes) -> None:
     """The options of DistributedDataParallel."""
     kind: Any = module.DistributedDataParallel
     original = kind.__init__
@@ -224,7 +224,7 @@ def ddp(module: ModuleType, notes: Notes) -> None:
     kind.__init__ = __init__
 
 
-def _buffers(given: dict[str, Any], notes: Notes) -> None:
+def _buffers(given: dict[str, Any], notes: PartNotes) -> None:
     model = given.get("module")
     if given.get("broadcast_buffers", True) and model is not None and next(model.buffers(), None) is not None:
         notes.note("saw", "ddp.buffers")
@@ -233,7 +233,7 @@ def _buffers(given: dict[str, Any], notes: Notes) -> None:
             notes.note("set", "ddp.buffers")
 
 
-def _buckets(given: dict[str, Any], notes: Notes) -> None:
+def _buckets(given: dict[str, Any], notes: PartNotes) -> None:
     """One bucket for all gradients, where there are several."""
     try:
         parameters = [p for p in given["module"].parameters() if p.requires_grad]
@@ -248,7 +248,7 @@ def _buckets(given: dict[str, Any], notes: Notes) -> None:
             notes.note("set", "ddp.one-bucket")
 
 
-def groups(module: ModuleType, notes: Notes) -> None:
+def groups(module: ModuleType, notes: PartNotes) -> None:
     """Process groups and their backend."""
     c10d: Any = module
     begin, further = c10d.init_process_group, c10d.new_group
@@ -292,7 +292,7 @@ def groups(module: ModuleType, notes: Notes) -> None:
     c10d.init_process_group, c10d.new_group = init_process_group, new_group
 
 
-def _longer(given: dict[str, Any], notes: Notes) -> None:
+def _longer(given: dict[str, Any], notes: PartNotes) -> None:
     """A time-out that the program has chosen, and that a run can wait for three times."""
     limit = given.get("timeout")
     if limit is not None and 0 < limit.total_seconds() <= _LONGEST:

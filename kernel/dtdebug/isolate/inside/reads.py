@@ -8,7 +8,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from dtdebug.isolate.inside.notes import Notes, is_foreign
+from dtdebug.isolate.inside.notes import PartNotes, is_foreign
 
 _BETWEEN = ("<frozen os>", "<frozen _collections_abc>", os.__file__)
 """Frames of `os.getenv`, of `.get` and of `in`."""
@@ -18,7 +18,7 @@ LAUNCHED = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 _TAKEN = (*LAUNCHED, "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 
-def without_launcher(notes: Notes) -> None:
+def without_launcher(notes: PartNotes) -> None:
     """Takes from the only rank what says that a launcher has started it, where that is wanted."""
     if notes.wants("no-launcher") and os.environ.get("WORLD_SIZE") == "1":
         for name in _TAKEN:
@@ -26,12 +26,12 @@ def without_launcher(notes: Notes) -> None:
         notes.note("set", "no-launcher")
 
 
-def accelerate(module: ModuleType, notes: Notes) -> None:
+def accelerate(module: ModuleType, notes: PartNotes) -> None:
     """Accelerate goes on as one process where no launcher has started it."""
     notes.note("saw", "launcher.asked", module.__name__)
 
 
-def begin(notes: Notes) -> None:
+def begin(notes: PartNotes) -> None:
     """Watches `os.environ`; `os.environ[NAME]` is left out, which fails where the variable is taken away."""
     kind: Any = type(os.environ)
     original = kind.__getitem__

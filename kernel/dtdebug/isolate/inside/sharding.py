@@ -11,10 +11,10 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from dtdebug.isolate.inside.notes import Notes
+from dtdebug.isolate.inside.notes import PartNotes
 
 
-def wrapper(module: ModuleType, notes: Notes) -> None:
+def wrapper(module: ModuleType, notes: PartNotes) -> None:
     """The class FullyShardedDataParallel."""
     kind: Any = module.FullyShardedDataParallel
     strategies: Any = module.ShardingStrategy
@@ -35,7 +35,7 @@ def wrapper(module: ModuleType, notes: Notes) -> None:
     kind.__init__ = __init__
 
 
-def function(module: ModuleType, notes: Notes) -> None:
+def function(module: ModuleType, notes: PartNotes) -> None:
     """The function `fully_shard`."""
     original: Any = module.fully_shard
 
@@ -66,7 +66,7 @@ def _call(
     return original(*bound.args, **bound.kwargs)
 
 
-def _option(given: dict[str, Any], knob: str, name: str, value: Any, notes: Notes) -> None:
+def _option(given: dict[str, Any], knob: str, name: str, value: Any, notes: PartNotes) -> None:
     notes.note("saw", knob)
     if notes.wants(knob):
         given[name] = value

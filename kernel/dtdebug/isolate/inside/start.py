@@ -11,9 +11,9 @@ from types import ModuleType
 from typing import Any
 
 from dtdebug.isolate.inside import asks, chance, guard, loaders, parts, reads, sharding, starts
-from dtdebug.isolate.inside.notes import VARIABLE, Notes
+from dtdebug.isolate.inside.notes import VARIABLE, PartNotes
 
-Patch = Callable[[ModuleType, Notes], None]
+Patch = Callable[[ModuleType, PartNotes], None]
 PATCHES: dict[str, Patch] = {
     "accelerate.state": reads.accelerate,
     "argparse": parts.arguments,
@@ -39,7 +39,7 @@ PATCHES: dict[str, Patch] = {
 class _After:
     """Patches modules as soon as they are imported; finds none itself."""
 
-    def __init__(self, notes: Notes) -> None:
+    def __init__(self, notes: PartNotes) -> None:
         self._notes, self._waiting = notes, dict(PATCHES)
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
@@ -56,7 +56,7 @@ class _After:
         return None
 
 
-def _wrap(loader: Any, patch: Patch, notes: Notes) -> None:
+def _wrap(loader: Any, patch: Patch, notes: PartNotes) -> None:
     execute = loader.exec_module
 
     def exec_module(module: ModuleType) -> None:
@@ -80,7 +80,7 @@ def begin() -> None:
     """Reads what is to be done, and begins."""
     with open(os.environ[VARIABLE], encoding="utf-8") as file:  # noqa: PTH123 - pathlib takes milliseconds to import
         told = json.load(file)
-    notes = Notes(told["notes"], told["change"], told["environment"])
+    notes = PartNotes(told["notes"], told["change"], told["environment"])
     notes.note("saw", "process", " ".join(sys.orig_argv[:8]))
     notes.note("saw", "python", sys.executable)
     for name, version in told["versions"].items():

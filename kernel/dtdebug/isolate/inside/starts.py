@@ -6,11 +6,11 @@ import functools
 from types import ModuleType
 from typing import Any
 
-from dtdebug.isolate.inside.notes import Notes
+from dtdebug.isolate.inside.notes import PartNotes
 from dtdebug.isolate.inside.parts import bound
 
 
-def patch(module: ModuleType, notes: Notes) -> None:
+def patch(module: ModuleType, notes: PartNotes) -> None:
     """Ranks that are forked: what torch and notebook_launcher start them by. Those of a launcher never are."""
     original = module.start_processes
 

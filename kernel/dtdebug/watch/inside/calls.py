@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from dtdebug.watch.inside.lost import GATHERING, Lost
-from dtdebug.watch.inside.notes import Notes, guarded
+from dtdebug.watch.inside.notes import WatchNotes, guarded
 from dtdebug.watch.inside.steps import Steps
 from dtdebug_taxonomy.frames import is_library
 
@@ -28,7 +28,7 @@ _MOST = 256
 class Calls:
     """The calls of this process."""
 
-    def __init__(self, notes: Notes, steps: Steps, lost: Lost) -> None:
+    def __init__(self, notes: WatchNotes, steps: Steps, lost: Lost) -> None:
         self.notes, self._steps, self._lost = notes, steps, lost
         self._open: dict[int, tuple[Any, str, int, int, list[int]]] = {}
         """Work's id -> (weak reference, call, site, step, data pointers)."""

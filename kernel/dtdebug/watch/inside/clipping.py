@@ -10,7 +10,7 @@ from typing import Any
 
 from dtdebug.watch.inside import values
 from dtdebug.watch.inside.models import Models
-from dtdebug.watch.inside.notes import Notes, guarded
+from dtdebug.watch.inside.notes import WatchNotes, guarded
 from dtdebug.watch.inside.steps import Steps
 from dtdebug_taxonomy.frames import is_library
 
@@ -26,7 +26,7 @@ _LATE = 3
 class Clipping:
     """The clipping and the loss scaling of this process."""
 
-    def __init__(self, notes: Notes, steps: Steps, models: Models) -> None:
+    def __init__(self, notes: WatchNotes, steps: Steps, models: Models) -> None:
         self.notes, self._steps, self._models = notes, steps, models
         self._scaler: Any = None
         self._scale: Any = None

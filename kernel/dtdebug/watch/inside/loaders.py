@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from dtdebug.watch.inside import values
-from dtdebug.watch.inside.notes import Notes, guarded
+from dtdebug.watch.inside.notes import WatchNotes, guarded
 from dtdebug.watch.inside.steps import Steps
 from dtdebug_taxonomy.frames import is_library
 
@@ -34,7 +34,7 @@ class _Loader:
 class Loaders:
     """The loaders and samplers of this process."""
 
-    def __init__(self, notes: Notes, steps: Steps) -> None:
+    def __init__(self, notes: WatchNotes, steps: Steps) -> None:
         self.notes, self._steps = notes, steps
         self._loaders: weakref.WeakKeyDictionary[Any, _Loader] = weakref.WeakKeyDictionary()
         self._samplers: weakref.WeakKeyDictionary[Any, list[int]] = weakref.WeakKeyDictionary()

@@ -11,7 +11,7 @@ from typing import Any
 
 from dtdebug.watch.inside import values
 from dtdebug.watch.inside.models import Models
-from dtdebug.watch.inside.notes import Notes, guarded
+from dtdebug.watch.inside.notes import WatchNotes, guarded
 from dtdebug.watch.inside.steps import Steps
 from dtdebug_taxonomy.frames import is_library
 
@@ -54,7 +54,7 @@ class Load:
 class Lost:
     """Of this process."""
 
-    def __init__(self, notes: Notes, models: Models, steps: Steps) -> None:
+    def __init__(self, notes: WatchNotes, models: Models, steps: Steps) -> None:
         self.notes, self._models, self._steps = notes, models, steps
         self._gathered: dict[int, GatherCall] = {}
         self._loads: list[Load] = []

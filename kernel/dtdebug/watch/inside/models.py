@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dtdebug.watch.inside import values
-from dtdebug.watch.inside.notes import Notes, guarded
+from dtdebug.watch.inside.notes import WatchNotes, guarded
 
 _HOOKED, _VALUES = 8, 12
 """Forward passes, and values of each, of which it is noted what a communication hook makes of them."""
@@ -80,7 +80,7 @@ class WrappedModel:
 class Models:
     """The wrapped models of this process, in the order in which they were made."""
 
-    def __init__(self, notes: Notes) -> None:
+    def __init__(self, notes: WatchNotes) -> None:
         self.notes = notes
         self.all: list[WrappedModel] = []
         self.loaded: weakref.WeakSet[Any] = weakref.WeakSet()

@@ -25,7 +25,7 @@ _ALLOWANCE, _SHARE = 0.3, 0.02
 _DENSE, _SPARSEST = 8, 4096
 
 
-class Notes:
+class WatchNotes:
     """The file of this process; forked children get files of their own."""
 
     def __init__(self, folder: str) -> None:
@@ -127,7 +127,7 @@ def guarded(function: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def run(self: Any, *args: Any, **kwargs: Any) -> None:
-        notes: Notes = self.notes
+        notes: WatchNotes = self.notes
         if notes.dead:
             return
         begun = time.perf_counter()

@@ -12,7 +12,7 @@ import time
 from collections import Counter
 
 from dtdebug.threads import frames_of
-from dtdebug.watch.inside.notes import Notes
+from dtdebug.watch.inside.notes import WatchNotes
 from dtdebug.watch.inside.steps import Steps
 from dtdebug_taxonomy.frames import is_library
 
@@ -34,7 +34,7 @@ _TELLS = (
 class PhaseSampler:
     """The sampler of this process: a thread that ends with it."""
 
-    def __init__(self, notes: Notes, steps: Steps) -> None:
+    def __init__(self, notes: WatchNotes, steps: Steps) -> None:
         self._notes, self._steps = notes, steps
         self._main = threading.main_thread().ident or 0
         self._pid = os.getpid()

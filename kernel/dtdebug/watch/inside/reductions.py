@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from dtdebug.watch.inside import values
-from dtdebug.watch.inside.notes import Notes
+from dtdebug.watch.inside.notes import WatchNotes
 
 _MOST = 100_000
 
@@ -14,7 +14,7 @@ _MOST = 100_000
 class Reductions:
     """Those of this process."""
 
-    def __init__(self, notes: Notes) -> None:
+    def __init__(self, notes: WatchNotes) -> None:
         self.notes = notes
         self._reduced: dict[int, tuple[list[int], str, Any, Any]] = {}
         """Data pointer of a tensor -> group, operation, value then, and a weak reference to its storage: where that is

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from dtdebug.watch.inside import values
-from dtdebug.watch.inside.notes import Notes, guarded
+from dtdebug.watch.inside.notes import WatchNotes, guarded
 from dtdebug.watch.inside.steps import Steps
 
 _MOST, _STEPS = 64, 8
@@ -19,7 +19,7 @@ _MOST, _STEPS = 64, 8
 class ReplicatedTensors:
     """The tensors that this process declares to be replicated."""
 
-    def __init__(self, notes: Notes, steps: Steps) -> None:
+    def __init__(self, notes: WatchNotes, steps: Steps) -> None:
         self.notes, self._steps = notes, steps
         self._counts: Counter[tuple[int, ...]] = Counter()
 

@@ -15,7 +15,7 @@ from dtdebug.watch.inside.clipping import Clipping
 from dtdebug.watch.inside.loaders import Loaders
 from dtdebug.watch.inside.lost import Lost
 from dtdebug.watch.inside.models import Models, sharded_by
-from dtdebug.watch.inside.notes import Notes
+from dtdebug.watch.inside.notes import WatchNotes
 from dtdebug.watch.inside.phases import PhaseSampler
 from dtdebug.watch.inside.replicated import ReplicatedTensors
 from dtdebug.watch.inside.steps import Steps
@@ -29,7 +29,7 @@ class Watch:
 
     def __init__(self, folder: Path) -> None:
         (folder / FOLDER).mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.notes = Notes(str(folder / FOLDER))
+        self.notes = WatchNotes(str(folder / FOLDER))
         self.models = Models(self.notes)
         self.steps = Steps(self.notes, self.models)
         self.lost = Lost(self.notes, self.models, self.steps)

@@ -8,7 +8,7 @@ from typing import Any
 
 from dtdebug.watch.inside import values
 from dtdebug.watch.inside.models import Models, WrappedModel, random_state
-from dtdebug.watch.inside.notes import Notes, guarded, json_number
+from dtdebug.watch.inside.notes import WatchNotes, guarded, json_number
 from dtdebug.watch.inside.optimizers import (
     KnownOptimizer,
     divisors,
@@ -28,7 +28,7 @@ _CLOSE_LOOKS = 8
 class Steps:
     """The optimizers of this process."""
 
-    def __init__(self, notes: Notes, models: Models) -> None:
+    def __init__(self, notes: WatchNotes, models: Models) -> None:
         self.notes, self._models = notes, models
         self._known: weakref.WeakKeyDictionary[Any, KnownOptimizer] = weakref.WeakKeyDictionary()
         self._stack: list[int] = []

@@ -27,7 +27,7 @@ def check(source: Source) -> Iterator[Hit]:
     """Reports a program that is started by such a name, and one that imports its own name."""
     if isinstance(source, Code):
         yield from _itself(source)
-    if not any(name in source.text for name in _NAMES):
+    if ".py" not in source.text or not any(name in source.text for name in _NAMES):
         return
     script = script_of(source)
     for program in _programs(script) if script else ():
