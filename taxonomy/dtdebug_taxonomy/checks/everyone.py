@@ -43,7 +43,7 @@ def for_all(code: Code, node: ast.AST, depth: int = 4) -> bool:
         inner = up
     if function is None:
         return True
-    if function.decorator_list or not depth:
+    if not code.is_plain(function) or not depth:
         return False
     is_method = isinstance(code.parent.get(function), ast.ClassDef)
     callers = code.callers.get(function) or (code.methods(function.name) if is_method else [])
@@ -63,23 +63,31 @@ def beside_a_guard(code: Code, node: ast.AST, depth: int = 3) -> Guard | None:
     Who asks for the rank a few lines away knows of several ranks, so that this place was forgotten.
     """
     function = code.function(node)
-    if function is None or not depth or not all_in(code, node, function, depth - 1):
+    if function is None or not depth:
         return None
-    home: ast.AST | None = function
+    home: ast.AST = function
     if function.name in {"__init__", "__post_init__", "setup"}:
-        home = code.class_of(function)
+        home = code.class_of(function) or function
     elif code.class_of(function) is not None and not _AWARE.fullmatch(function.name):
         return None
-    for condition in code.inside(home, ast.If) if home is not None else ():
-        test = guards(code).test(condition.test)
-        if test is not None and test.value == "0" and test.equal and test.which in {"global", "local"}:
-            return Guard(test, condition)
-    return None
+    main = _main_in(code, home)
+    return main if main is not None and all_in(code, node, function, depth - 1) else None
 
 
-def all_in(code: Code, node: ast.AST, function: Function, depth: int) -> bool:
-    """Whether nothing in its function, nor what is seen of its callers, keeps some ranks from a place."""
-    if function.decorator_list or guards(code).around(node):
+def _main_in(code: Code, home: ast.AST) -> Guard | None:
+    """The first condition on the main process in a function or class."""
+    known: dict[ast.AST, Guard | None] = code.__dict__.setdefault("_main_in", {})
+    if home not in known:
+        tests = ((guards(code).test(condition.test), condition) for condition in code.inside(home, ast.If))
+        known[home] = next(
+            (Guard(t, c) for t, c in tests if t and t.value == "0" and t.equal and t.which in {"global", "local"}), None
+        )
+    return known[home]
+
+
+def all_within(code: Code, node: ast.AST, function: Function) -> bool:
+    """Whether nothing in its function keeps some ranks from a place."""
+    if not code.is_plain(function) or guards(code).around(node):
         return False
     inner: ast.AST = node
     for up in code.ancestors(node):
@@ -90,6 +98,13 @@ def all_in(code: Code, node: ast.AST, function: Function, depth: int) -> bool:
         if up is function:
             break
         inner = up
+    return True
+
+
+def all_in(code: Code, node: ast.AST, function: Function, depth: int) -> bool:
+    """The same, and whether nothing that is seen of its callers does."""
+    if not all_within(code, node, function):
+        return False
     is_method = isinstance(code.parent.get(function), ast.ClassDef)
     callers = code.callers.get(function) or (code.methods(function.name) if is_method else [])
     others = [c for c in callers if code.function(c) is not function]

@@ -52,11 +52,16 @@ def _left_out(code: Code) -> Iterator[tuple[ast.Call, ast.Call]]:
             continue
         calls = code.callers.get(function, [])
         is_main = (any(g.test.value == "0" and g.test.equal for g in guards(code).around(c)) for c in calls)
-        mains = {code.function(c): c for c, main in zip(calls, is_main, strict=True) if main}
+        mains = {_home(code, c): c for c, main in zip(calls, is_main, strict=True) if main}
         for call in calls:
-            main = mains.get(code.function(call))
+            main = mains.get(_home(code, call))
             if main and not _may_be_for_some(code, call) and all(is_shared(code, a) for a in call.args):
                 yield call, main
+
+
+def _home(code: Code, call: ast.Call) -> ast.AST | None:
+    """The class, else the function, that a call is in."""
+    return code.class_of(call) or code.function(call)
 
 
 def _may_be_for_some(code: Code, node: ast.AST) -> bool:
