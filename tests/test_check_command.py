@@ -349,3 +349,17 @@ def test_a_broken_store_costs_time_only(capsys, tmp_path, monkeypatch, store):
     _many(tree)
 
     assert "m03.py" in checked(capsys, "--jobs", "1", tree)[1]
+
+
+@pytest.mark.parametrize(
+    ("line", "severity"), [("", "hint"), ('nodes = int(os.environ["SLURM_JOB_NUM_NODES"])\n', "warning")]
+)
+def test_the_global_rank_as_a_device_is_a_hint_until_the_program_knows_of_several_machines(
+    tmp_path, capsys, line, severity
+):
+    file = tmp_path / "train.py"
+    file.write_text(f'import os\nimport torch\n{line}torch.cuda.set_device(int(os.environ["RANK"]))\n')
+
+    main(["check", "--no-cache", "--format", "json", "--select", "DT202", str(file)])
+
+    assert [r["severity"] for r in json.loads(capsys.readouterr().out)] == [severity]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Fix, Hit
 from dtdebug_taxonomy.checks.diverging import last_name
-from dtdebug_taxonomy.checks.everyone import all_in, asks, for_all, is_shared
+from dtdebug_taxonomy.checks.everyone import all_in, asks, for_all, for_all_in, is_shared
 from dtdebug_taxonomy.checks.fixing import conditional, main_process
 from dtdebug_taxonomy.checks.names import FULLY_SHARD, INIT
 from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1
@@ -54,8 +54,10 @@ def _left_out(code: Code) -> Iterator[tuple[ast.Call, ast.Call]]:
         is_main = (any(g.test.value == "0" and g.test.equal for g in guards(code).around(c)) for c in calls)
         mains = {_home(code, c): c for c, main in zip(calls, is_main, strict=True) if main}
         for call in calls:
-            main = mains.get(_home(code, call))
-            if main and not _may_be_for_some(code, call) and all(is_shared(code, a) for a in call.args):
+            main, inside = mains.get(_home(code, call)), code.function(call)
+            if inside is None or inside is function or not (main and for_all_in(code, call)):
+                continue
+            if not _may_be_for_some(code, call) and all(is_shared(code, a) for a in call.args):
                 yield call, main
 
 
