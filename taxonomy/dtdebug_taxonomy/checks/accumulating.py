@@ -12,7 +12,7 @@ from dtdebug_taxonomy.source.python import Code
 ACCELERATOR = "accelerate.Accelerator"
 _LOOPS = (ast.For, ast.While)
 _MICRO = re.compile(r"accum|micro", re.IGNORECASE)
-_COUNT = "gradient_accumulation_steps"
+COUNT = "gradient_accumulation_steps"
 
 
 def loop_of(code: Code, node: ast.AST) -> ast.For | ast.While | None:
@@ -86,7 +86,7 @@ def stepped(step: ast.Call) -> str:
 def accumulated(code: Code) -> ast.expr | None:
     """The number of micro-steps that the one Accelerator of a file is given; None where it is none or one."""
     made = code.calls(ACCELERATOR)
-    number = code.argument(made[0], _COUNT) if len(made) == 1 else None
+    number = code.argument(made[0], COUNT) if len(made) == 1 else None
     return None if number is None or code.constant(number) == 1 else number
 
 
