@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Fix, Hit
+from dtdebug_taxonomy.checks.accumulating import ACCELERATOR
 from dtdebug_taxonomy.checks.diverging import last_name
 from dtdebug_taxonomy.checks.everyone import all_in, asks, for_all, for_all_in, is_shared
 from dtdebug_taxonomy.checks.fixing import conditional, main_process
@@ -24,7 +25,7 @@ def check(code: Code) -> Iterator[Hit]:
     """Reports the call."""
     if code.calls(*FSDP1, *FULLY_SHARD) or code.imports_any(*_SHARDED):
         return
-    several = bool(code.calls(*DDPS, INIT))
+    several = bool(code.calls(*DDPS, INIT, ACCELERATOR))
     for call in code.calls("torch.save"):
         path = code.argument(call, "f", 1)
         if path is None or not _is_one_file(code, path):

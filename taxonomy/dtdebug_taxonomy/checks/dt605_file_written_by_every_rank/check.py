@@ -100,7 +100,8 @@ def _hook(code: Code, call: ast.Call) -> str:
     home, function = code.class_of(call), code.function(call)
     if home is None or function is None or not _HOOK.fullmatch(function.name) or not all_within(code, call, function):
         return ""
-    asks_there = any(_RANKS.search(code.source_of(i.test)) for i in code.inside(home, ast.If))
+    others = (i for i in code.inside(home, ast.If) if code.function(i) is not function)
+    asks_there = any(_RANKS.search(code.source_of(i.test)) for i in others)
     hooked = any(_HOOKED.fullmatch(code.name(b)) for b in home.bases)
     return function.name if hooked and not asks_there else ""
 
