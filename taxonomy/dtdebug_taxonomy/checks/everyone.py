@@ -63,15 +63,18 @@ def beside_a_guard(code: Code, node: ast.AST, depth: int = 3) -> Guard | None:
     Who asks for the rank a few lines away knows of several ranks, so that this place was forgotten.
     """
     function = code.function(node)
-    if function is None or not depth:
-        return None
+    main = main_beside(code, function) if function is not None and depth else None
+    return main if function and main and all_in(code, node, function, depth - 1) else None
+
+
+def main_beside(code: Code, function: Function) -> Guard | None:
+    """The condition on the main process that such a place in a function would have beside it."""
     home: ast.AST = function
     if function.name in {"__init__", "__post_init__", "setup"}:
         home = code.class_of(function) or function
     elif code.class_of(function) is not None and not _AWARE.fullmatch(function.name):
         return None
-    main = _main_in(code, home)
-    return main if main is not None and all_in(code, node, function, depth - 1) else None
+    return _main_in(code, home)
 
 
 def _main_in(code: Code, home: ast.AST) -> Guard | None:

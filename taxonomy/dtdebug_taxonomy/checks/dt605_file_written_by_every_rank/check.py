@@ -9,7 +9,7 @@ from itertools import islice
 
 from dtdebug_taxonomy.checks import Fix, Hit
 from dtdebug_taxonomy.checks.diverging import last_name
-from dtdebug_taxonomy.checks.everyone import all_within, beside_a_guard, for_all, for_all_in, is_shared
+from dtdebug_taxonomy.checks.everyone import all_within, beside_a_guard, for_all, for_all_in, is_shared, main_beside
 from dtdebug_taxonomy.checks.fixing import conditional, main_process
 from dtdebug_taxonomy.checks.names import COLLECTIVES
 from dtdebug_taxonomy.checks.ranks_seen import is_started_here, starts_ranks
@@ -80,7 +80,8 @@ def _removed_together(code: Code) -> Iterator[Hit]:
 
 def _written_elsewhere(code: Code) -> Iterator[Hit]:
     """Calls of functions that write a file, beside code for rank 0; found through the modules of the program."""
-    for call in code.nodes(ast.Call):
+    aware = [f for f in code.all_functions if _HOOK.fullmatch(f.name) or main_beside(code, f) is not None]
+    for call in (c for f in aware for c in code.inside(f, ast.Call) if code.function(c) is f):
         guard, hook = beside_a_guard(code, call), _hook(code, call)
         found = written_by(code, call) if guard is not None or hook else None
         if found is None or not all_shared(code, call):
