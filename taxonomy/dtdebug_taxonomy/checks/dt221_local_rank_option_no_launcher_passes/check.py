@@ -42,7 +42,9 @@ def _is_used(code: Code) -> bool:
     found = [n for n in code.nodes(ast.Attribute) if n.attr == "local_rank"]
     if not found or any(isinstance(n.ctx, ast.Store) for n in found):
         return False
-    return bool(code.calls(DIST + "init_process_group", "torch.cuda.set_device", "torch.device"))
+    if code.calls(DIST + "init_process_group", "torch.cuda.set_device"):
+        return True
+    return bool(code.calls("torch.device")) and code.imports_any("torch.distributed", "torch.nn.parallel")
 
 
 def _handed_on(code: Code) -> bool:
