@@ -29,6 +29,8 @@ _WRITES = {
     "safetensors.torch.save_file": ("filename", 1),
 }
 _METHODS = {"save_pretrained": ("save_directory", 0), "to_csv": ("path_or_buf", 0), "savefig": ("fname", 0)}
+_IN_PARTS = ("megatron", "mcore")
+"""Packages whose models are in parts, of which each rank saves its own."""
 _OF_PATHS = ("write_text", "write_bytes", "unlink")
 _PATHS = (ast.Name, ast.Attribute, ast.JoinedStr, ast.BinOp, ast.Call, ast.Constant)
 _DEEPEST = 2
@@ -41,7 +43,8 @@ def written(code: Code) -> Iterator[tuple[ast.Call, ast.expr]]:
         path = code.argument(call, *_WRITES[code.name(call.func)])
         if isinstance(path, _PATHS) and (code.name(call.func) != "open" or _opens_to_write(code, call)):
             yield call, path
-    for call in code.methods(*_METHODS):
+    parts = any(name.startswith(_IN_PARTS) for name in code.imports.values())
+    for call in code.methods(*(m for m in _METHODS if not (parts and m == "save_pretrained"))):
         path = code.argument(call, *_METHODS[call.func.attr])  # type: ignore[attr-defined]
         if isinstance(path, _PATHS) and code.argument(call, "is_main_process") is None:
             yield call, path
