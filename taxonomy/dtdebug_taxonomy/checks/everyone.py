@@ -23,6 +23,8 @@ _ENTRY = re.compile(r"_*(main|train|run|worker|fit|demo|start|launch|entry)\w*",
 _MAY_BE_ONE = re.compile(r"rank|main|master|primary|chief|leader|zero|root|should|do_save|proc", re.IGNORECASE)
 _QUOTED = re.compile(r"""(["'])[a-z0-9_./-]{0,80}\1""")
 """Small words in quotes: parts of a path rather than what is asked."""
+_IN_TURN = re.compile(r"first|zero|main|master|rank|lock", re.IGNORECASE)
+"""Contexts in which the ranks come one after the other, or rank 0 before the others."""
 _AWARE = re.compile(r"_*(init|save|setup|set_up|prepare|train|fit|run|main|build|configure|start)\w*", re.IGNORECASE)
 
 
@@ -95,6 +97,8 @@ def all_within(code: Code, node: ast.AST, function: Function) -> bool:
     inner: ast.AST = node
     for up in code.ancestors(node):
         if isinstance(up, ast.If | ast.IfExp) and inner is not up.test and _may_be_one(code, up.test):
+            return False
+        if isinstance(up, ast.With) and any(_IN_TURN.search(code.source_of(i.context_expr)) for i in up.items):
             return False
         if isinstance(inner, ast.stmt) and any(_leaves_by_rank(code, s, inner) for s in code.block(inner)):
             return False

@@ -9,6 +9,7 @@ from functools import partial
 from dtdebug_taxonomy.checks.everyone import all_within, is_shared
 from dtdebug_taxonomy.source.project import Defined
 from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.syntax import FUNCTIONS
 
 _WRITES = {
     "open": ("file", 0),
@@ -84,14 +85,24 @@ def _writes(defined: Defined, left: int) -> Defined | None:
         for call, path in written(code):
             own.setdefault(code.function(call), []).append((call, path))
     for call, path in own.get(function, ()):
-        if all_within(code, call, function) and is_shared(code, path):  # type: ignore[arg-type]
+        if _always(code, call, function) and is_shared(code, path):
             return defined
     for call in code.inside(function, ast.Call) if left else ():
         inner = _called(code, call)
         found = _writes_in(inner, left - 1) if inner is not None and inner.node is not function else None
-        if found is not None and all_within(code, call, function) and all_shared(code, call):  # type: ignore[arg-type]
+        if found is not None and _always(code, call, function) and all_shared(code, call):
             return found
     return None
+
+
+def _always(code: Code, call: ast.Call, function: ast.AST) -> bool:
+    """Whether a call is made in each run of a function that does not leave before, whatever is there already."""
+    for up in code.ancestors(call):
+        if up is function:
+            return isinstance(up, FUNCTIONS) and all_within(code, call, up)
+        if isinstance(up, ast.If | ast.IfExp | ast.ExceptHandler):
+            return False
+    return False
 
 
 def written_by(code: Code, call: ast.Call) -> Defined | None:
