@@ -363,3 +363,16 @@ def test_the_global_rank_as_a_device_is_a_hint_until_the_program_knows_of_severa
     main(["check", "--no-cache", "--format", "json", "--select", "DT202", str(file)])
 
     assert [r["severity"] for r in json.loads(capsys.readouterr().out)] == [severity]
+
+
+@pytest.mark.parametrize(("line", "severity"), [("optimizer.zero_grad()", "hint"), ("fsdp = True", "warning")])
+def test_gathering_the_weights_on_rank_0_is_a_hint_in_a_program_that_never_shards(tmp_path, capsys, line, severity):
+    file = tmp_path / "train.py"
+    file.write_text(
+        f"from accelerate import Accelerator\n\naccelerator = Accelerator()\n{line}\n"
+        "if accelerator.is_main_process:\n    accelerator.get_state_dict(model)\n"
+    )
+
+    main(["check", "--no-cache", "--format", "json", "--select", "DT103", str(file)])
+
+    assert [r["severity"] for r in json.loads(capsys.readouterr().out)] == [severity]

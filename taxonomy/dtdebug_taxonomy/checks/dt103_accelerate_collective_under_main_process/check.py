@@ -33,7 +33,7 @@ _WHERE = {
 """What communicates under some ways of sharding only."""
 _GATHER = ("get_state_dict", "save_model")
 """What gathers the weights through get_state_dict(), which a program may replace by one that does not."""
-_SHARDS = re.compile(r"fsdp|deepspeed|zero_?[123]|ZeRO|shard", re.IGNORECASE)
+_SHARDS = re.compile(r"(?i:fsdp|deepspeed|zero_?[123]|shard)|ZeRO")
 """Words of a program that may be run with weights in parts."""
 _STATES = {"accelerate.PartialState", "accelerate.state.PartialState", "accelerate.state.AcceleratorState"}
 _FUNCTIONS = tuple(
