@@ -349,3 +349,30 @@ def test_a_broken_store_costs_time_only(capsys, tmp_path, monkeypatch, store):
     _many(tree)
 
     assert "m03.py" in checked(capsys, "--jobs", "1", tree)[1]
+
+
+@pytest.mark.parametrize(
+    ("line", "severity"), [("", "hint"), ('nodes = int(os.environ["SLURM_JOB_NUM_NODES"])\n', "warning")]
+)
+def test_the_global_rank_as_a_device_is_a_hint_until_the_program_knows_of_several_machines(
+    tmp_path, capsys, line, severity
+):
+    file = tmp_path / "train.py"
+    file.write_text(f'import os\nimport torch\n{line}torch.cuda.set_device(int(os.environ["RANK"]))\n')
+
+    main(["check", "--no-cache", "--format", "json", "--select", "DT202", str(file)])
+
+    assert [r["severity"] for r in json.loads(capsys.readouterr().out)] == [severity]
+
+
+@pytest.mark.parametrize(("line", "severity"), [("optimizer.zero_grad()", "hint"), ("fsdp = True", "warning")])
+def test_gathering_the_weights_on_rank_0_is_a_hint_in_a_program_that_never_shards(tmp_path, capsys, line, severity):
+    file = tmp_path / "train.py"
+    file.write_text(
+        f"from accelerate import Accelerator\n\naccelerator = Accelerator()\n{line}\n"
+        "if accelerator.is_main_process:\n    accelerator.get_state_dict(model)\n"
+    )
+
+    main(["check", "--no-cache", "--format", "json", "--select", "DT103", str(file)])
+
+    assert [r["severity"] for r in json.loads(capsys.readouterr().out)] == [severity]

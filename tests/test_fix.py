@@ -133,3 +133,56 @@ def test_what_is_proven_parses_and_silences_its_finding(group):
                 if isinstance(after, Code):
                     ast.parse(done.text)
     assert seen >= 10
+
+
+ACCELERATE = """import torch
+from accelerate import Accelerator
+
+accelerator = Accelerator()
+model = accelerator.prepare(torch.nn.Linear(2, 2))
+for batch in [torch.ones(2)]:
+    model(batch).sum().backward()
+torch.save(accelerator.unwrap_model(model).state_dict(), "model.pt")
+"""
+FSDP2 = """import torch
+from torch.distributed.fsdp import fully_shard
+
+model = torch.nn.Sequential(torch.nn.Linear(2, 2))
+optimizer = torch.optim.AdamW(model.parameters())
+fully_shard(model)
+for layer in model:
+    fully_shard(layer)
+"""
+DEEPSPEED = """import deepspeed
+import torch.distributed as dist
+
+engine, *_ = deepspeed.initialize(model=None, config={})
+if dist.get_rank() == 0:
+    engine.save_checkpoint("out")
+"""
+HOROVOD = """import horovod.torch as hvd
+import torch
+
+hvd.init()
+torch.cuda.set_device(hvd.rank())
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "added"),
+    [
+        (ACCELERATE, ["+    accelerator.backward(model(batch).sum())", "+if accelerator.is_main_process:"]),
+        (FSDP2, ["+fully_shard(model)", "+optimizer = torch.optim.AdamW(model.parameters())"]),
+        (DEEPSPEED, ['+engine.save_checkpoint("out")']),
+        (HOROVOD, ["+torch.cuda.set_device(hvd.local_rank())"]),
+    ],
+    ids=["Accelerate", "FSDP2", "DeepSpeed", "Horovod"],
+)
+def test_a_diff_is_in_the_idiom_of_the_framework(program, added, tmp_path, capsys):
+    (tmp_path / "train.py").write_text(program)
+
+    cli.main(["fix", str(tmp_path / "train.py")])
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in added if line not in lines] == []
+    assert not any(line.startswith("# no diff") for line in lines)

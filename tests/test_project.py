@@ -30,6 +30,17 @@ def _all(rows):
 def of_group(rows, group):
     dist.all_reduce(rows, group=group)
 
+def store(rows, path):
+    with open(path, "w") as file:
+        file.write(str(rows))
+
+def store_settled(rows, path):
+    store(rows, path)
+
+def store_on_main(rows, path):
+    if dist.get_rank() == 0:
+        store(rows, path)
+
 def guarded(rows, rank):
     if rank == 0:
         dist.barrier()
@@ -47,9 +58,9 @@ def tree(monkeypatch, tmp_path):
     return tmp_path
 
 
-def found(tree, text, name="train.py"):
+def found(tree, text, name="train.py", checks=("DT101", "DT106")):
     (tree / name).write_text(HEAD + text)
-    examined = examine_file(tree / name, Selection(select=("DT101", "DT106")))
+    examined = examine_file(tree / name, Selection(select=checks))
     assert examined.problems == ()
     return [(f.id, f.line) for f in examined.findings]
 
@@ -110,6 +121,25 @@ def test_an_option_that_another_module_reads_otherwise_is_left_alone(tree, capsy
         (tree / "train.py").write_text(program.format(name))
         main(["check", "--format", "json", "--select", "DT221", "train.py"])
         assert expected == [row["id"] for row in json.loads(capsys.readouterr().out)]
+
+
+@pytest.mark.parametrize(
+    ("call", "reported"),
+    [
+        ('store(rows, "rows.txt")', True),
+        ('store_settled(rows, "rows.txt")', True),
+        ('store_on_main(rows, "rows.txt")', False),
+        ('store(rows, f"rows_{rank}.txt")', False),
+    ],
+    ids=["written there", "one call further", "by rank 0", "a file of each rank"],
+)
+def test_a_call_by_every_rank_that_leads_to_a_write_elsewhere_is_reported(tree, call, reported):
+    text = (
+        "from mine.plot import store, store_settled, store_on_main\ndef main(rows):\n    rank = dist.get_rank()\n"
+        f"    if rank == 0:\n        print(rows)\n    {call}\n"
+    )
+
+    assert found(tree, text, checks=("DT605",)) == ([("DT605", 7)] if reported else [])
 
 
 def test_modules_that_import_each_other_come_to_an_end(tree):

@@ -49,6 +49,8 @@ class Hit(NamedTuple):
     message: str
     """What is wrong here, what follows from it, in one or two sentences."""
     fix: Fix | None = None
+    severity: Severity | None = None
+    """Where it is another one than the check's: how sure this place is."""
 
 
 class Oracle(KnowledgeRecord, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.source.names import dotted
@@ -10,7 +11,8 @@ from dtdebug_taxonomy.source.python import Code
 
 ACCELERATOR = "accelerate.Accelerator"
 _LOOPS = (ast.For, ast.While)
-_COUNT = "gradient_accumulation_steps"
+_MICRO = re.compile(r"accum|micro", re.IGNORECASE)
+COUNT = "gradient_accumulation_steps"
 
 
 def loop_of(code: Code, node: ast.AST) -> ast.For | ast.While | None:
@@ -39,6 +41,17 @@ def counted(code: Code, node: ast.AST, loop: ast.AST) -> bool:
         if isinstance(up, ast.If) and counts(code, up.test):
             return True
     return False
+
+
+def stepped_after(code: Code, loop: ast.AST) -> ast.Call | None:
+    """The step that is made once after a loop over micro-steps."""
+    if not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Call) or code.name(loop.iter.func) != "range":
+        return None
+    if not _MICRO.search(code.source_of(loop.iter)):
+        return None
+    block = code.block(loop)
+    after = [s for s in block[block.index(loop) + 1 :] if isinstance(s, ast.Expr)]
+    return next((c for c in steps(code) if code.parent[c] in after), None)
 
 
 def rare_step(code: Code, loop: ast.AST, backward: ast.Call) -> ast.Call | None:
@@ -73,7 +86,7 @@ def stepped(step: ast.Call) -> str:
 def accumulated(code: Code) -> ast.expr | None:
     """The number of micro-steps that the one Accelerator of a file is given; None where it is none or one."""
     made = code.calls(ACCELERATOR)
-    number = code.argument(made[0], _COUNT) if len(made) == 1 else None
+    number = code.argument(made[0], COUNT) if len(made) == 1 else None
     return None if number is None or code.constant(number) == 1 else number
 
 

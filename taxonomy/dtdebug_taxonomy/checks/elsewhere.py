@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import partial
 
 from dtdebug_taxonomy.checks.diverging import Diverging, collectives, condition, helpers, is_sure, last_name
 from dtdebug_taxonomy.source.guards import guards
@@ -42,17 +43,15 @@ def reached(project: Project, defined: Defined, left: int) -> str | None:
     known: dict[tuple[ast.AST, int], tuple[str | None, set[str]]] = code.__dict__.setdefault("_reached", {})
     if (node, left) not in known:
         known[node, left] = None, set()  # a function that calls itself ends here
-        before, project.consulted = project.consulted, set()
-        origin = _reached(project, code, node, left) if not isinstance(node, ast.ClassDef) else None
-        known[node, left] = origin, project.consulted
-        project.consulted = before
+        if not isinstance(node, ast.ClassDef):
+            known[node, left] = project.noting(partial(_reached, project, code, node, left))
     origin, consulted = known[node, left]
     project.consulted |= consulted
     return origin
 
 
 def _reached(project: Project, code: Code, function: Function, left: int) -> str | None:
-    if code.role == "test" or function.decorator_list:
+    if code.role == "test" or not code.is_plain(function):
         return None
     own: dict[Function, ast.Call] | None = code.__dict__.get("_collective_helpers")
     if own is None:

@@ -23,6 +23,8 @@ _ENTRY = re.compile(r"_*(main|train|run|worker|fit|demo|start|launch|entry)\w*",
 _MAY_BE_ONE = re.compile(r"rank|main|master|primary|chief|leader|zero|root|should|do_save|proc", re.IGNORECASE)
 _QUOTED = re.compile(r"""(["'])[a-z0-9_./-]{0,80}\1""")
 """Small words in quotes: parts of a path rather than what is asked."""
+_IN_TURN = re.compile(r"first|zero|main|master|rank|lock", re.IGNORECASE)
+"""Contexts in which the ranks come one after the other, or rank 0 before the others."""
 _AWARE = re.compile(r"_*(init|save|setup|set_up|prepare|train|fit|run|main|build|configure|start)\w*", re.IGNORECASE)
 
 
@@ -43,7 +45,7 @@ def for_all(code: Code, node: ast.AST, depth: int = 4) -> bool:
         inner = up
     if function is None:
         return True
-    if function.decorator_list or not depth:
+    if not code.is_plain(function) or not depth:
         return False
     is_method = isinstance(code.parent.get(function), ast.ClassDef)
     callers = code.callers.get(function) or (code.methods(function.name) if is_method else [])
@@ -63,33 +65,53 @@ def beside_a_guard(code: Code, node: ast.AST, depth: int = 3) -> Guard | None:
     Who asks for the rank a few lines away knows of several ranks, so that this place was forgotten.
     """
     function = code.function(node)
-    if function is None or not depth or not all_in(code, node, function, depth - 1):
-        return None
-    home: ast.AST | None = function
+    main = main_beside(code, function) if function is not None and depth else None
+    return main if function and main and all_in(code, node, function, depth - 1) else None
+
+
+def main_beside(code: Code, function: Function) -> Guard | None:
+    """The condition on the main process that such a place in a function would have beside it."""
+    home: ast.AST = function
     if function.name in {"__init__", "__post_init__", "setup"}:
-        home = code.class_of(function)
+        home = code.class_of(function) or function
     elif code.class_of(function) is not None and not _AWARE.fullmatch(function.name):
         return None
-    for condition in code.inside(home, ast.If) if home is not None else ():
-        test = guards(code).test(condition.test)
-        if test is not None and test.value == "0" and test.equal and test.which in {"global", "local"}:
-            return Guard(test, condition)
-    return None
+    return _main_in(code, home)
 
 
-def all_in(code: Code, node: ast.AST, function: Function, depth: int) -> bool:
-    """Whether nothing in its function, nor what is seen of its callers, keeps some ranks from a place."""
-    if function.decorator_list or guards(code).around(node):
+def _main_in(code: Code, home: ast.AST) -> Guard | None:
+    """The first condition on the main process in a function or class."""
+    known: dict[ast.AST, Guard | None] = code.__dict__.setdefault("_main_in", {})
+    if home not in known:
+        tests = ((guards(code).test(condition.test), condition) for condition in code.inside(home, ast.If))
+        known[home] = next(
+            (Guard(t, c) for t, c in tests if t and t.value == "0" and t.equal and t.which in {"global", "local"}), None
+        )
+    return known[home]
+
+
+def all_within(code: Code, node: ast.AST, function: Function) -> bool:
+    """Whether nothing in its function keeps some ranks from a place."""
+    if not code.is_plain(function) or guards(code).around(node):
         return False
     inner: ast.AST = node
     for up in code.ancestors(node):
         if isinstance(up, ast.If | ast.IfExp) and inner is not up.test and _may_be_one(code, up.test):
+            return False
+        if isinstance(up, ast.With) and any(_IN_TURN.search(code.source_of(i.context_expr)) for i in up.items):
             return False
         if isinstance(inner, ast.stmt) and any(_leaves_by_rank(code, s, inner) for s in code.block(inner)):
             return False
         if up is function:
             break
         inner = up
+    return True
+
+
+def all_in(code: Code, node: ast.AST, function: Function, depth: int) -> bool:
+    """The same, and whether nothing that is seen of its callers does."""
+    if not all_within(code, node, function):
+        return False
     is_method = isinstance(code.parent.get(function), ast.ClassDef)
     callers = code.callers.get(function) or (code.methods(function.name) if is_method else [])
     others = [c for c in callers if code.function(c) is not function]

@@ -89,9 +89,12 @@ def examine(
             break
         if isinstance(source, Code) and not _concerns(check, source):
             continue
-        severity = settings.severity.get(check.id, check.severity)
+        asked = settings.severity.get(check.id)
         try:
-            found += [CheckedHit(check, h.span, h.message, severity, h.fix) for h in check.function(source)]
+            found += [
+                CheckedHit(check, h.span, h.message, asked or h.severity or check.severity, h.fix)
+                for h in check.function(source)
+            ]
         except Exception as error:
             if failed is None:
                 raise

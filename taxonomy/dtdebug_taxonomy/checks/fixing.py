@@ -102,11 +102,13 @@ def conditional(code: Code, statement: ast.stmt, test: str) -> tuple[Edit, ...]:
 def main_process(code: Code, guard: Guard | None, node: ast.AST) -> tuple[str, tuple[Edit, ...]]:
     """A condition that holds on rank 0 alone, as it can be asked where a node is, and the import that it needs.
 
-    That of the guard, where its names mean the same there; else that of torch.distributed, where the program
-    imports it. Empty where neither is so.
+    That of the guard, where its names mean the same there; else that of an Accelerator, or of torch.distributed, where
+    the program imports it. Empty where none is so.
     """
     if guard is not None and isinstance(guard.node, ast.If) and _means_the_same(code, guard.node.test, node):
         return code.source_of(guard.node.test), ()
+    if accelerator := _accelerator(code, node):
+        return f"{accelerator}.is_main_process", ()
     if "torch.distributed" not in code.imports.values() and not code.calls(INIT):
         return "", ()
     if _group_is_there(code, node):
@@ -114,6 +116,17 @@ def main_process(code: Code, guard: Guard | None, node: ast.AST) -> tuple[str, t
         return f"{get_rank}() == 0", imports
     asked, get_rank, imports = both_named(code, DIST + "is_initialized", DIST + "get_rank")
     return f"not {asked}() or {get_rank}() == 0", imports
+
+
+def _accelerator(code: Code, node: ast.AST) -> str:
+    """The name of the Accelerator that a place has: made above in its function, or in a method of its class."""
+    for call in code.calls("accelerate.Accelerator"):
+        made = code.parent[call]
+        name = dotted(made.targets[0]) if isinstance(made, ast.Assign) else ""
+        own = name.startswith("self.") and code.class_of(call) is code.class_of(node)
+        if own or (name and code.function(call) is code.function(node) and code.order[call] < code.order[node]):
+            return name
+    return ""
 
 
 def negated(test: str) -> str:

@@ -6,7 +6,7 @@ import ast
 
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.syntax import FUNCTIONS
+from dtdebug_taxonomy.source.syntax import FUNCTIONS, SCOPES
 
 NO_GRAD = {"torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled", "torch.autograd.no_grad"}
 _CUTS = {"detach", "item", "tolist", "numpy", "argmax"}
@@ -113,3 +113,17 @@ def _expressions(value: ast.AST) -> list[ast.expr]:
         elif isinstance(child, ast.keyword):
             found.append(child.value)
     return found
+
+
+def is_never_run(code: Code, node: ast.AST) -> bool:
+    """Whether a place is under a condition that no call in this file fulfils: `if distributed:`, and all pass False."""
+    inner = node
+    for up in code.ancestors(node):
+        if isinstance(up, SCOPES) or code.role == "library":
+            return False
+        if isinstance(up, ast.If) and inner in up.body and dotted(up.test):
+            given = [b.value if isinstance(b.node, ast.arg) else None for b in code.bound(up.test)]
+            if given and all(isinstance(v, ast.Constant) and not v.value for v in given):
+                return True
+        inner = up
+    return False

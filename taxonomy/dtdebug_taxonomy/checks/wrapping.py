@@ -6,6 +6,7 @@ import ast
 import re
 from typing import NamedTuple
 
+from dtdebug_taxonomy.checks.flow import is_never_run
 from dtdebug_taxonomy.checks.names import DDP, FSDP
 from dtdebug_taxonomy.checks.values import returned
 from dtdebug_taxonomy.source.bindings import Binding, name_scope, surely_before
@@ -67,7 +68,7 @@ def wrap_of(code: Code, node: ast.expr | None, names: set[str], depth: int = 6) 
 def _of_call(code: Code, call: ast.Call, names: set[str], depth: int) -> Wrap | None:
     name = code.name(call.func)
     if name in names:
-        return Wrap(call, always=True)
+        return None if is_never_run(code, call) else Wrap(call, always=True)
     if name == "torch.compile" and call.args:
         return wrap_of(code, call.args[0], names, depth - 1)
     if isinstance(call.func, ast.Attribute) and call.func.attr in _KEPT:

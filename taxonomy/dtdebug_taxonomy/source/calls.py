@@ -9,6 +9,13 @@ from functools import cached_property
 from dtdebug_taxonomy.source.names import canonical, dotted
 from dtdebug_taxonomy.source.syntax import FUNCTIONS, Function, Syntax
 
+_PLAIN = frozenset(
+    {"staticmethod", "classmethod", "typing.override", "torch.no_grad", "torch.inference_mode", "torch.enable_grad"}
+    | {"torch.autocast", "torch.cuda.amp.autocast", "torch.distributed.elastic.multiprocessing.errors.record"}
+    | {"hydra.main", "draccus.wrap", "pyrallis.wrap", "click.command", "click.option", "click.argument"}
+)
+"""Decorators that change neither who calls a function nor what it returns."""
+
 
 class Called(Syntax):
     """A program whose names, functions and calls are known."""
@@ -95,11 +102,16 @@ class Called(Syntax):
     def returned(self, call: ast.Call) -> list[ast.expr]:
         """What the function of this file that a call means can return; empty where that can't be told."""
         function = self.called(call)
-        if function is None or isinstance(function, ast.AsyncFunctionDef) or function.decorator_list:
+        if function is None or isinstance(function, ast.AsyncFunctionDef) or not self.is_plain(function):
             return []
         found = [r for r in self.inside(function, ast.Return) if self.function(r) is function]
         values = [r.value for r in found if r.value is not None]
         return values if len(values) == len(found) else []
+
+    def is_plain(self, function: Function) -> bool:
+        """Whether no decorator decides who comes into a function, or changes what it returns."""
+        called = (d.func if isinstance(d, ast.Call) else d for d in function.decorator_list)
+        return all(self.name(d) in _PLAIN for d in called)
 
     @cached_property
     def callers(self) -> dict[Function, list[ast.Call]]:

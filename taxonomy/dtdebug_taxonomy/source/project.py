@@ -9,7 +9,7 @@ import ast
 import sys
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
@@ -24,6 +24,7 @@ _MODULES = 256
 _KNOWN = frozenset(sys.stdlib_module_names | {"torch", "numpy", "transformers", "accelerate", "deepspeed", "wandb"})
 """Packages that are no part of the user's project."""
 
+T = TypeVar("T")
 Definition = ast.ClassDef | Function
 
 
@@ -43,6 +44,13 @@ class Project:
         self._code = lru_cache(maxsize=_MODULES)(self._parsed)
         self.consulted: set[str] = set()
         """The modules that have been read; whoever keeps results empties it before each file."""
+
+    def noting(self, work: Callable[[], T]) -> tuple[T, set[str]]:
+        """What some work comes to, and the modules that it has read: for those who keep the answer."""
+        before, self.consulted = self.consulted, set()
+        answer = work()
+        read, self.consulted = self.consulted, before
+        return answer, read
 
     def may_hold(self, code: Code, func: ast.expr) -> bool:
         """Whether what is called can be in another module, or be a method: soon told, and false of most calls."""

@@ -52,6 +52,8 @@ _MANY = re.compile(
 _SIZE = re.compile(
     r"_*(dist_|ddp_|global_|get_)*(world_?size|num_replicas|num_processes|nprocs|n_?gpus?|num_gpus|size|ws)"
 )
+_KEY = re.compile(r"(local|global|world|node|process)_(rank|index)")
+"""Keys of a configuration that are no rank of a matrix or of a search result."""
 _NO_RANK = re.compile(r"(?i)matrix_rank|lora|adapter|peft|svd|tucker|low_?rank|argsort|(^|\.)(len|dim|ndim)$")
 _VARIABLES = {
     "RANK": "global",
@@ -78,7 +80,7 @@ def rank(code: Code, node: ast.expr | None, depth: int = 3) -> str:
     if isinstance(node, ast.Call):
         return _rank_of_call(code, node, depth)
     if isinstance(node, ast.Subscript):
-        return _VARIABLES.get(str(code.constant(node.slice)), "") if code.name(node.value) == "os.environ" else ""
+        return _of_mapping(code, node)
     if isinstance(node, ast.IfExp):
         return rank(code, node.body, depth) or rank(code, node.orelse, depth)
     if isinstance(node, ast.BoolOp):
@@ -100,6 +102,14 @@ def rank(code: Code, node: ast.expr | None, depth: int = 3) -> str:
     if _NO_RANK.search(name):
         return ""  # of an adapter or a matrix, as `config.lora.rank`
     return _by_name(name.rsplit(".", 1)[-1].lower().strip("_"))
+
+
+def _of_mapping(code: Code, node: ast.Subscript) -> str:
+    """The rank that a mapping holds under a key: the environment, or a configuration."""
+    key = code.constant(node.slice) if isinstance(node.slice, ast.Constant | ast.Name) else None
+    if not isinstance(key, str) or code.name(node.value) == "os.environ":
+        return _VARIABLES.get(str(key), "")
+    return _by_name(key.lower()) if _KEY.fullmatch(key) else ""
 
 
 @lru_cache(maxsize=1 << 14)

@@ -31,6 +31,10 @@ _WHERE = {
     "get_state_dict": "with FSDP and ZeRO stage 3, which gather the weights",
 }
 """What communicates under some ways of sharding only."""
+_GATHER = ("get_state_dict", "save_model")
+"""What gathers the weights through get_state_dict(), which a program may replace by one that does not."""
+_SHARDS = re.compile(r"(?i:fsdp|deepspeed|zero_?[123]|shard)|ZeRO")
+"""Words of a program that may be run with weights in parts."""
 _STATES = {"accelerate.PartialState", "accelerate.state.PartialState", "accelerate.state.AcceleratorState"}
 _FUNCTIONS = tuple(
     f"accelerate.utils.{home}{name}"
@@ -53,9 +57,11 @@ def check(code: Code) -> Iterator[Hit]:
     """Reports the call under the condition, or that of a local function that makes it."""
     if code.role == "test":
         return
+    replaced = {n.attr for n in code.nodes(ast.Attribute) if isinstance(n.ctx, ast.Store)}
+    methods = (m for m in _METHODS if not (m in _GATHER and "get_state_dict" in replaced))
     calls = [
         *code.calls(*_FUNCTIONS),
-        *(c for c in code.methods(*_METHODS) if _is_accelerator(code, c) and not _of_a_plain_model(code, c)),
+        *(c for c in code.methods(*methods) if _is_accelerator(code, c) and not _of_a_plain_model(code, c)),
     ]
     for call, what, guard in diverging(code, calls):
         yield Hit(
@@ -63,6 +69,7 @@ def check(code: Code) -> Iterator[Hit]:
             f"{what} runs {guard.test.words}: the other processes never call it, so the run hangs "
             f"{next((where for name, where in _WHERE.items() if name in what), 'in it')}.",
             lifted(code, call, f"Call {last_name(code, call)}() on every process"),
+            "hint" if "get_state_dict" in what and not _SHARDS.search(code.text) else None,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
@@ -23,6 +24,11 @@ _RANK_CALLS = {
     "torch.distributed.group.rank",
 }
 _STATES = ("accelerate.Accelerator", "accelerate.PartialState", "accelerate.state.PartialState")
+_MACHINES = re.compile(
+    r"n_?nodes|node_?(rank|id)|multi.?node|num_machines|machine_rank|hostfile|local_?rank|SLURM|OMPI|PMI_|MV2_",
+    re.IGNORECASE,
+)
+"""Words of a program that knows of several machines; without them a place is a hint."""
 _ONE_HOST = {"localhost", "127.0.0.1", "0.0.0.0"}  # noqa: S104
 
 
@@ -41,6 +47,7 @@ def check(code: Code) -> Iterator[Hit]:
             f"This device is numbered by the global rank ({source[0]}): on the second machine there is no such "
             "device. A machine's devices are counted by LOCAL_RANK.",
             _fix(code, place, *source),
+            None if _MACHINES.search(code.text) else "hint",
         )
 
 

@@ -17,6 +17,8 @@ _OTHER_LAUNCHERS = re.compile(
     r"LOCAL_RANK|--local-rank|parse_known_args|(?i:deepspeed|horovod|accelerate|use.env)|spawn\(|SLURM|OMPI|HfArgumentParser"
 )
 """What tells of a launcher that passes this very option, or of another source of the rank."""
+_OPTIONS = re.compile(r"(args|opts?|options|cfg|config|conf|flags|params|hparams)$", re.IGNORECASE)
+"""What parsed options are called: an object of another name has its local rank from elsewhere."""
 
 
 def check(code: Code) -> Iterator[Hit]:
@@ -39,10 +41,12 @@ def check(code: Code) -> Iterator[Hit]:
 
 def _is_used(code: Code) -> bool:
     """Whether `args.local_rank` decides about a device or the group, and nothing else gives it a value."""
-    found = [n for n in code.nodes(ast.Attribute) if n.attr == "local_rank"]
+    found = [n for n in code.nodes(ast.Attribute) if n.attr == "local_rank" and _OPTIONS.search(dotted(n.value))]
     if not found or any(isinstance(n.ctx, ast.Store) for n in found):
         return False
-    return bool(code.calls(DIST + "init_process_group", "torch.cuda.set_device", "torch.device"))
+    if code.calls(DIST + "init_process_group", "torch.cuda.set_device"):
+        return True
+    return bool(code.calls("torch.device")) and code.imports_any("torch.distributed", "torch.nn.parallel")
 
 
 def _handed_on(code: Code) -> bool:

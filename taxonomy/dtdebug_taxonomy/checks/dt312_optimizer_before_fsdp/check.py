@@ -110,14 +110,21 @@ def _target(code: Code, optimizer: ast.Call) -> str:
     return dotted(assign.targets[0]) if isinstance(assign, ast.Assign) and len(assign.targets) == 1 else ""
 
 
+def _shards(code: Code, statement: ast.stmt) -> bool:
+    """Whether a statement shards the model, or a part of it, by FSDP2."""
+    return any(code.name(c.func) in FULLY_SHARD for c in code.inside(statement, ast.Call))
+
+
 def _fix(code: Code, optimizer: ast.Call, wrap: ast.Call) -> Fix | None:
     """Moves the optimizer's line below the wrap, where nothing in between uses it."""
     made, name = code.parent[optimizer], _target(code, optimizer)
     last = code.statement(wrap)
-    if not name or not isinstance(made, ast.stmt) or code.block(made) is not code.block(last):
+    if not name or not isinstance(made, ast.stmt) or code.block(made) is not code.block(last) or hasattr(last, "body"):
         return None
+    block = code.block(last)
+    last = next(s for s in reversed(block) if s is last or _shards(code, s))
     lines, end = statement_lines(code, made), statement_lines(code, last)
-    if lines is None or end is None or hasattr(last, "body") or not code.text[: end.end].endswith("\n"):
+    if lines is None or end is None or not code.text[: end.end].endswith("\n"):
         return None
     between = code.text[lines.end : end.end]
     if name.rsplit(".", 1)[-1] in between:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.ranks import several
 
 _EVERY, _STEPS = 4, 40
 _OPERATORS: dict[type, Callable[[int, int], int]] = {
@@ -25,6 +26,13 @@ def check(code: Code) -> Iterator[Hit]:
         quiet = _condition(code, call, loop)
         if loop is None or quiet is None:
             continue
+        if _off_in_last_round(code, loop, quiet):
+            yield Hit(
+                code.span(call),
+                "no_sync() is on in the last micro-step, after which the optimizer steps: its gradients are never "
+                "averaged, so each rank steps by its own. It belongs into the rounds before.",
+            )
+            continue
         steps = [
             s
             for c in code.methods("step")
@@ -39,6 +47,22 @@ def check(code: Code) -> Iterator[Hit]:
                 "so each rank steps by its own. Both conditions have to count alike.",
                 _fix(code, quiet, steps[0]),
             )
+
+
+def _off_in_last_round(code: Code, loop: ast.For, quiet: tuple[ast.expr, bool]) -> bool:
+    """Whether no_sync() is on just in the last round of a loop that holds no step, for the step comes after it."""
+    if any(loop in set(code.ancestors(c)) for c in code.methods("step")):
+        return False
+    test = quiet[0]
+    values = code.values(test)
+    if dotted(test) and len(values) == 1 and values[0] is not None:
+        test = values[0]
+    index, size = _index(loop), loop.iter.args[0] if isinstance(loop.iter, ast.Call) and loop.iter.args else None
+    last = _STEPS - 1 + _start(code, loop)
+    known: dict[str, int] = {index: last} | ({dotted(size): _STEPS} if dotted(size) else {})
+    known |= {dotted(n): 1 for n in _names(test) if several(code, n)}
+    rounds = [_value(code, test, known | {index: i}) for i in (last - 1, last)]
+    return bool(index) and None not in rounds and [bool(r) is quiet[1] for r in rounds] == [False, True]
 
 
 def _fix(code: Code, quiet: tuple[ast.expr, bool], step: tuple[ast.expr, bool]) -> Fix | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.accumulating import counted, loop_of, rare_step, steps
+from dtdebug_taxonomy.checks.accumulating import ACCELERATOR, COUNT, counted, loop_of, rare_step, stepped_after, steps
+from dtdebug_taxonomy.checks.diverging import last_name
 from dtdebug_taxonomy.checks.fixing import indent_of, statement_lines
 from dtdebug_taxonomy.checks.names import DDP
 from dtdebug_taxonomy.checks.wrapping import wrap_of
@@ -14,14 +16,19 @@ from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.text import Span
 
+_QUIET = ("no_sync", "require_backward_grad_sync", "accumulate(")
+_BACKWARD = re.compile(r"(\w+_)?backwards?")
+
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports the backward pass."""
-    if not code.calls(DDP) or any(w in code.text for w in ("no_sync", "require_backward_grad_sync", "accumulate(")):
+    if not (code.calls(DDP) or _by_hand(code)) or any(w in code.text for w in _QUIET):
         return
-    for call in code.methods("backward"):
+    for call in (c for c in code.nodes(ast.Call) if _BACKWARD.fullmatch(last_name(code, c))):
         loop = loop_of(code, call)
-        if loop is None or rare_step(code, loop, call) is None or counted(code, call, loop):
+        if loop is None or counted(code, call, loop):
+            continue
+        if rare_step(code, loop, call) is None and stepped_after(code, loop) is None:
             continue
         yield Hit(
             code.span(call),
@@ -29,6 +36,12 @@ def check(code: Code) -> Iterator[Hit]:
             "ranks: all but the last can run in no_sync().",
             _fix(code, loop),
         )
+
+
+def _by_hand(code: Code) -> bool:
+    """Whether an Accelerator is told nothing of the micro-steps that the program counts itself."""
+    made = code.calls(ACCELERATOR)
+    return bool(made) and all(code.argument(c, COUNT) is None for c in made)
 
 
 def _fix(code: Code, loop: ast.For | ast.While) -> Fix | None:

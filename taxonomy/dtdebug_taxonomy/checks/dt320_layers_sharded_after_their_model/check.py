@@ -42,7 +42,11 @@ def _is_in(code: Code, call: ast.Call, model: str) -> bool:
         return False
     loops = (a for a in code.ancestors(call) if isinstance(a, ast.For))
     loop = next((f for f in loops if part.id in {n.id for n in code.inside(f.target, ast.Name)}), None)
-    return loop is not None and any(dotted(n).startswith(f"{model}.") for n in code.inside(loop.iter, ast.Attribute))
+    if loop is None:
+        return False
+    return dotted(loop.iter) == model or any(
+        dotted(n).startswith(f"{model}.") for n in code.inside(loop.iter, ast.Attribute)
+    )
 
 
 def _fix(code: Code, whole: ast.Call, last: ast.Call) -> Fix | None:

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Fix, Hit
+from dtdebug_taxonomy.checks.accumulating import ACCELERATOR
 from dtdebug_taxonomy.checks.diverging import last_name
-from dtdebug_taxonomy.checks.everyone import all_in, asks, for_all, is_shared
+from dtdebug_taxonomy.checks.everyone import all_in, asks, for_all, for_all_in, is_shared
 from dtdebug_taxonomy.checks.fixing import conditional, main_process
 from dtdebug_taxonomy.checks.names import FULLY_SHARD, INIT
 from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1
@@ -24,7 +25,7 @@ def check(code: Code) -> Iterator[Hit]:
     """Reports the call."""
     if code.calls(*FSDP1, *FULLY_SHARD) or code.imports_any(*_SHARDED):
         return
-    several = bool(code.calls(*DDPS, INIT))
+    several = bool(code.calls(*DDPS, INIT, ACCELERATOR))
     for call in code.calls("torch.save"):
         path = code.argument(call, "f", 1)
         if path is None or not _is_one_file(code, path):
@@ -52,11 +53,18 @@ def _left_out(code: Code) -> Iterator[tuple[ast.Call, ast.Call]]:
             continue
         calls = code.callers.get(function, [])
         is_main = (any(g.test.value == "0" and g.test.equal for g in guards(code).around(c)) for c in calls)
-        mains = {code.function(c): c for c, main in zip(calls, is_main, strict=True) if main}
+        mains = {_home(code, c): c for c, main in zip(calls, is_main, strict=True) if main}
         for call in calls:
-            main = mains.get(code.function(call))
-            if main and not _may_be_for_some(code, call) and all(is_shared(code, a) for a in call.args):
+            main, inside = mains.get(_home(code, call)), code.function(call)
+            if inside is None or inside is function or not (main and for_all_in(code, call)):
+                continue
+            if not _may_be_for_some(code, call) and all(is_shared(code, a) for a in call.args):
                 yield call, main
+
+
+def _home(code: Code, call: ast.Call) -> ast.AST | None:
+    """The class, else the function, that a call is in."""
+    return code.class_of(call) or code.function(call)
 
 
 def _may_be_for_some(code: Code, node: ast.AST) -> bool:

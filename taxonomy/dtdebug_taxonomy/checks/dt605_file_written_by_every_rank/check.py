@@ -3,40 +3,29 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from itertools import islice
 
 from dtdebug_taxonomy.checks import Fix, Hit
-from dtdebug_taxonomy.checks.everyone import beside_a_guard, for_all, for_all_in, is_shared
+from dtdebug_taxonomy.checks.diverging import last_name
+from dtdebug_taxonomy.checks.everyone import all_within, beside_a_guard, for_all, for_all_in, is_shared, main_beside
 from dtdebug_taxonomy.checks.fixing import conditional, main_process
 from dtdebug_taxonomy.checks.names import COLLECTIVES
 from dtdebug_taxonomy.checks.ranks_seen import is_started_here, starts_ranks
+from dtdebug_taxonomy.checks.writing import all_shared, written, written_by
 from dtdebug_taxonomy.source.guards import Guard
 from dtdebug_taxonomy.source.python import Code
 
-_WRITES = {
-    "open": ("file", 0),
-    "numpy.save": ("file", 0),
-    "numpy.savez": ("file", 0),
-    "numpy.savetxt": ("fname", 0),
-    "joblib.dump": ("filename", 1),
-    "shutil.copytree": ("dst", 1),
-    "shutil.copy": ("dst", 1),
-    "shutil.copyfile": ("dst", 1),
-    "shutil.move": ("dst", 1),
-    "shutil.rmtree": ("path", 0),
-    "os.remove": ("path", 0),
-    "os.unlink": ("path", 0),
-    "os.rename": ("dst", 1),
-    "os.replace": ("dst", 1),
-    "omegaconf.OmegaConf.save": ("f", 1),
-    "safetensors.torch.save_file": ("filename", 1),
-}
 _REMOVES = ("shutil.rmtree", "os.remove", "os.unlink", "os.rename", "os.replace", "shutil.move")
 _MEETS = COLLECTIVES | {f"torch.distributed.checkpoint.{n}" for n in ("save", "load", "async_save")}
 _MOST = 50
 """So many collectives of a class are looked at."""
-_METHODS = {"save_pretrained": ("save_directory", 0), "to_csv": ("path_or_buf", 0), "savefig": ("fname", 0)}
+_HOOKED = re.compile(r"(pytorch_lightning|lightning|transformers)\.(\w+\.)*(\w*Callback|LightningModule)")
+_SO = "they overwrite each other, and what one removes another still needs."
+_CALLED = "is called on every process"
+_RANKS = re.compile(r"rank|zero|main|master|devices|world")
+_HOOK = re.compile(r"on_\w+|(training|validation|test)_epoch_end")
 
 
 def check(code: Code) -> Iterator[Hit]:
@@ -45,8 +34,13 @@ def check(code: Code) -> Iterator[Hit]:
         return
     yield from _removed_together(code)
     whole = is_started_here(code) and starts_ranks(code)
-    for call, path in _written(code):
-        if not isinstance(path, ast.Name | ast.Attribute | ast.JoinedStr | ast.BinOp | ast.Call | ast.Constant):
+    yield from _written_elsewhere(code)
+    for call, path in written(code):
+        if (hook := _hook(code, call)) and is_shared(code, path):
+            yield Hit(
+                code.span(call),
+                f"{hook}() {_CALLED}, and each of them does this to the same file: {_SO}",
+            )
             continue
         if not is_shared(code, path) or (code.class_of(call) is None and code.function(call) is None and not whole):
             continue
@@ -56,8 +50,7 @@ def check(code: Code) -> Iterator[Hit]:
         line = code.text.place(code.span(guard.node).start).line
         yield Hit(
             code.span(call),
-            f"Every rank does this to the same file, unlike what line {line} leaves to rank 0: they overwrite each "
-            "other, and what one removes another still needs.",
+            f"Every rank does this to the same file, unlike what line {line} leaves to rank 0: {_SO}",
             _fix(code, call, guard),
         )
 
@@ -85,18 +78,33 @@ def _removed_together(code: Code) -> Iterator[Hit]:
             )
 
 
-def _written(code: Code) -> Iterator[tuple[ast.Call, ast.expr | None]]:
-    for call in code.calls(*_WRITES):
-        if code.name(call.func) != "open" or _opens_to_write(code, call):
-            yield call, code.argument(call, *_WRITES[code.name(call.func)])
-    for call in code.methods(*_METHODS):
-        if code.argument(call, "is_main_process") is None:
-            yield call, code.argument(call, *_METHODS[call.func.attr])  # type: ignore[attr-defined]
+def _written_elsewhere(code: Code) -> Iterator[Hit]:
+    """Calls of functions that write a file, beside code for rank 0; found through the modules of the program."""
+    aware = [f for f in code.all_functions if _HOOK.fullmatch(f.name) or main_beside(code, f) is not None]
+    for call in (c for f in aware for c in code.inside(f, ast.Call) if code.function(c) is f):
+        guard, hook = beside_a_guard(code, call), _hook(code, call)
+        found = written_by(code, call) if guard is not None or hook else None
+        if found is None or not all_shared(code, call):
+            continue
+        where = "" if found.code is code else f" (in {found.code.path.rpartition('/')[2]})"
+        line = code.text.place(code.span(guard.node).start).line if guard is not None else 0
+        why = f"every rank calls it, unlike what line {line} leaves to rank 0" if line else f"{hook}() {_CALLED}"
+        yield Hit(
+            code.span(call),
+            f"{last_name(code, call)}() writes or removes a file{where}, and {why}: {_SO}",
+            _fix(code, call, guard) if guard is not None else None,
+        )
 
 
-def _opens_to_write(code: Code, call: ast.Call) -> bool:
-    mode = code.constant(code.argument(call, "mode", 1))
-    return isinstance(mode, str) and mode[:1] in {"w", "x"}
+def _hook(code: Code, call: ast.Call) -> str:
+    """The hook of Lightning or the Trainer that a call is made in, on every process; empty if it is in none."""
+    home, function = code.class_of(call), code.function(call)
+    if home is None or function is None or not _HOOK.fullmatch(function.name) or not all_within(code, call, function):
+        return ""
+    others = (i for i in code.inside(home, ast.If) if code.function(i) is not function)
+    asks_there = any(_RANKS.search(code.source_of(i.test)) for i in others)
+    hooked = any(_HOOKED.fullmatch(code.name(b)) for b in home.bases)
+    return function.name if hooked and not asks_there else ""
 
 
 def _fix(code: Code, call: ast.Call, guard: Guard) -> Fix | None:

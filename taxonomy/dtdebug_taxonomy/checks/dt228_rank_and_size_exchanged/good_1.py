@@ -1,0 +1,6 @@
+import torch.distributed as dist
+from torch.utils.data import DistributedSampler
+
+
+def sampler_of(data):
+    return DistributedSampler(data, dist.get_world_size(), dist.get_rank())

@@ -1,0 +1,5 @@
+from os import environ
+
+
+def is_main():
+    return int(environ.get("SLURM_PROCID", default=0)) == 0  # dt: DT229

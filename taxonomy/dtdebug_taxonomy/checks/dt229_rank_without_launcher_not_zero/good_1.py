@@ -1,0 +1,3 @@
+import os
+
+local_rank = int(os.environ.get("LOCAL_RANK", 0))

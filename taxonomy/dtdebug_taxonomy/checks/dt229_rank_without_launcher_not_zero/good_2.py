@@ -1,0 +1,3 @@
+import os
+
+rank = int(os.getenv("RANK", "-1"))

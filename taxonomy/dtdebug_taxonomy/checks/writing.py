@@ -1,0 +1,123 @@
+"""Calls that write, copy or remove a file, by themselves or in a function that they lead to."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import partial
+
+from dtdebug_taxonomy.checks.everyone import all_within, is_shared
+from dtdebug_taxonomy.source.project import Defined
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.syntax import FUNCTIONS
+
+_WRITES = {
+    "open": ("file", 0),
+    "numpy.save": ("file", 0),
+    "numpy.savez": ("file", 0),
+    "numpy.savetxt": ("fname", 0),
+    "joblib.dump": ("filename", 1),
+    "shutil.copytree": ("dst", 1),
+    "shutil.copy": ("dst", 1),
+    "shutil.copyfile": ("dst", 1),
+    "shutil.move": ("dst", 1),
+    "shutil.rmtree": ("path", 0),
+    "os.remove": ("path", 0),
+    "os.unlink": ("path", 0),
+    "os.rename": ("dst", 1),
+    "os.replace": ("dst", 1),
+    "omegaconf.OmegaConf.save": ("f", 1),
+    "safetensors.torch.save_file": ("filename", 1),
+}
+_METHODS = {"save_pretrained": ("save_directory", 0), "to_csv": ("path_or_buf", 0), "savefig": ("fname", 0)}
+_IN_PARTS = ("megatron", "mcore")
+"""Packages whose models are in parts, of which each rank saves its own."""
+_OF_PATHS = ("write_text", "write_bytes", "unlink")
+_PATHS = (ast.Name, ast.Attribute, ast.JoinedStr, ast.BinOp, ast.Call, ast.Constant)
+_DEEPEST = 2
+"""So many calls are followed one from the other."""
+
+
+def written(code: Code) -> Iterator[tuple[ast.Call, ast.expr]]:
+    """The calls that write, with the path; only those whose path can be said."""
+    for call in code.calls(*_WRITES):
+        path = code.argument(call, *_WRITES[code.name(call.func)])
+        if isinstance(path, _PATHS) and (code.name(call.func) != "open" or _opens_to_write(code, call)):
+            yield call, path
+    parts = any(name.startswith(_IN_PARTS) for name in code.imports.values())
+    for call in code.methods(*(m for m in _METHODS if not (parts and m == "save_pretrained"))):
+        path = code.argument(call, *_METHODS[call.func.attr])  # type: ignore[attr-defined]
+        if isinstance(path, _PATHS) and code.argument(call, "is_main_process") is None:
+            yield call, path
+    for call in code.methods(*_OF_PATHS):
+        func: ast.Attribute = call.func  # type: ignore[assignment]
+        if isinstance(func.value, _PATHS) and not (func.attr == "unlink" and (call.args or call.keywords)):
+            yield call, func.value
+
+
+def _opens_to_write(code: Code, call: ast.Call) -> bool:
+    mode = code.constant(code.argument(call, "mode", 1))
+    return isinstance(mode, str) and mode[:1] in {"w", "x"}
+
+
+def _writes_in(defined: Defined, left: int = _DEEPEST) -> Defined | None:
+    """The function, this one or one that it calls, that writes a file which is the same for equal arguments."""
+    code, function = defined
+    project = code.project
+    if isinstance(function, ast.ClassDef) or code.role == "test" or code.class_of(function) is not None:
+        return None
+    known: dict[tuple[ast.AST, int], tuple[Defined | None, set[str]]] = code.__dict__.setdefault("_writes", {})
+    if (function, left) not in known:
+        known[function, left] = None, set()  # a function that calls itself ends here
+        work = partial(_writes, defined, left)
+        known[function, left] = (work(), set()) if project is None else project.noting(work)
+    found, consulted = known[function, left]
+    if project is not None:
+        project.consulted |= consulted
+    return found
+
+
+def _writes(defined: Defined, left: int) -> Defined | None:
+    code, function = defined
+    own = code.__dict__.get("_own_writes")
+    if own is None:
+        own = code.__dict__["_own_writes"] = {}
+        for call, path in written(code):
+            own.setdefault(code.function(call), []).append((call, path))
+    for call, path in own.get(function, ()):
+        if _always(code, call, function) and is_shared(code, path):
+            return defined
+    for call in code.inside(function, ast.Call) if left else ():
+        inner = _called(code, call)
+        found = _writes_in(inner, left - 1) if inner is not None and inner.node is not function else None
+        if found is not None and _always(code, call, function) and all_shared(code, call):
+            return found
+    return None
+
+
+def _always(code: Code, call: ast.Call, function: ast.AST) -> bool:
+    """Whether a call is made in each run of a function that does not leave before, whatever is there already."""
+    for up in code.ancestors(call):
+        if up is function:
+            return isinstance(up, FUNCTIONS) and all_within(code, call, up)
+        if isinstance(up, ast.If | ast.IfExp | ast.ExceptHandler):
+            return False
+    return False
+
+
+def written_by(code: Code, call: ast.Call) -> Defined | None:
+    """The function that writes a file, of those that a call leads to."""
+    defined = _called(code, call)
+    return _writes_in(defined) if defined is not None else None
+
+
+def _called(code: Code, call: ast.Call) -> Defined | None:
+    here = code.called(call)
+    if here is not None or code.project is None or not code.project.may_hold(code, call.func):
+        return Defined(code, here) if here is not None else None
+    return code.project.called(code, call)
+
+
+def all_shared(code: Code, call: ast.Call) -> bool:
+    """Whether what a call is given surely means the same path on all ranks."""
+    return all(is_shared(code, a) for a in (*call.args, *(k.value for k in call.keywords)))
