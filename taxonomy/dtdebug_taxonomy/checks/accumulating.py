@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator
+from itertools import islice
+from typing import TypeGuard
 
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 
 ACCELERATOR = "accelerate.Accelerator"
 _LOOPS = (ast.For, ast.While)
+_SOON = 20
+"""So many statements after a loop are looked at."""
 _MICRO = re.compile(r"accum|micro", re.IGNORECASE)
 COUNT = "gradient_accumulation_steps"
 
@@ -22,9 +27,15 @@ def loop_of(code: Code, node: ast.AST) -> ast.For | ast.While | None:
 
 def steps(code: Code) -> Iterator[ast.Call]:
     """Calls by which an optimizer steps, through a scaler or engine too."""
-    for call in code.methods("step"):
-        if "opt" in dotted(call.func).lower() or "scaler" in dotted(call.func).lower():
-            yield call
+    return (call for call in code.methods("step") if _is_step(call))
+
+
+def _is_step(call: ast.expr) -> TypeGuard[ast.Call]:
+    """Whether an expression is such a call."""
+    if not isinstance(call, ast.Call):
+        return False
+    owner, _, last = dotted(call.func).lower().rpartition(".")
+    return last == "step" and ("opt" in owner or "scaler" in owner)
 
 
 def counts(code: Code, test: ast.expr) -> bool:
@@ -50,16 +61,19 @@ def stepped_after(code: Code, loop: ast.AST) -> ast.Call | None:
     if not _MICRO.search(code.source_of(loop.iter)):
         return None
     block = code.block(loop)
-    after = [s for s in block[block.index(loop) + 1 :] if isinstance(s, ast.Expr)]
-    return next((c for c in steps(code) if code.parent[c] in after), None)
+    after = islice(block, block.index(loop) + 1, block.index(loop) + 1 + _SOON)
+    return next((s.value for s in after if isinstance(s, ast.Expr) and _is_step(s.value)), None)
 
 
 def rare_step(code: Code, loop: ast.AST, backward: ast.Call) -> ast.Call | None:
     """The step that is made only in some of the rounds of this loop that come to the backward pass."""
     here = set(code.ancestors(backward))
-    for step in steps(code):
-        if loop_of(code, step) is not loop:
-            continue
+    by_loop: dict[ast.AST | None, list[ast.Call]] | None = code.__dict__.get("_steps_by_loop")
+    if by_loop is None:
+        by_loop = code.__dict__["_steps_by_loop"] = defaultdict(list)
+        for step in steps(code):
+            by_loop[loop_of(code, step)].append(step)
+    for step in by_loop.get(loop, ()):
         inner: ast.AST = step
         counted = False
         for up in code.ancestors(step):

@@ -28,13 +28,14 @@ def check(code: Code) -> Iterator[Hit]:
         loop = loop_of(code, call)
         if loop is None or counted(code, call, loop):
             continue
-        if rare_step(code, loop, call) is None and stepped_after(code, loop) is None:
+        rare = rare_step(code, loop, call)
+        if rare is None and stepped_after(code, loop) is None:
             continue
         yield Hit(
             code.span(call),
             "The optimizer steps once in several backward passes, yet each of them averages the gradients over all "
             "ranks: all but the last can run in no_sync().",
-            _fix(code, loop),
+            _fix(code, loop) if rare is not None else None,
         )
 
 

@@ -20,7 +20,7 @@ from dtdebug_taxonomy.source.python import Code
 _REMOVES = ("shutil.rmtree", "os.remove", "os.unlink", "os.rename", "os.replace", "shutil.move")
 _MEETS = COLLECTIVES | {f"torch.distributed.checkpoint.{n}" for n in ("save", "load", "async_save")}
 _MOST = 50
-"""So many collectives of a class are looked at."""
+"""So many collectives of a class, and calls that lead to a write, are looked at."""
 _HOOKED = re.compile(r"(pytorch_lightning|lightning|transformers)\.(\w+\.)*(\w*Callback|LightningModule)")
 _SO = "they overwrite each other, and what one removes another still needs."
 _CALLED = "is called on every process"
@@ -34,7 +34,7 @@ def check(code: Code) -> Iterator[Hit]:
         return
     yield from _removed_together(code)
     whole = is_started_here(code) and starts_ranks(code)
-    yield from _written_elsewhere(code)
+    yield from islice(_written_elsewhere(code), _MOST)
     for call, path in written(code):
         if (hook := _hook(code, call)) and is_shared(code, path):
             yield Hit(
@@ -82,9 +82,11 @@ def _written_elsewhere(code: Code) -> Iterator[Hit]:
     """Calls of functions that write a file, beside code for rank 0; found through the modules of the program."""
     aware = [f for f in code.all_functions if _HOOK.fullmatch(f.name) or main_beside(code, f) is not None]
     for call in (c for f in aware for c in code.inside(f, ast.Call) if code.function(c) is f):
-        guard, hook = beside_a_guard(code, call), _hook(code, call)
-        found = written_by(code, call) if guard is not None or hook else None
+        found = written_by(code, call)
         if found is None or not all_shared(code, call):
+            continue
+        guard, hook = beside_a_guard(code, call), _hook(code, call)
+        if guard is None and not hook:
             continue
         where = "" if found.code is code else f" (in {found.code.path.rpartition('/')[2]})"
         line = code.text.place(code.span(guard.node).start).line if guard is not None else 0
