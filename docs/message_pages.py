@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.matching import Matcher, PatternHit
+from dtdebug_taxonomy.matching import Matcher, PatternHit, index_of
 from dtdebug_taxonomy.model import Cause, Evidence, Symptom
 
 KNOWN = load()
@@ -30,7 +30,7 @@ def titles() -> dict[str, str]:
     files = [file for file in sorted(SAMPLES.rglob("*.txt")) if ".said." not in file.name]
     lines = "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files) + "\n"
     messages = [e for e in KNOWN.evidence.values() if e.text and (e.symptoms or e.role == "cascade" or any(_causes(e)))]
-    finder = Matcher([(f"{i:02} {e.id}", pattern) for e in messages for i, pattern in enumerate(e.text)])
+    finder = Matcher(index_of((f"{i:02} {e.id}", pattern) for e in messages for i, pattern in enumerate(e.text)))
     hits = {hit.key.partition(" ")[2]: hit for hit in sorted(finder.hits(lines), key=lambda hit: hit.key, reverse=True)}
     found = {e.id: _around(lines, hits[e.id]) if e.id in hits else _plain(e) for e in messages}
     return {name: title for name, title in found.items() if title}

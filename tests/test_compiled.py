@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import sys
 from re import _compiler, _parser  # type: ignore[attr-defined]
 
 import msgspec
@@ -26,6 +27,7 @@ TEXT = "[Rank 3]: xx\n秩 rang 12\nrank7: ранг alphabeta ++"
 def load(tmp_path, monkeypatch):
     """Imports the module anew, below the kept patterns, and says how many patterns Python had to read for it."""
     monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # a module changed within a second is the older one else
     (tmp_path / "some_module.py").write_text(MODULE)
     parsed = []
     parse = _parser.parse

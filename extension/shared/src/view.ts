@@ -76,6 +76,7 @@ export interface Claim {
   readonly ranks: readonly number[];
   readonly record: Record;
   readonly hosts?: readonly string[];
+  readonly process?: string;
   readonly op?: string;
   readonly seq?: number | null;
   readonly group?: string;
