@@ -26,7 +26,13 @@ def asynchronous(code: Code) -> Iterator[ast.Call]:
     for name, function in torch_distributed().functions.items():
         if not function.async_op:
             continue
-        place = function.parameters.index("async_op") if "async_op" in function.parameters else None
         for call in code.calls(DIST + name.removeprefix(DIST)):
-            if code.constant(code.argument(call, "async_op", place)) is True:
+            if code.constant(async_op(code, call, name)) is True:
                 yield call
+
+
+def async_op(code: Code, call: ast.Call, name: str) -> ast.expr | None:
+    """What a call of a function of torch.distributed is given for `async_op`, by name or place."""
+    function = torch_distributed().functions.get(name)
+    takes = function.parameters if function is not None else ()
+    return code.argument(call, "async_op", takes.index("async_op") if "async_op" in takes else None)

@@ -54,12 +54,19 @@ def agreed(code: Code, expressions: list[ast.expr], before: ast.AST | None = Non
     if any(agrees(code, c) for e in expressions for c in code.inside(e, ast.Call)):
         return True
     names = {n.id for e in expressions for n in code.inside(e, ast.Name)}
-    function = code.function(expressions[0]) if expressions else None
-    return any(
-        names & _passed(code, c)
-        for c in _communication(code).get(function, ())
-        if before is None or code.order[c] < code.order[before]
-    )
+    sent = _sent(code, code.function(expressions[0]) if expressions else None)
+    return any(n in sent and (before is None or sent[n] < code.order[before]) for n in names)
+
+
+def _sent(code: Code, function: Function | None) -> dict[str, int]:
+    """Name -> place of the first call in a function by which ranks may agree and that is given it; kept as well."""
+    known: dict[Function | None, dict[str, int]] = code.__dict__.setdefault("_sent", {})
+    if function not in known:
+        known[function] = {}
+        for call in _communication(code).get(function, ()):
+            for name in _passed(code, call):
+                known[function][name] = min(code.order[call], known[function].get(name, code.order[call]))
+    return known[function]
 
 
 def _communication(code: Code) -> dict[Function | None, list[ast.Call]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -21,11 +22,15 @@ def check(code: Code) -> Iterator[Hit]:
     """Reports the root."""
     for name, (argument, place, group_place) in ROOTS.items():
         calls = code.calls(DIST + name)
+        parted: set[ast.If] | None = None
         for call in calls:
             root = code.argument(call, argument, place)
             if root is None or code.argument(call, "group", group_place) is not None:
                 continue
-            if rank(code, root) == "global" and _is_own(code, root) and not _for_owner(code, call, calls):
+            if rank(code, root) != "global" or not _is_own(code, root) or guards(code).around(call):
+                continue
+            parted = _parted(code, calls) if parted is None else parted
+            if not any(condition in parted for condition, _ in _branches(code, call)):
                 yield Hit(
                     code.span(root),
                     f"Each rank names itself here, and {argument}= of {name}() has to be the same rank on all: each "
@@ -34,12 +39,20 @@ def check(code: Code) -> Iterator[Hit]:
                 )
 
 
-def _for_owner(code: Code, call: ast.Call, calls: list[ast.Call]) -> bool:
-    """Whether one rank alone comes here: behind a condition on it, or one whose other branch has another root."""
-    branches = ((up, inner) for inner, up in pairwise([call, *code.ancestors(call)]) if isinstance(up, ast.If))
-    others = (up.orelse if inner in up.body else up.body for up, inner in branches if inner is not up.test)
-    elsewhere = {s for block in others for s in block}
-    return bool(guards(code).around(call)) or any(elsewhere & set(code.ancestors(c)) for c in calls)
+def _parted(code: Code, calls: list[ast.Call]) -> set[ast.If]:
+    """The conditions with such a call in both branches: for the rank that has the values, and for the rest."""
+    sides: dict[ast.If, set[bool]] = defaultdict(set)
+    for call in calls:
+        for condition, otherwise in _branches(code, call):
+            sides[condition].add(otherwise)
+    return {condition for condition, both in sides.items() if len(both) > 1}
+
+
+def _branches(code: Code, node: ast.AST) -> Iterator[tuple[ast.If, bool]]:
+    """The conditions that a place is under, and whether it's in the branch where they do not hold."""
+    for inner, up in pairwise([node, *code.ancestors(node)]):
+        if isinstance(up, ast.If) and inner is not up.test:
+            yield up, bool(up.orelse) and code.order[inner] >= code.order[up.orelse[0]]
 
 
 def _is_own(code: Code, root: ast.expr) -> bool:

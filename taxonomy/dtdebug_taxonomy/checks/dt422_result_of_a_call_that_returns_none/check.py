@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.asynchronous import async_op
 from dtdebug_taxonomy.checks.names import COLLECTIVES, DIST
-from dtdebug_taxonomy.facts import torch_distributed
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.text import Span
@@ -17,36 +17,28 @@ _USES = (ast.Attribute, ast.BinOp, ast.Subscript, ast.UnaryOp, ast.AugAssign)
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports the call."""
-    for call in code.calls(*COLLECTIVES):
+    calls = code.calls(*COLLECTIVES)
+    used = _used(code) if any(isinstance(code.parent[call], ast.Assign) for call in calls) else set()
+    for call in calls:
         name = code.name(call.func).removeprefix(DIST)
-        if code.has_unpacking(call) or _may_be_asynchronous(code, call, name):
+        given = async_op(code, call, name)
+        if code.has_unpacking(call) or (given is not None and code.constant(given) is not False):
             continue
         up = code.parent[call]
-        used = isinstance(up, _USES) or (isinstance(up, ast.Assign) and _is_used(code, up))
-        if used:
+        if isinstance(up, _USES) or up in used:
             held = f": its result is in {dotted(call.args[0])}" if call.args and dotted(call.args[0]) else ""
             yield Hit(code.span(call), f"{name}() returns None{held}.", _fix(code, call, up))
 
 
-def _may_be_asynchronous(code: Code, call: ast.Call, name: str) -> bool:
-    function = torch_distributed().functions.get(name)
-    takes = list(function.parameters) if function is not None else []
-    given = code.argument(call, "async_op", takes.index("async_op") if "async_op" in takes else None)
-    return given is not None and code.constant(given) is not False
-
-
-def _is_used(code: Code, assign: ast.Assign) -> bool:
-    """Whether the name that gets the result is read as a value, and surely has nothing else then."""
-    target = assign.targets[0]
-    if len(assign.targets) != 1 or not isinstance(target, ast.Name):
-        return False
-    return any(
-        isinstance(read.ctx, ast.Load)
-        and isinstance(code.parent[read], _USES)
-        and [b.node for b in code.bound(read)] == [assign]
-        for read in code.nodes(ast.Name)
-        if read.id == target.id
-    )
+def _used(code: Code) -> set[ast.AST]:
+    """The assignments to one name that is read as a value where it surely has nothing else."""
+    found: set[ast.AST] = set()
+    for read in code.nodes(ast.Name):
+        if isinstance(read.ctx, ast.Load) and isinstance(code.parent[read], _USES) and len(code.bound(read)) == 1:
+            node = code.bound(read)[0].node
+            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+                found.add(node)
+    return found
 
 
 def _fix(code: Code, call: ast.Call, up: ast.AST) -> Fix | None:
