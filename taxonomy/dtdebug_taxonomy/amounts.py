@@ -45,13 +45,13 @@ _CAME = re.compile(
     rf"|(?P<came>{_N})/(?P<of>{_N}) (?:clients|workers|processes) joined"
     rf"|Id: \[?(?:PjRT_Client|Init\]).{{0,300}}tasks that reached the barrier: (?P<came2>{_N})/(?P<of2>{_N})\b"
 )
+"""How many ranks had come to a barrier of a store."""
 _BLOCK = re.compile(
     r"Tried to allocate (?P<a>\d{1,7}(?:\.\d{1,3})?) GiB.{1,80}?"
     r"(?:capacity of (?P<b>\d{1,5}(?:\.\d{1,3})?) GiB|(?P<b2>\d{1,5}(?:\.\d{1,3})?) GiB total capacity)"
 )
 _ABSENT = re.compile(r"(?i)timed out task names: (?P<names>(?:/job:[\w/:.-]{1,80},? ?){1,8})")
 """Those that a coordinator has missed, by name."""
-"""How many ranks had come to a barrier of a store."""
 _PARALLEL = re.compile(r"(?i)world_?size|parallel|n_gpus|num_gpus|nnodes|nproc|replica")
 """Names of what is set by the number of processes: the other figure is the one to change."""
 _OF_MODEL = re.compile(r"(?i)head|layer|hidden|vocab|expert|dim|channel|size of the model|embed|world_?size|gpus?\b")

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from dtdebug_taxonomy import __version__
-from dtdebug_taxonomy.state import folder, write
+from dtdebug_taxonomy.state import read_stamped, write_stamped
 
 _NAME = "compiled.cache"
 _LIMIT = 4 << 20
@@ -84,11 +84,9 @@ class _Compiler:
         return self._build(pattern, *_arguments(row))
 
     def _read(self) -> dict[str, msgspec.Raw]:
-        with suppress(OSError, msgspec.MsgspecError):
-            with (folder() / _NAME).open("rb") as file:
-                data = file.read(_LIMIT + 1)
-            if data.startswith(self._stamp):
-                return msgspec.msgpack.decode(memoryview(data)[len(self._stamp) :], type=dict[str, msgspec.Raw])
+        if (data := read_stamped(_NAME, self._stamp, _LIMIT + 1)) is not None:
+            with suppress(msgspec.MsgspecError):
+                return msgspec.msgpack.decode(data, type=dict[str, msgspec.Raw])
         return {}
 
     def keep(self) -> None:
@@ -99,10 +97,7 @@ class _Compiler:
         data = msgspec.msgpack.encode(rows)
         if len(data) + len(self._stamp) > _LIMIT:
             data = msgspec.msgpack.encode({**self._used, **self._new})
-        with suppress(OSError):
-            path = folder() / _NAME
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write(path, self._stamp + data)
+        write_stamped(_NAME, self._stamp, data)
 
 
 def _arguments(row: _Row) -> tuple[int, list[int], int, dict[str, int], tuple[str | None, ...]]:

@@ -112,10 +112,7 @@ def _pairs() -> tuple[re.Pattern[str], ...]:
     return (
         re.compile(rf"(?i)(?:\b(?P<how>with|without|{_DONE})|(?:^|, )using) {_THING},? {_IT} (?:\w{{2,10}} )?{_WORKS}"),
         re.compile(rf"(?i)\b{_IT} {_WORKS} (?:\w{{2,10}} )?(?P<how>with|without|when using|{_DONE}) {_THING}$"),
-        re.compile(
-            r"(?i)\b(?:if|when) (?:i|we) (?P<how>use|remove|disable|set|enable|switch off|turn off|leave out|add"
-            rf"|replace|cast|switch|change|move|reduce) {_THING},? {_IT} {_WORKS}"
-        ),
+        re.compile(rf"(?i)\b(?:if|when) (?:i|we) (?P<how>{'|'.join(_DEEDS)}) {_THING},? {_IT} {_WORKS}"),
         re.compile(rf"(?i)\b(?P<how>with|without) {_THING} (?:the same )?{_WORKS}$"),
         re.compile(
             rf"(?i)^(?:but )?(?:started |launched |run )?(?P<how>)(?P<thing>one at a time|one after"

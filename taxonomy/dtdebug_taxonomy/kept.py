@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import msgspec
 
-from dtdebug_taxonomy.state import folder, write
+from dtdebug_taxonomy.state import read_stamped, write_stamped
 
 _HOME = Path(__file__).parent
 _SOURCES = ("*.py", "*.toml", "symptoms/*.toml", "messages/*.toml", "observations/*.toml", "versions/*.toml")
@@ -31,19 +31,12 @@ def kept(name: str, kind: type[T], make: Callable[[], T]) -> T:
 
     A folder that can't be read or written costs time only.
     """
-    stamp = _stamp()
-    path = folder() / f"{name}.cache"
-    try:
-        with path.open("rb") as file:
-            data = file.read(_LIMIT)
-        if data.startswith(stamp):
-            return msgspec.msgpack.decode(memoryview(data)[len(stamp) :], type=kind)
-    except (OSError, msgspec.MsgspecError):
-        pass
+    stamp, file = _stamp(), f"{name}.cache"
+    if (data := read_stamped(file, stamp, _LIMIT)) is not None:
+        with suppress(msgspec.MsgspecError):
+            return msgspec.msgpack.decode(data, type=kind)
     made = make()
-    with suppress(OSError):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write(path, stamp + msgspec.msgpack.encode(made))
+    write_stamped(file, stamp, msgspec.msgpack.encode(made))
     return made
 
 

@@ -21,21 +21,18 @@ class Matchers:
     @cached_property
     def printed(self) -> Matcher:
         """Of what is printed."""
-
-        def indices() -> tuple[Index, ...]:
-            return (index_of([*self._messages(), *self._values("text")]),)
-
-        return matchers_from(self._knowledge, "printed", indices)[0]
+        return self._matcher("printed", lambda: index_of((*self._messages(), *self._values("text"))))
 
     @cached_property
     def said(self) -> Matcher:
         """Of what users say: in their words, or as it was printed."""
+        return self._matcher("said", lambda: index_of(self._messages(), words=(*self._words(), *self._values("says"))))
 
-        def indices() -> tuple[Index, ...]:
-            said = [(e.id, p) for e in self._knowledge.evidence.values() for p in e.says]
-            return (index_of(self._messages(), words=[*said, *self._values("says")]),)
+    def _matcher(self, name: str, make: Callable[[], Index]) -> Matcher:
+        return matchers_from(self._knowledge, name, lambda: (make(),))[0]
 
-        return matchers_from(self._knowledge, "said", indices)[0]
+    def _words(self) -> list[tuple[str, str]]:
+        return [(e.id, p) for e in self._knowledge.evidence.values() for p in e.says]
 
     def _messages(self) -> list[tuple[str, str]]:
         return [(e.id, p) for e in self._knowledge.evidence.values() for p in e.text]

@@ -34,3 +34,21 @@ def write(path: Path, data: bytes) -> None:
         with suppress(OSError):
             Path(temporary).unlink()
         raise
+
+
+def read_stamped(name: str, stamp: bytes, limit: int) -> memoryview | None:
+    """What a file of the folder holds behind a stamp; None where none begins with it, or it can't be read."""
+    try:
+        with (folder() / name).open("rb") as file:
+            data = file.read(limit)
+    except OSError:
+        return None
+    return memoryview(data)[len(stamp) :] if data.startswith(stamp) else None
+
+
+def write_stamped(name: str, stamp: bytes, data: bytes) -> None:
+    """Writes such a file. A folder that can't be written costs time only."""
+    path = folder() / name
+    with suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write(path, stamp + data)

@@ -8,7 +8,7 @@ https://github.com/openxla/xla/blob/main/xla/pjrt/distributed/coordination/coord
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from dtdebug_taxonomy.claims import texts
 from dtdebug_taxonomy.failure.lines import Line
@@ -28,17 +28,17 @@ def coordination_verdict(log: Reading) -> Verdict | None:
     """The verdict on the first barrier that was left for want of processes; None without one, or without names."""
     for index, line in enumerate(log.lines):
         found = _BARRIER.search(line.body) if "Barrier timed out" in line.body else None
-        if found and (verdict := _verdict(log.lines[index:], found["id"])):
+        if found and (verdict := _verdict(log.lines, index, found["id"])):
             return verdict
     return None
 
 
-def _verdict(rows: Sequence[Line], barrier: str) -> Verdict | None:
-    head = rows[: _WITHIN + 1]
+def _verdict(rows: Sequence[Line], at: int, barrier: str) -> Verdict | None:
+    head = rows[at : at + _WITHIN + 1]
     named = next((i for i, line in enumerate(head) if line.body.rstrip().endswith(_NAMES)), None)
     if named is None:
         return None
-    tasks = [*_tasks(rows[named + 1 :])]
+    tasks = [*_tasks(rows[i] for i in range(at + named + 1, len(rows)))]
     if not tasks or len({job for job, _, _ in tasks}) != 1:
         return None
     absent = tuple(sorted({rank for _, rank, _ in tasks}))
@@ -47,7 +47,7 @@ def _verdict(rows: Sequence[Line], barrier: str) -> Verdict | None:
     others = f" and {missing - len(absent)} more" if missing > len(absent) else ""
     came = f"; {count['came']} of {count['all']} processes came" if count else ""
     claims = (
-        line_claim(rows[0], f"Barrier timed out: {barrier}"),
+        line_claim(head[0], f"Barrier timed out: {barrier}"),
         *(line_claim(line, line.body.strip(), (rank,)) for _, rank, line in tasks[:6]),
     )
     return Verdict(
@@ -61,7 +61,7 @@ def _verdict(rows: Sequence[Line], barrier: str) -> Verdict | None:
     )
 
 
-def _tasks(rows: Sequence[Line]) -> Iterator[tuple[str, int, Line]]:
+def _tasks(rows: Iterable[Line]) -> Iterator[tuple[str, int, Line]]:
     """(job, task, line) of the names, which stand one below the other."""
     for line in rows:
         found = _TASK.match(line.body.strip())
