@@ -114,6 +114,8 @@ def _printed(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
 
 def _said(knowledge: Knowledge, matchers: Matchers, situation: str) -> Iterator[Finding]:
     """Findings by the user's words; those in another language are read in English and quoted as they stand."""
+    if not situation:
+        return  # their patterns, three megabytes of them, need not be read
     smaller = [(at, at + len(c)) for at, c in clauses(clip_lines(situation)) if _SMALLER_RUN.search(c)]
     hits = in_order(hits_in_words(matchers.said, situation))
     for hit in _without_attempts(knowledge, situation, hits):
