@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from dtdebug_taxonomy.failure.attribution import outcome
 from dtdebug_taxonomy.failure.bearing import Bearing
 from dtdebug_taxonomy.failure.events import last_exception
 from dtdebug_taxonomy.failure.lines import Line
+from dtdebug_taxonomy.failure.outcome import outcome
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import read_output
 from dtdebug_taxonomy.ranks import Frame

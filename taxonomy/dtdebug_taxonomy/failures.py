@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dtdebug_taxonomy.failure.attribution import outcome
+from dtdebug_taxonomy.failure.outcome import outcome
 from dtdebug_taxonomy.failure.reading import read_output
 from dtdebug_taxonomy.frames import is_library, own_frames
 from dtdebug_taxonomy.ranks import Frame, Verdict, say

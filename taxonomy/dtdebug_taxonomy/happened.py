@@ -14,7 +14,7 @@ import msgspec
 from dtdebug_taxonomy.advice import Reason
 from dtdebug_taxonomy.claims import cited
 from dtdebug_taxonomy.endings import REFUSED, WARNED, Ending, endings
-from dtdebug_taxonomy.failure.attribution import outcome
+from dtdebug_taxonomy.failure.outcome import outcome
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import read_output
 from dtdebug_taxonomy.failure.roles import role_of

@@ -19,9 +19,9 @@ from dtdebug.triage.part import Part, Stream
 from dtdebug.triage.slowness import Slowness
 from dtdebug.triage.telling import BELOW
 from dtdebug.triage.widened import widened, without_followers
-from dtdebug_taxonomy.failure import attribution
-from dtdebug_taxonomy.failure.attribution import Outcome
+from dtdebug_taxonomy.failure.attribution import verdict_of_log
 from dtdebug_taxonomy.failure.exits import Exit
+from dtdebug_taxonomy.failure.outcome import Outcome, outcome
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import read_output
 from dtdebug_taxonomy.hardware import Event
@@ -114,9 +114,9 @@ def view(part: Part) -> Job:
         trained = max((s.progress.line for s in now if s.file == file and s.progress is not None), default=0)
         return own is not None and own.file == file and min(own.line, trained) > line + BELOW
 
-    found = attribution.outcome(read_output(snapshot), outlived, later)
+    found = outcome(read_output(snapshot), outlived, later)
     end = end or ended.by_hand(found, laid)
-    verdict = attribution.verdict_of_log(snapshot, _exclusive, outlived, later)
+    verdict = verdict_of_log(snapshot, _exclusive, outlived, later)
     verdict = without_followers(verdict, by_rank)
     by_rank = _hosted(by_rank, found)
     reported = ended.reported_before(end, found, now, laid.place)

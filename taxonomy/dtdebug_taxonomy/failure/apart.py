@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import msgspec
 
-from dtdebug_taxonomy.failure.attribution import outcome, trained_between
+from dtdebug_taxonomy.failure.outcome import outcome, trained_between
 from dtdebug_taxonomy.failure.reading import Reading, read_output, role
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.snapshot import Snapshot

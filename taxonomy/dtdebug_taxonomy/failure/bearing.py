@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from dtdebug_taxonomy.failure.attribution import outcome
+from dtdebug_taxonomy.failure.outcome import outcome
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import read_output
 from dtdebug_taxonomy.ranks import Verdict

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dtdebug_taxonomy.failure import events, lines
-from dtdebug_taxonomy.failure.attribution import outcome
+from dtdebug_taxonomy.failure.outcome import outcome
 from dtdebug_taxonomy.failure.reading import primary, read_output, role
 from dtdebug_taxonomy.failure.roles import raised_by_user, role_of
 from dtdebug_taxonomy.frames import is_framework, is_library, is_made, own_frame, short

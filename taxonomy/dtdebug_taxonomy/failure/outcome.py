@@ -1,0 +1,199 @@
+"""What ended each of those who print a log: an exception of its own, a lost peer, an end without either.
+
+An exception that the program went on after has not ended it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from dtdebug_taxonomy.failure.exits import LAUNCHER, Exit
+from dtdebug_taxonomy.failure.raised import Raised
+from dtdebug_taxonomy.failure.reading import Reading, primary, role
+from dtdebug_taxonomy.failure.roles import reports_child
+from dtdebug_taxonomy.frames import own_frame
+from dtdebug_taxonomy.ranks import CallSite
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What ended each of those who print."""
+
+    own: tuple[Raised, ...] = ()
+    """Terminal exceptions of a rank's own code, in the order of the output; at most one for each rank."""
+    echoes: tuple[Raised, ...] = ()
+    """Terminal exceptions that say that a peer was lost."""
+    handled: tuple[Raised, ...] = ()
+    """Exceptions that ended nothing: the rank went on."""
+    exits: tuple[Exit, ...] = ()
+    """Ends of ranks without any exception that others don't explain."""
+    launched: bool = False
+    """A launcher of several processes has spoken."""
+    doubtful: bool = False
+    """The ranks of `own` lost a peer later, and nothing else explains that: they may have gone on until then."""
+    interrupted: tuple[Raised, ...] = ()
+    """Those whom somebody interrupted by hand."""
+
+
+def outcome(
+    log: Reading,
+    outlived: Callable[[Raised], bool] = lambda raised: bool(raised.handled),
+    later: Callable[[Exit], bool] = lambda end: False,
+) -> Outcome:
+    """What ended the ranks of a log, as far as it says so.
+
+    `outlived` says of an exception that its program or the job went on after it; where times are known, by these too.
+    `later` says of an end that its rank trained later: it was that of an earlier program, as of a step of Slurm's job.
+    """
+    raised = [primary(r) for r in log.events.raised if not r.unheeded]
+    by_role = {id(r): role(r) for r in raised}
+    own = [r for r in raised if by_role[id(r)] == "own"]
+    echoes = [r for r in raised if by_role[id(r)] == "peer"]
+    launched = bool(log.said.exits) or any(by_role[id(r)] == "launcher" for r in raised)
+    interrupted = _interrupted(log, raised)
+    past = {id(r) for r in own if outlived(r) or (r.who in interrupted and interrupted[r.who].line < r.begin)}
+    followed = past | {id(r) for r in raised if _goes_on(log, r)}
+    handled = {fault_key(r) for r in own if id(r) in followed}
+    followed |= {id(r) for r in raised if _printed_on(log, r)}
+    ends = [r for r in raised if by_role[id(r)] in ("peer", "launcher") and not reports_child(r.text)]
+    survived = _survived(ends)
+    spoken: dict[int | None, int] = {
+        line.rank: index for index, line in enumerate(log.lines) if line.rank is not None and "Watchdog c" in line.body
+    }
+    alive = [r for r in own if id(r) not in past]
+    ended = [r for r in alive if not survived(r)]
+    doubtful = bool(alive) and not ended and not _exits(log, echoes, later)
+    ended = alive if doubtful else ended
+    standing = [r for r in ended if id(r) not in followed]
+    # a watchdog may speak after the exception that ended its rank, for it is a thread: such exceptions yield to others
+    lasting = [r for r in standing if fault_key(r) not in handled]
+    standing = [r for r in lasting if spoken.get(r.rank, -1) < r.index] or lasting or standing
+    standing = [r for r in standing if not (r.logged and r.rank is None)] or standing
+    failed = launched or any(id(r) not in followed for r in echoes)
+    if not standing and failed:
+        named = any(r.rank is not None for r in raised)
+        left = [r for r in ended if spoken.get(r.rank, -1) < r.index and (r.rank is not None or not named)]
+        standing = _not_by_signal(log, left)
+    terminal = _last_attempt(log, standing)
+    mine = _one_each(terminal)
+    kept = {id(r) for r in mine}
+    gone_on = {id(r) for r in own if id(r) in followed and id(r) not in kept}
+    unheeded = [r for r in log.events.raised if r.unheeded]
+    mine = _ranked(log, mine, echoes)
+    if log.events.processes:  # Ray shows what its processes print in any order
+        mine.sort(key=lambda r: r.rank is None)
+    return Outcome(
+        own=tuple(mine),
+        echoes=tuple(_one_each(echoes)),
+        handled=(*(r for r in own if id(r) in gone_on), *unheeded),
+        exits=() if mine else _exits(log, echoes, later),
+        launched=launched,
+        doubtful=doubtful,
+        interrupted=tuple(interrupted.values()),
+    )
+
+
+def trained_between(log: Reading, first: Raised, other: Raised) -> bool:
+    """Whether somebody trained after the one was printed and before the other."""
+    return any(
+        (place := bisect_right(steps, first.index)) < len(steps) and steps[place] < other.index
+        for steps in log.events.steps.values()
+    )
+
+
+def fault_key(raised: Raised) -> tuple[str, str, int]:
+    """What tells one fault from another: ranks that raise the same type at the same line share it."""
+    place = place_of(raised)
+    return raised.type, place.file, place.line
+
+
+def place_of(raised: Raised) -> CallSite:
+    """The innermost line of the program's own, else the innermost line; empty where nothing is known."""
+    frame = own_frame(raised.frames) or (raised.frames[-1] if raised.frames else None)
+    rank = -1 if raised.rank is None else raised.rank
+    return CallSite(rank, frame.file, frame.line, frame.function) if frame else CallSite(rank, "", 0, "")
+
+
+def _interrupted(log: Reading, raised: Iterable[Raised]) -> dict[tuple[object, ...], Raised]:
+    """Who -> where it was interrupted by hand; what its threads raise below follows from that."""
+    return {r.who: r for r in raised if r.type == "KeyboardInterrupt" and not r.thread and not _goes_on(log, r)}
+
+
+def _goes_on(log: Reading, raised: Raised) -> bool:
+    """Whoever printed the exception printed progress of training after it."""
+    steps = log.events.steps.get(raised.who, ())
+    return bisect_right(steps, raised.index) < len(steps)
+
+
+def _printed_on(log: Reading, raised: Raised) -> bool:
+    """A process of Ray's that is not known as a rank printed other lines after it: it had only logged it."""
+    return bool(raised.actor and raised.who[2]) and log.events.spoke.get(raised.who, -1) > raised.index
+
+
+def _survived(others: Iterable[Raised]) -> Callable[[Raised], bool]:
+    """Whether a rank's main thread raised once more later, for a lost peer or a signal: it had gone on until then."""
+    last: dict[int, int] = {}
+    for r in others:
+        if r.rank is not None and not r.before and not r.thread:
+            last[r.rank] = max(last.get(r.rank, 0), r.begin)
+    return lambda raised: raised.rank is not None and last.get(raised.rank, 0) > raised.line
+
+
+def _not_by_signal(log: Reading, own: Iterable[Raised]) -> list[Raised]:
+    """Those of ranks that no signal ended: an exception does not end a process by one."""
+    signals = {e.rank for e in log.said.exits if e.signal and e.signal not in LAUNCHER and e.rank is not None}
+    return [r for r in own if r.rank not in signals]
+
+
+def _last_attempt(log: Reading, raised: Sequence[Raised]) -> list[Raised]:
+    """Those after the last restart; where that attempt has none, those of the one before."""
+    for begin in reversed((0, *log.first)):
+        later = [r for r in raised if r.index >= begin]
+        if later:
+            return later
+    return []
+
+
+def _one_each(raised: Iterable[Raised]) -> list[Raised]:
+    """The last of each rank: what ended it. Of those without a rank the first, for each may be of another."""
+    found: dict[object, Raised] = {}
+    for r in raised:
+        key: object = r.rank if r.rank is not None else r.who
+        if r.rank is None and key in found:
+            continue
+        found.pop(key, None)
+        found[key] = r
+    return sorted(found.values(), key=lambda r: r.index)
+
+
+def _ranked(log: Reading, own: list[Raised], echoes: Sequence[Raised]) -> list[Raised]:
+    """Gives the one exception without a rank that of the one rank whose exit status it explains."""
+    nameless = [r for r in own if r.rank is None]
+    if len(nameless) != 1 or len(own) != 1:
+        return own
+    spoken = {r.rank for r in echoes}
+    failed = {e.rank for e in log.said.exits if e.rank is not None and e.code and e.rank not in spoken}
+    if len(failed) != 1 or len([r for r in echoes if r.rank is None]) > 0:
+        return own
+    return [msgspec.structs.replace(own[0], rank=min(failed))]
+
+
+def _exits(log: Reading, echoes: Sequence[Raised], later: Callable[[Exit], bool]) -> tuple[Exit, ...]:
+    """Ends of ranks that raised nothing: by their program (`os._exit`, `sys.exit`) or by a signal of nobody's."""
+    spoken = {r.rank for r in echoes}
+    last = {e.rank: e for e in log.said.exits if e.rank is not None and e.rank not in spoken and not later(e)}
+    aborted: set[int | None] = {*log.said.enforced} or ({*last} if log.said.enforce else set())
+    # A watchdog aborts its own process, which waited too long; one of nobody knows which process may be any's.
+    timed_out = {line.rank for line in log.lines if "Watchdog c" in line.body}
+    aborted |= {*last} if None in timed_out else timed_out
+    signalled = [e for e in last.values() if e.signal and e.signal not in LAUNCHER and not log.said.forced(e)]
+    taken_down: set[int | None] = {r for r, words in log.said.watchdogs.items() if not words.startswith("CUDA error")}
+    explained = {"SIGABRT": aborted | taken_down, "SIGSEGV": taken_down}
+    violent = [e for e in signalled if e.rank not in explained.get(e.signal, ())]
+    if timed_out:  # of a killed rank and those that abort, the killed one is what the watchdogs waited for
+        violent = [e for e in violent if e.signal != "SIGABRT"] or violent
+    coded = [e for e in last.values() if e.code]
+    outside = [e for e in last.values() if e.rank in log.said.signalled_from_outside]
+    return tuple(sorted(violent or coded or outside, key=lambda e: e.rank or 0))
