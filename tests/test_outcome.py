@@ -9,11 +9,11 @@ import pytest
 from dtdebug.job import movement
 from dtdebug.job.coverage import coverage, following, unread
 from dtdebug.job.coverage import next_host as next_step
-from dtdebug.job.held_up import with_failed_child
 from dtdebug.job.judgement import recorded
 from dtdebug.job.looking import before_interrupt
 from dtdebug.job.outcome import TwoLooks, is_certain, judged
 from dtdebug.job.starts import unstarted
+from dtdebug.job.within import with_failed_child, with_gone_threads
 from dtdebug.probe.arrival import arrival
 from dtdebug.probe.gather import one_each
 from dtdebug.probe.watch import Death
@@ -24,7 +24,7 @@ from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.ranks import FINISHED, TWICE, Broken, Frame, Group, Operation, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
-from dtdebug_taxonomy.waiting import REMOTE, Waiting
+from dtdebug_taxonomy.waiting import ALONE, REMOTE, Waiting
 
 NOW = 1_760_000_000.0
 LIB = "/x/site-packages/torch"
@@ -46,9 +46,11 @@ def rank(n, *, op="", age=0.0, counts=(5, 5), stack=(), **more):
     return RankState(rank=n, pending=pending, stack=stack, **{**known, **more})
 
 
-def absent(*culprits):
+def absent(*culprits, waiting=(0,)):
     """What the records say where a rank is waited for."""
-    return Verdict(kind="not_arrived", culprits=culprits, waiting=(0,), confidence=0.9, summary="Rank 1 never arrived.")
+    return Verdict(
+        kind="not_arrived", culprits=culprits, waiting=waiting, confidence=0.9, summary="Rank 1 never arrived."
+    )
 
 
 @pytest.mark.parametrize(
@@ -583,6 +585,23 @@ def test_what_a_child_process_raised_is_why_its_parent_never_comes():
     sleeps = rank(1, waiting=msgspec.structs.replace(waits, kind="sleep"))
     assert absent(1) == with_failed_child(absent(1), [sleeps], [child])
     assert absent(1) == with_failed_child(absent(1), [rank(1, waiting=waits)], [child, child])
+
+
+def test_a_thread_that_the_others_still_have_is_told_where_the_awaited_rank_has_none_left():
+    """It ended in silence: nothing printed says so. Of a rank that has another thread, nothing is known."""
+    stack = Record(source="stack")
+    fills = Waiting(
+        kind="thread", record=stack, op="put", thread="Thread-1 (fill)", file="feed.py", line=7, function="fill"
+    )
+    waits = Waiting(kind="thread", record=stack, op="get", words=ALONE)
+    others = [rank(0, op="all_reduce", beside=(fills,)), rank(2, op="all_reduce", beside=(fills,))]
+    found = with_gone_threads(absent(1, waiting=(0, 2)), [*others, rank(1, waiting=waits)])
+
+    assert found.summary.endswith("; ranks 0,2 have a thread Thread-1 (fill), rank 1 has none of that name.")
+    assert "Ranks 0,2 are at feed.py:7 in fill: there is their thread Thread-1 (fill)." == found.evidence[0]
+    silent = msgspec.structs.replace(waits, words="")
+    assert absent(1, waiting=(0, 2)) == with_gone_threads(absent(1, waiting=(0, 2)), [*others, rank(1, waiting=silent)])
+    assert absent(1) == with_gone_threads(absent(1), [rank(0, op="all_reduce"), rank(1, waiting=waits)])
 
 
 @pytest.mark.parametrize(("tag", "kind"), [(7, "replaced"), (None, "not_understood")])

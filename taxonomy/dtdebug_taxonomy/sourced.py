@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from dtdebug_taxonomy.checks.examine import CheckedHit, examine
 from dtdebug_taxonomy.checks.proving import proven, unified
@@ -25,11 +25,14 @@ def findings_in(
     sources: Mapping[str, Code],
     stacks: Mapping[int | None, Sequence[Frame]],
     culprits: Sequence[int] = (),
+    waits: bool = False,
 ) -> tuple[SourceFinding, ...]:
     """Findings in sources (file as the stacks name it -> its code), the nearest to a line of a culprit first.
 
-    Only checks whose finding is an indicator of some symptom or cause count.
+    Only checks whose finding is an indicator of some symptom or cause count; where ranks wait (`waits`), those of a
+    symptom that a verdict on waiting ranks points at: how a checkpoint is named explains no hang.
     """
+    shown = _of_waiting(knowledge) if waits else knowledge.symptoms.keys()
     numbers = tuple(number for e in knowledge.evidence.values() for number in e.check)
     found: list[SourceFinding] = []
     for file, code in sources.items():
@@ -40,9 +43,16 @@ def findings_in(
         found += [
             _placed(file, code, hit, places, "" if code.notebook else diff_of(short(file), code, hits, hit, settings))
             for hit in hits
+            if not shown.isdisjoint(hit.check.symptom)
         ]
     found.sort(key=lambda f: (NEAR.index(f.near), f.rank not in culprits, f.file, f.line))
     return tuple(found[:MOST])
+
+
+def _of_waiting(knowledge: Knowledge) -> Set[str]:
+    """The symptoms that verdicts on living ranks point at."""
+    kinds = (e for e in knowledge.evidence.values() if any(not words.startswith("dead") for words in e.verdict))
+    return {code for e in kinds for code in e.symptoms}
 
 
 def claims(findings: Sequence[SourceFinding]) -> tuple[Claim, ...]:

@@ -56,6 +56,7 @@ ACTIVE: frozenset[WaitKind] = frozenset(("gil", "disk", "cpu", "stopped"))
 
 
 REMOTE = "it runs a call of another rank"
+ALONE = "no other thread of its program runs"
 """The words of a thread of torch.distributed.rpc that answers a call."""
 UNTIL_SET = frozenset(("get", "wait", "multi_get"))
 """Calls of a store that wait for a key: https://docs.pytorch.org/docs/stable/distributed.html#distributed-key-value-store"""

@@ -36,7 +36,8 @@ def sourced_snapshot(snapshot: Snapshot) -> Snapshot:
         return snapshot
     from dtdebug_taxonomy import sourced
 
-    found = sourced.findings_in(load(), sources, stacks, culprits)
+    waits = verdict is not None and verdict.kind not in {"dead", "none"}
+    found = sourced.findings_in(load(), sources, stacks, culprits, waits)
     found = tuple(_cleaned(f) for f in found)
     if verdict is not None:
         verdict = _decided(verdict, found)

@@ -1,8 +1,6 @@
 """Ranks that are held up by something other than communication, in which all others wait for them.
 
 Who waits for a lock, a pipe, a timer, a child or the GIL can't come, whatever operation or number the others wait for.
-An exception holds a rank up if it has ended the thread that was to come, or if the rank still handles it, as in the
-`finally` of a program whose other ranks go on.
 """
 
 from __future__ import annotations
@@ -11,34 +9,22 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from dtdebug.flight.deaths import finished
-from dtdebug_taxonomy.claims import Claim, Record, distinct, texts
-from dtdebug_taxonomy.failure.children import in_process
-from dtdebug_taxonomy.failure.raised import Raised
-from dtdebug_taxonomy.frames import call_site, call_sites, own_frame, placed
+from dtdebug_taxonomy.claims import Claim, texts
+from dtdebug_taxonomy.frames import call_sites
 from dtdebug_taxonomy.rank_claims import claims_of
-from dtdebug_taxonomy.ranks import Broken, CallSite, CollectiveRef, Kind, RankState, Verdict, say, spell
-from dtdebug_taxonomy.spelling import shortened
+from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, Kind, RankState, Verdict, say, spell
 from dtdebug_taxonomy.waiting import ACTIVE, WaitKind, phrase
 
 _OUTSIDE: frozenset[WaitKind] = frozenset(
     ("lock", "pipe", "socket", "child", "subprocess", "loader", "sleep", "events", "rpc", "disk", "stopped")
 )
 """`thread` too, unless the thread that it waits for may be in a collective, as in the backward pass."""
-_OF_CHILD: frozenset[WaitKind] = frozenset(("child", "pipe", "subprocess", "loader", "lock", "events"))
-"""How a rank may wait for what a child process gives."""
 _AMONG: frozenset[WaitKind] = frozenset(("collective", "store", "rendezvous"))
 _AT_EXIT = ("/threading.py", "/concurrent/futures/thread.py", "/multiprocessing/util.py", "/weakref.py")
 """Files of the outermost frame while the interpreter shuts down."""
 _SURE, _SEVERAL = 0.85, 0.6
 _MOST = 8
-_EXPLAINED = frozenset(("not_arrived", "not_understood"))
-"""Kinds that say where ranks are and not why; a rank that called something else did so by its program."""
-_SHOWN = 4
-_ALONE = 0.6
-"""Confidence that the only thread that failed is what everybody waits for, where nothing else says so."""
 
 
 class Split(NamedTuple):
@@ -181,108 +167,3 @@ def _collective(inside: Sequence[RankState]) -> CollectiveRef | None:
     """What most of them wait in; None where no state says."""
     calls = Counter((_call(s), s.pending.seq if s.pending is not None else None) for s in inside if _call(s))
     return CollectiveRef(*calls.most_common(1)[0][0]) if calls else None
-
-
-def with_broken_threads(verdict: Verdict, states: Sequence[RankState]) -> Verdict:
-    """The verdict with what ended threads of the ranks that are waited for."""
-    living = [s for s in states if s.broken and s.alive is not False and s.rank is not None]
-    if not living or verdict.kind in ("none", "dead", "left"):
-        return verdict
-    named = [s for s in living if s.rank in verdict.culprits and _may_wait_for_it(s)]
-    if not named and not verdict.culprits and len(living) == 1:
-        named = [s for s in living if _may_wait_for_it(s)]
-    claims = distinct((*(_claim(s, b) for s in living for b in s.broken[:1]), *verdict.claims))
-    told = {"claims": claims, "evidence": texts(claims)}
-    if not named or verdict.kind not in _EXPLAINED:
-        return msgspec.structs.replace(verdict, **told)
-    first = named[0]
-    rest_waits = [s for s in states if s.rank in verdict.culprits and not s.broken]
-    culprits = verdict.culprits or (first.rank or 0,)
-    if all(in_communication(s) or thread_communicates(s) for s in rest_waits):  # as they do in a circle
-        culprits = tuple(rank for rank in culprits if rank not in {s.rank for s in rest_waits})
-    waiting = tuple(sorted({*verdict.waiting, *verdict.culprits} - {*culprits}))
-    site = call_site(first.rank, first.broken[0].stack)
-    sites = (*([site] if site is not None else []), *(s for s in verdict.sites if s.rank != first.rank))
-    rest = verdict.summary[:1].lower() + verdict.summary[1:]
-    return msgspec.structs.replace(
-        verdict,
-        kind="not_arrived",
-        culprits=culprits,
-        waiting=waiting,
-        sites=sites,
-        confidence=verdict.confidence if verdict.culprits else _ALONE,
-        summary=f"{_claim(first, first.broken[0]).text.rstrip('.')}, which ended that thread; {rest}",
-        **told,
-    )
-
-
-def with_handled_exceptions(verdict: Verdict, states: Sequence[RankState]) -> Verdict:
-    """The verdict with the exception that led a rank, and no other, out of the common program.
-
-    Nothing has printed it: the rank waits in an `except`, in a `finally`, or in what ends a `with`.
-    """
-    living = [s for s in states if s.handling is not None and s.alive is not False and s.rank is not None]
-    if not living or verdict.kind in ("none", "dead", "left"):
-        return verdict
-    places = Counter(_raised_at(s) for s in living)
-    alone = [s for s in living if places[_raised_at(s)] == 1 or len(living) < len(states) / 2]
-    named = [s for s in alone if s.rank in verdict.culprits]
-    if len(named) != 1 or named[0].handling is None:  # of others it is told, for it may have been handled long ago
-        told = distinct((*verdict.claims, *(_claim(s, s.handling) for s in alone[:_SHOWN] if s.handling is not None)))
-        return msgspec.structs.replace(verdict, claims=told, evidence=texts(told)) if alone else verdict
-    rank, site = named[0].rank or 0, call_site(named[0].rank, named[0].handling.stack)
-    claim = _claim(named[0], named[0].handling)
-    claims = distinct((claim, *verdict.claims))
-    rest = verdict.summary[:1].lower() + verdict.summary[1:]
-    rest = f"it {rest.removeprefix(f'rank {rank} ')}" if rest.startswith(f"rank {rank} ") else rest
-    return msgspec.structs.replace(
-        verdict,
-        culprits=(rank,),
-        waiting=tuple(sorted({*verdict.waiting, *verdict.culprits} - {rank})),
-        sites=(*([site] if site is not None else []), *(s for s in verdict.sites if s.rank != rank)),
-        summary=f"{claim.text.rstrip('.')}; {rest}",
-        claims=claims,
-        evidence=texts(claims),
-    )
-
-
-def with_failed_child(verdict: Verdict, states: Sequence[RankState], children: Sequence[Raised]) -> Verdict:
-    """The verdict with what a child process has raised, where the one rank that is waited for waits for a child."""
-    named = [s for s in states if s.rank in verdict.culprits and s.alive is not False]
-    waits = named[0].waiting if len(named) == len(verdict.culprits) == 1 else None
-    if waits is None or waits.kind not in _OF_CHILD or verdict.kind not in _EXPLAINED or len(children) != 1:
-        return verdict
-    child, rank = children[0], verdict.culprits[0]
-    if child.rank not in (None, rank):
-        return verdict
-    record = Record(source="output", line=child.line, words=child.text)
-    claim = placed(Claim(what="raised", ranks=(rank,), record=record, words=in_process(child)), own_frame(child.frames))
-    claims = distinct((claim, *verdict.claims))
-    rest = verdict.summary[:1].lower() + verdict.summary[1:]
-    return msgspec.structs.replace(
-        verdict,
-        summary=f"{claim.text.rstrip('.')}, which ended that process; {rest}",
-        claims=claims,
-        evidence=texts(claims),
-    )
-
-
-def _raised_at(state: RankState) -> object:
-    stack = state.handling.stack if state.handling is not None else ()
-    frame = own_frame(stack) or (stack[-1] if stack else None)
-    return frame and (frame.file, frame.line)
-
-
-def _may_wait_for_it(state: RankState) -> bool:
-    """Its main thread waits for a thread, or for other ranks; a sleep or a lock holds it up whatever a thread did."""
-    w = state.waiting
-    return in_communication(state) or (w is not None and w.kind in ("thread", "events"))
-
-
-def _claim(state: RankState, broken: Broken) -> Claim:
-    handled = state.handling is broken
-    where = "which it still handles" if handled else f"in its thread {broken.thread or 'without a name'}"
-    words = f"{shortened(broken.exception)} ({where})"
-    record = Record(source="agent", rank=state.rank, words=broken.exception)
-    own = own_frame(broken.stack) or (broken.stack[-1] if broken.stack else None)
-    return placed(Claim(what="raised", ranks=(state.rank or 0,), record=record, words=words), own)

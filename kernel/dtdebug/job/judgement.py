@@ -14,7 +14,7 @@ import msgspec
 
 from dtdebug.flight import Analysis, FlightError, analyse
 from dtdebug.job import ends, outcome
-from dtdebug.job.held_up import with_failed_child
+from dtdebug.job.within import with_failed_child
 from dtdebug.probe.watch import Death
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.ranks import RankState, Verdict

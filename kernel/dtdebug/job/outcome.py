@@ -12,9 +12,10 @@ from typing import NamedTuple
 import msgspec
 
 from dtdebug.flight.deaths import ending, finished
-from dtdebug.job.held_up import elsewhere, thread_communicates, unended, with_broken_threads, with_handled_exceptions
+from dtdebug.job.held_up import elsewhere, thread_communicates, unended
 from dtdebug.job.holders import holders_in_circle, with_remote_call
 from dtdebug.job.unexplained import claim_on, lasted, not_understood
+from dtdebug.job.within import with_broken_threads, with_gone_threads, with_handled_exceptions
 from dtdebug.probe.arrival import arrival
 from dtdebug_taxonomy.activity import SLOW, doing, is_compiler
 from dtdebug_taxonomy.claims import texts
@@ -57,7 +58,7 @@ class TwoLooks(NamedTuple):
 
 def judged(verdict: Verdict | None, seen: TwoLooks) -> Verdict:
     """The verdict, held against what was seen of the ranks."""
-    found = with_broken_threads(_judged(verdict, seen), seen.states)
+    found = with_gone_threads(with_broken_threads(_judged(verdict, seen), seen.states), seen.states)
     return with_remote_call(with_handled_exceptions(found, seen.states), seen.states)
 
 

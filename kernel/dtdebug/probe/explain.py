@@ -22,7 +22,7 @@ from dtdebug_taxonomy.claims import Record
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Frame
 from dtdebug_taxonomy.stack_waits import by_stack, function_of_c
-from dtdebug_taxonomy.waiting import ACTIVE, REMOTE, Waiting, phrase
+from dtdebug_taxonomy.waiting import ACTIVE, ALONE, REMOTE, Waiting, phrase
 
 _SAMPLE = 0.1
 """Seconds over which the use of a CPU is measured."""
@@ -34,7 +34,7 @@ _CHILDREN = 8
 _AGENT = "dtdebug-"
 _ANSWERS = "torch/distributed/rpc/internal.py"
 _POOL = "concurrent/futures/process.py"
-_ALONE = "no other thread of its program runs: it has the lock itself, or a thread that has ended has"
+_LOCKED = f"{ALONE}: it has the lock itself, or a thread that has ended has"
 _STOPPED = {"T": "a signal", "t": "a debugger"}
 """States of a stopped process, and by what it is."""
 
@@ -99,8 +99,9 @@ def explain(subject: Subject, deadline: float) -> Explained:
         verb = "is" if other.kind in ACTIVE else "waits"
         words = f"thread {other.thread} {verb} {phrase(replace(other, file=''))}"
         waiting = replace(waiting, file=other.file, line=other.line, function=other.function, words=words)
-    if waiting is not None and waiting.op.endswith("acquire") and waiting.kind == "thread" and _is_alone(subject):
-        waiting = replace(waiting, kind="lock", words=_ALONE)
+    if waiting is not None and waiting.kind == "thread" and _is_alone(subject):
+        locked = waiting.op.endswith("acquire")
+        waiting = replace(waiting, kind="lock" if locked else "thread", words=_LOCKED if locked else ALONE)
     return Explained(waiting=waiting, beside=beside, system=figures(pid, first, now, seconds), native=native)
 
 

@@ -40,6 +40,7 @@ def check(code: Code) -> Iterator[Hit]:
         *(c for c in code.calls(*_FUNCTIONS) if not _is_alone(code, c)),
         *(c for c in code.methods("state_dict", "summon_full_params") if is_fsdp(code, c.func.value)),  # type: ignore[attr-defined]
         *(c for c in code.methods("full_tensor") if not c.args),
+        *code.methods("consolidate_state_dict"),  # of ZeroRedundancyOptimizer
         *(c for c in code.methods("save_model") if _of_a_sharding_trainer(code, c)),
     ]
     for call, what, guard in diverging(code, calls):

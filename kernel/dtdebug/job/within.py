@@ -1,0 +1,162 @@
+"""What ended within a rank that lives: a thread or a child process, by an exception or in silence.
+
+An exception holds a rank up if it has ended the thread that was to come, or if the rank still handles it, as in the
+`finally` of a program whose other ranks go on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from dtdebug.job.held_up import in_communication, thread_communicates
+from dtdebug_taxonomy.claims import Claim, Record, distinct, texts
+from dtdebug_taxonomy.failure.children import in_process
+from dtdebug_taxonomy.failure.raised import Raised
+from dtdebug_taxonomy.frames import call_site, own_frame, placed
+from dtdebug_taxonomy.ranks import Broken, Frame, RankState, Verdict, say, spell
+from dtdebug_taxonomy.spelling import shortened
+from dtdebug_taxonomy.waiting import ALONE, Waiting, WaitKind
+
+_OF_CHILD: frozenset[WaitKind] = frozenset(("child", "pipe", "subprocess", "loader", "lock", "events"))
+"""How a rank may wait for what a child process gives."""
+_EXPLAINED = frozenset(("not_arrived", "not_understood"))
+"""Kinds that say where ranks are and not why; a rank that called something else did so by its program."""
+_SHOWN = 4
+_ALONE = 0.6
+"""Confidence that the only thread that failed is what everybody waits for, where nothing else says so."""
+
+
+def with_broken_threads(verdict: Verdict, states: Sequence[RankState]) -> Verdict:
+    """The verdict with what ended threads of the ranks that are waited for."""
+    living = [s for s in states if s.broken and s.alive is not False and s.rank is not None]
+    if not living or verdict.kind in ("none", "dead", "left"):
+        return verdict
+    named = [s for s in living if s.rank in verdict.culprits and _may_wait_for_it(s)]
+    if not named and not verdict.culprits and len(living) == 1:
+        named = [s for s in living if _may_wait_for_it(s)]
+    claims = distinct((*(_claim(s, b) for s in living for b in s.broken[:1]), *verdict.claims))
+    told = {"claims": claims, "evidence": texts(claims)}
+    if not named or verdict.kind not in _EXPLAINED:
+        return msgspec.structs.replace(verdict, **told)
+    first = named[0]
+    rest_waits = [s for s in states if s.rank in verdict.culprits and not s.broken]
+    culprits = verdict.culprits or (first.rank or 0,)
+    if all(in_communication(s) or thread_communicates(s) for s in rest_waits):  # as they do in a circle
+        culprits = tuple(rank for rank in culprits if rank not in {s.rank for s in rest_waits})
+    waiting = tuple(sorted({*verdict.waiting, *verdict.culprits} - {*culprits}))
+    site = call_site(first.rank, first.broken[0].stack)
+    sites = (*([site] if site is not None else []), *(s for s in verdict.sites if s.rank != first.rank))
+    rest = verdict.summary[:1].lower() + verdict.summary[1:]
+    return msgspec.structs.replace(
+        verdict,
+        kind="not_arrived",
+        culprits=culprits,
+        waiting=waiting,
+        sites=sites,
+        confidence=verdict.confidence if verdict.culprits else _ALONE,
+        summary=f"{_claim(first, first.broken[0]).text.rstrip('.')}, which ended that thread; {rest}",
+        **told,
+    )
+
+
+def with_handled_exceptions(verdict: Verdict, states: Sequence[RankState]) -> Verdict:
+    """The verdict with the exception that led a rank, and no other, out of the common program.
+
+    Nothing has printed it: the rank waits in an `except`, in a `finally`, or in what ends a `with`.
+    """
+    living = [s for s in states if s.handling is not None and s.alive is not False and s.rank is not None]
+    if not living or verdict.kind in ("none", "dead", "left"):
+        return verdict
+    places = Counter(_raised_at(s) for s in living)
+    alone = [s for s in living if places[_raised_at(s)] == 1 or len(living) < len(states) / 2]
+    named = [s for s in alone if s.rank in verdict.culprits]
+    if len(named) != 1 or named[0].handling is None:  # of others it is told, for it may have been handled long ago
+        told = distinct((*verdict.claims, *(_claim(s, s.handling) for s in alone[:_SHOWN] if s.handling is not None)))
+        return msgspec.structs.replace(verdict, claims=told, evidence=texts(told)) if alone else verdict
+    rank, site = named[0].rank or 0, call_site(named[0].rank, named[0].handling.stack)
+    claim = _claim(named[0], named[0].handling)
+    claims = distinct((claim, *verdict.claims))
+    rest = verdict.summary[:1].lower() + verdict.summary[1:]
+    rest = f"it {rest.removeprefix(f'rank {rank} ')}" if rest.startswith(f"rank {rank} ") else rest
+    return msgspec.structs.replace(
+        verdict,
+        culprits=(rank,),
+        waiting=tuple(sorted({*verdict.waiting, *verdict.culprits} - {rank})),
+        sites=(*([site] if site is not None else []), *(s for s in verdict.sites if s.rank != rank)),
+        summary=f"{claim.text.rstrip('.')}; {rest}",
+        claims=claims,
+        evidence=texts(claims),
+    )
+
+
+def with_gone_threads(verdict: Verdict, states: Sequence[RankState]) -> Verdict:
+    """The verdict with the threads that the waiting ranks still have, where the one they wait for has none left."""
+    waits, others = (
+        _one_waits(verdict, states),
+        [s for s in states if s.rank in verdict.waiting and s.alive is not False],
+    )
+    if waits is None or ALONE not in waits.words or not others:
+        return verdict
+    have = [{(w.thread, w.file, w.function): w for w in s.beside if w.thread and w.file} for s in others]
+    common = [w for thread, w in have[0].items() if all(thread in rest for rest in have)]
+    if not common:
+        return verdict
+    ranks, one = tuple(sorted(s.rank for s in others if s.rank is not None)), common[0]
+    record = Record(source="stack", path=one.file, line=one.line, rank=ranks[0])
+    words = f"there is their thread {one.thread}"
+    claim = placed(Claim(what="at", ranks=ranks, record=record, words=words), Frame(one.file, one.line, one.function))
+    claims = distinct((claim, *verdict.claims))
+    has = f"{say(ranks, 'have')} a thread {one.thread}, {spell(verdict.culprits)} has none of that name"
+    return msgspec.structs.replace(
+        verdict, summary=f"{verdict.summary.rstrip('.')}; {has}.", claims=claims, evidence=texts(claims)
+    )
+
+
+def with_failed_child(verdict: Verdict, states: Sequence[RankState], children: Sequence[Raised]) -> Verdict:
+    """The verdict with what a child process has raised, where the one rank that is waited for waits for a child."""
+    waits = _one_waits(verdict, states)
+    if waits is None or waits.kind not in _OF_CHILD or len(children) != 1:
+        return verdict
+    child, rank = children[0], verdict.culprits[0]
+    if child.rank not in (None, rank):
+        return verdict
+    record = Record(source="output", line=child.line, words=child.text)
+    claim = placed(Claim(what="raised", ranks=(rank,), record=record, words=in_process(child)), own_frame(child.frames))
+    claims = distinct((claim, *verdict.claims))
+    rest = verdict.summary[:1].lower() + verdict.summary[1:]
+    return msgspec.structs.replace(
+        verdict,
+        summary=f"{claim.text.rstrip('.')}, which ended that process; {rest}",
+        claims=claims,
+        evidence=texts(claims),
+    )
+
+
+def _one_waits(verdict: Verdict, states: Sequence[RankState]) -> Waiting | None:
+    """What the one rank that the others wait for is in, where the verdict says where it is and not why."""
+    named = [s for s in states if s.rank in verdict.culprits and s.alive is not False]
+    return named[0].waiting if len(named) == len(verdict.culprits) == 1 and verdict.kind in _EXPLAINED else None
+
+
+def _raised_at(state: RankState) -> object:
+    stack = state.handling.stack if state.handling is not None else ()
+    frame = own_frame(stack) or (stack[-1] if stack else None)
+    return frame and (frame.file, frame.line)
+
+
+def _may_wait_for_it(state: RankState) -> bool:
+    """Its main thread waits for a thread, or for other ranks; a sleep or a lock holds it up whatever a thread did."""
+    w = state.waiting
+    return in_communication(state) or (w is not None and w.kind in ("thread", "events"))
+
+
+def _claim(state: RankState, broken: Broken) -> Claim:
+    handled = state.handling is broken
+    where = "which it still handles" if handled else f"in its thread {broken.thread or 'without a name'}"
+    words = f"{shortened(broken.exception)} ({where})"
+    record = Record(source="agent", rank=state.rank, words=broken.exception)
+    own = own_frame(broken.stack) or (broken.stack[-1] if broken.stack else None)
+    return placed(Claim(what="raised", ranks=(state.rank or 0,), record=record, words=words), own)

@@ -1,0 +1,9 @@
+import torch
+import torch.distributed as dist
+from torch.distributed.optim import ZeroRedundancyOptimizer
+
+
+def save(optimizer: ZeroRedundancyOptimizer, path: str) -> None:
+    if dist.get_rank() == 0:
+        optimizer.consolidate_state_dict(to=0)  # dt: DT105
+        torch.save(optimizer.state_dict(), path)
