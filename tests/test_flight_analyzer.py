@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import flight_cases as cases
 import flight_catalogue as catalogue
 import flight_data as fr
+import flight_jobs as jobs
 
 from dtdebug.flight import analyse
 from dtdebug_taxonomy.ranks import Verdict
@@ -140,3 +141,14 @@ class TestCatalogue:
             if known and site.rank in verdict.culprits:
                 assert known["file"] == site.file
                 assert site.line in known["lines"]
+
+    def test_ranks_that_leave_their_loops_in_different_groups_are_told_with_each_of_these(self, tmp_path: Path) -> None:
+        """A stop that each tensor-parallel group would have to agree on, decided by one rank of each."""
+        job = jobs.three_d(4, steps=4, tp=2)
+        for rank in (0, 3):
+            calls = job.programs[rank]
+            job.programs[rank] = [*calls[: len(calls) // 2], jobs.collective("barrier", "0", 80, 1)]
+        verdict = answer(tmp_path, fr.make(job)[0])
+
+        assert (0, 3) == verdict.culprits
+        assert verdict.summary.endswith(" of mesh_tp (1) and mesh_tp (2).")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 
 from dtdebug_taxonomy.checks.examine import CheckedHit, examine
 from dtdebug_taxonomy.checks.proving import proven, unified
@@ -32,7 +32,7 @@ def findings_in(
     Only checks whose finding is an indicator of some symptom or cause count; where ranks wait (`waits`), those of a
     symptom that a verdict on waiting ranks points at: how a checkpoint is named explains no hang.
     """
-    shown = _of_waiting(knowledge) if waits else knowledge.symptoms.keys()
+    shown = _of_waiting(knowledge) if waits else {*knowledge.symptoms}
     numbers = tuple(number for e in knowledge.evidence.values() for number in e.check)
     found: list[SourceFinding] = []
     for file, code in sources.items():
@@ -49,7 +49,7 @@ def findings_in(
     return tuple(found[:MOST])
 
 
-def _of_waiting(knowledge: Knowledge) -> Set[str]:
+def _of_waiting(knowledge: Knowledge) -> set[str]:
     """The symptoms that verdicts on living ranks point at."""
     kinds = (e for e in knowledge.evidence.values() if any(not words.startswith("dead") for words in e.verdict))
     return {code for e in kinds for code in e.symptoms}

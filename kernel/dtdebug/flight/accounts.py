@@ -59,9 +59,11 @@ def nothing(records: Records, note: str = "") -> Verdict:
 def of_deviations(records: Records, found: Sequence[Deviation], others: Sequence[Deviation]) -> Verdict:
     """Ranks that left the program of their peers; the first of them counts, later ones are its echo."""
     first = found[0]
-    culprits = tuple(sorted(d.rank for d in found if (d.kind, d.op, d.seq) == (first.kind, first.op, first.seq)))
+    alike = [d for d in found if (d.kind, d.op, d.seq) == (first.kind, first.op, first.seq)]
+    culprits = tuple(sorted(d.rank for d in alike))
     waiting = standing_still(records, culprits)
-    call = call_of(records, first.op, first.seq, first.group)
+    groups = dict.fromkeys(d.group for d in sorted(alike, key=lambda d: d.rank))  # each may have parted in its own
+    call = call_of(records, first.op, first.seq, *groups)
     p = records.programs[first.rank]
     came = p.symbol(first.position).op
     came = f"{came} #{p.seqs[first.position]} of {records.layout.name(p.group(first.position))}"

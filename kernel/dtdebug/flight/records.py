@@ -17,11 +17,13 @@ from dtdebug_taxonomy.ranks import CallSite, Frame, GroupRef, RankState, say
 from dtdebug_taxonomy.waiting import ACTIVE, phrase
 
 _SITES = 64
+"""Ranks whose call site is listed."""
 _BACKWARD = "_engine_run_backward"
 """Function of torch/autograd/graph.py in which a rank is during its backward pass."""
-"""Ranks whose call site is listed."""
 _CLAIMED = 16
 """Claims of one kind that a verdict makes."""
+_NAMED = 3
+"""Groups that a sentence names."""
 
 
 class Records(NamedTuple):
@@ -228,6 +230,9 @@ def ordered(sites: dict[int, CallSite], culprits: Sequence[int]) -> tuple[CallSi
     return tuple(sites[r] for r in sorted(sites, key=lambda r: (r not in culprits, r)))
 
 
-def call_of(records: Records, op: str, seq: int | None, group: str) -> str:
-    """A call in a sentence: `all_reduce #41 of dp`."""
-    return f"{op}{f' #{seq}' if seq else ''} of {records.layout.name(group)}"
+def call_of(records: Records, op: str, seq: int | None, *groups: str) -> str:
+    """A call in a sentence: `all_reduce #41 of dp`; of several groups the first ones are named."""
+    names = [records.layout.name(group) for group in groups[:_NAMED]]
+    names += [f"{len(groups) - _NAMED} more"] if len(groups) > _NAMED else []
+    said = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    return f"{op}{f' #{seq}' if seq else ''} of {said}"
