@@ -129,6 +129,35 @@ def test_a_verdict_rests_on_no_hint_in_the_function_around_a_line():
     assert 2 == len(sourced.claims(others))
 
 
+def test_a_hang_rests_on_no_finding_that_explains_none(tmp_path):
+    """How a checkpoint is named stands in the culprit's branch; of a rank that raised there, it is told."""
+    file = tmp_path / "train.py"
+    file.write_text(
+        "import torch\nimport torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n"
+        "def save(net, metric):\n    model = DDP(net)\n    if dist.get_rank() == 0:\n        dist.all_reduce(metric)\n"
+        "        torch.save({'m': model.state_dict()}, 'm.pt')\n"
+    )
+
+    def seen(kind):
+        site = CallSite(0, str(file), 7, "save")
+        said = Verdict(kind=kind, culprits=(0,), waiting=(1,), sites=(site,), confidence=0.9, summary="Rank 0 parted.")
+        return {f.check for f in sourced_snapshot(Snapshot(verdict=said)).source_findings}
+
+    assert {"DT101", "DT303"} <= seen("dead")
+    assert "DT101" in seen("extra")
+    assert "DT303" not in seen("extra")
+
+
+def test_a_rank_that_gets_no_memory_for_its_own_objects_fails_for_memory():
+    """Not for an error of the program's code on this data."""
+    output = '[rank2]:   File "/w/train.py", line 7, in load\n[rank2]:     rows = bytearray(n)\n[rank2]: MemoryError\n'
+    output = f"[rank2]: Traceback (most recent call last):\n{output}"
+    found = diagnose(KNOWLEDGE, Snapshot(output=output))
+
+    assert "D.1.2" == found.symptoms[0].code
+    assert "host-memory-limit-too-small" == found.advice[0].cause
+
+
 ORDINARY = {
     "key": 'Traceback (most recent call last):\n  File "/home/me/data.py", line 41, in <module>\n'
     "    y = row['label']\nKeyError: 'label'\n",

@@ -62,6 +62,23 @@ def plain(loader):
     for epoch in range(3):
         for batch in loader:
             reduce()
+
+
+def written():
+    for step in range(60):
+        reduce()
+
+
+def unsynchronised(loader):
+    for batch in loader:
+        with nullcontext() if full(batch) else model.no_sync():
+            reduce()
+
+
+def sometimes(loader):
+    for batch in loader:
+        if full(batch):
+            reduce()
 """
 
 
@@ -76,6 +93,9 @@ def plain(loader):
         ("guarded", ["break"], False, False),  # so may an exception end it
         ("nested", [], True, False),
         ("plain", [], False, True),  # by nothing but the end of its data
+        ("written", [], True, False),  # each rank makes as many rounds
+        ("unsynchronised", [], False, False),  # nor is each round a call
+        ("sometimes", [], False, False),
     ],
 )
 def test_what_leaves_the_loops_of_a_call_is_read_from_the_source(tmp_path, function, statements, certain, data):

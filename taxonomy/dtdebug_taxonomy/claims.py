@@ -36,6 +36,10 @@ What = Literal[
 LOOP_ENDED = "it has come to the end of the loop in which the others call"
 """How the words of `compared` begin where the source shows that a rank made fewer rounds than its peers, and that no
 `break` or `return` cut them short."""
+LOOP_LASTS = "its peers have come to the end of the loop in which it calls"
+"""The same where it is the peers that made fewer rounds."""
+GLOO_ABORTED = "gloo aborted it"
+"""The same where gloo was sent another number of bytes than it expected."""
 SHARED_RANK = "more than one process has it"
 """How the words of `system` begin where two living processes have one rank."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from dtdebug_taxonomy.activity import Activity, doing
-from dtdebug_taxonomy.claims import LOOP_ENDED, SHARED_RANK
+from dtdebug_taxonomy.claims import GLOO_ABORTED, LOOP_ENDED, LOOP_LASTS, SHARED_RANK
 from dtdebug_taxonomy.failure.reading import read_output
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict, spell
@@ -64,6 +64,8 @@ def aspect(v: Verdict) -> str:
     """What tells more than the kind of the verdict, and is said in its place; empty where nothing does."""
     if v.kind == "dead" and any(c.what == "ended" and c.op and set(c.ranks) & set(v.culprits) for c in v.claims):
         return "own_exit"
+    if v.kind == "wrong_size" and v.collective is None and any(c.words.startswith(GLOO_ABORTED) for c in v.claims):
+        return "unlike_bytes"  # of which call is not known
     if v.kind != "not_arrived":
         return ""
     if any(c.what == "system" and c.words.startswith(SHARED_RANK) for c in v.claims):
@@ -95,7 +97,7 @@ def equal_work_per_rank(s: Snapshot) -> Answer:
     if words := uneven(s.ranks):
         return "no", words
     if v is not None and loop_ended(v):
-        return "no", f"{spell(v.culprits, _FEW)} came to the end of the loop that the others are in"
+        return "no", f"{spell(v.culprits, _FEW)} had more or fewer rounds of a loop to make than the others"
     if v is not None and v.kind in _PARTED and v.culprits:
         return "no", f"{spell(v.culprits, _FEW)} {_PARTED[v.kind]}"
     if v is not None and v.kind == "fabric":
@@ -263,8 +265,8 @@ def _complete(states: Sequence[RankState]) -> bool:
 
 
 def loop_ended(v: Verdict) -> bool:
-    """The source shows that the culprit had fewer rounds to make than those who wait."""
-    return any(claim.what == "compared" and claim.words.startswith(LOOP_ENDED) for claim in v.claims)
+    """The source shows that the culprit had fewer rounds to make than those who wait, or more."""
+    return any(c.what == "compared" and c.words.startswith((LOOP_ENDED, LOOP_LASTS)) for c in v.claims)
 
 
 def uneven(states: Sequence[RankState]) -> str:

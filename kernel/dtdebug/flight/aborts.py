@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from dtdebug.flight import source
 from dtdebug.flight.program import Program, Symbol
 from dtdebug.flight.records import (
@@ -25,8 +27,9 @@ from dtdebug.flight.records import (
     sites_of,
     standing_still,
 )
-from dtdebug_taxonomy.claims import Claim, Record, texts
-from dtdebug_taxonomy.frames import call_site, own_frames
+from dtdebug.flight.way_out import runs_out
+from dtdebug_taxonomy.claims import GLOO_ABORTED, LOOP_LASTS, Claim, Record, texts
+from dtdebug_taxonomy.frames import call_site, own_frames, placed
 from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Frame, Kind, Verdict, spell
 from dtdebug_taxonomy.spelling import shortened
 
@@ -70,7 +73,7 @@ def aborted(records: Records) -> Verdict | None:
             return _sender(records, rank, apart, _sizes(got, wanted))
         due = _at(records, rank, stack, got) or _due(records, rank)
         if due is None:
-            kind: Kind = "wrong_dtype" if wanted and got / wanted in _RATIOS else "wrong_size"
+            kind: Kind = "replaced" if apart == rank else "wrong_size"
             return _verdict(records, rank, None, (kind, _sizes(got, wanted)), doubtful=apart != rank)
         # It may have expected what all expect: then the peer that sent the other size differs, whichever that is.
         doubtful = apart != rank and _fits(due.symbol, wanted, due.members)
@@ -97,7 +100,17 @@ def _sender(records: Records, aborted_rank: int, rank: int, sizes: str) -> Verdi
     known = {site[-1] for r, p in records.programs.items() if r != rank for site in p.site_table if site}
     seen = any((stack[-1].file, stack[-1].line) == (f.file, f.line) for f in known)
     what: tuple[Kind, str] = "skipped" if seen else "extra", f"{sizes}; it is where all others are"
-    return _verdict(records, rank, _due(records, rank), what, aborted_rank=aborted_rank, doubtful=False)
+    found = _verdict(records, rank, _due(records, rank), what, aborted_rank=aborted_rank, doubtful=False)
+    parted = source.fork(stack, own_frames(records.states[aborted_rank].stack))
+    if parted is None:
+        return found
+    inside, after = parted
+    if not (source.left_loop(inside.file, inside.line, after.line) and runs_out(inside)):
+        return found
+    record = Record(source="source", path=inside.file, line=inside.line, rank=rank, words=inside.code)
+    lasts = placed(Claim(what="compared", ranks=(rank,), record=record, words=LOOP_LASTS), inside)
+    claims = (*found.claims, lasts)
+    return msgspec.structs.replace(found, claims=claims, evidence=texts(claims))
 
 
 def _at(records: Records, rank: int, stack: Sequence[Frame], got: int) -> _Due | None:
@@ -218,7 +231,7 @@ def _verdict(
     struck = rank if aborted_rank is None else aborted_rank
     record = Record(source="exception", rank=struck, words=shortened(records.states[struck].exception))
     claims = [
-        Claim(what="compared", ranks=(struck,), record=record, words=f"gloo aborted it: {because}"),
+        Claim(what="compared", ranks=(struck,), record=record, words=f"{GLOO_ABORTED}: {because}"),
         *seen_at(records, rank),
     ]
     if due is not None and peers:
@@ -240,16 +253,21 @@ def _verdict(
         collective=CollectiveRef(due.symbol.op, due.seq) if due else None,
         sites=ordered(sites, (rank,)),
         confidence=0.4 if doubtful else 0.7,
-        summary=f"{spell((rank,)).capitalize()} {did}." if culprits else _undecided(rank, call, kind, because),
+        summary=f"{spell((rank,)).capitalize()} {did}." if culprits else _undecided(rank, due and call, kind, because),
         claims=tuple(claims),
         evidence=texts(claims),
         alternatives=tuple(alternatives),
     )
 
 
-def _undecided(rank: int, call: str, kind: Kind, because: str) -> str:
+def _undecided(rank: int, call: str | None, kind: Kind, because: str) -> str:
     what = "type of elements" if kind == "wrong_dtype" else "size"
     why = because.partition(";")[0]
+    if call is None:
+        return (
+            f"Rank {rank} was aborted by gloo: {why}. It or the rank that sent made another call than its peers, or "
+            "passed a tensor of another size or type; which of them is not known."
+        )
     return (
         f"Rank {rank} was aborted by gloo in {call}: {why}. Its call or that of the rank that sent has another "
         f"{what} than the others; which of them is not known."

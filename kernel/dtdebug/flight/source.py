@@ -11,6 +11,10 @@ from pathlib import Path
 
 from dtdebug_taxonomy.ranks import Frame
 
+_WHOLE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
+_LOOPS = (ast.For, ast.While, ast.AsyncFor)
+_SOMETIMES = (ast.If, ast.Match, ast.Try, ast.TryStar, *_LOOPS)
+"""Statements whose body need not run."""
 _LARGEST = 2 << 20
 """Bytes of a source file that is read."""
 
@@ -68,18 +72,28 @@ def _forks(block: list[ast.stmt], at: int, one: int, other: int) -> bool:
 
 
 def left_loop(file: str, inside: int, after: int) -> bool | None:
-    """One line stands in a loop and the other behind it, in the same function; None where the source is not there."""
+    """One line stands in a loop and the other behind it, in the same block; None where the source is not there.
+
+    Around both there may be another loop; then no condition may let a pass of that go by without the second line.
+    """
     parsed = tree(file)
     if parsed is None:
         return None
     for node in ast.walk(parsed):
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module):
-            continue
-        for loop in node.body:
-            body = _span([loop])
-            if isinstance(loop, ast.For | ast.While | ast.AsyncFor) and inside in body and after not in body:
-                return after > body.stop - 1 and after in _span(node.body)
+        for found in (getattr(node, "body", None), getattr(node, "orelse", None)):
+            block: list[ast.stmt] = found if isinstance(found, list) else []
+            for i, loop in enumerate(block):
+                if not isinstance(loop, _LOOPS) or inside not in _span([loop]):
+                    continue
+                behind = next((s for s in block[i + 1 :] if after in _span([s])), None)
+                if behind is not None:
+                    return isinstance(node, _WHOLE) or not (isinstance(behind, _SOMETIMES) or _skips(node))
     return False
+
+
+def _skips(loop: ast.AST) -> bool:
+    """A pass may go by without the rest of the body."""
+    return any(isinstance(node, ast.Continue) for node in ast.walk(loop))
 
 
 def _span(nodes: list[ast.stmt]) -> range:

@@ -14,6 +14,7 @@ from dtdebug_taxonomy.ranks import EXITED, Frame, RankState
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _LOOPS = (ast.For, ast.While, ast.AsyncFor)
+_UNSYNCHRONISED = ("no_sync", "set_requires_gradient_sync", "accumulate")
 _EXITS = ("exit", "quit", "sys.exit", "os._exit")
 
 
@@ -71,12 +72,18 @@ def ways_of(frame: Frame) -> Ways | None:
 
 
 def runs_out(frame: Frame) -> bool:
-    """The loops around a line end only where what they go through ends: no `while`, and nothing leaves them early."""
+    """The loops around a line end only where what they go through ends, each pass with a call there.
+
+    No `while`, nothing leaves them early, their number of passes is not written down, and no pass goes without the
+    call: by a condition, or in DDP's `no_sync()`.
+    """
     tree, ways = source.tree(frame.file), ways_of(frame)
     if tree is None or ways is None or ways.statements:
         return False
     loops = _loops(_function(tree, frame.line), frame.line)
-    return bool(loops) and not any(isinstance(loop, ast.While) for loop in loops)
+    if all(_is_fixed(loop) for loop in loops) or any(isinstance(loop, ast.While) for loop in loops):
+        return False
+    return all(_is_in_every_pass(loop, frame.line) and not _is_unsynchronised(loop) for loop in loops)
 
 
 def _function(tree: ast.Module, line: int) -> ast.AST:
@@ -126,6 +133,11 @@ def _is_in_every_pass(loop: ast.For | ast.While | ast.AsyncFor, line: int) -> bo
         return False
     around = [n for n in _within(loop) if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or 0)]
     return not any(isinstance(node, ast.If | ast.Match | ast.Try | ast.TryStar) for node in around)
+
+
+def _is_unsynchronised(loop: ast.AST) -> bool:
+    """Some backward passes of the loop reduce nothing, and each rank may say which."""
+    return any(isinstance(node, ast.Attribute) and node.attr in _UNSYNCHRONISED for node in _within(loop))
 
 
 def _is_guarded(function: ast.AST, line: int) -> bool:

@@ -20,8 +20,10 @@ from dtdebug_taxonomy.snapshot import Snapshot, walk
 
 _PYTHON = re.compile(r"\.py$|^<(?:ipython|stdin|string)")
 """Of all that a traceback names; compiled modules print places such as `index.pyx`."""
-_OF_FRAMEWORKS = re.compile(r"RuntimeError$|(?:torch|c10|tensorflow|horovod|jax\w{0,10}|numpy\.core|ray|deepspeed)\.")
-"""Classes that frameworks raise from C++, without a frame of their own."""
+_OF_FRAMEWORKS = re.compile(
+    r"(?:RuntimeError|MemoryError)$|(?:torch|c10|tensorflow|horovod|jax\w{0,10}|numpy\.core|ray|deepspeed)\."
+)
+"""Classes that frameworks raise from C++, without a frame of their own, and what says that the machine has no more."""
 _LAUNCHES = re.compile(r"torch[/\\](?:distributed[/\\](?:run|launch|elastic)|multiprocessing)")
 """Frames that call the program rather than being called by it."""
 _WORDS = 60
