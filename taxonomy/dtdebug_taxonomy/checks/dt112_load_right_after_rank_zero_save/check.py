@@ -16,6 +16,7 @@ _SAVES = {
     "torch.save": ("f", 1),
     "safetensors.torch.save_file": ("filename", 1),
     "numpy.save": ("file", 0),
+    "numpy.savez": ("file", 0),
     "joblib.dump": ("filename", 1),
 }
 _LOADS = {
@@ -24,24 +25,45 @@ _LOADS = {
     "safetensors.safe_open": ("filename", 0),
     "numpy.load": ("file", 0),
     "joblib.load": ("filename", 0),
+    "pandas.read_csv": ("filepath_or_buffer", 0),
+    "pandas.read_parquet": ("path", 0),
+    "pandas.read_pickle": ("filepath_or_buffer", 0),
 }
-_SAVE_METHODS = {"save_pretrained": ("save_directory", 0), "save_weights": ("filepath", 0)}
+_SAVE_METHODS = {
+    "save_pretrained": ("save_directory", 0),
+    "save_weights": ("filepath", 0),
+    "to_csv": ("path_or_buf", 0),
+    "to_parquet": ("path", 0),
+    "to_pickle": ("path", 0),
+}
 _LOAD_METHODS = {"from_pretrained": ("pretrained_model_name_or_path", 0), "load_weights": ("filepath", 0)}
 
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports the call that loads."""
-    saves = sorted(_with_path(code, _SAVES, _SAVE_METHODS), key=lambda s: code.order[s[0]])
+    opened = [*_opened(code)]
+    saves = _with_path(code, _SAVES, _SAVE_METHODS) + [(call, path) for call, path, writes in opened if writes]
+    saves.sort(key=lambda s: code.order[s[0]])
     by_file: dict[tuple[ast.AST | None, object], list[tuple[ast.Call, ast.expr]]] = defaultdict(list)
     for save, target in saves:
         for key in _keys(code, save, target):
             by_file[key].append((save, target))
-    for load, path in _with_path(code, _LOADS, _LOAD_METHODS) if saves else ():
+    loads = _with_path(code, _LOADS, _LOAD_METHODS) if saves else []
+    for load, path in (*loads, *((call, path) for call, path, writes in opened if saves and not writes)):
         for key in _keys(code, load, path):
             before = bisect_left(by_file[key], code.order[load], key=lambda s: code.order[s[0]])
             if before and (hit := _hit(code, load, path, *by_file[key][before - 1])) is not None:
                 yield hit
                 break
+
+
+def _opened(code: Code) -> Iterator[tuple[ast.Call, ast.expr, bool]]:
+    """The calls of `open`: the call, its path, and whether it makes the file."""
+    for call in code.calls("open"):
+        path, given = code.argument(call, "file", 0), code.argument(call, "mode", 1)
+        mode = "r" if given is None else code.constant(given)
+        if path is not None and isinstance(mode, str) and "+" not in mode and "a" not in mode:
+            yield call, path, not mode.startswith("r")
 
 
 def _keys(code: Code, call: ast.Call, path: ast.expr) -> Iterator[tuple[ast.AST | None, object]]:
