@@ -39,7 +39,10 @@ def manifestation(s: Snapshot) -> Answer:
     v = s.verdict
     if v is None or v.kind in ("none", "dead") or not v.waiting or any(r.alive is False for r in s.ranks):
         return None
-    live = any(r.rank in v.waiting and r.pending is not None for r in s.ranks)
+    live = any(r.rank in v.waiting and r.pending is not None for r in s.ranks) or any(
+        c.what == "unmoved"
+        for c in v.claims  # nobody calls a collective: all wait for the store, say
+    )
     return ("hang", f"{spell(v.waiting, _FEW)} waited, no rank has ended") if live or v.kind in _WAITED_FOR else None
 
 

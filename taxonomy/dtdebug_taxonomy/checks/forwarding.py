@@ -1,0 +1,72 @@
+"""Where a model runs: the calls of its names, and of local functions that call what they are passed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+
+from dtdebug_taxonomy.checks.diverging import condition
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+
+
+def forwards(code: Code, names: set[str]) -> Iterator[tuple[ast.Call, ast.expr, Sequence[ast.AST]]]:
+    """The calls that run a model of these names: the call, the model in it, and the calls that do the same."""
+    calls = code.nodes(ast.Call) if names else []
+    same: dict[str, list[ast.AST]] = {}
+    for call in calls:
+        if (written := _called(call)) in names:
+            same.setdefault(written, []).append(call)
+    for call in calls:
+        written = _called(call)
+        if written in names:
+            yield call, _model(call), same[written]
+        elif function := code.called(call):
+            for name, value in _passed(code, call, function):
+                if dotted(value) in names and _calls(code, function, name):
+                    yield call, value, code.callers[function]
+
+
+def names_of(code: Code, given: Iterable[str]) -> set[str]:
+    """The names that a model has somewhere in this file, as an argument of functions too, by those it is given."""
+    found = set(given)
+    for function, callers in code.callers.items() if found else ():
+        for call in callers:
+            found |= {name for name, value in _passed(code, call, function) if dotted(value) in found}
+    return found
+
+
+def results(code: Code, call: ast.Call, depth: int = 2) -> set[str]:
+    """The names that a call's result is given to, by the callers of a function that returns it too."""
+    statement = code.statement(call)
+    if isinstance(statement, ast.Assign):
+        return {dotted(t) for t in statement.targets} - {""}
+    function = code.function(call) if isinstance(statement, ast.Return) and depth else None
+    callers = code.callers.get(function, ()) if function is not None else ()
+    return {name for c in callers for name in results(code, c, depth - 1)}
+
+
+def _model(call: ast.Call) -> ast.expr:
+    return call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr == "forward" else call.func
+
+
+def _called(call: ast.Call) -> str:
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "forward":
+        return dotted(call.func.value)
+    return dotted(call.func)
+
+
+def _passed(
+    code: Code, call: ast.Call, function: ast.FunctionDef | ast.AsyncFunctionDef
+) -> Iterator[tuple[str, ast.expr]]:
+    """The arguments of a function with what a call passes for them."""
+    positions = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    if positions and positions[0] in {"self", "cls"} and isinstance(code.parent.get(function), ast.ClassDef):
+        positions = positions[1:]
+    yield from zip(positions, (a for a in call.args if not isinstance(a, ast.Starred)), strict=False)
+    yield from ((k.arg, k.value) for k in call.keywords if k.arg)
+
+
+def _calls(code: Code, function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
+    """Whether a function calls its argument, whatever the rank."""
+    return any(_called(c) == name and condition(code, c) is None for c in code.inside(function, ast.Call))
