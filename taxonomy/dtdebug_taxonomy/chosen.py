@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from dtdebug_taxonomy import engine
 from dtdebug_taxonomy.advice import LIKELY, MOST, POSSIBLE, Advice, Reason, band, in_python
 from dtdebug_taxonomy.conditions import contradiction, sentence
@@ -140,7 +138,8 @@ def _says_little(knowledge: Knowledge, cause: Cause, finding: Finding) -> bool:
 
 def _weighed(knowledge: Knowledge, cause: Cause, findings: tuple[Finding, ...]) -> list[tuple[float, Finding]]:
     """What each finding does to a cause that names it: what is named outright first, then the strongest."""
-    rows = [(engine.cause_ratio(knowledge, cause, f), f) for f in findings if _names(cause.evidence, f)]
+    named = engine.keys_of(cause)
+    rows = [(engine.cause_ratio(knowledge, cause, f), f) for f in findings if f.evidence in named]
     return sorted(rows, key=lambda row: (not engine.is_named(knowledge, cause, row[1]), -row[0]))
 
 
@@ -192,7 +191,3 @@ def ruled_out(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Fin
             if against is not None and any(engine.points_at(knowledge, cause, f, w) for w, f in weighed):
                 found.append(sentence(knowledge, cause.title, cause.needs, against))
     return tuple(found[:_MOST_RULED_OUT])
-
-
-def _names(evidence: Mapping[str, str], f: Finding) -> bool:
-    return f.evidence in evidence or any(name.startswith(f.evidence + "=") for name in evidence)
