@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_NEW_OBJECTS = 200_000
+_NEW_OBJECTS = 100_000
 """After so many new objects garbage is looked for: an answer makes some 50,000, of which hardly any is garbage."""
 
 
