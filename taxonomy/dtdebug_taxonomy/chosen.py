@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from dtdebug_taxonomy import engine
 from dtdebug_taxonomy.advice import LIKELY, MOST, POSSIBLE, Advice, Reason, band, in_python
 from dtdebug_taxonomy.conditions import contradiction, sentence
@@ -108,7 +110,13 @@ def advice_of(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Fin
     rows.sort(key=lambda row: (row[0], row[1] < POSSIBLE, -row[1] / (MINUTES[row[3].effort] + _TURNING)))
     shown = [row for place, row in enumerate(rows) if place == 0 or row[4]]
     advice = (_one_advice(knowledge, findings, code, cause, p, outright=tier == 0) for tier, p, code, cause, _ in shown)
-    return tuple({a.title: a for a in reversed([*advice][:MOST])}.values())[::-1]  # of one title the first
+    first = tuple({a.title: a for a in reversed([*advice][:MOST])}.values())[::-1]  # of one title the first
+    return tuple(_without_diff(a) if a.diff in [b.diff for b in first[:n]] else a for n, a in enumerate(first))
+
+
+def _without_diff(advice: Advice) -> Advice:
+    """Where a cause above has shown it: it is that one's fix."""
+    return msgspec.structs.replace(advice, diff="", diff_of="", in_python=False)
 
 
 def _shows_otherwise(knowledge: Knowledge, code: str, findings: tuple[Finding, ...]) -> bool:
