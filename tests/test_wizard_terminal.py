@@ -224,7 +224,8 @@ LOG = """[rank0]: Traceback (most recent call last):
 [rank0]:   File "{file}", line 7, in main
 [rank0]:     dist.all_reduce(loss)
 [rank0]: torch.distributed.DistBackendError: [Rank 0] Watchdog caught collective operation timeout: \
-WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600061 milliseconds before timing out.
+WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) \
+ran for 600061 milliseconds before timing out.
 """
 
 

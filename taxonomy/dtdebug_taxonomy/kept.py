@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from threading import RLock
 from typing import TypeVar
 
 import msgspec
@@ -24,6 +25,8 @@ _LIMIT = 32 << 20
 """Bytes that are read of a file: what is kept takes 3 MB."""
 
 T = TypeVar("T")
+_lock = RLock()
+"""Two threads that are the first to read the same type end the process: msgspec learns a type without a lock."""
 
 
 def kept(name: str, kind: type[T], make: Callable[[], T], sources: tuple[Path, ...] = _SOURCES) -> T:
@@ -31,13 +34,14 @@ def kept(name: str, kind: type[T], make: Callable[[], T], sources: tuple[Path, .
 
     A folder that can't be read or written costs time only.
     """
-    stamp, file = _stamp(sources), f"{name}.cache"
-    if (data := read_stamped(file, stamp, _LIMIT)) is not None:
-        with suppress(msgspec.MsgspecError):
-            return msgspec.msgpack.decode(data, type=kind)
-    made = make()
-    write_stamped(file, stamp, msgspec.msgpack.encode(made))
-    return made
+    with _lock:
+        stamp, file = _stamp(sources), f"{name}.cache"
+        if (data := read_stamped(file, stamp, _LIMIT)) is not None:
+            with suppress(msgspec.MsgspecError):
+                return msgspec.msgpack.decode(data, type=kind)
+        made = make()
+        write_stamped(file, stamp, msgspec.msgpack.encode(made))
+        return made
 
 
 @lru_cache(maxsize=4)
