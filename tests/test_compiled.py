@@ -1,5 +1,6 @@
 """Patterns that an earlier process compiled: the same patterns, none of the user's, and no way to break a command."""
 
+import importlib
 import importlib.util
 import re
 import sys
@@ -8,6 +9,8 @@ from re import _compiler, _parser  # type: ignore[attr-defined]
 import msgspec
 import pytest
 
+from dtdebug import quick
+from dtdebug_taxonomy import matching
 from dtdebug_taxonomy.compiled import compiled_before
 
 MODULE = r"""
@@ -105,3 +108,28 @@ def test_patterns_that_are_no_longer_used_go_when_there_are_too_many(load, tmp_p
     kept = msgspec.msgpack.decode(file.read_bytes().partition(b"\n")[2])
     assert any("alpha5" in key for key in kept)
     assert not any("alpha1" in key for key in kept)
+
+
+def test_a_pattern_of_the_knowledge_is_kept_and_none_of_the_users_words(tmp_path, monkeypatch):
+    """A message that was looked for is compiled by the next process from what is kept."""
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
+    matching._compiled.cache_clear()
+    re.purge()
+    with compiled_before():
+        matcher = matching.Matcher(matching.index_of([("a", "connection .{1,9} refused")]))
+        assert list(matcher.hits("the connection was refused"))
+        re.search("hf_abcdefgh", "")
+    kept = (tmp_path / "state" / "compiled.cache").read_bytes()
+
+    assert b"connection .{1,9} refused" in kept
+    assert b"hf_abcdefgh" not in kept
+
+
+def test_a_module_is_hidden_only_meanwhile(monkeypatch):
+    """What somebody else imports later is there again; one that has been imported stays."""
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    with quick._without("colorsys"), pytest.raises(ImportError):
+        importlib.import_module("colorsys")
+    module = importlib.import_module("colorsys")
+    with quick._without("colorsys"):
+        assert importlib.import_module("colorsys") is module

@@ -14,7 +14,7 @@ def folder(tmp_path, monkeypatch):
     kept._stamp.cache_clear()
 
 
-def counted():
+def counted(sources=kept._SOURCES):
     """A costly value and how often it was made."""
     calls = []
 
@@ -22,7 +22,7 @@ def counted():
         calls.append(1)
         return {"a": (1.5,)}
 
-    return calls, lambda: kept.kept("thing", dict[str, tuple[float, ...]], make)
+    return calls, lambda: kept.kept("thing", dict[str, tuple[float, ...]], make, sources)
 
 
 def test_a_second_process_reads_what_the_first_has_kept(folder):
@@ -35,11 +35,10 @@ def test_a_second_process_reads_what_the_first_has_kept(folder):
     assert [p.name for p in folder.iterdir()] == ["thing.cache"]
 
 
-def test_a_changed_file_of_the_knowledge_makes_it_stale(tmp_path, monkeypatch):
+def test_a_changed_file_of_the_knowledge_makes_it_stale(tmp_path):
     """Names, sizes and times of the sources are part of the stamp."""
     (tmp_path / "patterns.toml").write_text("a = 1\n")
-    monkeypatch.setattr(kept, "_HOME", tmp_path)
-    calls, get = counted()
+    calls, get = counted((tmp_path,))
     get()
     (tmp_path / "patterns.toml").write_text("a = 12\n")
     kept._stamp.cache_clear()
@@ -54,7 +53,7 @@ def test_a_damaged_file_is_replaced(folder, damage):
     calls, get = counted()
     get()
     path = folder / "thing.cache"
-    path.write_bytes(path.read_bytes()[:32] + b"\xc1" if damage is None else damage)
+    path.write_bytes(kept._stamp(kept._SOURCES) + b"\xc1" if damage is None else damage)
 
     assert get() == {"a": (1.5,)}
     assert len(calls) == 2

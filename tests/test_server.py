@@ -547,7 +547,7 @@ async def test_a_failed_run_is_shown_at_its_lines_until_it_is_over(editor, tmp_p
     """Moved with its line, stale when the line is another, gone when it is dismissed or the run succeeds."""
     e = await editor(VSCODE)
     state, work = tmp_path / "state", tmp_path / "work"
-    state.mkdir()
+    state.mkdir(exist_ok=True)  # the server may have kept something there
     (work / "train.py").write_text(HANG)
     (work / "other.py").write_text("a = 1\nb = 2\n")
     words = HANG.split("\n")[LINE].strip()

@@ -209,3 +209,35 @@ def test_pipe_that_ends_early_or_holds_bytes_that_are_no_text(environment):
     assert "END 2 False" in out
     assert len(wizard.resume().answers) == 2
     assert "\x1b" not in out
+
+
+PROGRAM = """import torch.distributed as dist
+
+
+def main(loss):
+    dist.init_process_group("gloo")
+    if dist.get_rank() == 0:
+        dist.all_reduce(loss)
+        print(loss)
+"""
+LOG = """[rank0]: Traceback (most recent call last):
+[rank0]:   File "{file}", line 7, in main
+[rank0]:     dist.all_reduce(loss)
+[rank0]: torch.distributed.DistBackendError: [Rank 0] Watchdog caught collective operation timeout: \
+WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) \
+ran for 600061 milliseconds before timing out.
+"""
+
+
+def test_a_diff_is_shown_once_and_it_is_said_whose_it_is(environment, tmp_path):
+    """Two causes rest on the same finding; the fix is that of the first."""
+    (tmp_path / "train.py").write_text(PROGRAM)
+    (tmp_path / "train.log").write_text(LOG.format(file=tmp_path / "train.py"))
+    command = [sys.executable, "-m", "dtdebug", "wizard", "train.log"]
+    done = subprocess.run(
+        command, env=environment, input="q\n", capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert done.stdout.count("--- a/train.py") == 1
+    assert done.stdout.index("in your file:") < done.stdout.index("--- a/train.py")
+    assert "+    dist.all_reduce(loss)" in done.stdout

@@ -16,15 +16,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dtdebug.errors import NOTHING, USAGE, UsageError
+from dtdebug.quick import quick
 from dtdebug_taxonomy import __version__
 
 
 def run() -> NoReturn:
     """Entry point of the command: ends the process with its status."""
-    from dtdebug_taxonomy.compiled import compiled_before
-
     try:
-        with compiled_before():
+        with quick():
             status = main()
     except KeyboardInterrupt:
         status = INTERRUPTED
@@ -77,8 +76,6 @@ def _complain(text: str) -> None:
 INTERRUPTED = 128 + signal.SIGINT
 """Exit status after Ctrl-C, as a shell has it."""
 _DOCTOR = "answer questions from what `dtdebug doctor` measured in the last hour"
-_LIGHT = ("diagnose", "explain", "wizard", "report")
-"""Commands that need none of the modules that the others are made of."""
 _MODULES = {
     "triage": "dtdebug.triage.command",
     "check": "dtdebug.check.command",
@@ -109,75 +106,16 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser(only: str = "") -> argparse.ArgumentParser:
-    """The command line, all of it; where `only` is a command, what is imported for others alone is left out."""
+    """The command line, all of it; where `only` is a command, those of others are left out."""
     top = _Parser(prog="dtdebug", description="Why did my distributed training fail?")
     top.add_argument("--version", action="version", version=f"dtdebug {__version__}")
     top.add_argument("--debug", action="store_true", help="show tracebacks of dtdebug's own failures")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
 
-    diagnose = commands.add_parser(
-        "diagnose",
-        help="diagnose a log, a pasted error or a description",
-        description="Says why a run failed, from what it printed or from your words: what happened, on which rank and "
-        "where, the record behind each sentence, the likely cause with its fix, and what to do next.",
-        epilog="Examples: `dtdebug diagnose train.log`, `torchrun train.py 2>&1 | dtdebug diagnose - --tee`. "
-        "Exit status: 0 no failure was recognised, 1 one was, 2 usage error or unreadable input.",
-    )
-    diagnose.add_argument(
-        "log",
-        nargs="?",
-        metavar="FILE|FOLDER|-",
-        help="the program's output; - for standard input; for a folder, all logs in it",
-    )
-    diagnose.add_argument("--situation", default="", metavar="TEXT", help="what you see, in plain words")
-    diagnose.add_argument(
-        "--answer", action="append", default=[], metavar="KEY=VALUE", help="answer a question (repeatable)"
-    )
-    diagnose.add_argument("--doctor", action="store_true", help=_DOCTOR)
-    diagnose.add_argument("--format", choices=("text", "json", "markdown"), default="text")
-    diagnose.add_argument("--tee", action="store_true", help="with -: also copy the input to standard output")
-    diagnose.add_argument("--batch", metavar="CASES.jsonl", help="diagnose many cases; one JSON line each")
-    diagnose.add_argument(
-        "--questions", type=int, default=0, metavar="N", help="with --batch: ask at most N questions a case"
-    )
-    diagnose.set_defaults(run=_diagnose)
-
-    _add_wizard(commands)
-
-    explain = commands.add_parser(
-        "explain",
-        help="explain a symptom, check, cause, fix pattern, message or question",
-        description="Prints the page on a name that an answer shows: a symptom, check, finding of doctor, cause, fix "
-        "pattern, message or question. Without a name it lists all.",
-        epilog="Examples: `dtdebug explain D.2.1`, `dtdebug explain DT101`.",
-    )
-    explain.add_argument(
-        "name", nargs="*", metavar="NAME", help="such as D.2.1, hang, fix-network-setting, S24; none lists all"
-    )
-    explain.add_argument("--tree", action="store_true", help="the decision tree, derived from the question policy")
-    explain.add_argument("--depth", type=int, default=3, help="with --tree: questions in a row (default 3)")
-    explain.add_argument("--format", choices=("text", "json", "markdown"), default="text")
-    explain.set_defaults(run=_explain)
-
-    report = commands.add_parser(
-        "report",
-        help="a Markdown report of the last diagnosed failure, or of a log",
-        description="Prints what was found and what it rests on, with secrets masked, to paste into an issue or to "
-        "send to a colleague: of the last failure that was diagnosed here, or of a log. Of a run's folder it writes "
-        "one archive.",
-        epilog="Example: `dtdebug report train.log > report.md`.",
-    )
-    report.add_argument(
-        "log", nargs="?", metavar="FILE|-|RUN", help="the program's output; a run's folder becomes one archive"
-    )
-    report.add_argument("--dumps", action="store_true", help="with RUN: include the flight-recorder dumps as they are")
-    report.add_argument(
-        "--list", action="store_true", help="with RUN: list what would be packed and masked; write nothing"
-    )
-    report.add_argument("--situation", default="", metavar="TEXT", help="what you see, in plain words")
-    report.add_argument("--format", choices=("markdown", "json"), default="markdown")
-    report.set_defaults(run=_report)
-    if only in _LIGHT:
+    light = {"diagnose": _add_diagnose, "wizard": _add_wizard, "explain": _add_explain, "report": _add_report}
+    for add in [light[only]] if only in light else light.values():
+        add(commands)
+    if only in light:
         return top
 
     for module in [_MODULES[only]] if only in _MODULES else _MODULES.values():
@@ -206,6 +144,35 @@ def parser(only: str = "") -> argparse.ArgumentParser:
     return top
 
 
+def _add_diagnose(commands: Any) -> None:
+    diagnose = commands.add_parser(
+        "diagnose",
+        help="diagnose a log, a pasted error or a description",
+        description="Says why a run failed, from what it printed or from your words: what happened, on which rank and "
+        "where, the record behind each sentence, the likely cause with its fix, and what to do next.",
+        epilog="Examples: `dtdebug diagnose train.log`, `torchrun train.py 2>&1 | dtdebug diagnose - --tee`. "
+        "Exit status: 0 no failure was recognised, 1 one was, 2 usage error or unreadable input.",
+    )
+    diagnose.add_argument(
+        "log",
+        nargs="?",
+        metavar="FILE|FOLDER|-",
+        help="the program's output; - for standard input; for a folder, all logs in it",
+    )
+    diagnose.add_argument("--situation", default="", metavar="TEXT", help="what you see, in plain words")
+    diagnose.add_argument(
+        "--answer", action="append", default=[], metavar="KEY=VALUE", help="answer a question (repeatable)"
+    )
+    diagnose.add_argument("--doctor", action="store_true", help=_DOCTOR)
+    diagnose.add_argument("--format", choices=("text", "json", "markdown"), default="text")
+    diagnose.add_argument("--tee", action="store_true", help="with -: also copy the input to standard output")
+    diagnose.add_argument("--batch", metavar="CASES.jsonl", help="diagnose many cases; one JSON line each")
+    diagnose.add_argument(
+        "--questions", type=int, default=0, metavar="N", help="with --batch: ask at most N questions a case"
+    )
+    diagnose.set_defaults(run=_diagnose)
+
+
 def _add_wizard(commands: Any) -> None:
     wizard = commands.add_parser(
         "wizard",
@@ -220,6 +187,44 @@ def _add_wizard(commands: Any) -> None:
     wizard.add_argument("--resume", action="store_true", help="continue the last unfinished wizard")
     wizard.add_argument("--report", metavar="FILE", help="write a Markdown report at the end")
     wizard.set_defaults(run=_wizard)
+
+
+def _add_explain(commands: Any) -> None:
+    explain = commands.add_parser(
+        "explain",
+        help="explain a symptom, check, cause, fix pattern, message or question",
+        description="Prints the page on a name that an answer shows: a symptom, check, finding of doctor, cause, fix "
+        "pattern, message or question. Without a name it lists all.",
+        epilog="Examples: `dtdebug explain D.2.1`, `dtdebug explain DT101`.",
+    )
+    explain.add_argument(
+        "name", nargs="*", metavar="NAME", help="such as D.2.1, hang, fix-network-setting, S24; none lists all"
+    )
+    explain.add_argument("--tree", action="store_true", help="the decision tree, derived from the question policy")
+    explain.add_argument("--depth", type=int, default=3, help="with --tree: questions in a row (default 3)")
+    explain.add_argument("--format", choices=("text", "json", "markdown"), default="text")
+    explain.set_defaults(run=_explain)
+
+
+def _add_report(commands: Any) -> None:
+    report = commands.add_parser(
+        "report",
+        help="a Markdown report of the last diagnosed failure, or of a log",
+        description="Prints what was found and what it rests on, with secrets masked, to paste into an issue or to "
+        "send to a colleague: of the last failure that was diagnosed here, or of a log. Of a run's folder it writes "
+        "one archive.",
+        epilog="Example: `dtdebug report train.log > report.md`.",
+    )
+    report.add_argument(
+        "log", nargs="?", metavar="FILE|-|RUN", help="the program's output; a run's folder becomes one archive"
+    )
+    report.add_argument("--dumps", action="store_true", help="with RUN: include the flight-recorder dumps as they are")
+    report.add_argument(
+        "--list", action="store_true", help="with RUN: list what would be packed and masked; write nothing"
+    )
+    report.add_argument("--situation", default="", metavar="TEXT", help="what you see, in plain words")
+    report.add_argument("--format", choices=("markdown", "json"), default="markdown")
+    report.set_defaults(run=_report)
 
 
 def _diagnose(options: argparse.Namespace) -> int:

@@ -267,7 +267,8 @@ def _folder_of(pid: int) -> RunFolder | None:
     """The folder that a process or one below it collects into."""
     import psutil
 
-    from dtdebug.records.folder import VARIABLE, RunFolder
+    from dtdebug.records import VARIABLE
+    from dtdebug.records.folder import RunFolder
 
     try:
         top = psutil.Process(pid)

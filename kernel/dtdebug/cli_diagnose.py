@@ -31,12 +31,18 @@ class _Tee:
         return chunk
 
 
+def _exclusive(file: str, one: int, other: int) -> bool | None:
+    """Asked of a file that two ranks name, which is seldom here."""
+    from dtdebug.flight.source import exclusive
+
+    return exclusive(file, one, other)
+
+
 def snapshot_of(log: str | None, situation: str, *, tee: bool = False) -> tuple[Any, int]:
     """A snapshot of a log and a description, and the bytes of the whole log."""
     import msgspec
 
     from dtdebug.clean import plain
-    from dtdebug.flight.source import exclusive
     from dtdebug.logs import reader
     from dtdebug_taxonomy.failure.apart import apart
     from dtdebug_taxonomy.failure.attribution import verdict_of_log
@@ -60,7 +66,7 @@ def snapshot_of(log: str | None, situation: str, *, tee: bool = False) -> tuple[
     from dtdebug.check.culprits import sourced_snapshot
 
     first, *later = (
-        sourced_snapshot(msgspec.structs.replace(part, verdict=verdict_of_log(part, exclusive)))
+        sourced_snapshot(msgspec.structs.replace(part, verdict=verdict_of_log(part, _exclusive)))
         for part in apart(snapshot)
     )
     return msgspec.structs.replace(first, later=tuple(later)), excerpt.size

@@ -10,7 +10,7 @@ import msgspec
 
 from dtdebug import state
 from dtdebug.border import masked
-from dtdebug.records.folder import VARIABLE
+from dtdebug.records import VARIABLE
 from dtdebug_taxonomy.diagnosis import Diagnosis
 from dtdebug_taxonomy.snapshot import Snapshot
 

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 def prepare() -> None:
-    """Imports all checks, so that the first text is as quick as the next."""
+    """Imports all checks, so that a text that holds other words is as quick as the first."""
     for check in load().values():
         try:
             check.function  # noqa: B018 importing is all that is wanted

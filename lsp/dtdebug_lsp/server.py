@@ -25,7 +25,6 @@ _LATER_S = 0.4
 
 def create(stdout: BinaryIO | None = None) -> Server:
     """The server, not yet started; `stdout` is where it writes, if not to standard output."""
-    checking.prepare()
     server = Server(stdout)
     for method, handler in _HANDLERS.items():
         server.feature(method, _OPTIONS.get(method))(_guarded(handler))
@@ -69,7 +68,7 @@ def initialize(ls: Server, params: types.InitializeParams) -> None:
 async def initialized(ls: Server, params: types.InitializedParams) -> None:
     """Asks for settings and to be told when they change; starts to look for failed runs."""
     ls.keep(asyncio.create_task(_watch(ls)))
-    asyncio.get_running_loop().call_later(_LATER_S, lambda: ls.thread_pool.submit(commands.warm))
+    asyncio.get_running_loop().call_later(_LATER_S, _warm, ls)
     watched = [types.FileSystemWatcher("**/pyproject.toml")]
     options: list[tuple[str, str, Any]] = []
     if ls.can("workspace.did_change_watched_files.dynamic_registration"):
@@ -81,6 +80,11 @@ async def initialized(ls: Server, params: types.InitializedParams) -> None:
     if options:
         ls.client_register_capability(types.RegistrationParams([types.Registration(*row) for row in options]))
     await _ask_settings(ls)
+
+
+def _warm(ls: Server) -> None:
+    checking.prepare()  # not in a thread: what checks read while they are imported, the loop may read as well
+    ls.thread_pool.submit(commands.warm)
 
 
 async def _ask_settings(ls: Server) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import textwrap
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -81,6 +79,9 @@ def shown(advice: Iterable[Advice], guesses: Iterable[Advice] = ()) -> list[dict
 
 def in_python(diff: str) -> bool:
     """Whether what a diff leaves is Python that parses: shell, configuration and torn blocks are not."""
+    import ast
+    import textwrap
+
     left = [line[1:] for line in diff.splitlines() if line[:1] in {"+", " "} and not line.startswith("+++")]
     try:
         return bool(ast.parse(textwrap.dedent("\n".join(left))).body)

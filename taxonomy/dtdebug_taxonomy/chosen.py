@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import msgspec
 
 from dtdebug_taxonomy import engine
 from dtdebug_taxonomy.advice import LIKELY, MOST, POSSIBLE, Advice, Reason, band, in_python
@@ -110,7 +110,13 @@ def advice_of(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Fin
     rows.sort(key=lambda row: (row[0], row[1] < POSSIBLE, -row[1] / (MINUTES[row[3].effort] + _TURNING)))
     shown = [row for place, row in enumerate(rows) if place == 0 or row[4]]
     advice = (_one_advice(knowledge, findings, code, cause, p, outright=tier == 0) for tier, p, code, cause, _ in shown)
-    return tuple({a.title: a for a in reversed([*advice][:MOST])}.values())[::-1]  # of one title the first
+    first = tuple({a.title: a for a in reversed([*advice][:MOST])}.values())[::-1]  # of one title the first
+    return tuple(_without_diff(a) if a.diff in [b.diff for b in first[:n]] else a for n, a in enumerate(first))
+
+
+def _without_diff(advice: Advice) -> Advice:
+    """Where a cause above has shown it: it is that one's fix."""
+    return msgspec.structs.replace(advice, diff="", diff_of="", in_python=False)
 
 
 def _shows_otherwise(knowledge: Knowledge, code: str, findings: tuple[Finding, ...]) -> bool:
@@ -140,7 +146,8 @@ def _says_little(knowledge: Knowledge, cause: Cause, finding: Finding) -> bool:
 
 def _weighed(knowledge: Knowledge, cause: Cause, findings: tuple[Finding, ...]) -> list[tuple[float, Finding]]:
     """What each finding does to a cause that names it: what is named outright first, then the strongest."""
-    rows = [(engine.cause_ratio(knowledge, cause, f), f) for f in findings if _names(cause.evidence, f)]
+    named = engine.keys_of(cause)
+    rows = [(engine.cause_ratio(knowledge, cause, f), f) for f in findings if f.evidence in named]
     return sorted(rows, key=lambda row: (not engine.is_named(knowledge, cause, row[1]), -row[0]))
 
 
@@ -192,7 +199,3 @@ def ruled_out(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Fin
             if against is not None and any(engine.points_at(knowledge, cause, f, w) for w, f in weighed):
                 found.append(sentence(knowledge, cause.title, cause.needs, against))
     return tuple(found[:_MOST_RULED_OUT])
-
-
-def _names(evidence: Mapping[str, str], f: Finding) -> bool:
-    return f.evidence in evidence or any(name.startswith(f.evidence + "=") for name in evidence)

@@ -3,7 +3,8 @@
 Python compiles each pattern anew in every process, which takes 0.17 of the 0.4 s of a short command. What the
 compiler makes of a pattern is a list of numbers, and depends on the pattern and on the release of Python alone.
 
-Only what a module compiles while it's imported is kept: such a pattern can't hold anything of the user.
+Only what a module compiles while it's imported is kept, and patterns of the knowledge: they can't hold anything of the
+user.
 """
 
 # ruff: noqa: SLF001 - Python's own compiler has no public way to write a pattern down
@@ -25,6 +26,9 @@ from dtdebug_taxonomy.state import read_stamped, write_stamped
 _NAME = "compiled.cache"
 _LIMIT = 4 << 20
 """Bytes: with more, what this process didn't use is dropped."""
+
+_OF_KNOWLEDGE = {("dtdebug_taxonomy.matching", "_compiled"), ("dtdebug_taxonomy.cures", "_compiled")}
+"""Module and function that compile patterns of the knowledge, and no others."""
 
 _Row = tuple[int, list[int], int, dict[str, int], list[str | None]]
 """What `_sre.compile` wants beside the pattern: flags, code, number of groups, their indices, their names."""
@@ -62,6 +66,7 @@ class _Compiler:
         self._kept = self._read()
         self._used: dict[str, msgspec.Raw] = {}
         self._new: dict[str, _Row] = {}
+        self._row = msgspec.msgpack.Decoder(_Row)
 
     def __call__(self, pattern: Any, flags: int = 0) -> re.Pattern[Any]:
         if not isinstance(pattern, str) or flags & re.DEBUG:
@@ -69,10 +74,10 @@ class _Compiler:
         key = f"{int(flags)} {pattern}"
         if (raw := self._kept.get(key)) is not None:
             with suppress(msgspec.MsgspecError, RuntimeError, ValueError, TypeError, OverflowError):
-                made = self._build(pattern, *_arguments(msgspec.msgpack.decode(raw, type=_Row)))
+                made = self._build(pattern, *_arguments(self._row.decode(raw)))
                 self._used[key] = raw
                 return made
-        if not _imported(sys._getframe(1)) or not _writable(pattern):
+        if not _ours(sys._getframe(1)) or not _writable(pattern):
             return self.original(pattern, flags)
         tree = self._parse(pattern, flags)
         names: list[str | None] = [None] * tree.state.groups
@@ -113,11 +118,16 @@ def _writable(pattern: str) -> bool:
     return True
 
 
-def _imported(frame: FrameType | None) -> bool:
-    """Whether a module compiles this while it's imported: in its own lines, or in a function of it that they call."""
+def _ours(frame: FrameType | None) -> bool:
+    """Whether a module compiles this while it's imported: in its own lines, or in a function of it that they call.
+
+    Or it is of the knowledge.
+    """
     while frame is not None and frame.f_globals.get("__name__") in ("re", "functools"):
         frame = frame.f_back
     module = frame.f_globals if frame is not None else {}
+    if frame is not None and (module.get("__name__"), frame.f_code.co_name) in _OF_KNOWLEDGE:
+        return True
     while frame is not None and frame.f_globals is module:
         if frame.f_code.co_name == "<module>":
             return module.get("__name__") != "__main__"

@@ -18,7 +18,7 @@ from dtdebug_taxonomy.conditions import contradiction
 from dtdebug_taxonomy.cures import cure_of
 from dtdebug_taxonomy.finding import SIMILAR_FIX, Finding, likelihood_ratios, shares
 from dtdebug_taxonomy.knowledge import STUDY, Knowledge, spread
-from dtdebug_taxonomy.model import STRENGTHS, Cause, Symptom
+from dtdebug_taxonomy.model import STRENGTHS, Cause, Pattern, Symptom
 
 _ECHO = 0.15
 """Weight of a cascade or catch-all that contradicts a root seen on the same run."""
@@ -285,22 +285,25 @@ def _ratio(
 @lru_cache(maxsize=256)
 def named_by_causes(knowledge: Knowledge, symptom: Symptom) -> frozenset[str]:
     """Evidence and observations that tell the causes of a symptom apart."""
-    patterns = [p.evidence for p in knowledge.patterns.values()]
-    return frozenset(n.partition("=")[0] for e in (*(c.evidence for c in symptom.cause), *patterns) for n in e)
+    return frozenset().union(*map(keys_of, (*symptom.cause, *knowledge.patterns.values())))
+
+
+@lru_cache(maxsize=4096)
+def keys_of(record: Cause | Pattern) -> frozenset[str]:
+    """Evidence and observations that a cause or fix pattern names."""
+    return frozenset(name.partition("=")[0] for name in record.evidence)
 
 
 @lru_cache(maxsize=8192)
 def _row(knowledge: Knowledge, hypothesis: Cause | str, key: str) -> dict[str, float] | None:
     """P(value | hypothesis): what the cause says, else its fix pattern; None where neither says anything."""
     observation = knowledge.observations[key]
-    if isinstance(hypothesis, Cause):
-        said, pattern = hypothesis.evidence, knowledge.patterns[hypothesis.pattern].evidence
-    else:
-        said, pattern = {}, knowledge.pattern_evidence(hypothesis)
-    for evidence in (said, pattern):
-        named = {v.value: evidence[f"{key}={v.value}"] for v in observation.value if f"{key}={v.value}" in evidence}
-        if named:
-            return spread(named, observation)
+    pattern = knowledge.patterns.get(_pattern_id(knowledge, hypothesis))
+    for record in (hypothesis, pattern):
+        if isinstance(record, Cause | Pattern) and key in keys_of(record):
+            names = ((v.value, f"{key}={v.value}") for v in observation.value)
+            if named := {value: record.evidence[name] for value, name in names if name in record.evidence}:
+                return spread(named, observation)
     return None
 
 

@@ -6,12 +6,13 @@ of (names, sizes and times of the knowledge's files and modules, the version of 
 
 from __future__ import annotations
 
-import hashlib
+import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from threading import RLock
 from typing import TypeVar
 
 import msgspec
@@ -19,32 +20,35 @@ import msgspec
 from dtdebug_taxonomy.state import read_stamped, write_stamped
 
 _HOME = Path(__file__).parent
-_SOURCES = ("*.py", "*.toml", "symptoms/*.toml", "messages/*.toml", "observations/*.toml", "versions/*.toml")
+_SOURCES = tuple(_HOME / name for name in ("", "symptoms", "messages", "observations", "versions"))
 _LIMIT = 32 << 20
 """Bytes that are read of a file: what is kept takes 3 MB."""
 
 T = TypeVar("T")
+_lock = RLock()
+"""Two threads that are the first to read the same type end the process: msgspec learns a type without a lock."""
 
 
-def kept(name: str, kind: type[T], make: Callable[[], T]) -> T:
-    """What `make` gives, from the file of that name if it is up to date.
+def kept(name: str, kind: type[T], make: Callable[[], T], sources: tuple[Path, ...] = _SOURCES) -> T:
+    """What `make` gives, from the file of that name if it is not older than what is in these folders.
 
     A folder that can't be read or written costs time only.
     """
-    stamp, file = _stamp(), f"{name}.cache"
-    if (data := read_stamped(file, stamp, _LIMIT)) is not None:
-        with suppress(msgspec.MsgspecError):
-            return msgspec.msgpack.decode(data, type=kind)
-    made = make()
-    write_stamped(file, stamp, msgspec.msgpack.encode(made))
-    return made
+    with _lock:
+        stamp, file = _stamp(sources), f"{name}.cache"
+        if (data := read_stamped(file, stamp, _LIMIT)) is not None:
+            with suppress(msgspec.MsgspecError):
+                return msgspec.msgpack.decode(data, type=kind)
+        made = make()
+        write_stamped(file, stamp, msgspec.msgpack.encode(made))
+        return made
 
 
-@lru_cache(maxsize=1)
-def _stamp() -> bytes:
-    digest = hashlib.sha256(f"{msgspec.__version__} {sys.version}".encode())
-    for pattern in _SOURCES:
-        for path in sorted(_HOME.glob(pattern)):
-            seen = path.stat()
-            digest.update(f"{path} {seen.st_mtime_ns} {seen.st_size}\n".encode())
-    return digest.digest()
+@lru_cache(maxsize=4)
+def _stamp(sources: tuple[Path, ...]) -> bytes:
+    rows = [f"{msgspec.__version__} {sys.version}"]
+    for folder in sources:
+        with os.scandir(folder) as entries:
+            files = sorted((e.name, e.stat()) for e in entries if e.name.endswith((".py", ".toml")))
+        rows += (f"{folder}/{name} {seen.st_mtime_ns} {seen.st_size}" for name, seen in files)
+    return "\n".join(rows).encode()

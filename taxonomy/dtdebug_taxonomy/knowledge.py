@@ -105,7 +105,9 @@ class Knowledge:
         """P(observation = value | symptom) for each code."""
         if key not in self._likelihoods:
             o = self.observations[key]
-            rows = {code: spread(s.observed.get(key, {}), o) for code, s in self.symptoms.items()}
+            usual = self._shares[key]
+            said = {code: s.observed.get(key) for code, s in self.symptoms.items()}
+            rows = {code: spread(row, o) if row else usual for code, row in said.items()}
             self._likelihoods[key] = {v.value: {code: row[v.value] for code, row in rows.items()} for v in o.value}
         return self._likelihoods[key][value]
 
@@ -117,10 +119,6 @@ class Knowledge:
     def pattern_ids(self) -> dict[str, str]:
         """Published name of a fix pattern -> its id."""
         return {p.name: p.id for p in self.patterns.values()}
-
-    def pattern_evidence(self, name: str) -> dict[str, Strength]:
-        """What is typical of a fix pattern, by its published name."""
-        return self.patterns[self.pattern_ids[name]].evidence if name in self.pattern_ids else {}
 
     def share(self, key: str, value: str) -> float:
         """P(observation = value) over all faults, where nothing else is known."""

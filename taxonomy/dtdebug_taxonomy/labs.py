@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -115,5 +114,7 @@ def cause_diff(cause: Cause) -> str:
 @lru_cache(maxsize=64)
 def lab_diff(name: str, path: str = "train.py") -> str:
     """The unified diff from a lab's `before.py` to its `after.py`, for the file `path`."""
+    import difflib
+
     before, after = ((LABS / name / f).read_text(encoding="utf-8").splitlines(keepends=True) for f in (BEFORE, AFTER))
     return "".join(difflib.unified_diff(before, after, f"a/{path}", f"b/{path}"))

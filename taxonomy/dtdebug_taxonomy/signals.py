@@ -47,6 +47,8 @@ def _manifestation(s: Snapshot) -> tuple[str, str] | None:
 def _framework(s: Snapshot) -> tuple[str, str] | None:
     raised = {f.file for info in walk(s.exception) for f in info.frames}
     frames = " ".join(raised or {f.file for r in s.ranks for f in r.stack})
+    if not frames:
+        return None
     order = {
         "deepspeed": "deepspeed",
         "colossalai": "colossalai",

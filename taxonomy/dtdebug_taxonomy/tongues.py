@@ -7,9 +7,8 @@ counts as much as in English. What is quoted is always the user's own words.
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -62,8 +61,8 @@ def in_english(situation: str) -> str:
 
 def phrases() -> tuple[Phrase, ...]:
     """The table as it stands in `tongues.toml`."""
-    data = tomllib.loads((files("dtdebug_taxonomy") / "tongues.toml").read_text("utf-8"))
-    return tuple(msgspec.convert(data["phrase"], tuple[Phrase, ...]))
+    data = Path(__file__).with_name("tongues.toml").read_bytes()
+    return msgspec.toml.decode(data, type=dict[str, tuple[Phrase, ...]])["phrase"]
 
 
 @lru_cache(maxsize=1)

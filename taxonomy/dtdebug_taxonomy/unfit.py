@@ -6,7 +6,6 @@ Or one that contradicts itself: a check that refuses what it allows.
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from typing import NamedTuple
 
 from dtdebug_taxonomy import facts
@@ -92,6 +91,8 @@ def _misspelt(ending: Ending) -> Unfit | None:
     found = _ARGUMENT.search(ending.message)
     if found is None or not found["name"] or (ending.frames and _package(ending.frames[-1]) not in ("", "torch")):
         return None
+    from difflib import get_close_matches
+
     call = found["call"].removesuffix(".__init__").rpartition(".")[2]
     for name, row in facts.public_names().names.items():
         takes = _PARAMETER.findall(row.takes) if name.rpartition(".")[2] == call else []

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 FILE = Path(__file__).with_name("word_classes.toml")
 CLASS = re.compile(r"\{([a-z_]{2,30})\}")
@@ -16,7 +17,7 @@ CLASS = re.compile(r"\{([a-z_]{2,30})\}")
 @lru_cache(maxsize=1)
 def classes() -> dict[str, str]:
     """Name -> pattern, in which no class stands any more."""
-    found: dict[str, str] = tomllib.loads(FILE.read_text("utf-8"))["word"]
+    found: dict[str, str] = msgspec.toml.decode(FILE.read_bytes())["word"]
     for _ in found:
         deeper = {name: _in(text, found) for name, text in found.items()}
         if deeper == found:

@@ -22,7 +22,8 @@ from dtdebug.agent import membership
 from dtdebug.agent.endpoint import TOKEN, token
 from dtdebug.agent.keeper import Watcher
 from dtdebug.agent.leaving import Leaving, notice
-from dtdebug.records.folder import VARIABLE, Run, RunFolder
+from dtdebug.records import VARIABLE
+from dtdebug.records.folder import Run, RunFolder
 
 BOOTSTRAP = str(Path(__file__).parents[1] / "bootstrap")
 """The folder that leads PYTHONPATH of a job's processes: its `sitecustomize` starts what their environment asks for."""

@@ -22,7 +22,8 @@ from dtdebug.job.relay import Relay
 from dtdebug.job.speaker import Options, Speaker
 from dtdebug.probe.processes import MemoryKills
 from dtdebug.probe.watch import Deaths, Progress, end, living
-from dtdebug.records.folder import VARIABLE, RunFolder
+from dtdebug.records import VARIABLE
+from dtdebug.records.folder import RunFolder
 from dtdebug.watch.announce import Announcer
 from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.ranks import RankState, Verdict

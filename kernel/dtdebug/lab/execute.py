@@ -19,7 +19,8 @@ import psutil
 from dtdebug.clean import plain
 from dtdebug.job import collect, runs
 from dtdebug.probe.processes import variables
-from dtdebug.records.folder import VARIABLE, RunFolder
+from dtdebug.records import VARIABLE
+from dtdebug.records.folder import RunFolder
 from dtdebug.watch.result import watched
 from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.labs import Lab

@@ -6,9 +6,12 @@ A name is read word by word: `access_token` is a secret, `pad_token`, `token_typ
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import lru_cache
 from pathlib import Path
+
+import msgspec
+
+from dtdebug_taxonomy.kept import kept
 
 _WORDS = re.compile(r"[A-Z]{2,40}(?![a-z])|[A-Z]?[a-z]{1,40}|[A-Z]")
 _BETWEEN = re.compile(r"[-_. ]")
@@ -23,7 +26,11 @@ _WEAK = re.compile(
 
 @lru_cache(maxsize=1)
 def _table() -> dict[str, frozenset[str]]:
-    table = tomllib.loads((Path(__file__).parent / "names.toml").read_text(encoding="utf-8"))
+    return kept("names", dict[str, frozenset[str]], _read, (Path(__file__).parent,))
+
+
+def _read() -> dict[str, frozenset[str]]:
+    table = msgspec.toml.decode(Path(__file__).with_name("names.toml").read_bytes(), type=dict[str, str])
     return {kind: frozenset(words.split()) for kind, words in table.items()}
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import bisect
 import itertools
 import re
-import tomllib
 from functools import cache, lru_cache
 from pathlib import Path
 
+import msgspec
+
 from dtdebug.masking.kinds import secret
 from dtdebug.masking.noise import is_hash, is_opaque, is_random
+from dtdebug_taxonomy.kept import kept
 
 _SIGNED = re.compile(
     r"eyJ(?<![A-Za-z0-9]eyJ)[A-Za-z0-9_-]{10,}+\.(?:eyJ[A-Za-z0-9_-]{10,}+|[A-Za-z0-9_-]{10,}+(?=\.))"
@@ -159,7 +161,12 @@ def _of_hooks(text: str, addresses: list[tuple[int, int]]) -> list[tuple[int, in
 @lru_cache(maxsize=1)
 def _vendors() -> dict[str, tuple[str, int]]:
     """The beginnings of tokens, longest first: which characters follow, and how many at least."""
-    table = tomllib.loads((Path(__file__).parent / "vendors.toml").read_text(encoding="utf-8"))
+    return kept("vendors", dict[str, tuple[str, int]], _read, (Path(__file__).parent,))
+
+
+def _read() -> dict[str, tuple[str, int]]:
+    data = Path(__file__).with_name("vendors.toml").read_bytes()
+    table = msgspec.toml.decode(data, type=dict[str, dict[str, tuple[str, int]]])
     rows = {begin: shape for vendor in table.values() for begin, shape in vendor.items()}
     return dict(sorted(rows.items(), key=lambda row: -len(row[0])))
 

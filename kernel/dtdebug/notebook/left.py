@@ -20,7 +20,8 @@ from dtdebug.clean import clean
 from dtdebug.notebook import engines, journal
 from dtdebug.probe import connected, processes
 from dtdebug.probe.processes import liveness
-from dtdebug.records.folder import VARIABLE, RunFolder
+from dtdebug.records import VARIABLE
+from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.ranks import ranges
 
 _PORTS, _MEMBERS = 4, 4096

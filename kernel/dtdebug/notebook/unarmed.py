@@ -18,7 +18,7 @@ from dtdebug.clean import clean
 from dtdebug.notebook import engines
 from dtdebug.notebook.left import Left, Member, told
 from dtdebug.probe import connected, processes
-from dtdebug.records.folder import VARIABLE
+from dtdebug.records import VARIABLE
 
 _SERVER, _NOTEBOOK = "JPY_PARENT_PID", "JPY_SESSION_NAME"
 

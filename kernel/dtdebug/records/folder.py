@@ -26,14 +26,13 @@ from typing import TypeVar
 import msgspec
 
 from dtdebug import state
+from dtdebug.records import VARIABLE
 from dtdebug.records.untrusted import believed
 from dtdebug_taxonomy.ranks import RankState
 
 T = TypeVar("T")
 VERSION = 1
 """Version of the layout; a reader says so where it meets a newer one and reads what it knows."""
-VARIABLE = "DTDEBUG_RUN"
-"""Environment variable that tells the agents of a job where its folder is."""
 _RECORD_LIMIT = 4 << 20
 """Bytes of a record that is still read."""
 _MOST_HOSTS = 4096

@@ -19,7 +19,7 @@ from dtdebug.wizard.session import Session, default, heard, known_line
 from dtdebug_taxonomy.advice import Advice
 from dtdebug_taxonomy.diagnosis import Asked, Diagnosis
 from dtdebug_taxonomy.knowledge import Knowledge, load
-from dtdebug_taxonomy.render import because, first_line, to_markdown, to_text
+from dtdebug_taxonomy.render import DIFF_OF, because, first_line, to_markdown, to_text
 
 Ask = Callable[[str], str]
 """Shows a prompt and reads a line; raises EOFError at the end, KeyboardInterrupt on Ctrl-C."""
@@ -237,6 +237,7 @@ class _Talk:
             self._say(f"   because: {reason}")
         self._say(f"   Fix: {advice.fix}")
         if advice.diff:
+            self._say(f"   {DIFF_OF[advice.diff_of]}")
             self._verbatim(advice.diff.rstrip("\n"), lexer="diff")
 
     def _offer_report(self) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from dtdebug_taxonomy.kept import kept
 from dtdebug_taxonomy.model import KnowledgeRecord, Reference
 from dtdebug_taxonomy.source.source import Kind
 from dtdebug_taxonomy.source.text import Span
@@ -137,6 +138,10 @@ def load() -> dict[str, Check]:
         ValueError: a `check.toml` is broken; says which and what.
 
     """
+    return kept("checks", dict[str, Check], _read, tuple(sorted(HOME.glob("dt*"))))
+
+
+def _read() -> dict[str, Check]:
     found: dict[str, Check] = {}
     for file in sorted(HOME.glob("dt*/check.toml")):
         number, _, name = file.parent.name.partition("_")

@@ -9,7 +9,7 @@ from math import inf
 from typing import NamedTuple
 
 from dtdebug_taxonomy.checks import horovod
-from dtdebug_taxonomy.checks.names import COLLECTIVES, DIST
+from dtdebug_taxonomy.checks.names import COLLECTIVES, DIST, TRAINERS
 from dtdebug_taxonomy.facts import torch_distributed
 from dtdebug_taxonomy.source.guards import Guard, guards
 from dtdebug_taxonomy.source.names import dotted
@@ -39,6 +39,8 @@ _HOROVOD = (
     "allgather_object",
     "barrier",
 )
+_OF_TRAINER = ("train", "evaluate", "predict")
+_TRAINERS = frozenset(TRAINERS)
 
 
 def collectives(code: Code) -> list[ast.Call]:
@@ -47,6 +49,7 @@ def collectives(code: Code) -> list[ast.Call]:
         *(c for c in code.calls(*COLLECTIVES) if of_all(code, c)),
         *(c for c in code.calls(*_DIFFERENTIABLE) if code.argument(c, "group") is None),
         *(c for c in horovod.calls(code, *_HOROVOD) if code.argument(c, "process_set") is None),
+        *(c for c in code.methods(*_OF_TRAINER) if code.made_by(c.func.value) <= _TRAINERS),  # type: ignore[attr-defined]
     ]
     return sorted(found, key=code.order.__getitem__)
 

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import ast
 
-from dtdebug_taxonomy.checks import Edit, Fix
-from dtdebug_taxonomy.checks.names import DIST, INIT
+from dtdebug_taxonomy.checks import Edit, Fix, horovod
+from dtdebug_taxonomy.checks.names import DIST, INIT, TRAINERS
 from dtdebug_taxonomy.source.guards import Guard
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.text import Span
 
+_MAIN_PROCESS = {
+    "accelerate.Accelerator": "is_main_process",
+    "accelerate.PartialState": "is_main_process",
+    "lightning_fabric.Fabric": "is_global_zero",
+    "pytorch_lightning.Trainer": "is_global_zero",
+    **dict.fromkeys(TRAINERS, "is_world_process_zero()"),
+}
+"""Class of a framework -> what its object says of the main process."""
+_GIVEN = (
+    ("pytorch_lightning", "trainer", "trainer.is_global_zero"),
+    ("lightning", "trainer", "trainer.is_global_zero"),
+    ("transformers", "state", "state.is_world_process_zero"),
+)
+"""Package of a callback, what its methods are given, and what that says."""
 _PERHAPS = (ast.If, ast.IfExp, ast.Try, ast.While, ast.BoolOp, ast.Lambda)
 
 
@@ -102,13 +116,13 @@ def conditional(code: Code, statement: ast.stmt, test: str) -> tuple[Edit, ...]:
 def main_process(code: Code, guard: Guard | None, node: ast.AST) -> tuple[str, tuple[Edit, ...]]:
     """A condition that holds on rank 0 alone, as it can be asked where a node is, and the import that it needs.
 
-    That of the guard, where its names mean the same there; else that of an Accelerator, or of torch.distributed, where
-    the program imports it. Empty where none is so.
+    That of the guard, where its names mean the same there; else in the idiom of the framework that the program uses, or
+    by torch.distributed, where the program imports it. Empty where none is so.
     """
     if guard is not None and isinstance(guard.node, ast.If) and _means_the_same(code, guard.node.test, node):
         return code.source_of(guard.node.test), ()
-    if accelerator := _accelerator(code, node):
-        return f"{accelerator}.is_main_process", ()
+    if asked := _of_framework(code, node):
+        return asked, ()
     if "torch.distributed" not in code.imports.values() and not code.calls(INIT):
         return "", ()
     if _group_is_there(code, node):
@@ -118,15 +132,25 @@ def main_process(code: Code, guard: Guard | None, node: ast.AST) -> tuple[str, t
     return f"not {asked}() or {get_rank}() == 0", imports
 
 
-def _accelerator(code: Code, node: ast.AST) -> str:
-    """The name of the Accelerator that a place has: made above in its function, or in a method of its class."""
-    for call in code.calls("accelerate.Accelerator"):
+def _of_framework(code: Code, node: ast.AST) -> str:
+    """What a framework asks that has an object at a place: made above in its function, in its class, or given to it."""
+    for call in code.calls(*_MAIN_PROCESS):
         made = code.parent[call]
         name = dotted(made.targets[0]) if isinstance(made, ast.Assign) else ""
         own = name.startswith("self.") and code.class_of(call) is code.class_of(node)
         if own or (name and code.function(call) is code.function(node) and code.order[call] < code.order[node]):
-            return name
-    return ""
+            return f"{name}.{_MAIN_PROCESS[code.name(call.func)]}"
+    home, function = code.class_of(node), code.function(node)
+    bases = [code.name(b) for b in home.bases] if home is not None else []
+    given = {a.arg for a in (*function.args.posonlyargs, *function.args.args)} if function is not None else set()
+    attached = function is not None and function.name != "__init__"
+    if attached and "self" in given and any(b.endswith(".LightningModule") for b in bases):
+        return "self.trainer.is_global_zero"
+    for base, argument, asked in _GIVEN:
+        if argument in given and any(b.startswith(base) and b.endswith("Callback") for b in bases):
+            return asked
+    before = (horovod.prefix(code, call) for call in horovod.calls(code, "init"))
+    return next((f"{hvd}rank() == 0" for hvd in before if _at_module_level(code, hvd.partition(".")[0])), "")
 
 
 def negated(test: str) -> str:

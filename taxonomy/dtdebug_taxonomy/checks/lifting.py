@@ -16,6 +16,8 @@ from dtdebug_taxonomy.source.text import Span
 _HEAD_END = re.compile(r"[\s)\\]*:")
 _AND = re.compile(r"[\s\\]+and[\s\\]+")
 _PLAIN = {"os.path.join", "os.path.abspath", "pathlib.Path", "str", "int", "len", "round"}
+_CHANGES_NOTHING = frozenset({"format", "item", "detach", "clone", "float", "double", "cpu", "mean", "sum", "to"})
+"""Methods of texts and tensors that change nothing of theirs."""
 _NOTHING = re.compile(r"\s*(#.*)?")
 
 
@@ -104,11 +106,11 @@ def swapped(code: Code, call: ast.Call, title: str) -> Fix | None:
 
 
 def _only_names(code: Code, statement: ast.stmt) -> bool:
-    """Whether a statement does nothing but give a name to a path or another plain value."""
+    """Whether a statement does nothing but give a name to a path, or to a value made of what is there."""
     if not isinstance(statement, ast.Assign) or not all(isinstance(t, ast.Name) for t in statement.targets):
         return False
     return all(
-        code.name(c.func) in _PLAIN or getattr(c.func, "attr", "") in {"format", "item"}
+        code.name(c.func) in _PLAIN or getattr(c.func, "attr", "") in _CHANGES_NOTHING
         for c in code.inside(statement, ast.Call)
     )
 

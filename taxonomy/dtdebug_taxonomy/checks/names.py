@@ -40,3 +40,9 @@ OPTIMIZERS = {
         *("ASGD", "SparseAdam", "Adafactor"),
     )
 }
+
+TRAINERS = (
+    *(f"transformers.{name}" for name in ("Trainer", "Seq2SeqTrainer")),
+    *(f"trl.{name}Trainer" for name in ("SFT", "DPO", "GRPO", "Reward", "KTO")),
+)
+"""Hugging Face's Trainer and those made of it."""

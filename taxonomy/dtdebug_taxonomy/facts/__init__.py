@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import TypeVar
 
 import msgspec
@@ -34,14 +35,18 @@ from dtdebug_taxonomy.facts.tables import (
 HOME = Path(__file__).parent
 
 T = TypeVar("T")
+_lock = Lock()
+"""Two threads that are the first to read the same type end the process: msgspec learns a type without a lock."""
 
 
 def _json(name: str, kind: type[T]) -> T:
-    return msgspec.json.decode((HOME / f"{name}.json").read_bytes(), type=kind)
+    with _lock:
+        return msgspec.json.decode((HOME / f"{name}.json").read_bytes(), type=kind)
 
 
 def _toml(name: str, kind: type[T]) -> T:
-    return msgspec.toml.decode((HOME / f"{name}.toml").read_bytes(), type=kind)
+    with _lock:
+        return msgspec.toml.decode((HOME / f"{name}.toml").read_bytes(), type=kind)
 
 
 @lru_cache(maxsize=1)

@@ -33,6 +33,7 @@ from dtdebug_taxonomy.ranks import Frame
 
 _START = "Traceback (most recent call last)"
 _BARE = re.compile(rf"({PATH}[A-Z]\w{{0,100}}(?:Error|Exception|Interrupt)|Exception(?=: ))(?:: (.{{0,2000}})|$)")
+_IPYTHON = re.compile(rf"{TYPE}\s{{2,80}}$")
 _SPAWNED = re.compile(r"-- Process (\d{1,7}) terminated with the following error:")
 _SNIPPET = re.compile(r"\[Rank (\d{1,7}) Error Snippet\]:|Error on Rank (\d{1,7})\b|Worker \(rank (\d{1,7})[,)]")
 _THREAD = re.compile(r"Exception in thread ([^\n:]{1,200})")
@@ -200,7 +201,7 @@ class _Reader:
         s.open.rank = int(found[1]) if (found := _OF_RANK.match(behind)) else s.called
         if "─" in before:
             s.open.kind = "rich"
-        elif re.match(rf"{TYPE}\s{{2,80}}$", before):
+        elif _IPYTHON.match(before):
             s.open.kind = "ipython"
         s.chained = s.chained or "Original" in before or "Remote" in before
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -240,6 +239,8 @@ def records(line: str) -> Iterator[Unprefixed] | None:
     """The lines that a line of JSON holds, each with what its fields say; None if it is no record of a log."""
     if not line.startswith("{") or not line.rstrip().endswith("}") or len(line) > _JSON:
         return None
+    import json
+
     try:
         data = json.loads(line)
     except (ValueError, RecursionError):
@@ -251,6 +252,8 @@ def wrapped(line: str, row: Unprefixed) -> Iterator[Unprefixed] | None:
     """The lines in a record of JSON or logfmt that has prefixes of its own; None if it is no such record."""
     inside = records(line[line.find("{") :]) if row.body.startswith("{") else None
     if inside is None and (found := _LOGFMT.match(row.body)):
+        import json
+
         try:
             inside = map(without_prefixes, json.loads(found[1]).rstrip("\n").split("\n"))
         except ValueError:

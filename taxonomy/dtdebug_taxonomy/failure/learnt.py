@@ -43,6 +43,7 @@ _NUMBER = re.compile(
 _LABEL_OF_NUMBER = re.compile(r"(?P<word>[A-Za-z][\w.-]{0,80}(?<=[A-Za-z_]))?[ =:#-]{0,2}$")
 _WHO = re.compile(r"(?i)(?:rank|r|p|pe|proc|process|task|trainer)_?")
 """What may stand before the number of who prints, beside a host; other words count nodes, devices, steps or places."""
+_DIGITS = re.compile(r"\d{1,20}")
 _SEPARATOR = re.compile(r"[ \t]?(?:[|:>-]{1,3}[ \t])?")
 _BRACKETS = {"[": 1, "(": 1, "{": 1, "]": -1, ")": -1, "}": -1}
 _FEW, _SEEN, _TEXTS, _MOST_RANKS = 6, 3_000, 4, 4_096
@@ -143,7 +144,7 @@ def _cuts(bodies: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
 
 
 def _digits_out(text: str) -> str:
-    return re.sub(r"\d{1,20}", "0", text)
+    return _DIGITS.sub("0", text)
 
 
 @lru_cache(maxsize=4096)

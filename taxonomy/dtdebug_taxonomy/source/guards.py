@@ -13,7 +13,7 @@ from dtdebug_taxonomy.source.pairs import Pairs, goes
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.rank_tests import RankTest, RankTests
 from dtdebug_taxonomy.source.ranks import may_tell_rank, several
-from dtdebug_taxonomy.source.syntax import Function
+from dtdebug_taxonomy.source.syntax import FUNCTIONS, Function
 
 _ONLY_MAIN = re.compile(
     r"(rank_?(zero|0)_?only|only_rank_?(zero|0)|(only_)?on_(local_)?main_process|(main|master)_process(_only)?|master_only|"
@@ -22,6 +22,10 @@ _ONLY_MAIN = re.compile(
 
 
 _HOMES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_STATEMENTS = (ast.stmt, ast.Lambda)
+_ASKS = (ast.If, ast.IfExp, ast.While)
+_ASKED_INSIDE = (ast.If, ast.With, ast.AsyncWith, ast.Try)
+"""Statements that hold a condition which is surely asked."""
 _MOST = 16
 """So many different early leaves of one block are kept: each counts for all that comes after it."""
 
@@ -79,7 +83,7 @@ class Guards:
 
     def _above(self, node: ast.AST) -> ast.stmt | None:
         """The statement around a node within its function."""
-        up = next((a for a in self.code.ancestors(node) if isinstance(a, ast.stmt | ast.Lambda)), None)
+        up = next((a for a in self.code.ancestors(node) if isinstance(a, _STATEMENTS)), None)
         return up if isinstance(up, ast.stmt) and not isinstance(up, _HOMES) else None
 
     def _around(self, node: ast.AST, early: bool) -> Iterator[Guard]:
@@ -88,7 +92,7 @@ class Guards:
             if isinstance(inner, ast.stmt) and early:
                 yield from self._left_before(inner)
             yield from self._asked(up, inner)
-            if isinstance(up, ast.FunctionDef | ast.AsyncFunctionDef):
+            if isinstance(up, FUNCTIONS):
                 if isinstance(inner, ast.stmt):
                     yield from _decorated(up)
                 return
@@ -101,7 +105,7 @@ class Guards:
 
     def _asked(self, up: ast.AST, inner: ast.AST) -> Iterator[Guard]:
         """The conditions that one node asks before it comes to a node in it."""
-        if isinstance(up, ast.If | ast.IfExp | ast.While) and inner is not up.test:
+        if isinstance(up, _ASKS) and inner is not up.test:
             body = up.body if isinstance(up.body, list) else [up.body]
             if (test := self.test(up.test, holds=inner in body)) is not None:
                 yield Guard(test, up)
@@ -118,8 +122,11 @@ class Guards:
         """Early returns: earlier statements of the same block after which only some ranks go on."""
         block = self.code.block(statement)
         if id(block) not in self._leaving:
-            found = {guard.test: guard for earlier in reversed(block) for guard in self._leaves(earlier)}
+            asking = [s for s in reversed(block) if isinstance(s, (*_ASKED_INSIDE, ast.Match))]
+            found = {guard.test: guard for earlier in asking for guard in self._leaves(earlier)}
             self._leaving[id(block)] = sorted(found.values(), key=lambda g: self.code.order[g.node])[:_MOST]
+        if not self._leaving[id(block)]:
+            return
         here = self.code.order[statement]
         for guard in self._leaving[id(block)]:
             if self.code.order[guard.node] >= here:
@@ -145,14 +152,15 @@ class Guards:
 
     def _conditions(self, statement: ast.stmt) -> Iterator[ast.If]:
         """The conditions that are surely asked in a statement where there are several processes."""
-        if isinstance(statement, ast.With | ast.AsyncWith | ast.Try):
-            for inner in statement.body:
-                yield from self._conditions(inner)
-        elif isinstance(statement, ast.If):
+        if not isinstance(statement, _ASKED_INSIDE):
+            return
+        inside = [inner for inner in statement.body if isinstance(inner, _ASKED_INSIDE)]
+        if isinstance(statement, ast.If):
             yield statement
-            if several(self.code, statement.test):
-                for inner in statement.body:
-                    yield from self._conditions(inner)
+            if not inside or not several(self.code, statement.test):
+                return
+        for inner in inside:
+            yield from self._conditions(inner)
 
     def paired(self, node: ast.AST, same: Sequence[ast.AST]) -> bool:
         """Whether one of the other places runs on just the ranks that do not come to this one.

@@ -111,7 +111,7 @@ class RankTests:
 
     def _operands(self, node: ast.BoolOp, holds: bool, depth: int) -> RankTest | None:
         all_hold = isinstance(node.op, ast.And) is holds
-        alone = [several(self.code, v) is not holds and several(self.code, v) is not None for v in node.values]
+        alone = [several(self.code, v) is (not holds) for v in node.values]
         if all_hold:
             tests = [self._test(v, holds, depth) for v in node.values]
             return None if any(alone) else next((t for t in tests if t), None)

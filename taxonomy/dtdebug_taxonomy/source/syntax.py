@@ -20,6 +20,7 @@ Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 SCOPES = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_KINDS_OF_SCOPES = frozenset(SCOPES)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _LEAVES = frozenset({ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal})
 _SKIPPED = frozenset(
@@ -80,19 +81,19 @@ class Syntax(Source):
         """The one pass over the tree; keeps all three indices."""
         parent: dict[ast.AST, ast.AST] = {}
         nodes: list[ast.AST] = []
+        by_type: dict[type, list[ast.AST]] = {}
         fields: dict[type, tuple[str, ...]] = {}
         stack: list[ast.AST] = [self.tree]
         while stack:
             node = stack.pop()
             nodes.append(node)
             kind = type(node)
-            if kind in _LEAVES:
-                continue
             if kind not in fields:
-                fields[kind] = tuple(f for f in reversed(kind._fields) if f not in _SKIPPED)
-            held = node.__dict__
+                fields[kind] = () if kind in _LEAVES else tuple(f for f in kind._fields[::-1] if f not in _SKIPPED)
+                by_type[kind] = []
+            by_type[kind].append(node)
             for field in fields[kind]:  # the last first, since it is popped last
-                value = held.get(field)
+                value = node.__dict__.get(field)
                 if type(value) is list:
                     if None in value:  # `{**a}`, arguments without a default
                         value = [c for c in value if c is not None]
@@ -103,9 +104,6 @@ class Syntax(Source):
                     parent[value] = node
                     stack.append(value)
         order = dict(zip(nodes, range(len(nodes)), strict=True))
-        by_type: dict[type, list[ast.AST]] = defaultdict(list)
-        for node in nodes:
-            by_type[type(node)].append(node)
         self.__dict__.update(parent=parent, order=order, _by_type=by_type)
         return parent, order, by_type
 
@@ -140,7 +138,7 @@ class Syntax(Source):
         while (scope := known.get(node)) is None:
             passed.append(node)
             up = self.parent.get(node, self.tree)
-            if isinstance(up, SCOPES):
+            if type(up) in _KINDS_OF_SCOPES and isinstance(up, SCOPES):  # the first is quick, and nearly always false
                 scope = up
                 break
             node = up

@@ -15,13 +15,14 @@ _ASKED |= {f"{m}.{n}" for m in horovod.MODULES for n in ("rank", "size", "local_
 _OWN = {"get_rank", "get_world_size", "get_local_rank", "is_main_process", "is_master", "is_dist_avail_and_initialized"}
 """Functions that programs write themselves for the same; counted where this file defines them."""
 _LAST = {name.rpartition(".")[2] for name in _ASKED} | _OWN
+_AROUND = {ast.Compare, ast.UnaryOp, ast.BoolOp, ast.If, ast.While, ast.IfExp, ast.Assert}
 _IDENTITY = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
 
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports the name of the function."""
     for node in (*code.nodes(ast.Attribute), *code.nodes(ast.Name)):
-        if not isinstance(node.ctx, ast.Load) or not _is_function(code, node):
+        if type(code.parent[node]) not in _AROUND or not isinstance(node.ctx, ast.Load) or not _is_function(code, node):
             continue
         compared = _is_compared(code, node)
         if not compared and not _is_tested(code, node):

@@ -26,5 +26,7 @@ class Export(Callback):
     def on_train_epoch_end(self, trainer, pl_module):
         last = self.folder / "last.json"
         if last.exists():
-            last.unlink()  # dt: DT605
-        write_settings(pl_module.hparams, self.folder / "hparams.json")  # dt: DT605
+            if trainer.is_global_zero:
+                last.unlink()  # dt: DT605
+        if trainer.is_global_zero:
+            write_settings(pl_module.hparams, self.folder / "hparams.json")  # dt: DT605

@@ -40,6 +40,7 @@ def check(code: Code) -> Iterator[Hit]:
             yield Hit(
                 code.span(call),
                 f"{hook}() {_CALLED}, and each of them does this to the same file: {_SO}",
+                _fix(code, call, None),
             )
             continue
         if not is_shared(code, path) or (code.class_of(call) is None and code.function(call) is None and not whole):
@@ -94,7 +95,7 @@ def _written_elsewhere(code: Code) -> Iterator[Hit]:
         yield Hit(
             code.span(call),
             f"{last_name(code, call)}() writes or removes a file{where}, and {why}: {_SO}",
-            _fix(code, call, guard) if guard is not None else None,
+            _fix(code, call, guard),
         )
 
 
@@ -109,7 +110,7 @@ def _hook(code: Code, call: ast.Call) -> str:
     return function.name if hooked and not asks_there else ""
 
 
-def _fix(code: Code, call: ast.Call, guard: Guard) -> Fix | None:
+def _fix(code: Code, call: ast.Call, guard: Guard | None) -> Fix | None:
     """The condition of the guard around the statement, where nothing that it binds is used after it."""
     statement = code.statement(call)
     test, imports = main_process(code, guard, statement)

@@ -26,12 +26,15 @@ _DEEPEST = 3
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports the call that makes it."""
-    if code.role != "program" or not (starts_ranks(code) or code.calls(*DDPS, *FSDP1)) or not _CLOCK.search(code.text):
+    made = code.calls(*_MAKES)
+    if not made or code.role != "program" or not (starts_ranks(code) or code.calls(*DDPS, *FSDP1)):
+        return
+    if not _CLOCK.search(code.text):
         return
     if _AGREES.search(code.text) and "broadcast_object_list" in code.text:
         return
     seen: set[ast.AST] = set()
-    for call in code.calls(*_MAKES):
+    for call in made:
         path = code.argument(call, *_MAKES[code.name(call.func)])
         clock = _clock(code, path, _DEEPEST) if path is not None else None
         if clock is None or clock in seen or not for_all(code, call) or not for_all(code, clock):
