@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -15,23 +14,8 @@ _NEW_OBJECTS = 100_000
 def quick() -> Iterator[None]:
     """Around the whole of a command, in a process of our own."""
     gc.set_threshold(_NEW_OBJECTS)
-    with _without("typing_extensions"):
-        import msgspec  # noqa: F401 - it takes from there what this Python has, and that costs a tenth of an answer
     from dtdebug_taxonomy.compiled import compiled_before
 
     with compiled_before():
         yield
     gc.freeze()  # what ends with the process need not be looked through
-
-
-@contextmanager
-def _without(module: str) -> Iterator[None]:
-    """A module that can't be imported meanwhile, unless it has been."""
-    if module in sys.modules:
-        yield
-        return
-    sys.modules[module] = None  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        del sys.modules[module]

@@ -25,9 +25,8 @@ def write(path: Path, data: bytes) -> None:
 
     """
     temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
             file.write(data)
         temporary.replace(path)
     except OSError:
