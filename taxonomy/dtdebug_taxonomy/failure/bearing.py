@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 
 from dtdebug_taxonomy.failure.attribution import outcome
+from dtdebug_taxonomy.failure.lines import Line
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import read_output
 from dtdebug_taxonomy.ranks import Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
 
+_INSTEAD = re.compile(
+    r"(?i)\busing \S{1,60} instead\b|\b(?:fall(?:ing|s)?|fell) back\b|\bdisabling\b|\bfailed to import\b"
+    r"|\bwill be (?:disabled|overwritten|ignored)\b"
+)
+_WARNS = frozenset({"WARNING", "WARN", "W"})
 _TRAINS = 2
 """Lines of progress that show that training goes on: one may be of another attempt, or a plan."""
 
@@ -33,6 +41,8 @@ class Bearing:
         steps = sorted(log.lines[i].number for rows in log.events.steps.values() for i in rows)
         self._steps = steps
         self._restarted = bool(log.first)
+        failed = snapshot.situation or snapshot.exception or snapshot.verdict or log.events.raised
+        self._replaced = frozenset() if failed else frozenset(_replaced(log.lines, self._warned))
 
     def rank(self, line: int) -> int | None:
         """The rank that printed a line."""
@@ -48,7 +58,7 @@ class Bearing:
             return False
         if _within(self._handled, line):
             return True
-        return line < self._last and _within(self._warned, line)
+        return line in self._replaced or (line < self._last and _within(self._warned, line))
 
     def is_own(self, line: int) -> bool:
         """The line of an exception that a rank's own code met, or that it came from: not one of communication."""
@@ -74,6 +84,13 @@ def is_explained(verdict: Verdict | None) -> bool:
     if verdict is None or verdict.kind != "dead":
         return False
     return any(claim.what == "raised" and set(claim.ranks) & set(verdict.culprits) for claim in verdict.claims)
+
+
+def _replaced(lines: Sequence[Line], warned: list[tuple[int, int]]) -> Iterator[int]:
+    """Warnings that say what is taken in place of what was asked for: where nothing failed, all went on with that."""
+    for line in lines:
+        if _INSTEAD.search(line.body) and (line.level.upper() in _WARNS or _within(warned, line.number)):
+            yield line.number
 
 
 def _begin(raised: Raised) -> int:
