@@ -125,3 +125,43 @@ def test_counts_alone_name_no_symptom():
 
     assert d.advice[0].title.endswith("Actions of rank 3 are missing here")
     assert d.advice[0].symptom == "D.1.other"
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "n1:8:9 [0] NCCL WARN Call to ibv_open_device failed\niter 10 loss 1.2\niter 20 loss 1.1\niter 30 loss 1\n",
+        "n1:8:9 NCCL INFO NET/OFI Failed to initialize\nn1:8:9 NCCL INFO comm 0x1 rank 0 nranks 8 - Init COMPLETE\n",
+        "(w pid=4) a.py:5: UserWarning: This DataLoader will create 8 worker processes in total\nTraining completed\n",
+        "[n1:12] mca_base_component_repository_open: unable to open a: lib.so: missing (ignored)\nrank 0 is there\n",
+        "(raylet) Some workers have not registered in time, probably it is hanging\nepoch 1 loss 2\nepoch 2 loss 1\n",
+    ],
+    ids=["trains on", "communication stands", "ends well", "ignored", "a wait that is over"],
+)
+def test_what_went_well_in_the_end_is_no_failure(tmp_path, capsys, log):
+    """Training goes on, the communicator is made, or the log says that it is done: no symptom is told of it."""
+    from dtdebug.cli import main
+
+    path = tmp_path / "a.log"
+    path.write_text(log)
+
+    assert main(["diagnose", str(path)]) == 0
+    assert "symptom" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ERROR:  deadlock detected\nDETAIL:  Process 44 waits for ShareLock; blocked by process 41.\n",
+        "[error] 12#12: worker process 31 exited on signal 11\n[notice] 12#12: start worker process 44\n",
+        "Error: Process completed with exit code 137.\n",
+        "terminate called after throwing 'std::bad_alloc'\n  what():  std::bad_alloc\nAborted (core dumped)\n",
+    ],
+    ids=["a data base", "a web server", "CI", "any program"],
+)
+def test_other_programs_words_are_foreign(text):
+    """Deadlocks, workers and killed processes that no training knows of."""
+    d = diagnose(load(), Snapshot(output=text))
+
+    assert not d.recognised
+    assert d.verdict == "unknown"

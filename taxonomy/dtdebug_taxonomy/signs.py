@@ -44,7 +44,8 @@ _SIGNS = re.compile(
       (?:[abhv]\d\d0|a[3-6]000|gb?[2-3]00|mi\d{3}|l40s?|rtx|\d0[5-9]0|tesla|titan)s?\b
     | \b(?:per|each|every)[ -](?:gpu|device|card|node|host|machine)\b | \bpipeline\ stages? | \bdistribution\ strateg
     | \b(?:cuda|gpu):[1-9]\b
-    | \b(?:nodes|gpus|machines|hosts|cards)\b | byteps | fairscale | fairseq | peer[- ]to[- ]peer | \bp2p\b
+    | \bgpus\b(?!\ with\ compute) | \b(?:nodes|machines|hosts|cards)\b | byteps | fairscale | fairseq
+    | peer[- ]to[- ]peer | \bp2p\b
     | \bucx\b | \blibfabric\b | \bnet/ofi\b | \bnixl | \bmscclpp | \bnvshmem | \bdeep_ep\b | \bprocess_index\b
     | \bvllmworker | \bworkerproc\b | \bworker_tp\d
     | \bhang|\bhung\b|\bstuck\b|\bdeadlock|\bfreez|\bfroze | verl\b | openrlhf | torchtitan | \bwatchdog

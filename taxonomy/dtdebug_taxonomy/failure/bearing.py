@@ -17,6 +17,11 @@ _INSTEAD = re.compile(
     r"(?i)\busing \S{1,60} instead\b|\b(?:fall(?:ing|s)?|fell) back\b|\bdisabling\b|\bfailed to import\b"
     r"|\bwill be (?:disabled|overwritten|ignored)\b"
 )
+_ENDED_WELL = re.compile(
+    r"(?i)`Trainer\.fit` stopped: `max_(?:epochs|steps)|\btraining (?:is |has )?(?:completed?|finished|done)\b"
+    r"|^# avg bus bandwidth {0,8}: {0,4}\d|\bapplication startup complete\b|['\"]train_runtime['\"]: \d"
+)
+"""What trainers, NCCL's tests and servers print when all went as it should."""
 _WARNS = frozenset({"WARNING", "WARN", "W"})
 _TRAINS = 2
 """Lines of progress that show that training goes on: one may be of another attempt, or a plan."""
@@ -41,8 +46,14 @@ class Bearing:
         steps = sorted(log.lines[i].number for rows in log.events.steps.values() for i in rows)
         self._steps = steps
         self._restarted = bool(log.first)
-        failed = snapshot.situation or snapshot.exception or snapshot.verdict or log.events.raised
-        self._replaced = frozenset() if failed else frozenset(_replaced(log.lines, self._warned))
+        told = snapshot.verdict is not None and snapshot.verdict.kind not in ("none", "not_understood")
+        self.nothing_failed = not (snapshot.situation or snapshot.exception or told or log.events.raised)
+        """Neither the output nor its user says that anything did."""
+        ends = [line.number for line in log.lines if _ENDED_WELL.search(line.body)] if self.nothing_failed else []
+        self._well = max(ends, default=0)
+        starts = [line.number for line in log.lines if "Init COMPLETE" in line.body] if self.nothing_failed else []
+        self._started = max(starts, default=0)
+        self._replaced = frozenset(_replaced(log.lines, self._warned)) if self.nothing_failed else frozenset()
 
     def rank(self, line: int) -> int | None:
         """The rank that printed a line."""
@@ -63,6 +74,10 @@ class Bearing:
     def is_own(self, line: int) -> bool:
         """The line of an exception that a rank's own code met, or that it came from: not one of communication."""
         return line in self._own
+
+    def went_well_after(self, line: int, *, started: bool = False) -> bool:
+        """Nothing failed, and below it the output says that all is done, or that communication stands (`started`)."""
+        return line < self._well or (started and line < self._started)
 
     def is_echo(self, line: int) -> bool:
         """Part of what a rank raised because another was lost, whose own exception is here too: it adds nothing."""
@@ -89,7 +104,8 @@ def is_explained(verdict: Verdict | None) -> bool:
 def _replaced(lines: Sequence[Line], warned: list[tuple[int, int]]) -> Iterator[int]:
     """Warnings that say what is taken in place of what was asked for: where nothing failed, all went on with that."""
     for line in lines:
-        if _INSTEAD.search(line.body) and (line.level.upper() in _WARNS or _within(warned, line.number)):
+        says = _INSTEAD.search(line.body) and (line.level.upper() in _WARNS or _within(warned, line.number))
+        if says or line.body.endswith("(ignored)"):
             yield line.number
 
 
