@@ -165,3 +165,24 @@ def test_other_programs_words_are_foreign(text):
 
     assert not d.recognised
     assert d.verdict == "unknown"
+
+
+def test_what_a_check_in_a_library_refuses_is_told_as_the_message_s_own_fault():
+    """A message in words of ranks, raised by a library that nobody has described: its own words are the cause."""
+    log = (
+        'Traceback (most recent call last):\n  File "coll.py", line 3, in <module>\n    group(actors)\n'
+        '  File "/v/site-packages/alpa/collective.py", line 22, in group\n'
+        '    raise RuntimeError("Ranks cannot be greater than world_size.")\n'
+        "RuntimeError: Ranks cannot be greater than world_size.\n"
+    )
+    d = diagnose(load(), Snapshot(output=log))
+
+    assert d.recognised
+    assert "Ranks cannot be greater than world_size" in d.advice[0].title
+
+
+def test_why_a_process_aborts_is_what_its_runtime_said_before():
+    """Python's own line on the signal tells less than the C++ exception above it."""
+    log = "4 ranks\n  what():  [/gloo/store.cc:53] the store does not support get\nFatal Python error: Aborted\n"
+
+    assert "the store does not support get" in diagnose(load(), Snapshot(output=log)).advice[0].title

@@ -34,12 +34,13 @@ _ORDERS = re.compile(
 _FAULT = re.compile(
     r"(?i)\b(?:must|should|needs? to|has to|have to) (?:not )?(?:be|have|match|equal|divide|contain|fit)\b"
     r"|\b(?:is|are) (?:not supported|incompatible|only supported|mutually exclusive|not compatible|not divisible)\b"
-    r"|\b(?:does|do) not support\b|\bcan ?not be (?:used|combined) (?:with|together)|\brequires? .{1,60}\bto be\b"
+    r"|\b(?:does|do)(?: not|n.t) support\b|\bcan ?not be (?:used|combined) (?:with|together)|\brequires? .{1,60}\bto be\b"
     r"|\bhas been (?:removed|renamed|replaced)\b|\bis larger than the max(?:imum)?\b|\b(?:exceeds|greater than) the\b"
     r"|\bcan ?not be (?:larger|greater|smaller|less|more) than\b"
     r"|\b(?:can ?not|must not|should not) be (?:empty|negative|none|zero|called)\b|\b(?:is|are) supported only\b"
     r"|[\w-](?:[<>]=|==|~=)v?\d[\w.]{0,20} is required\b.{0,80}\bfound\b"
-    r"|\bonly (?:one|\w{1,20}(?: or \w{1,20})?) (?:is|are|can be) (?:supported|allowed|used)\b|\bare required\b"
+    r"|\bonly (?:one|[^.]{1,40}? per \S{1,9}|\w{1,20}(?: or \w{1,20})?) (?:is|are|can be) (?:supported|allowed|used)\b"
+    r"|\bare required\b"
     r"|\bonly makes? sense with\b|\bunknown to this\b"
 )
 _REFUSED = re.compile(
@@ -104,6 +105,7 @@ _SAYS_LITTLE = re.compile(
     r"|\bunexpectedly\b|\bwent wrong\b|\bshould (?:never|not) (?:happen|reach|get here)|\bunreachable\b|\binternal\b"
     r"|\b(?:did|does) not (?:respond|complete|finish)\b|\bwaiting for\b"
     r"|\b(?:not|never) (?:become |get )?(?:ready|healthy|alive)\b|\bsignal\b"
+    r"|\bhung\b|\bheartbeat\b"
     r"|\bsee (?:above|below|the)\b|\bkilled\b|\blost\b"
 )
 """That something failed, not what is wrong."""

@@ -185,7 +185,7 @@ def diagnose(
         recognised=not foreign
         and (
             is_recognised(knowledge, snapshot, findings, roots)
-            or (_names(advice) and (lone is not None or bool(warning[0])))
+            or (_names(advice) and ending is not None)
             or (ending is not None and ending.told == "layer")
         ),
         verdict=verdict,

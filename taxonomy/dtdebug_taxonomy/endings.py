@@ -22,6 +22,8 @@ _BELOW = 6
 _BETWEEN = 60
 """Lines among which they are looked for, where ranks print at the same time."""
 _MOST = 4
+_FATAL = "Fatal Python error"
+"""What Python prints where a signal ends it: not why, which a layer may have said before."""
 _ARGUMENTS = re.compile(
     r"(?:^|\s)(?P<program>[\w.-]{1,80}): error: "
     r"(?P<message>(?:the following arguments|argument |unrecognized ).{3,600})$"
@@ -61,7 +63,7 @@ def endings(snapshot: Snapshot) -> Iterator[Ending]:
     if not snapshot.output:
         return
     log = read_output(snapshot)
-    own = outcome(log).own
+    own = [r for r in outcome(log).own if r.message or not r.type.startswith(_FATAL)]
     for raised in own[:_MOST]:
         above = log.lines[raised.index - 1].body if 0 < raised.index <= len(log.lines) else ""
         yield _printed(raised, () if snapshot.first_lines else _below(raised, log.lines), above, raised.line)
@@ -69,7 +71,8 @@ def endings(snapshot: Snapshot) -> Iterator[Ending]:
     if not own:
         lines = log.lines[-_LAST:]
         bodies = [line.body for line in lines]  # without what launchers and loggers set before a line
-        if (last := last_exception("\n".join(bodies))) is not None:
+        last = last_exception("\n".join(bodies))
+        if last is not None and not (last.type.startswith(_FATAL) and reported(lines) is not None):
             above = bodies[last.line - 2] if last.line > 1 else ""
             yield _printed(last, tuple(bodies[last.line : last.line + _BELOW]), above, lines[last.line - 1].number)
         elif (refused := _refused(lines)) is not None:

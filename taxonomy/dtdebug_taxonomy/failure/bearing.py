@@ -23,6 +23,8 @@ _ENDED_WELL = re.compile(
 )
 """What trainers, NCCL's tests and servers print when all went as it should."""
 _WARNS = frozenset({"WARNING", "WARN", "W"})
+_LAST, _BEGIN, _LONGEST = 500, 400, 2_000
+"""Lines from the end in which an end is looked for, characters of such a line and of a warning."""
 _TRAINS = 2
 """Lines of progress that show that training goes on: one may be of another attempt, or a plan."""
 
@@ -49,10 +51,11 @@ class Bearing:
         told = snapshot.verdict is not None and snapshot.verdict.kind not in ("none", "not_understood")
         self.nothing_failed = not (snapshot.situation or snapshot.exception or told or log.events.raised)
         """Neither the output nor its user says that anything did."""
-        ends = [line.number for line in log.lines if _ENDED_WELL.search(line.body)] if self.nothing_failed else []
+        last = log.lines[-_LAST:] if self.nothing_failed else ()
+        ends = [line.number for line in last if _ENDED_WELL.search(line.body[:_BEGIN])]
         self._well = max(ends, default=0)
-        starts = [line.number for line in log.lines if "Init COMPLETE" in line.body] if self.nothing_failed else []
-        self._started = max(starts, default=0)
+        starts = [line.number for line in log.lines if "Init COMPLETE" in line.body]
+        self._started = max(starts, default=0) if self.nothing_failed else 0
         self._replaced = frozenset(_replaced(log.lines, self._warned)) if self.nothing_failed else frozenset()
 
     def rank(self, line: int) -> int | None:
@@ -104,8 +107,8 @@ def is_explained(verdict: Verdict | None) -> bool:
 def _replaced(lines: Sequence[Line], warned: list[tuple[int, int]]) -> Iterator[int]:
     """Warnings that say what is taken in place of what was asked for: where nothing failed, all went on with that."""
     for line in lines:
-        says = _INSTEAD.search(line.body) and (line.level.upper() in _WARNS or _within(warned, line.number))
-        if says or line.body.endswith("(ignored)"):
+        warns = line.level.upper() in _WARNS or _within(warned, line.number)
+        if (warns and _INSTEAD.search(line.body[:_LONGEST])) or line.body.endswith("(ignored)"):
             yield line.number
 
 
