@@ -34,7 +34,7 @@ _ORDERS = re.compile(
 _FAULT = re.compile(
     r"(?i)\b(?:must|should|needs? to|has to|have to) (?:not )?(?:be|have|match|equal|divide|contain|fit)\b"
     r"|\b(?:is|are) (?:not supported|incompatible|only supported|mutually exclusive|not compatible|not divisible)\b"
-    r"|\b(?:does|do)(?: not|n.t) support\b|\bcan ?not be (?:used|combined) (?:with|together)|\brequires? .{1,60}\bto be\b"
+    r"|\bdo(?:es)?(?: not|n.t) support\b|\bcan ?not be (?:used|combined) (?:with|together)|\brequires? .{1,60}\bto be\b"
     r"|\bhas been (?:removed|renamed|replaced)\b|\bis larger than the max(?:imum)?\b|\b(?:exceeds|greater than) the\b"
     r"|\bcan ?not be (?:larger|greater|smaller|less|more) than\b"
     r"|\b(?:can ?not|must not|should not) be (?:empty|negative|none|zero|called)\b|\b(?:is|are) supported only\b"

@@ -19,11 +19,11 @@ _SIGNS = re.compile(
     | \b(?:main|head|worker|master|compute|far)[ -](?:node|machine|host|side)\b | \bremote\ (?:node|machine|side)\b
     | \bthe\ others\ (?:wait|hang|stay)
     | \bexecutors\b | \b(?:pp|tp|vp|dp|ep|cp)\ ?[=>]\ ?\d
-    | \bdistributed(?!\ (?:under|in\ the\ hope)) | \bddp | \bfsdp
+    | \bdistributed(?!\ (?:under|in\ the\ hope|debugger)) | \bddp | \bfsdp
     | nccl | rccl | hccl | oneccl | \bgloo | \bmpi(?:\b|run|exec|4py|ch|_) | open-?mpi | horovod | \bhvd\b
     | deep-?\ ?speed | \bzero-?[123]\b | \bzero[ -]stage | megatron | colossal | \baccelerate\ (?:launch|config)
     | \baccelerator(?:\.|\() | world[_ ]?size | (?:local|node|global|my)[_ ]rank | master_(?:addr|port)
-    | \[(?:rank|default)\d | (?<!of\ )(?<!expected\ )(?<!equal\ )(?<!be\ )(?<!has\ )\brank[ :=#-]?\d
+    | \[(?:rank|default)\d | (?<!of\ )(?<!expected\ )(?<!equal\ )(?<!be\ )(?<!has\ )\brank[ :=#-]?\d(?!\ tensor)
     | \b(?:each|every|one|other|all|per|which|this|same|both)\ ranks?\b | \branks\b | \brank\ (?:zero|one|two)
     | nproc | num_processes | data-?\ ?parallel | mirrored | parameter[- _]?servers? | TF_CONFIG | tf\.distribute
     | multi[-_ ]?(?:gpu|node|worker|process|host|machine)s? | all[-_]?(?:reduce|gather|to[-_]all) | reduce[-_]?scatter
