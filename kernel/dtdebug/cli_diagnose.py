@@ -117,6 +117,7 @@ def diagnose(options: argparse.Namespace) -> int:
     from dtdebug.border import masked
     from dtdebug.last import Last
     from dtdebug_taxonomy.knowledge import load
+    from dtdebug_taxonomy.ordinary import complains
     from dtdebug_taxonomy.pasted import only_words
     from dtdebug_taxonomy.render import to_markdown, to_text
 
@@ -127,7 +128,7 @@ def diagnose(options: argparse.Namespace) -> int:
     snapshot = with_doctor(snapshot) if options.doctor else snapshot
     d = diagnosis_of(knowledge, snapshot, answers, unknown)
     words, left = only_words(snapshot.output)
-    if words and not (d.recognised or d.ordinary or snapshot.situation):
+    if complains(words) and not (d.recognised or d.ordinary or snapshot.situation):
         described = msgspec.structs.replace(snapshot, situation=words, output=left)
         again = diagnosis_of(knowledge, described, answers, unknown)
         snapshot, d = (described, again) if _tells(again) else (snapshot, d)

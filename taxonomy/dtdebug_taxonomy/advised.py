@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from dtdebug_taxonomy.endings import Ending
+from dtdebug_taxonomy.endings import REFUSED_CALL, Ending
 from dtdebug_taxonomy.failure.roles import role_of
 from dtdebug_taxonomy.finding import plain
 
@@ -28,18 +28,20 @@ _ORDERS = re.compile(
     r"(?:please |try |instead,? |consider |you (?:can|must|should|need to|have to|may want to) )"
     rf"(?:also |either |to |try |first )?(?:{_DO}|{_DOING})\b"
     rf"|^(?!call \w{{1,60}} fail)(?:{_DO})\b.{{3}}|\bplease (?:{_DO})\b|\bdid you (?:mean|forget)\b"
+    r"|\b(?:please|try|consider) (?!again|running again|later)(?:\w{2,20}ing|check|verify)\b.{3}"
     r"|\b(?:python3? -m |uv )?pip3? install [\w'\"-]|^consider \w{2,20}ing\b"
 )
 _FAULT = re.compile(
     r"(?i)\b(?:must|should|needs? to|has to|have to) (?:not )?(?:be|have|match|equal|divide|contain|fit)\b"
     r"|\b(?:is|are) (?:not supported|incompatible|only supported|mutually exclusive|not compatible|not divisible)\b"
-    r"|\b(?:does|do) not support\b|\bcan ?not be (?:used|combined) (?:with|together)|\brequires? .{1,60}\bto be\b"
+    r"|\bdo(?:es)?(?: not|n.t) support\b|\bcan ?not be (?:used|combined) (?:with|together)|\brequires? .{1,60}\bto be\b"
     r"|\bhas been (?:removed|renamed|replaced)\b|\bis larger than the max(?:imum)?\b|\b(?:exceeds|greater than) the\b"
     r"|\bcan ?not be (?:larger|greater|smaller|less|more) than\b"
     r"|\b(?:can ?not|must not|should not) be (?:empty|negative|none|zero|called)\b|\b(?:is|are) supported only\b"
     r"|[\w-](?:[<>]=|==|~=)v?\d[\w.]{0,20} is required\b.{0,80}\bfound\b"
-    r"|\bonly (?:one|\w{1,20}(?: or \w{1,20})?) (?:is|are|can be) (?:supported|allowed|used)\b|\bare required\b"
-    r"|\bonly makes? sense with\b"
+    r"|\bonly (?:one|[^.]{1,40}? per \S{1,9}|\w{1,20}(?: or \w{1,20})?) (?:is|are|can be) (?:supported|allowed|used)\b"
+    r"|\bare required\b"
+    r"|\bonly makes? sense with\b|\bunknown to this\b"
 )
 _REFUSED = re.compile(
     r"(?i)\bis not equal to\b|\bis required (?:for|by|when|to)\b|\brequires? .{1,40}(?:[<>]=|at least)"
@@ -101,7 +103,9 @@ _PYTHONS = re.compile(r"[/\\][Ll]ib[/\\]python[\d.]{1,5}[/\\](?!(?:site|dist)-pa
 _SAYS_LITTLE = re.compile(
     r"(?i)\bfail(?:s|ed|ure)?\b|\berrors?\b|\btime(?:d|s)?[- ]?out\b|\bexceptions?\b|\bcrash|\bdied\b|\bexited\b"
     r"|\bunexpectedly\b|\bwent wrong\b|\bshould (?:never|not) (?:happen|reach|get here)|\bunreachable\b|\binternal\b"
-    r"|\b(?:did|does) not respond\b|\b(?:not|never) (?:become |get )?(?:ready|healthy|alive)\b|\bsignal\b"
+    r"|\b(?:did|does) not (?:respond|complete|finish)\b|\bwaiting for\b"
+    r"|\b(?:not|never) (?:become |get )?(?:ready|healthy|alive)\b|\bsignal\b"
+    r"|\bhung\b|\bheartbeat\b"
     r"|\bsee (?:above|below|the)\b|\bkilled\b|\blost\b"
 )
 """That something failed, not what is wrong."""
@@ -149,7 +153,7 @@ def advised(endings: Iterable[Ending], told: str = "") -> Advised | None:
                 return _row(ending, words, orders=True)
             if _SHAPES.search(words) or refuses_what_it_allows(words):
                 continue
-            if fault is None and _FAULT.search(words):
+            if fault is None and (_FAULT.search(words) or ending.type == REFUSED_CALL):
                 fault = _row(ending, words)
             if refused is None and (_REFUSED.search(words) or (checks and settings(words))):
                 refused = _row(ending, words, refused=True)

@@ -55,13 +55,15 @@ def certainty(
         return "echo"
     if not telling or first < (_ENDS_ONLY if ends_only else 0.25):
         return "unknown"
-    by_root = [_by_root(knowledge, ranking.contributions[code]) for code in codes]
-    if first < _CLOSE * second and by_root != [True, False]:
+    rooted = [by_root(knowledge, ranking.contributions[code]) for code in codes]
+    if roots and not snapshot.situation and not any(rooted) and first < LIKELY:
+        return "unknown"  # counts of faults, and that there is an exception
+    if first < _CLOSE * second and rooted != [True, False]:
         return "apart"
     return "settled" if first >= LIKELY else "leaning"
 
 
-def _by_root(knowledge: Knowledge, rows: Sequence[Contribution]) -> bool:
+def by_root(knowledge: Knowledge, rows: Sequence[Contribution]) -> bool:
     """Something else than echoes, circumstances and counts speaks for a symptom."""
     own = (c.finding for c in rows if c.weight >= TELLING and not (c.finding.values or c.finding.scores))
     return any(knowledge.evidence[f.evidence].role == "root" for f in own)

@@ -163,7 +163,8 @@ def diagnose(
     told, supports = happened(snapshot, lone)
     named = tuple(r for r in (advice[0].because if advice and advice[0].named else ()) if not _is_vague(knowledge, r))
     if verdict == "echo" and snapshot.verdict is None and (lone is None or is_summary(f"{lone.type}: {lone.message}")):
-        echoes = sorted((f for f in findings if _is_echo(knowledge, f)), key=lambda f: -_telling(knowledge, f))
+        echoes = [f for f in findings if _is_echo(knowledge, f) and not knowledge.evidence[f.evidence].catch_all]
+        echoes = sorted(echoes, key=lambda f: -_telling(knowledge, f))
         words = printed(reason(knowledge, f, 1.0) for f in echoes)
         told, supports = words if words[0] else (told, supports)
     elif not told and verdict in ("settled", "leaning", "apart"):
@@ -184,8 +185,8 @@ def diagnose(
         recognised=not foreign
         and (
             is_recognised(knowledge, snapshot, findings, roots)
-            or (_names(advice) and lone is not None)
-            or bool(warning[0])
+            or (_names(advice) and ending is not None)
+            or (ending is not None and ending.told == "layer")
         ),
         verdict=verdict,
         ordinary=plainly,

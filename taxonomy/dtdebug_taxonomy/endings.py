@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from dtdebug_taxonomy.failure.bearing import Bearing
 from dtdebug_taxonomy.failure.events import last_exception
 from dtdebug_taxonomy.failure.lines import Line
 from dtdebug_taxonomy.failure.outcome import outcome
 from dtdebug_taxonomy.failure.raised import Raised
-from dtdebug_taxonomy.failure.reading import read_output
+from dtdebug_taxonomy.failure.reading import Reading, read_output
+from dtdebug_taxonomy.failure.roles import nccl_said
 from dtdebug_taxonomy.ranks import Frame
+from dtdebug_taxonomy.reports import logged, reported
 from dtdebug_taxonomy.snapshot import Snapshot, walk
 
 _BELOW = 6
@@ -20,21 +22,16 @@ _BELOW = 6
 _BETWEEN = 60
 """Lines among which they are looked for, where ranks print at the same time."""
 _MOST = 4
+_FATAL = "Fatal Python error"
+"""What Python prints where a signal ends it: not why, which a layer may have said before."""
 _ARGUMENTS = re.compile(
     r"(?:^|\s)(?P<program>[\w.-]{1,80}): error: "
     r"(?P<message>(?:the following arguments|argument |unrecognized ).{3,600})$"
 )
 """What argparse prints of a program's own arguments before it ends."""
-REFUSED = "The program refuses its arguments"
-WARNED = "NCCL WARN"
-"""What endings are called that are no exceptions: the program's own end, and what NCCL itself reports."""
-_WARNING = re.compile(r"NCCL WARN (?P<message>.{8,600})")
-_DISLIKED = re.compile(
-    r"(?i)\bcan lead to\b|\bignor(?:ing|ed)\b|\bdefaulting to\b|\bfall(?:ing|s)? back\b|\bdeprecated\b"
-    r"|kernel command line"
-    r"|NUMA auto|\bperformance\b|\bcould not find: |\bno plugin\b|\bnon-fatal\b|\btable changed\b|\bhas been set to\b"
-)
-"""What NCCL warns of and goes on."""
+_REFUSED = "The program refuses its arguments"
+REFUSED_CALL = "NCCL refuses the call"
+"""What endings are called that are no exceptions: the program's arguments, and why NCCL calls a use invalid."""
 _LAST = 20_000
 """Lines from the end in which an exception of nobody is looked for."""
 
@@ -54,6 +51,8 @@ class Ending(NamedTuple):
     line: int
     """Line of the output; 0 where there is none."""
     rank: int | None
+    told: Literal["", "layer", "logger"] = ""
+    """Who tells of what is no exception: a layer or the program itself, or only a logger that calls it an error."""
 
 
 def endings(snapshot: Snapshot) -> Iterator[Ending]:
@@ -64,20 +63,34 @@ def endings(snapshot: Snapshot) -> Iterator[Ending]:
     if not snapshot.output:
         return
     log = read_output(snapshot)
-    own = outcome(log).own
+    own = [r for r in outcome(log).own if r.message or not r.type.startswith(_FATAL)]
     for raised in own[:_MOST]:
         above = log.lines[raised.index - 1].body if 0 < raised.index <= len(log.lines) else ""
         yield _printed(raised, () if snapshot.first_lines else _below(raised, log.lines), above, raised.line)
+    yield from _refused_call(log)
     if not own:
         lines = log.lines[-_LAST:]
         bodies = [line.body for line in lines]  # without what launchers and loggers set before a line
-        if (last := last_exception("\n".join(bodies))) is not None:
+        last = last_exception("\n".join(bodies))
+        if last is not None and not (last.type.startswith(_FATAL) and reported(lines) is not None):
             above = bodies[last.line - 2] if last.line > 1 else ""
             yield _printed(last, tuple(bodies[last.line : last.line + _BELOW]), above, lines[last.line - 1].number)
         elif (refused := _refused(lines)) is not None:
             yield refused
-        elif (warned := _warned(lines)) is not None and not Bearing(snapshot).is_trained_after(warned.line):
-            yield warned
+        else:
+            trains = Bearing(snapshot).is_trained_after
+            for found in (reported(lines), logged(lines)):
+                if found is not None and not trains(found.line):
+                    yield Ending(found.layer, found.message, (), (), "", found.line, found.rank, found.told)
+                    return
+
+
+def _refused_call(log: Reading) -> Iterator[Ending]:
+    """Why NCCL calls the use invalid that it raises: its warning before that."""
+    raised = next((r for r in log.events.raised if nccl_said(r.text).startswith("NCCL invalid")), None)
+    said = reported(log.lines[: raised.index]) if raised is not None else None
+    if said is not None and said.layer == "NCCL WARN":
+        yield Ending(REFUSED_CALL, said.message, (), (), "", said.line, said.rank, "layer")
 
 
 def _refused(lines: Sequence[Line]) -> Ending | None:
@@ -86,16 +99,7 @@ def _refused(lines: Sequence[Line]) -> Ending | None:
         found = _ARGUMENTS.search(line.body) if ": error: " in line.body else None
         if found is not None:
             message = f"{found['program']}: {found['message']}"
-            return Ending(REFUSED, message, (), (), "", line.number, line.rank)
-    return None
-
-
-def _warned(lines: Sequence[Line]) -> Ending | None:
-    """The first failure that NCCL or RCCL reports itself; what it only dislikes is none."""
-    for line in lines:
-        found = _WARNING.search(line.body) if "NCCL WARN" in line.body else None
-        if found is not None and not _DISLIKED.search(found["message"]):
-            return Ending(WARNED, found["message"], (), (), "", line.number, line.rank)
+            return Ending(_REFUSED, message, (), (), "", line.number, line.rank, "layer")
     return None
 
 

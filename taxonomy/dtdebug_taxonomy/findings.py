@@ -24,6 +24,8 @@ from dtdebug_taxonomy.wording import clauses, hits_in_words
 
 _BEFORE_TRAINING = ("A.", "B.")
 """Symptoms of building, importing and setting up: over once training makes progress."""
+_ENDS = (*_BEFORE_TRAINING, "C.", "D.1.1")
+"""Those after which no training goes on."""
 _WITHOUT_ERROR = frozenset(("B.2", "C.4", "D.2.1", "D.2.3"))
 """Symptoms of hanging and slow programs, which their users interrupt."""
 
@@ -151,7 +153,9 @@ def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool
     """Whether a message on that line can explain the failure."""
     found = knowledge.evidence.get(name)
     if found is None or not found.symptoms:
-        return True
+        return name != "manifestation=hang" or not (bearing.is_trained_after(line) or bearing.went_well_after(line))
+    if bearing.went_well_after(line, started=all(c.startswith(_ENDS) for c in found.symptoms)):
+        return False
     if found.role == "cascade" and bearing.is_echo(line):
         return False
     if is_of_any_library(found) and bearing.is_own(line):
@@ -159,8 +163,11 @@ def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool
     if bearing.is_interrupted(line) and _WITHOUT_ERROR.isdisjoint(found.symptoms):
         return False
     starting = all(code[:2] in _BEFORE_TRAINING for code in found.symptoms)
-    # what only says that something failed explains nothing either, if training went on
-    return not (bearing.is_overtaken(line) or ((starting or found.catch_all) and bearing.is_trained_after(line)))
+    # what only says that something failed explains nothing either, if training went on; if none failed, nothing does
+    passed = (
+        starting or found.catch_all or (bearing.nothing_failed and all(c.startswith(_ENDS) for c in found.symptoms))
+    )
+    return not (bearing.is_overtaken(line) or (passed and bearing.is_trained_after(line)))
 
 
 def _in_own_path(text: str, hit: PatternHit) -> bool:

@@ -25,6 +25,7 @@ _LIBRARY = re.compile(
 _AGENT = re.compile(r"[/\\]dtdebug[/\\]agent[/\\]")
 _FRAMEWORK = re.compile(
     r"[/\\](?:torch\w{0,20}|tensorflow|horovod|deepspeed|megatron|colossalai|pytorch_lightning|mpi4py|vllm|sglang"
+    r"|nanotron|nemo_rl|nemo_automodel|mindspeed\w{0,10}|llamafactory|chatlearn|bmtrain|torchrec|hivemind|fairscale|orbax|slime[/\\](?:backends|ray|rollout)|verl[/\\](?:workers|models|trainer|utils)"
     r"|(?:(?:site|dist)-packages|src|python)[/\\](?:keras|lightning|accelerate|transformers|datasets|ray|jax))[/\\]"
 )
 """Words that programs use for folders of their own count below what packages lie in, installed or as a source tree."""

@@ -13,7 +13,7 @@ import msgspec
 
 from dtdebug_taxonomy.advice import Reason
 from dtdebug_taxonomy.claims import cited
-from dtdebug_taxonomy.endings import REFUSED, WARNED, Ending, endings
+from dtdebug_taxonomy.endings import Ending, endings
 from dtdebug_taxonomy.failure.outcome import outcome
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import read_output
@@ -103,14 +103,14 @@ def first_ending(snapshot: Snapshot) -> Ending | None:
 
 def alone(snapshot: Snapshot, ending: Ending | None) -> Ending | None:
     """It, if it is the last line of an exception without its traceback, in a text that speaks of several."""
-    if ending is None or ending.type in (REFUSED, WARNED) or "Traceback" in snapshot.output:
+    if ending is None or ending.told or "Traceback" in snapshot.output:
         return None
     return ending if ending.message and speaks_of_several(snapshot) else None
 
 
 def warned(ending: Ending | None) -> tuple[str, tuple[Seen, ...]]:
     """It in words, if it is no exception; else empty."""
-    if ending is None or ending.type not in (REFUSED, WARNED):
+    if ending is None or not ending.told:
         return "", ()
     text = plain(f"{ending.type}: {ending.message}", _SENTENCE)
     return text, (_quoted(text, ending.line, ending.rank),)

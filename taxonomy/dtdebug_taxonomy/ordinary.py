@@ -41,8 +41,9 @@ _ERROR = re.compile(
     r"|^.{0,80}\b(?:command not found|No such file or directory)"
 )
 _SERVICE = re.compile(
-    r"(?i)\b(?:gunicorn|uwsgi|uvicorn|nginx|apache2?|httpd|django|flask|fastapi|celery|rabbitmq|kafka|rdkafka|redis|postgres\w{0,4}"
-    r"|mysql|mongo\w{0,2}|selenium|playwright|webpack|npm|jenkins|grafana|prometheus|ollama|discord|telegram)\b"
+    r"(?im)^(?:DETAIL|HINT): {2}|\] \d{1,6}#\d{1,6}: "
+    r"|\b(?:gunicorn|uwsgi|uvicorn|nginx|apache2?|httpd|django|flask|fastapi|celery|rabbitmq|kafka|rdkafka|redis|postgres\w{0,4}"
+    r"|mysql|mongo\w{0,20}|selenium|playwright|webpack|npm|jenkins|grafana|prometheus|ollama|discord|telegram)\b"
 )
 """Services and their tools, which have workers, watchdogs and time-outs too."""
 _DEEP = re.compile(
@@ -89,11 +90,18 @@ _ANYBODYS = (
         ),
         "ssh-",
     ),
-    (re.compile(r"Last State: {1,20}Terminated|Reason: {1,20}OOMKilled"), "mem-"),
+    (re.compile(r"Last State: {1,20}Terminated|Reason: {1,20}OOMKilled|Process completed with exit code \d"), "mem-"),
+    (re.compile(r"(?m)^(?:.{0,80}: .{0,20})?Aborted {1,20}\(core dumped\)"), "sig-"),
 )
-"""A remote shell that git or a person opens, the description of a pod: its indicators are no sign of a launcher."""
+"""A remote shell that git or a person opens, the description of a pod, the end of a step of CI: none is a sign of
+a launcher."""
 _LINES, _SHOWN, _SERVICES_TEXT = 4_000, 120, 1 << 20
 """Lines that are looked at from the end, characters of a message that are shown, of a text that is searched whole."""
+
+
+def complains(text: str) -> bool:
+    """Whether the words are a complaint."""
+    return _COMPLAINS.search(text) is not None
 
 
 def is_foreign(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Finding]) -> bool:
@@ -101,7 +109,7 @@ def is_foreign(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Find
     situation = f"{snapshot.situation}\n{in_english(snapshot.situation)}"
     if _is_service(f"{situation}\n{snapshot.output}") and not (snapshot.ranks or is_distributed(snapshot)):
         return True
-    if _TRAINING.search(situation) and _COMPLAINS.search(situation) and not _ALONE.search(situation):
+    if _TRAINING.search(situation) and complains(situation) and not _ALONE.search(situation):
         return bool(ordinary(knowledge, snapshot, findings)) and _is_bare(knowledge, snapshot, findings)
     return _is_bare(knowledge, snapshot, findings)
 

@@ -9,9 +9,10 @@ import msgspec
 from dtdebug_taxonomy.advice import MOST, Advice, Reason, advice_for, band
 from dtdebug_taxonomy.advised import Advised, advised
 from dtdebug_taxonomy.amounts import amounts
+from dtdebug_taxonomy.certainty import by_root
 from dtdebug_taxonomy.compared import of_contrast, of_device, of_regression
 from dtdebug_taxonomy.contrasts import contrast, one_device
-from dtdebug_taxonomy.endings import Ending, endings
+from dtdebug_taxonomy.endings import REFUSED_CALL, Ending, endings
 from dtdebug_taxonomy.engine import Ranking
 from dtdebug_taxonomy.finding import plain
 from dtdebug_taxonomy.knowledge import Knowledge
@@ -25,6 +26,7 @@ from dtdebug_taxonomy.versions import FittingRelease, fitting_releases
 
 _NAMED_RELEASE, _ANY_RELEASE, _ADVISED = 0.8, 0.4, 0.5
 """Probabilities of a fault that is known of a release which is named, of one that is not, and of the message's word."""
+_SOMETHING_ELSE = "D.1.other"
 _FIGURES, _UNFIT = 0.5, 0.4
 """The same of figures that do not go together, and of packages that do not."""
 _TOO_MANY = "more-processes-than-gpus"
@@ -41,9 +43,13 @@ def outright(
     What the user has found to make the difference comes before a mere resemblance.
     """
     symptom = next(iter(ranking.symptoms))
+    if snapshot.output and not snapshot.situation and not by_root(knowledge, ranking.contributions[symptom]):
+        symptom = _SOMETHING_ELSE
     ended = tuple(endings(snapshot))
     facts = tuple(_of_release(knowledge, row) for row in fitting_releases(knowledge, snapshot))
     named = bool(found) and any(r.evidence in _naming(knowledge, found[0].cause) for r in found[0].because)
+    refused = {row.line for row in ended if row.type == REFUSED_CALL}
+    named = named and not (refused and refused.isdisjoint(r.line for r in found[0].because))
     pair = regression(snapshot.situation)
     settled = named and _says_it_alone(knowledge, found[0]) and found[0].band == "likely"
     if not facts and not settled and pair is not None and pair.good:

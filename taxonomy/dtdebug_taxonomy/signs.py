@@ -19,11 +19,11 @@ _SIGNS = re.compile(
     | \b(?:main|head|worker|master|compute|far)[ -](?:node|machine|host|side)\b | \bremote\ (?:node|machine|side)\b
     | \bthe\ others\ (?:wait|hang|stay)
     | \bexecutors\b | \b(?:pp|tp|vp|dp|ep|cp)\ ?[=>]\ ?\d
-    | \bdistributed(?!\ (?:under|in\ the\ hope)) | \bddp | \bfsdp
+    | \bdistributed(?!\ (?:under|in\ the\ hope|debugger)) | \bddp | \bfsdp
     | nccl | rccl | hccl | oneccl | \bgloo | \bmpi(?:\b|run|exec|4py|ch|_) | open-?mpi | horovod | \bhvd\b
     | deep-?\ ?speed | \bzero-?[123]\b | \bzero[ -]stage | megatron | colossal | \baccelerate\ (?:launch|config)
     | \baccelerator(?:\.|\() | world[_ ]?size | (?:local|node|global|my)[_ ]rank | master_(?:addr|port)
-    | \[(?:rank|default)\d | (?<!of\ )(?<!expected\ )(?<!equal\ )(?<!be\ )(?<!has\ )\brank[ :=#-]?\d
+    | \[(?:rank|default)\d | (?<!of\ )(?<!expected\ )(?<!equal\ )(?<!be\ )(?<!has\ )\brank[ :=#-]?\d(?!\ tensor)
     | \b(?:each|every|one|other|all|per|which|this|same|both)\ ranks?\b | \branks\b | \brank\ (?:zero|one|two)
     | nproc | num_processes | data-?\ ?parallel | mirrored | parameter[- _]?servers? | TF_CONFIG | tf\.distribute
     | multi[-_ ]?(?:gpu|node|worker|process|host|machine)s? | all[-_]?(?:reduce|gather|to[-_]all) | reduce[-_]?scatter
@@ -44,7 +44,9 @@ _SIGNS = re.compile(
       (?:[abhv]\d\d0|a[3-6]000|gb?[2-3]00|mi\d{3}|l40s?|rtx|\d0[5-9]0|tesla|titan)s?\b
     | \b(?:per|each|every)[ -](?:gpu|device|card|node|host|machine)\b | \bpipeline\ stages? | \bdistribution\ strateg
     | \b(?:cuda|gpu):[1-9]\b
-    | \b(?:nodes|gpus|machines|hosts|cards)\b | byteps | fairscale | fairseq | peer[- ]to[- ]peer | \bp2p\b
+    | \bgpus\b(?!\ with\ compute) | \b(?:nodes|machines|hosts|cards)\b | byteps | fairscale | fairseq
+    | peer[- ]to[- ]peer | \bp2p\b
+    | \bucx\b | \blibfabric\b | \bnet/ofi\b | \bnixl | \bmscclpp | \bnvshmem | \bdeep_ep\b | \bprocess_index\b
     | \bvllmworker | \bworkerproc\b | \bworker_tp\d
     | \bhang|\bhung\b|\bstuck\b|\bdeadlock|\bfreez|\bfroze | verl\b | openrlhf | torchtitan | \bwatchdog
     """
@@ -52,7 +54,8 @@ _SIGNS = re.compile(
 _PACKAGES = re.compile(
     r"torch[/\\](?:distributed|nn[/\\]parallel|multiprocessing[/\\]spawn)|torch[/\\]csrc[/\\]distributed"
     r"|(?:-packages[/\\]|Megatron-LM[/\\]|(?<![\w/\\]))(?:deepspeed|horovod|colossalai|megatron|apex|fairscale|byteps"
-    r"|torchtitan|verl|openrlhf|nemo_rl|ray[/\\]train|(?:vllm|sglang[/\\]srt)[/\\]distributed)[/\\]"
+    r"|torchtitan|torchft|verl|openrlhf|nemo_rl|nanotron|deep_ep|hivemind|mscclpp|slime|ray[/\\]train|torch_xla[/\\]distributed"
+    r"|lightning[/\\](?:fabric|pytorch)[/\\]strategies|accelerate[/\\]utils[/\\](?:fsdp|deepspeed|megatron)|(?:vllm|sglang[/\\]srt)[/\\]distributed)\w{0,12}[/\\.]"
     r"|vllm[/\\](?:v1[/\\])?executor[/\\]multiproc"
     r"|tensorflow[/\\]python[/\\]distribute|accelerate[/\\]commands[/\\]launch"
 )

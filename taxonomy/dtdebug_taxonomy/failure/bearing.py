@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 
+from dtdebug_taxonomy.failure.lines import Line
 from dtdebug_taxonomy.failure.outcome import outcome
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import read_output
 from dtdebug_taxonomy.ranks import Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
 
+_INSTEAD = re.compile(
+    r"(?i)\busing \S{1,60} instead\b|\b(?:fall(?:ing|s)?|fell) back\b|\bdisabling\b|\bfailed to import\b"
+    r"|\bwill be (?:disabled|overwritten|ignored)\b"
+)
+_ENDED_WELL = re.compile(
+    r"(?i)`Trainer\.fit` stopped: `max_(?:epochs|steps)|\btraining (?:is |has )?(?:completed?|finished|done)\b"
+    r"|^# avg bus bandwidth {0,8}: {0,4}\d|\bapplication startup complete\b|['\"]train_runtime['\"]: \d"
+)
+"""What trainers, NCCL's tests and servers print when all went as it should."""
+_WARNS = frozenset({"WARNING", "WARN", "W"})
+_LAST, _BEGIN, _LONGEST = 500, 400, 2_000
+"""Lines from the end in which an end is looked for, characters of such a line and of a warning."""
 _TRAINS = 2
 """Lines of progress that show that training goes on: one may be of another attempt, or a plan."""
 
@@ -33,6 +48,15 @@ class Bearing:
         steps = sorted(log.lines[i].number for rows in log.events.steps.values() for i in rows)
         self._steps = steps
         self._restarted = bool(log.first)
+        told = snapshot.verdict is not None and snapshot.verdict.kind not in ("none", "not_understood")
+        self.nothing_failed = not (snapshot.situation or snapshot.exception or told or log.events.raised)
+        """Neither the output nor its user says that anything did."""
+        last = log.lines[-_LAST:] if self.nothing_failed else ()
+        ends = [line.number for line in last if _ENDED_WELL.search(line.body[:_BEGIN])]
+        self._well = max(ends, default=0)
+        starts = [line.number for line in log.lines if "Init COMPLETE" in line.body]
+        self._started = max(starts, default=0) if self.nothing_failed else 0
+        self._replaced = frozenset(_replaced(log.lines, self._warned)) if self.nothing_failed else frozenset()
 
     def rank(self, line: int) -> int | None:
         """The rank that printed a line."""
@@ -48,11 +72,15 @@ class Bearing:
             return False
         if _within(self._handled, line):
             return True
-        return line < self._last and _within(self._warned, line)
+        return line in self._replaced or (line < self._last and _within(self._warned, line))
 
     def is_own(self, line: int) -> bool:
         """The line of an exception that a rank's own code met, or that it came from: not one of communication."""
         return line in self._own
+
+    def went_well_after(self, line: int, *, started: bool = False) -> bool:
+        """Nothing failed, and below it the output says that all is done, or that communication stands (`started`)."""
+        return line < self._well or (started and line < self._started)
 
     def is_echo(self, line: int) -> bool:
         """Part of what a rank raised because another was lost, whose own exception is here too: it adds nothing."""
@@ -74,6 +102,14 @@ def is_explained(verdict: Verdict | None) -> bool:
     if verdict is None or verdict.kind != "dead":
         return False
     return any(claim.what == "raised" and set(claim.ranks) & set(verdict.culprits) for claim in verdict.claims)
+
+
+def _replaced(lines: Sequence[Line], warned: list[tuple[int, int]]) -> Iterator[int]:
+    """Warnings that say what is taken in place of what was asked for: where nothing failed, all went on with that."""
+    for line in lines:
+        warns = line.level.upper() in _WARNS or _within(warned, line.number)
+        if (warns and _INSTEAD.search(line.body[:_LONGEST])) or line.body.endswith("(ignored)"):
+            yield line.number
 
 
 def _begin(raised: Raised) -> int:

@@ -14,8 +14,10 @@ _TOKENS = 12
 _LEVELS = "DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL"
 _ZONE = r"(?:Z| ?[+-]\d\d:?\d\d| UTC)?"
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
+_EPOCH = rf"(?:{_CLOCK}|\d\d:\d\d:\d{{10}}\.\d{{1,9}})"
+"""A clock, or what absl prints before it knows the zone."""
 _DATE = rf"(?:\d{{4}}[-/]\d\d[-/]\d\d[T _]|\d\d[-/.]\d\d[-/.]\d{{2,4}} ){_CLOCK}{_ZONE}"
-_AFTER = r"(?: (?:[|-]|INFO|ERROR)? ?(?=[\w\[]{1,2}\S{0,80} (?:[|-] )?)|: | [|-] |[ \t]|(?=[\[<({]))?"
+_AFTER = r"(?: (?:[|-]|INFO|ERROR)? ?(?=[\w\[]{1,2}\S{0,80} (?:[|-] )?)|: |:(?=[A-Za-z])| [|-] |[ \t]|(?=[\[<({]))?"
 
 _WORD = r"(?:(?:[Gg]lobal|GLOBAL)[ _-]?)?(?:rank|Rank|RANK)"
 """Never `[Rank 3]` alone, which PyTorch's own messages begin with."""
@@ -33,6 +35,8 @@ _BRACKET = (
     rf"\[(?P<level>[IWEFC])(?:\d{{4}} {_CLOCK})?(?: \d{{1,9}})? ?[\w./-]{{1,100}}:\d{{1,6}}\] ?",
     rf"\[(?P<time>{_DATE}|{_CLOCK}|[ \d]{{1,10}}\.\d{{1,9}})(?: TP(?P<rank>\d{{1,5}}))?\](?: - |: | )?",
     rf"\[(?P<level>{_LEVELS}) {{0,4}}(?:\|[\w./-]{{1,80}}:\d{{1,6}})?\](?: - | )?",
+    rf"\[(?P<time>{_DATE}) (?P<level>[IWEFC]) \d{{1,9}} \d{{1,9}}\] (?:\(\w{{1,9}}\) )?(?:\S{{1,80}}\.cc:\d{{1,6}}: )?",
+    rf"\[NeMo (?P<level>[IWEC]) (?P<time>{_DATE}) [\w.-]{{1,100}}:\d{{1,6}}\] ?",
     r"\[pod/(?P<host>[\w.-]{1,250})/[\w.-]{1,100}\] ",
     r"\[[\w./-]{1,80}\.py:\d{1,6}(?::\w{1,60})?\] ?(?:\[Rank (?P<rank>-?\d{1,7})\] ?)?",
     rf"\[[\w.]{{1,80}}\](?=\[(?:{_LEVELS})\])|\[[\w.]{{1,80}}\] - ",
@@ -66,7 +70,7 @@ _LETTER = (
     rf"{_WORD}(?P<rank>\d{{1,7}})\[(?P<pid>\d{{1,9}})\]\[\w{{1,60}}\]: ?",
     rf"(?P<time>[A-Z][a-z]{{2}} [ \d]?\d {_CLOCK})(?: (?=(?:[\w.-]{{1,100}} [\w./@-]{{1,80}}\[\d{{1,9}}\]: )?)|$)",
     rf"(?P<time>[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} [ \d]?\d {_CLOCK}(?: [A-Z]{{3,4}})? \d{{4}})(?:: | |(?=[\[<]))",
-    rf"(?P<level>[IWEF])\d{{4}} {_CLOCK} {{1,8}}\d{{1,9}} [\w./-]{{1,200}}:\d{{1,6}}\] ?",
+    rf"(?P<level>[IWEF])\d{{4}} {_EPOCH} {{1,8}}\d{{1,9}} [\w./-]{{1,200}}:\d{{1,6}}\] ?",
     _SYSLOG,
     _DETERMINED,
     r"(?P<host>[\w.-]{1,100}/[\w.-]{1,100})\[[a-z][\w.-]{0,60}\]: ",
@@ -74,7 +78,7 @@ _LETTER = (
     r"(?P<host>[\w.-]{1,100}) \[(?P<stream>stdout|stderr)\] ",
     rf"[\w.]{{1,80}} - (?P<level>{_LEVELS}) - ",
     rf"(?P<level>{_LEVELS}) {{0,8}}(?:- |:) ?{_WORD}[ _-]?(?P<rank>\d{{1,7}})(?: - |: ?)",
-    rf"(?P<level>{_LEVELS}) {{0,8}}(?:- [\w.]{{1,80}} - |{_LOGURU}|:[\w.]{{1,80}}:|: | )",
+    rf"(?P<level>{_LEVELS}) {{0,8}}(?:- [\w.]{{1,80}} - |{_LOGURU}|:[\w.]{{1,80}}:|: | |:(?=\d{{4}}-))",
     r"(?P<host>[\w.-]{1,100}[-_]\d{1,5}) {0,30}\| ?",
     r"(?P<stream>stdout|stderr) [FP] ",
     r"[\w./-]{1,80}\.py:\d{1,6}\](?: |$)",
@@ -287,6 +291,9 @@ def _lines_of(data: Mapping[str, Any]) -> Iterator[Unprefixed] | None:
         trace = next(
             (fields[n] for n in ("exc_info", "traceback", "stack_trace") if isinstance(fields.get(n), str)), ""
         )
+        error = _first(fields, ("error", "err"))
+        if isinstance(message, str) and error and error not in message:  # as structured loggers of Go part them
+            message = f"{message}: {error}"
         if isinstance(message, str):
             texts.append((fields, _first(fields, _TIMES), f"{message}\n{trace}" if trace else message))
     return _split(texts) if texts else None

@@ -1,0 +1,68 @@
+"""What a layer reports of itself where nobody raised anything: NCCL, UCX, libfabric, Slurm, a C++ runtime, a logger."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from dtdebug_taxonomy.failure.lines import Line
+
+_SAYS = r"(?P<message>.{8,600})"
+_LAYERS = (
+    ("NCCL WARN", "NCCL WARN", re.compile(rf"NCCL WARN {_SAYS}")),
+    ("UCX", "UCX ", re.compile(rf"\bUCX {{1,4}}(?:ERROR|FATAL) {{1,4}}{_SAYS}")),
+    ("libfabric", "<warn>", re.compile(rf"\blibfabric:.{{1,200}}<warn> ?{_SAYS}")),
+    ("Slurm", ": error: ", re.compile(rf"(?:srun|salloc|sbatch|slurm\w{{1,12}}): error: (?!\*\*\*){_SAYS}")),
+    ("Slurm", ": fatal: ", re.compile(rf"(?:srun|salloc|sbatch|slurm\w{{1,12}}): fatal: {_SAYS}")),
+    ("PMIx", " ERROR: ", re.compile(rf"\] (?:PMIX|PRTE|ORTE) ERROR: {_SAYS}")),
+    ("C++ exception", "what():", re.compile(rf"^ {{0,4}}what\(\): {{1,4}}{_SAYS}")),
+)
+"""What reports, letters that a line of it has, and the line. Their sources:
+https://github.com/NVIDIA/nccl/blob/master/src/debug.cc
+https://github.com/openucx/ucx/blob/master/src/ucs/debug/log.c
+https://github.com/ofiwg/libfabric/blob/main/src/log.c
+https://github.com/SchedMD/slurm/blob/master/src/common/log.c"""
+_DISLIKED = re.compile(
+    r"(?i)\bcan lead to\b|\bignor(?:ing|ed)\b|\bdefaulting to\b|\bfall(?:ing|s)? back\b|\bdeprecated\b"
+    r"|kernel command line"
+    r"|NUMA auto|\bperformance\b|\bcould not find: |\bno plugin\b|\bnon-fatal\b|\btable changed\b|\bhas been set to\b"
+)
+"""What a layer warns of and goes on."""
+_SERIOUS = frozenset({"ERROR", "CRITICAL", "FATAL", "E", "F", "C"})
+_BARE = re.compile(r"(?:error|fatal): (?=.{8})")
+"""How Slurm's daemons begin a line behind the time."""
+_PASSING = re.compile(r"(?i)\bretry(?:ing)?\b|\bwill (?:be )?(?:retr|try|continu|skip)\w{0,6}\b|\bskipp(?:ed|ing)\b")
+"""What a logger says of an error after which the program goes on."""
+
+
+class Report(NamedTuple):
+    """One line in which a layer says what failed."""
+
+    layer: str
+    message: str
+    line: int
+    rank: int | None
+    told: Literal["layer", "logger"] = "layer"
+
+
+def reported(lines: Sequence[Line]) -> Report | None:
+    """The first failure that a layer reports itself; what it only dislikes is none."""
+    for line in lines:
+        for layer, letters, pattern in _LAYERS:
+            found = pattern.search(line.body) if letters in line.body else None
+            if found is not None and not _DISLIKED.search(found["message"]):
+                return Report(layer, found["message"].strip(), line.number, line.rank)
+    return None
+
+
+def logged(lines: Sequence[Line]) -> Report | None:
+    """The last line that a logger itself calls an error, if nothing is said of going on."""
+    for line in reversed(lines):
+        bare = _BARE.match(line.body) if line.time else None
+        if bare is None and line.level.upper() not in _SERIOUS:
+            continue
+        message = line.body[bare.end() if bare is not None else 0 :].strip()
+        if len(message.split()) > 1 and not (_PASSING.search(message) or _DISLIKED.search(message)):
+            return Report("Logged as an error", message[:600], line.number, line.rank, "logger")
+    return None
