@@ -1,4 +1,4 @@
-"""Which program a script starts: found beside the script or above it, after `cd`, and only where one file can be meant."""
+"""Which program a script starts: beside the script or above it, after `cd`, and only where one file can be meant."""
 
 import pytest
 

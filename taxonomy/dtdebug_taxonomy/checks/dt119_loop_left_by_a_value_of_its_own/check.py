@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.names import SAMPLER
+from dtdebug_taxonomy.checks.names import LOADER, SAMPLER
 from dtdebug_taxonomy.checks.stepping import agrees, together
 from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.names import dotted
@@ -92,8 +92,30 @@ class _Loop:
                 value = binding.node.value  # one of several results
             if value is not None and self.loop in set(self.code.ancestors(binding.node)):
                 values.append(value)
+            if isinstance(binding.node, ast.AugAssign) and isinstance(binding.node.value, ast.Constant):
+                values += self._counted_by(binding.node)
         before = [c for c in self.told[node.id] if self.code.order[c] < self.code.order[node]]
         return values + [a for c in before for a in c.args]
+
+    def _counted_by(self, counter: ast.AugAssign) -> Iterator[ast.expr]:
+        """The conditions by which a counter goes on, where they ask for a figure of this rank's part of the data."""
+        for up in self.code.ancestors(counter):
+            if up is self.loop:
+                return
+            if isinstance(up, ast.If) and any(map(self._is_of_a_part, self.code.inside(up.test, ast.Name))):
+                yield up.test
+
+    def _is_of_a_part(self, name: ast.Name) -> bool:
+        """Whether a name is what a function works out from a loader that gives each rank a part."""
+        for value in self.code.values(name):
+            for given in value.args if isinstance(value, ast.Call) else ():
+                loaders = self.code.values(given) if isinstance(given, ast.Name) else []
+                for loader in loaders:
+                    if not isinstance(loader, ast.Call) or self.code.name(loader.func) != LOADER:
+                        continue
+                    if self.code.is_made_by(self.code.argument(loader, "sampler", 3), SAMPLER):
+                        return True
+        return False
 
     def _takes_out(self, call: ast.Call) -> bool:
         """Whether a call gives a number of a tensor: `loss.item()`, or a function of this file that ends so."""
