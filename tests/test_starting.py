@@ -21,6 +21,8 @@ def _started(text, files, path="job/scripts/run.sh"):
         ("torchrun train.py", ["train.py"], "train.py"),
         ("cd ..\npython src/train.py", ["job/src/train.py"], "job/src/train.py"),
         ('cd "$(dirname "$0")"\npython train.py', ["job/scripts/train.py"], "job/scripts/train.py"),
+        ('python "$(dirname "$0")/train.py"', ["job/scripts/train.py", "job/train.py"], "job/scripts/train.py"),
+        ("torchrun $(dirname $0)/../train.py", ["job/train.py"], "job/train.py"),
         ("cd src && python train.py", ["job/src/train.py"], "job/src/train.py"),
         ("python -m tools.train", ["job/tools/train.py"], "job/tools/train.py"),
         ("torchrun -m tools.train", ["job/tools/train.py"], "job/tools/train.py"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -66,10 +67,13 @@ class Options(NamedTuple):
 
     calls: dict[str, ast.Call]
     """Spelling -> the call that adds it, or that adds the options of a library."""
+    names: list[str]
+    """The spellings in their order."""
 
     def knows(self, name: str) -> bool:
         """Whether argparse takes a spelling: in full, or as the beginning of one."""
-        return name in self.calls or any(o.startswith(name) for o in self.calls)
+        at = bisect_left(self.names, name)
+        return at < len(self.names) and self.names[at].startswith(name)
 
     def default(self, code: Code, attribute: str) -> object:
         """What `args.attribute` is where nobody gives the option; None where that can't be told."""
@@ -90,7 +94,14 @@ class Options(NamedTuple):
 
 
 def options(code: Code) -> Options | None:
-    """All options of a program; None where it may have others than this file tells."""
+    """All options of a program; None where it may have others than this file tells. Kept with it."""
+    if "_options" not in code.__dict__:
+        code.__dict__["_options"] = _options(code)
+    found: Options | None = code.__dict__["_options"]
+    return found
+
+
+def _options(code: Code) -> Options | None:
     if len(code.calls("argparse.ArgumentParser")) != 1 or _ELSEWHERE.search(code.text):
         return None
     if not any(not c.args and not c.keywords for c in code.methods("parse_args")):
@@ -112,7 +123,8 @@ def options(code: Code) -> Options | None:
         if not spellings or not all(isinstance(s, str) for s in spellings) or code.has_unpacking(call):
             return None
         found |= {str(s): call for s in spellings if str(s).startswith("-")}
-    return Options({**found, "--help": parser, "-h": parser})
+    found |= {"--help": parser, "-h": parser}
+    return Options(found, sorted(found))
 
 
 def given(script: Script, words: tuple[Word, ...]) -> Iterator[tuple[Word, str, str | None]]:
@@ -175,7 +187,7 @@ def _parses(code: Code, call: ast.Call) -> bool:
 def processes(script: Script, start: Started) -> int | None:
     """How many ranks a launcher starts in all; None where that is not told."""
     launch = start.launch
-    if launch is None or not launch.certain or "PET_" in script.text:
+    if launch is None or not launch.certain or _by_variables(script):
         return None
     many = launch.number(script, _NUMBER.get(launch.launcher, ""))
     if many is None and launch.launcher == "torchrun" and "--nproc-per-node" not in launch.options:
@@ -185,6 +197,13 @@ def processes(script: Script, start: Started) -> int | None:
     asked = any(name in launch.options for name in ("--nnodes", "--num_nodes", "--hostfile"))
     each = nodes(script, launch) if asked else 1
     return many * each if each and not start.runs_under("mpirun", "mpiexec", "orterun") else None
+
+
+def _by_variables(script: Script) -> bool:
+    """Whether torchrun may take options from the environment; kept with the script."""
+    if "_by_variables" not in script.__dict__:
+        script.__dict__["_by_variables"] = "PET_" in script.text
+    return bool(script.__dict__["_by_variables"])
 
 
 def several_started(script: Script, start: Started) -> bool:

@@ -20,6 +20,7 @@ _BEFORE = re.compile(r"srun|mpirun|mpiexec|orterun|nohup|env|exec|time|setsid|ni
 """What may stand before `python` and hands its environment on."""
 _HERE = re.compile(r"(\$\(|`)\s*dirname\b.*(\$0|BASH_SOURCE)|\$\{(0|BASH_SOURCE(\[0\])?)%/\*\}", re.DOTALL)
 """The folder of the script itself, as scripts ask for it."""
+_BESIDE = re.compile(r"\$\(dirname [\"']?\$(0|\{?BASH_SOURCE(\[0\])?\}?)[\"']?\)/")
 
 
 class Started(NamedTuple):
@@ -37,6 +38,11 @@ class Started(NamedTuple):
     """Of the program."""
     code: Code | None
     """Its text; None where there is no such file, or more than one that could be meant."""
+
+    @property
+    def name(self) -> str:
+        """The program, without its folder."""
+        return (self.code.path if self.code is not None else self.program.text).rpartition("/")[2]
 
     def runs_under(self, *names: str) -> bool:
         """Whether one of these programs starts it."""
@@ -100,6 +106,9 @@ def _changed(folder: str, to: str) -> str:
 def _read(script: Script, folder: str, program: Word, is_module: bool) -> Code | None:
     """The program's text: the one file of that name where the script, or its project, may be run."""
     name = script.resolve(program.text)
+    beside = _BESIDE.match(name)
+    if beside is not None:
+        folder, name = "", name[beside.end() :]
     if is_module:
         name = name.replace(".", "/") + ".py"
     if script.project is None or not script.path or not name.endswith(".py") or name.startswith(("/", "~", "-")):
@@ -109,7 +118,7 @@ def _read(script: Script, folder: str, program: Word, is_module: bool) -> Code |
     home = posixpath.dirname(script.path)
     parts = home.split("/") if home else []
     paths = []
-    for up in range(min(_UP, len(parts)) + 1):
+    for up in range(0 if beside else min(_UP, len(parts)), -1, -1):
         base = "/".join(parts[: len(parts) - up])
         if up and base == "":
             base = "/" if home.startswith("/") else "."

@@ -51,6 +51,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 def _taken_in_another_order(code: Code) -> Iterator[Hit]:
     """`rank, local_rank = get_ranks()` of a function that returns the local rank first."""
+    known: dict[ast.AST, list[str]] = {}
     for assign in code.nodes(ast.Assign):
         target, call = assign.targets[0], assign.value
         if not isinstance(target, ast.Tuple) or not isinstance(call, ast.Call) or len(assign.targets) != 1:
@@ -58,7 +59,9 @@ def _taken_in_another_order(code: Code) -> Iterator[Hit]:
         taken = [_kind(e) for e in target.elts]
         if len(set(taken) - {""}) < 2:
             continue
-        given = _returned(code, call, len(taken))
+        given = _returned(code, call, known)
+        if len(given) != len(taken):
+            continue
         wrong = [n for n, (t, g) in enumerate(zip(taken, given, strict=False)) if t and g and t != g]
         if len(wrong) < 2 or sorted(taken[n] for n in wrong) != sorted(given[n] for n in wrong):
             continue
@@ -82,7 +85,7 @@ def _kind(node: ast.expr) -> str:
     return last if last in _NAMES else {"global_rank": "rank", "world": "world_size"}.get(last, "")
 
 
-def _returned(code: Code, call: ast.Call, length: int) -> list[str]:
+def _returned(code: Code, call: ast.Call, known: dict[ast.AST, list[str]]) -> list[str]:
     """What the function that is called returns, by the names there; empty where that is not the same everywhere."""
     function, home = code.called(call), code
     if function is None and code.project is not None and code.project.may_hold(code, call.func):
@@ -91,10 +94,12 @@ def _returned(code: Code, call: ast.Call, length: int) -> list[str]:
             function, home = defined.node, defined.code
     if function is None or not home.is_plain(function):
         return []
+    if function in known:
+        return known[function]
     rows = [r.value for r in home.inside(function, ast.Return) if home.function(r) is function]
     kinds = {tuple(_kind(e) for e in r.elts) if isinstance(r, ast.Tuple) else () for r in rows}
-    found = [k for k in kinds if len(k) == length and any(k)]
-    return list(found[0]) if len(found) == 1 and all(len(k) == length for k in kinds) else []
+    known[function] = list(kinds.pop()) if len(kinds) == 1 else []
+    return known[function]
 
 
 def _may_be_rank(argument: ast.expr) -> bool:

@@ -54,7 +54,7 @@ def _used(code: Code, assign: ast.Assign, loads: list[ast.Name] | tuple[()]) -> 
     home = code.scope(assign)
     loops = {a for a in code.ancestors(assign) if isinstance(a, ast.For | ast.While | ast.AsyncFor)}
     own = set(code.inside(assign.value, ast.Name))
-    for name in loads:
+    for name in reversed(loads):
         if name in own:
             continue
         if code.scope(name) is not home or code.order[name] > code.order[assign]:

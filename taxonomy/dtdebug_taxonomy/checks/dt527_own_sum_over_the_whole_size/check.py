@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
@@ -10,26 +11,21 @@ from dtdebug_taxonomy.checks.names import SAMPLER
 from dtdebug_taxonomy.checks.stepping import agrees
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.syntax import Function
 
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports the size."""
     if code.role == "test" or not code.calls(SAMPLER):
         return
-    summed: dict[str, list[ast.AugAssign]] | None = None
+    known = _Figures(code)
     for call in code.calls("len"):
         size = call.args[0] if len(call.args) == 1 else None
         loader = size.value if isinstance(size, ast.Attribute) and size.attr == "dataset" else None
         divided = _divided(code, call) if loader is not None else None
         if loader is None or divided is None or not _is_split(code, loader):
             continue
-        if summed is None:
-            summed = {}
-            for changed in code.nodes(ast.AugAssign):
-                if isinstance(changed.op, ast.Add) and dotted(changed.target):
-                    summed.setdefault(dotted(changed.target), []).append(changed)
-        rows = [s for s in summed.get(divided, ()) if code.function(s) is code.function(call)]
-        if not any(_over(code, s, dotted(loader)) for s in rows) or _reduced(code, call, divided):
+        if not known.is_sum_over(call, divided, dotted(loader)) or known.is_reduced(call, divided):
             continue
         yield Hit(
             code.span(call),
@@ -62,24 +58,31 @@ def _is_split(code: Code, loader: ast.expr) -> bool:
     return True
 
 
-def _over(code: Code, changed: ast.AugAssign, loader: str) -> bool:
-    """Whether something is added up in a loop over the batches of a loader."""
-    loops = (a for a in code.ancestors(changed) if isinstance(a, ast.For))
-    return any(dotted(n) == loader for loop in loops for n in code.inside(loop.iter, ast.Name, ast.Attribute))
+class _Figures:
+    """What is added up in loops over loaders, and what the ranks may exchange, by the function that it is in."""
 
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        self.sums: set[tuple[Function | None, str, str]] = set()
+        """Function, name of the sum, loader."""
+        for changed in code.nodes(ast.AugAssign):
+            if isinstance(changed.op, ast.Add) and (name := dotted(changed.target)):
+                loops = [a for a in code.ancestors(changed) if isinstance(a, ast.For)]
+                over = {dotted(n) for loop in loops for n in code.inside(loop.iter, ast.Name, ast.Attribute)}
+                self.sums |= {(code.function(changed), name, loader) for loader in over}
+        self.sent: dict[Function | None, set[str]] = defaultdict(set)
+        for call in code.nodes(ast.Call):
+            if agrees(code, call):
+                given = (*call.args, *(k.value for k in call.keywords))
+                names = {dotted(n) for a in given for n in code.inside(a, ast.Name, ast.Attribute)}
+                self.sent[code.function(call)] |= names
 
-def _reduced(code: Code, call: ast.Call, name: str) -> bool:
-    """Whether the ranks may add up the sum, before or after the division."""
-    function = code.function(call)
-    statement = code.statement(call)
-    results = [dotted(t) for t in statement.targets] if isinstance(statement, ast.Assign) else []
-    told = {name, *results} - {""}
-    home = function or code.tree
-    for other in code.inside(home, ast.Call):
-        if agrees(code, other) and any(
-            dotted(n) in told
-            for a in (*other.args, *(k.value for k in other.keywords))
-            for n in code.inside(a, ast.Name, ast.Attribute)
-        ):
-            return True
-    return False
+    def is_sum_over(self, call: ast.Call, name: str, loader: str) -> bool:
+        """Whether something is added up in a loop over the batches of a loader."""
+        return (self.code.function(call), name, loader) in self.sums
+
+    def is_reduced(self, call: ast.Call, name: str) -> bool:
+        """Whether the ranks may add up the sum, before or after the division."""
+        statement = self.code.statement(call)
+        results = {dotted(t) for t in statement.targets} if isinstance(statement, ast.Assign) else set()
+        return bool((({name} | results) - {""}) & self.sent[self.code.function(call)])

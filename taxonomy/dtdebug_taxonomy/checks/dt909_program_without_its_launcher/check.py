@@ -25,14 +25,17 @@ def check(script: Script) -> Iterator[Hit]:
     if not script.commands or _reads_others(script):
         return
     named = {v.name for v in script.variables}
+    known: dict[Code, tuple[ast.AST, str, str] | None] = {}
     for start in started(script):
         if start.launch is not None or start.code is None or start.before or start.command.branch:
             continue
-        needed = _needed(start.code)
+        if start.code not in known:
+            known[start.code] = _needed(start.code)
+        needed = known[start.code]
         if needed is None or needed[2] in named or "RANK" in named:
             continue
         place = start.code.text.place(start.code.span(needed[0]).start)
-        name = start.program.text.rpartition("/")[2]
+        name = start.name
         yield Hit(
             start.program.span,
             f"{name} {needed[1]} (line {place.line}), which only a launcher sets, and plain python starts it here: "

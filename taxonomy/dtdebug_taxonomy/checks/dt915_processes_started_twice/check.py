@@ -17,14 +17,17 @@ from dtdebug_taxonomy.source.starting import started
 
 def check(script: Script) -> Iterator[Hit]:
     """Reports the launcher."""
+    known: dict[Code, ast.Call | None] = {}
     for start in started(script):
         if start.launch is None or start.code is None or not several_started(script, start):
             continue
-        call = _spawns(start.code)
+        if start.code not in known:
+            known[start.code] = _spawns(start.code)
+        call = known[start.code]
         if call is None:
             continue
         line = start.code.text.place(start.code.span(call).start).line
-        name = start.program.text.rpartition("/")[2]
+        name = start.name
         yield Hit(
             start.launch.place,
             f"{name} starts a process for each device itself (line {line}), and {start.launch.launcher} starts it "

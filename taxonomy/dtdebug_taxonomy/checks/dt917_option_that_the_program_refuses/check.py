@@ -20,7 +20,7 @@ def check(script: Script) -> Iterator[Hit]:
         known = options(start.code) if start.launch is not None and start.code is not None else None
         if known is None or start.launch is None:
             continue
-        name = start.program.text.rpartition("/")[2]
+        name = start.name
         for word, option, _ in given(script, start.arguments):
             if not known.knows(option) and start.command.span.start <= word.span.start < start.command.span.end:
                 yield Hit(
@@ -33,7 +33,15 @@ def check(script: Script) -> Iterator[Hit]:
 
 def _of_the_launcher(start: Started, launch: LaunchCommand, known: Options, name: str) -> Iterator[Hit]:
     added = _added(launch)
-    if not added or known.knows(added) or known.knows("--local_rank"):
+    if not added or known.knows(added):
+        return
+    if known.knows("--local_rank"):
+        yield Hit(
+            launch.place,
+            f"This launcher of PyTorch 2 passes {added} to each process, and the parser of {name} has --local_rank "
+            "only: it ends with 'unrecognized arguments'. Take both, or start by torchrun and read LOCAL_RANK.",
+            severity="hint",
+        )
         return
     yield Hit(
         launch.place,

@@ -35,7 +35,7 @@ def check(script: Script) -> Iterator[Hit]:
             words = " x ".join(map(str, known))
             yield Hit(
                 start.launch.place,
-                f"This starts {ranks} rank{'s' * (ranks > 1)}, and {start.program.text.rpartition('/')[2]} asks for a "
+                f"This starts {ranks} rank{'s' * (ranks > 1)}, and {start.name} asks for a "
                 f"mesh of {words} = {prod(known)} (line {line}): making it fails on every rank.",
             )
             break

@@ -19,17 +19,20 @@ _KEEP = {"get_peft_model", "prepare_model_for_kbit_training", "prepare_model_for
 
 def check(script: Script) -> Iterator[Hit]:
     """Reports the launcher."""
+    known: dict[Code, ast.Call | None] = {}
     for start in started(script):
         if start.launch is None or start.code is None or not several_started(script, start):
             continue
-        call = _spread_and_trained(start.code)
+        if start.code not in known:
+            known[start.code] = _spread_and_trained(start.code)
+        call = known[start.code]
         if call is None:
             continue
         line = start.code.text.place(start.code.span(call).start).line
         yield Hit(
             start.launch.place,
             f"Each of these processes loads its model over all devices (device_map in line {line} of "
-            f"{start.program.text.rpartition('/')[2]}): the trainer refuses that with several processes, or they fill "
+            f"{start.name}): the trainer refuses that with several processes, or they fill "
             "one another's devices.",
         )
 

@@ -32,7 +32,7 @@ def check(script: Script) -> Iterator[Hit]:
             continue
         yield Hit(
             start.program.span,
-            f"With {why} each task sees one device, which is number 0 to it, and {start.program.text} takes that of "
+            f"With {why} each task sees one device, which is number 0 to it, and {start.name} takes that of "
             f"its local rank (line {line}): all tasks but the first end with an invalid device ordinal. Ask for the "
             "devices of a node instead (--gpus-per-node), or take device 0.",
         )

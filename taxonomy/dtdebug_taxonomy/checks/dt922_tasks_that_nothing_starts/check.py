@@ -32,7 +32,7 @@ def check(script: Script) -> Iterator[Hit]:
         yield Hit(
             start.program.span,
             f"Slurm runs a batch script once, as its task 0, and nothing here starts the other {asked.total - 1} of "
-            f"{asked.total} tasks: {start.program.text.rpartition('/')[2]} reads {variable} and waits for them.",
+            f"{asked.total} tasks: {start.name} reads {variable} and waits for them.",
             Fix("Start all tasks", (Edit(Span(at, at), "srun "),), safe=False) if alone else None,
         )
 

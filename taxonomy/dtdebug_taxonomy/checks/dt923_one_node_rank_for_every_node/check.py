@@ -13,6 +13,7 @@ from dtdebug_taxonomy.source.shell import Script
 _OPTIONS = ("--node-rank", "--node_rank", "--machine_rank")
 _NUMBERED = re.compile(r"(node|rank|host|machine|worker)[_-]?\d|(master|head|worker|slave|first|second)[^/]{0,40}$")
 """The name of a script that is there for one node."""
+_SET = re.compile(r"(^|[\s;])[A-Za-z_]\w*=[\"']?\Z")
 
 
 def check(script: Script) -> Iterator[Hit]:
@@ -29,6 +30,9 @@ def check(script: Script) -> Iterator[Hit]:
     text = given.value.text
     if not text.isdecimal() or _NUMBERED.search(script.path):
         return
+    start = given.value.inner.start
+    if _SET.search(script.text, max(0, start - 80), start):
+        return  # a variable that is there to be set on each node
     if backend is not None and backend.value is not None and backend.value.text != "static":
         return
     yield Hit(
