@@ -18,6 +18,8 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _TAKEN_OUT = ("item", "tolist")
 _SPLITS = re.compile(r"split_by_node|split_dataset_by_node|DistributedSampler|\.shard\(|sampler\.set_epoch")
 _DEEPEST = 6
+_COUNTERS = 4
+"""So many places are looked at where a name is counted up."""
 
 
 def check(code: Code) -> Iterator[Hit]:
@@ -86,6 +88,7 @@ class _Loop:
         if any(isinstance(b.node, ast.AugAssign) for b in bound):
             bound = self.code.bindings.get((self.code.scope(node), node.id), bound)
         values: list[ast.expr] = []
+        counters: list[ast.AugAssign] = []
         for binding in bound:
             value = binding.value
             if isinstance(binding.node, ast.AugAssign | ast.Assign) and value is None:
@@ -93,7 +96,9 @@ class _Loop:
             if value is not None and self.loop in set(self.code.ancestors(binding.node)):
                 values.append(value)
             if isinstance(binding.node, ast.AugAssign) and isinstance(binding.node.value, ast.Constant):
-                values += self._counted_by(binding.node)
+                counters.append(binding.node)
+        for counter in counters[:_COUNTERS]:
+            values += self._counted_by(counter)
         before = [c for c in self.told[node.id] if self.code.order[c] < self.code.order[node]]
         return values + [a for c in before for a in c.args]
 
