@@ -53,7 +53,8 @@ def _size(script: Script, text: str) -> int | None:
     if text.isdecimal():
         return int(text)
     found = _PRODUCT.fullmatch(text)
-    factors = [_factor(script, f.strip()) for f in found[1].split("*")] if found else [None]
+    alone = [text] if text.startswith("$") and "*" not in text else []
+    factors = [_factor(script, f.strip()) for f in (found[1].split("*") if found else alone)] or [None]
     known = [f for f in factors if f is not None]
     return prod(known) if len(known) == len(factors) else None
 

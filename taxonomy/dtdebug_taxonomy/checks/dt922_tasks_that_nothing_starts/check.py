@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.launching import tasks
+from dtdebug_taxonomy.checks.names import INIT
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.shell import Script
 from dtdebug_taxonomy.source.starting import started
@@ -39,6 +39,6 @@ def check(script: Script) -> Iterator[Hit]:
 
 def _reads(code: Code) -> str:
     """The variable of a task by which a program finds its rank, if it makes a group with it."""
-    if not any(isinstance(n, ast.Call) for n in code.calls("torch.distributed.init_process_group")):
+    if not code.calls(INIT):
         return ""
     return next((v.name for v in code.variables if v.name in _READ and not v.is_set), "")
