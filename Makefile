@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # Tests start dtdebug thousands of times: where Python may not write bytecode, as in many containers, each start would
 # compile it again (0.5 s of processor time instead of 0.2).
-PYTEST = $(BIN)/python -m compileall -qq -x '(labs|notebooks)/|/(bad|good|near_miss|run)[^/]*$$' kernel lsp taxonomy; \
+PYTEST = $(BIN)/python -m compileall -qq -x '(labs|notebooks)/|/(bad|good|near_miss|program|run)[^/]*$$' kernel lsp taxonomy; \
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test proofs attack check tidy lint types layers accuracy bench labs-tensorflow doctor-lab docs images release symptom check-rule extension card vsix lab node code-server

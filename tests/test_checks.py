@@ -11,6 +11,7 @@ from dtdebug_taxonomy.checks.examine import applicable, examine
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.knowledge import load as knowledge
 from dtdebug_taxonomy.source.kinds import parse_file
+from dtdebug_taxonomy.source.project import Project
 
 CHECKS = list(load().values())
 SECTIONS = ("What it does", "Why is this bad", "Example", "Use instead", "Fix safety", "Known false positives")
@@ -28,7 +29,14 @@ def _examples(kind):
 def _found(check, text, path):
     source = parse_file(path, text)
     assert source is not None, f"{path}: no kind of file that is read"
+    source.project = Project(lambda name: _beside(check, name))
     return source, [f for f in examine(source, Settings(select=(check.id,))) if f.check is check]
+
+
+def _beside(check, name):
+    """The program that an example of a script starts."""
+    file = check.folder / name
+    return file.read_text(encoding="utf-8") if name.startswith("program_") and file.is_file() else None
 
 
 def _marked(text, check):

@@ -110,7 +110,7 @@ class Document:
     def read(self, text: str) -> Source | None:
         """A text in the place of this one."""
         source = read_text(self.path, self.language, text)
-        if isinstance(source, Code) and self.modules is not None:
+        if source is not None and self.modules is not None:
             source.project = self.modules.project
         return source
 

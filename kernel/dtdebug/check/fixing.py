@@ -19,7 +19,6 @@ from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.source import kinds
 from dtdebug_taxonomy.source.notebook import Notebook, NotebookError, notebook_cells
 from dtdebug_taxonomy.source.project import Project
-from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.source.text import Span
 
@@ -129,7 +128,7 @@ def _passes(source: Source, settings: Settings, *, safe_only: bool) -> Fixed:
         if not done.hits:
             break
         changes += [_change(source, hit) for hit in done.hits]
-        again = _read(source.path, done.text, source.project if isinstance(source, Code) else None)
+        again = _read(source.path, done.text, source.project)
         if again is None:
             break
         source = again
@@ -139,7 +138,7 @@ def _passes(source: Source, settings: Settings, *, safe_only: bool) -> Fixed:
 
 def _read(path: str, text: str, around: Project | None) -> Source | None:
     source = kinds.parse_file(path, text)
-    if isinstance(source, Code):
+    if source is not None:
         source.project = around
     return source
 

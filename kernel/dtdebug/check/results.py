@@ -16,7 +16,6 @@ from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.source import kinds
 from dtdebug_taxonomy.source.notebook import Notebook, NotebookError, notebook_cells
 from dtdebug_taxonomy.source.project import Project
-from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.source.text import Span, Text
 
@@ -146,7 +145,7 @@ def of_text(text: str, path: str, settings: Settings) -> list[CheckFinding]:
 
 def _examined(text: str, path: str, settings: Settings, around: Project) -> tuple[list[CheckedHit], Source | None]:
     source = kinds.parse_file(path, text)
-    if isinstance(source, Code):
+    if source is not None:
         source.project = around
     return (examine(source, settings) if source is not None else []), source
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from dtdebug_taxonomy.source.commands import Directive
+from dtdebug_taxonomy.source.commands import Directive, Word
 from dtdebug_taxonomy.source.launch import LaunchCommand
 from dtdebug_taxonomy.source.shell import Script
 
@@ -50,4 +52,41 @@ def gpus_per_node(script: Script) -> tuple[int, Directive] | None:
         found = _GPUS.search(directive.value) or re.fullmatch(r"(?:[a-zA-Z][\w.-]*:)?(\d+)", directive.value)
         if found and (names[0] != "--gres" or "gpu" in directive.value):
             return int(found[1]), directive
+    return None
+
+
+class Tasks(NamedTuple):
+    """How many tasks Slurm starts."""
+
+    total: int
+    per_node: int | None
+
+
+def tasks(script: Script, before: Sequence[Word]) -> Tasks | None:
+    """The tasks of a step that `srun` starts, by its own options and those of the job; None where that is not told."""
+    own = {name: _after(before, *names) for name, names in _TASKS.items()}
+    if any(value is not None and not value.isdecimal() for value in own.values()):
+        return None
+    number = {name: int(value) if value else count(script.directive(*_TASKS[name])) for name, value in own.items()}
+    per_node, nodes_asked = number["per node"], number["nodes"] or (None if number["tasks"] else 1)
+    if number["tasks"] and not (own["per node"] or (own["nodes"] and per_node)):
+        even = nodes_asked and number["tasks"] % nodes_asked == 0
+        return Tasks(number["tasks"], per_node or (number["tasks"] // nodes_asked if even and nodes_asked else None))
+    if per_node and nodes_asked:
+        return Tasks(per_node * nodes_asked, per_node)
+    return None
+
+
+_TASKS = {"tasks": ("--ntasks", "-n"), "per node": ("--ntasks-per-node",), "nodes": ("--nodes", "-N")}
+
+
+def _after(words: Sequence[Word], *names: str) -> str | None:
+    """The value of an option: `--ntasks=4`, `--ntasks 4`, `-n4`."""
+    for at, word in enumerate(words):
+        name, equals, value = word.text.partition("=")
+        if name in names:
+            return value if equals else words[at + 1].text if at + 1 < len(words) else ""
+        short = next((n for n in names if len(n) == 2 and word.text.startswith(n) and len(word.text) > 2), None)
+        if short and not word.text.startswith("--"):
+            return word.text[2:]
     return None

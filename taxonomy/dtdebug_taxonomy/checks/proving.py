@@ -79,13 +79,15 @@ class _Proof:
         return after if not Counter(f.check.id for f in left) - most else None
 
     def _read(self, text: str) -> Source:
-        if isinstance(self.source, Code):
-            code = Code(text, path=self.source.path, notebook=self.source.notebook)
-            code.project = self.source.project
-            return code
-        if isinstance(self.source, Config):
-            return Config(text, path=self.source.path, language=self.source.language)
-        return type(self.source)(text, path=self.source.path)
+        source = self.source
+        if isinstance(source, Code):
+            read: Source = Code(text, path=source.path, notebook=source.notebook)
+        elif isinstance(source, Config):
+            read = Config(text, path=source.path, language=source.language)
+        else:
+            read = type(source)(text, path=source.path)
+        read.project = source.project
+        return read
 
     def _reads_as_well(self, result: Source) -> bool:
         if isinstance(result, Code) and isinstance(self.source, Code):

@@ -22,7 +22,8 @@ _MODULES = {
 }
 PROGRAMS = {"torchrun": "torchrun", "deepspeed": "deepspeed", "horovodrun": "horovodrun"}
 """Name of a program -> the launcher that it is."""
-_PYTHON = re.compile(r"^(python[\d.]*|\$\{?PYTHON\w*\}?|\{sys\.executable\})$", re.IGNORECASE)
+PYTHON = re.compile(r"^(python[\d.]*|\$\{?PYTHON\w*\}?|\{sys\.executable\})$", re.IGNORECASE)
+"""The name of an interpreter, also by a variable."""
 _WRAPPERS = re.compile(
     r"srun|mpirun|mpiexec|nohup|env|exec|sudo|time|timeout|numactl|taskset|p?d?ssh|docker|podman|singularity|apptainer|"
     r"shifter|enroot|conda|mamba|micromamba|poetry|uv|pipenv|pdm|pixi|hatch|nsys|ncu|stdbuf|setsid|nice|ionice|eval|"
@@ -77,14 +78,15 @@ class LaunchCommand(NamedTuple):
 def launches(script: Script) -> Iterator[LaunchCommand]:
     """The commands of a script that start ranks, by place."""
     for command in script.commands:
-        if command.words and (found := _launch(script, command)) is not None:
+        if command.words and (found := launch_of(script, command)) is not None:
             yield found
 
 
-def _launch(script: Script, command: Command) -> LaunchCommand | None:
+def launch_of(script: Script, command: Command) -> LaunchCommand | None:
+    """The launcher that a command is."""
     first = command.words[0].text
     may = command.name in PROGRAMS or command.name == "accelerate" or _WRAPPERS.fullmatch(command.name)
-    if not (may or _PYTHON.match(command.name) or first.startswith(("$", "{"))):
+    if not (may or PYTHON.match(command.name) or first.startswith(("$", "{"))):
         return None
     words = script.expanded(command)
     for at, word in enumerate(words):
@@ -100,7 +102,7 @@ def _launch(script: Script, command: Command) -> LaunchCommand | None:
         module = words[rest + 1].text if rest + 1 < len(words) and words[rest].text == "-m" else ""
         if module in _MODULES:
             return _parsed(command, _MODULES[module], words, at, rest + 2)
-        if _PYTHON.match(name):
+        if PYTHON.match(name):
             return None
         if at == 0 and not (_WRAPPERS.fullmatch(name) or word.text.startswith(("$", "{"))):
             return None

@@ -52,6 +52,13 @@ class Project:
         read, self.consulted = self.consulted, before
         return answer, read
 
+    def file(self, path: str) -> Code | None:
+        """The program or module at a path, None where there is none."""
+        found = self._code(path)
+        if found is not None:
+            self.consulted.add(found.path)
+        return found
+
     def may_hold(self, code: Code, func: ast.expr) -> bool:
         """Whether what is called can be in another module, or be a method: soon told, and false of most calls."""
         root = dotted(func).partition(".")[0]

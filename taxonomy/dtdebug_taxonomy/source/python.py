@@ -8,16 +8,13 @@ from __future__ import annotations
 import ast
 import re
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from dtdebug_taxonomy.source.environment import program_variables, started_commands
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.shell import Holder, Script
 from dtdebug_taxonomy.source.source import Variable
 from dtdebug_taxonomy.source.values import Valued
-
-if TYPE_CHECKING:
-    from dtdebug_taxonomy.source.project import Project
 
 Role = Literal["program", "library", "test"]
 
@@ -38,8 +35,6 @@ class Code(Valued, Holder):
         super().__init__(text, path=path)
         self.notebook = notebook
         """Cells of a notebook, joined."""
-        self.project: Project | None = None
-        """The modules around it, where they may be read."""
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:

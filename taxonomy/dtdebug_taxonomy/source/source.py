@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from dtdebug_taxonomy.source.text import Span, Text
+
+if TYPE_CHECKING:
+    from dtdebug_taxonomy.source.project import Project
 
 Kind = Literal["python", "shell", "config", "requirements", "dockerfile"]
 
@@ -39,6 +42,8 @@ class Source:
         self.text = text if isinstance(text, Text) else Text(text)
         self.path = path.replace("\\", "/")
         """Empty for a buffer that was never saved, and for the cells of a notebook."""
+        self.project: Project | None = None
+        """The files around it, where they may be read."""
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:

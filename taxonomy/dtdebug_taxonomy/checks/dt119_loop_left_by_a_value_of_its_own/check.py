@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.names import SAMPLER
+from dtdebug_taxonomy.checks.names import LOADER, SAMPLER
 from dtdebug_taxonomy.checks.stepping import agrees, together
 from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.names import dotted
@@ -18,6 +18,8 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _TAKEN_OUT = ("item", "tolist")
 _SPLITS = re.compile(r"split_by_node|split_dataset_by_node|DistributedSampler|\.shard\(|sampler\.set_epoch")
 _DEEPEST = 6
+_COUNTERS = 4
+"""So many places are looked at where a name is counted up."""
 
 
 def check(code: Code) -> Iterator[Hit]:
@@ -86,14 +88,39 @@ class _Loop:
         if any(isinstance(b.node, ast.AugAssign) for b in bound):
             bound = self.code.bindings.get((self.code.scope(node), node.id), bound)
         values: list[ast.expr] = []
+        counters: list[ast.AugAssign] = []
         for binding in bound:
             value = binding.value
             if isinstance(binding.node, ast.AugAssign | ast.Assign) and value is None:
                 value = binding.node.value  # one of several results
             if value is not None and self.loop in set(self.code.ancestors(binding.node)):
                 values.append(value)
+            if isinstance(binding.node, ast.AugAssign) and isinstance(binding.node.value, ast.Constant):
+                counters.append(binding.node)
+        for counter in counters[:_COUNTERS]:
+            values += self._counted_by(counter)
         before = [c for c in self.told[node.id] if self.code.order[c] < self.code.order[node]]
         return values + [a for c in before for a in c.args]
+
+    def _counted_by(self, counter: ast.AugAssign) -> Iterator[ast.expr]:
+        """The conditions by which a counter goes on, where they ask for a figure of this rank's part of the data."""
+        for up in self.code.ancestors(counter):
+            if up is self.loop:
+                return
+            if isinstance(up, ast.If) and any(map(self._is_of_a_part, self.code.inside(up.test, ast.Name))):
+                yield up.test
+
+    def _is_of_a_part(self, name: ast.Name) -> bool:
+        """Whether a name is what a function works out from a loader that gives each rank a part."""
+        for value in self.code.values(name):
+            for given in value.args if isinstance(value, ast.Call) else ():
+                loaders = self.code.values(given) if isinstance(given, ast.Name) else []
+                for loader in loaders:
+                    if not isinstance(loader, ast.Call) or self.code.name(loader.func) != LOADER:
+                        continue
+                    if self.code.is_made_by(self.code.argument(loader, "sampler", 3), SAMPLER):
+                        return True
+        return False
 
     def _takes_out(self, call: ast.Call) -> bool:
         """Whether a call gives a number of a tensor: `loss.item()`, or a function of this file that ends so."""

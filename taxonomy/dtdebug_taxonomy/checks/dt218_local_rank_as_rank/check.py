@@ -65,8 +65,19 @@ def _is_local(code: Code, node: ast.expr, depth: int = 3) -> bool:
     if not dotted(node) or not depth:
         return False
     values = code.values(node)
+    if values == [None] and _beside_the_rank(code, node):
+        return True
     if None not in values:
         return all(v is not node and _is_local(code, v, depth - 1) for v in values if v is not None)
     if any(b.how == "argument" for b in code.bound(node)):
         return False  # what another module gives for it may be any rank, whatever its name
     return dotted(node).rsplit(".", 1)[-1] == "local_rank" and rank(code, node) == "local"
+
+
+def _beside_the_rank(code: Code, node: ast.expr) -> bool:
+    """Whether a name is the local one of several results of which another one is the rank: `local_rank, rank = f()`."""
+    if dotted(node).rpartition(".")[2] != "local_rank":
+        return False
+    targets = [t for b in code.bound(node) if isinstance(b.node, ast.Assign) for t in b.node.targets]
+    names = [{dotted(e).rpartition(".")[2] for e in t.elts} for t in targets if isinstance(t, ast.Tuple)]
+    return len(names) == len(targets) == 1 and bool(names[0] & {"rank", "global_rank"})

@@ -11,6 +11,7 @@ from dtdebug_taxonomy.checks.names import INIT, SAMPLER
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.ranks import is_size, may_tell_rank, rank
+from dtdebug_taxonomy.source.text import Span
 
 _KNOWN = {
     SAMPLER: ("dataset", "num_replicas", "rank"),
@@ -18,12 +19,14 @@ _KNOWN = {
     INIT: ("backend", "init_method", "timeout", "world_size", "rank"),
 }
 """Parameters in their order."""
+_NAMES = {"rank", "local_rank", "world_size", "node_rank", "local_world_size"}
 _RANK = re.compile(r"(global_|world_|local_)?rank")
 _SIZE = re.compile(r"world_size|num_replicas|num_processes|nprocs|size")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the first of the two arguments."""
+    """Reports the first of the two arguments, or the names that results are taken into."""
+    yield from _taken_in_another_order(code)
     for call in code.nodes(ast.Call):
         given = [(k.arg or "", k.value) for k in call.keywords] if len(call.keywords) > 1 else []
         if len(call.args) > 1 and not any(isinstance(a, ast.Starred) for a in call.args):
@@ -44,6 +47,59 @@ def check(code: Code) -> Iterator[Hit]:
                 (Edit(code.span(one), code.source_of(other)), Edit(code.span(other), code.source_of(one))),
             ),
         )
+
+
+def _taken_in_another_order(code: Code) -> Iterator[Hit]:
+    """`rank, local_rank = get_ranks()` of a function that returns the local rank first."""
+    known: dict[ast.AST, list[str]] = {}
+    for assign in code.nodes(ast.Assign):
+        target, call = assign.targets[0], assign.value
+        if not isinstance(target, ast.Tuple) or not isinstance(call, ast.Call) or len(assign.targets) != 1:
+            continue
+        taken = [_kind(e) for e in target.elts]
+        if len(set(taken) - {""}) < 2:
+            continue
+        given = _returned(code, call, known)
+        if len(given) != len(taken):
+            continue
+        wrong = [n for n, (t, g) in enumerate(zip(taken, given, strict=False)) if t and g and t != g]
+        if len(wrong) < 2 or sorted(taken[n] for n in wrong) != sorted(given[n] for n in wrong):
+            continue
+        written = [code.source_of(e) for e in target.elts]
+        right = [written[taken.index(g)] if n in wrong else written[n] for n, g in enumerate(given)]
+        yield Hit(
+            code.span(target),
+            f"{code.source_of(call.func)}() returns {', '.join(given)} in this order, and they are taken as "
+            f"{', '.join(taken)}.",
+            Fix("Take them in their order", (Edit(Span(*_around(code, target)), ", ".join(right)),)),
+        )
+
+
+def _around(code: Code, target: ast.Tuple) -> tuple[int, int]:
+    return code.span(target.elts[0]).start, code.span(target.elts[-1]).end
+
+
+def _kind(node: ast.expr) -> str:
+    """What a name says that it holds: the global rank, the local one, or the number of ranks."""
+    last = dotted(node).rpartition(".")[2].strip("_").lower()
+    return last if last in _NAMES else {"global_rank": "rank", "world": "world_size"}.get(last, "")
+
+
+def _returned(code: Code, call: ast.Call, known: dict[ast.AST, list[str]]) -> list[str]:
+    """What the function that is called returns, by the names there; empty where that is not the same everywhere."""
+    function, home = code.called(call), code
+    if function is None and code.project is not None and code.project.may_hold(code, call.func):
+        defined = code.project.called(code, call)
+        if defined is not None and not isinstance(defined.node, ast.ClassDef):
+            function, home = defined.node, defined.code
+    if function is None or not home.is_plain(function):
+        return []
+    if function in known:
+        return known[function]
+    rows = [r.value for r in home.inside(function, ast.Return) if home.function(r) is function]
+    kinds = {tuple(_kind(e) for e in r.elts) if isinstance(r, ast.Tuple) else () for r in rows}
+    known[function] = list(kinds.pop()) if len(kinds) == 1 else []
+    return known[function]
 
 
 def _may_be_rank(argument: ast.expr) -> bool:

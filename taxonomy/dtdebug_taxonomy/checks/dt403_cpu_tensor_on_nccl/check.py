@@ -15,7 +15,7 @@ from dtdebug_taxonomy.source.python import Code
 _TENSOR = {
     **{DIST + n: (("tensor", 0),) for n in ("all_reduce", "broadcast", "reduce", "send", "recv", "isend", "irecv")},
     **{DIST + n: (("tensor", 0),) for n in ("gather", "scatter")},
-    DIST + "all_gather": (("tensor", 1),),
+    DIST + "all_gather": (("tensor_list", 0), ("tensor", 1)),
     DIST + "all_gather_into_tensor": (("output_tensor", 0), ("input_tensor", 1)),
     DIST + "reduce_scatter_tensor": (("output", 0), ("input", 1)),
     DIST + "all_to_all_single": (("output", 0), ("input", 1)),
@@ -37,8 +37,13 @@ _CHOOSES_DEVICE = ("torch.cuda.set_device", "torch.accelerator.set_device_index"
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports the argument."""
-    if not _nccl_only(code) or code.calls(*_DEFAULTS):
+    backends = _backends(code)
+    if not backends or code.calls(*_DEFAULTS):
         return
+    sure = None not in backends
+    if not sure and _default_backend(code) != "nccl":
+        return
+    backend = "the group's backend is NCCL" if sure else "the group's backend is NCCL by default"
     for call in code.calls(*_TENSOR):
         if code.argument(call, "group") is not None:
             continue
@@ -48,18 +53,35 @@ def check(code: Code) -> Iterator[Hit]:
             if given is not None and _on_cpu(code, given):
                 yield Hit(
                     code.span(given),
-                    f"This tensor is in host memory and the group's backend is NCCL: {name.removeprefix(DIST)}() "
+                    f"This tensor is in host memory and {backend}: {name.removeprefix(DIST)}() "
                     "fails, because NCCL only handles GPU memory.",
                     _fix(code, given),
+                    None if sure else "hint",
                 )
 
 
-def _nccl_only(code: Code) -> bool:
-    backends = [code.constant(code.argument(c, "backend", 0)) for c in code.calls(INIT)]
+def _backends(code: Code) -> list[str | None]:
+    """NCCL for each group that surely has it, None for one whose backend is an option; empty if one has another."""
+    given = [code.argument(c, "backend", 0) for c in code.calls(INIT)]
+    backends = [code.constant(b) or (None if _is_option(b) else "") for b in given]
     for call in code.calls("deepspeed.init_distributed"):
         given = code.argument(call, "dist_backend", 0)
         backends.append("nccl" if given is None and not code.has_unpacking(call) else code.constant(given))
-    return bool(backends) and all(isinstance(b, str) and b.lower() == "nccl" for b in backends)
+    known = [b.lower() if isinstance(b, str) else b for b in backends]
+    return ["nccl" if b else None for b in known] if all(b in {"nccl", None} for b in known) else []
+
+
+def _is_option(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Attribute) and dotted(node.value).rpartition(".")[2] in {"args", "opt", "opts"}
+
+
+def _default_backend(code: Code) -> object:
+    """What the option for the backend is by default: `--dist-backend`, `--backend`."""
+    for call in code.methods("add_argument"):
+        names = {a.value for a in call.args if isinstance(a, ast.Constant)}
+        if names & {"--dist-backend", "--dist_backend", "--backend"}:
+            return code.constant(code.argument(call, "default"))
+    return None
 
 
 def _on_cpu(code: Code, node: ast.expr | None, depth: int = 5) -> bool:
@@ -75,6 +97,8 @@ def _on_cpu(code: Code, node: ast.expr | None, depth: int = 5) -> bool:
             if node.func.attr in _KEEPS:
                 return _on_cpu(code, node.func.value, depth - 1)
         return False
+    if isinstance(node, ast.ListComp):
+        return _on_cpu(code, node.elt, depth - 1)
     if not dotted(node):
         return False
     bound = code.bound(node)

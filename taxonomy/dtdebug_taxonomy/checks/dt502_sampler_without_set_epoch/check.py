@@ -18,6 +18,7 @@ from dtdebug_taxonomy.source.text import Span
 _EPOCH = re.compile(r"epoch|\bep\b", re.IGNORECASE)
 _REPEATS = re.compile(r"range\(|count\(")
 _TEST = re.compile(r"(^|_)(test|val|valid|validation|eval|dev)", re.IGNORECASE)
+_TRAIN = re.compile(r"(^|[_ .])train", re.IGNORECASE)
 _HARMLESS = {"enumerate", "len", "tqdm", "zip", "iter", "next", "print", "isinstance", "range", "int", "str", "hasattr"}
 _KNOWN = {
     *(LOADER, SAMPLER, "torch.utils.data.BatchSampler", "torch.utils.data.sampler.BatchSampler"),
@@ -50,12 +51,20 @@ def check(code: Code) -> Iterator[Hit]:
             "Nothing calls set_epoch() on this sampler, so each epoch has the same order of the data: "
             "it is shuffled once and never again.",
             _fix(code, call, target, loader, loop),
+            "hint" if _may(code, call) else None,
         )
 
 
 def _shuffles(code: Code, call: ast.Call) -> bool:
     shuffle = code.argument(call, "shuffle", 3)
-    return not code.has_unpacking(call) and (shuffle is None or code.constant(shuffle) is True)
+    return not code.has_unpacking(call) and (shuffle is None or code.constant(shuffle) is True or _may(code, call))
+
+
+def _may(code: Code, call: ast.Call) -> bool:
+    """Whether a setting decides if it shuffles, by its names for training."""
+    shuffle = code.argument(call, "shuffle", 3)
+    is_setting = isinstance(shuffle, ast.Subscript) or (isinstance(shuffle, ast.Attribute) and bool(dotted(shuffle)))
+    return is_setting and bool(_TRAIN.search(f"{_name_of(code, call)} {dotted(code.argument(call, 'dataset', 0))}"))
 
 
 def _told(code: Code) -> bool:

@@ -9,19 +9,24 @@ from collections.abc import Iterator
 from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.checks.everyone import for_all
 from dtdebug_taxonomy.checks.names import DIST
-from dtdebug_taxonomy.checks.ranks_seen import STARTS, starts_ranks
+from dtdebug_taxonomy.checks.ranks_seen import STARTS, depends_on_rank, starts_ranks
 from dtdebug_taxonomy.checks.spawning import SPAWN
 from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.python import Code
 
 _BUILDS = ("datasets.Dataset.from_generator",)
+_KERAS = re.compile(r"(tensorflow\.)?keras\.datasets\.\w+\.load_data")
 _SETS = ("torchvision.datasets.", "torchaudio.datasets.")
 _ORDERED = re.compile(r"process_first|rank_?(zero|0)_?(first|priority)|local_main_first|zero_first|main_first|filelock")
 
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports the call that builds."""
-    if code.role != "program" or not starts_ranks(code) or _ORDERED.search(code.text.lower()):
+    if (
+        code.role != "program"
+        or not (starts_ranks(code) or code.calls("deepspeed.initialize"))
+        or _ORDERED.search(code.text.lower())
+    ):
         return
     mapped = [c for c in code.methods("map") if code.argument(c, "num_proc") is not None]
     for call in _downloads(code):
@@ -48,7 +53,8 @@ def _downloads(code: Code) -> list[ast.Call]:
     return [
         c
         for c in code.nodes(ast.Call)
-        if code.name(c.func).startswith(_SETS) and code.constant(code.argument(c, "download")) is True
+        if (code.name(c.func).startswith(_SETS) and code.constant(code.argument(c, "download")) is True)
+        or (_KERAS.fullmatch(code.name(c.func)) and not depends_on_rank(code, code.argument(c, "path", 0)))
         if code.function(c) not in turns
         if not any(code.function(s) is code.function(c) and code.order[c] < code.order[s] for s in starts)
     ]

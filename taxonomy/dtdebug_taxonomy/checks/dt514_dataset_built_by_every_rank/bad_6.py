@@ -1,0 +1,5 @@
+import horovod.tensorflow as hvd
+import tensorflow as tf
+
+hvd.init()
+(images, labels), _ = tf.keras.datasets.mnist.load_data()  # dt: DT514

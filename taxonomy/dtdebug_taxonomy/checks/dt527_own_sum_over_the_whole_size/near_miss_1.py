@@ -1,0 +1,12 @@
+from torch.utils.data import DataLoader, DistributedSampler
+
+from metrics import reduce_mean
+
+
+def main(model, test_set):
+    loader = DataLoader(test_set, sampler=DistributedSampler(test_set, shuffle=False))
+    correct = 0
+    for x, y in loader:
+        correct += (model(x).argmax(1) == y).sum()
+    accuracy = correct / len(loader.dataset)
+    print(reduce_mean(accuracy))

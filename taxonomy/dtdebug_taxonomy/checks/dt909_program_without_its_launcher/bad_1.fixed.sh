@@ -1,0 +1,3 @@
+#!/bin/bash
+set -e
+CUDA_VISIBLE_DEVICES=0,1 torchrun --standalone --nproc-per-node=gpu program_1.py --epochs 10  # dt: DT909

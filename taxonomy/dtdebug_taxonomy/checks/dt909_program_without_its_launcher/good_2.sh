@@ -1,0 +1,2 @@
+python program_3.py
+python program_4.py

@@ -1,0 +1,2 @@
+export RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 MASTER_ADDR=localhost MASTER_PORT=29500
+python program_1.py

@@ -1,0 +1,2 @@
+source ./cluster.env
+python program_1.py

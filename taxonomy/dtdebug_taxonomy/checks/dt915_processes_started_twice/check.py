@@ -1,0 +1,51 @@
+"""Programs that start processes themselves, started several times by a launcher."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.names import INIT
+from dtdebug_taxonomy.checks.programs import several_started, surely
+from dtdebug_taxonomy.checks.spawning import SPAWN
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.shell import Script
+from dtdebug_taxonomy.source.starting import started
+
+
+def check(script: Script) -> Iterator[Hit]:
+    """Reports the launcher."""
+    known: dict[Code, ast.Call | None] = {}
+    for start in started(script):
+        if start.launch is None or start.code is None or not several_started(script, start):
+            continue
+        if start.code not in known:
+            known[start.code] = _spawns(start.code)
+        call = known[start.code]
+        if call is None:
+            continue
+        line = start.code.text.place(start.code.span(call).start).line
+        name = start.name
+        yield Hit(
+            start.launch.place,
+            f"{name} starts a process for each device itself (line {line}), and {start.launch.launcher} starts it "
+            "several times: each copy starts them all, on the same devices and the same port. Start it by plain "
+            "python, or take the spawning out of the program.",
+        )
+
+
+def _spawns(code: Code) -> ast.Call | None:
+    """The call by which a program surely starts its ranks."""
+    if any(v.name in {"RANK", "LOCAL_RANK", "GROUP_RANK"} and not v.is_set for v in code.variables):
+        return None  # it looks whether a launcher has started it
+    for call in code.calls(*SPAWN):
+        number = code.argument(call, "nprocs", 2)
+        if number is None or code.constant(number) in {1, "1"} or not surely(code, call):
+            continue
+        function = code.functions.get(dotted(code.argument(call, "fn", 0)), [])
+        inits = code.calls(INIT)
+        if len(function) == 1 and inits:
+            return call
+    return None

@@ -1,0 +1,1 @@
+python program_1.py

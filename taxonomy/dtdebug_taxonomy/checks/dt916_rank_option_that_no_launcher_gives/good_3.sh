@@ -1,0 +1,1 @@
+torchrun --nproc-per-node=1 program_1.py

@@ -1,0 +1,1 @@
+torchrun --nproc_per_node=2 program_1.py --batch_size 64 --lr 0.01  # dt: DT917

@@ -1,0 +1,64 @@
+"""Arguments of a program, in the command that starts its ranks, that its parser does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.programs import Options, given, options
+from dtdebug_taxonomy.source.launch import LaunchCommand
+from dtdebug_taxonomy.source.shell import Script
+from dtdebug_taxonomy.source.starting import Started, started
+from dtdebug_taxonomy.source.text import Span
+
+_OLD = "torch.distributed.launch"
+
+
+def check(script: Script) -> Iterator[Hit]:
+    """Reports the option, or the launcher that adds one of its own."""
+    for start in started(script):
+        known = options(start.code) if start.launch is not None and start.code is not None else None
+        if known is None or start.launch is None:
+            continue
+        name = start.name
+        for word, option, _ in given(script, start.arguments):
+            if not known.knows(option) and start.command.span.start <= word.span.start < start.command.span.end:
+                yield Hit(
+                    Span(word.span.start, word.span.start + len(option)),
+                    f"The parser of {name} has no option {option}: each rank ends with 'unrecognized arguments'.",
+                    _fix(known, option, Span(word.span.start, word.span.start + len(option))),
+                )
+        yield from _of_the_launcher(start, start.launch, known, name)
+
+
+def _of_the_launcher(start: Started, launch: LaunchCommand, known: Options, name: str) -> Iterator[Hit]:
+    added = _added(launch)
+    if not added or known.knows(added):
+        return
+    if known.knows("--local_rank"):
+        yield Hit(
+            launch.place,
+            f"This launcher of PyTorch 2 passes {added} to each process, and the parser of {name} has --local_rank "
+            "only: it ends with 'unrecognized arguments'. Take both, or start by torchrun and read LOCAL_RANK.",
+            severity="hint",
+        )
+        return
+    yield Hit(
+        launch.place,
+        f"This launcher passes {added} to each process, which the parser of {name} does not know: it ends with "
+        "'unrecognized arguments'. torchrun passes none.",
+    )
+
+
+def _added(launch: LaunchCommand) -> str:
+    """The option that a launcher passes to each process."""
+    if launch.launcher == "deepspeed" and "--no_local_rank" not in launch.options:
+        return "--local_rank"
+    old = any(w.text == _OLD for w in launch.command.words)
+    return "--local-rank" if old and not {"--use-env", "--use_env"} & set(launch.options) else ""
+
+
+def _fix(known: Options, option: str, span: Span) -> Fix | None:
+    """The one option that is spelled alike but for hyphens."""
+    alike = [o for o in known.calls if o.replace("-", "_") == option.replace("-", "_")]
+    return Fix(f"Write {alike[0]}", (Edit(span, alike[0]),), safe=False) if len(alike) == 1 else None

@@ -1,0 +1,1 @@
+torchrun --nproc-per-node=2 program_1.py $EXTRA --$NAME 3 -- --other

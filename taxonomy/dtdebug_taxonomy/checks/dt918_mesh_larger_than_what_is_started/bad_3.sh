@@ -1,0 +1,1 @@
+torchrun program_2.py  # dt: DT918

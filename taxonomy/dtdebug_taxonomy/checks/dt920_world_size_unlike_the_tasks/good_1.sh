@@ -1,0 +1,5 @@
+#!/bin/bash
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=4
+export WORLD_SIZE=8
+srun python program_1.py

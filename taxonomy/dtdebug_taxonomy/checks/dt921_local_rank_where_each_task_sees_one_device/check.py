@@ -1,0 +1,59 @@
+"""Devices numbered by the local rank, in tasks of which each sees one device."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.launching import tasks
+from dtdebug_taxonomy.source.commands import Word
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.ranks import rank
+from dtdebug_taxonomy.source.shell import Script
+from dtdebug_taxonomy.source.starting import started
+
+_ONE = re.compile(r"(?:[a-zA-Z][\w.-]*:)?1")
+_BIND = re.compile(r"(gres/)?gpu:(single|per_task):1|(single|per_task):1")
+_OTHERWISE = ("--tres-bind", "--gpu-bind")
+_SET = ("torch.cuda.set_device",)
+
+
+def check(script: Script) -> Iterator[Hit]:
+    """Reports the program."""
+    for start in started(script):
+        if start.launch is not None or start.code is None or not start.runs_under("srun"):
+            continue
+        begun, why = tasks(script, start.before), _one_each(script, start.before)
+        if not why or begun is None or (begun.per_node or 1) < 2 or "CUDA_VISIBLE_DEVICES" in script.text:
+            continue
+        line = _numbered(start.code)
+        if line is None:
+            continue
+        yield Hit(
+            start.program.span,
+            f"With {why} each task sees one device, which is number 0 to it, and {start.name} takes that of "
+            f"its local rank (line {line}): all tasks but the first end with an invalid device ordinal. Ask for the "
+            "devices of a node instead (--gpus-per-node), or take device 0.",
+        )
+
+
+def _one_each(script: Script, before: tuple[Word, ...]) -> str:
+    """What makes each task see one device; empty if nothing does, or it may be undone."""
+    rows = [(d.name, d.value or "") for d in script.directives]
+    rows += [(w.text.partition("=")[0], w.text.partition("=")[2]) for w in before]
+    for name, value in rows:
+        if name in _OTHERWISE:
+            return f"{name}={value}" if _BIND.fullmatch(value) else ""
+    return next((f"{n}={v}" for n, v in rows if n == "--gpus-per-task" and _ONE.fullmatch(v)), "")
+
+
+def _numbered(code: Code) -> int | None:
+    """The line in which a program surely makes the device of its local rank its own."""
+    if "device_count" in code.text or "CUDA_VISIBLE_DEVICES" in code.text:
+        return None
+    for call in code.calls(*_SET):
+        given = code.argument(call, "device", 0)
+        if given is not None and rank(code, given) == "local":
+            return code.text.place(code.span(call).start).line
+    return None

@@ -1,0 +1,6 @@
+#!/bin/bash
+#SBATCH -N 2
+#SBATCH --ntasks-per-node=4
+if [ -n "$DEBUG" ]; then
+    srun python -m program_1  # dt: DT922
+fi

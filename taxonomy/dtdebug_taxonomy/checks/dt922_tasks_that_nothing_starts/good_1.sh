@@ -1,0 +1,3 @@
+#!/bin/bash
+#SBATCH --ntasks=8
+srun python program_1.py

@@ -1,0 +1,3 @@
+import torch
+
+print(torch.cuda.device_count())

@@ -1,0 +1,4 @@
+cat <<EOF
+python train.py
+--lr 0.1
+EOF
