@@ -32,6 +32,11 @@ def raised(message, kind="ValueError"):
             "heads (12) must be divisible by tensor parallel size (8)",
             False,
         ),
+        (
+            "w is shared by two groups. For tied parameters, use fully_shard([a, b]) to join them.",
+            "For tied parameters, use fully_shard([a, b]) to join them.",
+            True,
+        ),
         ("bf16 is not supported on this device with ZeRO-1", "bf16 is not supported on this device with ZeRO-1", False),
         (
             "Detected a deprecated import. This class is not compatible with the new loop.",

@@ -12,6 +12,7 @@ from dtdebug_taxonomy.snapshot import Snapshot
 
 KNOWLEDGE = load()
 ATTRIBUTE = "AttributeError: 'NoneType' object has no attribute 'step'"
+ELEMENT = "TypeError: expected Tensor as element 0 in argument 0, but got NoneType"
 NUMBER = "TypeError: int() argument must be a string, a bytes-like object or a real number, not 'NoneType'"
 INDEX = "TypeError: 'NoneType' object is not subscriptable"
 
@@ -33,6 +34,7 @@ def raised(code, last):
         ("rank = int(os.environ.get('NODE_RANK'))", NUMBER, "The variable NODE_RANK is not set where"),
         ("self.scheduler.step()", ATTRIBUTE, "self.scheduler is None at launch.py:40"),
         ("moment = state['exp_avg']", INDEX, "state is None at launch.py:40"),
+        ("x = torch.stack([o['loss'] for o in outs])", ELEMENT, "o['loss'] is None at launch.py:40"),
     ],
 )
 def test_the_line_that_raised_shows_which_value_is_none(code, last, title):
@@ -178,6 +180,13 @@ def test_bfloat16_rules_the_overflow_of_float16_out():
             "",
             "Print what is allocated",
         ),
+        (
+            "Memory usage grows by 2 GB whenever the FSDP job saves a checkpoint, in the end OOM.",
+            "",
+            "before and after a save",
+        ),
+        ("FSDP on 8 GPUs: the learning rate decays too quickly, constant lr is fine.", "", "scheduler steps"),
+        ("My vllm with ray and two GPUs gets stuck at ray.get(), no error.", "", "ray status"),
         ("On two nodes the client waits for ever for the server at localhost:5000.", "", "Ask the server"),
     ],
 )
@@ -188,11 +197,46 @@ def test_the_next_step_is_one_that_parts_the_causes(said, output, step):
     assert step in f"{d.next.text} {d.next.command}"
 
 
+def test_a_message_that_orders_comes_before_the_release_since_which_it_does():
+    order = "For tied parameters, use fully_shard([a, b]) to place them in one group."
+    d = of(
+        "On torch 2.13 FSDP2 fails, with torch 2.12 it worked.", raised("model(x)", f"ValueError: w is shared. {order}")
+    )
+
+    assert ["message-says-so", "release-changed"] == [a.cause for a in d.advice][:2]
+    assert order in d.advice[0].title
+
+
+def test_memory_of_a_host_is_none_of_a_device():
+    def known(said):
+        return {k.key: k.values for k in of(said).known}
+
+    host = known("FSDP: the host of process 0 goes out of memory while the checkpoint is saved.")
+
+    assert ("full",) == host["host_memory"]
+    assert "device_memory" not in host
+    assert ("full",) == known("FSDP: it runs out of memory on 8 GPUs.")["device_memory"]
+
+
+def test_a_rank_that_runs_builds_nothing():
+    d = of("", raised("assert ok", "AssertionError: stage must be a kwarg in the provider when compiling with cmake"))
+
+    assert "A.1" not in {s.code for s in d.symptoms[:3]}
+
+
+def test_a_warning_of_a_fork_beside_threads_points_to_the_loader():
+    warning = "popen_fork.py:66: DeprecationWarning: This process (pid=7) is multi-threaded, use of fork() may lead to"
+    d = of("DDP hangs in the data loader with num_workers > 0.", f"{warning} deadlocks in the child.")
+
+    assert "loader-fork-deadlock" == d.advice[0].cause
+
+
 def test_measures_rest_on_indicators_that_exist():
-    rows = [(m.id, name) for m in KNOWLEDGE.measures for name in m.seen]
+    rows = [(m.id, *name.partition("=")) for m in KNOWLEDGE.measures for name in m.seen]
+    values = {key: {v.value for v in o.value} for key, o in KNOWLEDGE.observations.items()}
 
     assert rows
-    assert [] == [row for row in rows if row[1] not in KNOWLEDGE.evidence]
+    assert [] == [row for row in rows if (row[3] not in values[row[1]] if row[3] else row[1] not in KNOWLEDGE.evidence)]
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ _ORDERS = re.compile(
     r"(?i)(?:^|[,:;.(] ?|\bor )"
     r"(?:please |try |instead,? |consider |you (?:can|must|should|need to|have to|may want to) )"
     rf"(?:also |either |to |try |first )?(?:{_DO}|{_DOING})\b"
+    rf"|^(?:for|to) [^,.]{{3,60}}, (?:{_DO})\b.{{3}}"
     rf"|^(?!call \w{{1,60}} fail)(?:{_DO})\b.{{3}}|\bplease (?:{_DO})\b|\bdid you (?:mean|forget)\b"
     r"|\b(?:python3? -m |uv )?pip3? install [\w'\"-]|^consider \w{2,20}ing\b"
 )
@@ -84,6 +85,7 @@ _SHAPES = re.compile(
     r"|\b(?:number of|same) dimensions: got|\bshape=\(.{1,80}\) are not compatible|\bobject does not support item\b"
     r"|\bexpected (?:dtype|scalar type) .{1,60}\b(?:but )?(?:got|found) (?:dtype )?"
     r"|^(?:Tensors of the same index must|expected all tensors) .{0,60}\b(?:device|dtype)\b"
+    r"|\b(?:got|not|received) (?:an? )?'?NoneType\b"
 )
 """What says that something does not fit, and neither why nor what to change."""
 _SETTING = re.compile(

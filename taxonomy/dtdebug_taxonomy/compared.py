@@ -24,8 +24,8 @@ def of_regression(pair: Regression, symptom: str) -> Advice:
         f"What changed in {pair.package} {pair.bad} does it: with {works} it works",
         "Nothing else differs between the two runs, as far as is told: a defect of the newer release, or something in"
         " it that wants another setting.",
-        f"Go back to {works}, so that you can go on. Then read the release notes of {pair.package} from there to"
-        f" {pair.bad}, and its issues for your message: a later release may have the fix.",
+        f"Go back to {works}, so that you can go on. Then read its release notes from there to {pair.bad}, and its"
+        " issues for your message: a later release may have the fix.",
         _COMPARED,
         _said("release-changed", "The user names a release that works and one that does not.", pair),
         pattern="fix framework version",

@@ -25,7 +25,7 @@ _WORKS = (
     r"|passes|succeeds|completes|disappears?|vanish(?:es)?|goes? away|(?:is|are) gone|fits"
     r"|stays (?:(?:at|around|near|above) \w{1,12}|good|flat|the same|fast)"
     r"|is right|are right|is correct|are correct|is stable"
-    r"|has no (?:problem|issue)s?)\b"
+    r"|has no (?:problem|issue)s?|(?:is|was) (?:a success|successful))\b"
 )
 _OUTCOME = re.compile(rf"(?i)\b(?:{_WORKS}|(?:helps?|helped|solve[sd]?|fixe[sd]|resolve[sd]?)\b)")
 _CONDITION = re.compile(r"(?i)\b(?:with|without|if|when|after|using|by|disabl|enabl|set|remov|add|chang)|=")
@@ -42,15 +42,17 @@ _OBSERVED = re.compile(
     r"(?i)(?<![=_-])\b(?:one(?! at a time)|single(?! precision)|1|two|2|fewer|other|another|different"
     r"|small\w{0,3}|large\w{0,1}|older|newer|some|any|all)\b"
     r"(?![-=])|\bgloo\b|\bv?\d{1,2}\.\d|\bcpu\b"
+    r"|(?:tensor[_-]parallel(?:[_-]size)?|tp(?:[_-]size)?|world_size|num_gpus|nproc\w{0,12}|num_processes) ?[=: ] ?1$"
     r"|^(?:it|this|that|them|my|the (?:same|code|model|data))\b|\bproblem|\berror"
 )
 """Things that observations or other indicators hold, and words that name nothing."""
 _OPTION = re.compile(
     r"(?i)(?<![\w-])(?P<option>--?[a-z][\w-]{2,40}|[a-z]{2,20}(?:_[a-z]{1,20}){1,5}|[tpcedsv]p)"
-    r"[ =](?P<bad>\d{1,6}|true|false)\b"
+    r"(?:[ =]|: )(?P<bad>\d{1,6}|true|false)\b"
 )
 _OTHER_VALUE = re.compile(
-    rf"(?i)\bwith (?:it )?(?:set to |at |[tpcedsv]p ?= ?)?(?P<good>\d{{1,6}}|true|false),? (?:{_IT} )?{_WORKS}"
+    r"(?i)\b(?:with (?:it )?(?:set to |at )?|(?=[tpcedsv]p ?[=:]))(?:[tpcedsv]p ?[=:] ?)?"
+    rf"(?P<good>\d{{1,6}}|true|false),? (?:{_IT} )?{_WORKS}"
 )
 """`--data-parallel-size 2 ..., with 1 it works`."""
 _FAILS = r"(?:fails?|hangs?|crash(?:es)?|freezes|is stuck|gets stuck|errors?|times? out)\b"
@@ -113,7 +115,7 @@ def _pairs() -> tuple[re.Pattern[str], ...]:
         re.compile(rf"(?i)(?:\b(?P<how>with|without|{_DONE})|(?:^|, )using) {_THING},? {_IT} (?:\w{{2,10}} )?{_WORKS}"),
         re.compile(rf"(?i)\b{_IT} {_WORKS} (?:\w{{2,10}} )?(?P<how>with|without|when using|{_DONE}) {_THING}$"),
         re.compile(rf"(?i)\b(?:if|when) (?:i|we) (?P<how>{'|'.join(_DEEDS)}) {_THING},? {_IT} {_WORKS}"),
-        re.compile(rf"(?i)\b(?P<how>with|without) {_THING} (?:the same )?{_WORKS}$"),
+        re.compile(rf"(?i)\b(?P<how>with|without) {_THING} (?:the same )?{_WORKS}(?: fine| well| properly)?(?=$|,)"),
         re.compile(
             rf"(?i)^(?:but )?(?:started |launched |run )?(?P<how>)(?P<thing>one at a time|one after"
             rf" (?:the other|another)|sequentially|serially|from scratch),?(?: {_IT})? {_WORKS}"

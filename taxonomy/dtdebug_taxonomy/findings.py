@@ -9,6 +9,7 @@ from functools import lru_cache
 import msgspec
 
 from dtdebug_taxonomy import signals, similarity
+from dtdebug_taxonomy.endings import endings
 from dtdebug_taxonomy.failure.bearing import Bearing
 from dtdebug_taxonomy.failure.own import own_errors
 from dtdebug_taxonomy.finding import SIMILAR, SIMILAR_FIX, Finding, Source, plain
@@ -22,6 +23,7 @@ from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
 from dtdebug_taxonomy.tongues import spoken
 from dtdebug_taxonomy.wording import clauses, hits_in_words
 
+_BUILDING = ("A.1",)
 _BEFORE_TRAINING = ("A.", "B.")
 """Symptoms of building, importing and setting up: over once training makes progress."""
 _WITHOUT_ERROR = frozenset(("B.2", "C.4", "D.2.1", "D.2.3"))
@@ -36,6 +38,7 @@ _ATTEMPT = re.compile(
 )
 _FAILED = re.compile(r"(?i)\bbut\b|\berrors?\b|\bfail|\bcrash|\bbreaks?\b|\braises?\b")
 """What went wrong in a try to get around it is another failure than the one that is told."""
+_OF_A_DEVICE = re.compile(r"(?i)gpu|cuda|device|card|vram|video|hbm")
 _HOME = re.compile(r"(?:~|/(?:home|Users|root|workspace|data|mnt|scratch|work)\b)")
 """How paths of users begin."""
 _FRAME = re.compile(r'File "[^"\n]{1,500}", line \d{1,9}')
@@ -73,6 +76,7 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
         note(found)
 
     known: dict[str, Finding] = {}
+    _leave_to_host(cues)
     for key, by_value in cues.items():
         first = min(by_value.values(), key=lambda f: (f.source, f.line))
         known[key] = msgspec.structs.replace(first, evidence=key, values=tuple(sorted(by_value)))
@@ -84,12 +88,26 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
             known[key] = Finding(evidence=key, values=(value,), source="answered")
 
     alike = similarity.likeness(knowledge, snapshot)
+    if any(e.rank is not None for e in endings(snapshot)) and alike.symptoms:
+        least = min(alike.symptoms.values())  # it runs, so nothing is being built
+        alike = alike._replace(symptoms=alike.symptoms | {code: least for code in alike.symptoms if code in _BUILDING})
     similar = [
         Finding(evidence=name, source="similar", words=alike.words, scores=scores)
         for name, scores in ((SIMILAR, alike.symptoms), (SIMILAR_FIX, alike.patterns))
         if scores
     ]
     return (*evidence.values(), *known.values(), *similar)
+
+
+def _leave_to_host(cues: dict[str, dict[str, Finding]]) -> None:
+    """Words that memory runs out do not speak of a device where they are said of the host."""
+    host, device = (cues.get(key, {}).get("full") for key in ("host_memory", "device_memory"))
+    if host is None or device is None or {host.source, device.source} != {"said"} or _OF_A_DEVICE.search(device.words):
+        return
+    if host.line == device.line:
+        del cues["device_memory"]["full"]
+        if not cues["device_memory"]:
+            del cues["device_memory"]
 
 
 def _is_value(knowledge: Knowledge, key: str, value: str) -> bool:

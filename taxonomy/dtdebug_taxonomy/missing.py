@@ -14,6 +14,7 @@ _CONVERTED = re.compile(rf"\b(?:int|float|len|range|Path|join|open|exists|isdir)
 _VARIABLE = re.compile(r"\b(?:environ\.get|getenv)\(['\"](?P<name>\w{2,60})['\"]\)")
 _ATTRIBUTE = re.compile(r"'NoneType' object has no attribute '(?P<name>\w{1,80})'")
 _INDEXED = re.compile(rf"(?P<what>{_EXPRESSION})\[")
+_COLLECTED = re.compile(rf"\[(?P<what>{_EXPRESSION}) for ")
 _ITERATED = re.compile(rf"\bin (?P<what>{_EXPRESSION}):")
 _OPTIONS = re.compile(
     r"^(?:self\.)?(?:\w{1,20}_)?(?:args|opts?|options|cfg|config|conf|hparams|params|flags)\.(?P<name>[\w.]+)$"
@@ -55,7 +56,8 @@ def missing(ending: Ending) -> Missing | None:
     return Missing(
         f"{what} is None at {place}",
         f"Find where {what} is set: a branch that only some ranks take, something that is gathered to or read by rank 0"
-        " alone, a file or option that is missing. Print it with the rank just before that line.",
+        " alone, a pipeline stage that has none, a file or option that is missing. Print it with the rank just before"
+        " that line.",
     )
 
 
@@ -65,6 +67,8 @@ def _value(message: str, code: str) -> str:
         found = re.findall(rf"({_EXPRESSION})\.{re.escape(attribute['name'])}\b", code)
     elif "not subscriptable" in message:
         found = [m["what"] for m in _INDEXED.finditer(code)]
+    elif "as element" in message:
+        found = [m["what"] for m in _COLLECTED.finditer(code)]
     elif "not iterable" in message:
         found = [m["what"] for m in _ITERATED.finditer(code)]
     else:

@@ -249,7 +249,7 @@ class Measure(KnowledgeRecord, frozen=True, kw_only=True):
     """What the snapshot must not hold already: a verdict on ranks, output, findings in the source, runs with something
     changed."""
     seen: tuple[str, ...] = ()
-    """Indicators of which one must have been seen."""
+    """Indicators, or `observation=value` beside others, of which one must have been seen."""
     takes: tuple[str, ...] = ()
     """Observations that its command takes as `--answer KEY=VALUE`, so that it does not look for what is known."""
 

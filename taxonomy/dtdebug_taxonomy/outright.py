@@ -59,8 +59,11 @@ def outright(
     if more is not None and (not named or found[0].cause == _TOO_MANY):
         facts = (_of_too_many(more),)
         found = tuple(a for a in found if a.cause != _TOO_MANY)
-    own = None if facts or named else advised(ended, f"{snapshot.situation}\n{snapshot.cell}")
-    if own is not None and (not own.refused or not found or _is_general(knowledge, found[0])):
+    paired = any(a.cause == "release-changed" for a in (*facts, *found)[:1])  # which the user names
+    own = advised(ended, f"{snapshot.situation}\n{snapshot.cell}") if paired or not (facts or named) else None
+    if own is not None and paired:
+        facts = (_of_message(own, symptom), *facts) if own.orders else facts
+    elif own is not None and (not own.refused or not found or _is_general(knowledge, found[0])):
         facts = (_of_message(own, symptom),)
     if not facts and not named:
         facts = tuple(filter(None, (_of_unfit(ended, symptom) or _of_missing(ended, symptom),)))
