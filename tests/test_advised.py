@@ -135,6 +135,12 @@ def test_the_exception_of_a_cell_counts_too():
     assert found.line == 0
 
 
+def test_types_of_numbers_are_no_settings():
+    merged = raised("Cannot merge two lists with different lengths (1 and 48, at (torch.bfloat16, torch.float32))")
+
+    assert advised(endings(Snapshot(output=merged))) is None
+
+
 def test_it_comes_first_and_a_cause_that_a_message_names_before_it():
     """The message's own word outweighs resemblance, not a cause that is known by the message."""
     knowledge = load()

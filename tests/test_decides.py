@@ -207,6 +207,54 @@ def test_a_message_that_orders_comes_before_the_release_since_which_it_does():
     assert order in d.advice[0].title
 
 
+def test_what_a_message_names_comes_before_the_release_since_which_it_does():
+    late = "RuntimeError: jax.distributed.initialize() must be called before any JAX calls that might initialise XLA."
+    d = of("With jax 0.9 it fails, with jax 0.8 it was fine.", raised("initialize()", late))
+
+    assert ["set-up-call-missing-or-misplaced", "release-changed"] == [a.cause for a in d.advice][:2]
+    assert d.advice[0].title.startswith("JAX was used before")
+
+
+@pytest.mark.parametrize(
+    ("said", "frame", "cause"),
+    [
+        ("GRPO with ZeRO-3", ("deepspeed/runtime/zero/partition_parameters.py", 2235, "__enter__"), "full-state"),
+        ("FSDP2", ("app/export.py", 12, "full_tensor"), "full-state"),
+    ],
+)
+def test_memory_that_runs_out_in_a_gather_is_no_batch_too_large(said, frame, cause):
+    file, line, function = frame
+    rows = [f'  File "/w/{file}", line {line}, in {function}', "torch.OutOfMemoryError: CUDA out of memory. Tried to"]
+    d = of(f"{said}: OOM at the end of a step on 8 GPUs", "".join(f"[rank0]: {row} allocate 2 GiB\n" for row in rows))
+
+    assert d.advice[0].cause.startswith(cause)
+    assert "batch-too-large-per-rank" not in {a.cause for a in d.advice}
+
+
+def test_rank_zero_that_saves_for_longer_than_the_others_wait():
+    waited = "[rank3]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=8, Timeout(ms)=600000) ran"
+    d = of("At the checkpoint rank 0 writes it to disk, which takes more than ten minutes.", waited)
+
+    assert "full-state-gathered-too-slowly" == d.advice[0].cause
+    assert d.advice[0].title.startswith("Rank 0 works on the checkpoint")
+
+
+def test_none_is_missing_where_all_have_registered():
+    log = "initializing ddp: GLOBAL_RANK: 1, MEMBER: 2/2\nAll DDP processes registered. Starting ddp with 2 processes\n"
+    d = of("Lightning is stuck. It works after setting PL_TORCH_DISTRIBUTED_BACKEND=gloo.", log)
+
+    assert "not-all-processes-started" not in {a.cause for a in (*d.advice, *d.guesses)}
+    assert "C.4" == d.symptoms[0].code
+    assert d.advice
+
+
+def test_an_address_of_the_own_host_is_told_to_the_coordinator():
+    timed_out = "XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: PjRT_Client_Connect"
+    d = of('jax on two hosts: initialize(coordinator_address="localhost:1234") fails', timed_out)
+
+    assert "coordinator_address" in d.advice[0].fix
+
+
 def test_memory_of_a_host_is_none_of_a_device():
     def known(said):
         return {k.key: k.values for k in of(said).known}
@@ -229,6 +277,12 @@ def test_a_warning_of_a_fork_beside_threads_points_to_the_loader():
     d = of("DDP hangs in the data loader with num_workers > 0.", f"{warning} deadlocks in the child.")
 
     assert "loader-fork-deadlock" == d.advice[0].cause
+
+
+def test_an_exception_of_the_program_is_no_matter_of_certain_gpus():
+    raised_by = raised("x = a / b", "ZeroDivisionError: division by zero")
+
+    assert "Take as many GPUs" not in of("DDP over 8 GPUs fails, with 2 GPUs it works.", raised_by).next.text
 
 
 def test_measures_rest_on_indicators_that_exist():

@@ -92,7 +92,9 @@ _SETTING = re.compile(
     r"(?<![\w/'-])(?:--[a-z][\w-]{2,60}|[a-z][a-z0-9]{0,40}(?:[._][a-z0-9]{1,40}){1,6}|[A-Z][A-Z0-9]{1,30}(?:_[A-Z0-9]{1,30}){1,6})"
     r"(?![\w(/])"
 )
-_NO_SETTING = re.compile(r"\.py$|^(?:self|torch|dist|cls)$|^[a-z]+$|^e\.g$|^i\.e$")
+_NO_SETTING = re.compile(
+    r"\.py$|^(?:self|torch|dist|cls|b?float\d{1,2}|u?int\d{1,2}|half|bool)$|^[a-z]+$|^e\.g$|^i\.e$"
+)
 """Files, objects and single words, which are no names of settings."""
 _ASSERT = re.compile(r"assert (?P<held>.{5,200}[^(,\\\s])$")
 _CHECKS = frozenset({"ValueError", "AssertionError", "NotImplementedError", "ValidationError", "ConfigKeyError"})

@@ -45,7 +45,8 @@ def outright(
     facts = tuple(_of_release(knowledge, row) for row in fitting_releases(knowledge, snapshot))
     named = bool(found) and any(r.evidence in _naming(knowledge, found[0].cause) for r in found[0].because)
     pair = regression(snapshot.situation)
-    settled = named and _says_it_alone(knowledge, found[0]) and found[0].band == "likely"
+    settled = named and _says_it_alone(knowledge, found[0])
+    settled = settled and (found[0].band == "likely" or _always_means_it(knowledge, found[0]))
     if not facts and not settled and pair is not None and pair.good:
         facts = (of_regression(pair, symptom),)
     if not facts and not settled and (device := one_device(snapshot.situation)) is not None:
@@ -85,6 +86,13 @@ def _says_it_alone(knowledge: Knowledge, advice: Advice) -> bool:
         r.evidence in naming and r.source != "said" and not knowledge.evidence[r.evidence].generic
         for r in advice.because
     )
+
+
+def _always_means_it(knowledge: Knowledge, advice: Advice) -> bool:
+    """What names it is printed for this symptom only."""
+    naming = _naming(knowledge, advice.cause)
+    seen = (knowledge.evidence[r.evidence] for r in advice.because if r.evidence in naming)
+    return any(e.symptoms.get(advice.symptom) == "always" for e in seen)
 
 
 def _is_general(knowledge: Knowledge, advice: Advice) -> bool:
