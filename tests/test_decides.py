@@ -255,6 +255,40 @@ def test_an_address_of_the_own_host_is_told_to_the_coordinator():
     assert "coordinator_address" in d.advice[0].fix
 
 
+def test_a_call_past_the_wrapper_explains_ranks_that_differ():
+    said = "The weights differ between the ranks after some steps. I wrap it with DDP and call head.module.predict(x)."
+    d = of(said)
+
+    assert "ranks-train-apart" == (*d.advice, *d.guesses)[0].cause
+    assert "past the wrapper" in (*d.advice, *d.guesses)[0].title
+    assert "past the wrapper" not in "".join(a.title for a in of(said.replace(".module", "")).guesses)
+
+
+def test_a_variable_that_is_not_set_is_named():
+    d = of(
+        "deepspeed --hostfile hosts train.py", raised('environment["PDSH_ARGS"] += " -p 22"', "KeyError: 'PDSH_ARGS'")
+    )
+    other = of("deepspeed --hostfile hosts train.py", raised('batch["LABELS"]', "KeyError: 'LABELS'"))
+
+    assert d.advice[0].title.startswith("The variable PDSH_ARGS is not set")
+    assert "value-is-none" not in {a.cause for a in other.advice}
+
+
+def test_who_waited_for_a_rank_that_had_ended_is_no_hang():
+    ended = raised("loss = f(x)", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.47 GiB.")
+    waited = "[rank3]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, Timeout(ms)=60000) ran\n"
+
+    assert "D.1.2" == of("It looks like a deadlock on 8 GPUs.", ended + waited).symptoms[0].code
+    assert "D.2.1" == of("It looks like a deadlock on 8 GPUs.", waited).symptoms[0].code
+
+
+def test_words_on_what_makes_the_difference_are_recognised():
+    d = of("With HSDP the second replica of my 8 GPUs is odd after init. With plain FSDP training is right.")
+
+    assert d.recognised
+    assert "with plain FSDP" in d.advice[0].title
+
+
 def test_memory_of_a_host_is_none_of_a_device():
     def known(said):
         return {k.key: k.values for k in of(said).known}

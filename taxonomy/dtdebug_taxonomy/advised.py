@@ -81,7 +81,8 @@ _QUOTED = re.compile(r"[`'\"]([^`'\"]{1,40})[`'\"]")
 _CALLED = re.compile(r"\b([A-Za-z_]\w{3,60})\(\)")
 _SET = re.compile(r"\b[A-Za-z]\w{2,40}=[\w.'\"]{1,40}")
 _SHAPES = re.compile(
-    r"(?i)\bsizes? of tensor|\bshapes? (?:cannot|can't|do not|mismatch)|at non-singleton dimension"
+    r"(?i)\bsizes? of tensor|\bshapes? (?:cannot|can't|do not|mismatch)|\bdoes not match the shape\b"
+    r"|at non-singleton dimension"
     r"|\b(?:number of|same) dimensions: got|\bshape=\(.{1,80}\) are not compatible|\bobject does not support item\b"
     r"|\bexpected (?:dtype|scalar type) .{1,60}\b(?:but )?(?:got|found) (?:dtype )?"
     r"|^(?:Tensors of the same index must|expected all tensors) .{0,60}\b(?:device|dtype)\b"

@@ -6,6 +6,8 @@ from dtdebug_taxonomy.advice import Advice, Reason, advice_for
 from dtdebug_taxonomy.contrasts import Contrast
 from dtdebug_taxonomy.regressions import Regression
 
+COMPARED = "what-makes-the-difference"
+"""The cause where the condition under which it works is all that is known."""
 _COMPARED = 0.5
 """Probability of what two runs tell that differ in one thing."""
 
@@ -85,7 +87,7 @@ def of_contrast(pair: Contrast, symptom: str) -> Advice:
         f"Go on like that for now ({pair.words}). Then look at what exactly that changes: release notes, options,"
         " the code behind it. `dtdebug isolate` can try such changes; the pair of runs belongs into a report.",
         _COMPARED,
-        _said("what-makes-the-difference", "The user says with what it works.", pair),
+        _said(COMPARED, "The user says with what it works.", pair),
         effort="rerun",
         named=False,
     )

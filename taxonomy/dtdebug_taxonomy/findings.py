@@ -77,6 +77,7 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
 
     known: dict[str, Finding] = {}
     _leave_to_host(cues)
+    _leave_to_first(knowledge, evidence, cues)
     for key, by_value in cues.items():
         first = min(by_value.values(), key=lambda f: (f.source, f.line))
         known[key] = msgspec.structs.replace(first, evidence=key, values=tuple(sorted(by_value)))
@@ -108,6 +109,23 @@ def _leave_to_host(cues: dict[str, dict[str, Finding]]) -> None:
         del cues["device_memory"]["full"]
         if not cues["device_memory"]:
             del cues["device_memory"]
+
+
+def _leave_to_first(knowledge: Knowledge, evidence: dict[str, Finding], cues: dict[str, dict[str, Finding]]) -> None:
+    """Who waited in vain for a rank that had ended by an exception, which is printed above, adds nothing."""
+    roots = (f for f in evidence.values() if f.terminal and f.rank is not None and f.source == "printed")
+    first = min((f for f in roots if knowledge.evidence[f.evidence].role == "root"), key=lambda f: f.line, default=None)
+    if first is None:
+        return
+    for name in [n for n, f in evidence.items() if f.source == "printed" and f.line > first.line]:
+        waits = knowledge.evidence[name].role == "cascade" and not _WITHOUT_ERROR.isdisjoint(
+            knowledge.evidence[name].symptoms
+        )
+        if waits and evidence[name].rank not in (None, first.rank):
+            del evidence[name]
+    hang = cues.get("manifestation", {}).get("hang")
+    if hang is not None and hang.source == "printed" and hang.line > first.line:
+        del cues["manifestation"]["hang"]
 
 
 def _is_value(knowledge: Knowledge, key: str, value: str) -> bool:

@@ -1,4 +1,4 @@
-"""A value that is None where the program uses it: which one, read from the line of code that raised."""
+"""A value that is None, or a variable that is not set: which one, read from the line of code that raised."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from dtdebug_taxonomy.frames import short
 _EXPRESSION = r"[A-Za-z_][\w.]{0,80}(?:\[[^\[\]\n]{1,40}\]){0,2}"
 _CONVERTED = re.compile(rf"\b(?:int|float|len|range|Path|join|open|exists|isdir)\((?P<what>{_EXPRESSION})\)")
 _VARIABLE = re.compile(r"\b(?:environ\.get|getenv)\(['\"](?P<name>\w{2,60})['\"]\)")
+_KEY = re.compile(r"^['\"](?P<name>[A-Z][A-Z0-9]{1,30}(?:_[A-Z0-9]{1,30}){0,6})['\"]$")
+_OF_ENVIRONMENT = re.compile(r"\b(?:os\.)?(?:environ|environment|env)\[")
 _ATTRIBUTE = re.compile(r"'NoneType' object has no attribute '(?P<name>\w{1,80})'")
 _INDEXED = re.compile(rf"(?P<what>{_EXPRESSION})\[")
 _COLLECTED = re.compile(rf"\[(?P<what>{_EXPRESSION}) for ")
@@ -30,13 +32,19 @@ class Missing(NamedTuple):
 
 
 def missing(ending: Ending) -> Missing | None:
-    """The value that is None in the innermost line of the exception; None where the line does not show it."""
-    if "NoneType" not in ending.message or not ending.frames:
+    """The value that is None, or the variable that is not set, in the innermost line of the exception.
+
+    None where the line does not show it.
+    """
+    key = _KEY.match(ending.message.strip()) if ending.type == "KeyError" else None
+    if not ending.frames or (key is None and "NoneType" not in ending.message):
         return None
     at = ending.frames[-1]
     code = (at.code or ending.code)[:400]
     place = f"{short(at.file)}:{at.line}"
-    if variable := _VARIABLE.search(code):
+    if key is not None and not _OF_ENVIRONMENT.search(code):
+        return None
+    if variable := key or _VARIABLE.search(code):
         name = variable["name"]
         return Missing(
             f"The variable {name} is not set where {place} reads it",
