@@ -289,6 +289,19 @@ def test_words_on_what_makes_the_difference_are_recognised():
     assert "with plain FSDP" in d.advice[0].title
 
 
+def test_an_object_that_is_none_is_told_once():
+    frame = '  File "/usr/lib/python3/torch/distributed/distributed_c10d.py", line 3400, in _tensor_to_object'
+    rows = (frame, "    return unpickler.load()", "_pickle.UnpicklingError: invalid load key, '\\x00'.")
+    log = "".join(f"[rank1]: {row}\n" for row in rows)
+
+    assert {"D.1.1"} == {a.symptom for a in of("Resuming on 4 GPUs fails.", log).advice}
+    assert "C.1" == of("Resuming on 4 GPUs fails.", log.replace("_tensor_to_object", "load")).symptoms[0].code
+
+
+def test_a_release_is_no_number_of_devices():
+    assert "says-slower-with-more-devices" not in str(of("Training is slower than with 2.1.").symptoms)
+
+
 def test_memory_of_a_host_is_none_of_a_device():
     def known(said):
         return {k.key: k.values for k in of(said).known}

@@ -14,6 +14,7 @@ from dtdebug_taxonomy.failure.bearing import Bearing
 from dtdebug_taxonomy.failure.own import own_errors
 from dtdebug_taxonomy.finding import SIMILAR, SIMILAR_FIX, Finding, Source, plain
 from dtdebug_taxonomy.knowledge import Knowledge
+from dtdebug_taxonomy.left_out import WITHOUT_ERROR, leave
 from dtdebug_taxonomy.lexicon import Matchers, from_hit, in_order, matchers_of
 from dtdebug_taxonomy.matching import PatternHit, clip_lines
 from dtdebug_taxonomy.measured_findings import is_of_any_library, of_cell, of_ranks, of_shown, of_source, of_watch
@@ -26,8 +27,6 @@ from dtdebug_taxonomy.wording import clauses, hits_in_words
 _BUILDING = ("A.1",)
 _BEFORE_TRAINING = ("A.", "B.")
 """Symptoms of building, importing and setting up: over once training makes progress."""
-_WITHOUT_ERROR = frozenset(("B.2", "C.4", "D.2.1", "D.2.3"))
-"""Symptoms of hanging and slow programs, which their users interrupt."""
 
 _TRAINED = "any_step_completed=yes"
 _SMALLER_RUN = re.compile(r"(?i)\b(?:single|one|1)[ -](?:node|machine|server|host|gpu|card|device|process)\b")
@@ -38,7 +37,6 @@ _ATTEMPT = re.compile(
 )
 _FAILED = re.compile(r"(?i)\bbut\b|\berrors?\b|\bfail|\bcrash|\bbreaks?\b|\braises?\b")
 """What went wrong in a try to get around it is another failure than the one that is told."""
-_OF_A_DEVICE = re.compile(r"(?i)gpu|cuda|device|card|vram|video|hbm")
 _HOME = re.compile(r"(?:~|/(?:home|Users|root|workspace|data|mnt|scratch|work)\b)")
 """How paths of users begin."""
 _FRAME = re.compile(r'File "[^"\n]{1,500}", line \d{1,9}')
@@ -76,8 +74,7 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
         note(found)
 
     known: dict[str, Finding] = {}
-    _leave_to_host(cues)
-    _leave_to_first(knowledge, evidence, cues)
+    leave(knowledge, evidence, cues)
     for key, by_value in cues.items():
         first = min(by_value.values(), key=lambda f: (f.source, f.line))
         known[key] = msgspec.structs.replace(first, evidence=key, values=tuple(sorted(by_value)))
@@ -98,34 +95,6 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
         if scores
     ]
     return (*evidence.values(), *known.values(), *similar)
-
-
-def _leave_to_host(cues: dict[str, dict[str, Finding]]) -> None:
-    """Words that memory runs out do not speak of a device where they are said of the host."""
-    host, device = (cues.get(key, {}).get("full") for key in ("host_memory", "device_memory"))
-    if host is None or device is None or {host.source, device.source} != {"said"} or _OF_A_DEVICE.search(device.words):
-        return
-    if host.line == device.line:
-        del cues["device_memory"]["full"]
-        if not cues["device_memory"]:
-            del cues["device_memory"]
-
-
-def _leave_to_first(knowledge: Knowledge, evidence: dict[str, Finding], cues: dict[str, dict[str, Finding]]) -> None:
-    """Who waited in vain for a rank that had ended by an exception, which is printed above, adds nothing."""
-    roots = (f for f in evidence.values() if f.terminal and f.rank is not None and f.source == "printed")
-    first = min((f for f in roots if knowledge.evidence[f.evidence].role == "root"), key=lambda f: f.line, default=None)
-    if first is None:
-        return
-    for name in [n for n, f in evidence.items() if f.source == "printed" and f.line > first.line]:
-        waits = knowledge.evidence[name].role == "cascade" and not _WITHOUT_ERROR.isdisjoint(
-            knowledge.evidence[name].symptoms
-        )
-        if waits and evidence[name].rank not in (None, first.rank):
-            del evidence[name]
-    hang = cues.get("manifestation", {}).get("hang")
-    if hang is not None and hang.source == "printed" and hang.line > first.line:
-        del cues["manifestation"]["hang"]
 
 
 def _is_value(knowledge: Knowledge, key: str, value: str) -> bool:
@@ -192,7 +161,7 @@ def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool
         return False
     if is_of_any_library(found) and bearing.is_own(line):
         return False
-    if bearing.is_interrupted(line) and _WITHOUT_ERROR.isdisjoint(found.symptoms):
+    if bearing.is_interrupted(line) and WITHOUT_ERROR.isdisjoint(found.symptoms):
         return False
     starting = all(code[:2] in _BEFORE_TRAINING for code in found.symptoms)
     # what only says that something failed explains nothing either, if training went on
