@@ -302,6 +302,12 @@ def test_a_release_is_no_number_of_devices():
     assert "says-slower-with-more-devices" not in str(of("Training is slower than with 2.1.").symptoms)
 
 
+def test_a_timeout_in_preparing_data_is_read_within_a_sentence():
+    d = of("NCCL timeout during the data processing step on 8 GPUs. Raising ddp_timeout changes nothing.")
+
+    assert "One rank prepares data" in (*d.advice, *d.guesses)[0].title
+
+
 def test_memory_of_a_host_is_none_of_a_device():
     def known(said):
         return {k.key: k.values for k in of(said).known}
