@@ -161,6 +161,8 @@ def test_two_releases_are_read_with_their_outcomes(said, package, good, bad):
     "said",
     [
         "torch 2.6.0 and nccl 2.21.5, four nodes, it hangs.",
+        "The crash happens with torch 2.6 on 4 nodes, with one node it works.",
+        "Since torch 2.6 is what we have, I use it on 4 nodes. It hangs.",
         "The loss is 2.31 on one GPU and wrong, 4.10, on two.",
         "Works on 2 nodes, fails on 4 nodes with torch 2.6",
         "deepspeed 0.15 works, torch 2.6 fails",  # two packages

@@ -40,9 +40,9 @@ _BEFORE = re.compile(
     rf"{_RELEASE}"
 )
 _FROM = re.compile(
-    rf"(?i)\b(?:since|as of|starting (?:with|from|in)|beginning with|(?:occurr?\w{{0,3}}|began|begins|appear\w{{0,3}}"
-    rf"|happen\w{{0,3}}|start\w{{0,3}}|broken?) (?:in|with|after|from)) (?:the )?(?:(?:release|version) )?(?:of )?"
-    rf"(?:{_NAME} )?(?:(?:release|version) )?{_RELEASE}"
+    rf"(?i)\b(?:since|as of|starting (?:with|from)|beginning with|(?:began|begins|broken?) (?:in|with)"
+    rf"|(?:occurr?\w{{0,3}}|began|begins|appear\w{{0,3}}|happen\w{{0,3}}|start\w{{0,3}}) after) (?:the )?"
+    rf"(?:(?:release|version) )?(?:of )?(?:{_NAME} )?(?:(?:release|version) )?{_RELEASE}"
 )
 """The release since which it fails, without a word of upgrading."""
 _THAN = re.compile(rf"(?i)\bthan (?:with|in|on|under|using) (?:the )?(?:{_NAME} )?{_RELEASE}")
@@ -161,7 +161,8 @@ def _upgraded(text: str) -> _Mention | None:
     if found is not None and _BAD.search(text[found.end() :]) is not None:
         return _Mention(_package(found), found["release"], found.start(), (found["old"] or "").rstrip("."))
     found = _FROM.search(text)
-    if found is not None and _BAD.search(text) is not None:
+    told = any(p.search(text) for p in (_GOOD, _THAN, _BEFORE_IT))  # that it was right without it
+    if found is not None and told and _BAD.search(text) is not None:
         return _Mention(_package(found), found["release"], found.start())
     found = _BEFORE.search(text)
     return _Mention(_package(found), found["release"], found.start()) if found is not None else None
