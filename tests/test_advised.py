@@ -32,6 +32,11 @@ def raised(message, kind="ValueError"):
             "heads (12) must be divisible by tensor parallel size (8)",
             False,
         ),
+        (
+            "w is shared by two groups. For tied parameters, use fully_shard([a, b]) to join them.",
+            "For tied parameters, use fully_shard([a, b]) to join them.",
+            True,
+        ),
         ("bf16 is not supported on this device with ZeRO-1", "bf16 is not supported on this device with ZeRO-1", False),
         (
             "Detected a deprecated import. This class is not compatible with the new loop.",
@@ -128,6 +133,12 @@ def test_the_exception_of_a_cell_counts_too():
     assert found is not None
     assert found.orders
     assert found.line == 0
+
+
+def test_types_of_numbers_are_no_settings():
+    merged = raised("Cannot merge two lists with different lengths (1 and 48, at (torch.bfloat16, torch.float32))")
+
+    assert advised(endings(Snapshot(output=merged))) is None
 
 
 def test_it_comes_first_and_a_cause_that_a_message_names_before_it():

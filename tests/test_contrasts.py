@@ -21,6 +21,15 @@ from dtdebug_taxonomy.snapshot import Snapshot
             "without activation checkpointing",
         ),
         ("If I add drop_last=True, the script completes", "if you add drop_last=True"),
+        (
+            "DDP is slow. If we add self.no_sync() around forward() then it works.",
+            "if you add self.no_sync() around forward()",
+        ),
+        ("Nothing is reduced, with that line deleted the job gets properly synchronized", "with that line deleted"),
+        ("Resuming an MoE fails, for a dense model it works:", "for dense model"),
+        ("7 + 8 hangs. The same job with an equal number of ranks works fine, 7 + 7.", "with an equal number of ranks"),
+        ("It fails with pp: 2 after a step; pp: 1 works.", "with pp 1"),
+        ("With the --bf16 flag the loss is 0. With the --fp16 flag training is a success.", "with the --fp16 flag"),
         ("Multi GPU setup got stuck with accelerate but torchrun works", "with torchrun"),
     ],
 )
@@ -37,6 +46,8 @@ def test_what_makes_the_difference_is_read(said, words):
     [
         "With one GPU it works.",  # an observation
         "It works with gloo",
+        "On PCIe it hangs. On a machine with NVLink the same config works.",
+        "It hangs with two. It runs fine with tensor_parallel_size=1",
         "It worked with torch 2.3",
         "With static_graph=True it fails.",
         "It never works with the profiler",

@@ -12,6 +12,7 @@ from dtdebug_taxonomy.snapshot import Snapshot
 
 KNOWLEDGE = load()
 ATTRIBUTE = "AttributeError: 'NoneType' object has no attribute 'step'"
+ELEMENT = "TypeError: expected Tensor as element 0 in argument 0, but got NoneType"
 NUMBER = "TypeError: int() argument must be a string, a bytes-like object or a real number, not 'NoneType'"
 INDEX = "TypeError: 'NoneType' object is not subscriptable"
 
@@ -33,6 +34,7 @@ def raised(code, last):
         ("rank = int(os.environ.get('NODE_RANK'))", NUMBER, "The variable NODE_RANK is not set where"),
         ("self.scheduler.step()", ATTRIBUTE, "self.scheduler is None at launch.py:40"),
         ("moment = state['exp_avg']", INDEX, "state is None at launch.py:40"),
+        ("x = torch.stack([o['loss'] for o in outs])", ELEMENT, "o['loss'] is None at launch.py:40"),
     ],
 )
 def test_the_line_that_raised_shows_which_value_is_none(code, last, title):
@@ -178,6 +180,13 @@ def test_bfloat16_rules_the_overflow_of_float16_out():
             "",
             "Print what is allocated",
         ),
+        (
+            "Memory usage grows by 2 GB whenever the FSDP job saves a checkpoint, in the end OOM.",
+            "",
+            "before and after a save",
+        ),
+        ("FSDP on 8 GPUs: the learning rate decays too quickly, constant lr is fine.", "", "scheduler steps"),
+        ("My vllm with ray and two GPUs gets stuck at ray.get(), no error.", "", "ray status"),
         ("On two nodes the client waits for ever for the server at localhost:5000.", "", "Ask the server"),
     ],
 )
@@ -188,11 +197,153 @@ def test_the_next_step_is_one_that_parts_the_causes(said, output, step):
     assert step in f"{d.next.text} {d.next.command}"
 
 
+def test_a_message_that_orders_comes_before_the_release_since_which_it_does():
+    order = "For tied parameters, use fully_shard([a, b]) to place them in one group."
+    d = of(
+        "On torch 2.13 FSDP2 fails, with torch 2.12 it worked.", raised("model(x)", f"ValueError: w is shared. {order}")
+    )
+
+    assert ["message-says-so", "release-changed"] == [a.cause for a in d.advice][:2]
+    assert order in d.advice[0].title
+
+
+def test_what_a_message_names_comes_before_the_release_since_which_it_does():
+    late = "RuntimeError: jax.distributed.initialize() must be called before any JAX calls that might initialise XLA."
+    d = of("With jax 0.9 it fails, with jax 0.8 it was fine.", raised("initialize()", late))
+
+    assert ["set-up-call-missing-or-misplaced", "release-changed"] == [a.cause for a in d.advice][:2]
+    assert d.advice[0].title.startswith("JAX was used before")
+
+
+@pytest.mark.parametrize(
+    ("said", "frame", "cause"),
+    [
+        ("GRPO with ZeRO-3", ("deepspeed/runtime/zero/partition_parameters.py", 2235, "__enter__"), "full-state"),
+        ("FSDP2", ("app/export.py", 12, "full_tensor"), "full-state"),
+    ],
+)
+def test_memory_that_runs_out_in_a_gather_is_no_batch_too_large(said, frame, cause):
+    file, line, function = frame
+    rows = [f'  File "/w/{file}", line {line}, in {function}', "torch.OutOfMemoryError: CUDA out of memory. Tried to"]
+    d = of(f"{said}: OOM at the end of a step on 8 GPUs", "".join(f"[rank0]: {row} allocate 2 GiB\n" for row in rows))
+
+    assert d.advice[0].cause.startswith(cause)
+    assert "batch-too-large-per-rank" not in {a.cause for a in d.advice}
+
+
+def test_rank_zero_that_saves_for_longer_than_the_others_wait():
+    waited = "[rank3]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=8, Timeout(ms)=600000) ran"
+    d = of("At the checkpoint rank 0 writes it to disk, which takes more than ten minutes.", waited)
+
+    assert "full-state-gathered-too-slowly" == d.advice[0].cause
+    assert d.advice[0].title.startswith("Rank 0 works on the checkpoint")
+
+
+def test_none_is_missing_where_all_have_registered():
+    log = "initializing ddp: GLOBAL_RANK: 1, MEMBER: 2/2\nAll DDP processes registered. Starting ddp with 2 processes\n"
+    d = of("Lightning is stuck. It works after setting PL_TORCH_DISTRIBUTED_BACKEND=gloo.", log)
+
+    assert "not-all-processes-started" not in {a.cause for a in (*d.advice, *d.guesses)}
+    assert "C.4" == d.symptoms[0].code
+    assert d.advice
+
+
+def test_an_address_of_the_own_host_is_told_to_the_coordinator():
+    timed_out = "XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: PjRT_Client_Connect"
+    d = of('jax on two hosts: initialize(coordinator_address="localhost:1234") fails', timed_out)
+
+    assert "coordinator_address" in d.advice[0].fix
+
+
+def test_a_call_past_the_wrapper_explains_ranks_that_differ():
+    said = "The weights differ between the ranks after some steps. I wrap it with DDP and call head.module.predict(x)."
+    d = of(said)
+
+    assert "ranks-train-apart" == (*d.advice, *d.guesses)[0].cause
+    assert "past the wrapper" in (*d.advice, *d.guesses)[0].title
+    assert "past the wrapper" not in "".join(a.title for a in of(said.replace(".module", "")).guesses)
+
+
+def test_a_variable_that_is_not_set_is_named():
+    d = of(
+        "deepspeed --hostfile hosts train.py", raised('environment["PDSH_ARGS"] += " -p 22"', "KeyError: 'PDSH_ARGS'")
+    )
+    other = of("deepspeed --hostfile hosts train.py", raised('batch["LABELS"]', "KeyError: 'LABELS'"))
+
+    assert d.advice[0].title.startswith("The variable PDSH_ARGS is not set")
+    assert "value-is-none" not in {a.cause for a in other.advice}
+
+
+def test_who_waited_for_a_rank_that_had_ended_is_no_hang():
+    ended = raised("loss = f(x)", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.47 GiB.")
+    waited = "[rank3]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, Timeout(ms)=60000) ran\n"
+
+    assert "D.1.2" == of("It looks like a deadlock on 8 GPUs.", ended + waited).symptoms[0].code
+    assert "D.2.1" == of("It looks like a deadlock on 8 GPUs.", waited).symptoms[0].code
+
+
+def test_words_on_what_makes_the_difference_are_recognised():
+    d = of("With HSDP the second replica of my 8 GPUs is odd after init. With plain FSDP training is right.")
+
+    assert d.recognised
+    assert "with plain FSDP" in d.advice[0].title
+
+
+def test_an_object_that_is_none_is_told_once():
+    frame = '  File "/usr/lib/python3/torch/distributed/distributed_c10d.py", line 3400, in _tensor_to_object'
+    rows = (frame, "    return unpickler.load()", "_pickle.UnpicklingError: invalid load key, '\\x00'.")
+    log = "".join(f"[rank1]: {row}\n" for row in rows)
+
+    assert {"D.1.1"} == {a.symptom for a in of("Resuming on 4 GPUs fails.", log).advice}
+    assert "C.1" == of("Resuming on 4 GPUs fails.", log.replace("_tensor_to_object", "load")).symptoms[0].code
+
+
+def test_a_release_is_no_number_of_devices():
+    assert "says-slower-with-more-devices" not in str(of("Training is slower than with 2.1.").symptoms)
+
+
+def test_a_timeout_in_preparing_data_is_read_within_a_sentence():
+    d = of("NCCL timeout during the data processing step on 8 GPUs. Raising ddp_timeout changes nothing.")
+
+    assert "One rank prepares data" in (*d.advice, *d.guesses)[0].title
+
+
+def test_memory_of_a_host_is_none_of_a_device():
+    def known(said):
+        return {k.key: k.values for k in of(said).known}
+
+    host = known("FSDP: the host of process 0 goes out of memory while the checkpoint is saved.")
+
+    assert ("full",) == host["host_memory"]
+    assert "device_memory" not in host
+    assert ("full",) == known("FSDP: it runs out of memory on 8 GPUs.")["device_memory"]
+
+
+def test_a_rank_that_runs_builds_nothing():
+    d = of("", raised("assert ok", "AssertionError: stage must be a kwarg in the provider when compiling with cmake"))
+
+    assert "A.1" not in {s.code for s in d.symptoms[:3]}
+
+
+def test_a_warning_of_a_fork_beside_threads_points_to_the_loader():
+    warning = "popen_fork.py:66: DeprecationWarning: This process (pid=7) is multi-threaded, use of fork() may lead to"
+    d = of("DDP hangs in the data loader with num_workers > 0.", f"{warning} deadlocks in the child.")
+
+    assert "loader-fork-deadlock" == d.advice[0].cause
+
+
+def test_an_exception_of_the_program_is_no_matter_of_certain_gpus():
+    raised_by = raised("x = a / b", "ZeroDivisionError: division by zero")
+
+    assert "Take as many GPUs" not in of("DDP over 8 GPUs fails, with 2 GPUs it works.", raised_by).next.text
+
+
 def test_measures_rest_on_indicators_that_exist():
-    rows = [(m.id, name) for m in KNOWLEDGE.measures for name in m.seen]
+    rows = [(m.id, *name.partition("=")) for m in KNOWLEDGE.measures for name in m.seen]
+    values = {key: {v.value for v in o.value} for key, o in KNOWLEDGE.observations.items()}
 
     assert rows
-    assert [] == [row for row in rows if row[1] not in KNOWLEDGE.evidence]
+    assert [] == [row for row in rows if (row[3] not in values[row[1]] if row[3] else row[1] not in KNOWLEDGE.evidence)]
 
 
 @pytest.mark.parametrize(

@@ -102,3 +102,20 @@ def test_flags_and_names_of_a_group_are_no_text():
     assert ["upper"] == [hit.key for hit in matcher.hits("KeyError: 'RANK'")]
     assert ["named"] == [hit.key for hit in matcher.hits("lost rank 3")]
     assert [] == [hit.key for hit in matcher.hits("KeyError: 'rank'")]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("It does not occur with P2P off. The driver is 10.0", []),
+        ("It does not occur with driver 9.0 either. It is 10.0", ["not occur with driver 9.0"]),
+        ("It does not occur. It does not occur with 9.0", ["not occur with 9.0"]),
+        ("It does not occur with e.g. ROCm 9.0", ["not occur with e.g. ROCm 9.0"]),
+    ],
+)
+def test_what_two_sentences_say_is_not_read_as_one(text, words):
+    """A pattern on words stays within a sentence; one on printed text does not care."""
+    pattern = [("pair", r"not occur\b.{0,40}\d{1,2}\.\d")]
+
+    assert words == [h.words for h in Matcher(index_of([], words=pattern)).hits(text)]
+    assert [h.words for h in Matcher(index_of(pattern)).hits(text)]

@@ -145,6 +145,8 @@ def test_other_exceptions_are_no_matter_of_releases(last, frames):
         ("trl 0.19.1 ends at once. In trl 0.18 it worked.", "trl", "0.18", "0.19.1"),
         ("Stage 3 fails in DeepSpeed v0.9.3, works with v0.9.2.", "deepspeed", "0.9.2", "0.9.3"),
         ("Fine-tuning with peft 0.15.1, the loss is nan. With peft 0.14.0 it is ok.", "peft", "0.14.0", "0.15.1"),
+        ("Since peft v0.15 the loss is worse than with 0.14 for the same seed.", "peft", "0.14", "0.15"),
+        ("The hang began with release 0.6.0. A commit before it works.", "release", "", "0.6.0"),
         ("It crashes; I blame PR #77. After reverting it to the commit before, all went through.", "", "", "PR #77"),
     ],
 )
@@ -159,6 +161,8 @@ def test_two_releases_are_read_with_their_outcomes(said, package, good, bad):
     "said",
     [
         "torch 2.6.0 and nccl 2.21.5, four nodes, it hangs.",
+        "The crash happens with torch 2.6 on 4 nodes, with one node it works.",
+        "Since torch 2.6 is what we have, I use it on 4 nodes. It hangs.",
         "The loss is 2.31 on one GPU and wrong, 4.10, on two.",
         "Works on 2 nodes, fails on 4 nodes with torch 2.6",
         "deepspeed 0.15 works, torch 2.6 fails",  # two packages

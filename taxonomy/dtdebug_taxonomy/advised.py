@@ -27,6 +27,7 @@ _ORDERS = re.compile(
     r"(?i)(?:^|[,:;.(] ?|\bor )"
     r"(?:please |try |instead,? |consider |you (?:can|must|should|need to|have to|may want to) )"
     rf"(?:also |either |to |try |first )?(?:{_DO}|{_DOING})\b"
+    rf"|^(?:for|to) [^,.]{{3,60}}, (?:{_DO})\b.{{3}}"
     rf"|^(?!call \w{{1,60}} fail)(?:{_DO})\b.{{3}}|\bplease (?:{_DO})\b|\bdid you (?:mean|forget)\b"
     r"|\b(?:please|try|consider) (?!again|running again|later)(?:\w{2,20}ing|check|verify)\b.{3}"
     r"|\b(?:python3? -m |uv )?pip3? install [\w'\"-]|^consider \w{2,20}ing\b"
@@ -82,17 +83,21 @@ _QUOTED = re.compile(r"[`'\"]([^`'\"]{1,40})[`'\"]")
 _CALLED = re.compile(r"\b([A-Za-z_]\w{3,60})\(\)")
 _SET = re.compile(r"\b[A-Za-z]\w{2,40}=[\w.'\"]{1,40}")
 _SHAPES = re.compile(
-    r"(?i)\bsizes? of tensor|\bshapes? (?:cannot|can't|do not|mismatch)|at non-singleton dimension"
+    r"(?i)\bsizes? of tensor|\bshapes? (?:cannot|can't|do not|mismatch)|\bdoes not match the shape\b"
+    r"|at non-singleton dimension"
     r"|\b(?:number of|same) dimensions: got|\bshape=\(.{1,80}\) are not compatible|\bobject does not support item\b"
     r"|\bexpected (?:dtype|scalar type) .{1,60}\b(?:but )?(?:got|found) (?:dtype )?"
     r"|^(?:Tensors of the same index must|expected all tensors) .{0,60}\b(?:device|dtype)\b"
+    r"|\b(?:got|not|received) (?:an? )?'?NoneType\b"
 )
 """What says that something does not fit, and neither why nor what to change."""
 _SETTING = re.compile(
     r"(?<![\w/'-])(?:--[a-z][\w-]{2,60}|[a-z][a-z0-9]{0,40}(?:[._][a-z0-9]{1,40}){1,6}|[A-Z][A-Z0-9]{1,30}(?:_[A-Z0-9]{1,30}){1,6})"
     r"(?![\w(/])"
 )
-_NO_SETTING = re.compile(r"\.py$|^(?:self|torch|dist|cls)$|^[a-z]+$|^e\.g$|^i\.e$")
+_NO_SETTING = re.compile(
+    r"\.py$|^(?:self|torch|dist|cls|b?float\d{1,2}|u?int\d{1,2}|half|bool)$|^[a-z]+$|^e\.g$|^i\.e$"
+)
 """Files, objects and single words, which are no names of settings."""
 _ASSERT = re.compile(r"assert (?P<held>.{5,200}[^(,\\\s])$")
 _CHECKS = frozenset({"ValueError", "AssertionError", "NotImplementedError", "ValidationError", "ConfigKeyError"})

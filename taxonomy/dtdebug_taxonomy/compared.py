@@ -6,6 +6,8 @@ from dtdebug_taxonomy.advice import Advice, Reason, advice_for
 from dtdebug_taxonomy.contrasts import Contrast
 from dtdebug_taxonomy.regressions import Regression
 
+COMPARED = "what-makes-the-difference"
+"""The cause where the condition under which it works is all that is known."""
 _COMPARED = 0.5
 """Probability of what two runs tell that differ in one thing."""
 
@@ -24,8 +26,8 @@ def of_regression(pair: Regression, symptom: str) -> Advice:
         f"What changed in {pair.package} {pair.bad} does it: with {works} it works",
         "Nothing else differs between the two runs, as far as is told: a defect of the newer release, or something in"
         " it that wants another setting.",
-        f"Go back to {works}, so that you can go on. Then read the release notes of {pair.package} from there to"
-        f" {pair.bad}, and its issues for your message: a later release may have the fix.",
+        f"Go back to {works}, so that you can go on. Then read its release notes from there to {pair.bad}, and its"
+        " issues for your message: a later release may have the fix.",
         _COMPARED,
         _said("release-changed", "The user names a release that works and one that does not.", pair),
         pattern="fix framework version",
@@ -85,7 +87,7 @@ def of_contrast(pair: Contrast, symptom: str) -> Advice:
         f"Go on like that for now ({pair.words}). Then look at what exactly that changes: release notes, options,"
         " the code behind it. `dtdebug isolate` can try such changes; the pair of runs belongs into a report.",
         _COMPARED,
-        _said("what-makes-the-difference", "The user says with what it works.", pair),
+        _said(COMPARED, "The user says with what it works.", pair),
         effort="rerun",
         named=False,
     )

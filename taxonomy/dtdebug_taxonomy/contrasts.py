@@ -24,33 +24,37 @@ _WORKS = (
     r"|never (?:happens|happened|hangs|hung|fails|failed|crashes|crashed|appears|appeared)"
     r"|passes|succeeds|completes|disappears?|vanish(?:es)?|goes? away|(?:is|are) gone|fits"
     r"|stays (?:(?:at|around|near|above) \w{1,12}|good|flat|the same|fast)"
+    r"|gets (?:properly|correctly) \w{4,14}"
     r"|is right|are right|is correct|are correct|is stable"
-    r"|has no (?:problem|issue)s?)\b"
+    r"|has no (?:problem|issue)s?|(?:is|was) (?:a success|successful))\b"
 )
 _OUTCOME = re.compile(rf"(?i)\b(?:{_WORKS}|(?:helps?|helped|solve[sd]?|fixe[sd]|resolve[sd]?)\b)")
 _CONDITION = re.compile(r"(?i)\b(?:with|without|if|when|after|using|by|disabl|enabl|set|remov|add|chang)|=")
-_THING = r"(?P<thing>[^\n,.;:!?()]{3,60}?)"
+_THING = r"(?P<thing>(?:[^\n,.;:!?()]|\.(?=\w)|\(\)){3,60}?)"
 _IT = (
     r"(?:it|this|that|they(?: all)?|these|both|everything|all|the same(?: \w{2,12})?|training"
     r"|(?:the |this )?(?:problem|error|issue|hang|run|job|training|crash|model|loss|result|script|server|program|code))"
 )
 _DONE = "after (?:disabling|removing|setting|enabling|adding|replacing)"
 _SENTENCE = re.compile(
-    r"[.!?;](?=\s|$)|\n|, (?:but|and|while|whereas|without|with) (?=\w)|(?<!,) (?:but|whereas) (?=\w)(?!only\b|not\b)"
+    r"[.!?;](?=\s|$)|\n|, (?:but|and|while|whereas) (?=\w)|, (?=(?:with|without) \w)"
+    r"|(?<!,) (?:but|whereas) (?=\w)(?!only\b|not\b)"
 )
 _OBSERVED = re.compile(
     r"(?i)(?<![=_-])\b(?:one(?! at a time)|single(?! precision)|1|two|2|fewer|other|another|different"
     r"|small\w{0,3}|large\w{0,1}|older|newer|some|any|all)\b"
     r"(?![-=])|\bgloo\b|\bv?\d{1,2}\.\d|\bcpu\b"
-    r"|^(?:it|this|that|them|my|the (?:same|code|model|data))\b|\bproblem|\berror"
+    r"|(?:tensor[_-]parallel(?:[_-]size)?|tp(?:[_-]size)?|world_size|num_gpus|nproc\w{0,12}|num_processes) ?[=: ] ?1$"
+    r"|^(?:it|(?:this|that)(?! line)|them|my|the (?:same|code|model|data)|nvlink)\b|\bproblem|\berror"
 )
 """Things that observations or other indicators hold, and words that name nothing."""
 _OPTION = re.compile(
     r"(?i)(?<![\w-])(?P<option>--?[a-z][\w-]{2,40}|[a-z]{2,20}(?:_[a-z]{1,20}){1,5}|[tpcedsv]p)"
-    r"[ =](?P<bad>\d{1,6}|true|false)\b"
+    r"(?:[ =]|: )(?P<bad>\d{1,6}|true|false)\b"
 )
 _OTHER_VALUE = re.compile(
-    rf"(?i)\bwith (?:it )?(?:set to |at |[tpcedsv]p ?= ?)?(?P<good>\d{{1,6}}|true|false),? (?:{_IT} )?{_WORKS}"
+    r"(?i)\b(?:with (?:it )?(?:set to |at )?|(?=[tpcedsv]p ?[=:]))(?:[tpcedsv]p ?[=:] ?)?"
+    rf"(?P<good>\d{{1,6}}|true|false),? (?:{_IT} )?{_WORKS}"
 )
 """`--data-parallel-size 2 ..., with 1 it works`."""
 _FAILS = r"(?:fails?|hangs?|crash(?:es)?|freezes|is stuck|gets stuck|errors?|times? out)\b"
@@ -112,8 +116,9 @@ def _pairs() -> tuple[re.Pattern[str], ...]:
     return (
         re.compile(rf"(?i)(?:\b(?P<how>with|without|{_DONE})|(?:^|, )using) {_THING},? {_IT} (?:\w{{2,10}} )?{_WORKS}"),
         re.compile(rf"(?i)\b{_IT} {_WORKS} (?:\w{{2,10}} )?(?P<how>with|without|when using|{_DONE}) {_THING}$"),
-        re.compile(rf"(?i)\b(?:if|when) (?:i|we) (?P<how>{'|'.join(_DEEDS)}) {_THING},? {_IT} {_WORKS}"),
-        re.compile(rf"(?i)\b(?P<how>with|without) {_THING} (?:the same )?{_WORKS}$"),
+        re.compile(rf"(?i)\b(?:if|when) (?:i|we) (?P<how>{'|'.join(_DEEDS)}) {_THING},? (?:then )?{_IT} {_WORKS}"),
+        re.compile(rf"(?i)(?:^|, )(?P<how>for) (?:a |an |the )?{_THING},? {_IT} {_WORKS}$"),
+        re.compile(rf"(?i)\b(?P<how>with|without) {_THING} (?:the same )?{_WORKS}(?: fine| well| properly)?(?=$|,)"),
         re.compile(
             rf"(?i)^(?:but )?(?:started |launched |run )?(?P<how>)(?P<thing>one at a time|one after"
             rf" (?:the other|another)|sequentially|serially|from scratch),?(?: {_IT})? {_WORKS}"
@@ -136,7 +141,7 @@ def contrast(situation: str) -> Contrast | None:
     begin = 0
     for end in (*(m.start() for m in _SENTENCE.finditer(text)), len(text)):
         start, begin = begin, end + 1
-        found = next((m for p in _pairs() if (m := p.search(text[start:end].strip()))), None)
+        found = next((m for p in _pairs() if (m := p.search(text[start:end].strip(" \t:")))), None)
         if found is None or _SMALLER.search(text[start:end]) or _belongs_to_before(found):
             continue
         thing = " ".join(plain(found["thing"]).split())

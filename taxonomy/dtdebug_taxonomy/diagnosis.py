@@ -14,6 +14,7 @@ from dtdebug_taxonomy import engine, questions
 from dtdebug_taxonomy.advice import POSSIBLE, Advice, Band, Reason, band
 from dtdebug_taxonomy.certainty import Certainty, certainty, culprits, tells_failure
 from dtdebug_taxonomy.chosen import TELLING, advice_of, reason, ruled_out
+from dtdebug_taxonomy.compared import COMPARED
 from dtdebug_taxonomy.examples import fitting
 from dtdebug_taxonomy.failure.roles import is_summary
 from dtdebug_taxonomy.finding import Finding, plain
@@ -37,6 +38,7 @@ from dtdebug_taxonomy.next_step import Ask, Next, Repair, next_step
 from dtdebug_taxonomy.ordinary import is_foreign, ordinary
 from dtdebug_taxonomy.outright import outright
 from dtdebug_taxonomy.recognise import is_recognised
+from dtdebug_taxonomy.signs import speaks_of_several
 from dtdebug_taxonomy.snapshot import Snapshot
 from dtdebug_taxonomy.together import together
 from dtdebug_taxonomy.versions import fitting_releases
@@ -181,12 +183,15 @@ def diagnose(
         told, supports = first or told, (*quoted, *supports)
     if not told:
         told, supports = warning if warning[0] else ended(ending)
+    if told and not (advice or roots) and not any(not r.scores for r in _telling_of(ranking)):
+        verdict = "unknown"  # what happened is told; a likeness of words alone names no symptom
     return Diagnosis(
         recognised=not foreign
         and (
             is_recognised(knowledge, snapshot, findings, roots)
             or (_names(advice) and ending is not None)
             or (ending is not None and ending.told == "layer")
+            or (any(a.cause == COMPARED for a in advice) and speaks_of_several(snapshot))
         ),
         verdict=verdict,
         ordinary=plainly,
@@ -209,6 +214,11 @@ def diagnose(
         seen=() if plainly else supports,
         later=tuple(diagnose(knowledge, each) for each in snapshot.later),
     )
+
+
+def _telling_of(ranking: engine.Ranking) -> list[Finding]:
+    """What speaks for the likeliest symptom."""
+    return [c.finding for c in ranking.contributions[next(iter(ranking.symptoms))] if c.weight >= TELLING]
 
 
 def _below_first(advice: tuple[Advice, ...]) -> tuple[Advice, ...]:

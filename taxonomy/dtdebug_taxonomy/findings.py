@@ -9,10 +9,12 @@ from functools import lru_cache
 import msgspec
 
 from dtdebug_taxonomy import signals, similarity
+from dtdebug_taxonomy.endings import endings
 from dtdebug_taxonomy.failure.bearing import Bearing
 from dtdebug_taxonomy.failure.own import own_errors
 from dtdebug_taxonomy.finding import SIMILAR, SIMILAR_FIX, Finding, Source, plain
 from dtdebug_taxonomy.knowledge import Knowledge
+from dtdebug_taxonomy.left_out import WITHOUT_ERROR, leave
 from dtdebug_taxonomy.lexicon import Matchers, from_hit, in_order, matchers_of
 from dtdebug_taxonomy.matching import PatternHit, clip_lines
 from dtdebug_taxonomy.measured_findings import is_of_any_library, of_cell, of_ranks, of_shown, of_source, of_watch
@@ -22,12 +24,11 @@ from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
 from dtdebug_taxonomy.tongues import spoken
 from dtdebug_taxonomy.wording import clauses, hits_in_words
 
+_BUILDING = ("A.1",)
 _BEFORE_TRAINING = ("A.", "B.")
 """Symptoms of building, importing and setting up: over once training makes progress."""
 _ENDS = (*_BEFORE_TRAINING, "C.", "D.1.1")
 """Those after which no training goes on."""
-_WITHOUT_ERROR = frozenset(("B.2", "C.4", "D.2.1", "D.2.3"))
-"""Symptoms of hanging and slow programs, which their users interrupt."""
 
 _TRAINED = "any_step_completed=yes"
 _SMALLER_RUN = re.compile(r"(?i)\b(?:single|one|1)[ -](?:node|machine|server|host|gpu|card|device|process)\b")
@@ -75,6 +76,7 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
         note(found)
 
     known: dict[str, Finding] = {}
+    leave(knowledge, evidence, cues)
     for key, by_value in cues.items():
         first = min(by_value.values(), key=lambda f: (f.source, f.line))
         known[key] = msgspec.structs.replace(first, evidence=key, values=tuple(sorted(by_value)))
@@ -86,6 +88,9 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
             known[key] = Finding(evidence=key, values=(value,), source="answered")
 
     alike = similarity.likeness(knowledge, snapshot)
+    if any(e.rank is not None for e in endings(snapshot)) and alike.symptoms:
+        least = min(alike.symptoms.values())  # it runs, so nothing is being built
+        alike = alike._replace(symptoms=alike.symptoms | {code: least for code in alike.symptoms if code in _BUILDING})
     similar = [
         Finding(evidence=name, source="similar", words=alike.words, scores=scores)
         for name, scores in ((SIMILAR, alike.symptoms), (SIMILAR_FIX, alike.patterns))
@@ -160,7 +165,7 @@ def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool
         return False
     if is_of_any_library(found) and bearing.is_own(line):
         return False
-    if bearing.is_interrupted(line) and _WITHOUT_ERROR.isdisjoint(found.symptoms):
+    if bearing.is_interrupted(line) and WITHOUT_ERROR.isdisjoint(found.symptoms):
         return False
     starting = all(code[:2] in _BEFORE_TRAINING for code in found.symptoms)
     # what only says that something failed explains nothing either, if training went on; if none failed, nothing does

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
 from itertools import accumulate, islice
 from typing import NamedTuple
@@ -23,7 +23,8 @@ LINES_PER_LITERAL = 48
 CHARACTERS_PER_LITERAL = 20_000
 """The same in characters, for logs of very long lines."""
 _TRIES = 8
-"""Matches within words that are passed over in a line."""
+"""Matches within words, or over the end of a sentence, that are passed over in a line."""
+_SENTENCE_ENDS = re.compile(r"(?<![ .]vs)(?<!i\.e)(?<!e\.g)(?<=[\w)\]'\"`%])[.!?]\s+(?=[A-Z\"'`(])")
 _MAX_REPEAT = 300
 _UNBOUNDED = re.compile(r"(?<!\\)(?:[*+]|\{\d+,\})")
 _SHORTEST_LITERAL = 3
@@ -273,20 +274,33 @@ def _line_around(text: str, at: int) -> tuple[int, int]:
 
 
 def _matches(pattern: str, text: str, lines: Iterable[tuple[int, int]], *, whole: bool) -> Iterator[re.Match[str]]:
-    """The first match of a pattern in each of the lines; `whole`: the first that does not begin within a word."""
+    """The first match of a pattern in each of the lines; `whole`: of words, within a sentence.
+
+    Such a match does not begin within a word, and what stands in two sentences is not read as one.
+    """
     search = _compiled(pattern).search
     for begin, end in lines:
         found = search(text, begin, end)
-        for _ in range(_TRIES):
-            if found is None or not (whole and _inside(text, found.start())):
-                break
-            found = search(text, found.start() + 1, end)
-        if found is not None and not (whole and _inside(text, found.start())):
+        if whole:
+            found = _in_sentence(search, text, found, end)
+        if found is not None:
             yield found
 
 
-def _inside(text: str, at: int) -> bool:
-    return at > 0 and text[at - 1].isalpha() and text[at : at + 1].isalpha()
+def _in_sentence(
+    search: Callable[[str, int, int], re.Match[str] | None], text: str, found: re.Match[str] | None, end: int
+) -> re.Match[str] | None:
+    for _ in range(_TRIES):
+        if found is None:
+            return None
+        at = found.start()
+        if at > 0 and text[at - 1].isalpha() and text[at : at + 1].isalpha():
+            found = search(text, at + 1, end)
+        elif border := _SENTENCE_ENDS.search(text, at, found.end()):
+            found = search(text, at, border.start() + 1) or search(text, border.end(), end)
+        else:
+            return found
+    return None
 
 
 def clip_lines(text: str) -> str:

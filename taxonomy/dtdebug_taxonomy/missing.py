@@ -1,4 +1,4 @@
-"""A value that is None where the program uses it: which one, read from the line of code that raised."""
+"""A value that is None, or a variable that is not set: which one, read from the line of code that raised."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from dtdebug_taxonomy.frames import short
 _EXPRESSION = r"[A-Za-z_][\w.]{0,80}(?:\[[^\[\]\n]{1,40}\]){0,2}"
 _CONVERTED = re.compile(rf"\b(?:int|float|len|range|Path|join|open|exists|isdir)\((?P<what>{_EXPRESSION})\)")
 _VARIABLE = re.compile(r"\b(?:environ\.get|getenv)\(['\"](?P<name>\w{2,60})['\"]\)")
+_KEY = re.compile(r"^['\"](?P<name>[A-Z][A-Z0-9]{1,30}(?:_[A-Z0-9]{1,30}){0,6})['\"]$")
+_OF_ENVIRONMENT = re.compile(r"\b(?:os\.)?(?:environ|environment|env)\[")
 _ATTRIBUTE = re.compile(r"'NoneType' object has no attribute '(?P<name>\w{1,80})'")
 _INDEXED = re.compile(rf"(?P<what>{_EXPRESSION})\[")
+_COLLECTED = re.compile(rf"\[(?P<what>{_EXPRESSION}) for ")
 _ITERATED = re.compile(rf"\bin (?P<what>{_EXPRESSION}):")
 _OPTIONS = re.compile(
     r"^(?:self\.)?(?:\w{1,20}_)?(?:args|opts?|options|cfg|config|conf|hparams|params|flags)\.(?P<name>[\w.]+)$"
@@ -29,13 +32,19 @@ class Missing(NamedTuple):
 
 
 def missing(ending: Ending) -> Missing | None:
-    """The value that is None in the innermost line of the exception; None where the line does not show it."""
-    if "NoneType" not in ending.message or not ending.frames:
+    """The value that is None, or the variable that is not set, in the innermost line of the exception.
+
+    None where the line does not show it.
+    """
+    key = _KEY.match(ending.message.strip()) if ending.type == "KeyError" else None
+    if not ending.frames or (key is None and "NoneType" not in ending.message):
         return None
     at = ending.frames[-1]
     code = (at.code or ending.code)[:400]
     place = f"{short(at.file)}:{at.line}"
-    if variable := _VARIABLE.search(code):
+    if key is not None and not _OF_ENVIRONMENT.search(code):
+        return None
+    if variable := key or _VARIABLE.search(code):
         name = variable["name"]
         return Missing(
             f"The variable {name} is not set where {place} reads it",
@@ -55,7 +64,8 @@ def missing(ending: Ending) -> Missing | None:
     return Missing(
         f"{what} is None at {place}",
         f"Find where {what} is set: a branch that only some ranks take, something that is gathered to or read by rank 0"
-        " alone, a file or option that is missing. Print it with the rank just before that line.",
+        " alone, a pipeline stage that has none, a file or option that is missing. Print it with the rank just before"
+        " that line.",
     )
 
 
@@ -65,6 +75,8 @@ def _value(message: str, code: str) -> str:
         found = re.findall(rf"({_EXPRESSION})\.{re.escape(attribute['name'])}\b", code)
     elif "not subscriptable" in message:
         found = [m["what"] for m in _INDEXED.finditer(code)]
+    elif "as element" in message:
+        found = [m["what"] for m in _COLLECTED.finditer(code)]
     elif "not iterable" in message:
         found = [m["what"] for m in _ITERATED.finditer(code)]
     else:

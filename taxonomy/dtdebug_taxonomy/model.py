@@ -96,7 +96,7 @@ class Evidence(KnowledgeRecord, frozen=True, kw_only=True):
     all: tuple[tuple[str, ...], ...] = ()
     """Sets of other evidence and `observation=value`: seen where all of a set are."""
     unless: tuple[str, ...] = ()
-    """Other evidence beside which the sets of `all` mean nothing."""
+    """Other evidence beside which this, or the sets of `all`, means nothing."""
     names: tuple[str, ...] = ()
     """Ids of causes that the message itself names, such as "Duplicate GPU detected": they come before all others."""
     cure: tuple[Cure, ...] = ()
@@ -249,7 +249,7 @@ class Measure(KnowledgeRecord, frozen=True, kw_only=True):
     """What the snapshot must not hold already: a verdict on ranks, output, findings in the source, runs with something
     changed."""
     seen: tuple[str, ...] = ()
-    """Indicators of which one must have been seen."""
+    """Indicators, or `observation=value` beside others, of which one must have been seen."""
     takes: tuple[str, ...] = ()
     """Observations that its command takes as `--answer KEY=VALUE`, so that it does not look for what is known."""
 

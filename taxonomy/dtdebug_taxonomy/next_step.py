@@ -128,7 +128,9 @@ def _tells(m: Measure, snapshot: Snapshot, symptoms: Mapping[str, float], findin
     }[m.spent_by]
     if m.alive and has_ended(snapshot):
         return 0.0
-    if m.seen and not any(f.evidence in m.seen for f in findings):
+    if m.seen and not any(
+        f.evidence in m.seen or {f"{f.evidence}={v}" for v in f.values} & {*m.seen} for f in findings
+    ):
         return 0.0
     if spent or contradiction(m.needs, findings) or (m.known and not holds(m.needs, findings)):
         return 0.0

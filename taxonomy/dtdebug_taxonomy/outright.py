@@ -51,7 +51,8 @@ def outright(
     refused = {row.line for row in ended if row.type == REFUSED_CALL}
     named = named and not (refused and refused.isdisjoint(r.line for r in found[0].because))
     pair = regression(snapshot.situation)
-    settled = named and _says_it_alone(knowledge, found[0]) and found[0].band == "likely"
+    settled = named and _says_it_alone(knowledge, found[0])
+    settled = settled and (found[0].band == "likely" or _always_means_it(knowledge, found[0]))
     if not facts and not settled and pair is not None and pair.good:
         facts = (of_regression(pair, symptom),)
     if not facts and not settled and (device := one_device(snapshot.situation)) is not None:
@@ -65,8 +66,11 @@ def outright(
     if more is not None and (not named or found[0].cause == _TOO_MANY):
         facts = (_of_too_many(more),)
         found = tuple(a for a in found if a.cause != _TOO_MANY)
-    own = None if facts or named else advised(ended, f"{snapshot.situation}\n{snapshot.cell}")
-    if own is not None and (not own.refused or not found or _is_general(knowledge, found[0])):
+    paired = any(a.cause == "release-changed" for a in (*facts, *found)[:1])  # which the user names
+    own = advised(ended, f"{snapshot.situation}\n{snapshot.cell}") if paired or not (facts or named) else None
+    if own is not None and paired:
+        facts = (_of_message(own, symptom), *facts) if own.orders else facts
+    elif own is not None and (not own.refused or not found or _is_general(knowledge, found[0])):
         facts = (_of_message(own, symptom),)
     if not facts and not named:
         facts = tuple(filter(None, (_of_unfit(ended, symptom) or _of_missing(ended, symptom),)))
@@ -88,6 +92,13 @@ def _says_it_alone(knowledge: Knowledge, advice: Advice) -> bool:
         r.evidence in naming and r.source != "said" and not knowledge.evidence[r.evidence].generic
         for r in advice.because
     )
+
+
+def _always_means_it(knowledge: Knowledge, advice: Advice) -> bool:
+    """What names it is printed for this symptom only."""
+    naming = _naming(knowledge, advice.cause)
+    seen = (knowledge.evidence[r.evidence] for r in advice.because if r.evidence in naming)
+    return any(e.symptoms.get(advice.symptom) == "always" for e in seen)
 
 
 def _is_general(knowledge: Knowledge, advice: Advice) -> bool:

@@ -39,6 +39,14 @@ _BEFORE = re.compile(
     rf"(?i)\b(?:works?|worked|fine|ran|run|okay|no problem)\b.{{0,24}}\b(?:before|prior to|until) (?:{_NAME} )?"
     rf"{_RELEASE}"
 )
+_FROM = re.compile(
+    rf"(?i)\b(?:since|as of|starting (?:with|from)|beginning with|(?:began|begins|broken?) (?:in|with)"
+    rf"|(?:occurr?\w{{0,3}}|began|begins|appear\w{{0,3}}|happen\w{{0,3}}|start\w{{0,3}}) after) (?:the )?"
+    rf"(?:(?:release|version) )?(?:of )?(?:{_NAME} )?(?:(?:release|version) )?{_RELEASE}"
+)
+"""The release since which it fails, without a word of upgrading."""
+_THAN = re.compile(rf"(?i)\bthan (?:with|in|on|under|using) (?:the )?(?:{_NAME} )?{_RELEASE}")
+"""The release to which a worse one is compared."""
 _CHANGE = re.compile(r"(?i)\b(?:PR|pull request|commit)\s+\[?`?(?:#\d{1,6}|[0-9a-f]{7,40})\b")
 _UPDATED = r"(?:installed|updated|upgraded|replaced|changed|rebuilt"
 _SINCE = re.compile(
@@ -100,12 +108,16 @@ def regression(situation: str) -> Regression | None:
     good, bad, unsaid = _by_outcome(text, upgrade.release if upgrade else "")
     if upgrade is not None and upgrade.before:
         good = _Mention(upgrade.package, upgrade.before, upgrade.at)
+    elif upgrade is not None and good is None and (than := _THAN.search(text)) is not None:
+        good = _Mention(_package(than), than["release"], than.start())
     bad = upgrade or bad
     if bad is None and good is not None and unsaid is not None and unsaid.package == good.package:
         bad = unsaid
     if bad is None or (good is None and upgrade is None) or (good is not None and good.release == bad.release):
         return None
     package = bad.package or (good.package if good else "")
+    if not package and good is None and _FROM.search(text) and _GOOD.search(text):
+        return _release_alone(text, bad)
     if not package or (good is not None and good.package not in ("", package)):
         return None
     words = plain(" ".join(text[max(bad.at - 30, 0) : bad.at + 60].split()))
@@ -119,6 +131,12 @@ def _by_update(text: str) -> Regression | None:
         return None
     thing = " ".join(plain(found["did"] or found["thing"]).split())
     return Regression("", "the one before", thing, plain(found[0]), text.count("\n", 0, found.start()) + 1)
+
+
+def _release_alone(text: str, bad: _Mention) -> Regression:
+    """Of the program that is told of: only the release is named, and that another one works."""
+    words = plain(" ".join(text[max(bad.at - 10, 0) : bad.at + 60].split()))
+    return Regression("release", "", bad.release, words, text.count("\n", 0, bad.at) + 1)
 
 
 def _by_change(text: str) -> Regression | None:
@@ -142,6 +160,10 @@ def _upgraded(text: str) -> _Mention | None:
     found = _UPGRADE.search(text)
     if found is not None and _BAD.search(text[found.end() :]) is not None:
         return _Mention(_package(found), found["release"], found.start(), (found["old"] or "").rstrip("."))
+    found = _FROM.search(text)
+    told = any(p.search(text) for p in (_GOOD, _THAN, _BEFORE_IT))  # that it was right without it
+    if found is not None and told and _BAD.search(text) is not None:
+        return _Mention(_package(found), found["release"], found.start())
     found = _BEFORE.search(text)
     return _Mention(_package(found), found["release"], found.start()) if found is not None else None
 

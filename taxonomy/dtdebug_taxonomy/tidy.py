@@ -116,7 +116,8 @@ def _evidence(knowledge: Knowledge) -> Iterator[str]:
         first.setdefault(e.id, place)
         yield from (f"{place}: evidence {e.id}: {p}" for p in _one_evidence(knowledge, e, e.id in used))
     for m in knowledge.measures:
-        yield from (f"measures.toml: {m.id}: no evidence {name}" for name in m.seen if name not in knowledge.evidence)
+        names = (name for name in m.seen if not _known(knowledge, name))
+        yield from (f"measures.toml: {m.id}: no evidence {name}" for name in names)
 
 
 def _one_evidence(knowledge: Knowledge, e: Evidence, used: bool) -> Iterator[str]:
