@@ -19,6 +19,8 @@ _CHOOSES = (
     "init_distributed_mode",
     "setup_distributed",
 )
+_CHOOSERS = ("transformers.Trainer", "transformers.TrainingArguments", "trl.", "accelerate.Accelerator")
+"""What sets the device itself."""
 
 
 def check(code: Code) -> Iterator[Hit]:
@@ -29,6 +31,8 @@ def check(code: Code) -> Iterator[Hit]:
         if code.argument(call, "device_id", 8) is not None or code.has_unpacking(call):
             continue
         if any(word in code.text for word in _CHOOSES) or not _current_device(code):
+            return
+        if any(full.startswith(_CHOOSERS) for full in code.imports.values()):
             return
         if any(s.variable == "CUDA_VISIBLE_DEVICES" for s in settings(code)):
             return

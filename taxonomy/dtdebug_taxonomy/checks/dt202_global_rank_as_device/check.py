@@ -47,8 +47,18 @@ def check(code: Code) -> Iterator[Hit]:
             f"This device is numbered by the global rank ({source[0]}): on the second machine there is no such "
             "device. A machine's devices are counted by LOCAL_RANK.",
             _fix(code, place, *source),
-            None if _MACHINES.search(code.text) else "hint",
+            None if _knows_machines(code) else "hint",
         )
+
+
+def _knows_machines(code: Code) -> bool:
+    """Whether the program speaks of machines; one that only calls its global rank local does not."""
+    words = {m[0] for m in _MACHINES.finditer(code.text)}
+    if words - {"local_rank"}:
+        return True
+    named = (n for kind in (ast.Name, ast.Attribute) for n in code.nodes(kind) if isinstance(n.ctx, ast.Load))
+    read = [n for n in named if dotted(n).rpartition(".")[2] == "local_rank"]
+    return bool(words) and not (read and all(_global_rank(code, n) for n in read))
 
 
 def _global_rank(code: Code, node: ast.expr | None, depth: int = 4) -> tuple[str, ast.expr] | None:

@@ -19,6 +19,7 @@ _GATHERS = {DIST + "all_gather": ("tensor_list", 0), DIST + "all_gather_into_ten
 _LOSS = re.compile(r"(loss|criterion|cross_entropy|cosine_similarity|mse|nll|kl_div|triplet|^logits$)", re.IGNORECASE)
 _CUT = re.compile(r"\.(detach|item|shape|size|argmax|topk)\b")
 _NUMBERS = re.compile(r"(?i)label|target|len|size|shape|count|num|ind(ex|ices)|mask|(^|_)ids?$")
+_JOINS = ("torch.cat", "torch.stack", "torch.concat")
 _PRODUCTS = {"matmul", "mm", "bmm", "einsum", "cosine_similarity", "cdist"}
 _EVALUATES = re.compile(
     r"eval|valid|test|metric|infer|predict|log|accuracy|queue|retriev|concat_all_gather", re.IGNORECASE
@@ -154,9 +155,14 @@ def _without_gradient(code: Code, call: ast.AST, home: Function) -> bool:
 
 
 def _never_had_one(code: Code, call: ast.Call) -> bool:
-    """Whether what is gathered is labels, lengths or the like."""
+    """Whether what is gathered is labels, lengths or the like, or joined of what was detached."""
     own = code.argument(call, "tensor", 1) or code.argument(call, "input_tensor", 1)
-    return bool(_NUMBERS.search(dotted(own).rsplit(".", 1)[-1]))
+    if _NUMBERS.search(dotted(own).rsplit(".", 1)[-1]):
+        return True
+    joined = [v for v in code.values(own) if isinstance(v, ast.Call) and v.args and code.name(v.func) in _JOINS]
+    lists = {dotted(v.args[0]) for v in joined} - {""}
+    added = [c for c in code.methods("append") if lists and c.args and dotted(c.func.value) in lists]  # type: ignore[attr-defined]
+    return bool(added) and all(_CUT.search(code.source_of(c.args[0])) for c in added)
 
 
 def _names(code: Code, node: ast.AST) -> set[str]:

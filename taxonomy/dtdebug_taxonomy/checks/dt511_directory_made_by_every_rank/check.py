@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit, horovod
 from dtdebug_taxonomy.checks.arguments import add, keyword
-from dtdebug_taxonomy.checks.names import DDP, DIST, FSDP, INIT
+from dtdebug_taxonomy.checks.names import COLLECTIVES, DDP, DIST, FSDP, INIT
 from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank, is_reached, starts_ranks
 from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.names import dotted
@@ -42,7 +42,15 @@ def check(code: Code) -> Iterator[Hit]:
             "Every rank comes here: two of them can find the directory missing, and the second to make it ends with "
             "FileExistsError.",
             _fix(code, call, name),
+            None if _ranks_differ(code) else "hint",
         )
+
+
+def _ranks_differ(code: Code) -> bool:
+    """Whether more tells of several ranks than a group, which some libraries want of one process too."""
+    if not code.calls(INIT) or code.calls(DDP, FSDP, DIST + "get_rank", DIST + "get_world_size", *COLLECTIVES):
+        return True
+    return re.search(r"(?i)local_?rank|Distributed(Sampler|DataParallel)", code.text) is not None
 
 
 def _starts_too(code: Code, call: ast.Call) -> bool:
