@@ -10,6 +10,7 @@ from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.devices import device_numbers
 from dtdebug_taxonomy.checks.environment import reading, settings
 from dtdebug_taxonomy.checks.fixing import environment_number
+from dtdebug_taxonomy.checks.names import INIT
 from dtdebug_taxonomy.checks.values import returned
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
@@ -29,6 +30,7 @@ _MACHINES = re.compile(
     re.IGNORECASE,
 )
 """Words of a program that knows of several machines; without them a place is a hint."""
+_MEETS_HERE = re.compile(r"tcp://(localhost|127\.0\.0\.1)\b")
 _ONE_HOST = {"localhost", "127.0.0.1", "0.0.0.0"}  # noqa: S104
 
 
@@ -111,6 +113,9 @@ def _for_one_process(code: Code, node: ast.AST) -> bool:
 def _one_host(code: Code) -> bool:
     """Whether the program can run on one machine only: it starts its processes itself, or meets at localhost."""
     if code.calls("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes"):
+        return True
+    meets = [code.argument(c, "init_method", 1) for c in code.calls(INIT)]
+    if any(m is not None and _MEETS_HERE.search(code.source_of(m)) for m in meets):
         return True
     return any(s.variable == "MASTER_ADDR" and code.constant(s.value) in _ONE_HOST for s in settings(code))
 
