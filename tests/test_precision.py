@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 from measure import BASELINE, Package, Place, labels, packages, report, warnings
 
+from dtdebug_taxonomy.checks.examine import examine
+from dtdebug_taxonomy.checks.settings import Settings
+from dtdebug_taxonomy.source.kinds import parse_file
+
 JUDGED = "2.13.0"
 
 
@@ -61,3 +65,56 @@ def test_drift_from_the_baseline_is_named():
     lines = list(report({new}, {gone: "right"}))
 
     assert ["no label: p 1 a.py 3 DT101", "no hit: p 1 b.py 4 DT102 (right)"] == lines[-2:]
+
+
+_SAVES = """\
+from accelerate import Accelerator
+
+accelerator = Accelerator()
+if accelerator.is_main_process:
+    accelerator.save_state("out")
+"""
+_CALLS_IT_LOCAL = """\
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("nccl")
+local_rank = dist.get_rank()
+torch.cuda.set_device(local_rank)
+"""
+_CONVERTS = """\
+import os
+import torch.distributed as dist
+
+dist.init_process_group("gloo", rank=0, world_size=1)
+if not os.path.exists("out"):
+    os.makedirs("out")
+"""
+_FIRST_NODE = """\
+NNODES=8
+NODE_RANK=0
+torchrun --nnodes $NNODES --node_rank $NODE_RANK --master_addr localhost --nproc_per_node 8 train.py
+"""
+
+
+@pytest.mark.parametrize(
+    ("check", "name", "text", "more"),
+    [
+        ("DT103", "train.py", _SAVES, "# run with DeepSpeed\n"),
+        ("DT202", "sample.py", _CALLS_IT_LOCAL, "# started on each host of the hostfile\n"),
+        ("DT511", "convert.py", _CONVERTS, "print(dist.get_rank())\n"),
+        ("DT913", "run.sh", _FIRST_NODE.replace("RANK=0", "RANK=$1"), None),
+        ("DT913", "run.sh", _FIRST_NODE, ""),
+    ],
+)
+def test_what_may_be_of_no_matter_is_a_hint(check, name, text, more):
+    """Until the program says more: that weights are sharded, that there are several machines, that it asks its rank."""
+
+    def severities(text):
+        source = parse_file(name, text)
+        assert source is not None
+        return {f.severity for f in examine(source, Settings(select=(check,)))}
+
+    assert severities(text) == ({"warning"} if more is None else {"hint"})
+    if more:
+        assert severities(text + more) == {"warning"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
@@ -48,6 +49,8 @@ def _address(script: Script, launch: LaunchCommand, many: int) -> Iterator[Hit]:
             return
     if launch.launcher != "torchrun" or not launch.certain or "--standalone" in launch.options:
         return
+    if re.search(r"--(master[-_]addr|rdzv[-_]endpoint)\b", script.text) and not {*_ADDRESSES} & launch.options.keys():
+        return  # it is given, by something that is put in later
     if (
         "PET_" in script.text or "PyTorchJob" in script.text
     ):  # torchrun takes options from variables, which an operator sets
