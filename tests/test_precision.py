@@ -82,6 +82,16 @@ dist.init_process_group("nccl")
 local_rank = dist.get_rank()
 torch.cuda.set_device(local_rank)
 """
+_ONE_DEVICE = """\
+import argparse
+import torch
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--local_rank", type=int, default=-1, help="which GPU to use")
+args = parser.parse_args()
+if args.local_rank >= 0:
+    torch.cuda.set_device(args.local_rank)
+"""
 _CONVERTS = """\
 import os
 import torch.distributed as dist
@@ -102,6 +112,7 @@ torchrun --nnodes $NNODES --node_rank $NODE_RANK --master_addr localhost --nproc
     [
         ("DT103", "train.py", _SAVES, "# run with DeepSpeed\n"),
         ("DT202", "sample.py", _CALLS_IT_LOCAL, "# started on each host of the hostfile\n"),
+        ("DT221", "infer.py", _ONE_DEVICE, "torch.distributed.init_process_group('nccl')\n"),
         ("DT511", "convert.py", _CONVERTS, "print(dist.get_rank())\n"),
         ("DT913", "run.sh", _FIRST_NODE.replace("RANK=0", "RANK=$1"), None),
         ("DT913", "run.sh", _FIRST_NODE, ""),
