@@ -18,7 +18,8 @@ _OTHER_LAUNCHERS = re.compile(
 )
 """What tells of a launcher that passes this very option, or of another source of the rank."""
 _MANY = re.compile(
-    r"(?i)torch\.distributed|init_dist|world_size|distributed(dataparallel|sampler|_mode)|\bddp\b|local_rank (not in|!=)"
+    r"(?i)torch\.distributed|init_dist|world_size|distributed(dataparallel|sampler|_mode)|\bddp\b"
+    r"|local_rank (not in|!=)"
 )
 """What tells of a group of processes; without it the option may be the number of one device."""
 _OPTIONS = re.compile(r"(args|opts?|options|cfg|config|conf|flags|params|hparams)$", re.IGNORECASE)
