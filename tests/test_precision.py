@@ -129,3 +129,58 @@ def test_what_may_be_of_no_matter_is_a_hint(check, name, text, more):
     assert severities(text) == ({"warning"} if more is None else {"hint"})
     if more:
         assert severities(text + more) == {"warning"}
+
+
+_SAVES_IN_A_FUNCTION = """\
+import shutil
+from accelerate import Accelerator
+
+accelerator = Accelerator()
+
+def save(path):
+    shutil.rmtree(path, ignore_errors=True)
+    accelerator.save_state(path)
+
+if accelerator.is_main_process:
+    save("out")
+"""
+_SPAWNS = """\
+import torch
+import torch.distributed as dist
+
+def work(rank):
+    dist.init_process_group("nccl", rank=rank, world_size=2)
+    model = torch.nn.Linear(2, 2).cuda()
+
+torch.multiprocessing.spawn(work, nprocs=2)
+"""
+_CHOOSES_A_DEVICE = """\
+import os
+import torch.distributed as dist
+
+gpus = os.environ["GPUS"].split(",")
+rank = int(os.environ["LOCAL_RANK"])
+world_size = int(os.environ["WORLD_SIZE"])
+gpu = int(gpus[rank])
+dist.init_process_group("nccl", rank=rank, world_size=world_size)
+"""
+_STAGE_2 = '{"zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}}'
+
+
+@pytest.mark.parametrize(
+    ("check", "name", "text"),
+    [
+        ("DT103", "train.py", _SAVES_IN_A_FUNCTION),
+        ("DT201", "train.py", _SPAWNS),
+        ("DT220", "train.py", _CHOOSES_A_DEVICE),
+        ("DT705", "zero2_offload.json", _STAGE_2),
+    ],
+)
+def test_no_fix_is_offered_that_fails_there_or_is_not_meant(check, name, text):
+    """All ranks would remove files, a variable is not set, another device is taken, a file is called by its stage."""
+    source = parse_file(name, text)
+    assert source is not None
+
+    found = examine(source, Settings(select=(check,)))
+
+    assert [None] == [f.fix for f in found]

@@ -16,6 +16,7 @@ from dtdebug_taxonomy.source.text import Span
 _HEAD_END = re.compile(r"[\s)\\]*:")
 _AND = re.compile(r"[\s\\]+and[\s\\]+")
 _PLAIN = {"os.path.join", "os.path.abspath", "pathlib.Path", "str", "int", "len", "round"}
+_WRITES = ("shutil.", "os.remove", "os.unlink", "os.rename", "os.makedirs", "torch.save", "wandb.")
 _NOTHING = re.compile(r"\s*(#.*)?")
 
 
@@ -28,7 +29,7 @@ def lifted(code: Code, call: ast.Call, title: str) -> Fix | None:
     """
     around = guards(code).around(call)
     statement = code.statement(call)
-    if len(around) != 1 or around[0].early or not isinstance(node := around[0].node, ast.If):
+    if len(around) != 1 or around[0].early or not isinstance(node := around[0].node, ast.If) or _writes(code, call):
         return None
     if node.orelse or statement not in node.body or not isinstance(statement, ast.Expr | ast.Assign):
         return None
@@ -46,6 +47,12 @@ def lifted(code: Code, call: ast.Call, title: str) -> Fix | None:
         return Fix(title, edits, safe=False) if edits else None
     edits = _moved(code, node, statement, needed) if _is_plain(code, node.test) else ()
     return Fix(title, edits, safe=False) if edits else None
+
+
+def _writes(code: Code, call: ast.Call) -> bool:
+    """Whether it's a function of the program that also removes, copies or saves files, which is for one rank."""
+    function = code.called(call)
+    return function is not None and any(code.name(c.func).startswith(_WRITES) for c in code.inside(function, ast.Call))
 
 
 def hoisted(code: Code, call: ast.Call, name: str, title: str) -> Fix | None:

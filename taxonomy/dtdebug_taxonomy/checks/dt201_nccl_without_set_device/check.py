@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.counting import starts_its_ranks
 from dtdebug_taxonomy.checks.environment import settings
 from dtdebug_taxonomy.checks.fixing import choose_device
 from dtdebug_taxonomy.checks.names import INIT
@@ -40,7 +41,7 @@ def check(code: Code) -> Iterator[Hit]:
             code.span(call),
             "Nothing sets the rank's device before NCCL is used: tensors on 'cuda' of all ranks land on device 0, and "
             "NCCL hangs or reports a duplicate GPU.",
-            choose_device(code, call),
+            None if starts_its_ranks(code) else choose_device(code, call),
         )
 
 

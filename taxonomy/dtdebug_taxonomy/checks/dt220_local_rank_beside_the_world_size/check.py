@@ -40,7 +40,7 @@ def check(code: Code) -> Iterator[Hit]:
                 code.span(value),
                 f"{name} is the local rank, the world size beside it counts all machines: on two of them two processes "
                 "are the same rank, and the upper ranks do not exist.",
-                _fix(code, value),
+                None if _counts_devices(code, assign, devices) else _fix(code, value),
             )
 
 
@@ -51,6 +51,15 @@ def _numbers_devices(code: Code, assign: ast.Assign, devices: set[int]) -> bool:
         return False
     read = [n for n in code.inside(function, ast.Name) if n.id == name and isinstance(n.ctx, ast.Load)]
     return bool(read) and all(id(n) in devices for n in read)
+
+
+def _counts_devices(code: Code, assign: ast.Assign, devices: set[int]) -> bool:
+    """Whether the name also chooses a device, or one of a list, for which the rank among all is wrong."""
+    name = dotted(assign.targets[0])
+    return any(
+        dotted(n) == name and (id(n) in devices or any(isinstance(up, ast.Subscript) for up in code.ancestors(n)))
+        for n in code.inside(code.function(assign) or code.tree, ast.Name)
+    )
 
 
 def _fix(code: Code, value: ast.expr) -> Fix | None:
