@@ -52,7 +52,12 @@ def lifted(code: Code, call: ast.Call, title: str) -> Fix | None:
 def _writes(code: Code, call: ast.Call) -> bool:
     """Whether it's a function of the program that also removes, copies or saves files, which is for one rank."""
     function = code.called(call)
-    return function is not None and any(code.name(c.func).startswith(_WRITES) for c in code.inside(function, ast.Call))
+    if function is None:
+        return False
+    known: dict[ast.AST, bool] = code.__dict__.setdefault("_writing", {})
+    if function not in known:
+        known[function] = any(code.name(c.func).startswith(_WRITES) for c in code.inside(function, ast.Call))
+    return known[function]
 
 
 def hoisted(code: Code, call: ast.Call, name: str, title: str) -> Fix | None:

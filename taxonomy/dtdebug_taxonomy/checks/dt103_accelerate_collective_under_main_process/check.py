@@ -68,13 +68,14 @@ def check(code: Code) -> Iterator[Hit]:
             if _is_accelerator(code, c) and not _of_a_plain_model(code, c) and not _unsharded(code, c)
         ),
     ]
+    shards = bool(calls) and _SHARDS.search(code.text) is not None
     for call, what, guard in diverging(code, calls):
         yield Hit(
             code.span(call),
             f"{what} runs {guard.test.words}: the other processes never call it, so the run hangs "
             f"{next((where for name, where in _WHERE.items() if name in what), 'in it')}.",
             lifted(code, call, f"Call {last_name(code, call)}() on every process"),
-            "hint" if any(name in what for name in _WHERE) and not _SHARDS.search(code.text) else None,
+            "hint" if any(name in what for name in _WHERE) and not shards else None,
         )
 
 

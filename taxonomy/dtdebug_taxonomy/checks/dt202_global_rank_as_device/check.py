@@ -38,18 +38,20 @@ def check(code: Code) -> Iterator[Hit]:
     """Reports the rank where a device is asked for."""
     if code.role == "test":
         return
+    knows: bool | None = None
     for place in device_numbers(code):
         source = _global_rank(code, place)
         if source is None:
             continue
         if _one_host(code):
             return
+        knows = _knows_machines(code) if knows is None else knows
         yield Hit(
             code.span(place),
             f"This device is numbered by the global rank ({source[0]}): on the second machine there is no such "
             "device. A machine's devices are counted by LOCAL_RANK.",
             _fix(code, place, *source),
-            None if _knows_machines(code) else "hint",
+            None if knows else "hint",
         )
 
 

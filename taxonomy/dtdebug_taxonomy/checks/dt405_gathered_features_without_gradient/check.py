@@ -33,11 +33,20 @@ def check(code: Code) -> Iterator[Hit]:
     if "distributed.nn" in code.text:  # gathers that carry the gradient, where that is wanted
         return
     homes: dict[Function, _Home] = {}
+    detached: dict[str, bool] = {}
+    for add in code.methods("append"):
+        if add.args and isinstance(add.func, ast.Attribute) and (name := dotted(add.func.value)):
+            detached[name] = detached.get(name, True) and bool(_CUT.search(code.source_of(add.args[0])))
     for call in code.calls(*_GATHERS):
         function = code.function(call)
         name = code.name(call.func)
         output = dotted(code.argument(call, *_GATHERS[name]))
-        if function is None or not output or _without_gradient(code, call, function) or _never_had_one(code, call):
+        if (
+            function is None
+            or not output
+            or _without_gradient(code, call, function)
+            or _never_had_one(code, call, detached)
+        ):
             continue
         home = homes.setdefault(function, _Home(code, function))
         if output in home.put_back:
@@ -154,15 +163,13 @@ def _without_gradient(code: Code, call: ast.AST, home: Function) -> bool:
     return any(re.search("no_grad|inference_mode", code.source_of(m)) for m in marks)
 
 
-def _never_had_one(code: Code, call: ast.Call) -> bool:
+def _never_had_one(code: Code, call: ast.Call, detached: dict[str, bool]) -> bool:
     """Whether what is gathered is labels, lengths or the like, or joined of what was detached."""
     own = code.argument(call, "tensor", 1) or code.argument(call, "input_tensor", 1)
     if _NUMBERS.search(dotted(own).rsplit(".", 1)[-1]):
         return True
     joined = [v for v in code.values(own) if isinstance(v, ast.Call) and v.args and code.name(v.func) in _JOINS]
-    lists = {dotted(v.args[0]) for v in joined} - {""}
-    added = [c for c in code.methods("append") if lists and c.args and dotted(c.func.value) in lists]  # type: ignore[attr-defined]
-    return bool(added) and all(_CUT.search(code.source_of(c.args[0])) for c in added)
+    return bool(joined) and all(detached.get(dotted(v.args[0]), False) for v in joined)
 
 
 def _names(code: Code, node: ast.AST) -> set[str]:

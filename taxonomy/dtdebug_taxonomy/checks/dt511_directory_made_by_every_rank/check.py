@@ -27,6 +27,7 @@ def check(code: Code) -> Iterator[Hit]:
     calls = [*code.calls("os.makedirs", "os.mkdir"), *(c for c in code.methods("mkdir") if _of_a_path(code, c))]
     if not calls or code.role == "test" or not (starts_ranks(code) or code.calls(DDP, FSDP)):
         return
+    differ: bool | None = None
     for call in calls:
         name = code.name(call.func)
         where = call.args[0] if name in {"os.makedirs", "os.mkdir"} and call.args else call.func
@@ -38,12 +39,13 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         if _made_before(code, call, where) or _launches(code, call) or _for_others(code, code.function(call)):
             continue
+        differ = _ranks_differ(code) if differ is None else differ
         yield Hit(
             code.span(call),
             "Every rank comes here: two of them can find the directory missing, and the second to make it ends with "
             "FileExistsError.",
             _fix(code, call, name),
-            None if _ranks_differ(code) else "hint",
+            None if differ else "hint",
         )
 
 
