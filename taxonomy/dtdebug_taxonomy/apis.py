@@ -121,6 +121,7 @@ def _qualified(name: str) -> str:
     if row := _rows().get(canonical(name)):
         return row[0]
     top, *modules, last = name.split(".") if "." in name else ("", name)
+    top = "lightning" if top in {"pytorch_lightning", "lightning_fabric"} else top
     return "" if any(m[:1].isupper() for m in modules) else _by_end().get((top, last), "")
 
 

@@ -32,7 +32,12 @@ MODULES = (
     *("torch.utils.data.distributed", "torch.distributed.run"),
     *("accelerate", "accelerate.utils", "deepspeed", "deepspeed.zero", "deepspeed.pipe"),
     *("lightning.pytorch.strategies", "lightning.fabric", "lightning.fabric.strategies"),
-    *("lightning.pytorch.plugins.environments", "ray.train", "ray.train.torch", "ray.train.lightning"),
+    *("lightning.pytorch", "lightning.pytorch.callbacks", "lightning.pytorch.loggers", "lightning.pytorch.profilers"),
+    *("lightning.pytorch.utilities", "lightning.pytorch.cli", "lightning.pytorch.plugins.environments"),
+    *("accelerate.hooks", "accelerate.logging", "accelerate.state", "deepspeed.moe.layer", "deepspeed.moe.utils"),
+    *("deepspeed.ops.adam", "deepspeed.utils", "deepspeed.checkpointing", "deepspeed.monitor.monitor"),
+    *("deepspeed.runtime.pipe.topology", "torch.distributed.tensor.debug", "torch.distributed.nn"),
+    *("ray.train", "ray.train.torch", "ray.train.lightning"),
 )
 WALKED = ("torch.distributed", "torchft")
 """Packages of which all modules are read that say what they export, or define."""
@@ -40,6 +45,10 @@ ELSEWHERE = (
     *(
         "deepspeed.comm.comm",
         "deepspeed.runtime.engine",
+        "deepspeed.runtime.activation_checkpointing.checkpointing",
+        "deepspeed.runtime.utils",
+        "deepspeed.runtime.zero.partition_parameters",
+        "deepspeed.utils.zero_to_fp32",
         "megatron.core.parallel_state",
         "torch.distributed._symmetric_memory",
     ),

@@ -18,6 +18,7 @@ _AND = re.compile(r"[\s\\]+and[\s\\]+")
 _PLAIN = {"os.path.join", "os.path.abspath", "pathlib.Path", "str", "int", "len", "round"}
 _CHANGES_NOTHING = frozenset({"format", "item", "detach", "clone", "float", "double", "cpu", "mean", "sum", "to"})
 """Methods of texts and tensors that change nothing of theirs."""
+_WRITES = ("shutil.", "os.remove", "os.unlink", "os.rename", "os.makedirs", "torch.save", "wandb.")
 _NOTHING = re.compile(r"\s*(#.*)?")
 
 
@@ -30,7 +31,7 @@ def lifted(code: Code, call: ast.Call, title: str) -> Fix | None:
     """
     around = guards(code).around(call)
     statement = code.statement(call)
-    if len(around) != 1 or around[0].early or not isinstance(node := around[0].node, ast.If):
+    if len(around) != 1 or around[0].early or not isinstance(node := around[0].node, ast.If) or _writes(code, call):
         return None
     if node.orelse or statement not in node.body or not isinstance(statement, ast.Expr | ast.Assign):
         return None
@@ -48,6 +49,17 @@ def lifted(code: Code, call: ast.Call, title: str) -> Fix | None:
         return Fix(title, edits, safe=False) if edits else None
     edits = _moved(code, node, statement, needed) if _is_plain(code, node.test) else ()
     return Fix(title, edits, safe=False) if edits else None
+
+
+def _writes(code: Code, call: ast.Call) -> bool:
+    """Whether it's a function of the program that also removes, copies or saves files, which is for one rank."""
+    function = code.called(call)
+    if function is None:
+        return False
+    known: dict[ast.AST, bool] = code.__dict__.setdefault("_writing", {})
+    if function not in known:
+        known[function] = any(code.name(c.func).startswith(_WRITES) for c in code.inside(function, ast.Call))
+    return known[function]
 
 
 def hoisted(code: Code, call: ast.Call, name: str, title: str) -> Fix | None:

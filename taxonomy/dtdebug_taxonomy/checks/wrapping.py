@@ -74,13 +74,25 @@ def _of_call(code: Code, call: ast.Call, names: set[str], depth: int) -> Wrap | 
     if isinstance(call.func, ast.Attribute) and call.func.attr in _KEPT:
         return wrap_of(code, call.func.value, names, depth - 1)
     function = code.called(call)
-    if function is None:
+    if function is None or _returns_first(code, call, function):
         return None
     values = returned(code, function)
     wraps = [w for value in values if (w := wrap_of(code, value, names, depth - 1))]
     if not wraps:
         return None
     return Wrap(wraps[-1].call, len(wraps) == len(values) and all(w.always for w in wraps))
+
+
+def _returns_first(code: Code, call: ast.Call, function: Function) -> bool:
+    """Whether the call says False for what the function asks before it wraps: `if not training: return model`."""
+    denied = {k.arg for k in call.keywords if isinstance(k.value, ast.Constant) and k.value.value is False}
+    return any(
+        isinstance(s.test, ast.UnaryOp)
+        and isinstance(s.test.op, ast.Not)
+        and dotted(s.test.operand) in denied
+        and isinstance(s.body[-1], ast.Return)
+        for s in (code.inside(function, ast.If) if denied else ())
+    )
 
 
 def _of_name(code: Code, node: ast.expr, names: set[str], depth: int) -> Wrap | None:

@@ -160,6 +160,8 @@ def _rank_of_call(code: Code, call: ast.Call, depth: int) -> str:
         return found.pop() if len(found) == 1 else ""
     if last == "get_rank" and (call.args or call.keywords):
         return "group"
+    if last == "get_global_rank" and (call.args or call.keywords):
+        return ""  # of the member of a group that is named
     if "node_local" in last or "local" in last:
         return "local"
     return "node_rank" if "node" in last else "group" if "parallel" in last else "global"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.checks.diverging import diverging, last_name
@@ -61,15 +62,20 @@ def check(code: Code) -> Iterator[Hit]:
     methods = (m for m in _METHODS if not (m in _GATHER and "get_state_dict" in replaced))
     calls = [
         *code.calls(*_FUNCTIONS),
-        *(c for c in code.methods(*methods) if _is_accelerator(code, c) and not _of_a_plain_model(code, c)),
+        *(
+            c
+            for c in code.methods(*methods)
+            if _is_accelerator(code, c) and not _of_a_plain_model(code, c) and not _unsharded(code, c)
+        ),
     ]
+    shards = bool(calls) and _SHARDS.search(code.text) is not None
     for call, what, guard in diverging(code, calls):
         yield Hit(
             code.span(call),
             f"{what} runs {guard.test.words}: the other processes never call it, so the run hangs "
             f"{next((where for name, where in _WHERE.items() if name in what), 'in it')}.",
             lifted(code, call, f"Call {last_name(code, call)}() on every process"),
-            "hint" if "get_state_dict" in what and not _SHARDS.search(code.text) else None,
+            "hint" if any(name in what for name in _WHERE) and not shards else None,
         )
 
 
@@ -80,6 +86,19 @@ def _is_accelerator(code: Code, call: ast.Call) -> bool:
         return made <= {"accelerate.Accelerator"} or (made <= _STATES and last_name(code, call) == "wait_for_everyone")
     last = owner.attr if isinstance(owner, ast.Attribute) else dotted(owner)
     return bool(_NAME.fullmatch(last)) and code.imports_any(*_USERS)
+
+
+def _unsharded(code: Code, call: ast.Call) -> bool:
+    """Whether it needs all processes only where weights are in parts, and comes only where they are not."""
+    if last_name(code, call) not in _WHERE:
+        return False
+    for inner, up in pairwise([call, *code.ancestors(call)]):
+        if isinstance(up, ast.If) and inner is not up.test:
+            denied = isinstance(up.test, ast.UnaryOp) and isinstance(up.test.op, ast.Not)
+            asked = up.test.operand if denied else up.test  # type: ignore[attr-defined]
+            if _SHARDS.search(dotted(asked)):
+                return (inner in up.body) is denied
+    return False
 
 
 def _of_a_plain_model(code: Code, call: ast.Call) -> bool:

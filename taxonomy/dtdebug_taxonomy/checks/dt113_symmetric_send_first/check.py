@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import pairwise
 
 from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.checks.names import DIST
@@ -29,6 +30,8 @@ def check(code: Code) -> Iterator[Hit]:
         if not _comes_first(code, send, [*sends, *receives]) or not _receives_after(code, send, receives):
             continue
         around = guards(code).around(send)
+        if _is_parted(code, send, receives):
+            continue
         if not around and (_is_mutual(code, code.argument(send, "dst", 1)) or _swaps(code, send, receives)):
             block = code.function(send) or code.tree
             if block not in reported:
@@ -36,6 +39,17 @@ def check(code: Code) -> Iterator[Hit]:
                 yield Hit(code.span(send), f"Every rank sends here before it receives: {_WHY}")
         elif around and _mirrored(code, send, sends, receives):
             yield Hit(code.span(send), f"The ranks on the other branch send first as well: {_WHY}")
+
+
+def _is_parted(code: Code, send: ast.Call, receives: list[ast.Call]) -> bool:
+    """Whether a condition that is not told to be on the rank parts those that send from those that receive."""
+    known = {g.node for g in guards(code).around(send)}
+    for inner, up in pairwise([send, *code.ancestors(send)]):
+        if isinstance(up, ast.If) and inner is not up.test and up not in known:
+            others = up.orelse if inner in up.body else up.body
+            if any(receive in receives for other in others for receive in code.inside(other, ast.Call)):
+                return True
+    return False
 
 
 def _is_mutual(code: Code, partner: ast.expr | None) -> bool:

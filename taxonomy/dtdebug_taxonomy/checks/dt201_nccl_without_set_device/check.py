@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.counting import starts_its_ranks
 from dtdebug_taxonomy.checks.environment import settings
 from dtdebug_taxonomy.checks.fixing import choose_device
 from dtdebug_taxonomy.checks.names import INIT
@@ -19,6 +20,8 @@ _CHOOSES = (
     "init_distributed_mode",
     "setup_distributed",
 )
+_CHOOSERS = ("transformers.Trainer", "transformers.TrainingArguments", "trl.", "accelerate.Accelerator")
+"""What sets the device itself."""
 
 
 def check(code: Code) -> Iterator[Hit]:
@@ -30,13 +33,15 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         if any(word in code.text for word in _CHOOSES) or not _current_device(code):
             return
+        if any(full.startswith(_CHOOSERS) for full in code.imports.values()):
+            return
         if any(s.variable == "CUDA_VISIBLE_DEVICES" for s in settings(code)):
             return
         yield Hit(
             code.span(call),
             "Nothing sets the rank's device before NCCL is used: tensors on 'cuda' of all ranks land on device 0, and "
             "NCCL hangs or reports a duplicate GPU.",
-            choose_device(code, call),
+            None if starts_its_ranks(code) else choose_device(code, call),
         )
 
 

@@ -10,6 +10,7 @@ from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.devices import device_numbers
 from dtdebug_taxonomy.checks.environment import reading, settings
 from dtdebug_taxonomy.checks.fixing import environment_number
+from dtdebug_taxonomy.checks.names import INIT
 from dtdebug_taxonomy.checks.values import returned
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
@@ -29,6 +30,7 @@ _MACHINES = re.compile(
     re.IGNORECASE,
 )
 """Words of a program that knows of several machines; without them a place is a hint."""
+_MEETS_HERE = re.compile(r"tcp://(localhost|127\.0\.0\.1)\b")
 _ONE_HOST = {"localhost", "127.0.0.1", "0.0.0.0"}  # noqa: S104
 
 
@@ -36,19 +38,31 @@ def check(code: Code) -> Iterator[Hit]:
     """Reports the rank where a device is asked for."""
     if code.role == "test":
         return
+    knows: bool | None = None
     for place in device_numbers(code):
         source = _global_rank(code, place)
         if source is None:
             continue
         if _one_host(code):
             return
+        knows = _knows_machines(code) if knows is None else knows
         yield Hit(
             code.span(place),
             f"This device is numbered by the global rank ({source[0]}): on the second machine there is no such "
             "device. A machine's devices are counted by LOCAL_RANK.",
             _fix(code, place, *source),
-            None if _MACHINES.search(code.text) else "hint",
+            None if knows else "hint",
         )
+
+
+def _knows_machines(code: Code) -> bool:
+    """Whether the program speaks of machines; one that only calls its global rank local does not."""
+    words = {m[0] for m in _MACHINES.finditer(code.text)}
+    if words - {"local_rank"}:
+        return True
+    named = (n for kind in (ast.Name, ast.Attribute) for n in code.nodes(kind) if isinstance(n.ctx, ast.Load))
+    read = [n for n in named if dotted(n).rpartition(".")[2] == "local_rank"]
+    return bool(words) and not (read and all(_global_rank(code, n) for n in read))
 
 
 def _global_rank(code: Code, node: ast.expr | None, depth: int = 4) -> tuple[str, ast.expr] | None:
@@ -101,6 +115,9 @@ def _for_one_process(code: Code, node: ast.AST) -> bool:
 def _one_host(code: Code) -> bool:
     """Whether the program can run on one machine only: it starts its processes itself, or meets at localhost."""
     if code.calls("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes"):
+        return True
+    meets = [code.argument(c, "init_method", 1) for c in code.calls(INIT)]
+    if any(m is not None and _MEETS_HERE.search(code.source_of(m)) for m in meets):
         return True
     return any(s.variable == "MASTER_ADDR" and code.constant(s.value) in _ONE_HOST for s in settings(code))
 

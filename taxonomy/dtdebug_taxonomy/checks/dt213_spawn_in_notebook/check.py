@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
@@ -14,7 +15,11 @@ def check(code: Code) -> Iterator[Hit]:
     """Reports the call that spawns."""
     if not in_notebook(code):
         return
+    texts = _texts(code)
     for call in spawning(code):
+        above = bisect(texts, (code.order[call],)) - 1
+        if above >= 0 and texts[above][1]:
+            continue
         name = "target" if isinstance(call.func, ast.Attribute) and call.func.attr == "Process" else "fn"
         target = code.argument(call, name, 1 if name == "target" else 0)
         if isinstance(target, ast.Name) and target.id in code.functions:
@@ -23,3 +28,10 @@ def check(code: Code) -> Iterator[Hit]:
                 f"Spawned processes import the program anew and a notebook can't be imported: they end with \"Can't "
                 f"get attribute '{target.id}'\". Use accelerate's notebook_launcher, or move it to a module.",
             )
+
+
+def _texts(code: Code) -> list[tuple[int, bool]]:
+    """Where strings stand by themselves, and whether each names a file: its cell is a copy of that, to be read."""
+    alone = [s for s in code.tree.body if isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)]
+    texts = [(code.order[s], str(s.value.value).strip()) for s in alone]  # type: ignore[attr-defined]
+    return [(at, text.split("\n", 1)[0].endswith(".py")) for at, text in texts]

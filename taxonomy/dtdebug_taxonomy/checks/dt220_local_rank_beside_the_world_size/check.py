@@ -33,6 +33,7 @@ def check(code: Code) -> Iterator[Hit]:
             ranks.append((assign, value))
     ranks = [(assign, value) for assign, value in ranks if code.function(assign) in sizes]
     devices = {id(inner) for d in (device_numbers(code) if ranks else ()) for inner in code.inside(d, ast.Name)}
+    chosen = _choosing(code, devices) if ranks else set()
     for assign, value in ranks:
         if not _numbers_devices(code, assign, devices):
             name = dotted(assign.targets[0])
@@ -40,7 +41,7 @@ def check(code: Code) -> Iterator[Hit]:
                 code.span(value),
                 f"{name} is the local rank, the world size beside it counts all machines: on two of them two processes "
                 "are the same rank, and the upper ranks do not exist.",
-                _fix(code, value),
+                None if (code.function(assign), dotted(assign.targets[0])) in chosen else _fix(code, value),
             )
 
 
@@ -51,6 +52,12 @@ def _numbers_devices(code: Code, assign: ast.Assign, devices: set[int]) -> bool:
         return False
     read = [n for n in code.inside(function, ast.Name) if n.id == name and isinstance(n.ctx, ast.Load)]
     return bool(read) and all(id(n) in devices for n in read)
+
+
+def _choosing(code: Code, devices: set[int]) -> set[tuple[ast.AST | None, str]]:
+    """Names that choose a device, or one of a list, for which the rank among all is wrong, with their functions."""
+    indices = {id(n) for s in code.nodes(ast.Subscript) for n in code.inside(s.slice, ast.Name)}
+    return {(code.function(n), n.id) for n in code.nodes(ast.Name) if id(n) in indices or id(n) in devices}
 
 
 def _fix(code: Code, value: ast.expr) -> Fix | None:

@@ -17,6 +17,11 @@ _OTHER_LAUNCHERS = re.compile(
     r"LOCAL_RANK|--local-rank|parse_known_args|(?i:deepspeed|horovod|accelerate|use.env)|spawn\(|SLURM|OMPI|HfArgumentParser"
 )
 """What tells of a launcher that passes this very option, or of another source of the rank."""
+_MANY = re.compile(
+    r"(?i)torch\.distributed|init_dist|world_size|distributed(dataparallel|sampler|_mode)|\bddp\b"
+    r"|local_rank (not in|!=)"
+)
+"""What tells of a group of processes; without it the option may be the number of one device."""
 _OPTIONS = re.compile(r"(args|opts?|options|cfg|config|conf|flags|params|hparams)$", re.IGNORECASE)
 """What parsed options are called: an object of another name has its local rank from elsewhere."""
 
@@ -36,6 +41,7 @@ def check(code: Code) -> Iterator[Hit]:
             "torchrun passes no option, so that this keeps its default on every rank; torch.distributed.launch of "
             "PyTorch 2 passes --local-rank, which this parser refuses.",
             _fix(code, call, option),
+            None if _MANY.search(code.text.replace("--local_rank", "")) else "hint",
         )
 
 

@@ -24,7 +24,7 @@ _ELSEWHERE = re.compile(r"coalesc|raises", re.IGNORECASE)
 def check(code: Code) -> Iterator[Hit]:
     """Reports the call."""
     for call in asynchronous(code):
-        if _is_dropped(code, call) and not _waits_otherwise(code, call):
+        if _is_dropped(code, call) and not _waits_otherwise(code, call) and not _carries_nothing(code, call):
             name = code.name(call.func).rsplit(".", 1)[-1]
             yield Hit(
                 code.span(call),
@@ -53,6 +53,18 @@ def _is_dropped(code: Code, call: ast.Call) -> bool:
         made_here = any(b.how == "assign" for b in code.bound(up.func.value))
         return made_here and all(_appends(code, use) for use in _loads(code, name, code.scope(up)))
     return False
+
+
+def _carries_nothing(code: Code, call: ast.Call) -> bool:
+    """Whether it only makes a connection: what it sends is empty and has no name."""
+    given = call.args[0] if call.args else None
+    listed = given.elts if isinstance(given, ast.List) else ()
+    made = [v for element in listed for v in (code.values(element) if isinstance(element, ast.Name) else [element])]
+    if not made or not all(isinstance(v, ast.Call) and code.name(v.func) == DIST + "P2POp" for v in made):
+        return False
+    tensors = [code.argument(v, "tensor", 1) for v in made if isinstance(v, ast.Call)]
+    calls = [[code.name(c.func) for c in code.inside(t, ast.Call)] if t is not None else [] for t in tensors]
+    return all("torch.empty" in names for names in calls)
 
 
 def _loads(code: Code, name: str, home: ast.AST) -> Iterator[ast.Name]:

@@ -19,6 +19,7 @@ _GATHERS = {DIST + "all_gather": ("tensor_list", 0), DIST + "all_gather_into_ten
 _LOSS = re.compile(r"(loss|criterion|cross_entropy|cosine_similarity|mse|nll|kl_div|triplet|^logits$)", re.IGNORECASE)
 _CUT = re.compile(r"\.(detach|item|shape|size|argmax|topk)\b")
 _NUMBERS = re.compile(r"(?i)label|target|len|size|shape|count|num|ind(ex|ices)|mask|(^|_)ids?$")
+_JOINS = ("torch.cat", "torch.stack", "torch.concat")
 _PRODUCTS = {"matmul", "mm", "bmm", "einsum", "cosine_similarity", "cdist"}
 _EVALUATES = re.compile(
     r"eval|valid|test|metric|infer|predict|log|accuracy|queue|retriev|concat_all_gather", re.IGNORECASE
@@ -32,11 +33,20 @@ def check(code: Code) -> Iterator[Hit]:
     if "distributed.nn" in code.text:  # gathers that carry the gradient, where that is wanted
         return
     homes: dict[Function, _Home] = {}
+    detached: dict[str, bool] = {}
+    for add in code.methods("append"):
+        if add.args and isinstance(add.func, ast.Attribute) and (name := dotted(add.func.value)):
+            detached[name] = detached.get(name, True) and bool(_CUT.search(code.source_of(add.args[0])))
     for call in code.calls(*_GATHERS):
         function = code.function(call)
         name = code.name(call.func)
         output = dotted(code.argument(call, *_GATHERS[name]))
-        if function is None or not output or _without_gradient(code, call, function) or _never_had_one(code, call):
+        if (
+            function is None
+            or not output
+            or _without_gradient(code, call, function)
+            or _never_had_one(code, call, detached)
+        ):
             continue
         home = homes.setdefault(function, _Home(code, function))
         if output in home.put_back:
@@ -153,10 +163,13 @@ def _without_gradient(code: Code, call: ast.AST, home: Function) -> bool:
     return any(re.search("no_grad|inference_mode", code.source_of(m)) for m in marks)
 
 
-def _never_had_one(code: Code, call: ast.Call) -> bool:
-    """Whether what is gathered is labels, lengths or the like."""
+def _never_had_one(code: Code, call: ast.Call, detached: dict[str, bool]) -> bool:
+    """Whether what is gathered is labels, lengths or the like, or joined of what was detached."""
     own = code.argument(call, "tensor", 1) or code.argument(call, "input_tensor", 1)
-    return bool(_NUMBERS.search(dotted(own).rsplit(".", 1)[-1]))
+    if _NUMBERS.search(dotted(own).rsplit(".", 1)[-1]):
+        return True
+    joined = [v for v in code.values(own) if isinstance(v, ast.Call) and v.args and code.name(v.func) in _JOINS]
+    return bool(joined) and all(detached.get(dotted(v.args[0]), False) for v in joined)
 
 
 def _names(code: Code, node: ast.AST) -> set[str]:

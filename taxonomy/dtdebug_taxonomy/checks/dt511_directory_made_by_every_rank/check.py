@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit, horovod
 from dtdebug_taxonomy.checks.arguments import add, keyword
-from dtdebug_taxonomy.checks.names import DDP, DIST, FSDP, INIT
-from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank, is_reached, starts_ranks
+from dtdebug_taxonomy.checks.names import COLLECTIVES, DDP, DIST, FSDP, INIT
+from dtdebug_taxonomy.checks.ranks_seen import STARTS, depends_on_rank, is_reached, starts_ranks
 from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
@@ -18,6 +18,7 @@ from dtdebug_taxonomy.source.syntax import SCOPES, Function
 _LOOKS = re.compile(r"\b(exists|isdir|is_dir|access)\b")
 _MAIN = re.compile(r"main_proc|is_main|if_main|master|rank|chief|primary", re.IGNORECASE)
 _STARTERS = ("subprocess.Popen", "subprocess.run", "torch.multiprocessing.spawn", "torch.multiprocessing.Process")
+_ASKS = ("rank", "size", "local_rank", "DistributedOptimizer", "broadcast_parameters", "allreduce", "allgather")
 _OWN = re.compile(r"rank|local|uuid|getpid|tempfile|mkdtemp|hostname|gethostname", re.IGNORECASE)
 
 
@@ -26,6 +27,7 @@ def check(code: Code) -> Iterator[Hit]:
     calls = [*code.calls("os.makedirs", "os.mkdir"), *(c for c in code.methods("mkdir") if _of_a_path(code, c))]
     if not calls or code.role == "test" or not (starts_ranks(code) or code.calls(DDP, FSDP)):
         return
+    differ: bool | None = None
     for call in calls:
         name = code.name(call.func)
         where = call.args[0] if name in {"os.makedirs", "os.mkdir"} and call.args else call.func
@@ -37,12 +39,22 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         if _made_before(code, call, where) or _launches(code, call) or _for_others(code, code.function(call)):
             continue
+        differ = _ranks_differ(code) if differ is None else differ
         yield Hit(
             code.span(call),
             "Every rank comes here: two of them can find the directory missing, and the second to make it ends with "
             "FileExistsError.",
             _fix(code, call, name),
+            None if differ else "hint",
         )
+
+
+def _ranks_differ(code: Code) -> bool:
+    """Whether more tells of several ranks than a group, which some libraries want of one process too."""
+    asked = (*code.calls(DIST + "get_rank", DIST + "get_world_size", *COLLECTIVES), *horovod.calls(code, *_ASKS))
+    if code.calls(DDP, FSDP, *STARTS[1:]) or asked:
+        return True
+    return re.search(r"(?i)local_?rank|Distributed(Sampler|DataParallel)", code.text) is not None
 
 
 def _starts_too(code: Code, call: ast.Call) -> bool:

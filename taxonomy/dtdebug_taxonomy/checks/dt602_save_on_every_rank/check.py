@@ -89,6 +89,9 @@ def _unlike_its_siblings(code: Code, call: ast.Call) -> bool:
 
 def _is_one_file(code: Code, path: ast.expr) -> bool:
     """Whether all ranks surely write to the same path."""
+    for binding in code.bound(path) if isinstance(path, ast.Name) else ():
+        if binding.how == "with" and isinstance(binding.value, ast.Call) and binding.value.args:
+            path = binding.value.args[0]  # `with open(path) as file`
     known = not isinstance(path, ast.Call) or dotted(path.func).endswith(("join", "Path", "format", "str"))
     return known and is_shared(code, path)
 

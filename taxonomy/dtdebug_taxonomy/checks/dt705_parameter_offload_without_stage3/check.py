@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
@@ -14,6 +15,8 @@ from dtdebug_taxonomy.source.text import Span
 from dtdebug_taxonomy.source.tree import Node, number
 
 _DEVICES = {"cpu", "nvme"}
+_NAMED = re.compile(r"(?i)(zero|stage)[-_]?[12][^/]*$")
+"""Files that are called by their stage: another one is hardly meant."""
 
 
 def check(source: Source) -> Iterator[Hit]:
@@ -22,13 +25,13 @@ def check(source: Source) -> Iterator[Hit]:
         device, stage = root.get("zero_optimization.offload_param.device"), root.get("zero_optimization.stage")
         entry = root.entry("zero_optimization.offload_param")
         if entry is not None and device is not None and device.value in _DEVICES:
-            yield from _hit(entry.key_span, stage)
+            yield from _hit(source, entry.key_span, stage)
     if isinstance(source, Config) and "zero_stage" in source.text:
         for root in source.roots:
             device, stage = root.get("deepspeed_config.offload_param_device"), root.get("deepspeed_config.zero_stage")
             entry = root.entry("deepspeed_config.offload_param_device")
             if entry is not None and stage is not None and device is not None and device.value in _DEVICES:
-                yield from _hit(entry.key_span, stage)
+                yield from _hit(source, entry.key_span, stage)
     script = script_of(source)
     for launch in launches(script) if script and "--offload_param_device" in source.text else ():
         given = launch.options.get("--offload_param_device")
@@ -37,10 +40,14 @@ def check(source: Source) -> Iterator[Hit]:
             yield Hit(given.word.span, _message(asked))
 
 
-def _hit(span: Span, stage: Node | None) -> Iterator[Hit]:
+def _hit(source: Source, span: Span, stage: Node | None) -> Iterator[Hit]:
     known = 0 if stage is None else number(stage)
     if known is not None and known < 3:
-        fix = Fix("Use stage 3", (Edit(stage.span, "3"),)) if stage is not None else None
+        fix = (
+            Fix("Use stage 3", (Edit(stage.span, "3"),))
+            if stage is not None and not _NAMED.search(source.path)
+            else None
+        )
         yield Hit(span, _message(int(known)), fix)
 
 

@@ -15,6 +15,8 @@ from dtdebug_taxonomy.source.tree import KeyValue, Node
 _OLDER = frozenset({"cpu_offload_params", "cpu_offload_use_pin_memory", "offload_params_config"})
 _ELSEWHERE = frozenset({"zero_optimization"})
 """Sections whose keys have names of their own, so that one at the top is meant for them."""
+_FEW = 3
+"""Unknown keys that are slips; many more are another program's."""
 _ENOUGH = 6
 """Letters of a key below which a likeness tells nothing."""
 
@@ -27,6 +29,8 @@ def check(source: Source) -> Iterator[Hit]:
 
 def _section(source: Source, node: Node, path: str) -> Iterator[Hit]:
     table, known = facts.deepspeed_config(), _keys(path)
+    if not path and len(node.entries.keys() - known) > len(node.entries.keys() & known) + _FEW:
+        return  # of a program that calls some of its own settings as DeepSpeed does
     for key, entry in node.entries.items():
         here = f"{path}.{key}" if path else key
         row = table.keys.get(here)

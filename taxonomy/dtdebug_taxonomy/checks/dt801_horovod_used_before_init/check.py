@@ -64,7 +64,7 @@ def _is_run_here(code: Code, use: ast.AST, depth: int = 5) -> bool:
 def _started_elsewhere(code: Code) -> bool:
     """Whether a function of another module may initialize it."""
     return any(
-        _SETS_UP.search(local) and not full.startswith(("horovod", "torch", "tensorflow", "os"))
+        _SETS_UP.search(full) and not full.startswith(("horovod", "torch", "tensorflow", "os"))
         for local, full in code.imports.items()
     ) or any(c.func.attr == "init" for c in code.methods("init") if isinstance(c.func, ast.Attribute))
 

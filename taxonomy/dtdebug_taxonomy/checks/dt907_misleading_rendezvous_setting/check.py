@@ -55,6 +55,9 @@ def _removed(script: Script, launch: LaunchCommand, given: Given) -> Fix | None:
         return None
     while end < len(script.text) and script.text[end] in " \t":
         end += 1
+    first = script.text[:start].rfind("\n") + 1
+    if not script.text[first:start].strip() and script.text[end:].startswith("\\\n"):
+        start, end = first, end + 2  # it has the line to itself
     return Fix("Remove it", (Edit(Span(start, end), ""),))
 
 

@@ -30,6 +30,9 @@ _ALLOCATOR = frozenset(
     }
 )
 
+_OPEN = re.compile(r"[$<{%]|^[A-Z]+(_[A-Z]+)+$|(?i:^your)")
+"""What is put in later: by the shell, a template, or whoever copies the file."""
+
 
 def check(source: Source) -> Iterator[Hit]:
     """Asks the rule for each variable that is set to something known; a test may set what must be refused."""
@@ -38,7 +41,7 @@ def check(source: Source) -> Iterator[Hit]:
     for variable in source.variables:
         value, span = variable.value, variable.value_span
         rule = _RULES.get(variable.name) or (_switch if variable.name.startswith("NCCL_") else None)
-        if rule is None or value is None or not variable.is_set or re.search(r"[$<{%]", value):
+        if rule is None or value is None or not variable.is_set or _OPEN.search(value):
             continue
         wrong, right = rule(variable.name, value)
         if wrong:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
@@ -12,6 +13,7 @@ from dtdebug_taxonomy.source.shell import Script, script_of
 from dtdebug_taxonomy.source.source import Source, Variable
 from dtdebug_taxonomy.source.tree import number
 
+_NUMBERS = ("--node-rank", "--node_rank", "--machine_rank", "--machine-rank")
 _ADDRESSES = ("--rdzv-endpoint", "--master-addr", "--master_addr", "--main_process_ip")
 
 
@@ -41,11 +43,14 @@ def _address(script: Script, launch: LaunchCommand, many: int) -> Iterator[Hit]:
             yield Hit(
                 given.value.inner,
                 f"Each of the {many} nodes looks for the others at its own {text}: they never meet, and all wait.",
+                severity="hint" if _is_for_the_first(script, launch) else None,
             )
         if launch.launcher != "torchrun" or name == "--rdzv-endpoint" or not _dynamic(script, launch):
             return
     if launch.launcher != "torchrun" or not launch.certain or "--standalone" in launch.options:
         return
+    if re.search(r"--(master[-_]addr|rdzv[-_]endpoint)\b", script.text) and not {*_ADDRESSES} & launch.options.keys():
+        return  # it is given, by something that is put in later
     if (
         "PET_" in script.text or "PyTorchJob" in script.text
     ):  # torchrun takes options from variables, which an operator sets
@@ -58,6 +63,12 @@ def _address(script: Script, launch: LaunchCommand, many: int) -> Iterator[Hit]:
         launch.place,
         f"torchrun is given no {option}{ignored}: each of the {many} nodes takes localhost and waits there.",
     )
+
+
+def _is_for_the_first(script: Script, launch: LaunchCommand) -> bool:
+    """Whether the number of the node is written as 0: a file to be edited on each, right for the first as it is."""
+    found = [launch.options.get(name) for name in _NUMBERS]
+    return any(n and n.value and script.resolve(n.value.text) == "0" for n in found)
 
 
 def _dynamic(script: Script, launch: LaunchCommand) -> bool:
