@@ -9,7 +9,6 @@ from re import _compiler, _parser  # type: ignore[attr-defined]
 import msgspec
 import pytest
 
-from dtdebug import quick
 from dtdebug_taxonomy import matching
 from dtdebug_taxonomy.compiled import compiled_before
 
@@ -123,13 +122,3 @@ def test_a_pattern_of_the_knowledge_is_kept_and_none_of_the_users_words(tmp_path
 
     assert b"connection .{1,9} refused" in kept
     assert b"hf_abcdefgh" not in kept
-
-
-def test_a_module_is_hidden_only_meanwhile(monkeypatch):
-    """What somebody else imports later is there again; one that has been imported stays."""
-    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
-    with quick._without("colorsys"), pytest.raises(ImportError):
-        importlib.import_module("colorsys")
-    module = importlib.import_module("colorsys")
-    with quick._without("colorsys"):
-        assert importlib.import_module("colorsys") is module

@@ -7,6 +7,7 @@ import ast
 from dtdebug_taxonomy.checks.names import FSDP, FULLY_SHARD
 from dtdebug_taxonomy.checks.wrapping import FSDP1, wrap_of
 from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.pairs import branches
 from dtdebug_taxonomy.source.python import Code
 
 _TAKE_FSDP = tuple(
@@ -22,9 +23,16 @@ def is_fsdp(code: Code, node: ast.expr) -> bool:
     return bool(written) and any(
         dotted(code.argument(c, "module" if "summon" in code.name(c.func) else "model", 0)) == written
         and code.function(c) is code.function(node)
+        and not _apart(code, c, node)
         and _same_model(code, node, code.argument(c, "module" if "summon" in code.name(c.func) else "model", 0))
         for c in code.calls(*_TAKE_FSDP)
     )
+
+
+def _apart(code: Code, one: ast.AST, other: ast.AST) -> bool:
+    """Whether two places are on two branches of one condition: only one of them is passed."""
+    mine = dict(branches(code.ancestors(one)))
+    return any(mine.get(key, branch) != branch for key, branch in branches(code.ancestors(other)))
 
 
 def _same_model(code: Code, one: ast.expr, other: ast.expr | None) -> bool:

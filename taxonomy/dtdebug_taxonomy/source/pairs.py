@@ -12,6 +12,7 @@ from dtdebug_taxonomy.source.bindings import leaves
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.rank_tests import RankTest
+from dtdebug_taxonomy.source.syntax import FUNCTIONS
 
 _HALF = re.compile(r"enter|exit|begin|end|start|stop|before|after|acquire|release|wait")
 
@@ -43,7 +44,7 @@ class Pairs:
 
     def _add(self, place: ast.AST) -> None:
         code = self._code
-        for key, branch in _branches(code.ancestors(place)):
+        for key, branch in branches(code.ancestors(place)):
             self._branches[key].add(branch)
         function, around = code.function(place), self._around(place)
         tests = {g.test for g in around}
@@ -62,11 +63,12 @@ class Pairs:
         """Whether one of the places runs on just the ranks that do not come to a node."""
         code, mine = self._code, self._around(node)
         function = code.function(node)
-        own = dict(_branches((node, *code.ancestors(node))))
+        own = dict(branches((node, *code.ancestors(node))))
         if any(self._is_elsewhere(guard, own) for guard in mine):
             return True
-        homes = (function, home) if (home := self._home(node)) is not None else (function,)
-        theirs = [self._tests.get(h, set()) for h in homes]
+        around = (a for a in code.ancestors(node) if isinstance(a, FUNCTIONS) and a is not function)
+        homes = (function, self._home(node), *around)  # a closure's counterpart is in the function around it
+        theirs = [self._tests.get(h, set()) for h in homes if h is not None or function is None]
         if any(complement in tests for g in mine for complement in g.test.complements for tests in theirs):
             return True
         return self._last_free.get(function, -1) > code.order[node] and _leaves_within(mine)
@@ -77,7 +79,7 @@ class Pairs:
         return bool(self._branches.get(key, set()) - {own.get(key)})
 
 
-def _branches(chain: Iterable[ast.AST]) -> Iterator[tuple[int, object]]:
+def branches(chain: Iterable[ast.AST]) -> Iterator[tuple[int, object]]:
     """The branches of `if` and `match` statements that a chain of nodes, innermost first, goes through."""
     inner: ast.AST | None = None
     for up in chain:
