@@ -22,8 +22,8 @@ def check(code: Code) -> Iterator[Hit]:
         tensor = call.args[0] if call.args else code.argument(call, "tensor", 0)
         if tensor is None or (op is not None and dotted(op).rpartition(".")[2] != "SUM"):
             continue
-        values = [v for v in code.values(tensor) if v is not None]
-        if values and all(_is_half(code, v) for v in values) and not _divided(code, tensor, call):
+        made = [source for v in code.values(tensor) if (source := _made_half(code, v)) is not None]
+        if made and len(made) == len(code.values(tensor)) and not _divided(code, [tensor, *made], call):
             yield Hit(
                 code.span(call),
                 "This sum over the ranks is made in float16, which ends at 65504: each rank's values fit, their sum "
@@ -31,19 +31,19 @@ def check(code: Code) -> Iterator[Hit]:
             )
 
 
-def _is_half(code: Code, value: ast.expr) -> bool:
-    """`x.half()`, `x.to(torch.float16)`: nothing else is done to it."""
-    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
-        return False
-    if value.func.attr == "half":
-        return not value.args
+def _made_half(code: Code, value: ast.expr | None) -> ast.expr | None:
+    """What `x.half()` or `x.to(torch.float16)` is made of, where it is a tensor of the program's; else None."""
+    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute) or not dotted(value.func.value):
+        return None
     given = (*value.args, *(k.value for k in value.keywords if k.arg == "dtype"))
-    return value.func.attr in {"to", "type"} and any(code.name(a) in _HALF for a in given)
+    whole = value.func.attr == "half" and not value.args
+    cast = value.func.attr in {"to", "type"} and any(code.name(a) in _HALF for a in given)
+    return value.func.value if whole or cast else None
 
 
-def _divided(code: Code, tensor: ast.expr, call: ast.Call) -> bool:
-    """Whether it is made smaller before: `x.div_(world)`, `x /= world`."""
-    name = dotted(tensor)
-    methods = (c for c in code.methods(*_DIVIDES) if dotted(c.func.value) == name)  # type: ignore[attr-defined]
-    changed = (a for a in code.nodes(ast.AugAssign) if dotted(a.target) == name)
+def _divided(code: Code, tensors: list[ast.expr], call: ast.Call) -> bool:
+    """Whether one of them is made smaller before: `x.div_(world)`, `x /= world`."""
+    names = {dotted(t).removesuffix(".data") for t in tensors}
+    methods = (c for c in code.methods(*_DIVIDES) if dotted(c.func.value).removesuffix(".data") in names)  # type: ignore[attr-defined]
+    changed = (a for a in code.nodes(ast.AugAssign) if dotted(a.target).removesuffix(".data") in names)
     return any(code.order[node] < code.order[call] for node in (*methods, *changed))
