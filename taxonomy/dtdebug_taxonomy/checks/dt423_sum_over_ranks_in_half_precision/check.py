@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from math import inf
 
 from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.checks.names import DIST
@@ -17,13 +18,17 @@ _DIVIDES = ("div", "div_", "mul", "mul_", "true_divide")
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports the call that sums."""
-    for call in code.calls(*_SUMS):
+    calls = code.calls(*_SUMS)
+    smaller = _made_smaller(code) if calls else {}
+    for call in calls:
         op = code.argument(call, "op", 1 if code.name(call.func).endswith("all_reduce") else 2)
         tensor = call.args[0] if call.args else code.argument(call, "tensor", 0)
         if tensor is None or (op is not None and dotted(op).rpartition(".")[2] != "SUM"):
             continue
         made = [source for v in code.values(tensor) if (source := _made_half(code, v)) is not None]
-        if made and len(made) == len(code.values(tensor)) and not _divided(code, [tensor, *made], call):
+        names = {_plain(t) for t in (tensor, *made)}
+        divided = any(smaller.get(name, inf) < code.order[call] for name in names)
+        if made and len(made) == len(code.values(tensor)) and not divided:
             yield Hit(
                 code.span(call),
                 "This sum over the ranks is made in float16, which ends at 65504: each rank's values fit, their sum "
@@ -41,9 +46,14 @@ def _made_half(code: Code, value: ast.expr | None) -> ast.expr | None:
     return value.func.value if whole or cast else None
 
 
-def _divided(code: Code, tensors: list[ast.expr], call: ast.Call) -> bool:
-    """Whether one of them is made smaller before: `x.div_(world)`, `x /= world`."""
-    names = {dotted(t).removesuffix(".data") for t in tensors}
-    methods = (c for c in code.methods(*_DIVIDES) if dotted(c.func.value).removesuffix(".data") in names)  # type: ignore[attr-defined]
-    changed = (a for a in code.nodes(ast.AugAssign) if dotted(a.target).removesuffix(".data") in names)
-    return any(code.order[node] < code.order[call] for node in (*methods, *changed))
+def _made_smaller(code: Code) -> dict[str, int]:
+    """Name -> the first place where it is divided or scaled: `x.div_(world)`, `x /= world`."""
+    found: dict[str, int] = {}
+    changed = [(c.func.value, c) for c in code.methods(*_DIVIDES)]  # type: ignore[attr-defined]
+    for target, node in (*changed, *((a.target, a) for a in code.nodes(ast.AugAssign))):
+        found[_plain(target)] = min(code.order[node], found.get(_plain(target), code.order[node]))
+    return found
+
+
+def _plain(tensor: ast.expr) -> str:
+    return dotted(tensor).removesuffix(".data")
