@@ -5,15 +5,16 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from dtdebug_taxonomy.checks.launching import nodes
 from dtdebug_taxonomy.source.commands import Word
+from dtdebug_taxonomy.source.launch import LaunchCommand
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.shell import Script
-from dtdebug_taxonomy.source.starting import Started
+from dtdebug_taxonomy.source.starting import Started, started
 from dtdebug_taxonomy.source.syntax import FUNCTIONS
 
 _ELSEWHERE = re.compile(
@@ -214,3 +215,17 @@ def several_started(script: Script, start: Started) -> bool:
         return bool(many and many > 1)
     words = launch.options.get(_NUMBER.get(launch.launcher, ""))
     return words is not None and words.value is not None and words.value.text in {"gpu", "auto"}
+
+
+def started_several_times(
+    script: Script, find: Callable[[Code], ast.Call | None]
+) -> Iterator[tuple[LaunchCommand, str, int]]:
+    """The launches of several ranks whose program holds a call: the launch, the program, and the line of the call."""
+    known: dict[Code, ast.Call | None] = {}
+    for start in started(script):
+        if start.launch is None or start.code is None or not several_started(script, start):
+            continue
+        if start.code not in known:
+            known[start.code] = find(start.code)
+        if (call := known[start.code]) is not None:
+            yield start.launch, start.name, start.code.text.place(start.code.span(call).start).line

@@ -7,30 +7,19 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.checks.names import INIT
-from dtdebug_taxonomy.checks.programs import several_started, surely
+from dtdebug_taxonomy.checks.programs import started_several_times, surely
 from dtdebug_taxonomy.checks.spawning import SPAWN
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.shell import Script
-from dtdebug_taxonomy.source.starting import started
 
 
 def check(script: Script) -> Iterator[Hit]:
     """Reports the launcher."""
-    known: dict[Code, ast.Call | None] = {}
-    for start in started(script):
-        if start.launch is None or start.code is None or not several_started(script, start):
-            continue
-        if start.code not in known:
-            known[start.code] = _spawns(start.code)
-        call = known[start.code]
-        if call is None:
-            continue
-        line = start.code.text.place(start.code.span(call).start).line
-        name = start.name
+    for launch, name, line in started_several_times(script, _spawns):
         yield Hit(
-            start.launch.place,
-            f"{name} starts a process for each device itself (line {line}), and {start.launch.launcher} starts it "
+            launch.place,
+            f"{name} starts a process for each device itself (line {line}), and {launch.launcher} starts it "
             "several times: each copy starts them all, on the same devices and the same port. Start it by plain "
             "python, or take the spawning out of the program.",
         )

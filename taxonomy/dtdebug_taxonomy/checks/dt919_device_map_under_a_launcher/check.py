@@ -6,11 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.programs import several_started
+from dtdebug_taxonomy.checks.programs import started_several_times
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.shell import Script
-from dtdebug_taxonomy.source.starting import started
 
 _SPREADS = {"auto", "balanced", "balanced_low_0", "sequential"}
 _KEEP = {"get_peft_model", "prepare_model_for_kbit_training", "prepare_model_for_int8_training"}
@@ -19,20 +18,11 @@ _KEEP = {"get_peft_model", "prepare_model_for_kbit_training", "prepare_model_for
 
 def check(script: Script) -> Iterator[Hit]:
     """Reports the launcher."""
-    known: dict[Code, ast.Call | None] = {}
-    for start in started(script):
-        if start.launch is None or start.code is None or not several_started(script, start):
-            continue
-        if start.code not in known:
-            known[start.code] = _spread_and_trained(start.code)
-        call = known[start.code]
-        if call is None:
-            continue
-        line = start.code.text.place(start.code.span(call).start).line
+    for launch, name, line in started_several_times(script, _spread_and_trained):
         yield Hit(
-            start.launch.place,
+            launch.place,
             f"Each of these processes loads its model over all devices (device_map in line {line} of "
-            f"{start.name}): the trainer refuses that with several processes, or they fill "
+            f"{name}): the trainer refuses that with several processes, or they fill "
             "one another's devices.",
         )
 
