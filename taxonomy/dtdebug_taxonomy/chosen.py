@@ -111,7 +111,9 @@ def advice_of(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Fin
     shown = [row for place, row in enumerate(rows) if place == 0 or row[4]]
     advice = (_one_advice(knowledge, findings, code, cause, p, outright=tier == 0) for tier, p, code, cause, _ in shown)
     first = tuple({a.title: a for a in reversed([*advice][:MOST])}.values())[::-1]  # of one title the first
-    return tuple(_without_diff(a) if a.diff in [b.diff for b in first[:n]] else a for n, a in enumerate(first))
+    return tuple(
+        _without_diff(a) if a.diff and a.diff in [b.diff for b in first[:n]] else a for n, a in enumerate(first)
+    )
 
 
 def _without_diff(advice: Advice) -> Advice:

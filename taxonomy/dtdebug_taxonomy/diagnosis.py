@@ -183,7 +183,7 @@ def diagnose(
         told, supports = first or told, (*quoted, *supports)
     if not told:
         told, supports = warning if warning[0] else ended(ending)
-    if told and not (advice or roots) and not any(not r.scores for r in _telling_of(ranking)):
+    if told and not (advice or roots) and all(r.scores for r in _telling_of(ranking)):
         verdict = "unknown"  # what happened is told; a likeness of words alone names no symptom
     return Diagnosis(
         recognised=not foreign

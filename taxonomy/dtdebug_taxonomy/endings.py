@@ -78,9 +78,9 @@ def endings(snapshot: Snapshot) -> Iterator[Ending]:
         elif (refused := _refused(lines)) is not None:
             yield refused
         else:
-            trains = Bearing(snapshot).is_trained_after
-            for found in (reported(lines), logged(lines)):
-                if found is not None and not trains(found.line):
+            for look in (reported, logged):
+                found = look(lines)
+                if found is not None and not Bearing(snapshot).is_trained_after(found.line):
                     yield Ending(found.layer, found.message, (), (), "", found.line, found.rank, found.told)
                     return
 

@@ -94,10 +94,8 @@ def with_handled_exceptions(verdict: Verdict, states: Sequence[RankState]) -> Ve
 
 def with_gone_threads(verdict: Verdict, states: Sequence[RankState]) -> Verdict:
     """The verdict with the threads that the waiting ranks still have, where the one they wait for has none left."""
-    waits, others = (
-        _one_waits(verdict, states),
-        [s for s in states if s.rank in verdict.waiting and s.alive is not False],
-    )
+    waits = _one_waits(verdict, states)
+    others = [s for s in states if s.rank in verdict.waiting and s.alive is not False]
     if waits is None or ALONE not in waits.words or not others:
         return verdict
     have = [{(w.thread, w.file, w.function): w for w in s.beside if w.thread and w.file} for s in others]

@@ -51,12 +51,11 @@ class Bearing:
         told = snapshot.verdict is not None and snapshot.verdict.kind not in ("none", "not_understood")
         self.nothing_failed = not (snapshot.situation or snapshot.exception or told or log.events.raised)
         """Neither the output nor its user says that anything did."""
-        last = log.lines[-_LAST:] if self.nothing_failed else ()
-        ends = [line.number for line in last if _ENDED_WELL.search(line.body[:_BEGIN])]
+        lines = log.lines if self.nothing_failed else ()
+        ends = [line.number for line in lines[-_LAST:] if _ENDED_WELL.search(line.body[:_BEGIN])]
         self._well = max(ends, default=0)
-        starts = [line.number for line in log.lines if "Init COMPLETE" in line.body]
-        self._started = max(starts, default=0) if self.nothing_failed else 0
-        self._replaced = frozenset(_replaced(log.lines, self._warned)) if self.nothing_failed else frozenset()
+        self._started = max((line.number for line in lines if "Init COMPLETE" in line.body), default=0)
+        self._replaced = frozenset(_replaced(lines, self._warned))
 
     def rank(self, line: int) -> int | None:
         """The rank that printed a line."""

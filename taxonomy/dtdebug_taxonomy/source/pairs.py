@@ -67,8 +67,10 @@ class Pairs:
         if any(self._is_elsewhere(guard, own) for guard in mine):
             return True
         around = (a for a in code.ancestors(node) if isinstance(a, FUNCTIONS) and a is not function)
-        homes = (function, self._home(node), *around)  # a closure's counterpart is in the function around it
-        theirs = [self._tests.get(h, set()) for h in homes if h is not None or function is None]
+        homes: list[ast.AST | None] = [function, *around]  # a closure's counterpart is in the function around it
+        if (home := self._home(node)) is not None:
+            homes.append(home)
+        theirs = [self._tests.get(h, set()) for h in homes]
         if any(complement in tests for g in mine for complement in g.test.complements for tests in theirs):
             return True
         return self._last_free.get(function, -1) > code.order[node] and _leaves_within(mine)
