@@ -51,9 +51,7 @@ def _model(call: ast.Call) -> ast.expr:
 
 
 def _called(call: ast.Call) -> str:
-    if isinstance(call.func, ast.Attribute) and call.func.attr == "forward":
-        return dotted(call.func.value)
-    return dotted(call.func)
+    return dotted(_model(call))
 
 
 def _passed(
