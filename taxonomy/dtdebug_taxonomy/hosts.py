@@ -77,6 +77,8 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Only while the launcher has started no rank."""
     reports: bool = False
     """It says for all hosts what is found."""
+    stopped: bool = False
+    """It ends its job, which hangs; those of other hosts may end of that before they have seen what is found."""
     silent: float = 0.0
     """Seconds since it wrote last, by the clock of the file system; 0 in its own file."""
 

@@ -115,6 +115,15 @@ class Presence:
         """The job of this host has ended."""
         self._say(finished=time.time(), status=status)
 
+    def stops(self) -> None:
+        """The job of this host is ended, for it hangs."""
+        self._say(stopped=True)
+
+    def stopped(self) -> bool:
+        """Another host ends its job, for it hangs."""
+        self._look()
+        return any(h.stopped for h in self._others)
+
     def failed(self) -> bool:
         """The job of another host has ended otherwise than by success."""
         return any(h.status for h in self._others)

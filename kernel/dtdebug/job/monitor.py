@@ -99,6 +99,10 @@ class Monitor:
 
     def conclude(self, what: str) -> None:
         """Says what is found after the end."""
+        if (self._options.stop_on_hang or self._options.stop_unexplained) and self._hosts.stopped():
+            self.stopped = True
+            self._defer()
+            return
         self._thread.join(_UNFINISHED)  # a look that was begun before the end saw more than can be seen now
         after = ask_ranks(self._folder, twice=False).states if alive(self._folder) else last(self._folder).states
         count, starved = self._memory.killed()
@@ -240,8 +244,7 @@ class Monitor:
                 case = conclude(self._folder, LiveRanks(verdict=verdict), hosts=self._hosts.all())
                 self._speaker.report(case, f"no rank has started for {found[1].seconds:.0f} s")
         if self._options.stop_on_hang:
-            self.stopped = True
-            end([self._job], _PATIENCE)
+            self._end(self._job)
 
     def _examine(self) -> None:
         """Looks closely at ranks whose counters rest, and says so if they make no progress."""
@@ -272,8 +275,13 @@ class Monitor:
             self._reported = found.verdict
             self._speaker.report(found, f"no counter of any rank has moved for {standing:.0f} s")
         if self._ends(found):
-            self.stopped = True
-            end([self._job, *self._ours()], _PATIENCE)
+            self._end(self._job, *self._ours())
+
+    def _end(self, *pids: int) -> None:
+        """Ends the job, which hangs."""
+        self.stopped = True
+        self._hosts.stops()
+        end(pids, _PATIENCE)
 
     def _pause(self, found: Case, standing: float) -> float:
         """Seconds until ranks that make no progress are looked at again: soon where one of them may only be slow.
