@@ -20,6 +20,7 @@ from dtdebug.hosts.sockets import _rows
 from dtdebug.hosts.unpack import UnpackError, unpack
 from dtdebug.job import coverage, runs
 from dtdebug.job.join import JoinError, join
+from dtdebug.job.launch import STOPPED
 from dtdebug.job.looking import LiveRanks, _fresh, pooled
 from dtdebug.probe.watch import Death
 from dtdebug.records.folder import RunFolder
@@ -359,6 +360,28 @@ def test_the_one_that_reports_is_replaced_when_it_has_gone(tmp_path):
     assert here.reporter() == ""
     assert here.own.reports
     assert here.reporter() == ""
+
+
+STOPS_ELSEWHERE = """
+import os, pathlib, sys
+files = pathlib.Path(os.environ["DTDEBUG_RUN"], "hosts")
+(files / "far-1.json").write_text('{"name": "far", "stopped": true, "reports": true}')
+(files / "reporter-1").write_text("far-1")
+sys.exit(int(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "ended", "status"),
+    [(["--stop-on-hang"], 1, STOPPED), ([], 1, 1), (["--stop-on-hang"], 0, 0)],
+)
+def test_a_job_that_ends_because_another_host_stops_it_was_stopped(tmp_path, capfd, options, ended, status):
+    """Its launcher fails of the lost connection; it has that status where nobody asked for an end, or it succeeds."""
+    folder = tmp_path / "run"
+    command = [sys.executable, "-c", STOPS_ELSEWHERE, str(ended)]
+
+    assert main(["run", "--folder", str(folder), *options, "--", *command]) == status
+    assert capfd.readouterr().err == (f"dtdebug: host far reports: {folder}\n" if ended else "")
 
 
 def test_sockets_are_read_in_both_families():
