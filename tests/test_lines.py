@@ -339,3 +339,49 @@ def test_how_often_ray_has_seen_a_line_is_no_part_of_it():
     tail = " (Ray deduplicates logs by default. Set RAY_DEDUP_LOGS=0 to disable log deduplication.)"
     for words, more in (("ValueError: shard 3 is truncated", ""), ("Traceback (most recent call last):", tail)):
         assert words == grammar.without_prefixes(ray.format(words, more)).body
+
+
+DASK_NEW = r"""2026-11-27 04:09:36,346 - distributed.worker - ERROR - Compute Failed
+Key:       run-a428
+State:     executing
+Task:  <Task 'run-a428' run(, ...)>
+Exception: "KeyError('labels')"
+Traceback: '  File "/job/prog.py", line 16, in run\n    return train(rank)\n  File "/job/prog.py", line 8, in train\n'
+
+2026-11-27 04:09:36,378 - distributed.worker - ERROR - Compute Failed
+Key:       run-ad04
+State:     executing
+Task:  <Task 'run-ad04' run(, ...)>
+Exception: "RuntimeError('[/third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:1950.')"
+Traceback: '  File "/job/prog.py", line 10, in train\n  File "/opt/site-packages/torch/distributed/distributed_c10d.py", line 3252, in all_reduce\n'
+"""  # noqa: E501
+DASK_OLD = """{host}2022-11-13 17:01:17,386 - distributed.worker - WARNING - Compute Failed
+{host}Key:       dispatch_with_ddp-cbb
+{host}Function:  dispatch_with_ddp
+{host}args:      ()
+{host}kwargs:    {{'master_addr': '172.23.0.4', 'master_port': 12345, 'rank': 1, 'world_size': 2}}
+{host}Exception: "ValueError('no labels')"
+{host}
+"""
+
+
+def test_a_task_that_failed_on_a_worker_of_dask_is_told_as_python_tells_it():
+    """With the lines where it raised; what waited for it is the echo."""
+    found = verdict(DASK_NEW)
+    happened = events.find_events(lines.split_lines(DASK_NEW))
+
+    assert (found.kind, found.claims[0].words) == ("dead", "KeyError: 'labels'")
+    assert [(r.text, r.line, r.frames[-1].line) for r in happened.raised][0] == ("KeyError: 'labels'", 5, 8)
+    assert len(happened.raised) == 2
+
+
+@pytest.mark.parametrize("host", ["", "worker-1     | "])
+def test_the_rank_with_which_dask_called_a_task_is_its_rank(host):
+    (raised,) = events.find_events(lines.split_lines(DASK_OLD.format(host=host))).raised
+    assert (raised.text, raised.rank, raised.line) == ("ValueError: no labels", 1, 6)
+
+
+@pytest.mark.parametrize("cut", ["'KeyError(", '"', "'" + "\\" * 5000, "f(" * 5000, '"' + "(" * 200_000 + '"'])
+def test_a_report_of_dask_that_is_no_literal_stays_as_it_is(cut):
+    text = DASK_NEW.replace("\"KeyError('labels')\"", cut)
+    assert len(lines.split_lines(text)) >= len(text.rstrip("\n").split("\n"))

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from dtdebug_taxonomy.failure import grammar
+from dtdebug_taxonomy.failure import dask, grammar
 from dtdebug_taxonomy.failure.grammar import Unprefixed
 from dtdebug_taxonomy.failure.learnt import learn
 from dtdebug_taxonomy.ranks import MOST_RANKS
@@ -103,6 +103,8 @@ def split_lines(
     if _lists(rows, text):
         every = text.split("\n")
         rows = [(n, _unnumbered(every[n - 1][:_LINE], row, learnt) if row.task is not None else row) for n, row in rows]
+    if dask.MARK in text:
+        rows = list(dask.unfolded(rows, text.split("\n")))
     names = _Names(rows, text, whole=whole)
     return [names.line(number, row, true_line(number)) for number, row in rows]
 

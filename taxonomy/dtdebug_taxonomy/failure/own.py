@@ -18,7 +18,7 @@ from dtdebug_taxonomy.frames import is_framework, is_library, is_made, own_frame
 from dtdebug_taxonomy.ranks import Frame
 from dtdebug_taxonomy.snapshot import Snapshot, walk
 
-_PYTHON = re.compile(r"\.py$|^<(?:ipython|stdin|string)")
+_PYTHON = re.compile(r"\.py$|^<(?:ipython|stdin|string|dynamic-code)")
 """Of all that a traceback names; compiled modules print places such as `index.pyx`."""
 _OF_FRAMEWORKS = re.compile(
     r"(?:RuntimeError|MemoryError)$|(?:torch|c10|tensorflow|horovod|jax\w{0,10}|numpy\.core|ray|deepspeed)\."

@@ -1,0 +1,88 @@
+"""What Dask's worker logs of a task that failed: exception and traceback, each as a literal on one line.
+
+A rank is known where the task was called with it, as dask-pytorch-ddp does.
+Source: https://github.com/dask/distributed/blob/main/distributed/worker.py (execute),
+https://github.com/saturncloud/dask-pytorch-ddp/blob/main/dask_pytorch_ddp/dispatch.py
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+
+from dtdebug_taxonomy.failure.grammar import Unprefixed
+
+MARK = "Compute Failed"
+_EXCEPTION, _TRACEBACK = "Exception: ", "Traceback: "
+_KEYWORDS = re.compile(r"kwargs: {1,8}\{")
+_RANK = re.compile(r"'rank': (\d{1,7})\b")
+_RAISED = re.compile(r"([A-Za-z_][\w.]{0,200})\((.*)\)", re.DOTALL)
+_LINES = 8
+"""Lines that a report has at most."""
+_LONGEST = 200_000
+"""Characters of a literal that is read."""
+
+
+def unfolded(rows: Sequence[tuple[int, Unprefixed]], every: Sequence[str]) -> Iterator[tuple[int, Unprefixed]]:
+    """The rows of an output, of which `every` is the lines, with such reports as Python prints a traceback."""
+    report: dict[str, tuple[int, int | None]] = {}
+    """Host -> (rows until its report must have ended, rank)."""
+    last: dict[str, tuple[int, Unprefixed]] = {}
+    """Host -> the exception whose traceback comes next."""
+    for place, (number, row) in enumerate(rows):
+        if row.body.endswith(MARK):
+            report[row.host] = place + _LINES, None
+        until, rank = report.get(row.host, (-1, None))
+        if place > until:
+            yield number, row
+        elif _KEYWORDS.match(row.body) and (found := _RANK.search(row.body)):
+            report[row.host] = until, int(found[1])
+            yield number, row
+        elif row.body.startswith(_EXCEPTION) and (said := _literal(every[number - 1], _EXCEPTION)):
+            raised = row._replace(body=_as_printed(said), rank=rank if row.rank is None else row.rank)
+            if _followed(rows, place, row.host):
+                last[row.host] = number, raised
+            else:
+                yield number, raised
+        elif row.body.startswith(_TRACEBACK) and row.host in last:
+            end, raised = last.pop(row.host)
+            yield number, raised._replace(body="Traceback (most recent call last):")
+            for text in _literal(every[number - 1], _TRACEBACK).rstrip("\n").split("\n"):
+                yield number, raised._replace(body=text)
+            yield end, raised
+        else:
+            yield number, row
+
+
+def _followed(rows: Sequence[tuple[int, Unprefixed]], place: int, host: str) -> bool:
+    """Whether the host's next line is the traceback."""
+    following = next((row.body for _, row in rows[place + 1 : place + 1 + _LINES] if row.host == host), "")
+    return following.startswith(_TRACEBACK)
+
+
+def _literal(line: str, head: str) -> str:
+    """The text that a literal behind the head holds; without its quotes, if it was cut off."""
+    words = line[:_LONGEST].rpartition(head)[2] if head == _TRACEBACK else line[:_LONGEST].partition(head)[2]
+    words = words.strip()
+    if words[:1] not in ("'", '"') or not words[1:]:
+        return ""
+    try:
+        found = ast.literal_eval(words)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return words[1:].rstrip(words[0]).replace("\\n", "\n")
+    return found if isinstance(found, str) else ""
+
+
+def _as_printed(said: str) -> str:
+    """`KeyError: 'labels'` of `KeyError('labels')`."""
+    found = _RAISED.fullmatch(said)
+    if found is None:
+        return said
+    name, inside = found.groups()
+    try:
+        value = ast.literal_eval(inside) if inside else ""
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        value = inside
+    words = value if isinstance(value, str) and name != "KeyError" else inside
+    return f"{name}: {words}" if words else name
