@@ -204,6 +204,10 @@ WAITED = (
             "The Linux kernel or the container runtime killed a process because memory ran out.",
         ),
         (
+            "n4:22:71 [4] include/shm.h:28 NCCL WARN Call to posix_fallocate failed: No space left on device\n",
+            "NCCL found no room for its shared-memory segments in /dev/shm.",
+        ),
+        (
             "DistBackendError: NCCL error in: a.cpp:7, unhandled cuda error (run)\nCuda failure 'out of memory'\n",
             "A CUDA call of NCCL found no free GPU memory.",
         ),

@@ -163,7 +163,7 @@ def diagnose(
     ending = first_ending(snapshot)
     lone, warning = alone(snapshot, ending), warned(ending)
     told, supports = happened(snapshot, lone)
-    named = tuple(r for r in (advice[0].because if advice and advice[0].named else ()) if not _is_vague(knowledge, r))
+    named = _by_telling(knowledge, advice[0].because if advice and advice[0].named else ())
     if verdict == "echo" and snapshot.verdict is None and (lone is None or is_summary(f"{lone.type}: {lone.message}")):
         echoes = [f for f in findings if _is_echo(knowledge, f) and not knowledge.evidence[f.evidence].catch_all]
         echoes = sorted(echoes, key=lambda f: -_telling(knowledge, f))
@@ -241,6 +241,14 @@ def _is_vague(knowledge: Knowledge, reason: Reason) -> bool:
     """An echo that names no cause, the bare class of an error, a circumstance: nothing that says what happened."""
     found = knowledge.evidence.get(reason.evidence)
     return found is None or found.catch_all or (found.role != "root" and not found.names)
+
+
+def _by_telling(knowledge: Knowledge, reasons: Sequence[Reason]) -> list[Reason]:
+    """Those that say what happened; of one line, what always names one cause before what names it in some cases."""
+    telling = [r for r in reasons if not _is_vague(knowledge, r)]
+    lines = [r.line for r in telling]
+    cures = {r.evidence: {c.cause for c in knowledge.evidence[r.evidence].cure} for r in telling}
+    return sorted(telling, key=lambda r: (lines.index(r.line), len(cures[r.evidence]) > 1))
 
 
 def _names(advice: Sequence[Advice]) -> bool:
