@@ -60,6 +60,22 @@ def test_what_stands_between_two_ticks_over_several_lines_is_a_fence():
     assert parted("Set `a and I see it.\n")[0] == "Set `a and I see it."
 
 
+def test_three_ticks_around_one_line_are_no_fence():
+    """What follows is somebody's again; what stands between them was printed."""
+    said, printed = parted("My command is\n``` python -m multiproc train.py ```\nand it hangs at the start.\n")
+
+    assert said.split("\n\n") == ["My command is", "and it hangs at the start."]
+    assert printed.split("\n") == ["", "python -m multiproc train.py", "", ""]
+
+
+@pytest.mark.parametrize("last", ["However, it only uses one card.", "And it never gets to the first step."])
+def test_where_nothing_looks_printed_all_sentences_are_somebodys(last):
+    text = f"I ran it as the guide says:\n\n`accelerate launch train.py`\n\n{last}"
+
+    assert parted(text)[0].endswith(last)
+    assert last in parted(f"[rank0]: start\n{text}")[1]
+
+
 def test_outside_of_fences_a_person_speaks_and_lines_stay_where_they_are():
     words, output = parted(ISSUE)
 

@@ -12,11 +12,14 @@ _LONGEST = 200_000
 """Characters of a text that may be somebody's; a longer one is a log."""
 _FEW_LINES, _LETTERS = 8, 0.75
 """Lines that a description without any sign of its writer has at most, and the least share of letters and blanks."""
-_FENCE = re.compile(r"\s{0,3}(?:`{3,}|~{3,})")
+_FENCE = re.compile(r"\s{0,3}(?:`{3,}[^`]{0,200}$|~{3,})")
+"""As in CommonMark: behind the ticks that open one stands no further tick."""
+_INLINE = re.compile(r"\s{0,3}```(?P<code>[^`]{1,2000})```\s{0,3}$")
 _MINE = re.compile(r"(?<!\[)\bI\b(?! ?[/:.\d\]])|\b[Mm]y\b")
 _PERSON = re.compile(
     rf"{_MINE.pattern}"
     r"|\bI'(?:m|ve|d|ll)\b|\b[Oo]ur\b|\b[Aa]ny(?:one|body)?\b.{0,40}\?"
+    r"|\b[Aa]ny (?:advice|help|ideas?|hints?|suggestions?)\b"
     r"|\b[Ww]e (?:see|have|are|use|run|get|train|tried)\b"
     r"|^\W{0,3}(?:[Hh](?:i|ello|ey)|[Tt]hanks?|[Dd]ear)\b|\?\s*$|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]{4}"
 )
@@ -55,27 +58,31 @@ def parted(text: str) -> tuple[str, str]:
     """(what a person wrote, what a program printed); in the second the lines of the first are blank.
 
     Of a text without fences (```) a paragraph is a person's only if it speaks as one: I, my, a greeting, a question, or
-    tells in sentences what a run does.
+    tells in sentences what a run does; any sentence, where no line looks like a program's.
     """
     if len(text) > _LONGEST or not (_PERSON.search(text) or "```" in text or _MARKUP.search(text)):
         return "", text
     rows, ticked = _without_ticks(text.split("\n"))
     fenced, inside = "```" in text, False
     kinds = []
-    for row, is_code in zip(rows, ticked, strict=True):
+    for at, (row, is_code) in enumerate(zip(rows, ticked, strict=True)):
         if _FENCE.match(row):
             inside = not inside
             kinds.append("fence")
+        elif not inside and (line := _INLINE.match(row)):
+            rows[at] = line["code"].strip()
+            kinds.append("machine")
         elif is_code:
             kinds.append("machine")
         else:
             code = inside or not row.strip()
             kinds.append("machine" if code else "output" if _is_machine(row) else "open")
     words, left = [], list(rows)
+    prints = "output" in kinds
     for start, end in _runs(kinds):
         paragraph = rows[start:end]
         begins = start == 0 or not rows[start - 1].strip()
-        told = begins and any(_TELLS.search(row) and _is_sentence(row) for row in paragraph)
+        told = begins and any((_TELLS.search(row) or not prints) and _is_sentence(row) for row in paragraph)
         if told or any(map(_PERSON.search, paragraph)) or (fenced and any(map(_SENTENCE.search, paragraph))):
             words += [*paragraph, ""]
             left[start:end] = [""] * (end - start)
