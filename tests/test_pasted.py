@@ -68,6 +68,16 @@ def test_three_ticks_around_one_line_are_no_fence():
     assert printed.split("\n") == ["", "python -m multiproc train.py", "", ""]
 
 
+def test_what_follows_a_colon_in_a_paragraph_is_what_was_printed():
+    """Unless a person goes on, or its lines are sentences."""
+    shown = "step 1\nCUDA status: file: a.c : () : line: 36\nCUDA Error: invalid device ordinal"
+    said, printed = parted(f"I train on 5 cards; then this shows up:\n{shown}")
+
+    assert said == "I train on 5 cards; then this shows up:"
+    assert printed == f"\n{shown}"
+    assert parted(f"I train as it says here:\n{shown}\nand my loss is 3.")[1].strip() == ""
+
+
 @pytest.mark.parametrize("last", ["However, it only uses one card.", "And it never gets to the first step."])
 def test_where_nothing_looks_printed_all_sentences_are_somebodys(last):
     text = f"I ran it as the guide says:\n\n`accelerate launch train.py`\n\n{last}"

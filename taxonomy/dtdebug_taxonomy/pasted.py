@@ -48,6 +48,7 @@ _TELLS = re.compile(
     r"(?i)\b(?:hangs|is (?:\w{2,10} )?stuck|gets stuck|freezes|stops|crashes|fails|works (?:fine|well)|happens)\b"
 )
 """What a person tells of a run, in the present; below an empty line, where a person or the markup is seen as well."""
+_FAILURE = re.compile(r"(?i)\b(?:error|exception|failed|failure|fatal|abort(?:ed)?)\b")
 _SENTENCE = re.compile(r"(?:\b[A-Za-z][a-z']{0,20}(?:[ ,;.]{1,2}|$)){3}")
 _FULL_STOP = re.compile(r"(?<=[.!?)]) {1,2}(?=[A-Z\d])")
 _STOPS = 16
@@ -58,7 +59,7 @@ def parted(text: str) -> tuple[str, str]:
     """(what a person wrote, what a program printed); in the second the lines of the first are blank.
 
     Of a text without fences (```) a paragraph is a person's only if it speaks as one: I, my, a greeting, a question, or
-    tells in sentences what a run does; any sentence, where no line looks like a program's.
+    tells in sentences what a run does; any sentence that names no failure, where no line looks like a program's.
     """
     if len(text) > _LONGEST or not (_PERSON.search(text) or "```" in text or _MARKUP.search(text)):
         return "", text
@@ -79,10 +80,12 @@ def parted(text: str) -> tuple[str, str]:
             kinds.append("machine" if code else "output" if _is_machine(row) else "open")
     words, left = [], list(rows)
     prints = "output" in kinds
-    for start, end in _runs(kinds):
+    for start, last in _runs(kinds):
+        end = start + _before_output(rows[start:last])
         paragraph = rows[start:end]
         begins = start == 0 or not rows[start - 1].strip()
-        told = begins and any((_TELLS.search(row) or not prints) and _is_sentence(row) for row in paragraph)
+        plain = not (prints or any(map(_FAILURE.search, paragraph)))
+        told = begins and any((plain or _TELLS.search(row)) and _is_sentence(row) for row in paragraph)
         if told or any(map(_PERSON.search, paragraph)) or (fenced and any(map(_SENTENCE.search, paragraph))):
             words += [*paragraph, ""]
             left[start:end] = [""] * (end - start)
@@ -109,6 +112,18 @@ def _beside(row: str) -> tuple[list[str], str]:
     begin = begin if _PERSON.search(row[:begin]) or _TELLS.search(row[:begin]) else 0
     end = next((c for c in cuts if c > begin and _MINE.search(row[c:].split(". ", 1)[0])), len(row))
     return [part.strip() for part in (row[:begin], row[end:]) if part.strip()], row[begin:end]
+
+
+def _before_output(paragraph: list[str]) -> int:
+    """Rows up to the one that ends in a colon and is followed by rows that are mostly no sentences."""
+    best, sentences = len(paragraph), 0
+    for below, row in enumerate(reversed(paragraph)):
+        if below and row.rstrip().endswith(":") and 2 * sentences < below:
+            best = len(paragraph) - below
+        if _PERSON.search(row):
+            break
+        sentences += _is_sentence(row)
+    return best
 
 
 def _without_ticks(rows: list[str]) -> tuple[list[str], list[bool]]:
