@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from dtdebug.flight import analyse
@@ -52,6 +53,27 @@ def test_the_rank_that_is_still_in_a_loop_which_its_peers_have_left_has_more_bat
     assert (behind == "reduce()") == any(claim.words == LOOP_LASTS for claim in found.claims)
     advice = diagnose(load(), Snapshot(verdict=found)).advice
     assert (behind == "reduce()") == (advice[0].cause in {"loops-of-unequal-length", "uneven-batches"})
+
+
+@pytest.mark.parametrize(("inside", "sure"), [((True, True), 0.8), ((False, True), 0.5), ((None, True), None)])
+def test_lists_of_unlike_length_are_told_where_the_ranks_are_in_that_call(tmp_path, inside, sure):
+    """8 bytes for each object; of a peer of which nothing is known, it is said so, and one elsewhere refutes it."""
+    file = tmp_path / "train.py"
+    file.write_text(LOOP)
+    call = Frame("/env/site-packages/torch/distributed/distributed_c10d.py", 3900, "broadcast_object_list")
+    own = Frame(str(file), 4, "main")
+    stacks = [() if one is False else (own, call) if one else (own,) for one in inside]
+    rows = [msgspec.structs.replace(s, stack=stacks[s.rank]) for s in states(file, [4, 4])]
+    rows[1] = msgspec.structs.replace(rows[1], exception=rows[1].exception.replace("8 vs 4", "16 vs 8"))
+    found = analyse(tmp_path, states=rows).verdict
+
+    if sure is None:
+        assert "broadcast_object_list" not in found.summary
+        return
+    assert ("wrong_size", (1,), sure) == (found.kind, found.culprits, found.confidence)
+    assert "Rank 1 passed a list of 1 object to broadcast_object_list" in found.summary
+    assert "16 bytes, the sizes of 2" in found.summary
+    assert (sure < 0.6) == ("if the rank that sent is in the same call" in found.summary)
 
 
 def test_of_an_abort_alone_neither_the_call_nor_the_type_of_elements_is_told(tmp_path: Path) -> None:
