@@ -59,6 +59,17 @@ def test_an_error_of_the_program_is_named_with_rank_and_line(folder, name, cause
     assert said.split(" in ")[-1] in to_markdown(d)
 
 
+@pytest.mark.parametrize("said", ["replica of rank 1 diverged at 0.weight", "weights differ across ranks: w.3"])
+def test_a_check_of_the_program_that_finds_ranks_to_differ_is_no_fault_of_its_line(said):
+    """What made them differ came before; the message is no advice, and the line not the place of the fix."""
+    output = printed(f"RuntimeError: {said}", ("/job/train.py", 'raise RuntimeError(f"{what}")'))
+    found = diagnose(load(), Snapshot(output=output))
+
+    assert "own-check-of-the-ranks-raised" in {r.evidence for s in found.symptoms for r in s.why}
+    assert "program-fails-by-itself" not in {a.cause for a in found.advice}
+    assert [] == [a.title for a in found.advice if said in a.title]
+
+
 def test_the_launchers_exception_in_a_notebook_is_enough():
     """A notebook may keep no output besides it."""
     text = (SAMPLES / "other-program-failure" / "torch-spawn-zero-division.txt").read_text()

@@ -35,8 +35,10 @@ _FEW = 6
 
 
 def manifestation(s: Snapshot) -> Answer:
-    """A hang: ranks wait, and nobody has ended; ranks that parted may as well have failed, unless they live."""
+    """An exception, or a hang: ranks wait, nobody has ended; ranks that parted may have failed, unless they live."""
     v = s.verdict
+    if v is not None and v.kind == "dead" and (raised := [c for c in v.claims if c.what == "raised"]):
+        return "exception", f"{spell(raised[0].ranks, _FEW)} raised it"
     if v is None or v.kind in ("none", "dead") or not v.waiting or any(r.alive is False for r in s.ranks):
         return None
     live = any(r.rank in v.waiting and r.pending is not None for r in s.ranks) or any(
