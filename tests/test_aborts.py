@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from dtdebug.flight import analyse
+from dtdebug.flight.align import common
 from dtdebug_taxonomy.claims import LOOP_LASTS
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.knowledge import load
@@ -87,3 +89,19 @@ def test_of_an_abort_alone_neither_the_call_nor_the_type_of_elements_is_told(tmp
     assert "ranks-pass-unlike-tensors" not in {
         w.evidence for s in diagnose(load(), Snapshot(verdict=found)).symptoms for w in s.why
     }
+
+
+@pytest.mark.parametrize(
+    ("past", "certain"),
+    [
+        ([0, 1, 1, 1, 2, 1, 1], False),  # after two of three steps once a step came, and once the report
+        ([1, 0, 1, 1, 2, 1, 1], False),  # two steps before the report, but the first was of another kind
+        ([0, 1, 1, 1, 2, 1, 1, 1, 2, 1, 1], True),  # a whole round before says that a step is due
+    ],
+)
+def test_of_two_ranks_the_past_decides_only_where_it_speaks_for_one_of_them(past, certain):
+    """Steps (1) and a report (2) after each three of them; one of the ranks has left out a step."""
+    found = common({0: array("Q", [*past, 1]), 1: array("Q", [*past, 2])}, pull=lambda rank: 0).partings
+
+    assert [certain] == [parting.certain for parting in found]
+    assert not certain or [1] == [parting.rank for parting in found]
