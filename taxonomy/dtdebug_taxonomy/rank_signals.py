@@ -67,7 +67,8 @@ def failing_ranks(s: Snapshot) -> Answer:
 
 def aspect(v: Verdict) -> str:
     """What tells more than the kind of the verdict, and is said in its place; empty where nothing does."""
-    if v.kind == "dead" and any(c.what == "ended" and c.op and set(c.ranks) & set(v.culprits) for c in v.claims):
+    ends = (c for c in v.claims if c.what in ("ended", "left") and c.op)
+    if v.kind in ("dead", "left") and any(set(c.ranks) & set(v.culprits) for c in ends):
         return "own_exit"
     if v.kind == "wrong_size" and v.collective is None and any(c.words.startswith(GLOO_ABORTED) for c in v.claims):
         return "unlike_bytes"  # of which call is not known
