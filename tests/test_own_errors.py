@@ -6,6 +6,7 @@ import pytest
 
 from dtdebug import front
 from dtdebug.clean import clean
+from dtdebug_taxonomy.claims import Claim, Record
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.failure.events import last_exception
 from dtdebug_taxonomy.failure.grammar import without_prefixes
@@ -68,6 +69,20 @@ def test_a_check_of_the_program_that_finds_ranks_to_differ_is_no_fault_of_its_li
     assert "own-check-of-the-ranks-raised" in {r.evidence for s in found.symptoms for r in s.why}
     assert "program-fails-by-itself" not in {a.cause for a in found.advice}
     assert [] == [a.title for a in found.advice if said in a.title]
+
+
+def test_a_rank_that_its_program_ended_with_status_0_is_named_with_that_call():
+    """The others' closed connections are no cause beside it."""
+    record = Record(source="exit", rank=1, words="exit status 0")
+    claim = Claim(what="left", ranks=(1,), op="os._exit(0)", record=record, file="train.py", line=18)
+    summary = "Rank 1 ended its program by os._exit(0) at train.py:18 in check, with exit status 0."
+    verdict = Verdict(kind="left", culprits=(1,), waiting=(0,), summary=summary, claims=(claim,))
+    found = diagnose(load(), Snapshot(verdict=verdict)).advice[0]
+
+    assert ("program-fails-by-itself", "The program's own code ends that rank, by os._exit(0)") == (
+        found.cause,
+        found.title,
+    )
 
 
 def test_the_launchers_exception_in_a_notebook_is_enough():

@@ -87,11 +87,11 @@ def ours(cell: str, live: Live | None) -> tuple[bool, Last | None]:
 
 def _before(shell: Any) -> tuple[str, ...]:
     """The sources of the cells that ran before this one, as far as they are no more than a program."""
-    inputs = getattr(getattr(shell, "history_manager", None), "input_hist_raw", ())
+    *inputs, failed = getattr(getattr(shell, "history_manager", None), "input_hist_raw", None) or ("",)
     kept: dict[str, None] = {}
     size = 0
-    for text in reversed(inputs[:-1]):  # of one that ran several times unchanged, the last
-        if isinstance(text, str) and text.strip() and text not in kept:
+    for text in reversed(inputs):  # of one that ran several times unchanged, the last
+        if isinstance(text, str) and text.strip() and text not in (failed, *kept):
             size += len(text)
             if size > _MOST_BEFORE:
                 break

@@ -37,9 +37,10 @@ _FEW = 6
 def manifestation(s: Snapshot) -> Answer:
     """An exception, or a hang: ranks wait, nobody has ended; ranks that parted may have failed, unless they live."""
     v = s.verdict
-    if v is not None and v.kind == "dead" and (raised := [c for c in v.claims if c.what == "raised"]):
-        return "exception", f"{spell(raised[0].ranks, _FEW)} raised it"
-    if v is None or v.kind in ("none", "dead") or not v.waiting or any(r.alive is False for r in s.ranks):
+    if v is not None and v.kind == "dead":  # of victims the launcher's signals say nothing
+        first = next((c for c in v.claims if c.what == "raised" and set(c.ranks) & set(v.culprits)), None)
+        return ("exception", f"{spell(first.ranks, _FEW)} raised it") if first is not None else None
+    if v is None or v.kind == "none" or not v.waiting or any(r.alive is False for r in s.ranks):
         return None
     live = any(r.rank in v.waiting and r.pending is not None for r in s.ranks) or any(
         c.what == "unmoved"

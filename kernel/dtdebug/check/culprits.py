@@ -59,8 +59,9 @@ def _decided(verdict: Verdict, found: Sequence[SourceFinding]) -> Verdict:
         return verdict
     guards = load().evidence[_GUARDED].check
     lines = {f.rank: f for f in found if f.near == "line" and f.check in guards and f.rank is not None}
-    sides = [a for a in verdict.alternatives if a.culprits and lines.keys() >= set(a.culprits)]
-    if len(sides) != 1:
+    rivals = verdict.alternatives[:1] if verdict.culprits else verdict.alternatives  # the first is the other side
+    sides = [a for a in rivals if a.culprits and lines.keys() >= set(a.culprits)]
+    if len(sides) != 1 or lines.keys() & set(verdict.culprits):
         return verdict
     (side,) = sides
     f = lines[side.culprits[0]]
