@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from dtdebug.flight import analyse
+from dtdebug.flight.align import common
 from dtdebug_taxonomy.claims import LOOP_LASTS
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.knowledge import load
@@ -54,6 +57,27 @@ def test_the_rank_that_is_still_in_a_loop_which_its_peers_have_left_has_more_bat
     assert (behind == "reduce()") == (advice[0].cause in {"loops-of-unequal-length", "uneven-batches"})
 
 
+@pytest.mark.parametrize(("inside", "sure"), [((True, True), 0.8), ((False, True), 0.5), ((None, True), None)])
+def test_lists_of_unlike_length_are_told_where_the_ranks_are_in_that_call(tmp_path, inside, sure):
+    """8 bytes for each object; of a peer of which nothing is known, it is said so, and one elsewhere refutes it."""
+    file = tmp_path / "train.py"
+    file.write_text(LOOP)
+    call = Frame("/env/site-packages/torch/distributed/distributed_c10d.py", 3900, "broadcast_object_list")
+    own = Frame(str(file), 4, "main")
+    stacks = [() if one is False else (own, call) if one else (own,) for one in inside]
+    rows = [msgspec.structs.replace(s, stack=stacks[s.rank]) for s in states(file, [4, 4])]
+    rows[1] = msgspec.structs.replace(rows[1], exception=rows[1].exception.replace("8 vs 4", "16 vs 8"))
+    found = analyse(tmp_path, states=rows).verdict
+
+    if sure is None:
+        assert "broadcast_object_list" not in found.summary
+        return
+    assert ("wrong_size", (1,), sure) == (found.kind, found.culprits, found.confidence)
+    assert "Rank 1 passed a list of 1 object to broadcast_object_list" in found.summary
+    assert "16 bytes, the sizes of 2" in found.summary
+    assert (sure < 0.6) == ("if the rank that sent is in the same call" in found.summary)
+
+
 def test_of_an_abort_alone_neither_the_call_nor_the_type_of_elements_is_told(tmp_path: Path) -> None:
     """8 bytes for 4 are two numbers, or another type, or another call."""
     file = tmp_path / "train.py"
@@ -65,3 +89,19 @@ def test_of_an_abort_alone_neither_the_call_nor_the_type_of_elements_is_told(tmp
     assert "ranks-pass-unlike-tensors" not in {
         w.evidence for s in diagnose(load(), Snapshot(verdict=found)).symptoms for w in s.why
     }
+
+
+@pytest.mark.parametrize(
+    ("past", "certain"),
+    [
+        ([0, 1, 1, 1, 2, 1, 1], False),  # after two of three steps once a step came, and once the report
+        ([1, 0, 1, 1, 2, 1, 1], False),  # two steps before the report, but the first was of another kind
+        ([0, 1, 1, 1, 2, 1, 1, 1, 2, 1, 1], True),  # a whole round before says that a step is due
+    ],
+)
+def test_of_two_ranks_the_past_decides_only_where_it_speaks_for_one_of_them(past, certain):
+    """Steps (1) and a report (2) after each three of them; one of the ranks has left out a step."""
+    found = common({0: array("Q", [*past, 1]), 1: array("Q", [*past, 2])}, pull=lambda rank: 0).partings
+
+    assert [certain] == [parting.certain for parting in found]
+    assert not certain or [1] == [parting.rank for parting in found]

@@ -317,6 +317,22 @@ def test_the_source_decides_between_two_ranks_that_disagree(tmp_path, guard, cul
     assert ("train.py:7, a line that no other rank reaches" in found.summary) == bool(culprits)
 
 
+@pytest.mark.parametrize(("sure", "culprits"), [(0.5, (0,)), (0.95, (1,))])
+def test_the_source_corrects_who_was_named_though_the_other_side_is_as_large(tmp_path, sure, culprits):
+    """Records that name a rank for good stand."""
+    file = tmp_path / "train.py"
+    guarded = "    if dist.get_rank() == 0:\n        dist.broadcast(t, 0)\n"
+    file.write_text(f"import torch.distributed as dist\n\n\ndef train(t):\n{guarded}    dist.barrier()\n")
+    other = Alternative(kind="skipped", culprits=(0,), because="rank 0 called broadcast #4")
+    said = "Rank 1 skipped broadcast #4."
+    verdict = Verdict(kind="skipped", culprits=(1,), waiting=(0,), summary=said, confidence=sure, alternatives=(other,))
+    places = [RankState(rank=r, alive=True, stack=(Frame(str(file), 6 + r, "train"),)) for r in (0, 1)]
+    found = sourced_snapshot(Snapshot(ranks=tuple(places), verdict=verdict)).verdict
+
+    assert culprits == found.culprits
+    assert found.summary.startswith("Rank 0 called broadcast #4 at train.py:6" if sure == 0.5 else said)
+
+
 def test_sources_that_are_not_here_are_left_out(tmp_path):
     """Files of another machine, folders and large files cost nothing and say nothing."""
     (tmp_path / "folder.py").mkdir()

@@ -405,6 +405,23 @@ def test_what_a_check_sees_on_the_line_that_raised_is_the_first_cause_with_its_f
     assert "No newline" not in first.diff
 
 
+def test_a_cell_is_read_with_those_before_it_and_its_diff_is_its_own():
+    """Its imports stand in an earlier cell; the import that the fix adds goes into the cell that is shown."""
+    before = ("import os\nimport torch.distributed as dist", "%matplotlib inline\nrank = 0")
+    cell = '%%time\ndef work(rank):\n    dist.init_process_group("gloo", rank=rank, timeout=30)\n\nwork(0)'
+    frame = Frame("cell In[3]", 2, "work", cell.split("\n")[2].strip())
+    raised = ExceptionInfo(type="TypeError", message="Expected timeout argument", frames=(frame,))
+    alone = diagnose(KNOWLEDGE, Snapshot(cell=cell, exception=raised))
+    found = diagnose(KNOWLEDGE, Snapshot(cell=cell, cells=before, exception=raised)).advice[0]
+
+    assert [] == [a.title for a in alone.advice if "DT209" in a.title]
+    assert ("likely", "yours") == (found.band, found.diff_of)
+    changed = [line for line in found.diff.splitlines()[2:] if line.startswith(("+", "-"))]
+    assert "+from datetime import timedelta" == changed[0]
+    assert [" %%time"] == [line for line in found.diff.splitlines() if "%%" in line]
+    assert 3 == len(changed)
+
+
 def test_what_a_check_sees_on_another_line_is_no_first_cause():
     cell = 'import torch.distributed as dist\ndist.init_process_group("gloo", timeout=3)\nint("x")'
     frame = Frame("cell In[2]", 3, "<module>", 'int("x")')

@@ -434,6 +434,17 @@ def test_ranks_of_torchrun_are_found(kernel):
 
 
 @ranks
+def test_where_the_notebook_started_a_rank_is_not_where_the_rank_was(kernel):
+    """The launcher's exception names the rank, and its frames are those of the notebook's own process."""
+    kernel.run("def work(rank):\n    import os\n    os.abort()\n")
+    cell = "import torch.multiprocessing as mp\nmp.start_processes(work, nprocs=2, start_method='fork')"
+    card = next(b for b in kernel.run(cell)[2] if DIAGNOSIS in b)["text/plain"]
+
+    assert "SIGABRT" in card
+    assert "is at cell In[3], line 2" not in card
+
+
+@ranks
 def test_forked_ranks_of_a_function_of_the_notebook_are_found(kernel):
     """As notebook launchers start them: the line is the line of a cell on every rank."""
     store = kernel.store

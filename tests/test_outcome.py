@@ -541,6 +541,28 @@ def receiving(*sources):
     ]  # fmt: skip
 
 
+def test_who_waits_for_a_message_of_a_rank_that_has_gone_on_to_a_barrier_is_in_no_circle_of_messages(tmp_path):
+    """Of three ranks one has left the part with the messages: nobody sends first, or in another order."""
+    file = tmp_path / "rollout.py"
+    file.write_text("recv(0)\nrecv(2)\nbarrier()\n")
+    rows = (("recv", 2, 2), ("recv", 1, 0), ("barrier", 3, None))
+    states = [
+        msgspec.structs.replace(
+            state,
+            stack=(Frame(str(file), line, "<module>"),),
+            groups=(msgspec.structs.replace(state.groups[0], enqueued=int(op == "barrier")),),
+            pending=Operation(op=op, group="0", seq=1 if op == "barrier" else None, peer=peer),
+        )
+        for state, (op, line, peer) in zip(receiving(0, 1, 2), rows, strict=True)
+    ]
+    found = recorded(None, states, moving=False)[0].verdict
+
+    assert ("skipped", ()) == (found.kind, found.culprits)
+    assert "Rank 0 waits in recv for rank 2, which is further on in the source" in found.summary
+    told = diagnose(load(), Snapshot(verdict=found))
+    assert "ranks-wait-in-a-circle" not in {r.evidence for s in told.symptoms for r in s.why}
+
+
 def test_a_circle_of_receives_says_who_waits_for_whom(tmp_path):
     """Of a batch only those it is with are waited for, and its cause is the order of sends and receives."""
     (tmp_path / "flight").mkdir()

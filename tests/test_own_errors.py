@@ -6,6 +6,7 @@ import pytest
 
 from dtdebug import front
 from dtdebug.clean import clean
+from dtdebug_taxonomy.claims import Claim, Record
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.failure.events import last_exception
 from dtdebug_taxonomy.failure.grammar import without_prefixes
@@ -57,6 +58,31 @@ def test_an_error_of_the_program_is_named_with_rank_and_line(folder, name, cause
     assert said in d.advice[0].because[0].words
     assert said in to_text(d)
     assert said.split(" in ")[-1] in to_markdown(d)
+
+
+@pytest.mark.parametrize("said", ["replica of rank 1 diverged at 0.weight", "weights differ across ranks: w.3"])
+def test_a_check_of_the_program_that_finds_ranks_to_differ_is_no_fault_of_its_line(said):
+    """What made them differ came before; the message is no advice, and the line not the place of the fix."""
+    output = printed(f"RuntimeError: {said}", ("/job/train.py", 'raise RuntimeError(f"{what}")'))
+    found = diagnose(load(), Snapshot(output=output))
+
+    assert "own-check-of-the-ranks-raised" in {r.evidence for s in found.symptoms for r in s.why}
+    assert "program-fails-by-itself" not in {a.cause for a in found.advice}
+    assert [] == [a.title for a in found.advice if said in a.title]
+
+
+def test_a_rank_that_its_program_ended_with_status_0_is_named_with_that_call():
+    """The others' closed connections are no cause beside it."""
+    record = Record(source="exit", rank=1, words="exit status 0")
+    claim = Claim(what="left", ranks=(1,), op="os._exit(0)", record=record, file="train.py", line=18)
+    summary = "Rank 1 ended its program by os._exit(0) at train.py:18 in check, with exit status 0."
+    verdict = Verdict(kind="left", culprits=(1,), waiting=(0,), summary=summary, claims=(claim,))
+    found = diagnose(load(), Snapshot(verdict=verdict)).advice[0]
+
+    assert ("program-fails-by-itself", "The program's own code ends that rank, by os._exit(0)") == (
+        found.cause,
+        found.title,
+    )
 
 
 def test_the_launchers_exception_in_a_notebook_is_enough():

@@ -18,6 +18,7 @@ from pytest_lsp import client_capabilities, make_test_lsp_client
 
 from dtdebug_taxonomy.checks import SITE
 from dtdebug_taxonomy.failures import FILE, Failure, Failures, Mark
+from dtdebug_taxonomy.knowledge import load
 
 RECORDED = Path(__file__).parent / "editors"
 SHIPPED = (
@@ -331,7 +332,7 @@ async def test_a_quick_fix_mends_and_a_comment_silences(editor):
         assert GATHER != text
         e.replace(uri, version, text)
         assert [] == [d.code for d in await e.diagnostics(uri) if d.code == "DT401"]
-    assert "Explain D.2.4" in offered
+    assert f"Explain D.2.4: {load().symptoms['D.2.4'].title}" in offered
 
 
 async def test_all_safe_fixes_come_at_once_and_only_when_asked_for(editor):

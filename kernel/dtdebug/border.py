@@ -23,7 +23,7 @@ from dtdebug_taxonomy.snapshot import Snapshot
 
 __all__ = ["diagnose", "masked", "plain"]
 
-_READ = ("situation", "output", "cell", "exception", "verdict", "notes")
+_READ = ("situation", "output", "cell", "cells", "exception", "verdict", "notes")
 """Parts of a snapshot that hold what was read as it is; its other parts come from records, which hold no secret."""
 _SHORT, _LONG, _CUT = 4, 8, 6
 """Characters of a value that is masked as a word of its own, anywhere, and of a piece that is left where a text is cut.

@@ -26,6 +26,7 @@ from dtdebug_taxonomy.render import (
     subtitle,
     to_text,
 )
+from dtdebug_taxonomy.spelling import shortened
 
 MIME = "application/vnd.dtdebug.diagnosis+json"
 LIMIT = 4_000
@@ -79,7 +80,7 @@ def small(d: Diagnosis) -> dict[str, Any]:
             culprits=d.culprits[:16],
             happened=d.happened[:300],
             seen=tuple(
-                msgspec.structs.replace(s, text=s.text[:200], record=s.record[:80])
+                msgspec.structs.replace(s, text=shortened(s.text), record=s.record[:80])
                 for s in d.seen[: min(_SEEN, whys + 1)]
             ),
             question=msgspec.structs.replace(d.question, why="", how="", command="")

@@ -20,6 +20,8 @@ _WORTH_A_LOOK = re.compile(
     r"lightning|rendezvous|nvcc|distributed"
 )
 _OURS = re.compile(r"(?m)(?:^\s*|[!|;&(]\s*|\s-m\s+)dtdebug\s+[a-z-]")
+_MOST_BEFORE = 100_000
+"""Characters of earlier cells that are read with a failed one."""
 _ROUNDED = 1.0
 """Seconds by which a file system may tell wrongly when a file was written."""
 _SHELL = re.compile(r"(?m)^\s*%?%(?:sx|system|bash|sh|script)\b|!")
@@ -53,7 +55,8 @@ def diagnose_failed_cell(
 
         from dtdebug.notebook.cells import Cells
 
-        snapshot = msgspec.structs.replace(snapshot, exception=Cells(shell).translated(snapshot.exception))
+        translated = Cells(shell).translated(snapshot.exception)
+        snapshot = msgspec.structs.replace(snapshot, exception=translated, cells=_before(shell))
     if live is not None and not issubclass(type(exception), KeyboardInterrupt):
         snapshot = _with_ranks(live, snapshot)
     from dtdebug.check.culprits import sourced_snapshot
@@ -80,6 +83,20 @@ def ours(cell: str, live: Live | None) -> tuple[bool, Last | None]:
 
         found = Last.of_child(live.run.path, live.since)
     return found is not None or bool(_SHELL.search(cell) and _OURS.search(cell)), found
+
+
+def _before(shell: Any) -> tuple[str, ...]:
+    """The sources of the cells that ran before this one, as far as they are no more than a program."""
+    *inputs, failed = getattr(getattr(shell, "history_manager", None), "input_hist_raw", None) or ("",)
+    kept: dict[str, None] = {}
+    size = 0
+    for text in reversed(inputs):  # of one that ran several times unchanged, the last
+        if isinstance(text, str) and text.strip() and text not in (failed, *kept):
+            size += len(text)
+            if size > _MOST_BEFORE:
+                break
+            kept[text] = None
+    return tuple(reversed(kept))
 
 
 def _with_ranks(live: Live, snapshot: Snapshot) -> Snapshot:

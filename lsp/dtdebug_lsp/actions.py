@@ -18,6 +18,7 @@ from dtdebug_taxonomy.checks import Severity
 from dtdebug_taxonomy.checks.examine import examine
 from dtdebug_taxonomy.checks.proving import proven
 from dtdebug_taxonomy.checks.settings import Settings
+from dtdebug_taxonomy.knowledge import load as knowledge
 from dtdebug_taxonomy.source.text import Span
 
 FIX_ALL = "source.fixAll.dtdebug"
@@ -119,11 +120,9 @@ def _difference(document: Document, fixed: str) -> Change:
 
 def _explanations(here: list[Problem]) -> Iterator[types.CodeAction]:
     for code in dict.fromkeys(s for p in here for s in p.check.symptom):
-        yield types.CodeAction(
-            f"Explain {code}",
-            types.CodeActionKind.QuickFix,
-            command=types.Command(f"Explain {code}", EXPLAIN, arguments=[code, True]),
-        )
+        title = f"Explain {code}: {knowledge().symptoms[code].title}"
+        command = types.Command(title, EXPLAIN, arguments=[code, True])
+        yield types.CodeAction(title, types.CodeActionKind.QuickFix, command=command)
 
 
 def _wants(only: Iterable[str] | None, kind: str) -> bool:

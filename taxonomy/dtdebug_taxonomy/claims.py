@@ -129,6 +129,8 @@ def _call(c: Claim) -> str:
 def _place(c: Claim) -> str:
     if not c.file:
         return ""
+    if c.file.startswith("cell "):
+        return f"{c.file}, line {c.line}{f' in {c.function}' if c.function else ''}"
     return f"{c.file}:{c.line}{f' in {c.function}' if c.function else ''}"
 
 

@@ -102,24 +102,28 @@ def of_cell(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     if not snapshot.cell.strip() or not by_check:
         return
     from dtdebug_taxonomy.checks.examine import examine
-    from dtdebug_taxonomy.checks.proving import proven, unified
+    from dtdebug_taxonomy.checks.proving import in_cell, unified
     from dtdebug_taxonomy.checks.settings import Settings
     from dtdebug_taxonomy.source.notebook import Notebook
 
-    code = Notebook([("code", snapshot.cell)]).code
+    notebook = Notebook([("code", text) for text in (*snapshot.cells, snapshot.cell)])
+    code, last = notebook.code, len(snapshot.cells)
+    above = code.text.place(notebook.begins(last)).line - 1
     raised = {(f.line, f.code.strip()) for info in walk(snapshot.exception) for f in info.frames if f.code.strip()}
     settings = Settings(select=tuple(by_check))
     hits = examine(code, settings, failed=lambda check, error: None)
     for hit in hits:
+        if notebook.place(code, hit.span).cell != last:
+            continue
         line = code.text.place(hit.span.start).line
         text = code.text.line(line).strip()
-        found = Finding(evidence=by_check[hit.check.id], source="checked", line=line, words=plain(text))
-        if (line, text) in raised:
-            after = proven(code, hits, [hit], settings).text
+        found = Finding(evidence=by_check[hit.check.id], source="checked", line=line - above, words=plain(text))
+        if (line - above, text) in raised:
+            after = in_cell(notebook, code, hits, hit, settings)
             found = msgspec.structs.replace(
                 found,
                 near="line",
-                diff=unified("cell", f"{code.text}\n", f"{after}\n"),
+                diff="" if after is None else unified("cell", f"{snapshot.cell}\n", f"{after}\n"),
                 check=hit.check.id,
                 told=hit.message if hit.severity != "hint" else "",
                 way=hit.fix.title if hit.fix is not None else "",

@@ -90,7 +90,8 @@ class Evidence(KnowledgeRecord, frozen=True, kw_only=True):
     """Names of invariants of a training that do not hold; `late loader` for a phase that others wait for."""
     own: tuple[str, ...] = ()
     """Classes of exceptions that a rank's own code raised, outside any framework; `*` for those named nowhere else,
-    `<library>` for what a framework raised below the program's own line."""
+    `<library>` for what a framework raised below the program's own line, `<ranks>` for a check of the program's own
+    that found ranks to differ."""
     order: tuple[tuple[str, str], ...] = ()
     """Pairs of other evidence: seen where the first was printed above the second."""
     all: tuple[tuple[str, ...], ...] = ()

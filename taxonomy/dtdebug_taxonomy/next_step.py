@@ -122,7 +122,7 @@ def _tells(m: Measure, snapshot: Snapshot, symptoms: Mapping[str, float], findin
     spent = {
         "": False,
         "ranks": placed or (verdict is not None and bool(snapshot.ranks)),  # the rank and its line are known
-        "output": bool(snapshot.output.strip()),
+        "output": bool(snapshot.output.strip()) or snapshot.exception is not None,
         "source": bool(snapshot.source_findings),
         "contrasts": placed or bool(snapshot.contrasts),  # a line of the rank's own is read faster than a job runs
     }[m.spent_by]

@@ -29,6 +29,7 @@ _NAMED_RELEASE, _ANY_RELEASE, _ADVISED = 0.8, 0.4, 0.5
 _SOMETHING_ELSE = "D.1.other"
 _FIGURES, _UNFIT = 0.5, 0.4
 """The same of figures that do not go together, and of packages that do not."""
+_OWN_CHECK = "own-check-of-the-ranks-raised"
 _TOO_MANY = "more-processes-than-gpus"
 """The cause of the same name, with what was told."""
 _SENTENCE = 160
@@ -67,7 +68,9 @@ def outright(
         facts = (_of_too_many(more),)
         found = tuple(a for a in found if a.cause != _TOO_MANY)
     paired = any(a.cause == "release-changed" for a in (*facts, *found)[:1])  # which the user names
-    own = advised(ended, f"{snapshot.situation}\n{snapshot.cell}") if paired or not (facts or named) else None
+    told = any(c.finding.evidence == _OWN_CHECK for c in ranking.contributions[symptom])  # no word on the cause
+    asked = paired or not (facts or named or told)
+    own = advised(ended, f"{snapshot.situation}\n{snapshot.cell}") if asked else None
     if own is not None and paired:
         facts = (_of_message(own, symptom), *facts) if own.orders else facts
     elif own is not None and (not own.refused or not found or _is_general(knowledge, found[0])):

@@ -35,9 +35,12 @@ _FEW = 6
 
 
 def manifestation(s: Snapshot) -> Answer:
-    """A hang: ranks wait, and nobody has ended; ranks that parted may as well have failed, unless they live."""
+    """An exception, or a hang: ranks wait, nobody has ended; ranks that parted may have failed, unless they live."""
     v = s.verdict
-    if v is None or v.kind in ("none", "dead") or not v.waiting or any(r.alive is False for r in s.ranks):
+    if v is not None and v.kind == "dead":  # of victims the launcher's signals say nothing
+        first = next((c for c in v.claims if c.what == "raised" and set(c.ranks) & set(v.culprits)), None)
+        return ("exception", f"{spell(first.ranks, _FEW)} raised it") if first is not None else None
+    if v is None or v.kind == "none" or not v.waiting or any(r.alive is False for r in s.ranks):
         return None
     live = any(r.rank in v.waiting and r.pending is not None for r in s.ranks) or any(
         c.what == "unmoved"
@@ -65,7 +68,8 @@ def failing_ranks(s: Snapshot) -> Answer:
 
 def aspect(v: Verdict) -> str:
     """What tells more than the kind of the verdict, and is said in its place; empty where nothing does."""
-    if v.kind == "dead" and any(c.what == "ended" and c.op and set(c.ranks) & set(v.culprits) for c in v.claims):
+    ends = (c for c in v.claims if c.what in ("ended", "left") and c.op)
+    if v.kind in ("dead", "left") and any(set(c.ranks) & set(v.culprits) for c in ends):
         return "own_exit"
     if v.kind == "wrong_size" and v.collective is None and any(c.words.startswith(GLOO_ABORTED) for c in v.claims):
         return "unlike_bytes"  # of which call is not known

@@ -91,6 +91,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     exception: ExceptionInfo | None = None
     cell: str = ""
     """Source of the failed cell."""
+    cells: tuple[str, ...] = ()
+    """Sources of the cells that ran before it, the latest last: its imports and definitions may stand there."""
     source_findings: tuple[SourceFinding, ...] = ()
     """What the checks see in the files that stacks name."""
     ranks: tuple[RankState, ...] = ()

@@ -22,6 +22,8 @@ MOST_FILES, MOST_BYTES = 12, 400_000
 """Files that are read for one failure, and how large one may be: a program, not what was generated."""
 _GUARDED = "source-collective-on-some-ranks"
 """The evidence whose checks see that."""
+_UNDECIDED = 0.5
+"""Confidence at most in a verdict on one of two sides that are as many."""
 _BY_SOURCE = 0.75
 """Confidence in what the source decides."""
 
@@ -53,16 +55,17 @@ def sourced_snapshot(snapshot: Snapshot) -> Snapshot:
 
 def _decided(verdict: Verdict, found: Sequence[SourceFinding]) -> Verdict:
     """Of ranks that disagree, the one that is in a call which, by the source, only it comes to."""
-    if verdict.culprits or verdict.kind not in ("replaced", "skipped"):
+    if (verdict.culprits and verdict.confidence > _UNDECIDED) or verdict.kind not in ("replaced", "skipped"):
         return verdict
     guards = load().evidence[_GUARDED].check
     lines = {f.rank: f for f in found if f.near == "line" and f.check in guards and f.rank is not None}
-    sides = [a for a in verdict.alternatives if a.culprits and lines.keys() >= set(a.culprits)]
-    if len(sides) != 1:
+    rivals = verdict.alternatives[:1] if verdict.culprits else verdict.alternatives  # the first is the other side
+    sides = [a for a in rivals if a.culprits and lines.keys() >= set(a.culprits)]
+    if len(sides) != 1 or lines.keys() & set(verdict.culprits):
         return verdict
     (side,) = sides
     f = lines[side.culprits[0]]
-    rest = tuple(rank for rank in verdict.waiting if rank not in side.culprits)
+    rest = tuple(sorted({*verdict.waiting, *verdict.culprits} - {*side.culprits}))
     others = next((a.because for a in verdict.alternatives if a is not side), f"{say(rest, 'are')} elsewhere")
     because = f"{side.because[:1].upper()}{side.because[1:]}"
     return msgspec.structs.replace(

@@ -14,7 +14,7 @@ from dtdebug.clean import clean, complain
 from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
 from dtdebug_taxonomy.checks import Severity
 from dtdebug_taxonomy.checks.examine import CheckedHit, examine
-from dtdebug_taxonomy.checks.proving import proven, unified
+from dtdebug_taxonomy.checks.proving import in_cell, proven, unified
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.source import kinds
 from dtdebug_taxonomy.source.notebook import Notebook, NotebookError, notebook_cells
@@ -164,29 +164,13 @@ def _cells(path: Path, cells: list[tuple[str, str]], settings: Settings, *, safe
             at = notebook.place(source, hit.span)
             name = f"{path} cell {at.cell + 1}"
             row = rows.get(at.cell, Fixed(name, cells[at.cell][1], cells[at.cell][1], (), ()))
-            after = _in_cell(notebook, source, found, hit, settings) if hit.safe or not safe_only else None
+            after = in_cell(notebook, source, found, hit, settings) if hit.safe or not safe_only else None
             if after is not None and not row.changes:  # the places of a second one would be those of the old text
                 row = row._replace(after=after, changes=(_change(source, hit),))
             else:
                 row = row._replace(rest=(*row.rest, f"{name}: {hit.check.id} {hit.message}"))
             rows[at.cell] = row
     return [rows[number] for number in sorted(rows)]
-
-
-def _in_cell(
-    notebook: Notebook, source: Source, found: Sequence[CheckedHit], hit: CheckedHit, settings: Settings
-) -> str | None:
-    """The text of the cell with a proven fix; None if there is none within the cell."""
-    if hit.fix is None or not proven(source, found, [hit], settings).hits:
-        return None
-    cell = notebook.place(source, hit.span).cell
-    text = notebook.cells[cell][1]
-    for edit in sorted(hit.fix.edits, reverse=True):
-        at = notebook.place(source, edit.span)
-        if at.cell != cell or source.cut(edit.span) != text[at.span.start : at.span.end]:
-            return None
-        text = text[: at.span.start] + edit.text + text[at.span.end :]
-    return text
 
 
 def _write(path: Path, done: Sequence[Fixed]) -> None:

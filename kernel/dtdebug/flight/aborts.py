@@ -35,6 +35,8 @@ from dtdebug_taxonomy.spelling import shortened
 
 _ENFORCE = re.compile(r"EnforceNotMet.{0,400}?(?P<got>\d{1,12}) vs\.? (?P<wanted>\d{1,12})", re.DOTALL)
 _BYTES = {"Half": 2, "BFloat16": 2, "Float": 4, "Int": 4, "Double": 8, "Long": 8, "Short": 2, "Char": 1, "Byte": 1}
+_OBJECTS, _COUNT = "broadcast_object_list", 8
+"""The call whose first message has 8 bytes for each object of the list."""
 _LATELY = 8
 """Latest calls of a peer among which one at the same place is looked for."""
 _RATIOS = (0.125, 0.25, 0.5, 2.0, 4.0, 8.0)
@@ -72,6 +74,8 @@ def aborted(records: Records) -> Verdict | None:
         if apart not in (None, rank):  # the aborted rank is where all others are: another one sent what does not fit
             return _sender(records, rank, apart, _sizes(got, wanted))
         due = _at(records, rank, stack, got) or _due(records, rank)
+        if (unlike := _unlike_lists(records, rank, due, got, wanted)) is not None:
+            return unlike
         if due is None:
             kind: Kind = "replaced" if apart == rank else "wrong_size"
             return _verdict(records, rank, None, (kind, _sizes(got, wanted)), doubtful=apart != rank)
@@ -79,6 +83,37 @@ def aborted(records: Records) -> Verdict | None:
         doubtful = apart != rank and _fits(due.symbol, wanted, due.members)
         return _verdict(records, rank, due, _kind(records, state.stack, due, got, wanted), doubtful=doubtful)
     return None
+
+
+def _unlike_lists(records: Records, rank: int, due: _Due | None, got: int, wanted: int) -> Verdict | None:
+    """The ranks are in broadcast_object_list, whose first message has the size of each object of the source's list."""
+    stacks = {r: state.stack for r, state in records.states.items() if own_frames(state.stack)}
+    site = call_site(rank, records.states[rank].stack)
+    if site is None or rank not in stacks or got % _COUNT or wanted % _COUNT:
+        return None
+    if not all(any(f.function == _OBJECTS for f in stack) for stack in stacks.values()):
+        return None
+    if due is not None and not (due.site and (due.site[-1].file, due.site[-1].line) == (site.file, site.line)):
+        return None
+    known = due is not None or len(stacks) > 1
+    here, there = wanted // _COUNT, got // _COUNT
+    passed = f"passed a list of {here} object{'' if here == 1 else 's'} to {_OBJECTS}"
+    record = Record(source="exception", rank=rank, words=shortened(records.states[rank].exception))
+    claim = Claim(what="compared", ranks=(rank,), record=record, words=f"{GLOO_ABORTED}: {_sizes(got, wanted)}")
+    waiting = standing_still(records, (rank,))
+    only = "" if known else ", if the rank that sent is in the same call"
+    return Verdict(
+        kind="wrong_size",
+        culprits=(rank,),
+        waiting=waiting,
+        collective=CollectiveRef(_OBJECTS, None),
+        sites=ordered({**sites_of(records, (rank,), waiting), rank: site}, (rank,)),
+        confidence=0.8 if known else 0.5,
+        summary=f"Rank {rank} {passed} at {site.file}:{site.line}, and was sent {got} bytes, the sizes of {there}"
+        f"{only}: the lists of all ranks must have one length.",
+        claims=(claim,),
+        evidence=texts((claim,)),
+    )
 
 
 def _apart(records: Records) -> int | None:
@@ -261,7 +296,7 @@ def _verdict(
 
 
 def _undecided(rank: int, call: str | None, kind: Kind, because: str) -> str:
-    what = "type of elements" if kind == "wrong_dtype" else "size"
+    what = "size or type of elements" if kind == "wrong_dtype" else "size"
     why = because.partition(";")[0]
     if call is None:
         return (

@@ -68,6 +68,13 @@ def of_deviations(records: Records, found: Sequence[Deviation], others: Sequence
     came = p.symbol(first.position).op
     came = f"{came} #{p.seqs[first.position]} of {records.layout.name(p.group(first.position))}"
     did = _DID[first.kind].format(call=call, came=came)
+    if first.kind == "extra" and came == call:
+        did = f"called {came} in addition to those of the others"
+    if first.against:
+        opposite = spell(first.against, 8)
+        did = did.replace("no other rank does", f"{opposite} did not")
+        wrong = "did so" if first.kind.startswith("wrong_") else f"should not have called {call}"
+        did += f", or {opposite} {wrong}; which of them is wrong is not known"
     if first.kind == "skipped":
         did += by_backward(records, culprits, first.op, first.seq)
     claims = tuple(of_deviation(records, first))
@@ -86,7 +93,7 @@ def of_deviations(records: Records, found: Sequence[Deviation], others: Sequence
             Alternative(
                 kind=first.kind,
                 culprits=first.against,
-                because="as many ranks call the one as the other, and no earlier step says which is right",
+                because=f"{spell(first.against, 8)} called {call}",
                 refute="the source says what both should call here",
             ),
         )

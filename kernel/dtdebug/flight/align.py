@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 _TRIES = 256
@@ -58,10 +58,8 @@ def common(programs: Mapping[int, array[int]], pull: Callable[[int], int]) -> Co
         certain = 2 * most > votes.total() and most > 1
         if others and others[0][1] == most:
             equals = {token for token, votes_for in votes.items() if votes_for == most}
-            due = expected(reference[:first], 1)
-            winner, certain = _break_tie(alive, first, equals, pull), False
-            if due and due[0] in equals:
-                winner, certain = due[0], True
+            due = _due(reference[:first], equals)
+            winner, certain = _break_tie(alive, first, equals, pull) if due is None else due, due is not None
         stay = []
         for p, ranks in alive:
             if len(p) > first and p[first] != winner:
@@ -99,24 +97,45 @@ def first_difference(a: array[int], b: array[int]) -> int | None:
     return low
 
 
+def _due(program: array[int], calls: set[int]) -> int | None:
+    """Of some calls the one that followed the past which resembles the end for longest; none if that is open.
+
+    A past without both calls is shorter than a round, and does not say whose turn it is.
+    """
+    pasts = dict.fromkeys(calls, 0)
+    for at in _before(program):
+        if program[at + 1] in pasts:
+            pasts[program[at + 1]] = max(pasts[program[at + 1]], _alike(program, at))
+    (call, longest), *others = sorted(pasts.items(), key=lambda row: -row[1])
+    past = {*program[len(program) - longest :]}
+    open_ = any(n == longest or (n and not past >= {call, other}) for other, n in others)
+    return call if longest and not open_ else None
+
+
 def expected(program: array[int], most: int = 32) -> array[int]:
     """What most likely follows: what followed the earlier place whose past resembles the end for longest.
 
     Training repeats itself, so this is the same place of an earlier step.
     """
+    best, begin = 0, 0
+    for at in _before(program):
+        length = _alike(program, at)
+        if length > best:
+            best, begin = length, at + 1
+    return program[begin : begin + most] if best else array(program.typecode)
+
+
+def _before(program: array[int]) -> Iterator[int]:
+    """The latest earlier places of the last call."""
     data, width = program.tobytes(), program.itemsize
     last = data[-width:]
-    best, begin = 0, 0
     at, tries = len(data) - width, 0
     while last and at > 0 and tries < _TRIES:
         at = data.rfind(last, 0, at + width - 1)
         if at < 0 or at % width:
             continue
         tries += 1
-        length = _alike(program, at // width)
-        if length > best:
-            best, begin = length, at // width + 1
-    return program[begin : begin + most] if best else array(program.typecode)
+        yield at // width
 
 
 def _alike(program: array[int], at: int) -> int:

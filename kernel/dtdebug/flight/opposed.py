@@ -22,10 +22,12 @@ def each_other(records: Records, circle: Sequence[int]) -> Verdict:
     claims = waits_of(records, mine)
     inside = Counter((w.group, w.op, w.seq) for w in mine if w.op not in PAIRED)
     elsewhere = sorted({w.rank for w in mine} - {w.rank for w in mine if w.op not in PAIRED})
-    if inside and elsewhere and len(elsewhere) <= inside.most_common(1)[0][1]:
-        (group, op, seq), _ = inside.most_common(1)[0]
-        if len(elsewhere) == 1 and (ahead := _not_there_yet(records, mine, elsewhere[0], op)):
+    (group, op, seq), there = inside.most_common(1)[0] if inside else (("", "", None), 0)
+    if len(inside) == 1 or (inside and len(elsewhere) == 1):
+        ahead = next((pair for rank in elsewhere if (pair := _not_there_yet(records, mine, rank, op))), None)
+        if ahead is not None:
             return _out_of_step(records, ahead, claims)
+    if elsewhere and len(elsewhere) <= there:
         culprits: tuple[int, ...] = tuple(elsewhere)
         kind: Kind = "skipped"
         call = call_of(records, op, seq, group)

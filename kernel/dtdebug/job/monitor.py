@@ -20,6 +20,7 @@ from dtdebug.job.looking import LiveRanks, alive, ask_ranks, before_interrupt, l
 from dtdebug.job.outcome import is_certain
 from dtdebug.job.relay import Relay
 from dtdebug.job.speaker import Options, Speaker
+from dtdebug.job.starts import attempt
 from dtdebug.probe.processes import MemoryKills
 from dtdebug.probe.watch import Deaths, Progress, end, living
 from dtdebug.records import VARIABLE
@@ -109,12 +110,13 @@ class Monitor:
         states, deaths = merged(self._seen.states, after), self._deaths.seen()
         if self.interrupted and not self._moving:
             states, deaths = before_interrupt(states, self._before, deaths)
+        restarted = attempt(states) > attempt(self._seen.states)  # what was seen before says nothing of this attempt
         seen = msgspec.structs.replace(
             self._seen,
             states=states,
             progress=movement.still(self._seen.progress, self._seen.states, after),
-            verdict=self._hang or self._seen.verdict,
-            measured=self._hang is not None,
+            verdict=None if restarted else self._hang or self._seen.verdict,
+            measured=self._hang is not None and not restarted,
             printed=self._printed,
             notes=(*self._seen.notes, *self._relay.notes()),
         )

@@ -81,9 +81,14 @@ class Attempts(NamedTuple):
         return tuple(_told(number, self.earlier) for number in sorted({_number(state) for state in self.earlier}))
 
 
+def attempt(states: Sequence[RankState]) -> int:
+    """The number of the last attempt that is known of; 0 where no launcher counts them."""
+    return max(map(_number, states), default=0)
+
+
 def attempts(states: Sequence[RankState]) -> Attempts:
     """Where no launcher counts attempts, all are of the last one."""
-    newest = max(map(_number, states), default=0)
+    newest = attempt(states)
 
     def is_left(state: RankState) -> bool:
         return _COUNT in state.environment and _number(state) < newest and state.alive is not True

@@ -91,8 +91,10 @@ def _completed(state: RankState, info: ExceptionInfo | None, *, launched: bool) 
     """With where it raised; who has no last words was ended by the launcher."""
     if state.alive is not False or state.exception:
         return state
-    if info is not None:
+    if info is not None and not _is_of_launcher(info):  # the launcher's own frames are those of the notebook
         return msgspec.structs.replace(state, stack=state.stack or own_frames(info.frames))
+    if info is not None:
+        return state
     return msgspec.structs.replace(state, signal=state.signal or "SIGTERM") if launched else state
 
 

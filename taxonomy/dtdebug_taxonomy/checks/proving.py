@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,9 +12,12 @@ from dtdebug_taxonomy.checks.edits import apply
 from dtdebug_taxonomy.checks.examine import CheckedHit, examine
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.source.document import Config
+from dtdebug_taxonomy.source.notebook import Notebook
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.source import Source
+from dtdebug_taxonomy.source.text import Span
 
+_IMPORT = re.compile(r"(?:from [\w.]{1,100} )?import [\w.]{1,100}\n")
 _GRAVE = ("error", "warning")
 """New findings of these severities speak against a fix; hints that only now can be seen do not."""
 
@@ -44,6 +48,30 @@ def proven(
         if proof.text([*kept, hit]) is not None:
             kept.append(hit)
     return Proven(proof.text(kept) or str(source.text), tuple(kept))
+
+
+def in_cell(
+    notebook: Notebook, source: Source, found: Sequence[CheckedHit], hit: CheckedHit, settings: Settings
+) -> str | None:
+    """The text of a finding's cell with its proven fix; None if there is none within the cell.
+
+    An import that the fix would add to the first cell is added to this one, which may run without that.
+    """
+    if hit.fix is None or not proven(source, found, [hit], settings).hits:
+        return None
+    cell = notebook.place(source, hit.span).cell
+    text = notebook.cells[cell][1]
+    for edit in sorted(hit.fix.edits, reverse=True):
+        at = notebook.place(source, edit.span)
+        if at.cell < cell and edit.span.start == edit.span.end and _IMPORT.fullmatch(edit.text):
+            first = notebook.begins(cell)
+            first = notebook.place(source, Span(first, first)).span.start
+            text = text[:first] + edit.text + text[first:]
+        elif at.cell == cell and source.cut(edit.span) == text[at.span.start : at.span.end]:
+            text = text[: at.span.start] + edit.text + text[at.span.end :]
+        else:
+            return None
+    return text
 
 
 def unified(name: str, before: str, after: str) -> str:

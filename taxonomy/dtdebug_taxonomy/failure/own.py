@@ -24,6 +24,11 @@ _OF_FRAMEWORKS = re.compile(
     r"(?:RuntimeError|MemoryError)$|(?:torch|c10|tensorflow|horovod|jax\w{0,10}|numpy\.core|ray|deepspeed)\."
 )
 """Classes that frameworks raise from C++, without a frame of their own, and what says that the machine has no more."""
+OF_RANKS = "<ranks>"
+"""In place of its class: a check of the program's own that found the ranks to differ, which no one process can meet."""
+_UNLIKE = r"(?:diverg|differ|mismatch|disagree|unequal|out[- ]of[- ]sync|not (?:equal|identical|the same|in sync))"
+_AMONG = r"(?:replicas?|ranks?|workers|processes)"
+_PARTED = re.compile(rf"(?i)\b{_AMONG}\b.{{0,60}}\b{_UNLIKE}|\b{_UNLIKE}\w{{0,6}}\b.{{0,60}}\b{_AMONG}\b")
 _LAUNCHES = re.compile(r"torch[/\\](?:distributed[/\\](?:run|launch|elastic)|multiprocessing)")
 """Frames that call the program rather than being called by it."""
 _WORDS = 60
@@ -107,4 +112,5 @@ def _own(kind: str, message: str, stack: Sequence[Frame], rank: int | None) -> I
         said = " ".join(message.split())
         said = said if len(said) <= _WORDS else f"{said[:_WORDS]}..."
         words = f"{name}{': ' if said else ''}{said} in {short(frame.file)}:{frame.line}"
+        name = OF_RANKS if raised_by_user(stack) and _PARTED.search(message) else name
         yield OwnError(name, words, rank, library=library, inside=inside)

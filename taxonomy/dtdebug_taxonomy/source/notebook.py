@@ -103,6 +103,10 @@ class Notebook:
             if (source := parse_file("cell.sh", script)) is not None:
                 self._add(source, [Piece(0, number, offset)])
 
+    def begins(self, cell: int) -> int:
+        """Where the Python of a code cell begins in the joined text."""
+        return next(piece.start for piece in self._pieces[id(self.code)] if piece.cell == cell)
+
     def place(self, source: Source, span: Span) -> CellPlace:
         """Where a span of one of the sources is in the notebook."""
         pieces = self._pieces[id(source)]
