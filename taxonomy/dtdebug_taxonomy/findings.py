@@ -170,7 +170,9 @@ def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool
     starting = all(code[:2] in _BEFORE_TRAINING for code in found.symptoms)
     # what only says that something failed explains nothing either, if training went on; if none failed, nothing does
     passed = (
-        starting or found.catch_all or (bearing.nothing_failed and all(c.startswith(_ENDS) for c in found.symptoms))
+        starting
+        or found.catch_all
+        or (bearing.nothing_failed and (found.generic or all(c.startswith(_ENDS) for c in found.symptoms)))
     )
     return not (bearing.is_overtaken(line) or (passed and bearing.is_trained_after(line)))
 

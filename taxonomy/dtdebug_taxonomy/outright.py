@@ -15,6 +15,7 @@ from dtdebug_taxonomy.contrasts import contrast, one_device
 from dtdebug_taxonomy.endings import REFUSED_CALL, Ending, endings
 from dtdebug_taxonomy.engine import Ranking
 from dtdebug_taxonomy.finding import plain
+from dtdebug_taxonomy.frames import is_library
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.missing import missing
 from dtdebug_taxonomy.model import MINUTES
@@ -31,6 +32,8 @@ _FIGURES, _UNFIT = 0.5, 0.4
 """The same of figures that do not go together, and of packages that do not."""
 _TOO_MANY = "more-processes-than-gpus"
 """The cause of the same name, with what was told."""
+_OWN_CODE = "program-fails-by-itself"
+"""The cause that says no more than a library's own check of the call."""
 _SENTENCE = 160
 """Characters of a message that a title shows."""
 
@@ -72,6 +75,7 @@ def outright(
         facts = (_of_message(own, symptom), *facts) if own.orders else facts
     elif own is not None and (not own.refused or not found or _is_general(knowledge, found[0])):
         facts = (_of_message(own, symptom),)
+        found = _beside_message(ended, found)
     if not facts and not named:
         facts = tuple(filter(None, (_of_unfit(ended, symptom) or _of_missing(ended, symptom),)))
     sure = named or (bool(found) and found[0].band == "likely")
@@ -83,6 +87,14 @@ def outright(
     if own is not None and not facts:
         return (*found[:1], _of_message(own, symptom), *found[1:])[:MOST]
     return (*facts, *found)[:MOST]
+
+
+def _beside_message(ended: Sequence[Ending], found: tuple[Advice, ...]) -> tuple[Advice, ...]:
+    """Without the program's own code where a line of an installed library raised it in so many words."""
+    last = ended[0].frames[-1] if ended and ended[0].frames else None
+    if last is None or not is_library(last.file) or not (last.code or ended[0].code).startswith(("raise ", "assert ")):
+        return found
+    return tuple(a for a in found if a.cause != _OWN_CODE)
 
 
 def _says_it_alone(knowledge: Knowledge, advice: Advice) -> bool:

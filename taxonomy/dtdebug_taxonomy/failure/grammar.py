@@ -52,7 +52,7 @@ _DIGIT = (
 )
 _ROUND = re.compile(
     r"\((?:(?:Worker_TP(?P<rank3>\d{1,5})"
-    r"|(?P<actor>[\w.:<>-]{1,80})(?:\[rank=(?P<rank2>\d{1,7})\]| rank=(?P<rank4>\d{1,7}))?) )?"
+    r"|(?P<actor>[\w.:<>-]{1,80})(?:\([\w.:-]{1,80}\))?(?:\[rank=(?P<rank2>\d{1,7})\]| rank=(?P<rank4>\d{1,7}))?) )?"
     r"pid=(?P<pid>\d{1,9})"
     r"(?:, ip=(?P<host>[\w.:-]{1,80}))?(?:, rank=(?P<rank>\d{1,7}))?"
     r"[^()\n]{0,60}\) ?"
@@ -64,6 +64,8 @@ _SKYPILOT = re.compile(
 Source: https://github.com/skypilot-org/skypilot/pull/1380"""
 _SYSLOG = r"(?P<host>[\w.-]{1,100}) [\w./@-]{1,80}\[(?P<pid>\d{1,9})\]: "
 _DETERMINED = r"(?P<host>[0-9a-f]{8}) (?:\[rank=(?P<rank>\d{1,7})\] )?\|\| ?"
+_NO_CONTAINER = r"\|\| (?=(?:" + _LEVELS + r"): )"
+"""What Determined prints of the task itself."""
 _LOGURU = r"\| [\w.]{1,80}:\S{1,60}:\d{1,6} - "
 _LETTER = (
     rf"{_WORD}[ _=:#-]{{0,2}}(?P<rank>\d{{1,7}}) {{0,30}}\| ?",
@@ -99,6 +101,7 @@ _BY_START: dict[str, tuple[re.Pattern[str], ...]] = {
     "[": _compiled(_BRACKET),
     "(": (_ROUND, _SKYPILOT),
     " ": _compiled(_BLANK[:2]),
+    "|": (re.compile(_NO_CONTAINER),),
     **dict.fromkeys("0123456789", _compiled((*_DIGIT, _SYSLOG, _DETERMINED))),
     **dict.fromkeys("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_", _compiled(_LETTER)),
 }
