@@ -50,7 +50,7 @@ _REFUSED = re.compile(
     r"|\bnot (?:yet |been )?tested (?:for|with)\b"
     r"|\bcan(?:not|'t| not) (?:be (?!found|loaded|read|opened|reached|import|resolved|connected)\w{2,20}"
     r"|provide|contain|have|work with|use|mix|combine|specify)\b"
-    r"|\b(?:do|does|did) not (?:match|agree|divide|fit|equal|work (?:with|in|on))\b"
+    r"|\b(?:do|does|did)(?: not|n't) (?:match|agree|divide|fit|equal|work (?:with|in|on))\b"
     r"|\b(?:discrepancy|mismatch|conflict) between\b|\bbut (?:got|found|received|was|were|is) \S"
     r"|\b(?:is|are) (?:inconsistent|incorrect|too (?:large|small|long|many|few))\b"
     r"|\bexpected .{2,80}\bgot\b|\bcan only be?\b|\bonly (?:be|take|accept)\b|\blikely (?:due to|caused by|because)\b"

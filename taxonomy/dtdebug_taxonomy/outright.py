@@ -34,6 +34,8 @@ _TOO_MANY = "more-processes-than-gpus"
 """The cause of the same name, with what was told."""
 _OWN_CODE = "program-fails-by-itself"
 """The cause that says no more than a library's own check of the call."""
+_WORDS = 4
+"""Words from which a message is a sentence, not a key or a name."""
 _SENTENCE = 160
 """Characters of a message that a title shows."""
 
@@ -71,11 +73,11 @@ def outright(
         found = tuple(a for a in found if a.cause != _TOO_MANY)
     paired = any(a.cause == "release-changed" for a in (*facts, *found)[:1])  # which the user names
     own = advised(ended, f"{snapshot.situation}\n{snapshot.cell}") if paired or not (facts or named) else None
+    found = _without_own_code(ended, found, own)
     if own is not None and paired:
         facts = (_of_message(own, symptom), *facts) if own.orders else facts
     elif own is not None and (not own.refused or not found or _is_general(knowledge, found[0])):
         facts = (_of_message(own, symptom),)
-        found = _beside_message(ended, found)
     if not facts and not named:
         facts = tuple(filter(None, (_of_unfit(ended, symptom) or _of_missing(ended, symptom),)))
     sure = named or (bool(found) and found[0].band == "likely")
@@ -89,10 +91,15 @@ def outright(
     return (*facts, *found)[:MOST]
 
 
-def _beside_message(ended: Sequence[Ending], found: tuple[Advice, ...]) -> tuple[Advice, ...]:
-    """Without the program's own code where a line of an installed library raised it in so many words."""
+def _without_own_code(ended: Sequence[Ending], found: tuple[Advice, ...], own: Advised | None) -> tuple[Advice, ...]:
+    """Without the program's own code where a line of an installed library raised it in a sentence of its own.
+
+    Of several ranks it says which one failed by itself: then something else has to be known.
+    """
     last = ended[0].frames[-1] if ended and ended[0].frames else None
-    if last is None or not is_library(last.file) or not (last.code or ended[0].code).startswith(("raise ", "assert ")):
+    if last is None or (own is None and (ended[0].rank is not None or len(ended[0].message.split()) < _WORDS)):
+        return found
+    if not is_library(last.file) or not (last.code or ended[0].code).startswith(("raise ", "assert ")):
         return found
     return tuple(a for a in found if a.cause != _OWN_CODE)
 

@@ -19,7 +19,7 @@ _LAYERS = (
     ("Slurm", ": error: ", re.compile(rf"(?:srun|salloc|sbatch|slurm\w{{1,12}}): error: (?!\*\*\*){_SAYS}")),
     ("Slurm", ": fatal: ", re.compile(rf"(?:srun|salloc|sbatch|slurm\w{{1,12}}): fatal: {_SAYS}")),
     ("PMIx", " ERROR: ", re.compile(rf"\] (?:PMIX|PRTE|ORTE) ERROR: {_SAYS}")),
-    ("C++ check", "Check failed: ", re.compile(rf"(?:^|\] ?){_CHECK}")),
+    ("C++ check", "Check failed: ", re.compile(rf"(?:^|\] ?|\.\w{{1,4}}:\d{{1,6}}: ){_CHECK}")),
     ("C++ exception", "what():", re.compile(rf"^ {{0,4}}what\(\): {{1,4}}{_SAYS}")),
 )
 """What reports, letters that a line of it has, and the line. Their sources:
@@ -39,7 +39,9 @@ _DISLIKED = re.compile(
 _SERIOUS = frozenset({"ERROR", "CRITICAL", "FATAL", "E", "F", "C"})
 _BARE = re.compile(r"(?:error|fatal): (?=.{8})")
 """How Slurm's daemons begin a line behind the time."""
-_PASSING = re.compile(r"(?i)\bretry(?:ing)?\b|\bwill (?:be )?(?:retr|try|continu|skip)\w{0,6}\b|\bskipp(?:ed|ing)\b")
+_PASSING = re.compile(
+    r"(?i)\bretry(?:ing)?\b|\btransient\b|\bwill (?:be )?(?:retr|try|continu|skip)\w{0,6}\b|\bskipp(?:ed|ing)\b"
+)
 """What a logger says of an error after which the program goes on."""
 
 
@@ -76,7 +78,7 @@ def logged(lines: Sequence[Line]) -> Report | None:
         bare = _BARE.match(line.body) if line.time else None
         if bare is None and line.level.upper() not in _SERIOUS:
             continue
-        message = line.body[bare.end() if bare is not None else 0 :].strip()
+        message = line.body[bare.end() if bare is not None else 0 :].strip().removeprefix("- ")
         if len(message.split()) > 1 and not (_PASSING.search(message) or _DISLIKED.search(message)):
             told: Literal["layer", "logger"] = "layer" if _OF_SEVERAL.search(message) else "logger"
             return Report("Logged as an error", message[:600], line.number, line.rank, told)

@@ -59,7 +59,7 @@ _SIGNS = re.compile(
 _PACKAGES = re.compile(
     r"torch[/\\](?:distributed|nn[/\\]parallel|multiprocessing[/\\]spawn)|torch[/\\]csrc[/\\]distributed"
     r"|(?:-packages[/\\]|Megatron-LM[/\\]|(?<![\w/\\]))(?:deepspeed|horovod|colossalai|megatron|apex|fairscale|byteps"
-    r"|torchtitan|torchft|verl|openrlhf|nemo_rl|nanotron|deep_ep|hivemind|mscclpp|slime|ray[/\\]train|torch_xla[/\\]distributed"
+    r"|torchtitan|torchft|verl|openrlhf|nemo_rl|nanotron|deep_ep|hivemind|mscclpp|slime|monarch|tutel|fmoe|bagua|megablocks|realhf|nvshmem|nemo_run|torchx|submitit|nvidia_resiliency_ext|ray_lightning|ray[/\\]train|torch_xla[/\\]distributed"
     r"|lightning[/\\](?:fabric|pytorch)[/\\]strategies|accelerate[/\\]utils[/\\](?:fsdp|deepspeed|megatron)|(?:vllm|sglang[/\\]srt)[/\\]distributed)\w{0,12}[/\\.]"
     r"|vllm[/\\](?:v1[/\\])?executor[/\\]multiproc"
     r"|tensorflow[/\\]python[/\\]distribute|accelerate[/\\]commands[/\\]launch"
