@@ -417,3 +417,29 @@ def test_a_warning_after_which_all_went_on_is_no_failure(output):
     d = diagnose(KNOWLEDGE, Snapshot(output=output))
 
     assert (d.recognised, d.ordinary, d.advice) == (False, "", ())
+
+
+@pytest.mark.parametrize(
+    ("message", "cause", "not_shown"),
+    [
+        (
+            "ValueError: No valid checkpoint found in /out",
+            "resume-logic-finds-other-files",
+            "form-not-known-to-the-reader",
+        ),
+        ("RuntimeError: CUDA error: unspecified launch failure", "", "peer-transport-faulty"),
+        ("RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED", "", "driver-or-library-mismatch"),
+        ("AttributeError: Can't pickle local object 'f.<locals>.g'", "", "own-object-without-the-name"),
+        ("OSError: [Errno 28] No space left on device", "disk-is-full", "program-fails-by-itself"),
+    ],
+)
+def test_a_general_message_claims_no_more_than_it_says(message, cause, not_shown):
+    """What has several causes names none of those that need a fact more."""
+    output = (
+        "[rank1]: Traceback (most recent call last):\n"
+        f'[rank1]:   File "/w/train.py", line 9, in <module>\n[rank1]:     step()\n[rank1]: {message}\n'
+    )
+    shown = [a.cause for a in diagnose(KNOWLEDGE, Snapshot(output=output)).advice]
+
+    assert not_shown not in shown
+    assert cause in ("", *shown[:1])

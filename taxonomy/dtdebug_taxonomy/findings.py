@@ -207,6 +207,10 @@ def _in_sequence(knowledge: Knowledge, seen: Mapping[str, Finding]) -> Iterator[
             yield msgspec.structs.replace(min(later, key=lambda f: f.line), evidence=e.id)
 
 
+_PICKLED = re.compile(r"\AAttributeError: Can't (?:pickle|get) (?:local object|attribute)\b")
+"""An AttributeError of pickle's, which is about no attribute of the program's own object."""
+
+
 def _own(knowledge: Knowledge, snapshot: Snapshot, seen: Mapping[str, Finding]) -> Iterator[Finding]:
     """What a rank's own code raised first, unless that rank printed a message that names the failure.
 
@@ -226,7 +230,8 @@ def _own(knowledge: Knowledge, snapshot: Snapshot, seen: Mapping[str, Finding]) 
     if first is None or None in roots:
         return
     anything = "<inside>" if first.inside else "<library>" if first.library else "*"
-    named = [e.id for e in knowledge.evidence.values() if first.type in e.own and anything == "*"]
+    kind = "" if _PICKLED.search(first.words) else first.type
+    named = [e.id for e in knowledge.evidence.values() if kind in e.own and anything == "*"]
     for name in named or [e.id for e in knowledge.evidence.values() if anything in e.own]:
         source: Source = "printed" if first.line else "exception"
         yield Finding(

@@ -94,8 +94,11 @@ def outright(
 def _without_own_code(ended: Sequence[Ending], found: tuple[Advice, ...], own: Advised | None) -> tuple[Advice, ...]:
     """Without the program's own code where a line of an installed library raised it in a sentence of its own.
 
-    Of several ranks it says which one failed by itself: then something else has to be known.
+    Beside what the same line names it says nothing. Of several ranks it says which one failed by itself: then
+    something else has to be known.
     """
+    if found and found[0].named and all(r.line == found[0].because[0].line for a in found[1:2] for r in a.because):
+        return (found[0], *(a for a in found[1:] if a.cause != _OWN_CODE))
     last = ended[0].frames[-1] if ended and ended[0].frames else None
     if last is None or (own is None and (ended[0].rank is not None or len(ended[0].message.split()) < _WORDS)):
         return found
