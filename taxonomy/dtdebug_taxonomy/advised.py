@@ -72,7 +72,7 @@ _EVERYWHERE = re.compile(
     r"|find_unused_parameters|set_detect_anomaly|for (?:more|further) (?:info|detail)|stack ?trace|OMP_NUM_THREADS"
     r"|for debugging|be aware|see the (?:doc|log)|check the log|weights_only|error_file|FI_LOG|add the following flag"
     r"|argument must be a string, a bytes-like|not '?NoneType'?$"
-    r"|restart your program to reset|^if this (?:fires|happens|fails)\b|=[\"']?\$[\w{(]"
+    r"|\bthe above to fix\b|restart your program to reset|^if this (?:fires|happens|fails)\b|=[\"']?\$[\w{(]"
     r"|^(?:trial \S{1,80}|training) errored after \d"
 )
 _ALLOWS = re.compile(

@@ -47,6 +47,7 @@ _SIGNS = re.compile(
     | \b(?:cuda|gpu):[1-9]\b
     | \bworkers\ (?:failed|did\ not|never)\ (?:to\ )?(?:start|join|connect)
     | \(\d{1,6}/\d{1,6}\ (?:workers?\ |replicas\ )?(?:ready|joined|connected|alive)\)
+    | \bcommunicators?\b | \bgpu\ process
     | \bshard[ _](?:options|count|assignment|index|size)\b | \bnumber\ of\ shards\b
     | \bpid=\d{1,9},\ ip=[\w.:-]{1,80}\)
     | \bgpus\b(?!\ with\ compute) | \b(?:nodes|machines|hosts|cards)\b | byteps | fairscale | fairseq
@@ -59,7 +60,7 @@ _SIGNS = re.compile(
 _PACKAGES = re.compile(
     r"torch[/\\](?:distributed|nn[/\\]parallel|multiprocessing[/\\]spawn)|torch[/\\]csrc[/\\]distributed"
     r"|(?:-packages[/\\]|Megatron-LM[/\\]|(?<![\w/\\]))(?:deepspeed|horovod|colossalai|megatron|apex|fairscale|byteps"
-    r"|torchtitan|torchft|verl|openrlhf|nemo_rl|nanotron|deep_ep|hivemind|mscclpp|slime|monarch|tutel|fmoe|bagua|megablocks|realhf|nvshmem|nemo_run|torchx|submitit|nvidia_resiliency_ext|ray_lightning|ray[/\\]train|torch_xla[/\\]distributed"
+    r"|torchtitan|torchft|verl|openrlhf|nemo_rl|nanotron|deep_ep|hivemind|mscclpp|slime|monarch|mpi4py|varuna|tutel|fmoe|bagua|megablocks|realhf|nvshmem|nemo_run|torchx|submitit|nvidia_resiliency_ext|ray_lightning|ray[/\\]train|torch_xla[/\\]distributed"
     r"|lightning[/\\](?:fabric|pytorch)[/\\]strategies|accelerate[/\\]utils[/\\](?:fsdp|deepspeed|megatron)|(?:vllm|sglang[/\\]srt)[/\\]distributed)\w{0,12}[/\\.]"
     r"|vllm[/\\](?:v1[/\\])?executor[/\\]multiproc"
     r"|tensorflow[/\\]python[/\\]distribute|accelerate[/\\]commands[/\\]launch"
