@@ -410,6 +410,10 @@ def test_workers_that_did_not_come_are_a_set_up_that_waits():
             "  warnings.warn('No GPU is here; kernels will not be compiled.')\nSuccessfully built thing\n"
         ),
         "Warning  BackOff    2m (x12 over 9m)  kubelet  Back-off restarting failed container web in pod web-7d4\n",
+        (
+            "[rank0]: step 1 loss 2.1\n[rank0]: UserWarning: Grad strides do not match bucket view strides.\n"
+            "[rank0]: step 2 loss 2.0\n[rank0]: step 3 loss 1.9\n"
+        ),
         "{'loss': 1.21, 'grad_norm': nan}\n{'loss': 1.11, 'grad_norm': 2.1}\n{'loss': 1.01, 'grad_norm': 1.1}\n",
     ],
 )

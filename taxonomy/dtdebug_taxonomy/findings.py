@@ -29,6 +29,8 @@ _BEFORE_TRAINING = ("A.", "B.")
 """Symptoms of building, importing and setting up: over once training makes progress."""
 _ENDS = (*_BEFORE_TRAINING, "C.", "D.1.1")
 """Those after which no training goes on."""
+_SLOW = "D.2.3"
+"""One that only a person who finds it slow has."""
 
 _TRAINED = "any_step_completed=yes"
 _SMALLER_RUN = re.compile(r"(?i)\b(?:single|one|1)[ -](?:node|machine|server|host|gpu|card|device|process)\b")
@@ -172,7 +174,7 @@ def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool
     passed = (
         starting
         or found.catch_all
-        or (bearing.nothing_failed and (found.generic or all(c.startswith(_ENDS) for c in found.symptoms)))
+        or (bearing.nothing_failed and (found.generic or all(c.startswith((*_ENDS, _SLOW)) for c in found.symptoms)))
     )
     return not (bearing.is_overtaken(line) or (passed and bearing.is_trained_after(line)))
 
