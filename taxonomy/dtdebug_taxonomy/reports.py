@@ -26,7 +26,7 @@ _LAYERS = (
 https://github.com/NVIDIA/nccl/blob/master/src/debug.cc
 https://github.com/openucx/ucx/blob/master/src/ucs/debug/log.c
 https://github.com/openucx/ucc/blob/master/src/utils/ucc_log.h
-https://github.com/uxlfoundation/oneCCL/blob/master/src/common/log/log.hpp
+https://github.com/oneapi-src/oneCCL/blob/master/src/common/log/log.hpp
 https://github.com/bytedance/byteps/blob/master/byteps/common/logging.h
 https://github.com/ofiwg/libfabric/blob/main/src/log.c
 https://github.com/SchedMD/slurm/blob/master/src/common/log.c"""
