@@ -37,6 +37,7 @@ def raised(message, kind="ValueError"):
             "For tied parameters, use fully_shard([a, b]) to join them.",
             True,
         ),
+        ("Invalid mesh. 'data' (3) * tensor (2) != 8.", "Invalid mesh. 'data' (3) * tensor (2) != 8.", False),
         ("bf16 is not supported on this device with ZeRO-1", "bf16 is not supported on this device with ZeRO-1", False),
         (
             "Detected a deprecated import. This class is not compatible with the new loop.",
@@ -133,6 +134,27 @@ def test_the_exception_of_a_cell_counts_too():
     assert found is not None
     assert found.orders
     assert found.line == 0
+
+
+def test_a_check_of_c_says_what_should_have_held():
+    """What only tells that something failed there says no more than the line itself."""
+    held = "rows % (tile * world_size) == 0 rows=90 tile=8"
+
+    assert advised(endings(Snapshot(output=raised(f"Check failed: {held}", "RuntimeError")))).words.endswith(held)
+    assert advised(endings(Snapshot(output=raised("Check failed: (fd) > (0) open failed", "RuntimeError")))) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "names"),
+    [
+        ("[RING_STEP]the buffer of ring_size must be even", ("ring_size",)),
+        ("ring_size must be 2 [type=value_error, input_value={'max_steps': 1}, input_type=dict]", ("ring_size",)),
+        ("comm_init.cpp:84 get_card: EXCEPTION: no card is available for ring_size", ("ring_size",)),
+    ],
+)
+def test_where_a_library_says_it_is_no_setting(message, names):
+    """Tags in brackets, what pydantic adds, and the place in a source of C++."""
+    assert advised(endings(Snapshot(output=raised(message)))).settings == names
 
 
 def test_types_of_numbers_are_no_settings():

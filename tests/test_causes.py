@@ -194,6 +194,18 @@ ORDINARY = {
     "\tstatus = StatusCode.UNAVAILABLE\n"
     '\tdetails = "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:8500: Failed '
     'to connect to remote host: Connection refused"',
+    "pool": "Traceback (most recent call last):\n"
+    '  File "resize.py", line 9, in <module>\n'
+    "    pool.map(shrink, names)\n"
+    "concurrent.futures.process.BrokenProcessPool: A process in the process pool was terminated abruptly",
+    "graph": "Traceback (most recent call last):\n"
+    '  File "molecules.py", line 9, in <module>\n'
+    "    g.ndata['h'] = h\n"
+    "dgl._ffi.base.DGLError: Expected 14 rows for the number of nodes, got 12",
+    "ranking": "Traceback (most recent call last):\n"
+    '  File "metrics.py", line 9, in mrr\n'
+    "    raise ValueError(text)\n"
+    "ValueError: ranking has 4 rows, and the ranks of all candidates are 5",
     "vllm": "INFO 05-02 10:11:12 config.py:510] tensor_parallel_size=1, world_size=1\n"
     "ValueError: The model's max seq len (32768) is larger than the maximum number of tokens that can be "
     "stored in KV cache (21040).",
@@ -365,3 +377,89 @@ def test_a_batch_gives_the_advice_and_the_next_step():
 def test_only_python_that_parses_may_become_a_cell(diff, python):
     """Shell, configuration and torn blocks would fail where they are inserted."""
     assert python == in_python(diff)
+
+
+def test_a_library_s_own_check_is_no_fault_of_the_data():
+    """What it says comes first; that the program's own code fails on this data adds nothing to it."""
+    output = (
+        "[rank1]: Traceback (most recent call last):\n"
+        '[rank1]:   File "/home/u/train.py", line 9, in main\n[rank1]:     plan = mesh.item(gpus=12)\n'
+        '[rank1]:   File "/v/lib/python3.11/site-packages/hydra_mesh/mesh.py", line 2, in item\n'
+        '[rank1]:     raise IndexError(f"rank {n} is outside")\n'
+        "[rank1]: IndexError: rank 12 is outside of this mesh of 8\n"
+    )
+    shown = [a.cause for a in diagnose(KNOWLEDGE, Snapshot(output=output)).advice]
+
+    assert "program-fails-by-itself" not in shown
+    assert shown
+
+
+@pytest.mark.parametrize(
+    ("output", "cause"),
+    [
+        ("RuntimeError: Timed out waiting for Slurm job 4711 to start\n", "job-waits-in-the-queue"),
+        ("|| ERROR: rank 0 waits: not all of the pods were scheduled\n", "pods-wait-for-devices"),
+    ],
+)
+def test_who_waits_for_the_scheduler_is_told_so(output, cause):
+    """No port and no network is to be looked at then."""
+    d = diagnose(KNOWLEDGE, Snapshot(output=output))
+
+    assert ("B.2", cause) == (d.symptoms[0].code, d.advice[0].cause)
+
+
+def test_workers_that_did_not_come_are_a_set_up_that_waits():
+    d = diagnose(KNOWLEDGE, Snapshot(output="RuntimeError: actors failed to start within 60s (3/8 ready)\n"))
+
+    assert (d.recognised, d.symptoms[0].code, d.advice) == (True, "B.2", ())
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        (
+            "[rank0]: step 1 loss 2.1\n[rank0]:W1126 10:02:11.331 c.py:9] torch._dynamo hit config.recompile_limit\n"
+            "[rank0]: step 2 loss 2.0\n[rank0]: step 3 loss 1.9\n"
+        ),
+        (
+            "setup.py:9: UserWarning: No GPU is here; kernels will not be compiled.\n"
+            "  warnings.warn('No GPU is here; kernels will not be compiled.')\nSuccessfully built thing\n"
+        ),
+        "Warning  BackOff    2m (x12 over 9m)  kubelet  Back-off restarting failed container web in pod web-7d4\n",
+        (
+            "[rank0]: step 1 loss 2.1\n[rank0]: UserWarning: Grad strides do not match bucket view strides.\n"
+            "[rank0]: step 2 loss 2.0\n[rank0]: step 3 loss 1.9\n"
+        ),
+        "{'loss': 1.21, 'grad_norm': nan}\n{'loss': 1.11, 'grad_norm': 2.1}\n{'loss': 1.01, 'grad_norm': 1.1}\n",
+    ],
+)
+def test_a_warning_after_which_all_went_on_is_no_failure(output):
+    d = diagnose(KNOWLEDGE, Snapshot(output=output))
+
+    assert (d.recognised, d.ordinary, d.advice) == (False, "", ())
+
+
+@pytest.mark.parametrize(
+    ("message", "cause", "not_shown"),
+    [
+        (
+            "ValueError: No valid checkpoint found in /out",
+            "resume-logic-finds-other-files",
+            "form-not-known-to-the-reader",
+        ),
+        ("RuntimeError: CUDA error: unspecified launch failure", "", "peer-transport-faulty"),
+        ("RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED", "", "driver-or-library-mismatch"),
+        ("AttributeError: Can't pickle local object 'f.<locals>.g'", "", "own-object-without-the-name"),
+        ("OSError: [Errno 28] No space left on device", "disk-is-full", "program-fails-by-itself"),
+    ],
+)
+def test_a_general_message_claims_no_more_than_it_says(message, cause, not_shown):
+    """What has several causes names none of those that need a fact more."""
+    output = (
+        "[rank1]: Traceback (most recent call last):\n"
+        f'[rank1]:   File "/w/train.py", line 9, in <module>\n[rank1]:     step()\n[rank1]: {message}\n'
+    )
+    shown = [a.cause for a in diagnose(KNOWLEDGE, Snapshot(output=output)).advice]
+
+    assert not_shown not in shown
+    assert cause in ("", *shown)

@@ -19,6 +19,17 @@ from dtdebug_taxonomy.snapshot import Snapshot
         ("srun: fatal: the environment is of another release", "Slurm", "the environment is of another release"),
         ("n1:8:9 [3] net.cc:5 NCCL WARN No card for rank 3", "NCCL WARN", "No card for rank 3"),
         ("  what():  the rank must not be negative", "C++ exception", "the rank must not be negative"),
+        (
+            "[1764.2] [n1:4:0] tl_shm_bcast.c:91  TL_SHM ERROR segment of node 2 is gone",
+            "UCC",
+            "segment of node 2 is gone",
+        ),
+        ("2026:11:26-10:02:( 44) |CCL_ERROR| kvs.cpp:6 init: time (9) >= 8", "oneCCL", "kvs.cpp:6 init: time (9) >= 8"),
+        (
+            "[2026-11-26 10:02: F net/post.cc:8] Check failed: (n) > (0) no post",
+            "C++ check",
+            "Check failed: (n) > (0) no post",
+        ),
         ("[n1:21455] PRTE ERROR: Not found in file a.c at line 3", "PMIx", "Not found in file a.c at line 3"),
     ],
 )
@@ -70,6 +81,14 @@ def test_a_logger_s_error_is_shown_and_not_called_a_known_fault():
 
     assert d.happened == "Logged as an error: HTTP answer 500 of b"
     assert (d.recognised, d.verdict, d.advice) == (False, "unknown", ())
+
+
+def test_a_logger_s_error_that_only_a_job_of_several_processes_has_is_a_failure():
+    """Its words are of ranks, collectives or nodes: a cause is still not claimed."""
+    d = diagnose(load(), Snapshot(output="[2026-11-26T10:02:11.331Z] || ERROR: reading the answer from pod trial-3\n"))
+
+    assert d.happened == "Logged as an error: reading the answer from pod trial-3"
+    assert (d.recognised, d.advice) == (True, ())
 
 
 @pytest.mark.parametrize("word", ["retrying in 5 s", "will skip this one", "ignoring it"])

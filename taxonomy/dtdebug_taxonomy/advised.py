@@ -50,7 +50,7 @@ _REFUSED = re.compile(
     r"|\bnot (?:yet |been )?tested (?:for|with)\b"
     r"|\bcan(?:not|'t| not) (?:be (?!found|loaded|read|opened|reached|import|resolved|connected)\w{2,20}"
     r"|provide|contain|have|work with|use|mix|combine|specify)\b"
-    r"|\b(?:do|does|did) not (?:match|agree|divide|fit|equal|work (?:with|in|on))\b"
+    r"|\b(?:do|does|did)(?: not|n't) (?:match|agree|divide|fit|equal|work (?:with|in|on))\b"
     r"|\b(?:discrepancy|mismatch|conflict) between\b|\bbut (?:got|found|received|was|were|is) \S"
     r"|\b(?:is|are) (?:inconsistent|incorrect|too (?:large|small|long|many|few))\b"
     r"|\bexpected .{2,80}\bgot\b|\bcan only be?\b|\bonly (?:be|take|accept)\b|\blikely (?:due to|caused by|because)\b"
@@ -72,7 +72,7 @@ _EVERYWHERE = re.compile(
     r"|find_unused_parameters|set_detect_anomaly|for (?:more|further) (?:info|detail)|stack ?trace|OMP_NUM_THREADS"
     r"|for debugging|be aware|see the (?:doc|log)|check the log|weights_only|error_file|FI_LOG|add the following flag"
     r"|argument must be a string, a bytes-like|not '?NoneType'?$"
-    r"|restart your program to reset|^if this (?:fires|happens|fails)\b|=[\"']?\$[\w{(]"
+    r"|\bthe above to fix\b|restart your program to reset|^if this (?:fires|happens|fails)\b|=[\"']?\$[\w{(]"
     r"|^(?:trial \S{1,80}|training) errored after \d"
 )
 _ALLOWS = re.compile(
@@ -95,11 +95,17 @@ _SETTING = re.compile(
     r"(?<![\w/'-])(?:--[a-z][\w-]{2,60}|[a-z][a-z0-9]{0,40}(?:[._][a-z0-9]{1,40}){1,6}|[A-Z][A-Z0-9]{1,30}(?:_[A-Z0-9]{1,30}){1,6})"
     r"(?![\w(/])"
 )
+_TAG = re.compile(
+    r"\[[A-Z][A-Z0-9_]{1,40}\]|\b[\w.-]{1,80}\.(?:c|cc|cpp|cu|hpp?):\d{1,6} \w{1,60}:|\[type=\w{1,60}, input_value=.*"
+)
+"""Where in a library it is said, and what pydantic adds."""
 _NO_SETTING = re.compile(
     r"\.py$|^(?:self|torch|dist|cls|b?float\d{1,2}|u?int\d{1,2}|half|bool)$|^[a-z]+$|^e\.g$|^i\.e$"
 )
 """Files, objects and single words, which are no names of settings."""
 _ASSERT = re.compile(r"assert (?P<held>.{5,200}[^(,\\\s])$")
+_NATIVE = re.compile(r"Check failed: (?P<held>.{5,300})")
+"""What macros of C++ print of an assertion: what should have held, and why, where that was written."""
 _CHECKS = frozenset({"ValueError", "AssertionError", "NotImplementedError", "ValidationError", "ConfigKeyError"})
 """What checks of settings raise: if it names one, the message speaks of what was set."""
 _WRITTEN = re.compile(r"raise (?:\w{1,60}\.){0,6}(?P<type>[A-Z]\w{1,60})\(|assert ")
@@ -181,7 +187,8 @@ def _sentences(ending: Ending) -> Iterator[str]:
     joined: list[str] = []
     for sentence in _SENTENCE.split(_text(ending)):
         words = " ".join(plain(sentence, _LONGEST).split())
-        goes_on = bool(joined) and _GOES_ON.match(words) and not _EVERYWHERE.search(joined[-1])
+        bare = bool(joined) and len(joined[-1].split()) < _WORDS and not _ORDERS.search(words)
+        goes_on = bool(joined) and (bare or _GOES_ON.match(words)) and not _EVERYWHERE.search(joined[-1])
         if goes_on and len(joined[-1]) + len(words) < _LONGEST:
             joined[-1] += f" {words}"
         else:
@@ -222,12 +229,15 @@ def _written(ending: Ending) -> str:
 
 def settings(words: str) -> tuple[str, ...]:
     """Names that are written as settings are, each once, the last part of those with dots."""
-    found = (m[0].rpartition(".")[2] for m in _SETTING.finditer(words))
+    found = (m[0].rpartition(".")[2] for m in _SETTING.finditer(_TAG.sub(" ", words)))
     return tuple(dict.fromkeys(name for name in found if not _NO_SETTING.search(name)))[:_NAMES]
 
 
 def _asserted(ending: Ending) -> str:
     """What should have held: `self.context_parallel_size == 1`."""
+    native = _NATIVE.match(ending.message.strip())
+    if native is not None and not (ending.told or _SAYS_LITTLE.search(native["held"])):
+        return f"this does not hold: {plain(native['held'], _LONGEST).strip()}"
     if ending.type != "AssertionError" or ending.message.strip():
         return ""
     found = _ASSERT.match(ending.code)

@@ -29,6 +29,8 @@ _BEFORE_TRAINING = ("A.", "B.")
 """Symptoms of building, importing and setting up: over once training makes progress."""
 _ENDS = (*_BEFORE_TRAINING, "C.", "D.1.1")
 """Those after which no training goes on."""
+_SLOW = "D.2.3"
+"""One that only a person who finds it slow has."""
 
 _TRAINED = "any_step_completed=yes"
 _SMALLER_RUN = re.compile(r"(?i)\b(?:single|one|1)[ -](?:node|machine|server|host|gpu|card|device|process)\b")
@@ -170,7 +172,9 @@ def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool
     starting = all(code[:2] in _BEFORE_TRAINING for code in found.symptoms)
     # what only says that something failed explains nothing either, if training went on; if none failed, nothing does
     passed = (
-        starting or found.catch_all or (bearing.nothing_failed and all(c.startswith(_ENDS) for c in found.symptoms))
+        starting
+        or found.catch_all
+        or (bearing.nothing_failed and (found.generic or all(c.startswith((*_ENDS, _SLOW)) for c in found.symptoms)))
     )
     return not (bearing.is_overtaken(line) or (passed and bearing.is_trained_after(line)))
 
@@ -205,6 +209,10 @@ def _in_sequence(knowledge: Knowledge, seen: Mapping[str, Finding]) -> Iterator[
             yield msgspec.structs.replace(min(later, key=lambda f: f.line), evidence=e.id)
 
 
+_PICKLED = re.compile(r"\AAttributeError: Can't (?:pickle|get) (?:local object|attribute)\b")
+"""An AttributeError of pickle's, which is about no attribute of the program's own object."""
+
+
 def _own(knowledge: Knowledge, snapshot: Snapshot, seen: Mapping[str, Finding]) -> Iterator[Finding]:
     """What a rank's own code raised first, unless that rank printed a message that names the failure.
 
@@ -224,7 +232,8 @@ def _own(knowledge: Knowledge, snapshot: Snapshot, seen: Mapping[str, Finding]) 
     if first is None or None in roots:
         return
     anything = "<inside>" if first.inside else "<library>" if first.library else "*"
-    named = [e.id for e in knowledge.evidence.values() if first.type in e.own and anything == "*"]
+    kind = "" if _PICKLED.search(first.words) else first.type
+    named = [e.id for e in knowledge.evidence.values() if kind in e.own and anything == "*"]
     for name in named or [e.id for e in knowledge.evidence.values() if anything in e.own]:
         source: Source = "printed" if first.line else "exception"
         yield Finding(

@@ -11,12 +11,15 @@ from collections.abc import Sequence
 
 from dtdebug_taxonomy.advised import advised
 from dtdebug_taxonomy.endings import endings
+from dtdebug_taxonomy.failure.bearing import Bearing
 from dtdebug_taxonomy.failure.events import last_exception
+from dtdebug_taxonomy.failure.lines import split_lines
 from dtdebug_taxonomy.finding import Finding, plain
 from dtdebug_taxonomy.frames import own_frame, short
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.matching import clip_lines
 from dtdebug_taxonomy.recognise import is_distributed
+from dtdebug_taxonomy.reports import reported
 from dtdebug_taxonomy.signs import speaks_of_several
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
 from dtdebug_taxonomy.tongues import in_english
@@ -42,7 +45,7 @@ _ERROR = re.compile(
 )
 _SERVICE = re.compile(
     r"(?im)^(?:DETAIL|HINT): {2}|\] \d{1,6}#\d{1,6}: "
-    r"|\b(?:gunicorn|uwsgi|uvicorn|nginx|apache2?|httpd|django|flask|fastapi|celery|rabbitmq|kafka|rdkafka|redis|postgres\w{0,4}"
+    r"|\b(?:gunicorn|uwsgi|uvicorn|nginx|apache2?|httpd|django|flask|fastapi|celery|rabbitmq|kafka|rdkafka|redis|elastic-?search|opensearch|solr|cassandra|cockroach\w{0,2}|postgres\w{0,4}"
     r"|mysql|mongo\w{0,20}|selenium|playwright|webpack|npm|jenkins|grafana|prometheus|ollama|discord|telegram)\b"
 )
 """Services and their tools, which have workers, watchdogs and time-outs too."""
@@ -134,6 +137,8 @@ def ordinary(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Findin
         return "What is described is a program of one process on one device; nothing of distribution is seen in it."
     error = _raised(snapshot.exception) or _last_error(snapshot.output) or _last_error(snapshot.situation)
     error = error or _matched(knowledge, snapshot, findings)
+    if error.startswith("terminate called") and (said := reported(split_lines(snapshot.output))) is not None:
+        error = _short(said.message, "")
     for pattern, means in _PLAINLY:
         if not snapshot.exception and (found := pattern.search(snapshot.output)):
             before, after = snapshot.output[: found.end()], snapshot.output[found.end() :]
@@ -181,7 +186,9 @@ def _last_error(text: str) -> str:
 def _matched(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Finding]) -> str:
     """The first line that a general message of a failure is on."""
     failed = (f for f in findings if f.source == "printed" and not f.values and not f.scores)
+    bearing = Bearing(snapshot)
     rows = [(f.line, f.words) for f in failed if knowledge.evidence[f.evidence].symptoms]
+    rows = [row for row in rows if not (row[0] and bearing.is_trained_after(row[0]))]
     line, words = min((row for row in rows if row[0]), default=(0, ""))
     lines = clip_lines(snapshot.output).split("\n")
     known = not snapshot.first_lines and 0 < line <= len(lines)

@@ -15,6 +15,7 @@ from dtdebug_taxonomy.contrasts import contrast, one_device
 from dtdebug_taxonomy.endings import REFUSED_CALL, Ending, endings
 from dtdebug_taxonomy.engine import Ranking
 from dtdebug_taxonomy.finding import plain
+from dtdebug_taxonomy.frames import is_library
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.missing import missing
 from dtdebug_taxonomy.model import MINUTES
@@ -32,6 +33,10 @@ _FIGURES, _UNFIT = 0.5, 0.4
 _OWN_CHECK = "own-check-of-the-ranks-raised"
 _TOO_MANY = "more-processes-than-gpus"
 """The cause of the same name, with what was told."""
+_OWN_CODE = "program-fails-by-itself"
+"""The cause that says no more than a library's own check of the call."""
+_WORDS = 4
+"""Words from which a message is a sentence, not a key or a name."""
 _SENTENCE = 160
 """Characters of a message that a title shows."""
 
@@ -71,6 +76,7 @@ def outright(
     told = any(c.finding.evidence == _OWN_CHECK for c in ranking.contributions[symptom])  # no word on the cause
     asked = paired or not (facts or named or told)
     own = advised(ended, f"{snapshot.situation}\n{snapshot.cell}") if asked else None
+    found = _without_own_code(ended, found, own)
     if own is not None and paired:
         facts = (_of_message(own, symptom), *facts) if own.orders else facts
     elif own is not None and (not own.refused or not found or _is_general(knowledge, found[0])):
@@ -86,6 +92,22 @@ def outright(
     if own is not None and not facts:
         return (*found[:1], _of_message(own, symptom), *found[1:])[:MOST]
     return (*facts, *found)[:MOST]
+
+
+def _without_own_code(ended: Sequence[Ending], found: tuple[Advice, ...], own: Advised | None) -> tuple[Advice, ...]:
+    """Without the program's own code where a line of an installed library raised it in a sentence of its own.
+
+    Beside what the same line names it says nothing. Of several ranks it says which one failed by itself: then
+    something else has to be known.
+    """
+    if found and found[0].named and all(r.line == found[0].because[0].line for a in found[1:2] for r in a.because):
+        return (found[0], *(a for a in found[1:] if a.cause != _OWN_CODE))
+    last = ended[0].frames[-1] if ended and ended[0].frames else None
+    if last is None or (own is None and (ended[0].rank is not None or len(ended[0].message.split()) < _WORDS)):
+        return found
+    if not is_library(last.file) or not (last.code or ended[0].code).startswith(("raise ", "assert ")):
+        return found
+    return tuple(a for a in found if a.cause != _OWN_CODE)
 
 
 def _says_it_alone(knowledge: Knowledge, advice: Advice) -> bool:

@@ -30,6 +30,7 @@ _MACHINE = re.compile(
     | ^\s{0,3}(?:\w{1,40}\.){0,8}\w{0,60}(?:Error|Exception|Warning|Interrupt)\b\W{0,3}(?::|$)
     | ^\s{0,3}export\ \w{1,40}=
     | ^\W{0,2}\d{4}[-/]\d\d[-/]\d\d[\ T_]\d\d:\d\d
+    | ^\s{0,4}warnings\.warn\( | ^\s{0,4}(?:Warning|Normal)\s{1,12}[A-Z]\w{2,40}\s
     | ^\S{1,200}\.(?:py|cc|cpp|cu|cuh|h):\d | ^(?:\$|>>>|%|!|<!--|-->)\ ? | \d%\|
     | \[rank\d{1,6}\]: | \bWorkNCCL\( | \bNVRM:\ Xid\b
     | \bNCCL\ (?:INFO|WARN|TRACE)\b | (?<!=)\b(?:INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL|FATAL)\b[:|\]-]

@@ -25,7 +25,8 @@ _SIGNS = re.compile(
     | \baccelerator(?:\.|\() | world[_ ]?size | (?:local|node|global|my)[_ ]rank | master_(?:addr|port)
     | \[(?:rank|default)\d | (?<!of\ )(?<!expected\ )(?<!equal\ )(?<!be\ )(?<!has\ )\brank[ :=#-]?\d(?!\ tensor)
     | \b(?:each|every|one|other|all|per|which|this|same|both)\ ranks?\b | \branks\b | \brank\ (?:zero|one|two)
-    | nproc | num_processes | data-?\ ?parallel | mirrored | parameter[- _]?servers? | TF_CONFIG | tf\.distribute
+    | (?<![a-z])nproc
+    | num_processes | data-?\ ?parallel | mirrored | parameter[- _]?servers? | TF_CONFIG | tf\.distribute
     | multi[-_ ]?(?:gpu|node|worker|process|host|machine)s? | all[-_]?(?:reduce|gather|to[-_]all) | reduce[-_]?scatter
     | \bray(?:\.|\b) | slurm | \bsrun | \bsbatch | rendezvous | c10d | process[ _-]group
     | elastic\ (?:training|agent|launch)
@@ -34,7 +35,7 @@ _SIGNS = re.compile(
     | FullySharded | \bcontext_parallel | \b(?:hccl|nccl)_ | _parallel_size\b | \bworker_group
     | \bnumber\ of\ (?:gpus|devices|nodes|processes|hosts|replicas|ranks)\b
     | infiniband | \brdma | \bcollectives?\b | \bcross-?replica | \breplica | \bxla\b | \btpu\b | jax\.distributed
-    | distributedsampler | \bsharded\b | torch\.multiprocessing | mp\.spawn | notebook_launcher | estimator
+    | distributedsampler | \bshard(?:ed|ing)\b | torch\.multiprocessing | mp\.spawn | notebook_launcher | estimator
     | _VISIBLE_DEVICES=["']?\d{1,2},\d
     | (?<!used\ by\ )\b(?!1\b)(?!0\b)
       (?:\d{1,5}|two|three|four|eight|several|multiple|many|all|both|other|second|different|more)
@@ -44,6 +45,11 @@ _SIGNS = re.compile(
       (?:[abhv]\d\d0|a[3-6]000|gb?[2-3]00|mi\d{3}|l40s?|rtx|\d0[5-9]0|tesla|titan)s?\b
     | \b(?:per|each|every)[ -](?:gpu|device|card|node|host|machine)\b | \bpipeline\ stages? | \bdistribution\ strateg
     | \b(?:cuda|gpu):[1-9]\b
+    | \bworkers\ (?:failed|did\ not|never)\ (?:to\ )?(?:start|join|connect)
+    | \(\d{1,6}/\d{1,6}\ (?:workers?\ |replicas\ )?(?:ready|joined|connected|alive)\)
+    | \bcommunicators?\b | \bgpu\ process
+    | \bshard[ _](?:options|count|assignment|index|size)\b | \bnumber\ of\ shards\b
+    | \bpid=\d{1,9},\ ip=[\w.:-]{1,80}\)
     | \bgpus\b(?!\ with\ compute) | \b(?:nodes|machines|hosts|cards)\b | byteps | fairscale | fairseq
     | peer[- ]to[- ]peer | \bp2p\b
     | \bucx\b | \blibfabric\b | \bnet/ofi\b | \bnixl | \bmscclpp | \bnvshmem | \bdeep_ep\b | \bprocess_index\b
@@ -54,7 +60,7 @@ _SIGNS = re.compile(
 _PACKAGES = re.compile(
     r"torch[/\\](?:distributed|nn[/\\]parallel|multiprocessing[/\\]spawn)|torch[/\\]csrc[/\\]distributed"
     r"|(?:-packages[/\\]|Megatron-LM[/\\]|(?<![\w/\\]))(?:deepspeed|horovod|colossalai|megatron|apex|fairscale|byteps"
-    r"|torchtitan|torchft|verl|openrlhf|nemo_rl|nanotron|deep_ep|hivemind|mscclpp|slime|ray[/\\]train|torch_xla[/\\]distributed"
+    r"|torchtitan|torchft|verl|openrlhf|nemo_rl|nanotron|deep_ep|hivemind|mscclpp|slime|monarch|mpi4py|varuna|tutel|fmoe|bagua|megablocks|realhf|nvshmem|nemo_run|torchx|submitit|nvidia_resiliency_ext|ray_lightning|ray[/\\]train|torch_xla[/\\]distributed"
     r"|lightning[/\\](?:fabric|pytorch)[/\\]strategies|accelerate[/\\]utils[/\\](?:fsdp|deepspeed|megatron)|(?:vllm|sglang[/\\]srt)[/\\]distributed)\w{0,12}[/\\.]"
     r"|vllm[/\\](?:v1[/\\])?executor[/\\]multiproc"
     r"|tensorflow[/\\]python[/\\]distribute|accelerate[/\\]commands[/\\]launch"
@@ -64,6 +70,12 @@ _PATH = re.compile(
     r"File \"[^\"\n]{1,300}\", line \d{1,9}(?:, in .{1,200})?|\", line \d{1,9}, in .{1,200}"
     r"|(?:~|\.{1,2})?[\w.@+-]{0,100}/[^\s\"',:;)]{0,300}"
 )
+_GRAPH = re.compile(r"(?i)\b(?:dgl|pyg|torch_geometric|networkx|homogeneous graph|[en]types?|edges?|DAG|onnx)\b")
+_NODES = re.compile(r"(?i)\bnodes?\b")
+"""The nodes of a graph are no machines."""
+_RANKED = re.compile(r"(?i)\b(?:ranking|candidates?|MRR|NDCG)(?:\b|[_.])")
+_RANKS = re.compile(r"(?i)\branks\b")
+"""Nor are the places of candidates processes."""
 _DEVICE = r"\w{1,12}(?::\d{1,3})?"
 _BESIDE_CPU = re.compile(
     rf"at least two devices, (?:(?:cpu|meta)(?:,? and |, ){_DEVICE}|{_DEVICE}(?:,? and |, )(?:cpu|meta)\b)"
@@ -115,4 +127,12 @@ def speaks_of_several(snapshot: Snapshot) -> bool:
         return True
     if any(_ONE.search(text) for text in texts) and not any(_MORE.search(text) for text in texts):
         return bool(_SIGNS.search(situation))
-    return any(_SIGNS.search(_PATH.sub(" ", _BESIDE_CPU.sub(" ", text))) for text in texts)
+    return any(_SIGNS.search(_without_places(text)) for text in texts)
+
+
+def _without_places(text: str) -> str:
+    """Without paths, and without the words that tell of something else here."""
+    text = _BESIDE_CPU.sub(" ", text)
+    text = _NODES.sub(" ", text) if _GRAPH.search(text) else text
+    text = _RANKS.sub(" ", text) if _RANKED.search(text) else text
+    return _PATH.sub(" ", text)

@@ -33,6 +33,7 @@ _BRACKET = (
     _TAGGED,
     r"\[(?P<rank>\d{1,7})\]\s?:(?= \S|\S| {2,12}File) ?",
     rf"\[(?P<level>[IWEFC])(?:\d{{4}} {_CLOCK})?(?: \d{{1,9}})? ?[\w./-]{{1,100}}:\d{{1,6}}\] ?",
+    rf"\[(?P<time>\d\d-\d\d {_CLOCK})\] ",
     rf"\[(?P<time>{_DATE}|{_CLOCK}|[ \d]{{1,10}}\.\d{{1,9}})(?: TP(?P<rank>\d{{1,5}}))?\](?: - |: | )?",
     rf"\[(?P<level>{_LEVELS}) {{0,4}}(?:\|[\w./-]{{1,80}}:\d{{1,6}})?\](?: - | )?",
     rf"\[(?P<time>{_DATE}) (?P<level>[IWEFC]) \d{{1,9}} \d{{1,9}}\] (?:\(\w{{1,9}}\) )?(?:\S{{1,80}}\.cc:\d{{1,6}}: )?",
@@ -52,7 +53,7 @@ _DIGIT = (
 )
 _ROUND = re.compile(
     r"\((?:(?:Worker_TP(?P<rank3>\d{1,5})"
-    r"|(?P<actor>[\w.:<>-]{1,80})(?:\[rank=(?P<rank2>\d{1,7})\]| rank=(?P<rank4>\d{1,7}))?) )?"
+    r"|(?P<actor>[\w.:<>-]{1,80})(?:\([\w.:-]{1,80}\))?(?:\[rank=(?P<rank2>\d{1,7})\]| rank=(?P<rank4>\d{1,7}))?) )?"
     r"pid=(?P<pid>\d{1,9})"
     r"(?:, ip=(?P<host>[\w.:-]{1,80}))?(?:, rank=(?P<rank>\d{1,7}))?"
     r"[^()\n]{0,60}\) ?"
@@ -64,6 +65,8 @@ _SKYPILOT = re.compile(
 Source: https://github.com/skypilot-org/skypilot/pull/1380"""
 _SYSLOG = r"(?P<host>[\w.-]{1,100}) [\w./@-]{1,80}\[(?P<pid>\d{1,9})\]: "
 _DETERMINED = r"(?P<host>[0-9a-f]{8}) (?:\[rank=(?P<rank>\d{1,7})\] )?\|\| ?"
+_NO_CONTAINER = r"\|\| (?=(?:" + _LEVELS + r"): )"
+"""What Determined prints of the task itself."""
 _LOGURU = r"\| [\w.]{1,80}:\S{1,60}:\d{1,6} - "
 _LETTER = (
     rf"{_WORD}[ _=:#-]{{0,2}}(?P<rank>\d{{1,7}}) {{0,30}}\| ?",
@@ -77,6 +80,7 @@ _LETTER = (
     r"(?P<host>[\w.-]{1,100}/\d{1,5}) (?=\[(?:rank|default) ?\d{1,7}\]:|[IWEF]\d{4} )",
     r"(?P<host>[\w.-]{1,100}) \[(?P<stream>stdout|stderr)\] ",
     rf"[\w.]{{1,80}} - (?P<level>{_LEVELS}) - ",
+    rf"(?P<level>{_LEVELS}) {{2,8}}(?=[A-Za-z\[])",
     rf"(?P<level>{_LEVELS}) {{0,8}}(?:- |:) ?{_WORD}[ _-]?(?P<rank>\d{{1,7}})(?: - |: ?)",
     rf"(?P<level>{_LEVELS}) {{0,8}}(?:- [\w.]{{1,80}} - |{_LOGURU}|:[\w.]{{1,80}}:|: | |:(?=\d{{4}}-))",
     r"(?P<host>[\w.-]{1,100}[-_]\d{1,5}) {0,30}\| ?",
@@ -99,6 +103,7 @@ _BY_START: dict[str, tuple[re.Pattern[str], ...]] = {
     "[": _compiled(_BRACKET),
     "(": (_ROUND, _SKYPILOT),
     " ": _compiled(_BLANK[:2]),
+    "|": (re.compile(_NO_CONTAINER),),
     **dict.fromkeys("0123456789", _compiled((*_DIGIT, _SYSLOG, _DETERMINED))),
     **dict.fromkeys("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_", _compiled(_LETTER)),
 }
