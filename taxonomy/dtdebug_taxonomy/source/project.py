@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
+from dtdebug_taxonomy.source.document import Config
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.syntax import FUNCTIONS, Function
@@ -21,6 +22,8 @@ _FOLLOWED = 4
 """So many imports, or base classes, are followed one from the other."""
 _MODULES = 256
 """Parsed modules that are kept."""
+_LONGEST = 100_000
+"""Characters beyond which a text is data, no configuration."""
 _KNOWN = frozenset(sys.stdlib_module_names | {"torch", "numpy", "transformers", "accelerate", "deepspeed", "wandb"})
 """Packages that are no part of the user's project."""
 
@@ -42,6 +45,7 @@ class Project:
         """`text` gives what a file holds, by its path; None where there is none, or it may not be read."""
         self._text = lru_cache(maxsize=4096)(text)
         self._code = lru_cache(maxsize=_MODULES)(self._parsed)
+        self._config = lru_cache(maxsize=_MODULES)(self._configured)
         self.consulted: set[str] = set()
         """The modules that have been read; whoever keeps results empties it before each file."""
 
@@ -57,6 +61,13 @@ class Project:
         found = self._code(path)
         if found is not None:
             self.consulted.add(found.path)
+        return found
+
+    def document(self, path: str) -> Config | None:
+        """The configuration at a path; None where there is none, or it can't be read wholly."""
+        found = self._config(path)
+        if found is not None:
+            self.consulted.add(path)
         return found
 
     def may_hold(self, code: Code, func: ast.expr) -> bool:
@@ -143,6 +154,13 @@ class Project:
                 self.consulted.add(package.path)
                 return (package, parts) if package.path != code.path else (None, [])
         return None, []
+
+    def _configured(self, path: str) -> Config | None:
+        text = self._text(path)
+        if text is None or len(text) > _LONGEST:
+            return None
+        found = Config(text, path=path)
+        return found if found.problem is None and len(found.roots) == 1 else None
 
     def _parsed(self, path: str) -> Code | None:
         text = self._text(path)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.programs import Options, given, options
+from dtdebug_taxonomy.checks.programs import Options, options
 from dtdebug_taxonomy.source.launch import LaunchCommand
 from dtdebug_taxonomy.source.shell import Script
-from dtdebug_taxonomy.source.starting import Started, started
+from dtdebug_taxonomy.source.starting import Started, given, started
 from dtdebug_taxonomy.source.text import Span
 
 _OLD = "torch.distributed.launch"

@@ -1,0 +1,2 @@
+#!/bin/bash
+accelerate launch --config_file config_2.yaml program_1.py --gradient_accumulation_steps 1 --per_device_train_batch_size 8
