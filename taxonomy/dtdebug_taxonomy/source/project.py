@@ -15,6 +15,7 @@ from dtdebug_taxonomy.source.document import Config
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.syntax import FUNCTIONS, Function
+from dtdebug_taxonomy.source.values import Valued
 
 _UP = 6
 """So many folders above a file are looked in for the top of an absolute import."""
@@ -70,7 +71,7 @@ class Project:
             self.consulted.add(path)
         return found
 
-    def may_hold(self, code: Code, func: ast.expr) -> bool:
+    def may_hold(self, code: Valued, func: ast.expr) -> bool:
         """Whether what is called can be in another module, or be a method: soon told, and false of most calls."""
         root = dotted(func).partition(".")[0]
         imported = code.imports.get(root)
@@ -106,7 +107,7 @@ class Project:
         top, _, rest = name.partition(".")
         if top and (node := _at_top(code, top)) is not None:
             return self._inner(Defined(code, node), rest)
-        module, parts = self._module(code, name)
+        module, parts = self.module(code, name)
         if module is None or not parts:
             return None
         if (node := _at_top(module, parts[0])) is not None:
@@ -132,7 +133,7 @@ class Project:
                 return found
         return None
 
-    def _module(self, code: Code, name: str) -> tuple[Code | None, list[str]]:
+    def module(self, code: Valued, name: str) -> tuple[Code | None, list[str]]:
         """The module that a qualified name begins with, and what is left of the name."""
         folders = code.path.replace("\\", "/").split("/")[:-1]
         dots = len(name) - len(name.lstrip("."))

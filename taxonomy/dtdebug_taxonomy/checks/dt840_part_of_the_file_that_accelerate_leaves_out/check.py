@@ -23,10 +23,11 @@ def check(document: Config) -> Iterator[Hit]:
     """Reports the number of processes, or the section."""
     for root in document.roots:
         kind, many = root.get("distributed_type"), root.get("num_processes")
-        if kind is None or kind.value not in _TYPES or not any(root.get(key) is not None for key in _OWN):
+        name = "NO" if kind is not None and kind.value is False else kind.value if kind is not None else None
+        if kind is None or name not in _TYPES or not any(root.get(key) is not None for key in _OWN):
             continue
         asked = number(many)
-        if kind.value == "NO" and many is not None and asked is not None and asked > 1:
+        if name == "NO" and many is not None and asked is not None and asked > 1:
             yield Hit(
                 many.span,
                 f"distributed_type is NO, so Accelerate starts one process and not {asked:g}, unless the command says "
@@ -35,10 +36,10 @@ def check(document: Config) -> Iterator[Hit]:
             )
         for key, (wanted, option) in _SECTIONS.items():
             entry = root.entry(key)
-            if entry is not None and kind.value != wanted and _says(entry.node):
+            if entry is not None and name != wanted and _says(entry.node):
                 yield Hit(
                     entry.key_span,
-                    f"distributed_type is {kind.value}, so {key} has no effect, unless the command says {option}.",
+                    f"distributed_type is {name}, so {key} has no effect, unless the command says {option}.",
                     severity="hint",
                 )
 
