@@ -27,6 +27,8 @@ _ADDED = {"deepspeed.add_config_arguments": ("--deepspeed", "--deepspeed_config"
 _NUMBER = {"torchrun": "--nproc-per-node", "deepspeed": "--num_gpus", "accelerate launch": "--num_processes"}
 """The option for the number of processes; of torchrun and deepspeed, on each node."""
 
+_SEVERAL_WORDS = re.compile(r"[@*`(]|args|opts|option|flag|extra|param", re.IGNORECASE)
+"""A variable that may hold options, by its name."""
 _MAY_NOT = (
     *(ast.IfExp, ast.BoolOp, ast.Try, ast.ExceptHandler, ast.While, ast.For, ast.Match),
     *(ast.Lambda, ast.ListComp, ast.DictComp, ast.GeneratorExp, ast.ClassDef),
@@ -130,8 +132,13 @@ def _options(code: Code) -> Options | None:
 
 
 def unknown_words(words: tuple[Word, ...]) -> bool:
-    """Whether arguments may hold options that are put in later: `"$@"`, `$EXTRA`."""
-    return any(w.text.startswith(("$", "`")) for w in words)
+    """Whether arguments may hold options that are put in later: `"$@"`, `$EXTRA`; the value of an option does not."""
+    for at, word in enumerate(words):
+        before = words[at - 1].text if at else ""
+        is_value = before.startswith("--") and "=" not in before and not _SEVERAL_WORDS.search(word.text)
+        if word.text.startswith(("$", "`")) and not is_value:
+            return True
+    return False
 
 
 def number_of(code: Code, start: Started, script: Script, node: ast.expr | None) -> int | None:

@@ -19,6 +19,7 @@ from dtdebug_taxonomy.source.tree import Node, number
 
 _TOTAL, _MICRO, _STEPS = "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"
 
+_SHARED = ("tensor_parallel", "sequence_parallel_size", "autotuning", "expert_parallel")
 _OTHER_RANKS = re.compile(
     r"PipelineModule|LayerSpec|\bmpu\b|tensor_parallel|sequence_parallel|HfArgumentParser|elasticity"
 )
@@ -70,7 +71,7 @@ def _in_the_file(script: Script) -> Iterator[Hit]:
             continue
         root, size = file.roots[0], setting(file, _TOTAL)
         parts = [n for n in (_whole(root.get(_MICRO)), _whole(root.get(_STEPS))) if n]
-        if size is None or not parts or root.get("elasticity") is not None or _split(root):
+        if size is None or not parts or root.get("elasticity") is not None or _split(root, *_SHARED):
             continue
         if _differs(root, ranks) and _takes_as_it_is(start.code):
             yield Hit(
@@ -98,10 +99,9 @@ def _whole(node: Node | None) -> int | None:
     return int(value) if value is not None and 0 < value < float("inf") and value == int(value) else None
 
 
-def _split(root: Node) -> bool:
+def _split(root: Node, *keys: str) -> bool:
     """Tensor, pipeline or sequence parallelism: fewer processes share the batch than are started."""
-    keys = ("tensor_parallel", "pipeline", "sequence_parallel_size", "autotuning", "expert_parallel")
-    return any(root.get(key) is not None for key in keys)
+    return any(root.get(key) is not None for key in keys or (*_SHARED, "pipeline"))
 
 
 def _processes(script: Script) -> int | None:

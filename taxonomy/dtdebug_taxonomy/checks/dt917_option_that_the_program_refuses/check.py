@@ -52,8 +52,8 @@ def _of_the_launcher(start: Started, launch: LaunchCommand, known: Options, name
 
 def _added(launch: LaunchCommand) -> str:
     """The option that a launcher passes to each process."""
-    if launch.launcher == "deepspeed" and "--no_local_rank" not in launch.options:
-        return "--local_rank"
+    if launch.launcher == "deepspeed" and not {"--no_local_rank", "--launcher"} & set(launch.options):
+        return "--local_rank"  # of the launchers of several hosts only pdsh does
     old = any(w.text == _OLD for w in launch.command.words)
     return "--local-rank" if old and not {"--use-env", "--use_env"} & set(launch.options) else ""
 
