@@ -9,6 +9,7 @@ from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.source.configuration import held
 from dtdebug_taxonomy.source.project import Project
 from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.shell import Script
 
 YAML = "train:\n  shuffle: true\n  backend: nccl\n  steps: ${STEPS}\n"
 FILES = {
@@ -137,3 +138,36 @@ def test_what_is_read_counts_as_consulted():
     examine(code, Settings(select=("DT503",)))
 
     assert "config.yaml" in code.project.consulted
+
+
+HYDRA = {
+    "src/train.py": "import hydra\n\n\n@hydra.main(config_path='../conf', config_name='train')\ndef main(cfg):\n"
+    "    hydra.utils.instantiate(cfg.trainer).fit(model)\n\n\nmain()\n",
+    "conf/train.yaml": "defaults:\n  - _self_\n  - trainer: default\n  - experiment: null\n",
+    "conf/trainer/default.yaml": "_target_: lightning.pytorch.Trainer\ndevices: 1\n",
+    "conf/trainer/ddp.yaml": "defaults: [default]\nstrategy: ddp\ndevices: 4\nnum_nodes: 1\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("tasks", "arguments", "expected"),
+    [
+        (2, "trainer=ddp", "(in ddp.yaml line 3) has devices=4"),
+        (4, "trainer=ddp", ""),
+        (4, "trainer=ddp trainer.devices=2", "(here) has devices=2"),
+        (2, "", "(in default.yaml line 2) has devices=1: each task trains for itself."),
+        (2, "trainer=ddp experiment=big", ""),
+        (2, 'trainer=ddp "$@"', ""),
+        (2, "trainer=other", ""),
+        (2, "-m trainer=ddp", ""),
+    ],
+)
+def test_what_hydra_composes_for_a_command_is_compared_with_the_tasks(tasks, arguments, expected):
+    text = f"#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --ntasks-per-node={tasks}\nsrun python src/train.py {arguments}\n"
+    script = Script(text, path="job.sh")
+    script.project = Project(HYDRA.get)
+
+    found = examine(script, Settings(select=("DT841",)))
+
+    assert len(found) == bool(expected)
+    assert all(expected in f.message for f in found)
