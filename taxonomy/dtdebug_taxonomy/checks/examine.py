@@ -9,8 +9,9 @@ from functools import cache
 from typing import NamedTuple
 
 from dtdebug_taxonomy.checks import Check, Fix, Hit, Severity, load
-from dtdebug_taxonomy.checks.origins import values_asked, with_origin
+from dtdebug_taxonomy.checks.origins import with_origin
 from dtdebug_taxonomy.checks.settings import Settings
+from dtdebug_taxonomy.source.configuration import told
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.source import Kind, Source
 from dtdebug_taxonomy.source.text import Span
@@ -108,10 +109,13 @@ def examine(
 
 def _hits(check: Check, source: Source) -> Iterator[Hit]:
     """What a check sees, with the place of each value of a configuration that it rests on."""
-    known = len(values_asked(source)) if isinstance(source, Code) else 0
+    if not isinstance(source, Code):
+        yield from check.function(source)
+        return
+    known = len(told(source))
     for hit in check.function(source):
-        yield with_origin(source, hit, known) if isinstance(source, Code) else hit
-        known = len(values_asked(source)) if isinstance(source, Code) else 0
+        yield with_origin(source, hit, known)
+        known = len(told(source))
 
 
 def _concerns(check: Check, code: Code) -> bool:

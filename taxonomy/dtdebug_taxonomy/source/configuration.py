@@ -60,8 +60,16 @@ def held(code: Valued, node: ast.expr | None) -> Held | None:
     known: dict[ast.expr, Held | None] = code.__dict__.setdefault("_held", {})
     if node not in known:
         known[node] = None  # a name that leads to itself ends here
-        known[node] = _held(code, node)
+        found = known[node] = _held(code, node)
+        if found is not None:
+            told(code).append((node, found))
     return known[node]
+
+
+def told(code: Valued) -> list[tuple[ast.expr, Held]]:
+    """The expressions so far that a configuration tells, in the order in which they were asked for."""
+    rows: list[tuple[ast.expr, Held]] = code.__dict__.setdefault("_told", [])
+    return rows
 
 
 def _held(code: Valued, node: ast.expr) -> Held | None:
