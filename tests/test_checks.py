@@ -34,9 +34,9 @@ def _found(check, text, path):
 
 
 def _beside(check, name):
-    """The program that an example of a script starts."""
+    """The program that an example of a script starts, or the configuration that it names."""
     file = check.folder / name
-    return file.read_text(encoding="utf-8") if name.startswith("program_") and file.is_file() else None
+    return file.read_text(encoding="utf-8") if name.startswith(("program_", "config_")) and file.is_file() else None
 
 
 def _marked(text, check):

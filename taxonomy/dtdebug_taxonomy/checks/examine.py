@@ -8,8 +8,10 @@ from collections.abc import Set as AbstractSet
 from functools import cache
 from typing import NamedTuple
 
-from dtdebug_taxonomy.checks import Check, Fix, Severity, load
+from dtdebug_taxonomy.checks import Check, Fix, Hit, Severity, load
+from dtdebug_taxonomy.checks.origins import with_origin
 from dtdebug_taxonomy.checks.settings import Settings
+from dtdebug_taxonomy.source.configuration import told
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.source import Kind, Source
 from dtdebug_taxonomy.source.text import Span
@@ -93,7 +95,7 @@ def examine(
         try:
             found += [
                 CheckedHit(check, h.span, h.message, asked or h.severity or check.severity, h.fix)
-                for h in check.function(source)
+                for h in _hits(check, source)
             ]
         except Exception as error:
             if failed is None:
@@ -103,6 +105,17 @@ def examine(
         ignored = _ignored(source)
         found = [f for f in found if not ignored(f)]
     return sorted(set(found), key=lambda f: (f.span, f.check.id))
+
+
+def _hits(check: Check, source: Source) -> Iterator[Hit]:
+    """What a check sees, with the place of each value of a configuration that it rests on."""
+    if not isinstance(source, Code):
+        yield from check.function(source)
+        return
+    known = len(told(source))
+    for hit in check.function(source):
+        yield with_origin(source, hit, known)
+        known = len(told(source))
 
 
 def _concerns(check: Check, code: Code) -> bool:

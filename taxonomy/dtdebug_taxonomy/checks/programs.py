@@ -8,13 +8,14 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from dtdebug_taxonomy.checks.configured import accelerate_processes
 from dtdebug_taxonomy.checks.launching import nodes
 from dtdebug_taxonomy.source.commands import Word
 from dtdebug_taxonomy.source.launch import LaunchCommand
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.shell import Script
-from dtdebug_taxonomy.source.starting import Started, started
+from dtdebug_taxonomy.source.starting import Started, given, started
 from dtdebug_taxonomy.source.syntax import FUNCTIONS
 
 _ELSEWHERE = re.compile(
@@ -26,6 +27,8 @@ _ADDED = {"deepspeed.add_config_arguments": ("--deepspeed", "--deepspeed_config"
 _NUMBER = {"torchrun": "--nproc-per-node", "deepspeed": "--num_gpus", "accelerate launch": "--num_processes"}
 """The option for the number of processes; of torchrun and deepspeed, on each node."""
 
+_SEVERAL_WORDS = re.compile(r"[@*`(]|args|opts|option|flag|extra|param", re.IGNORECASE)
+"""A variable that may hold options, by its name."""
 _MAY_NOT = (
     *(ast.IfExp, ast.BoolOp, ast.Try, ast.ExceptHandler, ast.While, ast.For, ast.Match),
     *(ast.Lambda, ast.ListComp, ast.DictComp, ast.GeneratorExp, ast.ClassDef),
@@ -128,21 +131,14 @@ def _options(code: Code) -> Options | None:
     return Options(found, sorted(found))
 
 
-def given(script: Script, words: tuple[Word, ...]) -> Iterator[tuple[Word, str, str | None]]:
-    """The long options among the arguments of a program: the word, its name, and its value where it has one."""
-    for at, word in enumerate(words):
-        name, equals, value = word.text.partition("=")
-        if name == "--":
-            return
-        if not name.startswith("--") or "$" in name or "`" in name or not re.fullmatch(r"--[\w.-]+", name):
-            continue
-        after = words[at + 1].text if at + 1 < len(words) else None
-        yield word, name, script.resolve(value) if equals else script.resolve(after) if after else None
-
-
 def unknown_words(words: tuple[Word, ...]) -> bool:
-    """Whether arguments may hold options that are put in later: `"$@"`, `$EXTRA`."""
-    return any(w.text.startswith(("$", "`")) for w in words)
+    """Whether arguments may hold options that are put in later: `"$@"`, `$EXTRA`; the value of an option does not."""
+    for at, word in enumerate(words):
+        before = words[at - 1].text if at else ""
+        is_value = before.startswith("--") and "=" not in before and not _SEVERAL_WORDS.search(word.text)
+        if word.text.startswith(("$", "`")) and not is_value:
+            return True
+    return False
 
 
 def number_of(code: Code, start: Started, script: Script, node: ast.expr | None) -> int | None:
@@ -193,8 +189,11 @@ def processes(script: Script, start: Started) -> int | None:
     many = launch.number(script, _NUMBER.get(launch.launcher, ""))
     if many is None and launch.launcher == "torchrun" and "--nproc-per-node" not in launch.options:
         many = 1
-    if many is None or launch.launcher == "accelerate launch":
-        return many
+    if launch.launcher == "accelerate launch":
+        told = accelerate_processes(script, start) if many is None else None
+        return told[0] if told else many
+    if many is None:
+        return None
     asked = any(name in launch.options for name in ("--nnodes", "--num_nodes", "--hostfile"))
     each = nodes(script, launch) if asked else 1
     return many * each if each and not start.runs_under("mpirun", "mpiexec", "orterun") else None

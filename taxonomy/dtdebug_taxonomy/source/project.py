@@ -11,9 +11,11 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
+from dtdebug_taxonomy.source.document import Config
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.syntax import FUNCTIONS, Function
+from dtdebug_taxonomy.source.values import Valued
 
 _UP = 6
 """So many folders above a file are looked in for the top of an absolute import."""
@@ -21,6 +23,8 @@ _FOLLOWED = 4
 """So many imports, or base classes, are followed one from the other."""
 _MODULES = 256
 """Parsed modules that are kept."""
+_LONGEST = 100_000
+"""Characters beyond which a text is data, no configuration."""
 _KNOWN = frozenset(sys.stdlib_module_names | {"torch", "numpy", "transformers", "accelerate", "deepspeed", "wandb"})
 """Packages that are no part of the user's project."""
 
@@ -42,6 +46,7 @@ class Project:
         """`text` gives what a file holds, by its path; None where there is none, or it may not be read."""
         self._text = lru_cache(maxsize=4096)(text)
         self._code = lru_cache(maxsize=_MODULES)(self._parsed)
+        self._config = lru_cache(maxsize=_MODULES)(self._configured)
         self.consulted: set[str] = set()
         """The modules that have been read; whoever keeps results empties it before each file."""
 
@@ -59,7 +64,14 @@ class Project:
             self.consulted.add(found.path)
         return found
 
-    def may_hold(self, code: Code, func: ast.expr) -> bool:
+    def document(self, path: str) -> Config | None:
+        """The configuration at a path; None where there is none, or it can't be read wholly."""
+        found = self._config(path)
+        if found is not None:
+            self.consulted.add(path)
+        return found
+
+    def may_hold(self, code: Valued, func: ast.expr) -> bool:
         """Whether what is called can be in another module, or be a method: soon told, and false of most calls."""
         root = dotted(func).partition(".")[0]
         imported = code.imports.get(root)
@@ -95,7 +107,7 @@ class Project:
         top, _, rest = name.partition(".")
         if top and (node := _at_top(code, top)) is not None:
             return self._inner(Defined(code, node), rest)
-        module, parts = self._module(code, name)
+        module, parts = self.module(code, name)
         if module is None or not parts:
             return None
         if (node := _at_top(module, parts[0])) is not None:
@@ -121,7 +133,7 @@ class Project:
                 return found
         return None
 
-    def _module(self, code: Code, name: str) -> tuple[Code | None, list[str]]:
+    def module(self, code: Valued, name: str) -> tuple[Code | None, list[str]]:
         """The module that a qualified name begins with, and what is left of the name."""
         folders = code.path.replace("\\", "/").split("/")[:-1]
         dots = len(name) - len(name.lstrip("."))
@@ -143,6 +155,13 @@ class Project:
                 self.consulted.add(package.path)
                 return (package, parts) if package.path != code.path else (None, [])
         return None, []
+
+    def _configured(self, path: str) -> Config | None:
+        text = self._text(path)
+        if text is None or len(text) > _LONGEST:
+            return None
+        found = Config(text, path=path)
+        return found if found.problem is None and len(found.roots) == 1 else None
 
     def _parsed(self, path: str) -> Code | None:
         text = self._text(path)

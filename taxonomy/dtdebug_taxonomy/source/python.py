@@ -10,6 +10,7 @@ import re
 from functools import cached_property
 from typing import Literal
 
+from dtdebug_taxonomy.source.configuration import held
 from dtdebug_taxonomy.source.environment import program_variables, started_commands
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.shell import Holder, Script
@@ -35,6 +36,13 @@ class Code(Valued, Holder):
         super().__init__(text, path=path)
         self.notebook = notebook
         """Cells of a notebook, joined."""
+
+    def constant(self, node: ast.expr | None) -> object:
+        """The constant that an expression is, through assignments or a configuration that the program names."""
+        found = super().constant(node)
+        if found is None and (known := held(self, node)) is not None:
+            return known.value
+        return found
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from dtdebug_taxonomy.source.commands import Command, Word
+from dtdebug_taxonomy.source.document import Config
 from dtdebug_taxonomy.source.launch import PYTHON, LaunchCommand, launch_of
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.shell import Script
@@ -38,6 +39,8 @@ class Started(NamedTuple):
     """Of the program."""
     code: Code | None
     """Its text; None where there is no such file, or more than one that could be meant."""
+    folder: str
+    """Below that of the script, where it is started; `?` where that is not known."""
 
     @property
     def name(self) -> str:
@@ -57,6 +60,18 @@ def started(script: Script) -> list[Started]:
     return found
 
 
+def given(script: Script, words: tuple[Word, ...]) -> Iterator[tuple[Word, str, str | None]]:
+    """The long options among the arguments of a program: the word, its name, and its value where it has one."""
+    for at, word in enumerate(words):
+        name, equals, value = word.text.partition("=")
+        if name == "--":
+            return
+        if not name.startswith("--") or "$" in name or "`" in name or not re.fullmatch(r"--[\w.-]+", name):
+            continue
+        after = words[at + 1].text if at + 1 < len(words) else None
+        yield word, name, script.resolve(value) if equals else script.resolve(after) if after else None
+
+
 def _started(script: Script) -> Iterator[Started]:
     folder = ""
     for command in script.commands:
@@ -70,7 +85,7 @@ def _started(script: Script) -> Iterator[Started]:
             if launch.program is not None and "--no-python" not in launch.options:
                 is_module = "--module" in launch.options
                 code = _read(script, folder, launch.program, is_module)
-                yield Started(command, launch, launch.before, None, launch.program, launch.arguments, code)
+                yield Started(command, launch, launch.before, None, launch.program, launch.arguments, code, folder)
             continue
         yield from _by_python(script, command, folder)
 
@@ -91,7 +106,7 @@ def _by_python(script: Script, command: Command, folder: str) -> Iterator[Starte
     if rest >= len(words) or words[rest].text.startswith("-"):
         return
     code = _read(script, folder, words[rest], is_module)
-    yield Started(command, None, tuple(words[:at]), words[at], words[rest], tuple(words[rest + 1 :]), code)
+    yield Started(command, None, tuple(words[:at]), words[at], words[rest], tuple(words[rest + 1 :]), code, folder)
 
 
 def _changed(folder: str, to: str) -> str:
@@ -111,17 +126,32 @@ def _read(script: Script, folder: str, program: Word, is_module: bool) -> Code |
         folder, name = "", name[beside.end() :]
     if is_module:
         name = name.replace(".", "/") + ".py"
-    if script.project is None or not script.path or not name.endswith(".py") or name.startswith(("/", "~", "-")):
+    if script.project is None or not name.endswith(".py"):
         return None
-    if "$" in name or "`" in name:
+    found = [code for p in _paths(script, folder, name, 0 if beside else _UP) if (code := script.project.file(p))]
+    return found[0] if len(found) == 1 else None
+
+
+def document(script: Script, start: Started, name: str) -> Config | None:
+    """The JSON or YAML file that a command names: the one of that name where the script may be run."""
+    beside = _BESIDE.match(name)
+    folder, name = ("", name[beside.end() :]) if beside else (start.folder, name)
+    if script.project is None or not name.endswith((".json", ".yaml", ".yml")):
         return None
+    found = [c for p in _paths(script, folder, name, 0 if beside else _UP) if (c := script.project.document(p))]
+    return found[0] if len(found) == 1 else None
+
+
+def _paths(script: Script, folder: str, name: str, above: int) -> list[str]:
+    """Where a file of a relative name may be: below the folder of the script, and of so many above it."""
+    if not script.path or name.startswith(("/", "~", "-")) or "$" in name or "`" in name:
+        return []
     home = posixpath.dirname(script.path)
     parts = home.split("/") if home else []
     paths = []
-    for up in range(0 if beside else min(_UP, len(parts)), -1, -1):
+    for up in range(min(above, len(parts)), -1, -1):
         base = "/".join(parts[: len(parts) - up])
         if up and base == "":
             base = "/" if home.startswith("/") else "."
         paths.append(posixpath.normpath(posixpath.join(base, "" if folder == "?" else folder, name)))
-    found = [code for p in dict.fromkeys(paths) if (code := script.project.file(p)) is not None]
-    return found[0] if len(found) == 1 else None
+    return list(dict.fromkeys(paths))

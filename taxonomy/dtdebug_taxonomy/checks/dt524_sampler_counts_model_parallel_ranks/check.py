@@ -26,6 +26,8 @@ def check(code: Code) -> Iterator[Hit]:
         size, own = code.argument(call, "num_replicas", 1), code.argument(call, "rank", 2)
         if code.has_unpacking(call) or not _of_all(code, size, own) or _asked(code, call):
             continue
+        if _of_one_dimension(code, size) or _of_one_dimension(code, own):
+            continue
         yield Hit(
             code.span(call),
             "This splits the data between all ranks, but here ranks of one tensor, context or pipeline group work on "
@@ -53,6 +55,14 @@ def _of_all(code: Code, size: ast.expr | None, own: ast.expr | None) -> bool:
     if size is None and own is None:
         return True
     return size is not None and own is not None and is_size(code, size) and rank(code, own) == "global"
+
+
+def _of_one_dimension(code: Code, node: ast.expr | None) -> bool:
+    """Whether a number may be that of one dimension of a mesh: `mesh.size(0)`, `mesh.get_local_rank("dp")`."""
+    return any(
+        isinstance(v, ast.Call) and getattr(v.func, "attr", "") in {"size", "get_local_rank"} and bool(v.args)
+        for v in code.values(node)
+    )
 
 
 def _asked(code: Code, call: ast.Call) -> bool:

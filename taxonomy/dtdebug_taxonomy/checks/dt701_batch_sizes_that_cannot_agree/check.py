@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.configured import deepspeed_file, setting
+from dtdebug_taxonomy.checks.programs import processes, unknown_words
 from dtdebug_taxonomy.source.deepspeed import configurations
 from dtdebug_taxonomy.source.launch import launches
+from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.shell import Script
 from dtdebug_taxonomy.source.source import Source
+from dtdebug_taxonomy.source.starting import started
 from dtdebug_taxonomy.source.tree import Node, number
 
 _TOTAL, _MICRO, _STEPS = "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"
+
+_SHARED = ("tensor_parallel", "sequence_parallel_size", "autotuning", "expert_parallel")
+_OTHER_RANKS = re.compile(
+    r"PipelineModule|LayerSpec|\bmpu\b|tensor_parallel|sequence_parallel|HfArgumentParser|elasticity"
+)
+"""What makes a program share its batch among fewer processes, or change the configuration."""
 
 
 def check(source: Source) -> Iterator[Hit]:
@@ -32,13 +44,54 @@ def check(source: Source) -> Iterator[Hit]:
                 "processes: deepspeed.initialize() fails.",
             )
             continue
-        processes = _processes(source) if isinstance(source, Script) and not _split(root) else None
-        if processes and ((micro and steps and total != part * processes) or total % (part * processes)):
+        ranks = _processes(source) if isinstance(source, Script) and not _split(root) else None
+        if ranks and _differs(root, ranks):
             yield Hit(
                 entry.node.span,
-                f"With the {processes} processes that this script starts, {written} gives {part * processes} and not "
+                f"With the {ranks} processes that this script starts, {written} gives {part * ranks} and not "
                 f"train_batch_size {total}: deepspeed.initialize() fails.",
             )
+    if isinstance(source, Script):
+        yield from _in_the_file(source)
+
+
+def _differs(root: Node, ranks: int) -> bool:
+    """Whether the sizes do not come out with a number of processes, though they may with another."""
+    total, micro, steps = (_whole(root.get(key)) for key in (_TOTAL, _MICRO, _STEPS))
+    part = (micro or 1) * (steps or 1) * ranks
+    return total is not None and ((bool(micro and steps) and total != part) or total % part > 0)
+
+
+def _in_the_file(script: Script) -> Iterator[Hit]:
+    """A configuration that the command hands to a program of DeepSpeed's own, which takes it as it is."""
+    for start in started(script):
+        file, launch = deepspeed_file(script, start), start.launch
+        ranks = processes(script, start) if file is not None else None
+        if file is None or launch is None or not ranks or start.code is None or unknown_words(start.arguments):
+            continue
+        root, size = file.roots[0], setting(file, _TOTAL)
+        parts = [n for n in (_whole(root.get(_MICRO)), _whole(root.get(_STEPS))) if n]
+        if size is None or not parts or root.get("elasticity") is not None or _split(root, *_SHARED):
+            continue
+        if _differs(root, ranks) and _takes_as_it_is(start.code):
+            yield Hit(
+                launch.place,
+                f"This starts {ranks} process{'es' * (ranks > 1)}, with which {file.path.rpartition('/')[2]} gives "
+                f"{' x '.join(map(str, (*parts, ranks)))} and not train_batch_size {size.node.value} ({size.where}): "
+                "deepspeed.initialize() fails.",
+            )
+
+
+def _takes_as_it_is(code: Code) -> bool:
+    """Whether `deepspeed.initialize` reads the file that its command names, and all processes share the batch."""
+    calls = code.calls("deepspeed.initialize")
+    if not calls or _OTHER_RANKS.search(code.text):
+        return False
+    return all(_named_by_arguments(code.argument(c, n)) for c in calls for n in ("config", "config_params"))
+
+
+def _named_by_arguments(node: ast.expr | None) -> bool:
+    return node is None or (isinstance(node, ast.Attribute) and node.attr == "deepspeed_config")
 
 
 def _whole(node: Node | None) -> int | None:
@@ -46,10 +99,9 @@ def _whole(node: Node | None) -> int | None:
     return int(value) if value is not None and 0 < value < float("inf") and value == int(value) else None
 
 
-def _split(root: Node) -> bool:
+def _split(root: Node, *keys: str) -> bool:
     """Tensor, pipeline or sequence parallelism: fewer processes share the batch than are started."""
-    keys = ("tensor_parallel", "pipeline", "sequence_parallel_size", "autotuning", "expert_parallel")
-    return any(root.get(key) is not None for key in keys)
+    return any(root.get(key) is not None for key in keys or (*_SHARED, "pipeline"))
 
 
 def _processes(script: Script) -> int | None:

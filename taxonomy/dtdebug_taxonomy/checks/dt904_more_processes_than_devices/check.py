@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.configured import accelerate_processes, machines, setting
 from dtdebug_taxonomy.checks.launching import gpus_per_node
 from dtdebug_taxonomy.source.document import Config
 from dtdebug_taxonomy.source.launch import LaunchCommand, launches
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.shell import Script, script_of
 from dtdebug_taxonomy.source.source import Source
+from dtdebug_taxonomy.source.starting import started
 from dtdebug_taxonomy.source.text import Span
 from dtdebug_taxonomy.source.tree import number
 
@@ -33,18 +35,20 @@ def check(source: Source) -> Iterator[Hit]:
             yield from _compare(option[0], option[1], *seen)
         elif script and not option:
             yield from _one_for_several(script, launch)
+    if isinstance(source, Script):
+        yield from _by_file(source)
     if isinstance(source, Code):
         yield from _spawned(source)
     elif isinstance(source, Config):
         yield from _configured(source)
 
 
-def _compare(processes: int, span: Span, devices: int, where: str) -> Iterator[Hit]:
+def _compare(processes: int, span: Span, devices: int, where: str, *, by: str = "") -> Iterator[Hit]:
     if processes > devices > 0:
         yield Hit(
             span,
-            f"{processes} processes are started, but {where} shows {devices} device{'s' * (devices > 1)}: the local "
-            f"ranks from {devices} on find none and end with an invalid device ordinal.",
+            f"{processes} processes are started{by}, but {where} shows {devices} device{'s' * (devices > 1)}: the "
+            f"local ranks from {devices} on find none and end with an invalid device ordinal.",
             Fix(f"Start {devices}", (Edit(span, str(devices)),)),
         )
 
@@ -69,6 +73,24 @@ def _processes(script: Script, launch: LaunchCommand) -> tuple[int, Span] | None
         if value is not None and value.text == text:
             used = value
     return int(text), used.inner
+
+
+def _by_file(script: Script) -> Iterator[Hit]:
+    """The number of Accelerate's file, which the command names."""
+    for start in started(script):
+        told = accelerate_processes(script, start)
+        if told is None or start.launch is None or machines(script, start.launch, told[1].file) != 1:
+            continue
+        own = setting(told[1].file, "gpu_ids")
+        named = start.launch.options["--config_file"].value
+        seen = _devices(script, start.launch) if own is None or own.node.value in {None, "all"} else None
+        if seen is None or named is None:
+            continue
+        span, (many, place) = named.inner, told
+        for hit in _compare(many, span, *seen, by=f" ({place.where})"):
+            add = Edit(Span(named.span.end, named.span.end), f" --num_processes {seen[0]}")
+            here = start.command.span.start <= span.start < start.command.span.end
+            yield hit._replace(fix=Fix(f"Start {seen[0]}", (add,)) if here else None)
 
 
 def _one_for_several(script: Script, launch: LaunchCommand) -> Iterator[Hit]:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.checks.names import INIT
-from dtdebug_taxonomy.checks.programs import given, options, several_started, unknown_words
+from dtdebug_taxonomy.checks.programs import options, several_started, unknown_words
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.shell import Script
-from dtdebug_taxonomy.source.starting import started
+from dtdebug_taxonomy.source.starting import given, started
 
 
 def check(script: Script) -> Iterator[Hit]:

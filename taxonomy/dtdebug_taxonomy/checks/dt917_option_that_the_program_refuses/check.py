@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.programs import Options, given, options
+from dtdebug_taxonomy.checks.programs import Options, options
 from dtdebug_taxonomy.source.launch import LaunchCommand
 from dtdebug_taxonomy.source.shell import Script
-from dtdebug_taxonomy.source.starting import Started, started
+from dtdebug_taxonomy.source.starting import Started, given, started
 from dtdebug_taxonomy.source.text import Span
 
 _OLD = "torch.distributed.launch"
@@ -52,8 +52,8 @@ def _of_the_launcher(start: Started, launch: LaunchCommand, known: Options, name
 
 def _added(launch: LaunchCommand) -> str:
     """The option that a launcher passes to each process."""
-    if launch.launcher == "deepspeed" and "--no_local_rank" not in launch.options:
-        return "--local_rank"
+    if launch.launcher == "deepspeed" and not {"--no_local_rank", "--launcher"} & set(launch.options):
+        return "--local_rank"  # of the launchers of several hosts only pdsh does
     old = any(w.text == _OLD for w in launch.command.words)
     return "--local-rank" if old and not {"--use-env", "--use_env"} & set(launch.options) else ""
 

@@ -1,0 +1,74 @@
+"""A Trainer of Lightning for other numbers of devices and nodes than a batch script starts tasks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from dtdebug_taxonomy.checks import Hit, hydra
+from dtdebug_taxonomy.checks.launching import count, nodes_of_job
+from dtdebug_taxonomy.checks.programs import number_of
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.shell import Script
+from dtdebug_taxonomy.source.starting import Started, started
+
+_TRAINER = "pytorch_lightning.Trainer"
+_SHAPE = ("--ntasks", "--nodes", "-n", "-N")
+"""Options of srun by which a step has other tasks than the job."""
+_INTERACTIVE = frozenset({"bash", "interactive"})
+"""Names of jobs in which Lightning leaves Slurm alone."""
+
+
+def check(script: Script) -> Iterator[Hit]:
+    """Reports the program that Slurm starts."""
+    name = script.directive("--job-name", "-J")
+    if not any(d.system == "SBATCH" for d in script.directives) or (name is not None and name.value in _INTERACTIVE):
+        return
+    for start in started(script):
+        if start.launch is not None or start.code is None or not start.runs_under("srun"):
+            continue
+        if not any(w.text.startswith(_SHAPE) for w in start.before) and (asked := _asked(script, start, start.code)):
+            yield from _compared(script, start, asked)
+
+
+class _Asked(NamedTuple):
+    """What a Trainer is made for."""
+
+    devices: int
+    machines: int
+    where: str
+
+
+def _asked(script: Script, start: Started, code: Code) -> _Asked | None:
+    calls = code.calls(_TRAINER)
+    if not calls and (group := hydra.group(script, start, code, "trainer")) is not None:
+        devices, nodes, target = group.find("devices"), group.find("num_nodes") or (1, ""), group.find("_target_")
+        if devices is None or not str(target[0] if target else "").endswith("Trainer") or group.find("plugins"):
+            return None
+        return _made(devices[0], nodes[0], f"the trainer of {start.name}", devices[1])
+    if len(calls) != 1 or code.has_unpacking(calls[0]) or code.argument(calls[0], "plugins"):
+        return None
+    told = code.argument(calls[0], "num_nodes")
+    machines = 1 if told is None else number_of(code, start, script, told)
+    line = code.text.place(code.span(calls[0]).start).line
+    devices_told = number_of(code, start, script, code.argument(calls[0], "devices"))
+    return _made(devices_told, machines, f"the Trainer of {start.name}", f"line {line}")
+
+
+def _made(devices: object, machines: object, what: str, place: str) -> _Asked | None:
+    if not isinstance(devices, int) or not isinstance(machines, int) or devices < 1 or machines < 1:
+        return None  # a list, "auto", -1
+    return _Asked(devices, machines, f"{what} ({place})")
+
+
+def _compared(script: Script, start: Started, asked: _Asked) -> Iterator[Hit]:
+    tasks, nodes = count(script.directive("--ntasks-per-node")), nodes_of_job(script)
+    if tasks and asked.devices != tasks:
+        begins = f"Slurm starts {tasks} task{'s' * (tasks > 1)} on each node"
+        alone = asked.devices == asked.machines == 1
+        what = "each task trains for itself." if alone else f"Lightning refuses to start. Write devices={tasks}."
+        yield Hit(start.program.span, f"{begins}, and {asked.where} has devices={asked.devices}: {what}")
+    elif tasks and nodes and nodes != asked.machines and asked.devices * asked.machines > 1:
+        begins = f"Slurm starts {nodes} node{'s' * (nodes > 1)}"
+        what = f"Lightning refuses to start. Write num_nodes={nodes}."
+        yield Hit(start.program.span, f"{begins}, and {asked.where} has num_nodes={asked.machines}: {what}")

@@ -1,0 +1,43 @@
+"""Says of a finding which value of a configuration it rests on, and where that stands."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.source.configuration import Held, told
+from dtdebug_taxonomy.source.python import Code
+
+_PLAIN = re.compile(r"[\w./:-]{1,40}")
+"""A text that is shown as it is."""
+_LONGEST = 60
+"""Characters of an expression that is shown."""
+_MOST = 2
+
+
+def with_origin(code: Code, hit: Hit, before: int) -> Hit:
+    """A hit whose message says where the values come from: those in its statement, else those asked since the last."""
+    asked = told(code)
+    if not asked:
+        return hit
+    lines: dict[int, list[tuple[ast.expr, Held]]] = code.__dict__.setdefault("_told_lines", {})
+    for row in asked[code.__dict__.get("_told_placed", 0) :]:
+        lines.setdefault(row[0].lineno, []).append(row)
+    code.__dict__["_told_placed"] = len(asked)
+    first = code.text.place(hit.span.start).line
+    last = max((s.end_lineno or 0 for s in code.statements_at(first) if not hasattr(s, "body")), default=first)
+    rows = [row for line in range(first, last + 1) for row in lines.get(line, ())] or asked[before:]
+    said = list(dict.fromkeys(_said(code, node, found) for node, found in rows))[:_MOST]
+    default = any(found.option for _, found in rows)
+    return hit._replace(message=" ".join((hit.message, *said)), severity="hint" if default else hit.severity)
+
+
+def _said(code: Code, node: ast.expr, found: Held) -> str:
+    shown = found.value if not isinstance(found.value, str) else f'"{found.value}"'
+    value = f"is {shown}" if _PLAIN.fullmatch(str(found.value)) else "stands"
+    source = code.source_of(node)
+    source = source if len(source) <= _LONGEST and "\n" not in source else "A value here"
+    place = f"in {found.file} line {found.line}" if found.file else f"in line {found.line}"
+    condition = f", the file that {found.option} names unless it is given" if found.option else ""
+    return f"{source} {value} {place}{condition}."

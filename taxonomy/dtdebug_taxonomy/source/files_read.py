@@ -1,0 +1,187 @@
+"""The configuration file that a call of a program reads: found where the program, or its project, may be run."""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+from typing import NamedTuple
+
+from dtdebug_taxonomy.source.document import Config
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.values import Valued
+
+_LOADERS = frozenset({
+    *("yaml.safe_load", "yaml.load", "yaml.full_load", "yaml.unsafe_load"),
+    *("json.load", "json.loads", "omegaconf.OmegaConf.load"),
+})  # fmt: skip
+_OPEN = frozenset({"open", "io.open", "pathlib.Path"})
+_SAME = frozenset({"os.path.abspath", "os.path.realpath", "str", "os.fspath"})
+_STEPS = 6
+"""So many names and calls are followed from a call to the path."""
+_UP = 6
+"""So many folders above a program are looked in: it may be run from there."""
+_SUFFIXES = (".json", ".yaml", ".yml")
+
+
+class FileRead(NamedTuple):
+    """A configuration that a program reads."""
+
+    config: Config
+    option: str = ""
+    """The option of the program that names it, which is the one of its default."""
+
+
+def file_read(code: Valued, call: ast.Call) -> FileRead | None:
+    """The file whose whole content a call gives; None where that can't be told."""
+    if code.project is None or not code.path:
+        return None
+    options: list[str] = []
+    if code.name(call.func) in _LOADERS and call.args:
+        path = _path(code, call.args[0], _STEPS, options)
+    else:
+        path = _path(code, _given_to_loader(code, call), _STEPS, options)
+    if path is None or not path.endswith(_SUFFIXES) or path.startswith(("/", "~")):
+        return None
+    home = posixpath.dirname(code.path)
+    if path.startswith(_HERE):
+        beside = code.project.document(posixpath.normpath(posixpath.join(home, path.removeprefix(_HERE))))
+        return FileRead(beside) if beside is not None else None
+    parts = home.split("/") if home else []
+    found = []
+    for up in range(min(_UP, len(parts)) + 1):
+        base = "/".join(parts[: len(parts) - up])
+        base = base or ("/" if home.startswith("/") else ".") if up else base
+        if (file := code.project.document(posixpath.normpath(posixpath.join(base, path)))) is not None:
+            found.append(file)
+    return FileRead(found[0], *options[:1]) if len(found) == 1 else None
+
+
+_HERE = "\0"
+"""Stands for the folder of the program at the beginning of a path."""
+
+
+def _given_to_loader(code: Valued, call: ast.Call) -> ast.expr | None:
+    """What a function of another module, which returns the content of a file, is given as its path."""
+    project = code.project
+    if project is None or not project.may_hold(code, call.func):
+        return None
+    defined = project.called(code, call)  # type: ignore[arg-type]
+    if defined is None or defined.code is code or not isinstance(defined.node, ast.FunctionDef):
+        return None
+    module, function = defined.code, defined.node
+    returned = [r.value for r in module.inside(function, ast.Return) if module.function(r) is function]
+    values = module.values(returned[0]) if len(returned) == 1 else []
+    loads = values[0] if len(values) == 1 else None
+    if not isinstance(loads, ast.Call) or module.name(loads.func) not in _LOADERS or not loads.args:
+        return None
+    name = _argument_opened(module, loads.args[0], _STEPS)
+    places = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    return code.argument(call, name, places.index(name)) if name in places else None
+
+
+def _argument_opened(module: Valued, node: ast.expr | None, left: int) -> str:
+    """The argument of a function that is the path of the file which an expression stands for."""
+    if isinstance(node, ast.Call) and node.args and module.name(node.func) in _OPEN and left:
+        return _argument_opened(module, node.args[0], left - 1)
+    bound = module.bound(node) if isinstance(node, ast.Name) else []
+    if len(bound) != 1 or not left:
+        return ""
+    if bound[0].how == "argument" and isinstance(node, ast.Name):
+        return node.id
+    return _argument_opened(module, bound[0].value, left - 1)
+
+
+def _path(code: Valued, node: ast.expr | None, left: int, options: list[str]) -> str | None:
+    """The path that an expression is, or that the file was opened by."""
+    if node is None or not left:
+        return None
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        return _joined([_path(code, node.left, left - 1, options), _path(code, node.right, left - 1, options)])
+    if isinstance(node, ast.Call):
+        return _of_call(code, node, left - 1, options)
+    if isinstance(node, ast.Attribute) and node.attr == "parent":
+        return _folder(_path(code, node.value, left - 1, options))
+    if dotted(node) == "__file__":
+        return f"{_HERE}__file__"
+    if not dotted(node):
+        return None
+    bound = code.bound(node)
+    if not bound and isinstance(node, ast.Attribute):
+        return _by_option(code, node, options)
+    if len(bound) != 1:
+        return None
+    if bound[0].how in {"assign", "with"} and bound[0].value is not node:
+        return _path(code, bound[0].value, left - 1, options)
+    return _path(code, _default(code, bound[0].node), left - 1, options)
+
+
+def _of_call(code: Valued, call: ast.Call, left: int, options: list[str]) -> str | None:
+    name = code.name(call.func)
+    if name in _OPEN and call.args:
+        return _path(code, call.args[0], left, options) if len(call.args) == 1 or name != "pathlib.Path" else None
+    if name in _SAME and len(call.args) == 1:
+        return _path(code, call.args[0], left, options)
+    if name == "os.path.dirname" and len(call.args) == 1:
+        return _folder(_path(code, call.args[0], left, options))
+    if name == "os.path.join":
+        return _joined([_path(code, a, left, options) for a in call.args])
+    if isinstance(call.func, ast.Attribute) and call.func.attr in {"open", "read_text", "read", "resolve", "absolute"}:
+        return _path(code, call.func.value, left, options)
+    return None
+
+
+def _by_option(code: Valued, node: ast.Attribute, options: list[str]) -> str | None:
+    """The default of `args.config`, an option of the program that may be given otherwise."""
+    made = code.values(node.value)
+    if len(made) != 1 or not isinstance(made[0], ast.Call) or not _parses(code, made[0]):
+        return None
+    calls = [c for c in code.methods("add_argument") if f"--{node.attr}" in _spellings(c)]
+    if len(calls) != 1 or any(k.arg in {"required", "dest", "action", "nargs"} for k in calls[0].keywords):
+        return None
+    default = code.argument(calls[0], "default")
+    options.append(f"--{node.attr}")
+    return default.value if isinstance(default, ast.Constant) and isinstance(default.value, str) else None
+
+
+def _parses(code: Valued, call: ast.Call) -> bool:
+    returned = code.returned(call)
+    made = [v for r in returned for v in (code.values(r) if dotted(r) else [r])] or [call]
+    return all(
+        isinstance(v, ast.Call) and isinstance(v.func, ast.Attribute) and v.func.attr == "parse_args" for v in made
+    )
+
+
+def _spellings(call: ast.Call) -> list[str]:
+    texts = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+    return [f"--{t[2:].replace('-', '_')}" for t in texts if t.startswith("--")]
+
+
+def _folder(path: str | None) -> str | None:
+    """The folder of what is in the folder of the program."""
+    return f"{_HERE}." if path == f"{_HERE}__file__" else f"{_HERE}.." if path == f"{_HERE}." else None
+
+
+def _joined(parts: list[str | None]) -> str | None:
+    known = [p for p in parts if p is not None]
+    if len(known) < len(parts) or not known or any(p.startswith(("/", "~", _HERE)) for p in known[1:]):
+        return None
+    return posixpath.join(*known)
+
+
+def _default(code: Valued, argument: ast.AST) -> ast.expr | None:
+    """The default of an argument that no call in this file gives, where there are calls."""
+    function = code.function(argument)
+    if not isinstance(argument, ast.arg) or function is None or not isinstance(function, ast.FunctionDef):
+        return None
+    a = function.args
+    places = [*a.posonlyargs, *a.args]
+    calls = code.callers.get(function, [])
+    if argument not in places or not calls:
+        return None
+    at = places.index(argument)
+    if any(c.args or c.keywords for c in calls):
+        return None
+    rest = at - (len(places) - len(a.defaults))
+    return a.defaults[rest] if rest >= 0 else None
