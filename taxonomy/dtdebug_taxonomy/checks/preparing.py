@@ -1,0 +1,51 @@
+"""Models that `accelerator.prepare()` gives: `DistributedDataParallel` where there are several processes."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+
+PREPARED = "accelerate.Accelerator.prepare"
+"""Stands among the callables that wrap a model for those who want these models too."""
+PREPARES = ("prepare", "prepare_model")
+_MODEL = re.compile(
+    r"(?i)(^|_)(model|net|network|unet|vae|transformer|encoder|decoder|policy|actor|critic|student|teacher|llm|gpt|ddp)\d?$"
+)
+_OTHERWISE = re.compile(r"fsdp|FullySharded|deepspeed|device_placement\s*=\s*\[", re.IGNORECASE)
+"""Words of programs that may be run under another wrapper."""
+
+
+def is_accelerator(code: Code, owner: ast.expr) -> bool:
+    """Whether an object surely is an `Accelerator`, or is called one and made elsewhere."""
+    made = code.made_by(owner) - {""}
+    return made == {"accelerate.Accelerator"} or (not made and dotted(owner).rpartition(".")[2] == "accelerator")
+
+
+def prepared(code: Code, call: ast.Call, place: int) -> bool:
+    """Whether a call prepares a model, as the result that stands at this place."""
+    func = call.func
+    if not isinstance(func, ast.Attribute) or not prepares(call):
+        return False
+    if code.has_unpacking(call) or place >= len(call.args) or _OTHERWISE.search(code.text):
+        return False
+    return is_accelerator(code, func.value) and _is_model(code, call.args[place])
+
+
+def _is_model(code: Code, given: ast.expr) -> bool:
+    if _MODEL.search(dotted(given).rpartition(".")[2]):
+        return True
+    made = code.made_by(given)
+    return bool(made) and all(name.startswith("torch.nn.") for name in made)
+
+
+def prepares(call: ast.Call) -> bool:
+    """Whether a call is by the name of what prepares."""
+    return isinstance(call.func, ast.Attribute) and call.func.attr in PREPARES
+
+
+def owner_of(call: ast.Call) -> str:
+    """The accelerator by which a call prepares, as it is written; empty where it is none."""
+    return dotted(call.func).rpartition(".")[0] if prepares(call) else ""
