@@ -65,8 +65,10 @@ def beside_a_guard(code: Code, node: ast.AST, depth: int = 3) -> Guard | None:
     Who asks for the rank a few lines away knows of several ranks, so that this place was forgotten.
     """
     function = code.function(node)
-    main = main_beside(code, function) if function is not None and depth else None
-    return main if function and main and all_in(code, node, function, depth - 1) else None
+    if function is None:
+        return _main_in(code, code.tree) if depth and for_all(code, node) else None
+    main = main_beside(code, function) if depth else None
+    return main if main and all_in(code, node, function, depth - 1) else None
 
 
 def main_beside(code: Code, function: Function) -> Guard | None:

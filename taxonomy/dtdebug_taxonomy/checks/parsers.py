@@ -139,7 +139,7 @@ def _of_module(code: Code) -> Options | None:
         or not isinstance(function, FUNCTIONS)
     ):
         return None
-    if _parses(module, function, names):
+    if _parses(module, function, names, code, call):
         return _made_in(module, _gathered({module: names, code: set()}, made[0], module))
     returned = [r.value for r in module.inside(function, ast.Return) if module.function(r) is function]
     if not returned or not all(dotted(r) in names for r in returned):
@@ -157,16 +157,31 @@ def _made_in(module: Code, found: Options | None) -> Options | None:
     return found._replace(made_in=module.path.rpartition("/")[2]) if found else None
 
 
-def _parses(code: Code, function: Function, names: set[str]) -> bool:
-    """Whether a function surely gives its parser the command line."""
+def _parses(code: Code, function: Function, names: set[str], outer: Code, call: ast.Call) -> bool:
+    """Whether a function gives its parser the command line where it is called like this."""
     return any(
         dotted(c.func).rpartition(".")[0] in names
-        and not c.args
-        and not c.keywords
         and code.function(c) is function
-        and code.parent.get(code.statement(c)) is function
+        and not any(isinstance(a, ast.For | ast.While | ast.Try) for a in code.ancestors(c))
+        and not c.keywords
+        and (not (c.args or call.args or call.keywords) or (len(c.args) == 1 and _is_line(function, c, outer, call)))
         for c in code.methods("parse_args")
     )
+
+
+def _is_line(function: Function, parse: ast.Call, outer: Code, call: ast.Call) -> bool:
+    """Whether what is parsed is an argument that is left out, or is `sys.argv[1:]`."""
+    names = [a.arg for a in function.args.args]
+    name = dotted(parse.args[0])
+    if name not in names:
+        return False
+    given = outer.argument(call, name, names.index(name))
+    if given is not None:
+        return outer.source_of(given) == "sys.argv[1:]"
+    left_out = names[::-1].index(name)
+    defaults = function.args.defaults[::-1]
+    default = defaults[left_out] if left_out < len(defaults) else call
+    return isinstance(default, ast.Constant) and default.value is None and not outer.has_unpacking(call)
 
 
 def _maker_elsewhere(code: Code) -> tuple[ast.Call, Defined] | None:

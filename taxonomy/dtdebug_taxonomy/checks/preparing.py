@@ -10,18 +10,28 @@ from dtdebug_taxonomy.source.python import Code
 
 PREPARED = "accelerate.Accelerator.prepare"
 """Stands among the callables that wrap a model for those who want these models too."""
+MAKER = "accelerate.Accelerator"
+_MAKES = re.compile(r"(^|_)accelerator$")
+_OTHERS = {"deepspeed", "torch"}
 PREPARES = ("prepare", "prepare_model")
 _MODEL = re.compile(
     r"(?i)(^|_)(model|net|network|unet|vae|transformer|encoder|decoder|policy|actor|critic|student|teacher|llm|gpt|ddp)\d?$"
 )
+_OF_MODULES = ("named_parameters", "requires_grad_", "named_modules", "gradient_checkpointing_enable")
 _OTHERWISE = re.compile(r"fsdp|FullySharded|deepspeed|device_placement\s*=\s*\[", re.IGNORECASE)
 """Words of programs that may be run under another wrapper."""
 
 
 def is_accelerator(code: Code, owner: ast.expr) -> bool:
-    """Whether an object surely is an `Accelerator`, or is called one and made elsewhere."""
+    """Whether an object surely is an `Accelerator`, or is called one and made elsewhere, as by `get_accelerator()`."""
     made = code.made_by(owner) - {""}
-    return made == {"accelerate.Accelerator"} or (not made and dotted(owner).rpartition(".")[2] == "accelerator")
+    named = dotted(owner).rpartition(".")[2] == "accelerator"
+    return made == {MAKER} or (named and all(name == MAKER or makes_accelerator(name) for name in made))
+
+
+def makes_accelerator(name: str) -> bool:
+    """Whether a function of the program's own modules makes one, by its name: not that of DeepSpeed."""
+    return bool(_MAKES.search(name.rpartition(".")[2])) and name.partition(".")[0] not in _OTHERS
 
 
 def prepared(code: Code, call: ast.Call, place: int) -> bool:
@@ -38,7 +48,14 @@ def _is_model(code: Code, given: ast.expr) -> bool:
     if _MODEL.search(dotted(given).rpartition(".")[2]):
         return True
     made = code.made_by(given)
-    return bool(made) and all(name.startswith("torch.nn.") for name in made)
+    return (bool(made) and all(name.startswith("torch.nn.") for name in made)) or is_module(code, dotted(given))
+
+
+def is_module(code: Code, name: str) -> bool:
+    """Whether the program asks something of a name that only modules have."""
+    return bool(name) and any(
+        isinstance(c.func, ast.Attribute) and dotted(c.func.value) == name for c in code.methods(*_OF_MODULES)
+    )
 
 
 def prepares(call: ast.Call) -> bool:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.preparing import is_accelerator, is_module
 from dtdebug_taxonomy.facts import nn_module
 from dtdebug_taxonomy.source.bindings import name_scope
 from dtdebug_taxonomy.source.names import dotted
@@ -27,7 +28,7 @@ _UNWRAPS = re.compile(r"unwrap|\.module\b|hasattr|isinstance|distributed_type|nu
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports the attribute."""
-    calls = [c for c in code.methods("prepare", "prepare_model") if _is_accelerator(code, c)]
+    calls = [c for c in code.methods("prepare", "prepare_model") if is_accelerator(code, c.func.value)]  # type: ignore[attr-defined]
     if not calls or code.role == "test":
         return
     prepared = {(place, name): call for call in calls for place, name in _prepared(code, call)}
@@ -53,12 +54,6 @@ def check(code: Code) -> Iterator[Hit]:
         )
 
 
-def _is_accelerator(code: Code, call: ast.Call) -> bool:
-    owner = call.func.value  # type: ignore[attr-defined]
-    made = code.made_by(owner) - {""}
-    return made == {"accelerate.Accelerator"} or (not made and dotted(owner).rpartition(".")[2] == "accelerator")
-
-
 def _prepared(code: Code, call: ast.Call) -> Iterator[tuple[ast.AST, str]]:
     """The models that a call gives back under the names by which it got them."""
     assign = code.parent.get(call)
@@ -69,7 +64,7 @@ def _prepared(code: Code, call: ast.Call) -> Iterator[tuple[ast.AST, str]]:
     given = {dotted(a) for a in call.args}
     for element in targets:
         name = dotted(element)
-        if name in given and _MODEL.search(name.rpartition(".")[2]):
+        if name in given and (_MODEL.search(name.rpartition(".")[2]) or is_module(code, name)):
             yield name_scope(code, element, name), name
 
 
