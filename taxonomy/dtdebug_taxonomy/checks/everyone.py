@@ -10,6 +10,7 @@ from dtdebug_taxonomy.checks.spawning import SPAWN
 from dtdebug_taxonomy.source.guards import Guard, guards
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.ranks import several
 from dtdebug_taxonomy.source.syntax import FUNCTIONS, Function
 
 _ASKS = re.compile(
@@ -66,7 +67,8 @@ def beside_a_guard(code: Code, node: ast.AST, depth: int = 3) -> Guard | None:
     """
     function = code.function(node)
     if function is None:
-        return _main_in(code, code.tree) if depth and for_all(code, node) else None
+        alone = not depth or code.calls(*SPAWN)  # outside of functions only what starts the ranks comes here
+        return _main_in(code, code.tree) if not alone and for_all(code, node) else None
     main = main_beside(code, function) if depth else None
     return main if main and all_in(code, node, function, depth - 1) else None
 
@@ -98,7 +100,7 @@ def all_within(code: Code, node: ast.AST, function: Function) -> bool:
         return False
     inner: ast.AST = node
     for up in code.ancestors(node):
-        if isinstance(up, ast.If | ast.IfExp) and inner is not up.test and _may_be_one(code, up.test):
+        if isinstance(up, ast.If | ast.IfExp) and inner is not up.test and _leaves_some_out(code, up, inner):
             return False
         if isinstance(up, ast.With) and any(_IN_TURN.search(code.source_of(i.context_expr)) for i in up.items):
             return False
@@ -108,6 +110,14 @@ def all_within(code: Code, node: ast.AST, function: Function) -> bool:
             break
         inner = up
     return True
+
+
+def _leaves_some_out(code: Code, up: ast.If | ast.IfExp, inner: ast.AST) -> bool:
+    """Whether a branch may be for one rank, or is for the runs of one process: `if world_size == 1`."""
+    if _may_be_one(code, up.test):
+        return True
+    many = several(code, up.test)
+    return many is not None and many is not (inner is up.body or (isinstance(up, ast.If) and inner in up.body))
 
 
 def all_in(code: Code, node: ast.AST, function: Function, depth: int) -> bool:

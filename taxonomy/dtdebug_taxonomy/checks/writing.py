@@ -50,7 +50,7 @@ def written(code: Code) -> Iterator[tuple[ast.Call, ast.expr]]:
     parts = any(name.startswith(_IN_PARTS) for name in code.imports.values())
     for call in code.methods(*(m for m in _METHODS if not (parts and m == "save_pretrained"))):
         path = code.argument(call, *_METHODS[call.func.attr])  # type: ignore[attr-defined]
-        if isinstance(path, _PATHS) and code.argument(call, "is_main_process") is None:
+        if isinstance(path, _PATHS) and not any(k.arg in {"is_main_process", "save_function"} for k in call.keywords):
             yield call, path
     for call in code.methods("save") if code.calls(*_SCRIPTED) else ():
         path = code.argument(call, "f", 0)

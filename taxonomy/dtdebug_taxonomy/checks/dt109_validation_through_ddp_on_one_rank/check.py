@@ -39,6 +39,9 @@ def _hit(code: Code, call: ast.Call, model: ast.expr, same: Sequence[ast.AST]) -
         return None
     span = code.span(model)
     inside = Fix("Use the model itself: .module", (Edit(Span(span.end, span.end), ".module"),))
+    if not wrap.always:
+        written = code.source_of(model)
+        inside = Fix("Use the model itself", (Edit(span, f'getattr({written}, "module", {written})'),))
     if owner := owner_of(wrap.call):
         mine = wrap.home is code and code.function(wrap.call) is code.function(call)
         edit = Edit(span, f"{owner}.unwrap_model({code.source_of(model)})")

@@ -114,6 +114,7 @@ def _fix(code: Code, call: ast.Call, guard: Guard | None) -> Fix | None:
     """The condition of the guard around the statement, where nothing that it binds is used after it."""
     statement = code.statement(call)
     test, imports = main_process(code, guard, statement)
+    test = test.replace(".is_local_main_process", ".is_main_process")  # machines share their storage
     if not test or not isinstance(statement, ast.Expr | ast.With):
         return None
     bound = {n.id for n in code.inside(statement, ast.Name) if isinstance(n.ctx, ast.Store)}

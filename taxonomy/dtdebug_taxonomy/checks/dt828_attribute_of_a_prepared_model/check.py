@@ -81,7 +81,10 @@ def _comes_later(code: Code, call: ast.Call, node: ast.Attribute, name: str) -> 
     bound = code.bindings.get((name_scope(code, node, name), name), ())
     if any(code.function(b.node) is function and code.order[b.node] < code.order[node] for b in bound):
         return False  # this method makes the model itself
-    return function is not None and name.startswith("self.") and function.name not in {"__init__", "setup"}
+    if function is None or not name.startswith("self.") or function.name in {"__init__", "setup"}:
+        return False
+    prepares = code.callers.get(setter, ()) if (setter := code.function(call)) is not None else ()
+    return not any(code.function(c) is function and code.order[c] > code.order[node] for c in prepares)
 
 
 def _is_asked(code: Code, node: ast.Attribute) -> bool:
