@@ -66,11 +66,15 @@ def beside_a_guard(code: Code, node: ast.AST, depth: int = 3) -> Guard | None:
     Who asks for the rank a few lines away knows of several ranks, so that this place was forgotten.
     """
     function = code.function(node)
-    if function is None:
-        alone = not depth or code.calls(*SPAWN)  # outside of functions only what starts the ranks comes here
-        return _main_in(code, code.tree) if not alone and for_all(code, node) else None
-    main = main_beside(code, function) if depth else None
-    return main if main and all_in(code, node, function, depth - 1) else None
+    main = main_beside(code, function) if function is not None and depth else None
+    return main if function and main and all_in(code, node, function, depth - 1) else None
+
+
+def beside_a_guard_of_all(code: Code, node: ast.AST) -> Guard | None:
+    """The same for a place outside of functions, and the whole program; not where that starts the ranks itself."""
+    if code.function(node) is not None or code.calls(*SPAWN) or not for_all(code, node):
+        return None
+    return _main_in(code, code.tree)
 
 
 def main_beside(code: Code, function: Function) -> Guard | None:

@@ -36,12 +36,19 @@ def makes_accelerator(name: str) -> bool:
 
 def prepared(code: Code, call: ast.Call, place: int) -> bool:
     """Whether a call prepares a model, as the result that stands at this place."""
-    func = call.func
-    if not isinstance(func, ast.Attribute) or not prepares(call):
+    if not prepares(call):
         return False
+    known: dict[tuple[ast.Call, int], bool] = code.__dict__.setdefault("_prepared", {})
+    if (call, place) not in known:
+        known[call, place] = _prepared(code, call, place)
+    return known[call, place]
+
+
+def _prepared(code: Code, call: ast.Call, place: int) -> bool:
     if code.has_unpacking(call) or place >= len(call.args) or _OTHERWISE.search(code.text):
         return False
-    return is_accelerator(code, func.value) and _is_model(code, call.args[place])
+    owner = call.func.value  # type: ignore[attr-defined]
+    return is_accelerator(code, owner) and _is_model(code, call.args[place])
 
 
 def _is_model(code: Code, given: ast.expr) -> bool:

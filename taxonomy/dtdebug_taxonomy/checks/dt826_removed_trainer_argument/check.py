@@ -24,6 +24,7 @@ _KEPT = {"ddp", "ddp_spawn", "ddp_fork", "ddp_notebook"} | {
     for value in ("true", "false")
 }
 """Of these what Lightning 2 still takes as a strategy: not dp, ddp2, ddp_cpu, ddp_sharded, horovod."""
+_RELEASES = re.compile(r"version|GREATER|LESS|RELEASE|(^|_)(PL|pl)_?\d", re.IGNORECASE)
 _OLD_LIGHTNING = ("pytorch_lightning.plugins.training_type", "pytorch_lightning.overrides", "pytorch_lightning.lite")
 
 
@@ -33,6 +34,8 @@ def check(code: Code) -> Iterator[Hit]:
     if not calls or code.imports_any(*_OLD_LIGHTNING):
         return
     for call in calls:
+        if _asks_release(code, call):
+            continue
         for name, node in _given(code, call):
             if (release := _removed(name)) is not None:
                 hint = replacements()["lightning_trainer"].get(name)
@@ -51,6 +54,18 @@ def check(code: Code) -> Iterator[Hit]:
                 f'"{value}" is a strategy and no accelerator since Lightning 1.7: Trainer refuses it.',
                 fix if value in _KEPT and keyword(call, "strategy") is None else None,
             )
+
+
+def _asks_release(code: Code, call: ast.Call) -> bool:
+    """Whether a call is in a branch for some releases, or tried first: `if version < "2.0":`, `except TypeError:`."""
+    inner: ast.AST = call
+    for up in code.ancestors(call):
+        if isinstance(up, ast.If) and inner is not up.test and _RELEASES.search(code.source_of(up.test)):
+            return True
+        if isinstance(up, ast.Try) and inner in up.body and any("TypeError" in code.source_of(h) for h in up.handlers):
+            return True
+        inner = up
+    return False
 
 
 def _given(code: Code, call: ast.Call) -> Iterator[tuple[str, ast.keyword | ast.expr]]:

@@ -83,8 +83,15 @@ def _comes_later(code: Code, call: ast.Call, node: ast.Attribute, name: str) -> 
         return False  # this method makes the model itself
     if function is None or not name.startswith("self.") or function.name in {"__init__", "setup"}:
         return False
-    prepares = code.callers.get(setter, ()) if (setter := code.function(call)) is not None else ()
+    prepares = _calls_of(code, call)
+    prepares = [*prepares, *(c for inner in prepares for c in _calls_of(code, inner))]
     return not any(code.function(c) is function and code.order[c] > code.order[node] for c in prepares)
+
+
+def _calls_of(code: Code, node: ast.AST) -> list[ast.Call]:
+    """The calls of the function that a place is in."""
+    function = code.function(node)
+    return code.callers.get(function, []) if function is not None else []
 
 
 def _is_asked(code: Code, node: ast.Attribute) -> bool:
