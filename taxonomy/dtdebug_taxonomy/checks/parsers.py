@@ -225,6 +225,8 @@ def _gathered(files: dict[Code, set[str]], made: ast.Call, home: Code) -> Option
             if not spellings or not all(isinstance(s, str) for s in spellings) or code.has_unpacking(call):
                 return None
             found |= {str(s): call for s in spellings if str(s).startswith("-")}
+            if "BooleanOptional" in code.source_of(call):
+                found |= {f"--no-{str(s)[2:]}": call for s in spellings if str(s).startswith("--")}
             homes[call] = code
     return Options(found, sorted(found), homes)
 
