@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -56,6 +57,43 @@ def _end(job):
             each.kill()
 
 
+def _outcome(command, folder, environment, limit_s):
+    """How a command in its own process group ended, None where the limit ended it, and what it printed."""
+    with (folder / "output").open("w+", encoding="utf-8", errors="replace") as output:
+        job = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=output, stderr=output, start_new_session=True
+        )
+        with suppress(subprocess.TimeoutExpired):
+            job.wait(limit_s)
+        ended = job.poll()
+        _end(job)
+        job.wait(10)
+        output.seek(0)
+        return ended, output.read()
+
+
+@pytest.fixture
+def run_script(tmp_path):
+    """Runs an example of a check of scripts by bash, beside its programs, on processors instead of GPUs."""
+
+    def run(check, name, *more):
+        for file in (*check.folder.glob("*.sh"), *check.folder.glob("program_*.py")):
+            text = file.read_text(encoding="utf-8")
+            text = re.sub(r"^\s*torch\.cuda\.set_device.*$", "", text, flags=re.MULTILINE)
+            text = text.replace('"nccl"', '"gloo"').replace('"cuda"', '"cpu"')
+            (tmp_path / file.name).write_text(text, encoding="utf-8")
+        for file, text in more:
+            (tmp_path / file).write_text(text, encoding="utf-8")
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "PATH": path, "PET_MASTER_PORT": port}
+        return _outcome(["bash", name], tmp_path, environment, 120)
+
+    return run
+
+
 @pytest.fixture
 def run_oracle(tmp_path):
     """Runs a check's `run.py` in its own process group and compares with what `check.toml` expects."""
@@ -72,17 +110,7 @@ def run_oracle(tmp_path):
         ]
         command = [*(torchrun if oracle.ranks > 1 else [sys.executable]), str(script)]
         environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
-        with (tmp_path / "output").open("w+", encoding="utf-8", errors="replace") as output:
-            job = subprocess.Popen(
-                command, cwd=tmp_path, env=environment, stdout=output, stderr=output, start_new_session=True
-            )
-            with suppress(subprocess.TimeoutExpired):
-                job.wait(oracle.limit_s)
-            ended = job.poll()
-            _end(job)
-            job.wait(10)
-            output.seek(0)
-            text = output.read()
+        ended, text = _outcome(command, tmp_path, environment, oracle.limit_s)
         how = "hang" if ended is None else "error" if ended else "output"
         assert oracle.expect == how, text[-3000:]
         assert re.search(oracle.says, text), text[-3000:]

@@ -109,6 +109,32 @@ def test_a_check_is_complete(check):
     assert not check.title.endswith(".")
 
 
+OF_SCRIPTS = [
+    ("DT917", "bad_1.sh", "unrecognized arguments: --batch_size 64", "bad_1.fixed.sh"),
+    ("DT917", "bad_2.sh", "unrecognized arguments: --local-rank=", "good_2.sh"),
+    ("DT917", "bad_5.sh", "unrecognized arguments: --hidden_size 64", "bad_5.fixed.sh"),
+    ("DT918", "bad_3.sh", "Mesh should not be bigger than default world size", "good_2.sh"),
+    ("DT924", "bad_1.sh", "--lr: command not found", "good_1.sh"),
+]
+"""Examples that need no cluster and no GPU: what the bad one ends with, and the one that runs through."""
+TRAIN = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--use_reentrant')\np.add_argument('--lr')\n"
+
+
+@pytest.mark.ranks
+@pytest.mark.parametrize(("code", "bad", "says", "good"), OF_SCRIPTS, ids=lambda value: value.replace(" ", "_"))
+def test_a_script_that_is_reported_fails_when_it_is_run_and_the_good_one_does_not(code, bad, says, good, run_script):
+    check = load()[code]
+    train = ("train.py", f"{TRAIN}p.parse_args()\n")
+
+    ended, text = run_script(check, bad, train)
+    assert ended, text[-3000:]
+    assert says in text, text[-3000:]
+
+    ended, text = run_script(check, good, train)
+    assert ended == 0, text[-3000:]
+    assert says not in text
+
+
 ORACLES = [c for c in CHECKS if (c.folder / "run.py").is_file()]
 
 

@@ -244,6 +244,38 @@ async def test_a_call_is_followed_into_another_module_as_the_editor_has_it(edito
     assert [] == list(await e.pushed(uri))
 
 
+SCRIPT = "torchrun --nproc-per-node=2 train.py --batch_size 64\n"
+PROGRAM = (
+    "import argparse\n\nparser = argparse.ArgumentParser()\nparser.add_argument('--batch-size', type=int)\n"
+    "args = parser.parse_args()\n"
+)
+
+
+@pytest.mark.parametrize("profile", ["neovim@v0.9.1", VSCODE, "neovim@v0.11.0"])
+async def test_a_launch_script_is_checked_again_when_only_its_program_changes(editor, tmp_path, profile):
+    e = await editor(profile)
+    mended = PROGRAM.replace("batch-size", "batch_size")
+    (tmp_path / "work" / "train.py").write_text(mended)
+    program, script = e.uri("train.py"), e.open("run.sh", SCRIPT, "shellscript")
+    assert [] == list(await e.diagnostics(script))
+
+    async def again(act, codes):
+        told = e.client.diagnostic_refresh_count
+        e.client.diagnostics.pop(script, None)
+        act()
+        if profile == VSCODE:
+            await e.until(lambda: e.client.diagnostic_refresh_count > told, "refresh")
+        assert codes == [d.code for d in await e.diagnostics(script)]
+
+    await again(lambda: e.open("train.py", PROGRAM), ["DT917"])
+    await again(lambda: e.replace(program, 2, mended), [])
+    await again(lambda: e.replace(program, 3, PROGRAM), ["DT917"])
+    await again(lambda: e.close(program), [])
+    (tmp_path / "work" / "train.py").write_text(PROGRAM + "# another editor\n")
+    event = t.FileEvent(program, t.FileChangeType.Changed)
+    await again(lambda: e.client.workspace_did_change_watched_files(t.DidChangeWatchedFilesParams([event])), ["DT917"])
+
+
 async def test_while_a_statement_is_typed_what_was_found_elsewhere_stays(editor):
     e = await editor(JUPYTERLAB)
     uri = e.open("train.py", HANG + "y = 1\n")

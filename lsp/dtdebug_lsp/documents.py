@@ -235,6 +235,17 @@ class Documents:
         """A text was closed."""
         self._texts.pop(one_uri(uri), None)
 
+    def reread(self, path: str) -> list[Document]:
+        """The texts that were read with a file of which they now know another state; of a notebook one cell."""
+        found: dict[int, Document] = {}
+        for document in self:
+            whole = document.notebook or document
+            modules = whole.modules
+            if document.path != path and modules is not None and modules.read(path) and modules.refresh():
+                whole.forget()
+                found[id(whole)] = document
+        return list(found.values())
+
     def open_notebook(self, params: types.DidOpenNotebookDocumentParams) -> NotebookDocument:
         """A notebook was opened with the texts of its cells."""
         given = params.notebook_document

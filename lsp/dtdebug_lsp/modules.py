@@ -30,6 +30,10 @@ class Modules:
             self.project = Project(self._text)
         return changed
 
+    def read(self, path: str) -> bool:
+        """Whether a file was asked for."""
+        return path in self._seen
+
     def _state(self, path: str) -> object:
         if (text := self._opened(path)) is not None:
             return text

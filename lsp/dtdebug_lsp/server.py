@@ -69,7 +69,7 @@ async def initialized(ls: Server, params: types.InitializedParams) -> None:
     """Asks for settings and to be told when they change; starts to look for failed runs."""
     ls.keep(asyncio.create_task(_watch(ls)))
     asyncio.get_running_loop().call_later(_LATER_S, _warm, ls)
-    watched = [types.FileSystemWatcher("**/pyproject.toml")]
+    watched = [types.FileSystemWatcher(pattern) for pattern in ("**/pyproject.toml", "**/*.py")]
     options: list[tuple[str, str, Any]] = []
     if ls.can("workspace.did_change_watched_files.dynamic_registration"):
         told = types.DidChangeWatchedFilesRegistrationOptions(watched)
@@ -121,8 +121,12 @@ async def did_change_configuration(ls: Server, params: types.DidChangeConfigurat
 
 
 def did_change_watched_files(ls: Server, params: types.DidChangeWatchedFilesParams) -> None:
-    """A `pyproject.toml` changed; it is read again when it is needed."""
-    ls.recheck()
+    """Of a `pyproject.toml`, read again when it is needed, or of a program or module."""
+    paths = [path_of(change.uri) for change in params.changes]
+    for path in paths:
+        ls.changed(path)
+    if any(path.endswith("pyproject.toml") for path in paths):
+        ls.recheck()
 
 
 async def did_change_workspace_folders(ls: Server, params: types.DidChangeWorkspaceFoldersParams) -> None:
@@ -139,6 +143,7 @@ def did_open(ls: Server, params: types.DidOpenTextDocumentParams) -> None:
     document = ls.documents.open(params.text_document)
     ls.scanned.pop(one_uri(document.uri), None)
     ls.schedule(document)
+    ls.changed(document.path)
     ls.show_failures(force=bool(ls.handoff.failures))
 
 
@@ -147,6 +152,7 @@ def did_change(ls: Server, params: types.DidChangeTextDocumentParams) -> None:
     document = ls.documents.change(params)
     if document is not None:
         ls.schedule(document)
+        ls.changed(document.path)
         if ls.handoff.concerns(document.path):
             ls.show_failures(force=True)
 
@@ -162,8 +168,9 @@ def did_save(ls: Server, params: types.DidSaveTextDocumentParams) -> None:
 
 
 def did_close(ls: Server, params: types.DidCloseTextDocumentParams) -> None:
-    """A text was closed."""
+    """A text was closed: from now on its file is what is on disk."""
     ls.documents.close(params.text_document.uri)
+    ls.changed(path_of(params.text_document.uri))
     ls.forget([params.text_document.uri])
 
 
@@ -300,7 +307,7 @@ _HANDLERS: dict[str, Callable[..., Any]] = {
 _OPTIONS: dict[str, Any] = {
     types.TEXT_DOCUMENT_DID_SAVE: types.SaveOptions(include_text=False),
     types.TEXT_DOCUMENT_DIAGNOSTIC: types.DiagnosticOptions(
-        inter_file_dependencies=False, workspace_diagnostics=False, identifier="dtdebug"
+        inter_file_dependencies=True, workspace_diagnostics=False, identifier="dtdebug"
     ),
     types.TEXT_DOCUMENT_CODE_ACTION: types.CodeActionOptions(code_action_kinds=actions.KINDS, resolve_provider=True),
     types.TEXT_DOCUMENT_COMPLETION: types.CompletionOptions(trigger_characters=completion.TRIGGERS),

@@ -120,22 +120,29 @@ class Server(LanguageServer):
         self._kept.add(task)
         task.add_done_callback(self._kept.discard)
 
-    def schedule(self, document: Document) -> None:
-        """Checks a text soon; a later edit puts that off."""
+    def schedule(self, document: Document, *, around: bool = False) -> None:
+        """Checks a text soon; a later edit puts that off. `around`: not it was edited, but a file it was read with."""
         key = _key(document)
         if (due := self._due.pop(key, None)) is not None:
             due.cancel()
-        self._due[key] = task = asyncio.create_task(self._check(document, key))
+        self._due[key] = task = asyncio.create_task(self._check(document, key, around))
         self.keep(task)
+
+    def changed(self, path: str) -> None:
+        """A file has another text: what was read with it, as a launch script with its program, is checked again."""
+        for document in self.documents.reread(path) if path else ():
+            self.schedule(document, around=True)
 
     async def pause(self, document: Document) -> None:
         """Waits for a pause in typing, in a text that takes long to check; whoever waits is cancelled by an edit."""
         if self._cost.get(_key(document), 0) > _SLOW_S:
             await asyncio.sleep(_PAUSE_S)
 
-    async def _check(self, document: Document, key: str) -> None:
-        await self.pause(document)
+    async def _check(self, document: Document, key: str, around: bool) -> None:
+        await (asyncio.sleep(_PAUSE_S) if around else self.pause(document))
         await self.ready()
+        if around:
+            self._let_pull()
         if document.notebook is not None:
             for cell in document.notebook.cells:
                 self.publish(cell.uri)
@@ -185,6 +192,10 @@ class Server(LanguageServer):
             if key not in seen:
                 seen.add(key)
                 self.schedule(document)
+        self._let_pull()
+
+    def _let_pull(self) -> None:
+        """Tells a client that asks for diagnostics that they are other ones now."""
         if self.pulls and self.can("workspace.diagnostics.refresh_support"):
             self.workspace_diagnostic_refresh(None)
 

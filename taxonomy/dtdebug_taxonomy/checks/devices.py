@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 
+_SET = ("torch.cuda.set_device", "torch.cuda.device", *(f"torch.{k}.set_device" for k in ("xpu", "npu", "mlu", "musa")))
+
 
 def device_numbers(code: Code) -> Iterator[ast.expr]:
     """Expressions that number a device."""
-    for call in code.calls("torch.cuda.set_device", "torch.cuda.device", "torch.xpu.set_device"):
+    for call in code.calls(*_SET):
         yield from _index(code, code.argument(call, "device", 0))
     for call in code.calls("torch.device"):
         index = code.argument(call, "index", 1)

@@ -10,6 +10,7 @@ from dtdebug_taxonomy.checks.spawning import SPAWN
 from dtdebug_taxonomy.source.guards import Guard, guards
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.ranks import several
 from dtdebug_taxonomy.source.syntax import FUNCTIONS, Function
 
 _ASKS = re.compile(
@@ -69,6 +70,13 @@ def beside_a_guard(code: Code, node: ast.AST, depth: int = 3) -> Guard | None:
     return main if function and main and all_in(code, node, function, depth - 1) else None
 
 
+def beside_a_guard_of_all(code: Code, node: ast.AST) -> Guard | None:
+    """The same for a place outside of functions, and the whole program; not where that starts the ranks itself."""
+    if code.function(node) is not None or code.calls(*SPAWN) or not for_all(code, node):
+        return None
+    return _main_in(code, code.tree)
+
+
 def main_beside(code: Code, function: Function) -> Guard | None:
     """The condition on the main process that such a place in a function would have beside it."""
     home: ast.AST = function
@@ -96,7 +104,7 @@ def all_within(code: Code, node: ast.AST, function: Function) -> bool:
         return False
     inner: ast.AST = node
     for up in code.ancestors(node):
-        if isinstance(up, ast.If | ast.IfExp) and inner is not up.test and _may_be_one(code, up.test):
+        if isinstance(up, ast.If | ast.IfExp) and inner is not up.test and _leaves_some_out(code, up, inner):
             return False
         if isinstance(up, ast.With) and any(_IN_TURN.search(code.source_of(i.context_expr)) for i in up.items):
             return False
@@ -106,6 +114,14 @@ def all_within(code: Code, node: ast.AST, function: Function) -> bool:
             break
         inner = up
     return True
+
+
+def _leaves_some_out(code: Code, up: ast.If | ast.IfExp, inner: ast.AST) -> bool:
+    """Whether a branch may be for one rank, or is for the runs of one process: `if world_size == 1`."""
+    if _may_be_one(code, up.test):
+        return True
+    many = several(code, up.test)
+    return many is not None and many is not (inner is up.body or (isinstance(up, ast.If) and inner in up.body))
 
 
 def all_in(code: Code, node: ast.AST, function: Function, depth: int) -> bool:

@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from dtdebug_taxonomy.checks.flow import is_never_run
 from dtdebug_taxonomy.checks.names import DDP, FSDP
+from dtdebug_taxonomy.checks.preparing import PREPARED, prepared
 from dtdebug_taxonomy.checks.values import returned
+from dtdebug_taxonomy.checks.wrappers import code_of
 from dtdebug_taxonomy.source.bindings import Binding, name_scope, surely_before
 from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.names import dotted
@@ -40,6 +42,8 @@ class Wrap(NamedTuple):
     call: ast.Call
     always: bool
     """Whether the model is wrapped there in every run; else only in some, as in `if args.distributed:`."""
+    home: Code
+    """The file that the call is in."""
 
 
 def wrap_of(code: Code, node: ast.expr | None, names: set[str], depth: int = 6) -> Wrap | None:
@@ -57,30 +61,40 @@ def wrap_of(code: Code, node: ast.expr | None, names: set[str], depth: int = 6) 
     if isinstance(node, ast.IfExp):
         one, other = (wrap_of(code, n, names, depth - 1) for n in (node.body, node.orelse))
         if one and other:
-            return Wrap(one.call, one.always and other.always)
+            return one._replace(always=one.always and other.always)
         found, rest = (one, node.orelse) if one else (other, node.body)
         if found is None or _ASKS.search(code.source_of(node.test)) or ".module" in code.source_of(rest):
             return None
-        return Wrap(found.call, always=False)
+        return found._replace(always=False)
     return _of_name(code, node, names, depth) if dotted(node) else None
 
 
 def _of_call(code: Code, call: ast.Call, names: set[str], depth: int) -> Wrap | None:
     name = code.name(call.func)
     if name in names:
-        return None if is_never_run(code, call) else Wrap(call, always=True)
+        return None if is_never_run(code, call) else Wrap(call, always=True, home=code)
+    if PREPARED in names and prepared(code, call, 0):
+        return Wrap(call, always=False, home=code)
     if name == "torch.compile" and call.args:
         return wrap_of(code, call.args[0], names, depth - 1)
     if isinstance(call.func, ast.Attribute) and call.func.attr in _KEPT:
         return wrap_of(code, call.func.value, names, depth - 1)
-    function = code.called(call)
-    if function is None or _returns_first(code, call, function):
+    return _of_results(code, call, names, depth)
+
+
+def _of_results(code: Code, call: ast.Call, names: set[str], depth: int, place: int | None = None) -> Wrap | None:
+    """The wrap of what a function returns, of this file or another; of one of several results by its place."""
+    defined = code_of(code, call)
+    if defined is None or _returns_first(code, call, defined[1]):
         return None
-    values = returned(code, function)
-    wraps = [w for value in values if (w := wrap_of(code, value, names, depth - 1))]
+    home, function = defined
+    values = returned(home, function)
+    if place is not None:
+        values = [v.elts[place] if isinstance(v, ast.Tuple) and place < len(v.elts) else None for v in values]
+    wraps = [w for value in values if (w := wrap_of(home, value, names, depth - 1))]
     if not wraps:
         return None
-    return Wrap(wraps[-1].call, len(wraps) == len(values) and all(w.always for w in wraps))
+    return wraps[-1]._replace(always=len(wraps) == len(values) and all(w.always for w in wraps))
 
 
 def _returns_first(code: Code, call: ast.Call, function: Function) -> bool:
@@ -97,14 +111,18 @@ def _returns_first(code: Code, call: ast.Call, function: Function) -> bool:
 
 def _of_name(code: Code, node: ast.expr, names: set[str], depth: int) -> Wrap | None:
     bindings = _bindings(code, node)
-    if _is_taken_out(code, node):
+    if _is_taken_out(code, node) or any(
+        isinstance(b.value, ast.Attribute) and b.value.attr == "module" for b in bindings
+    ):
         return None
-    if not bindings or any(b.how not in {"assign", "import", "definition"} for b in bindings):
+    if not bindings or any(b.how not in {"assign", "import", "definition", "argument"} for b in bindings):
+        return None
+    if any(b.how == "argument" for b in bindings) and not _is_rewrapped(code, bindings, node):
         return None
     wraps = [_of_binding(code, b, node, names, depth) for b in bindings]
     if all(isinstance(b.node, ast.arg) for b in bindings):
         sure = [w for w in wraps if w]
-        return Wrap(sure[0].call, all(w.always for w in sure)) if len(sure) == len(wraps) else None
+        return sure[0]._replace(always=all(w.always for w in sure)) if len(sure) == len(wraps) else None
     last = max((n for n, w in enumerate(wraps) if w), default=-1)
     wrap = wraps[last] if last >= 0 else None
     if wrap is None:
@@ -115,7 +133,15 @@ def _of_name(code: Code, node: ast.expr, names: set[str], depth: int) -> Wrap | 
     name = dotted(node)
     elsewhere = "." in name and len(bindings) < len(code.bindings.get((name_scope(code, node, name), name), ()))
     always = wrap.always and ((all(wraps) and not elsewhere) or not _conditional(code, bindings[last].node, node))
-    return Wrap(wrap.call, always)
+    return wrap._replace(always=always)
+
+
+def _is_rewrapped(code: Code, bindings: list[Binding], node: ast.expr) -> bool:
+    """Whether a function that this file does not call wraps an argument, which is bare before, in some runs."""
+    name, function = dotted(node), code.function(node)
+    return (function is None or function not in code.callers) and any(
+        isinstance(b.value, ast.Call) and b.value.args and dotted(b.value.args[0]) == name for b in bindings
+    )
 
 
 def _is_taken_out(code: Code, node: ast.expr) -> bool:
@@ -133,19 +159,13 @@ def _of_binding(code: Code, binding: Binding, node: ast.expr, names: set[str], d
     if binding.value is not None or not isinstance(assign, ast.Assign) or not isinstance(assign.value, ast.Call):
         found = wrap_of(code, binding.value, names, depth - 1)
         return None if found and dotted(binding.value) and _asked(code, assign) else found
-    function = code.called(assign.value)
     target = next((t for t in assign.targets if isinstance(t, ast.Tuple)), None)
-    if function is None or target is None:
+    place = next((n for n, e in enumerate(target.elts) if dotted(e) == dotted(node)), None) if target else None
+    if place is None:
         return None
-    place = next((n for n, e in enumerate(target.elts) if dotted(e) == dotted(node)), None)
-    values = returned(code, function)
-    wraps = [
-        wrap_of(code, v.elts[place], names, depth - 1)
-        for v in values
-        if place is not None and isinstance(v, ast.Tuple) and len(v.elts) == len(target.elts)
-    ]
-    several = [w for w in wraps if w]
-    return Wrap(several[-1].call, len(several) == len(values) and all(w.always for w in several)) if several else None
+    if PREPARED in names and prepared(code, assign.value, place):
+        return Wrap(assign.value, always=False, home=code)
+    return _of_results(code, assign.value, names, depth, place)
 
 
 def _asked(code: Code, statement: ast.AST) -> bool:
@@ -260,6 +280,8 @@ def _ruled_out(code: Code, node: ast.AST, wrap: Wrap) -> bool:
     `if args.ddp: if args.encoders > 1: raise ...`, then `if args.ddp: model = DDP(model)` and a use under
     `if args.encoders > 1:`.
     """
+    if wrap.home is not code:
+        return False
     wrapped, used = _conditions(code, wrap.call), _conditions(code, node)
     if not wrapped or not used:
         return False
@@ -286,8 +308,9 @@ def _conditions(code: Code, node: ast.AST) -> set[str]:
 
 
 def _same_test(code: Code, wrap: Wrap, text: str) -> bool:
-    around = (a for a in code.ancestors(wrap.call) if isinstance(a, ast.If | ast.IfExp))
-    words = {w for a in around for w in re.findall(r"[A-Za-z_]\w+", code.source_of(a.test))} - {"args", "self", "not"}
+    home = wrap.home
+    around = (a for a in home.ancestors(wrap.call) if isinstance(a, ast.If | ast.IfExp))
+    words = {w for a in around for w in re.findall(r"[A-Za-z_]\w+", home.source_of(a.test))} - {"args", "self", "not"}
     return bool(words & set(re.findall(r"[A-Za-z_]\w+", text)))
 
 
@@ -304,5 +327,5 @@ def bare_before(code: Code, node: ast.expr, names: set[str]) -> Wrap | None:
         if code.scope(call) is code.scope(node) and surely_before(code, call, node) is not None:
             then = {id(b.node) for b in code.bound(inner)}
             if then == bound and id(code.statement(call)) not in bound:
-                return Wrap(call, surely_before(code, call, node) is True)
+                return Wrap(call, surely_before(code, call, node) is True, code)
     return None

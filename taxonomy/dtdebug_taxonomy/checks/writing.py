@@ -26,13 +26,16 @@ _WRITES = {
     "os.unlink": ("path", 0),
     "os.rename": ("dst", 1),
     "os.replace": ("dst", 1),
+    "os.symlink": ("dst", 1),
+    "torch.jit.save": ("f", 1),
     "omegaconf.OmegaConf.save": ("f", 1),
     "safetensors.torch.save_file": ("filename", 1),
 }
 _METHODS = {"save_pretrained": ("save_directory", 0), "to_csv": ("path_or_buf", 0), "savefig": ("fname", 0)}
+_SCRIPTED = ("torch.jit.script", "torch.jit.trace")
 _IN_PARTS = ("megatron", "mcore")
 """Packages whose models are in parts, of which each rank saves its own."""
-_OF_PATHS = ("write_text", "write_bytes", "unlink")
+_OF_PATHS = ("write_text", "write_bytes", "unlink", "symlink_to")
 _PATHS = (ast.Name, ast.Attribute, ast.JoinedStr, ast.BinOp, ast.Call, ast.Constant)
 _DEEPEST = 2
 """So many calls are followed one from the other."""
@@ -47,7 +50,11 @@ def written(code: Code) -> Iterator[tuple[ast.Call, ast.expr]]:
     parts = any(name.startswith(_IN_PARTS) for name in code.imports.values())
     for call in code.methods(*(m for m in _METHODS if not (parts and m == "save_pretrained"))):
         path = code.argument(call, *_METHODS[call.func.attr])  # type: ignore[attr-defined]
-        if isinstance(path, _PATHS) and code.argument(call, "is_main_process") is None:
+        if isinstance(path, _PATHS) and not any(k.arg in {"is_main_process", "save_function"} for k in call.keywords):
+            yield call, path
+    for call in code.methods("save") if code.calls(*_SCRIPTED) else ():
+        path = code.argument(call, "f", 0)
+        if isinstance(path, _PATHS) and code.is_made_by(call.func.value, *_SCRIPTED):  # type: ignore[attr-defined]
             yield call, path
     for call in code.methods(*_OF_PATHS):
         func: ast.Attribute = call.func  # type: ignore[assignment]

@@ -100,6 +100,10 @@ class Project:
         found = self._defined(code, names.pop()) if len(names) == 1 else None
         return found if found is not None and isinstance(found.node, ast.ClassDef) else None
 
+    def defined(self, code: Code, name: str) -> Defined | None:
+        """What a qualified name means, in this file or another."""
+        return self._defined(code, name)
+
     def _defined(self, code: Code, name: str, left: int = _FOLLOWED) -> Defined | None:
         """What a qualified name means, re-exports of packages followed."""
         if not name or not left:

@@ -221,10 +221,17 @@ def _of_object(code: Valued, made: ast.Call, attribute: str) -> list[Binding]:
     found = code.bindings.get((owner, attribute), [])
     if not any("dataclass" in code.source_of(d) for d in owner.decorator_list):
         return found
-    if made.args or code.has_unpacking(made):
+    if code.has_unpacking(made):
         return []
-    given = code.argument(made, attribute)
-    return [b._replace(value=given if given is not None else _default(code, b.value)) for b in found]
+    fields = [n for n in owner.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)]
+    names = [n.target.id for n in fields if isinstance(n.target, ast.Name)]
+    if attribute not in names or (made.args and (owner.bases or "field(" in code.source_of(owner))):
+        return []
+    given = code.argument(made, attribute, names.index(attribute))
+    field = fields[names.index(attribute)]
+    if given is None and field.value is None:
+        return []
+    return [Binding(field, given if given is not None else _default(code, field.value), "assign")]
 
 
 def _set_outside(code: Valued, owner: ast.ClassDef, attribute: str) -> bool:

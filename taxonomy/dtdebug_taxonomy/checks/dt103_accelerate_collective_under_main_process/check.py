@@ -10,6 +10,7 @@ from itertools import pairwise
 from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.checks.diverging import diverging, last_name
 from dtdebug_taxonomy.checks.lifting import lifted
+from dtdebug_taxonomy.checks.preparing import MAKER, makes_accelerator
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 
@@ -83,7 +84,9 @@ def _is_accelerator(code: Code, call: ast.Call) -> bool:
     owner = call.func.value  # type: ignore[attr-defined]
     made = code.made_by(owner) - {""}
     if made:
-        return made <= {"accelerate.Accelerator"} or (made <= _STATES and last_name(code, call) == "wait_for_everyone")
+        return all(name == MAKER or makes_accelerator(name) for name in made) or (
+            made <= _STATES and last_name(code, call) == "wait_for_everyone"
+        )
     last = owner.attr if isinstance(owner, ast.Attribute) else dotted(owner)
     return bool(_NAME.fullmatch(last)) and code.imports_any(*_USERS)
 

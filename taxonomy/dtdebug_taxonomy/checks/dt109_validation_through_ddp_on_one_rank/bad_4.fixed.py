@@ -22,5 +22,5 @@ def train(model, loader, held_out):
     for x in loader:
         model(x).mean().backward()
     if dist.get_rank() == 0:
-        print(evaluate(model.module, held_out))  # dt: DT109
+        print(evaluate(getattr(model, "module", model), held_out))  # dt: DT109
     dist.destroy_process_group()

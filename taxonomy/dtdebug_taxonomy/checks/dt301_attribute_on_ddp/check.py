@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.wrappers import may_wrap
 from dtdebug_taxonomy.checks.wrapping import DATA_PARALLEL, DDPS, Wrap, asks_wrap, wrap_of
 from dtdebug_taxonomy.facts import nn_module
 from dtdebug_taxonomy.source.names import dotted
@@ -16,7 +17,7 @@ from dtdebug_taxonomy.source.text import Span
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports the attribute."""
-    if not code.calls(*DDPS, *DATA_PARALLEL):
+    if not may_wrap(code, DDPS | DATA_PARALLEL):
         return
     for node in code.nodes(ast.Attribute):
         if node.attr in _public() or node.attr.startswith("_") or not isinstance(node.ctx, ast.Load):
@@ -34,7 +35,7 @@ def check(code: Code) -> Iterator[Hit]:
 def _hit(code: Code, node: ast.Attribute, wrap: Wrap) -> Hit:
     span = code.span(node)
     inner = code.span(node.value)
-    name = code.name(wrap.call.func).rsplit(".", 1)[-1]
+    name = wrap.home.name(wrap.call.func).rsplit(".", 1)[-1]
     model = dotted(node.value) or "The model"
     edits = [Edit(Span(inner.end, inner.end), ".module")]
     if not wrap.always:

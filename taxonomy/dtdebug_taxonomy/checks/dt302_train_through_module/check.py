@@ -7,15 +7,19 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.flow import reaches_backward, without_grad
+from dtdebug_taxonomy.checks.preparing import PREPARED
+from dtdebug_taxonomy.checks.wrappers import may_wrap
 from dtdebug_taxonomy.checks.wrapping import DDPS, asks_wrap, bare_before, wrap_of
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.text import Span
 
+_WRAPS = DDPS | {PREPARED}
+
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports `.module` in the call of the model."""
-    if not code.calls(*DDPS):
+    if not may_wrap(code, _WRAPS):
         return
     if code.role == "test" or _reduces_by_hand(code):
         return
@@ -25,7 +29,7 @@ def check(code: Code) -> Iterator[Hit]:
             inner = inner.value
         if not isinstance(inner, ast.Attribute) or inner.attr != "module":
             continue
-        wrap = wrap_of(code, inner.value, DDPS)
+        wrap = wrap_of(code, inner.value, _WRAPS)
         if wrap is None or asks_wrap(code, call, wrap) or without_grad(code, call):
             continue
         if _also_called(code, call, dotted(inner.value)) or not reaches_backward(code, call):

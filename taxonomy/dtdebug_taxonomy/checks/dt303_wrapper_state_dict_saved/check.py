@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.preparing import PREPARED, owner_of
+from dtdebug_taxonomy.checks.wrappers import may_wrap
 from dtdebug_taxonomy.checks.wrapping import DATA_PARALLEL, DDPS, Wrap, asks_wrap, wrap_of
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
@@ -14,29 +16,37 @@ from dtdebug_taxonomy.source.text import Span
 
 _STRIPS = re.compile(r"""["']module\.|consume_prefix|strip_prefix|remove_prefix|unwrap|clean_state_dict""")
 
+_NO_MODEL = re.compile(r"optim|sched|scaler|ema|loss|amp$|sampler|loader|meter|queue")
+
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports `state_dict()` of the wrapper where it is saved."""
-    names = DDPS | DATA_PARALLEL
-    if not code.calls(*names) or _STRIPS.search(code.text):
+    names = DDPS | DATA_PARALLEL | {PREPARED}
+    if not code.methods("state_dict") or _STRIPS.search(code.text) or not may_wrap(code, names):
         return
     saved = [c for c in code.methods("state_dict") if _saved(code, c)]
     for call in saved:
         model = call.func.value if isinstance(call.func, ast.Attribute) else None
         wrap = wrap_of(code, model, names)
-        if model is None or wrap is None or asks_wrap(code, call, wrap) or _loaded_wrapped(code, names):
+        if model is None or wrap is None or asks_wrap(code, call, wrap):
             continue
-        yield _hit(code, call, model, wrap)
+        loaded = _loaded_wrapped(code, names)
+        if not loaded or not all(loaded):
+            yield _hit(code, call, model, wrap, may_mend=not any(loaded))
 
 
-def _hit(code: Code, call: ast.Call, model: ast.expr, wrap: Wrap) -> Hit:
-    end = code.span(model).end
-    fix = Fix("Save the model inside", (Edit(Span(end, end), ".module"),)) if wrap.always else None
+def _hit(code: Code, call: ast.Call, model: ast.expr, wrap: Wrap, *, may_mend: bool) -> Hit:
+    by_accelerate = owner_of(wrap.call) if wrap.home is code else ""
+    where = "Where there are several processes, this" if owner_of(wrap.call) else "This"
+    span = code.span(model)
+    fix = Fix("Save the model inside", (Edit(Span(span.end, span.end), ".module"),)) if wrap.always else None
+    if by_accelerate and code.function(wrap.call) is code.function(call):
+        fix = Fix("Save the model inside", (Edit(span, f"{by_accelerate}.unwrap_model({code.source_of(model)})"),))
     return Hit(
         code.span(call),
-        "This checkpoint is the wrapper's: all its names begin with 'module.', so that a model without wrapper does "
-        "not load it ('Missing key(s) in state_dict').",
-        fix,
+        f"{where} checkpoint is the wrapper's: all its names begin with 'module.', so that a model without wrapper "
+        "does not load it ('Missing key(s) in state_dict').",
+        fix if may_mend else None,
     )
 
 
@@ -51,8 +61,7 @@ def _saved(code: Code, call: ast.Call) -> bool:
     return False
 
 
-def _loaded_wrapped(code: Code, names: set[str]) -> bool:
-    """Whether the program itself loads checkpoints into the wrapped model only."""
-    loads = [c for c in code.methods("load_state_dict") if isinstance(c.func, ast.Attribute)]
-    models = [c for c in loads if not re.search(r"optim|sched|scaler|ema|loss", dotted(c.func).lower())]
-    return bool(models) and all(wrap_of(code, c.func.value, names) for c in models)  # type: ignore[attr-defined]
+def _loaded_wrapped(code: Code, names: set[str]) -> list[bool]:
+    """Of each place where the program itself loads a model, whether that is wrapped by then: it expects the prefix."""
+    loads = [c.func.value for c in code.methods("load_state_dict") if isinstance(c.func, ast.Attribute)]
+    return [wrap_of(code, m, names) is not None for m in loads if not _NO_MODEL.search(dotted(m).lower())]

@@ -120,8 +120,8 @@ def _source(code: Code, node: ast.expr) -> ast.expr | None:
 
 
 def _tolerates(code: Code, wrap: Wrap) -> bool:
-    unused = code.argument(wrap.call, "find_unused_parameters", 7)
-    return (unused is not None and not _is_false(unused)) or code.has_unpacking(wrap.call)
+    unused = wrap.home.argument(wrap.call, "find_unused_parameters", 7)
+    return (unused is not None and not _is_false(unused)) or wrap.home.has_unpacking(wrap.call)
 
 
 def _thawed(code: Code, owner: ast.expr, node: ast.AST) -> bool:

@@ -94,7 +94,7 @@ def _trained_after(code: Code, call: ast.Call) -> bool:
 
 def _on_device(code: Code, wrap: Wrap, move: ast.Call) -> bool:
     """Whether the model was, or may have been, on its device when it was wrapped: not if it is just made."""
-    if code.argument(wrap.call, "device_ids", 1) is not None or "set_default" in code.text:
+    if wrap.home is not code or code.argument(wrap.call, "device_ids", 1) is not None or "set_default" in code.text:
         return True
     inner: ast.expr | None = code.argument(wrap.call, "module", 0)
     for _ in range(3):

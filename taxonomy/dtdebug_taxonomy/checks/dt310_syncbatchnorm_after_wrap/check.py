@@ -39,6 +39,8 @@ def check(code: Code) -> Iterator[Hit]:
 
 def _fix(code: Code, call: ast.Call, wrap: Wrap) -> Fix | None:
     """Converts where the model is wrapped, if two plain assignments to one name follow each other."""
+    if wrap.home is not code:
+        return None
     later, first = code.parent[call], code.parent[wrap.call]
     inner = code.argument(wrap.call, "module", 0)
     if not isinstance(later, ast.Assign) or not isinstance(first, ast.Assign) or inner is None:

@@ -25,7 +25,7 @@ def check(code: Code) -> Iterator[Hit]:
         if model is None:
             continue
         wrap = wrap_of(code, model, FSDP1)
-        if wrap is None or asks_wrap(code, call, wrap) or "NO_SHARD" in code.source_of(wrap.call):
+        if wrap is None or asks_wrap(code, call, wrap) or "NO_SHARD" in wrap.home.source_of(wrap.call):
             continue
         name = dotted(model) or "model"
         yield Hit(

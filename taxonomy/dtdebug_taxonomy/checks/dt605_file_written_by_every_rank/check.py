@@ -9,7 +9,14 @@ from itertools import islice
 
 from dtdebug_taxonomy.checks import Fix, Hit
 from dtdebug_taxonomy.checks.diverging import last_name
-from dtdebug_taxonomy.checks.everyone import all_within, beside_a_guard, for_all, for_all_in, is_shared, main_beside
+from dtdebug_taxonomy.checks.everyone import (
+    all_within,
+    beside_a_guard,
+    beside_a_guard_of_all,
+    for_all_in,
+    is_shared,
+    main_beside,
+)
 from dtdebug_taxonomy.checks.fixing import conditional, main_process
 from dtdebug_taxonomy.checks.names import COLLECTIVES
 from dtdebug_taxonomy.checks.ranks_seen import is_started_here, starts_ranks
@@ -45,8 +52,8 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         if not is_shared(code, path) or (code.class_of(call) is None and code.function(call) is None and not whole):
             continue
-        guard = beside_a_guard(code, call)
-        if guard is None or (code.function(call) is None and not for_all(code, call)):
+        guard = beside_a_guard(code, call) or beside_a_guard_of_all(code, call)
+        if guard is None:
             continue
         line = code.text.place(code.span(guard.node).start).line
         yield Hit(
@@ -114,10 +121,13 @@ def _fix(code: Code, call: ast.Call, guard: Guard | None) -> Fix | None:
     """The condition of the guard around the statement, where nothing that it binds is used after it."""
     statement = code.statement(call)
     test, imports = main_process(code, guard, statement)
+    test = test.replace(".is_local_main_process", ".is_main_process")  # machines share their storage
     if not test or not isinstance(statement, ast.Expr | ast.With):
         return None
     bound = {n.id for n in code.inside(statement, ast.Name) if isinstance(n.ctx, ast.Store)}
     inside = set(code.inside(statement, ast.Name))
-    used = any(n.id in bound and n not in inside for n in code.nodes(ast.Name) if isinstance(n.ctx, ast.Load))
+    used = bool(bound) and any(
+        n.id in bound and n not in inside for n in code.nodes(ast.Name) if isinstance(n.ctx, ast.Load)
+    )
     edits = () if used else conditional(code, statement, test)
     return Fix("Do it on rank 0 only", (*imports, *edits)) if edits else None

@@ -5,7 +5,7 @@ from lightning.pytorch import Trainer as LightningTrainer
 
 def main(args):
     trainer = LightningTrainer(
-        accelerator="gpu", devices=args.gpus,  # dt: DT826
+        accelerator="gpu" if args.gpus else "cpu", devices=args.gpus or 1,  # dt: DT826
         use_distributed_sampler=False,  # dt: DT826
         resume_from_checkpoint=args.checkpoint,  # dt: DT826
         precision=16,

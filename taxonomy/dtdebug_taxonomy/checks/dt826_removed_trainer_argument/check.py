@@ -18,6 +18,13 @@ _DEVICES = {"gpus": "gpu", "tpu_cores": "tpu", "ipus": "ipu", "num_processes": "
 _EARLIER = {"distributed_backend": "1.5", "amp_level": "2.0", "truncated_bptt_steps": "1.5", "max_nb_epochs": "1.0"}
 _TRAINERS = tuple(f"pytorch_lightning.{where}Trainer" for where in ("", "trainer.", "trainer.trainer."))
 _STRATEGIES = re.compile(r"^(ddp\w*|dp|horovod|ddp2)$")
+_KEPT = {"ddp", "ddp_spawn", "ddp_fork", "ddp_notebook"} | {
+    f"ddp_{how}find_unused_parameters_{value}"
+    for how in ("", "spawn_", "fork_", "notebook_")
+    for value in ("true", "false")
+}
+"""Of these what Lightning 2 still takes as a strategy: not dp, ddp2, ddp_cpu, ddp_sharded, horovod."""
+_RELEASES = re.compile(r"version|GREATER|LESS|RELEASE|(^|_)(PL|pl)_?\d", re.IGNORECASE)
 _OLD_LIGHTNING = ("pytorch_lightning.plugins.training_type", "pytorch_lightning.overrides", "pytorch_lightning.lite")
 
 
@@ -27,6 +34,8 @@ def check(code: Code) -> Iterator[Hit]:
     if not calls or code.imports_any(*_OLD_LIGHTNING):
         return
     for call in calls:
+        if _asks_release(code, call):
+            continue
         for name, node in _given(code, call):
             if (release := _removed(name)) is not None:
                 hint = replacements()["lightning_trainer"].get(name)
@@ -43,8 +52,20 @@ def check(code: Code) -> Iterator[Hit]:
             yield Hit(
                 code.span(backend),
                 f'"{value}" is a strategy and no accelerator since Lightning 1.7: Trainer refuses it.',
-                fix if keyword(call, "strategy") is None else None,
+                fix if value in _KEPT and keyword(call, "strategy") is None else None,
             )
+
+
+def _asks_release(code: Code, call: ast.Call) -> bool:
+    """Whether a call is in a branch for some releases, or tried first: `if version < "2.0":`, `except TypeError:`."""
+    inner: ast.AST = call
+    for up in code.ancestors(call):
+        if isinstance(up, ast.If) and inner is not up.test and _RELEASES.search(code.source_of(up.test)):
+            return True
+        if isinstance(up, ast.Try) and inner in up.body and any("TypeError" in code.source_of(h) for h in up.handlers):
+            return True
+        inner = up
+    return False
 
 
 def _given(code: Code, call: ast.Call) -> Iterator[tuple[str, ast.keyword | ast.expr]]:
@@ -81,7 +102,10 @@ def _fix(code: Code, call: ast.Call, given: ast.keyword) -> Fix | None:
     if name in _RENAMED and keyword(call, _RENAMED[name]) is None:
         return Fix(f"Call it {_RENAMED[name]}", (Edit(_name_span(code, given), _RENAMED[name]),), safe=True)
     if name == "distributed_backend" and keyword(call, "strategy") is None:
-        return Fix("Call it strategy", (Edit(_name_span(code, given), "strategy"),), safe=True)
+        value = code.constant(given.value)
+        if value in _KEPT or not isinstance(given.value, ast.Constant):
+            return Fix("Call it strategy", (Edit(_name_span(code, given), "strategy"),), safe=value in _KEPT)
+        return None
     if name in _DEVICES and keyword(call, "devices") is None and _is_free(code, call):
         if sum(k.arg in _DEVICES for k in call.keywords) > 1:
             return None
@@ -96,8 +120,12 @@ def _fix(code: Code, call: ast.Call, given: ast.keyword) -> Fix | None:
             return None
         if isinstance(given.value, ast.Constant) and not sure:
             return None
-        text = f'accelerator="{_DEVICES[name]}", devices'
-        return Fix("Give accelerator and devices", (Edit(_name_span(code, given), text),), safe=sure)
+        kind, edit = _DEVICES[name], Edit(_name_span(code, given), f'accelerator="{_DEVICES[name]}", devices')
+        if not sure and kind != "cpu":
+            written = code.source_of(given.value)
+            text = f'accelerator="{kind}" if {written} else "cpu", devices={written} or 1'
+            edit = Edit(code.span(given), text)
+        return Fix("Give accelerator and devices", (edit,), safe=sure)
     return None
 
 
@@ -105,7 +133,7 @@ def _is_free(code: Code, call: ast.Call) -> bool:
     """Whether no accelerator is given, or one that becomes the strategy."""
     given = keyword(call, "accelerator")
     value = code.constant(given.value) if given else None
-    moves = isinstance(value, str) and bool(_STRATEGIES.match(value)) and keyword(call, "strategy") is None
+    moves = value in _KEPT and keyword(call, "strategy") is None
     return given is None or moves
 
 

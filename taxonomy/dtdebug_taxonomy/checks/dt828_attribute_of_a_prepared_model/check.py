@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.preparing import is_accelerator, is_module
 from dtdebug_taxonomy.facts import nn_module
 from dtdebug_taxonomy.source.bindings import name_scope
 from dtdebug_taxonomy.source.names import dotted
@@ -27,7 +28,7 @@ _UNWRAPS = re.compile(r"unwrap|\.module\b|hasattr|isinstance|distributed_type|nu
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports the attribute."""
-    calls = [c for c in code.methods("prepare", "prepare_model") if _is_accelerator(code, c)]
+    calls = [c for c in code.methods("prepare", "prepare_model") if is_accelerator(code, c.func.value)]  # type: ignore[attr-defined]
     if not calls or code.role == "test":
         return
     prepared = {(place, name): call for call in calls for place, name in _prepared(code, call)}
@@ -53,12 +54,6 @@ def check(code: Code) -> Iterator[Hit]:
         )
 
 
-def _is_accelerator(code: Code, call: ast.Call) -> bool:
-    owner = call.func.value  # type: ignore[attr-defined]
-    made = code.made_by(owner) - {""}
-    return made == {"accelerate.Accelerator"} or (not made and dotted(owner).rpartition(".")[2] == "accelerator")
-
-
 def _prepared(code: Code, call: ast.Call) -> Iterator[tuple[ast.AST, str]]:
     """The models that a call gives back under the names by which it got them."""
     assign = code.parent.get(call)
@@ -69,7 +64,7 @@ def _prepared(code: Code, call: ast.Call) -> Iterator[tuple[ast.AST, str]]:
     given = {dotted(a) for a in call.args}
     for element in targets:
         name = dotted(element)
-        if name in given and _MODEL.search(name.rpartition(".")[2]):
+        if name in given and (_MODEL.search(name.rpartition(".")[2]) or is_module(code, name)):
             yield name_scope(code, element, name), name
 
 
@@ -86,7 +81,17 @@ def _comes_later(code: Code, call: ast.Call, node: ast.Attribute, name: str) -> 
     bound = code.bindings.get((name_scope(code, node, name), name), ())
     if any(code.function(b.node) is function and code.order[b.node] < code.order[node] for b in bound):
         return False  # this method makes the model itself
-    return function is not None and name.startswith("self.") and function.name not in {"__init__", "setup"}
+    if function is None or not name.startswith("self.") or function.name in {"__init__", "setup"}:
+        return False
+    prepares = _calls_of(code, call)
+    prepares = [*prepares, *(c for inner in prepares for c in _calls_of(code, inner))]
+    return not any(code.function(c) is function and code.order[c] > code.order[node] for c in prepares)
+
+
+def _calls_of(code: Code, node: ast.AST) -> list[ast.Call]:
+    """The calls of the function that a place is in."""
+    function = code.function(node)
+    return code.callers.get(function, []) if function is not None else []
 
 
 def _is_asked(code: Code, node: ast.Attribute) -> bool:

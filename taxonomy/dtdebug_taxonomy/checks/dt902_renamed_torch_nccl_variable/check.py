@@ -16,6 +16,7 @@ def check(source: Source) -> Iterator[Hit]:
     """Reports an old name that is set, unless the new one is set too or the file asks for an older torch."""
     renamed = facts.torch_env().renamed
     here = {v.name for v in source.variables}
+    read = {v.name for v in source.variables if not v.is_set}
     for variable in source.variables:
         row = renamed.get(variable.name)
         if row is None or not row.since or not variable.is_set or row.new in here or _OLD_TORCH.search(source.text):
@@ -24,5 +25,5 @@ def check(source: Source) -> Iterator[Hit]:
             variable.span,
             f"Since torch {row.since} this is {row.new}: the old name still works but warns on every "
             "rank, and is not an NCCL variable.",
-            Fix(f"Write {row.new}", (Edit(variable.span, row.new),)),
+            None if variable.name in read else Fix(f"Write {row.new}", (Edit(variable.span, row.new),)),
         )

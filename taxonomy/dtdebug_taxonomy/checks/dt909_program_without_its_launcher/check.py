@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.names import INIT
-from dtdebug_taxonomy.checks.programs import surely
+from dtdebug_taxonomy.checks.passing import surely
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.shell import Script
 from dtdebug_taxonomy.source.starting import Started, started

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.checks.names import INIT
-from dtdebug_taxonomy.checks.programs import started_several_times, surely
+from dtdebug_taxonomy.checks.passing import surely
+from dtdebug_taxonomy.checks.programs import started_several_times
 from dtdebug_taxonomy.checks.spawning import SPAWN
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.checks.names import INIT
-from dtdebug_taxonomy.checks.programs import options, several_started, unknown_words
+from dtdebug_taxonomy.checks.parsers import options
+from dtdebug_taxonomy.checks.programs import several_started, unknown_words
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.shell import Script
@@ -43,7 +44,7 @@ def _option(code: Code) -> tuple[str, ast.Call, object] | None:
         rank = code.argument(call, "rank", 4)
         if not isinstance(rank, ast.Attribute) or known is None:
             continue
-        default = known.default(code, rank.attr)
+        default = known.default(rank.attr)
         stored = any(isinstance(n.ctx, ast.Store) and n.attr == rank.attr for n in code.nodes(ast.Attribute))
         if isinstance(default, int) and not stored and dotted(rank):
             return rank.attr, call, default

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.programs import Options, options
+from dtdebug_taxonomy.checks.parsers import Options, options
 from dtdebug_taxonomy.source.launch import LaunchCommand
 from dtdebug_taxonomy.source.shell import Script
 from dtdebug_taxonomy.source.starting import Started, given, started
@@ -20,12 +20,12 @@ def check(script: Script) -> Iterator[Hit]:
         known = options(start.code) if start.launch is not None and start.code is not None else None
         if known is None or start.launch is None:
             continue
-        name = start.name
+        name = f"{start.name}, made in {known.made_in}," if known.made_in else start.name
         for word, option, _ in given(script, start.arguments):
             if not known.knows(option) and start.command.span.start <= word.span.start < start.command.span.end:
                 yield Hit(
                     Span(word.span.start, word.span.start + len(option)),
-                    f"The parser of {name} has no option {option}: each rank ends with 'unrecognized arguments'.",
+                    f"The parser of {name} has no option {option}: each rank ends with {known.ends}.",
                     _fix(known, option, Span(word.span.start, word.span.start + len(option))),
                 )
         yield from _of_the_launcher(start, start.launch, known, name)
@@ -39,7 +39,7 @@ def _of_the_launcher(start: Started, launch: LaunchCommand, known: Options, name
         yield Hit(
             launch.place,
             f"This launcher of PyTorch 2 passes {added} to each process, and the parser of {name} has --local_rank "
-            "only: it ends with 'unrecognized arguments'. Take both, or start by torchrun and read LOCAL_RANK.",
+            f"only: it ends with {known.ends}. Take both, or start by torchrun and read LOCAL_RANK.",
             severity="hint",
         )
         return

@@ -1,0 +1,75 @@
+"""Models that `accelerator.prepare()` gives: `DistributedDataParallel` where there are several processes."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+
+PREPARED = "accelerate.Accelerator.prepare"
+"""Stands among the callables that wrap a model for those who want these models too."""
+MAKER = "accelerate.Accelerator"
+_MAKES = re.compile(r"(^|_)accelerator$")
+_OTHERS = {"deepspeed", "torch"}
+PREPARES = ("prepare", "prepare_model")
+_MODEL = re.compile(
+    r"(?i)(^|_)(model|net|network|unet|vae|transformer|encoder|decoder|policy|actor|critic|student|teacher|llm|gpt|ddp)\d?$"
+)
+_OF_MODULES = ("named_parameters", "requires_grad_", "named_modules", "gradient_checkpointing_enable")
+_OTHERWISE = re.compile(r"fsdp|FullySharded|deepspeed|device_placement\s*=\s*\[", re.IGNORECASE)
+"""Words of programs that may be run under another wrapper."""
+
+
+def is_accelerator(code: Code, owner: ast.expr) -> bool:
+    """Whether an object surely is an `Accelerator`, or is called one and made elsewhere, as by `get_accelerator()`."""
+    made = code.made_by(owner) - {""}
+    named = dotted(owner).rpartition(".")[2] == "accelerator"
+    return made == {MAKER} or (named and all(name == MAKER or makes_accelerator(name) for name in made))
+
+
+def makes_accelerator(name: str) -> bool:
+    """Whether a function of the program's own modules makes one, by its name: not that of DeepSpeed."""
+    return bool(_MAKES.search(name.rpartition(".")[2])) and name.partition(".")[0] not in _OTHERS
+
+
+def prepared(code: Code, call: ast.Call, place: int) -> bool:
+    """Whether a call prepares a model, as the result that stands at this place."""
+    if not prepares(call):
+        return False
+    known: dict[tuple[ast.Call, int], bool] = code.__dict__.setdefault("_prepared", {})
+    if (call, place) not in known:
+        known[call, place] = _prepared(code, call, place)
+    return known[call, place]
+
+
+def _prepared(code: Code, call: ast.Call, place: int) -> bool:
+    if code.has_unpacking(call) or place >= len(call.args) or _OTHERWISE.search(code.text):
+        return False
+    owner = call.func.value  # type: ignore[attr-defined]
+    return is_accelerator(code, owner) and _is_model(code, call.args[place])
+
+
+def _is_model(code: Code, given: ast.expr) -> bool:
+    if _MODEL.search(dotted(given).rpartition(".")[2]):
+        return True
+    made = code.made_by(given)
+    return (bool(made) and all(name.startswith("torch.nn.") for name in made)) or is_module(code, dotted(given))
+
+
+def is_module(code: Code, name: str) -> bool:
+    """Whether the program asks something of a name that only modules have."""
+    return bool(name) and any(
+        isinstance(c.func, ast.Attribute) and dotted(c.func.value) == name for c in code.methods(*_OF_MODULES)
+    )
+
+
+def prepares(call: ast.Call) -> bool:
+    """Whether a call is by the name of what prepares."""
+    return isinstance(call.func, ast.Attribute) and call.func.attr in PREPARES
+
+
+def owner_of(call: ast.Call) -> str:
+    """The accelerator by which a call prepares, as it is written; empty where it is none."""
+    return dotted(call.func).rpartition(".")[0] if prepares(call) else ""
