@@ -276,6 +276,20 @@ async def test_a_launch_script_is_checked_again_when_only_its_program_changes(ed
     await again(lambda: e.client.workspace_did_change_watched_files(t.DidChangeWatchedFilesParams([event])), ["DT917"])
 
 
+async def test_a_launch_script_is_checked_again_when_only_its_configuration_changes(editor, tmp_path):
+    e = await editor("neovim@v0.9.1")
+    configuration = tmp_path / "work" / "acc.yaml"
+    configuration.write_text("distributed_type: MULTI_GPU\nnum_machines: 1\nnum_processes: 2\n")
+    script = e.open("run.sh", "CUDA_VISIBLE_DEVICES=0,1 accelerate launch --config_file acc.yaml t.py\n", "shellscript")
+    assert [] == list(await e.diagnostics(script))
+
+    configuration.write_text("distributed_type: MULTI_GPU\nnum_machines: 1\nnum_processes: 4\n")
+    e.client.diagnostics.pop(script, None)
+    event = t.FileEvent(e.uri("acc.yaml"), t.FileChangeType.Changed)
+    e.client.workspace_did_change_watched_files(t.DidChangeWatchedFilesParams([event]))
+    assert ["DT904"] == [d.code for d in await e.diagnostics(script)]
+
+
 async def test_while_a_statement_is_typed_what_was_found_elsewhere_stays(editor):
     e = await editor(JUPYTERLAB)
     uri = e.open("train.py", HANG + "y = 1\n")

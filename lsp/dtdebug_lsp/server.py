@@ -69,7 +69,7 @@ async def initialized(ls: Server, params: types.InitializedParams) -> None:
     """Asks for settings and to be told when they change; starts to look for failed runs."""
     ls.keep(asyncio.create_task(_watch(ls)))
     asyncio.get_running_loop().call_later(_LATER_S, _warm, ls)
-    watched = [types.FileSystemWatcher(pattern) for pattern in ("**/pyproject.toml", "**/*.py")]
+    watched = [types.FileSystemWatcher(pattern) for pattern in ("**/pyproject.toml", "**/*.{py,yaml,yml,json}")]
     options: list[tuple[str, str, Any]] = []
     if ls.can("workspace.did_change_watched_files.dynamic_registration"):
         told = types.DidChangeWatchedFilesRegistrationOptions(watched)
@@ -121,7 +121,7 @@ async def did_change_configuration(ls: Server, params: types.DidChangeConfigurat
 
 
 def did_change_watched_files(ls: Server, params: types.DidChangeWatchedFilesParams) -> None:
-    """Of a `pyproject.toml`, read again when it is needed, or of a program or module."""
+    """Of a `pyproject.toml`, read again when it is needed, or of a program, module or configuration."""
     paths = [path_of(change.uri) for change in params.changes]
     for path in paths:
         ls.changed(path)
