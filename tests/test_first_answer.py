@@ -448,3 +448,24 @@ def test_a_run_that_is_somewhat_faster_has_divided_its_data():
 
     assert "every-rank-does-all-data" not in [a.cause for a in found.advice]
     assert any("data is not sharded" in line for line in found.ruled_out)
+
+
+def test_an_ordinary_error_that_several_processes_meet_for_another_reason_says_so():
+    """Only as a condition: nothing is seen of several."""
+    found = of("RuntimeError: CUDA error: invalid device ordinal\n")
+
+    assert found.ordinary.startswith(
+        "An ordinary error of the program: RuntimeError: CUDA error: invalid device ordinal;"
+    )
+    assert found.ordinary.endswith(
+        "If a launcher starts it: compare its number of processes on this host with the GPUs "
+        "that `nvidia-smi -L` lists."
+    )
+    assert not found.advice
+    assert not found.recognised
+
+
+@pytest.mark.parametrize("text", ["git clone hangs at 99 %.", "My editor gets stuck on activating extensions."])
+def test_a_named_tool_that_hangs_is_no_training(text):
+    assert not diagnose(load(), Snapshot(situation=text)).recognised
+    assert diagnose(load(), Snapshot(situation=f"{text} The training job too.")).recognised

@@ -150,6 +150,7 @@ def diagnose(
     plainly = ordinary(knowledge, snapshot, findings) if foreign and shown is None else ""
     if plainly and (fact := next(iter(fitting_releases(knowledge, snapshot)), None)) is not None:
         plainly = f"{plainly} {fact.fact.title}. {fact.fact.fix}"
+    plainly = f"{plainly} {_of_several(knowledge, findings)}".rstrip() if plainly else ""
     skip = {*(answers or {}), *unknown, *(("error_text_on_some_rank",) if raised_in_output(snapshot) else ())}
     only_ended = verdict == "unknown" and snapshot.verdict is not None  # no answer says what the rank has not printed
     enough = len(answers or {}) >= _QUESTIONS
@@ -241,6 +242,12 @@ def _is_vague(knowledge: Knowledge, reason: Reason) -> bool:
     """An echo that names no cause, the bare class of an error, a circumstance: nothing that says what happened."""
     found = knowledge.evidence.get(reason.evidence)
     return found is None or found.catch_all or (found.role != "root" and not found.names)
+
+
+def _of_several(knowledge: Knowledge, findings: Sequence[Finding]) -> str:
+    """What an error that any program prints would mean in one of several processes; empty where that is the same."""
+    seen = (knowledge.evidence.get(f.evidence) for f in findings)
+    return next((e.several for e in seen if e is not None and e.several), "")
 
 
 def _by_telling(knowledge: Knowledge, reasons: Sequence[Reason]) -> list[Reason]:

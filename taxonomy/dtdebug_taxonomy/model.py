@@ -68,6 +68,8 @@ class Evidence(KnowledgeRecord, frozen=True, kw_only=True):
     role: Role = "root"
     generic: bool = False
     """Printed by one-process programs too: alone it is no sign of distributed training."""
+    several: str = ""
+    """Of one that is `generic`: what to look at if several processes run it after all, in a sentence."""
     catch_all: bool = False
     """Only the class of an error: says little where another message tells more."""
     text: tuple[str, ...] = ()

@@ -37,6 +37,7 @@ _COMPLAINS = re.compile(
 _ALONE = re.compile(
     r"(?i)\b(?:on|with|using|have) (?:just |only )?(?:my |a |the |one of my )?(?:one|single|1|own) (?:\w{2,12} )?"
     r"(?:gpu|card|device|laptop|computer)\b|\bon my laptop\b|\bsingle (?:RTX|GPU)\b"
+    r"|\b(?:on|with|using) (?:my|an?|one) (?:nvidia |geforce )?[RG]TX ?\d{3,4}\b"
 )
 """Words of a user who says how much there is: one."""
 _ERROR = re.compile(

@@ -51,6 +51,7 @@ _TELLS = re.compile(
 """What a person tells of a run, in the present; below an empty line, where a person or the markup is seen as well."""
 _FAILURE = re.compile(r"(?i)\b(?:error|exception|failed|failure|fatal|abort(?:ed)?)\b")
 _SENTENCE = re.compile(r"(?:\b[A-Za-z][a-z']{0,20}(?:[ ,;.]{1,2}|$)){3}")
+_LINK = re.compile(r"\s{0,4}(?:[-*] )?https?://\S{1,500}\s{0,4}$")
 _FULL_STOP = re.compile(r"(?<=[.!?)]) {1,2}(?=[A-Z\d])")
 _STOPS = 16
 """Of a line so many are tried: each asks all that tells a program's line from a person's."""
@@ -100,7 +101,7 @@ def parted(text: str) -> tuple[str, str]:
 def only_words(text: str) -> tuple[str, str]:
     """As `parted`, of a few sentences: nothing shows them to be a person's, but no program is known to print them."""
     rows = text.split("\n")
-    own = [row for row in rows if row.strip() and not _is_machine(row)]
+    own = [row for row in rows if row.strip() and not (_is_machine(row) or _LINK.match(row))]
     if not own or len(list(filter(str.strip, rows))) > _FEW_LINES or not all(map(_is_sentence, own)):
         return "", text
     return "\n".join(own), "\n".join("" if row in own else row for row in rows)

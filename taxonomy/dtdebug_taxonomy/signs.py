@@ -54,9 +54,17 @@ _SIGNS = re.compile(
     | peer[- ]to[- ]peer | \bp2p\b
     | \bucx\b | \blibfabric\b | \bnet/ofi\b | \bnixl | \bmscclpp | \bnvshmem | \bdeep_ep\b | \bprocess_index\b
     | \bvllmworker | \bworkerproc\b | \bworker_tp\d
-    | \bhang|\bhung\b|\bstuck\b|\bdeadlock|\bfreez|\bfroze | verl\b | openrlhf | torchtitan | \bwatchdog
+    | verl\b | openrlhf | torchtitan | \bwatchdog
     """
 )
+_STANDS = re.compile(r"(?i)\bhang|\bhung\b|\bstuck|\bdeadlock|\bfreez|\bfroze")
+_RUNS = re.compile(
+    r"(?i)\b(?:train|epoch|steps?\b|iteration|batch|loss\b|model|gpu|cuda|torch|jax\b|tensorflow|keras|jobs?\b|script|program"
+    r"|process|worker|nodes?\b|launch|init|barrier|saving|checkpoint|nvidia|watchdog)"
+    r"|^\W{0,3}(?:hang|stuck|freez)"
+    r"|\b(?:it|this|everything|that|nothing)\b (?:\w{1,10} ){0,3}(?:hang|hung|stuck|freez|froze)"
+)
+"""What may stand still for others: a training or its job; of a named tool nobody knows that."""
 _PACKAGES = re.compile(
     r"torch[/\\](?:distributed|nn[/\\]parallel|multiprocessing[/\\]spawn)|torch[/\\]csrc[/\\]distributed"
     r"|(?:-packages[/\\]|Megatron-LM[/\\]|(?<![\w/\\]))(?:deepspeed|horovod|colossalai|megatron|apex|fairscale|byteps"
@@ -127,7 +135,8 @@ def speaks_of_several(snapshot: Snapshot) -> bool:
         return True
     if any(_ONE.search(text) for text in texts) and not any(_MORE.search(text) for text in texts):
         return bool(_SIGNS.search(situation))
-    return any(_SIGNS.search(_without_places(text)) for text in texts)
+    stands = any(map(_STANDS.search, texts)) and any(map(_RUNS.search, texts))
+    return stands or any(_SIGNS.search(_without_places(text)) for text in texts)
 
 
 def _without_places(text: str) -> str:
