@@ -31,8 +31,8 @@ from dtdebug_taxonomy.spelling import shortened
 MIME = "application/vnd.dtdebug.diagnosis+json"
 LIMIT = 4_000
 """Bytes of JSON that may be saved in a notebook."""
-_SEEN = 4
-"""Claims that are shown."""
+_SEEN, _CLAIM = 4, 200
+"""Claims that are shown, and characters of each."""
 _LATER = 2
 """Further failures of the same output that a notebook keeps."""
 _SIZES = (
@@ -80,7 +80,9 @@ def small(d: Diagnosis) -> dict[str, Any]:
             culprits=d.culprits[:16],
             happened=d.happened[:300],
             seen=tuple(
-                msgspec.structs.replace(s, text=shortened(s.text), record=s.record[:80])
+                msgspec.structs.replace(
+                    s, text=s.text if len(s.text) <= _CLAIM else shortened(s.text, _CLAIM), record=s.record[:80]
+                )
                 for s in d.seen[: min(_SEEN, whys + 1)]
             ),
             question=msgspec.structs.replace(d.question, why="", how="", command="")

@@ -187,7 +187,7 @@ def _sentences(ending: Ending) -> Iterator[str]:
     joined: list[str] = []
     for sentence in _SENTENCE.split(_text(ending)):
         words = " ".join(plain(sentence, _LONGEST).split())
-        bare = bool(joined) and len(joined[-1].split()) < _WORDS and not _ORDERS.search(words)
+        bare = bool(joined and joined[-1]) and len(joined[-1].split()) < _WORDS and not _ORDERS.search(words)
         goes_on = bool(joined) and (bare or _GOES_ON.match(words)) and not _EVERYWHERE.search(joined[-1])
         if goes_on and len(joined[-1]) + len(words) < _LONGEST:
             joined[-1] += f" {words}"

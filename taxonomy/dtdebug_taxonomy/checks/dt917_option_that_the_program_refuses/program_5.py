@@ -1,5 +1,5 @@
 import torch.distributed as dist
-from program_options import get_parser
+from program_11 import get_parser
 
 
 def main():

@@ -2,7 +2,7 @@ from dataclasses import dataclass
 
 import torch.distributed as dist
 from program_library import add_options
-from program_options import get_parser
+from program_11 import get_parser
 from transformers import HfArgumentParser, TrainingArguments
 
 

@@ -1,6 +1,6 @@
 import torch.distributed as dist
 from program_library import add_options
-from program_options import get_parser
+from program_11 import get_parser
 
 parser = get_parser()
 add_options(parser)
