@@ -9,8 +9,9 @@ from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.source.configuration import Held, told
 from dtdebug_taxonomy.source.python import Code
 
-_PLAIN = re.compile(r"[\w./:-]{1,40}")
-"""A text that is shown as it is."""
+_PLAIN = re.compile(r"[\w./:-]{1,16}")
+"""A text that is shown as it is, such as the name of a backend."""
+_SECRET = re.compile(r"(?i)key|token|pass|secret|auth|cred")
 _LONGEST = 60
 """Characters of an expression that is shown."""
 _MOST = 2
@@ -35,8 +36,9 @@ def with_origin(code: Code, hit: Hit, before: int) -> Hit:
 
 def _said(code: Code, node: ast.expr, found: Held) -> str:
     shown = found.value if not isinstance(found.value, str) else f'"{found.value}"'
-    value = f"is {shown}" if _PLAIN.fullmatch(str(found.value)) else "stands"
     source = code.source_of(node)
+    plain = _PLAIN.fullmatch(str(found.value)) and not _SECRET.search(source)
+    value = f"is {shown}" if plain else "stands"
     source = source if len(source) <= _LONGEST and "\n" not in source else "A value here"
     place = f"in {found.file} line {found.line}" if found.file else f"in line {found.line}"
     condition = f", the file that {found.option} names unless it is given" if found.option else ""
