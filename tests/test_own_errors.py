@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from dtdebug import front
 from dtdebug.clean import clean
@@ -15,7 +16,7 @@ from dtdebug_taxonomy.failure.own import own_errors
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
 from dtdebug_taxonomy.render import to_markdown, to_text
-from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
+from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, SourceFinding
 
 SAMPLES = Path(__file__).parent / "samples"
 OWN = [
@@ -69,6 +70,21 @@ def test_a_check_of_the_program_that_finds_ranks_to_differ_is_no_fault_of_its_li
     assert "own-check-of-the-ranks-raised" in {r.evidence for s in found.symptoms for r in s.why}
     assert "program-fails-by-itself" not in {a.cause for a in found.advice}
     assert [] == [a.title for a in found.advice if said in a.title]
+
+
+def test_where_the_program_finds_ranks_to_differ_its_source_says_what_lets_them():
+    """With the diff of the program's own file; a hint, or a fault of another kind, is no reason."""
+    output = printed("RuntimeError: replica of rank 1 diverged", ("/job/train.py", 'raise RuntimeError(f"{what}")'))
+    named = SourceFinding(
+        file="/job/train.py", line=10, check="DT402", message="The handle is dropped.", words="dist.all_reduce(g)",
+        fix="Let it wait", diff="--- a/train.py\n",
+    )  # fmt: skip
+    others = (replace(named, hint=True), replace(named, check="DT101"))
+    found = diagnose(load(), Snapshot(output=output, source_findings=(*others, named))).advice[0]
+
+    assert (found.symptom, found.band, found.diff, found.diff_of) == ("D.2.4", "possible", named.diff, "yours")
+    assert [(r.file, r.line) for r in found.because[1:]] == [(named.file, 10)]
+    assert not diagnose(load(), Snapshot(output=output, source_findings=others)).advice
 
 
 def test_a_rank_that_its_program_ended_with_status_0_is_named_with_that_call():

@@ -10,11 +10,12 @@ from dtdebug_taxonomy.advice import MOST, Advice, Reason, advice_for, band
 from dtdebug_taxonomy.advised import Advised, advised
 from dtdebug_taxonomy.amounts import amounts
 from dtdebug_taxonomy.certainty import by_root
+from dtdebug_taxonomy.chosen import reason
 from dtdebug_taxonomy.compared import of_contrast, of_device, of_regression
 from dtdebug_taxonomy.contrasts import contrast, one_device
 from dtdebug_taxonomy.endings import REFUSED_CALL, Ending, endings
 from dtdebug_taxonomy.engine import Ranking
-from dtdebug_taxonomy.finding import plain
+from dtdebug_taxonomy.finding import Finding, plain
 from dtdebug_taxonomy.frames import is_library
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.missing import missing
@@ -31,6 +32,8 @@ _SOMETHING_ELSE = "D.1.other"
 _FIGURES, _UNFIT = 0.5, 0.4
 """The same of figures that do not go together, and of packages that do not."""
 _OWN_CHECK = "own-check-of-the-ranks-raised"
+_VALUES = ("D.2.4", "D.2.5")
+"""Values that differ, or do not converge."""
 _TOO_MANY = "more-processes-than-gpus"
 """The cause of the same name, with what was told."""
 _OWN_CODE = "program-fails-by-itself"
@@ -73,7 +76,9 @@ def outright(
         facts = (_of_too_many(more),)
         found = tuple(a for a in found if a.cause != _TOO_MANY)
     paired = any(a.cause == "release-changed" for a in (*facts, *found)[:1])  # which the user names
-    told = any(c.finding.evidence == _OWN_CHECK for c in ranking.contributions[symptom])  # no word on the cause
+    seen = next((c.finding for c in ranking.contributions[symptom] if c.finding.evidence == _OWN_CHECK), None)
+    told = seen is not None  # no word on the cause
+    facts = facts or tuple(filter(None, (_of_source(knowledge, snapshot, seen),)))
     asked = paired or not (facts or named or told)
     own = advised(ended, f"{snapshot.situation}\n{snapshot.cell}") if asked else None
     found = _without_own_code(ended, found, own)
@@ -92,6 +97,27 @@ def outright(
     if own is not None and not facts:
         return (*found[:1], _of_message(own, symptom), *found[1:])[:MOST]
     return (*facts, *found)[:MOST]
+
+
+def _of_source(knowledge: Knowledge, snapshot: Snapshot, seen: Finding | None) -> Advice | None:
+    """What the source shows that lets ranks part, where a check of the program's own has found that they did."""
+    from dtdebug_taxonomy.checks import load
+
+    for f in snapshot.source_findings if seen is not None else ():
+        check = load().get(f.check)
+        if seen is None or check is None or f.hint or not check.symptom[0].startswith(_VALUES):
+            continue
+        _, cause = knowledge.causes[check.cause]
+        shown = Reason(
+            evidence=check.name, means=f.message, source="checked", weight=2.0, line=f.line, words=f.words, file=f.file
+        )
+        pattern, p = knowledge.patterns[cause.pattern].name, _FIGURES
+        made = advice_for(check.symptom[0], cause.title, cause.why, f.fix or cause.fix, p, shown, pattern=pattern)
+        because = (reason(knowledge, seen, made.because[0].weight), shown)
+        return msgspec.structs.replace(
+            made, cause=cause.id, diff=f.diff, diff_of="yours" if f.diff else "", because=because
+        )
+    return None
 
 
 def _without_own_code(ended: Sequence[Ending], found: tuple[Advice, ...], own: Advised | None) -> tuple[Advice, ...]:
