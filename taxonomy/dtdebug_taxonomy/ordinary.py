@@ -13,7 +13,7 @@ from dtdebug_taxonomy.advised import advised
 from dtdebug_taxonomy.endings import endings
 from dtdebug_taxonomy.failure.bearing import Bearing
 from dtdebug_taxonomy.failure.events import last_exception
-from dtdebug_taxonomy.failure.lines import split_lines
+from dtdebug_taxonomy.failure.reading import read_output
 from dtdebug_taxonomy.finding import Finding, plain
 from dtdebug_taxonomy.frames import own_frame, short
 from dtdebug_taxonomy.knowledge import Knowledge
@@ -138,7 +138,7 @@ def ordinary(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Findin
         return "What is described is a program of one process on one device; nothing of distribution is seen in it."
     error = _raised(snapshot.exception) or _last_error(snapshot.output) or _last_error(snapshot.situation)
     error = error or _matched(knowledge, snapshot, findings)
-    if error.startswith("terminate called") and (said := reported(split_lines(snapshot.output))) is not None:
+    if error.startswith("terminate called") and (said := reported(read_output(snapshot).lines)) is not None:
         error = _short(said.message, "")
     for pattern, means in _PLAINLY:
         if not snapshot.exception and (found := pattern.search(snapshot.output)):

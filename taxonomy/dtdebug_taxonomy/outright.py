@@ -103,9 +103,11 @@ def _of_source(knowledge: Knowledge, snapshot: Snapshot, seen: Finding | None) -
     """What the source shows that lets ranks part, where a check of the program's own has found that they did."""
     from dtdebug_taxonomy.checks import load
 
-    for f in snapshot.source_findings if seen is not None else ():
+    if seen is None:
+        return None
+    for f in snapshot.source_findings:
         check = load().get(f.check)
-        if seen is None or check is None or f.hint or not check.symptom[0].startswith(_VALUES):
+        if check is None or f.hint or check.symptom[0] not in _VALUES:
             continue
         _, cause = knowledge.causes[check.cause]
         shown = Reason(

@@ -1,4 +1,4 @@
-"""What a program says of itself to whoever looks at the command that starts it: what it surely does, its numbers."""
+"""What a program says of itself to whoever looks at the command that starts it: its numbers, its processes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dtdebug_taxonomy.checks.configured import accelerate_processes
 from dtdebug_taxonomy.checks.launching import nodes
 from dtdebug_taxonomy.checks.parsers import options
 from dtdebug_taxonomy.source.commands import Word
+from dtdebug_taxonomy.source.files_read import parses
 from dtdebug_taxonomy.source.launch import LaunchCommand
-from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.shell import Script
 from dtdebug_taxonomy.source.starting import Started, given, started
@@ -50,7 +50,7 @@ def _option_value(code: Code, start: Started, script: Script, node: ast.expr) ->
             return None
         node = values[0]
     made = code.values(node.value)
-    parsed = len(made) == 1 and isinstance(made[0], ast.Call) and _parses(code, made[0])
+    parsed = len(made) == 1 and isinstance(made[0], ast.Call) and parses(code, made[0])
     known = options(code) if parsed else None
     call = known.call(node.attr) if known else None
     if known is None or call is None or unknown_words(start.arguments):
@@ -60,17 +60,6 @@ def _option_value(code: Code, start: Started, script: Script, node: ast.expr) ->
     spellings = {a.value for a in call.args if isinstance(a, ast.Constant)}
     rows = [value for _, name, value in given(script, start.arguments) if name in spellings]
     return rows[-1] if rows else known.default(node.attr)
-
-
-def _parses(code: Code, call: ast.Call) -> bool:
-    """`parser.parse_args()`, or a function that returns it."""
-    if isinstance(call.func, ast.Attribute) and call.func.attr == "parse_args":
-        return True
-    returned = code.returned(call)
-    made = [v for r in returned for v in (code.values(r) if dotted(r) else [r])]
-    return bool(made) and all(
-        isinstance(v, ast.Call) and isinstance(v.func, ast.Attribute) and v.func.attr == "parse_args" for v in made
-    )
 
 
 def processes(script: Script, start: Started) -> int | None:

@@ -18,6 +18,8 @@ _EXCEPTION, _TRACEBACK = "Exception: ", "Traceback: "
 _KEYWORDS = re.compile(r"kwargs: {1,8}\{")
 _RANK = re.compile(r"'rank': (\d{1,7})\b")
 _RAISED = re.compile(r"([A-Za-z_][\w.]{0,200})\((.*)\)", re.DOTALL)
+_QUOTED = re.compile(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"")
+"""A literal of one text."""
 _LINES = 8
 """Lines that a report has at most."""
 _LONGEST = 200_000
@@ -67,11 +69,8 @@ def _literal(line: str, head: str) -> str:
     words = words.strip()
     if words[:1] not in ("'", '"') or not words[1:]:
         return ""
-    try:
-        found = ast.literal_eval(words)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return words[1:].rstrip(words[0]).replace("\\n", "\n")
-    return found if isinstance(found, str) else ""
+    found = _text(words)
+    return words[1:].rstrip(words[0]).replace("\\n", "\n") if found is None else found
 
 
 def _as_printed(said: str) -> str:
@@ -80,9 +79,17 @@ def _as_printed(said: str) -> str:
     if found is None:
         return said
     name, inside = found.groups()
-    try:
-        value = ast.literal_eval(inside) if inside else ""
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        value = inside
-    words = value if isinstance(value, str) and name != "KeyError" else inside
+    value = None if name == "KeyError" else _text(inside)
+    words = inside if value is None else value
     return f"{name}: {words}" if words else name
+
+
+def _text(words: str) -> str | None:
+    """What a literal of one text holds; None of anything else, which is never parsed."""
+    if _QUOTED.fullmatch(words) is None:
+        return None
+    try:
+        found = ast.literal_eval(words)
+    except (ValueError, SyntaxError):
+        return None
+    return found if isinstance(found, str) else None

@@ -83,7 +83,8 @@ def split_lines(
     learnt = learn(text)
     rows: list[tuple[int, Unprefixed]] = []
     local = _local_of(source)
-    for number, line in enumerate(text.split("\n"), 1):
+    every = text.split("\n")
+    for number, line in enumerate(every, 1):
         if len(rows) >= _MOST:
             break
         found = grammar.records(line) if line.startswith("{") else None
@@ -101,10 +102,9 @@ def split_lines(
             row = row._replace(local=local)
         rows.append((number, row))
     if _lists(rows, text):
-        every = text.split("\n")
         rows = [(n, _unnumbered(every[n - 1][:_LINE], row, learnt) if row.task is not None else row) for n, row in rows]
     if dask.MARK in text:
-        rows = list(dask.unfolded(rows, text.split("\n")))
+        rows = list(dask.unfolded(rows, every))
     names = _Names(rows, text, whole=whole)
     return [names.line(number, row, true_line(number)) for number, row in rows]
 

@@ -46,14 +46,20 @@ def file_read(code: Valued, call: ast.Call) -> FileRead | None:
     if path.startswith(_HERE):
         beside = code.project.document(posixpath.normpath(posixpath.join(home, path.removeprefix(_HERE))))
         return FileRead(beside) if beside is not None else None
+    found = [file for each in upward(home, path, _UP) if (file := code.project.document(each)) is not None]
+    return FileRead(found[0], *options[:1]) if len(found) == 1 else None
+
+
+def upward(home: str, path: str, above: int) -> list[str]:
+    """Where a file of a relative path may be: below a folder, and below so many above it, the farthest first."""
     parts = home.split("/") if home else []
     found = []
-    for up in range(min(_UP, len(parts)) + 1):
+    for up in range(min(above, len(parts)), -1, -1):
         base = "/".join(parts[: len(parts) - up])
-        base = base or ("/" if home.startswith("/") else ".") if up else base
-        if (file := code.project.document(posixpath.normpath(posixpath.join(base, path)))) is not None:
-            found.append(file)
-    return FileRead(found[0], *options[:1]) if len(found) == 1 else None
+        if up and base == "":
+            base = "/" if home.startswith("/") else "."
+        found.append(posixpath.normpath(posixpath.join(base, path)))
+    return list(dict.fromkeys(found))
 
 
 _HERE = "\0"
@@ -135,7 +141,7 @@ def _of_call(code: Valued, call: ast.Call, left: int, options: list[str]) -> str
 def _by_option(code: Valued, node: ast.Attribute, options: list[str]) -> str | None:
     """The default of `args.config`, an option of the program that may be given otherwise."""
     made = code.values(node.value)
-    if len(made) != 1 or not isinstance(made[0], ast.Call) or not _parses(code, made[0]):
+    if len(made) != 1 or not isinstance(made[0], ast.Call) or not parses(code, made[0]):
         return None
     calls = [c for c in code.methods("add_argument") if f"--{node.attr}" in _spellings(c)]
     if len(calls) != 1 or any(k.arg in {"required", "dest", "action", "nargs"} for k in calls[0].keywords):
@@ -145,7 +151,8 @@ def _by_option(code: Valued, node: ast.Attribute, options: list[str]) -> str | N
     return default.value if isinstance(default, ast.Constant) and isinstance(default.value, str) else None
 
 
-def _parses(code: Valued, call: ast.Call) -> bool:
+def parses(code: Valued, call: ast.Call) -> bool:
+    """Whether a call is `parser.parse_args()`, or of a function that returns it."""
     returned = code.returned(call)
     made = [v for r in returned for v in (code.values(r) if dotted(r) else [r])] or [call]
     return all(

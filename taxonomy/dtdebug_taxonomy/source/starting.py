@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from dtdebug_taxonomy.source.commands import Command, Word
 from dtdebug_taxonomy.source.document import Config
+from dtdebug_taxonomy.source.files_read import upward
 from dtdebug_taxonomy.source.launch import PYTHON, LaunchCommand, launch_of
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.shell import Script
@@ -146,12 +147,5 @@ def _paths(script: Script, folder: str, name: str, above: int) -> list[str]:
     """Where a file of a relative name may be: below the folder of the script, and of so many above it."""
     if not script.path or name.startswith(("/", "~", "-")) or "$" in name or "`" in name:
         return []
-    home = posixpath.dirname(script.path)
-    parts = home.split("/") if home else []
-    paths = []
-    for up in range(min(above, len(parts)), -1, -1):
-        base = "/".join(parts[: len(parts) - up])
-        if up and base == "":
-            base = "/" if home.startswith("/") else "."
-        paths.append(posixpath.normpath(posixpath.join(base, "" if folder == "?" else folder, name)))
-    return list(dict.fromkeys(paths))
+    below = posixpath.join("" if folder == "?" else folder, name)
+    return upward(posixpath.dirname(script.path), below, above)
