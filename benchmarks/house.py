@@ -19,12 +19,13 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PRODUCT = ("kernel/dtdebug", "lsp/dtdebug_lsp", "taxonomy/dtdebug_taxonomy")
 SKIP = re.compile(r"/labs/|/learn/notebooks/|/(rules/)?dt\d+_\w+/(?!check\.py)|/bootstrap/")
-IRREGULAR = frozenset(
-    "told kept held found seen begun known made said left sent met met lost stuck shown drawn written given taken"
-    " spoken broken chosen gone done born laid spied bereft apart within beside elsewhere again".split()
-)
+IRREGULAR = frozenset({
+    "told", "kept", "held", "found", "seen", "begun", "known", "made", "said", "left", "sent", "met", "lost", "stuck",
+    "shown", "drawn", "written", "given", "taken", "spoken", "broken", "chosen", "gone", "done", "born", "laid",
+    "spied", "bereft", "apart", "within", "beside", "elsewhere", "again",
+})  # fmt: skip
 """Participles that do not end in -ed, and the adverbs used like them."""
-NOT_PARTICIPLES = frozenset("seed feed need speed embed shed bed red".split())
+NOT_PARTICIPLES = frozenset(["seed", "feed", "need", "speed", "embed", "shed", "bed", "red"])
 QUESTION = re.compile(r"(What|Who|Whose|Whether|Where|Of|Those|Which|How)\b")
 
 
@@ -88,7 +89,9 @@ def main(arguments: list[str]) -> int:
     asked = 100 * counts["questions"] / max(counts["docstrings"], 1)
     print(f"{counts['modules']} modules, {counts['lines']} lines")
     print(f"functions named by one bare participle: {counts['participles']} of {counts['functions']} ({share:.1f} %)")
-    print(f"docstrings that begin with a question word: {counts['questions']} of {counts['docstrings']} ({asked:.1f} %)")
+    print(
+        f"docstrings that begin with a question word: {counts['questions']} of {counts['docstrings']} ({asked:.1f} %)"
+    )
     return 0
 
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.findings import collect
+from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.knowledge import Knowledge, load
 from dtdebug_taxonomy.model import STRENGTHS, Strength
 from dtdebug_taxonomy.snapshot import Snapshot
@@ -56,7 +57,7 @@ def repository(case: dict[str, Any]) -> str:
 def rows_of(knowledge: Knowledge, case: dict[str, Any]) -> Iterable[Row]:
     """What the words and the output of a case show; circumstances and likenesses left out."""
     snapshot = Snapshot(situation=case["situation"], output=case["evidence"])
-    for name in {f.evidence for f in collect(knowledge, snapshot, None) if not (f.values or f.scores or f.told)}:
+    for name in {f.evidence for f in collect(knowledge, Incident(snapshot)) if not (f.values or f.scores or f.told)}:
         for code, word in knowledge.evidence[name].symptoms.items():
             yield Row(repository(case), name, code, word, code == case["code"])
 

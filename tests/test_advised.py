@@ -2,10 +2,10 @@
 
 import pytest
 
-from dtdebug_taxonomy.advised import advised
 from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.endings import endings
+from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.message_advice import advice_in_message
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
 
 
@@ -48,7 +48,7 @@ def raised(message, kind="ValueError"):
 )
 def test_the_sentence_that_says_so_is_found(message, words, orders):
     """An order comes before a mere statement of what is wrong."""
-    found = advised(endings(Snapshot(output=raised(message))))
+    found = advice_in_message(Incident(Snapshot(output=raised(message))).errors)
 
     assert found is not None
     assert (found.words, found.orders, found.rank, found.line) == (words, orders, 0, 4)
@@ -75,7 +75,7 @@ def test_the_sentence_that_says_so_is_found(message, words, orders):
 def test_a_line_that_refuses_was_written_to_say_why(code, message, words):
     """What only says that something failed, or was handed on, is not what is wrong."""
     output = raised(message).replace("    main()", f"    {code}")
-    found = advised(endings(Snapshot(output=output)))
+    found = advice_in_message(Incident(Snapshot(output=output)).errors)
 
     assert (found.words if found else "") == words
 
@@ -85,7 +85,7 @@ def test_a_sentence_goes_on_in_indented_lines_of_its_rank():
     output = raised("The module gave no tensor,").rstrip() + (
         "\n[rank1]: waits\n[rank0]:         but it must have at least one.\n[rank0]: done\n"
     )
-    found = advised(endings(Snapshot(output=output)))
+    found = advice_in_message(Incident(Snapshot(output=output)).errors)
 
     assert found is not None
     assert found.words == "The module gave no tensor, but it must have at least one."
@@ -116,20 +116,20 @@ def test_arguments_that_the_program_does_not_take_are_its_end():
 )
 def test_hints_under_every_error_are_no_advice(message):
     """What frameworks print anyway is not about this failure."""
-    assert advised(endings(Snapshot(output=raised(message, "RuntimeError")))) is None
+    assert advice_in_message(Incident(Snapshot(output=raised(message, "RuntimeError"))).errors) is None
 
 
 def test_a_warning_beside_the_failure_is_no_advice():
     """Only the exception that ended the rank counts."""
     output = "UserWarning: please use torchrun in place of it.\n" + raised("list index out of range", "IndexError")
 
-    assert advised(endings(Snapshot(output=output))) is None
+    assert advice_in_message(Incident(Snapshot(output=output)).errors) is None
 
 
 def test_the_exception_of_a_cell_counts_too():
     """Notebooks give the exception itself; it has no line."""
     info = ExceptionInfo(type="ValueError", message="Install apex to use this. You must install it first.")
-    found = advised(endings(Snapshot(exception=info)))
+    found = advice_in_message(Incident(Snapshot(exception=info)).errors)
 
     assert found is not None
     assert found.orders
@@ -140,8 +140,15 @@ def test_a_check_of_c_says_what_should_have_held():
     """What only tells that something failed there says no more than the line itself."""
     held = "rows % (tile * world_size) == 0 rows=90 tile=8"
 
-    assert advised(endings(Snapshot(output=raised(f"Check failed: {held}", "RuntimeError")))).words.endswith(held)
-    assert advised(endings(Snapshot(output=raised("Check failed: (fd) > (0) open failed", "RuntimeError")))) is None
+    assert advice_in_message(
+        Incident(Snapshot(output=raised(f"Check failed: {held}", "RuntimeError"))).errors
+    ).words.endswith(held)
+    assert (
+        advice_in_message(
+            Incident(Snapshot(output=raised("Check failed: (fd) > (0) open failed", "RuntimeError"))).errors
+        )
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -154,13 +161,13 @@ def test_a_check_of_c_says_what_should_have_held():
 )
 def test_where_a_library_says_it_is_no_setting(message, names):
     """Tags in brackets, what pydantic adds, and the place in a source of C++."""
-    assert advised(endings(Snapshot(output=raised(message)))).settings == names
+    assert advice_in_message(Incident(Snapshot(output=raised(message))).errors).settings == names
 
 
 def test_types_of_numbers_are_no_settings():
     merged = raised("Cannot merge two lists with different lengths (1 and 48, at (torch.bfloat16, torch.float32))")
 
-    assert advised(endings(Snapshot(output=merged))) is None
+    assert advice_in_message(Incident(Snapshot(output=merged)).errors) is None
 
 
 def test_it_comes_first_and_a_cause_that_a_message_names_before_it():

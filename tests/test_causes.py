@@ -5,9 +5,9 @@ import pytest
 
 from dtdebug.check.culprits import sourced_snapshot
 from dtdebug_taxonomy import sourced
-from dtdebug_taxonomy.advice import in_python
 from dtdebug_taxonomy.batch import run_case
 from dtdebug_taxonomy.diagnosis import diagnose
+from dtdebug_taxonomy.explanations.model import in_python
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.ranks import Alternative, CallSite, CollectiveRef, Frame, GroupRef, RankState, Verdict
 from dtdebug_taxonomy.render import to_text

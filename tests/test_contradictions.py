@@ -15,7 +15,7 @@ from dtdebug.job.outcome import TwoLooks, judged
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.claims import Record
-from dtdebug_taxonomy.failure import reading
+from dtdebug_taxonomy.failure import log as logs
 from dtdebug_taxonomy.failure.attribution import verdict_of_log
 from dtdebug_taxonomy.ranks import FINISHED, Frame, Group, Operation, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
@@ -224,8 +224,8 @@ def test_classes_of_functions_and_groups_of_the_program_are_its_own_errors():
     head = '[rank1]:   File "/job/train.py", line 20, in main\n[rank1]:     raise {0}\n[rank1]: '
     for last in ("main.<locals>.Odd: <exception str() failed>", "ExceptionGroup: two shards failed (2 sub-exceptions)"):
         text = f"[rank1]: Traceback (most recent call last):\n{head.format('it')}{last}\n"
-        (raised,) = reading.read_output(Snapshot(output=text)).events.raised
-        assert (raised.text, raised.rank, reading.role(raised)) == (last, 1, "own")
+        (raised,) = logs.read_output(Snapshot(output=text)).events.raised
+        assert (raised.text, raised.rank, logs.role(raised)) == (last, 1, "own")
 
 
 def test_the_check_of_parameters_when_ddp_begins_is_a_collective():

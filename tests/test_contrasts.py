@@ -2,7 +2,7 @@
 
 import pytest
 
-from dtdebug_taxonomy.contrasts import contrast
+from dtdebug_taxonomy.comparisons import contrast
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.snapshot import Snapshot

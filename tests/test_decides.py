@@ -2,12 +2,11 @@
 
 import pytest
 
-from dtdebug_taxonomy.contrasts import contrast, one_device
+from dtdebug_taxonomy.comparisons import contrast, one_device, regression
 from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.endings import endings
+from dtdebug_taxonomy.explanations.none_value import missing
+from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.missing import missing
-from dtdebug_taxonomy.regressions import regression
 from dtdebug_taxonomy.snapshot import Snapshot
 
 KNOWLEDGE = load()
@@ -38,7 +37,7 @@ def raised(code, last):
     ],
 )
 def test_the_line_that_raised_shows_which_value_is_none(code, last, title):
-    found = missing(next(endings(Snapshot(output=raised(code, last)))))
+    found = missing(Incident(Snapshot(output=raised(code, last))).errors[0])
 
     assert found is not None
     assert found.title.startswith(title)
@@ -53,7 +52,7 @@ def test_the_line_that_raised_shows_which_value_is_none(code, last, title):
     ],
 )
 def test_a_line_that_does_not_show_it_names_none(code, last):
-    assert missing(next(endings(Snapshot(output=raised(code, last))))) is None
+    assert missing(Incident(Snapshot(output=raised(code, last))).errors[0]) is None
 
 
 def test_a_bare_conversion_is_no_advice_of_the_message():

@@ -8,10 +8,10 @@ import pytest
 from dtdebug.display import small, to_html
 from dtdebug_taxonomy.case import contract, of_text
 from dtdebug_taxonomy.diagnosis import diagnose
+from dtdebug_taxonomy.explanations.process_count import too_many
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.render import GUESS, NOT_KNOWN, to_markdown, to_text
 from dtdebug_taxonomy.snapshot import Snapshot
-from dtdebug_taxonomy.too_many import too_many
 
 KNOWLEDGE = load()
 SLOW = "Training with 3 GPUs is slower than with one GPU."

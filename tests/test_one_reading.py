@@ -17,7 +17,7 @@ from dtdebug.wizard import widgets
 from dtdebug.wizard.session import Session
 from dtdebug_taxonomy.case import contract
 from dtdebug_taxonomy.failures import failure_of
-from dtdebug_taxonomy.happened import seen
+from dtdebug_taxonomy.headline import seen
 from dtdebug_taxonomy.ranks import Frame, Group, Operation, RankState
 from dtdebug_taxonomy.render import to_markdown
 from dtdebug_taxonomy.snapshot import Snapshot

@@ -2,14 +2,14 @@
 
 import pytest
 
-from dtdebug_taxonomy.advised import advised
-from dtdebug_taxonomy.amounts import amounts
+from dtdebug_taxonomy.comparisons import regression
 from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.endings import endings
+from dtdebug_taxonomy.explanations.figures import amounts
+from dtdebug_taxonomy.explanations.version_conflict import unfit
+from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.regressions import regression
+from dtdebug_taxonomy.message_advice import advice_in_message
 from dtdebug_taxonomy.snapshot import Snapshot
-from dtdebug_taxonomy.unfit import unfit
 
 KNOWLEDGE = load()
 PACKAGES = "/opt/env/lib/python3.12/site-packages"
@@ -117,7 +117,7 @@ def test_figures_sharpen_the_cause_that_the_same_line_names():
     ],
 )
 def test_packages_that_do_not_fit_are_told_by_frame_and_message(last, frames, words):
-    found = unfit(next(endings(Snapshot(output=raised(last, *frames)))))
+    found = unfit(Incident(Snapshot(output=raised(last, *frames))).errors[0])
 
     assert found is not None
     assert words in found.title
@@ -132,7 +132,7 @@ def test_packages_that_do_not_fit_are_told_by_frame_and_message(last, frames, wo
     ],
 )
 def test_other_exceptions_are_no_matter_of_releases(last, frames):
-    assert unfit(next(endings(Snapshot(output=raised(last, *frames))))) is None
+    assert unfit(Incident(Snapshot(output=raised(last, *frames))).errors[0]) is None
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_the_users_pair_comes_before_a_general_message():
 def test_an_assertion_without_a_message_speaks_by_its_line():
     output = raised("AssertionError", "megatron/core/layer.py", code="assert self.kernel_width % 2 == 1")
 
-    found = advised(endings(Snapshot(output=output)))
+    found = advice_in_message(Incident(Snapshot(output=output)).errors)
 
     assert found is not None
     assert found.words == "this does not hold: self.kernel_width % 2 == 1"

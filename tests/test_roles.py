@@ -9,7 +9,7 @@ from dtdebug.agent.frames import raised
 from dtdebug.agent.leaving import primary
 from dtdebug_taxonomy.failure.events import find_events
 from dtdebug_taxonomy.failure.lines import split_lines
-from dtdebug_taxonomy.failure.reading import role
+from dtdebug_taxonomy.failure.log import role
 from dtdebug_taxonomy.failure.roles import loses_peer, role_of
 from dtdebug_taxonomy.ranks import Frame
 

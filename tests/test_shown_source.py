@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dtdebug_taxonomy.advice import Advice
 from dtdebug_taxonomy.diagnosis import diagnose
+from dtdebug_taxonomy.explanations.model import Explanation
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.measured_findings import of_shown
 from dtdebug_taxonomy.pasted import parted
@@ -39,7 +39,7 @@ srun torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint 
 """
 
 
-def first(text: str) -> Advice:
+def first(text: str) -> Explanation:
     situation, output = parted(text)
     return diagnose(load(), Snapshot(situation=situation, output=output)).advice[0]
 

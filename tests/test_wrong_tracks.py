@@ -2,10 +2,9 @@
 
 import pytest
 
-from dtdebug_taxonomy.contrasts import contrast
+from dtdebug_taxonomy.comparisons import contrast, regression
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.regressions import regression
 from dtdebug_taxonomy.snapshot import Snapshot
 
 KNOWLEDGE = load()

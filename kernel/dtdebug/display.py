@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from dtdebug.clean import clean
-from dtdebug_taxonomy.advice import Advice
 from dtdebug_taxonomy.diagnosis import Asked, Diagnosis, RankedSymptom
+from dtdebug_taxonomy.explanations.model import Explanation
 from dtdebug_taxonomy.render import (
     DIFF_OF,
     ECHO,
@@ -179,7 +179,7 @@ def _question(q: Asked) -> str:
     return f'<details>{ask}<ul style="{_LIST}">{choices}</ul>{line}</details>'
 
 
-def _advice(a: Advice, *, is_open: bool) -> str:
+def _advice(a: Explanation, *, is_open: bool) -> str:
     reasons = "".join(f"<div><small>because: {escape(r)}</small></div>" for r in because(a))
     costs = f"({escape(a.band)}, {escape(a.pattern)}, about {a.minutes:g} min)"
     return (
@@ -188,7 +188,7 @@ def _advice(a: Advice, *, is_open: bool) -> str:
     )
 
 
-def _diff(a: Advice) -> str:
+def _diff(a: Explanation) -> str:
     if not a.diff:
         return ""
     rows = []

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from dtdebug_taxonomy import engine, questions
-from dtdebug_taxonomy.advice import shown
 from dtdebug_taxonomy.diagnosis import diagnose
+from dtdebug_taxonomy.explanations.model import rows_of
 from dtdebug_taxonomy.findings import collect
+from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.snapshot import Snapshot
-from dtdebug_taxonomy.together import together
 
 
 def run_case(knowledge: Knowledge, case: Mapping[str, Any], most_questions: int = 0) -> dict[str, Any]:
@@ -35,12 +35,11 @@ def run_case(knowledge: Knowledge, case: Mapping[str, Any], most_questions: int 
     told = case.get("observations") or {}
     if most_questions and not isinstance(told, Mapping):
         raise ValueError(f"`observations` is {type(told).__name__}, expected an object")
-    snapshot = Snapshot(situation=texts["situation"], output=texts["evidence"])
+    incident = Incident(snapshot := Snapshot(situation=texts["situation"], output=texts["evidence"]))
     answers: dict[str, str] = {}
     asked: list[dict[str, str | None]] = []
     while True:
-        findings = collect(knowledge, snapshot, answers)
-        findings = (*findings, *together(knowledge, findings))
+        findings = collect(knowledge, incident, answers)
         ranking = engine.rank(knowledge, findings)
         if len(asked) >= most_questions:
             break
@@ -58,7 +57,7 @@ def run_case(knowledge: Knowledge, case: Mapping[str, Any], most_questions: int 
         "id": case.get("id"),
         "symptoms": [{"code": code, "probability": round(p, 6)} for code, p in ranking.symptoms.items()],
         "fix_patterns": [{"pattern": name, "probability": round(p, 6)} for name, p in patterns.items()],
-        "advice": shown(d.advice, d.guesses),
+        "advice": rows_of(d.advice, d.guesses),
         "next": msgspec.to_builtins(d.next),
         "ordinary": d.ordinary,
         "questions": asked,

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from dtdebug_taxonomy.advice import shown
 from dtdebug_taxonomy.diagnosis import Diagnosis
+from dtdebug_taxonomy.explanations.model import rows_of
 from dtdebug_taxonomy.hosts import Host
 from dtdebug_taxonomy.ranks import CallSite, Kind, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
@@ -84,7 +84,7 @@ def contract(case: Case) -> dict[str, Any]:
     verdict["where"] = None if site is None else {"file": site.file, "line": site.line, "function": site.function}
     for row, claim in zip(claims, v.claims, strict=False):
         row["text"] = claim.text
-    advice = [] if case.diagnosis is None else shown(case.diagnosis.advice, case.diagnosis.guesses)
+    advice = [] if case.diagnosis is None else rows_of(case.diagnosis.advice, case.diagnosis.guesses)
     return {"v": known.pop("v"), "verdict": verdict, "claims": claims, "advice": advice, **known}
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from dtdebug_taxonomy.advice import LIKELY
-from dtdebug_taxonomy.chosen import TELLING
 from dtdebug_taxonomy.engine import Contribution, Ranking
-from dtdebug_taxonomy.finding import Finding
+from dtdebug_taxonomy.finding import LIKELY, TELLING, Finding
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.snapshot import Snapshot, walk
 

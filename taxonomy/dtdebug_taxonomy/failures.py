@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dtdebug_taxonomy.failure.outcome import outcome
-from dtdebug_taxonomy.failure.reading import read_output
+from dtdebug_taxonomy.failure.log import read_output
 from dtdebug_taxonomy.frames import is_library, own_frames
 from dtdebug_taxonomy.ranks import Frame, Verdict, say
 from dtdebug_taxonomy.snapshot import Snapshot, walk
@@ -142,5 +141,5 @@ def _frames(frames: Sequence[Frame], what: str, cell: str = "") -> Iterator[Mark
 def _printed(snapshot: Snapshot) -> Iterator[Mark]:
     """The user's own frames of the exception that ended a rank first, else of the first that was printed."""
     log = read_output(snapshot)
-    for raised in (*outcome(log).own, *log.events.raised)[:1]:
+    for raised in (*log.outcome.own, *log.events.raised)[:1]:
         yield from _frames(own_frames(raised.frames), "raised")

@@ -74,6 +74,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         return TRUST[self.source]
 
 
+LIKELY, POSSIBLE = 0.6, 0.15
+"""Least probabilities of what is called likely and possible."""
+TELLING = 0.4
+"""Log likelihood ratio from which a finding is worth showing."""
+
+
 def plain(text: str, most: int = 200) -> str:
     """The beginning of a text without what steers a terminal, reorders or hides text."""
     return "".join(c if c.isprintable() else " " for c in text[:most])

@@ -9,18 +9,17 @@ from functools import lru_cache
 import msgspec
 
 from dtdebug_taxonomy import signals, similarity
-from dtdebug_taxonomy.endings import endings
 from dtdebug_taxonomy.failure.bearing import Bearing
-from dtdebug_taxonomy.failure.own import own_errors
 from dtdebug_taxonomy.finding import SIMILAR, SIMILAR_FIX, Finding, Source, plain
+from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.left_out import WITHOUT_ERROR, leave
 from dtdebug_taxonomy.lexicon import Matchers, from_hit, in_order, matchers_of
 from dtdebug_taxonomy.matching import PatternHit, clip_lines
 from dtdebug_taxonomy.measured_findings import is_of_any_library, of_cell, of_ranks, of_shown, of_source, of_watch
 from dtdebug_taxonomy.model import Evidence
-from dtdebug_taxonomy.signs import speaks_of_several
-from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
+from dtdebug_taxonomy.snapshot import ExceptionInfo, walk
+from dtdebug_taxonomy.together import together
 from dtdebug_taxonomy.tongues import spoken
 from dtdebug_taxonomy.wording import clauses, hits_in_words
 
@@ -46,12 +45,13 @@ _HOME = re.compile(r"(?:~|/(?:home|Users|root|workspace|data|mnt|scratch|work)\b
 _FRAME = re.compile(r'File "[^"\n]{1,500}", line \d{1,9}')
 
 
-def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str] | None = None) -> tuple[Finding, ...]:
-    """All findings, one for each evidence and each observation.
+def collect(knowledge: Knowledge, incident: Incident, answers: Mapping[str, str] | None = None) -> tuple[Finding, ...]:
+    """Return all findings, one for each evidence and each observation, with the composites of them.
 
     For an observation an answer beats a measurement, and that beats words; several values
     read out of words stand side by side.
     """
+    snapshot = incident.snapshot
     matchers = matchers_of(knowledge)
     evidence: dict[str, Finding] = {}
     cues: dict[str, dict[str, Finding]] = {}
@@ -65,7 +65,7 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
 
     for found in _exceptions(knowledge, snapshot.exception):
         note(found)
-    for found in _printed(knowledge, snapshot):
+    for found in _printed(knowledge, incident):
         note(found)
     for found in _said(knowledge, matchers, snapshot.situation):
         note(found)
@@ -74,7 +74,7 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
         note(found)
     for found in (*of_cell(knowledge, snapshot), *of_shown(knowledge, snapshot)):
         note(found)
-    for found in (*_in_sequence(knowledge, evidence), *_own(knowledge, snapshot, evidence)):
+    for found in (*_in_sequence(knowledge, evidence), *_own(knowledge, incident, evidence)):
         note(found)
 
     known: dict[str, Finding] = {}
@@ -90,7 +90,7 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
             known[key] = Finding(evidence=key, values=(value,), source="answered")
 
     alike = similarity.likeness(knowledge, snapshot)
-    if any(e.rank is not None for e in endings(snapshot)) and alike.symptoms:
+    if any(e.rank is not None for e in incident.errors) and alike.symptoms:
         least = min(alike.symptoms.values())  # it runs, so nothing is being built
         alike = alike._replace(symptoms=alike.symptoms | {code: least for code in alike.symptoms if code in _BUILDING})
     similar = [
@@ -98,7 +98,8 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
         for name, scores in ((SIMILAR, alike.symptoms), (SIMILAR_FIX, alike.patterns))
         if scores
     ]
-    return (*evidence.values(), *known.values(), *similar)
+    findings = (*evidence.values(), *known.values(), *similar)
+    return (*findings, *together(knowledge, findings))
 
 
 def _is_value(knowledge: Knowledge, key: str, value: str) -> bool:
@@ -106,9 +107,9 @@ def _is_value(knowledge: Knowledge, key: str, value: str) -> bool:
     return found is not None and any(v.value == value for v in found.value)
 
 
-def _printed(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
-    """Findings by the output's lines, as far as they bear on the failure."""
-    bearing = Bearing(snapshot)
+def _printed(knowledge: Knowledge, incident: Incident) -> Iterator[Finding]:
+    """Yield the findings of the output's lines that can explain the failure."""
+    snapshot, bearing = incident.snapshot, incident.relevance
     output = clip_lines(snapshot.output)
     for hit in in_order(matchers_of(knowledge).printed.hits(output)):
         line = snapshot.true_line(hit.line)
@@ -213,7 +214,7 @@ _PICKLED = re.compile(r"\AAttributeError: Can't (?:pickle|get) (?:local object|a
 """An AttributeError of pickle's, which is about no attribute of the program's own object."""
 
 
-def _own(knowledge: Knowledge, snapshot: Snapshot, seen: Mapping[str, Finding]) -> Iterator[Finding]:
+def _own(knowledge: Knowledge, incident: Incident, seen: Mapping[str, Finding]) -> Iterator[Finding]:
     """What a rank's own code raised first, unless that rank printed a message that names the failure.
 
     Without the name of a rank something must speak of several: a program of one process is not ours to explain.
@@ -223,10 +224,10 @@ def _own(knowledge: Knowledge, snapshot: Snapshot, seen: Mapping[str, Finding]) 
     # The exception's own words name nothing if any program may print them and they name no cause.
     vague = {e.id for f, e in naming if e.generic and not e.names and (f.terminal or is_of_any_library(e))}
     roots = {f.rank for f, e in naming if e.id not in vague}
-    errors = [e for e in own_errors(snapshot) if e.rank not in roots]
+    errors = [e for e in incident.own_errors if e.rank not in roots]
     if any(e.rank is None for e in errors):
         launched = any(e.role == "cascade" and not e.generic for _, e in known)
-        if not (launched or speaks_of_several(snapshot)):
+        if not (launched or incident.mentions_several):
             errors = [e for e in errors if e.rank is not None]
     first = next((e for e in errors if not (e.library or e.inside)), None) or next(iter(errors), None)
     if first is None or None in roots:

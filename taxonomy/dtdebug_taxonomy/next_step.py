@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from dtdebug_taxonomy.conditions import contradiction, holds
-from dtdebug_taxonomy.failure.reading import has_ended
+from dtdebug_taxonomy.failure.log import has_ended
 from dtdebug_taxonomy.finding import Finding
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.model import STRENGTHS, Measure

@@ -9,20 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dtdebug_taxonomy.advised import advised
-from dtdebug_taxonomy.endings import endings
-from dtdebug_taxonomy.failure.bearing import Bearing
 from dtdebug_taxonomy.failure.events import last_exception
-from dtdebug_taxonomy.failure.reading import read_output
 from dtdebug_taxonomy.finding import Finding, plain
 from dtdebug_taxonomy.frames import own_frame, short
+from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.matching import clip_lines
-from dtdebug_taxonomy.recognise import is_distributed
+from dtdebug_taxonomy.message_advice import advice_in_message
 from dtdebug_taxonomy.reports import reported
-from dtdebug_taxonomy.signs import speaks_of_several
-from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
-from dtdebug_taxonomy.tongues import in_english
+from dtdebug_taxonomy.snapshot import ExceptionInfo, walk
 
 _TRAINING = re.compile(
     r"(?i)\b(?:train|fine-?tun|epoch|loss\b|workers?\b|chief|check-?point|optimi[sz]er|gradient|gpu|cuda|backward|rank)"
@@ -108,14 +103,14 @@ def complains(text: str) -> bool:
     return _COMPLAINS.search(text) is not None
 
 
-def is_foreign(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Finding]) -> bool:
+def is_foreign(knowledge: Knowledge, incident: Incident, findings: Sequence[Finding]) -> bool:
     """Nothing speaks of several processes, hosts or devices, nor does the user speak of training."""
-    situation = f"{snapshot.situation}\n{in_english(snapshot.situation)}"
-    if _is_service(f"{situation}\n{snapshot.output}") and not (snapshot.ranks or is_distributed(snapshot)):
+    snapshot, situation = incident.snapshot, incident.prose.bilingual
+    if _is_service(f"{situation}\n{snapshot.output}") and not (snapshot.ranks or incident.is_distributed):
         return True
     if _TRAINING.search(situation) and complains(situation) and not _ALONE.search(situation):
-        return bool(ordinary(knowledge, snapshot, findings)) and _is_bare(knowledge, snapshot, findings)
-    return _is_bare(knowledge, snapshot, findings)
+        return bool(ordinary(knowledge, incident, findings)) and _is_bare(knowledge, incident, findings)
+    return _is_bare(knowledge, incident, findings)
 
 
 def _is_service(text: str) -> bool:
@@ -123,22 +118,24 @@ def _is_service(text: str) -> bool:
     return len(text) < _SERVICES_TEXT and _SERVICE.search(text) is not None and _DEEP.search(text) is None
 
 
-def _is_bare(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Finding]) -> bool:
-    if (snapshot.verdict is not None and snapshot.verdict.names_ranks) or snapshot.ranks or is_distributed(snapshot):
+def _is_bare(knowledge: Knowledge, incident: Incident, findings: Sequence[Finding]) -> bool:
+    snapshot = incident.snapshot
+    if (snapshot.verdict is not None and snapshot.verdict.names_ranks) or snapshot.ranks or incident.is_distributed:
         return False
     for pattern, prefix in _ANYBODYS:
         if pattern.search(snapshot.output):
             findings = [f for f in findings if not f.evidence.startswith(prefix)]
-    return not (any(_is_sign(knowledge, f) for f in findings) or speaks_of_several(snapshot))
+    return not (any(_is_sign(knowledge, f) for f in findings) or incident.mentions_several)
 
 
-def ordinary(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Finding]) -> str:
+def ordinary(knowledge: Knowledge, incident: Incident, findings: Sequence[Finding]) -> str:
     """The error of a program that `is_foreign`, in one line; '' where it names none."""
+    snapshot = incident.snapshot
     if not (snapshot.output.strip() or snapshot.exception) and _ALONE.search(snapshot.situation):
         return "What is described is a program of one process on one device; nothing of distribution is seen in it."
     error = _raised(snapshot.exception) or _last_error(snapshot.output) or _last_error(snapshot.situation)
-    error = error or _matched(knowledge, snapshot, findings)
-    if error.startswith("terminate called") and (said := reported(read_output(snapshot).lines)) is not None:
+    error = error or _matched(knowledge, incident, findings)
+    if error.startswith("terminate called") and (said := reported(incident.log.lines)) is not None:
         error = _short(said.message, "")
     for pattern, means in _PLAINLY:
         if not snapshot.exception and (found := pattern.search(snapshot.output)):
@@ -147,7 +144,7 @@ def ordinary(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Findin
             return f"{_short(line.strip(), '')}: {means}. Nothing of distribution is seen in it."
     if not error:
         return ""
-    own = advised(endings(snapshot))
+    own = advice_in_message(incident.errors)
     order = f" The message says what to do: {own.words}" if own and own.orders and own.words not in error else ""
     kind = "A warning" if "Warning: " in error else "An ordinary error"
     return f"{kind} of the program: {error}; nothing of distribution is seen in it.{order}"
@@ -184,10 +181,10 @@ def _last_error(text: str) -> str:
     return _short(error.strip(), "") if error else ""
 
 
-def _matched(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Finding]) -> str:
+def _matched(knowledge: Knowledge, incident: Incident, findings: Sequence[Finding]) -> str:
     """The first line that a general message of a failure is on."""
     failed = (f for f in findings if f.source == "printed" and not f.values and not f.scores)
-    bearing = Bearing(snapshot)
+    snapshot, bearing = incident.snapshot, incident.relevance
     rows = [(f.line, f.words) for f in failed if knowledge.evidence[f.evidence].symptoms]
     rows = [row for row in rows if not (row[0] and bearing.is_trained_after(row[0]))]
     line, words = min((row for row in rows if row[0]), default=(0, ""))

@@ -11,7 +11,7 @@ from typing import Literal
 
 from dtdebug_taxonomy.activity import Activity, doing
 from dtdebug_taxonomy.claims import GLOO_ABORTED, LOOP_ENDED, LOOP_LASTS, SHARED_RANK
-from dtdebug_taxonomy.failure.reading import read_output
+from dtdebug_taxonomy.failure.log import read_output
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict, spell
 from dtdebug_taxonomy.snapshot import Snapshot

@@ -8,11 +8,11 @@ from itertools import zip_longest
 
 from msgspec import structs
 
-from dtdebug_taxonomy.advice import Advice, Reason
 from dtdebug_taxonomy.diagnosis import Diagnosis, RankedSymptom
+from dtdebug_taxonomy.explanations.model import Explanation, Reason
 from dtdebug_taxonomy.finding import plain
 from dtdebug_taxonomy.frames import short
-from dtdebug_taxonomy.happened import Seen
+from dtdebug_taxonomy.headline import Seen
 from dtdebug_taxonomy.next_step import Next
 from dtdebug_taxonomy.questions import FEW
 from dtdebug_taxonomy.ranks import Verdict, spell
@@ -150,7 +150,7 @@ def _causes_text(d: Diagnosis, advice: int, *, following: bool) -> Iterator[str]
         yield from _because_text(a)
 
 
-def worth_showing(d: Diagnosis, most: int) -> list[Advice]:
+def worth_showing(d: Diagnosis, most: int) -> list[Explanation]:
     """The first cause, and others that are not unlikely."""
     return [*d.advice[:1], *(a for a in d.advice[1:most] if a.band != "unlikely")][:most]
 
@@ -163,7 +163,7 @@ def _next_text(n: Next) -> Iterator[str]:
         yield f"    {n.why}"
 
 
-def _advice_text(a: Advice) -> Iterator[str]:
+def _advice_text(a: Explanation) -> Iterator[str]:
     yield f"  cause, {a.band}: {a.title} [{a.symptom}; {a.pattern}; about {a.minutes:g} min]"
     yield from _because_text(a)
     if a.diff:
@@ -172,12 +172,12 @@ def _advice_text(a: Advice) -> Iterator[str]:
         yield f"      {line}"
 
 
-def _because_text(a: Advice) -> Iterator[str]:
+def _because_text(a: Explanation) -> Iterator[str]:
     yield from (f"    because: {reason}" for reason in because(a))
     yield f"    fix: {a.fix}"
 
 
-def because(a: Advice) -> list[str]:
+def because(a: Explanation) -> list[str]:
     """What points to a cause; words that its title quotes are not said again."""
     return [reason_line(r if r.words not in a.title else structs.replace(r, words="")) for r in a.because[:2]]
 

@@ -145,3 +145,28 @@ def _without_places(text: str) -> str:
     text = _NODES.sub(" ", text) if _GRAPH.search(text) else text
     text = _RANKS.sub(" ", text) if _RANKED.search(text) else text
     return _PATH.sub(" ", text)
+
+
+_LAUNCHED = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "HOROVOD_SIZE", "SLURM_NTASKS", "TF_CONFIG")
+"""Variables by which launchers tell a process its world size."""
+
+
+def is_distributed(snapshot: Snapshot) -> bool:
+    """True if the failed program is one of several processes, or drives several devices."""
+    if snapshot.child_ranks or any(r.initialized for r in snapshot.ranks):
+        return True
+    if any(snapshot.environment.get(name, "1") != "1" for name in _LAUNCHED):
+        return True
+    return any(
+        part in frame.file.replace("\\", "/")
+        for info in walk(snapshot.exception)
+        for frame in info.frames
+        for part in (
+            "/torch/distributed/",
+            "/torch/nn/parallel/",
+            "/deepspeed/",
+            "/horovod/",
+            "/colossalai/",
+            "/tensorflow/python/distribute/",
+        )
+    )

@@ -1,7 +1,7 @@
 /** The card: what was seen, why, what to change, what to answer next. */
 
 import type { Actions } from "./actions.js";
-import type { Advice, Next, RankedSymptom, Reason, Seen } from "./diagnosis.js";
+import type { Explanation, Next, RankedSymptom, Reason, Seen } from "./diagnosis.js";
 import { diffView } from "./diff.js";
 import { attempt, button, make, part, status } from "./dom.js";
 import { questionView } from "./question.js";
@@ -160,7 +160,7 @@ function alternatives(symptoms: readonly Filled<RankedSymptom>[], isKnown: boole
   return make("p", "dtd-soft", told);
 }
 
-function cause(a: Filled<Advice>, isFirst: boolean, host: Actions): HTMLElement {
+function cause(a: Filled<Explanation>, isFirst: boolean, host: Actions): HTMLElement {
   const time = a.minutes ? trans.__("about %1 min", a.minutes) : "";
   const costs = [bandWord(a.band), a.pattern, time].filter(Boolean).join(" · ");
   const because = a.because.slice(0, 2).map((r) => make("li", "", ...reason(r)));

@@ -7,8 +7,8 @@ export interface Diagnosis {
   readonly verdict: "apart" | "echo" | "leaning" | "settled" | "unknown";
   readonly ordinary?: string;
   readonly symptoms: readonly RankedSymptom[];
-  readonly advice: readonly Advice[];
-  readonly guesses?: readonly Advice[];
+  readonly advice: readonly Explanation[];
+  readonly guesses?: readonly Explanation[];
   readonly next?: Next | null;
   readonly ruled_out?: readonly string[];
   readonly fix_patterns: readonly RankedPattern[];
@@ -31,7 +31,7 @@ export interface RankedSymptom {
   readonly why?: readonly Reason[];
 }
 
-/** One finding that speaks for (or against) a symptom or cause. */
+/** A finding that supports or contradicts a symptom or cause. */
 export interface Reason {
   readonly evidence: string;
   readonly means: string;
@@ -43,8 +43,8 @@ export interface Reason {
   readonly file?: string;
 }
 
-/** A cause that an indicator points at, with its fix; ordered by probability over minutes. */
-export interface Advice {
+/** A cause with its fix, and what it rests on. */
+export interface Explanation {
   readonly symptom: string;
   readonly cause: string;
   readonly title: string;
@@ -59,6 +59,7 @@ export interface Advice {
   readonly diff_of?: "" | "example" | "yours";
   readonly in_python?: boolean;
   readonly because?: readonly Reason[];
+  readonly grade?: "measured" | "printed" | "quoted" | "resembles" | "source" | "stated";
   readonly named?: boolean;
 }
 
@@ -96,7 +97,7 @@ export interface Known {
   readonly words?: string;
 }
 
-/** One claim as a sentence, with the record that it rests on. */
+/** A claim as a sentence, with its record. */
 export interface Seen {
   readonly text: string;
   readonly record?: string;

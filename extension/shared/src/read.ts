@@ -3,7 +3,7 @@
  * What is missing or of another type becomes empty; everything is bounded.
  */
 
-import type { Advice, Asked, Diagnosis, Known, Next, RankedSymptom, Reason, Seen } from "./diagnosis.js";
+import type { Explanation, Asked, Diagnosis, Known, Next, RankedSymptom, Reason, Seen } from "./diagnosis.js";
 import { trans } from "./trans.js";
 
 /** The form that is read; a newer one is shown as far as it is understood. */
@@ -29,6 +29,7 @@ const LONGEST_DIFF = 6_000;
 const BANDS = ["likely", "possible", "unlikely"] as const;
 const VERDICTS = ["apart", "echo", "leaning", "settled", "unknown"] as const;
 const STEPS = ["ask", "fix", "measure"] as const;
+const GRADES = ["measured", "source", "printed", "quoted", "stated", "resembles"] as const;
 const DIFFS = ["yours", "example"] as const;
 const EFFORTS = ["edit", "glance", "hardware", "reinstall", "rerun", "restart"] as const;
 
@@ -136,7 +137,7 @@ function next(data: unknown): Filled<Next> | null {
   };
 }
 
-function advice(data: unknown): Filled<Advice> | null {
+function advice(data: unknown): Filled<Explanation> | null {
   const field = fields(data);
   const title = text(field?.("title"), 200);
   if (field === null || title === "") {
@@ -157,6 +158,7 @@ function advice(data: unknown): Filled<Advice> | null {
     diff_of: oneOf(field("diff_of"), DIFFS),
     in_python: field("in_python") === true,
     because: list(field("because"), MOST.reasons, reason),
+    grade: oneOf(field("grade"), GRADES),
     named: field("named") === true,
   };
 }

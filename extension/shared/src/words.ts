@@ -1,6 +1,6 @@
 /** The sentences of a card; the same as those of the static HTML that other front ends show. */
 
-import type { Advice, Reason } from "./diagnosis.js";
+import type { Explanation, Reason } from "./diagnosis.js";
 import { make } from "./dom.js";
 import type { Filled, Shown } from "./read.js";
 import { trans } from "./trans.js";
@@ -53,7 +53,7 @@ export function verdictWord(verdict: Shown["verdict"]): string {
 }
 
 /** How probable it is. */
-export function bandWord(band: Filled<Advice>["band"]): string {
+export function bandWord(band: Filled<Explanation>["band"]): string {
   switch (band) {
     case "likely":
       return trans.__("likely");

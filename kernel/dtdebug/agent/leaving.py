@@ -150,8 +150,8 @@ def _inside(value: BaseException) -> tuple[str, tuple[Frame, ...]] | None:
 
 
 def _first(chain: Sequence[BaseException]) -> int:
+    from dtdebug_taxonomy.failure.log import primary as first
     from dtdebug_taxonomy.failure.raised import Raised
-    from dtdebug_taxonomy.failure.reading import primary as first
 
     rows = []
     for one in chain:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dtdebug.clean import clean
-from dtdebug_taxonomy.failure import reading
+from dtdebug_taxonomy.failure import log as logs
 from dtdebug_taxonomy.frames import is_library, short
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.ranks import Frame, Verdict, say
@@ -93,7 +93,7 @@ def _stacks(snapshot: Snapshot) -> dict[int | None, tuple[Frame, ...]]:
         note(site.rank, (Frame(site.file, site.line, site.function),))
     for info in walk(snapshot.exception):
         note(info.rank, info.frames)
-    for raised in reading.read_output(snapshot).events.raised:
+    for raised in logs.read_output(snapshot).events.raised:
         note(raised.rank, raised.frames)
     return stacks
 

@@ -16,7 +16,7 @@ import msgspec
 from dtdebug.job.launch import STOPPED
 from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.claims import Claim
-from dtdebug_taxonomy.failure import reading
+from dtdebug_taxonomy.failure import log as logs
 from dtdebug_taxonomy.failure.exits import signal_name
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.snapshot import Snapshot
@@ -137,10 +137,10 @@ def _of_claim(c: Claim, role: str, text: str) -> FailureIdentity:
 
 def _printed(output: str) -> FailureIdentity | None:
     """The exception that a program without ranks printed last."""
-    raised = [r for r in reading.read_output(Snapshot(output=output)).events.raised if reading.role(r) != "launcher"]
+    raised = [r for r in logs.read_output(Snapshot(output=output)).events.raised if logs.role(r) != "launcher"]
     if not raised:
         return None
-    last = reading.primary(raised[-1])
+    last = logs.primary(raised[-1])
     frame = own_frame(last.frames)
     place = f" at {frame.file}:{frame.line} in {frame.function}" if frame else ""
     name = last.type.rpartition(".")[2]

@@ -10,8 +10,9 @@ from dtdebug.clean import plain
 from dtdebug.errors import UsageError
 from dtdebug.isolate.run import RANKS, Outcome
 from dtdebug_taxonomy import factors
-from dtdebug_taxonomy.contrasts import contrast
+from dtdebug_taxonomy.comparisons import contrast
 from dtdebug_taxonomy.findings import collect
+from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.snapshot import Snapshot
 
@@ -67,7 +68,9 @@ def parse_answers(pairs: Sequence[str], situation: str) -> Told:
         else:
             answers[key] = value
     situation = plain(situation)
-    said = {f.evidence: f.values for f in collect(knowledge, Snapshot(situation=situation), answers) if f.values}
+    said = {
+        f.evidence: f.values for f in collect(knowledge, Incident(Snapshot(situation=situation)), answers) if f.values
+    }
     sure = {key: values[0] for key, values in said.items() if len(values) == 1}
     for name, went in _worded(situation):
         results.setdefault(name, went)

@@ -18,7 +18,7 @@ from dtdebug.clean import MASK, clean, mask
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy import render
 from dtdebug_taxonomy.case import Case
-from dtdebug_taxonomy.happened import seen
+from dtdebug_taxonomy.headline import seen
 from dtdebug_taxonomy.ranks import CallSite, Verdict, ranges
 
 _SITES, _SEEN, _NOTES = 6, 6, 6

@@ -11,11 +11,11 @@ import msgspec
 from dtdebug.clean import one_line
 from dtdebug.records.folder import Run
 from dtdebug_taxonomy.claims import Claim, Record, texts
-from dtdebug_taxonomy.endings import endings
-from dtdebug_taxonomy.failure.reading import read_output
+from dtdebug_taxonomy.failure.log import read_output
 from dtdebug_taxonomy.finding import plain
 from dtdebug_taxonomy.frames import own_frame
-from dtdebug_taxonomy.happened import located, worded
+from dtdebug_taxonomy.headline import located, worded
+from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.ranks import RankState, Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
 
@@ -48,7 +48,7 @@ def unstarted(verdict: Verdict, states: Sequence[RankState], snapshot: Snapshot,
 
 def _raised(snapshot: Snapshot) -> Claim | None:
     """The last exception that was printed, at the line of the program that it went through."""
-    last = next((e for e in endings(snapshot) if e.line), None)
+    last = next((e for e in Incident(snapshot).errors if e.line), None)
     if last is None:
         return None
     frame = own_frame(last.frames)

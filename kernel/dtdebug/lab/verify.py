@@ -10,8 +10,8 @@ import msgspec
 
 from dtdebug.border import diagnose
 from dtdebug.lab.execute import Ran, execute
-from dtdebug_taxonomy.advice import Advice
 from dtdebug_taxonomy.diagnosis import Diagnosis
+from dtdebug_taxonomy.explanations.model import Explanation
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.labs import AFTER, BEFORE, FILE, Lab
 
@@ -108,7 +108,7 @@ def _unnamed(lab: Lab, ran: Ran) -> list[str]:
     return [f"{lab.violates} is placed at {places or 'no line'}, not at {lab.mark!r}"]
 
 
-def _causes(diagnosis: Diagnosis) -> tuple[Advice, ...]:
+def _causes(diagnosis: Diagnosis) -> tuple[Explanation, ...]:
     """What a reader is shown: the causes; where none is known, the guesses."""
     return diagnosis.advice or diagnosis.guesses
 

@@ -86,7 +86,7 @@ def _lines(seen: RanksSeen) -> list[str]:
 
 
 def _details(verdict: Verdict) -> Iterable[str]:
-    from dtdebug_taxonomy.happened import seen  # with them the knowledge is loaded
+    from dtdebug_taxonomy.headline import seen  # with them the knowledge is loaded
     from dtdebug_taxonomy.render import seen_line
 
     for site in verdict.sites[:8]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dtdebug.triage import before, pace
 from dtdebug.triage.laid import Laid
 from dtdebug.triage.part import Stream
-from dtdebug_taxonomy.failure.outcome import Outcome
+from dtdebug_taxonomy.failure.log import Outcome
 from dtdebug_taxonomy.hardware import Event
 
 _BY_HAND = ("cancelled", "interrupted")

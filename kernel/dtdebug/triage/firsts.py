@@ -9,7 +9,7 @@ import msgspec
 
 from dtdebug.triage.laid import Laid
 from dtdebug.triage.part import Stream
-from dtdebug_taxonomy.failure.outcome import Outcome
+from dtdebug_taxonomy.failure.log import Outcome
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.frames import short, shown_frame
 from dtdebug_taxonomy.hardware import Event

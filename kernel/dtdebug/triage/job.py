@@ -21,9 +21,8 @@ from dtdebug.triage.telling import BELOW
 from dtdebug.triage.widened import widened, without_followers
 from dtdebug_taxonomy.failure.attribution import verdict_of_log
 from dtdebug_taxonomy.failure.exits import Exit
-from dtdebug_taxonomy.failure.outcome import Outcome, outcome
+from dtdebug_taxonomy.failure.log import Outcome, outcome, read_output
 from dtdebug_taxonomy.failure.raised import Raised
-from dtdebug_taxonomy.failure.reading import read_output
 from dtdebug_taxonomy.hardware import Event
 from dtdebug_taxonomy.ranks import MOST_RANKS, Verdict
 from dtdebug_taxonomy.snapshot import Snapshot

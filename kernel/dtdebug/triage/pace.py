@@ -10,7 +10,7 @@ import msgspec
 from dtdebug.triage.clock import shown
 from dtdebug.triage.part import Stream
 from dtdebug_taxonomy.claims import Claim, Record, texts
-from dtdebug_taxonomy.failure.outcome import Outcome
+from dtdebug_taxonomy.failure.log import Outcome
 from dtdebug_taxonomy.ranks import Verdict, spell
 
 _SILENT, _BEHIND = 30.0, 5.0

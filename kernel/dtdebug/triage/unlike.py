@@ -8,7 +8,7 @@ from statistics import median
 
 from dtdebug.triage.part import Stream
 from dtdebug_taxonomy.claims import Claim, Record, texts
-from dtdebug_taxonomy.failure.outcome import Outcome
+from dtdebug_taxonomy.failure.log import Outcome
 from dtdebug_taxonomy.ranks import Verdict, spell
 
 _LEAST, _MOST_QUIET, _MOST_ALONE = 4, 8, 16

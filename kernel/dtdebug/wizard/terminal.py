@@ -16,8 +16,8 @@ from dtdebug.border import masked
 from dtdebug.clean import clean
 from dtdebug.wizard import keep
 from dtdebug.wizard.session import Session, default, heard, known_line
-from dtdebug_taxonomy.advice import Advice
 from dtdebug_taxonomy.diagnosis import Asked, Diagnosis
+from dtdebug_taxonomy.explanations.model import Explanation
 from dtdebug_taxonomy.knowledge import Knowledge, load
 from dtdebug_taxonomy.render import DIFF_OF, because, first_line, to_markdown, to_text
 
@@ -229,7 +229,7 @@ class _Talk:
         for line in lines:
             self._say(f"  {line}")
 
-    def _advice(self, number: int, advice: Advice) -> None:
+    def _advice(self, number: int, advice: Explanation) -> None:
         about = f"[{advice.symptom}; {advice.pattern}; about {advice.minutes:g} min]"
         self._say(f"\n{number}. {advice.title} ({advice.band}) {about}", "bold")
         self._say(f"   {advice.why}")

@@ -13,8 +13,7 @@ from itertools import pairwise
 
 import msgspec
 
-from dtdebug_taxonomy.failure.outcome import outcome, trained_between
-from dtdebug_taxonomy.failure.reading import Reading, read_output, role
+from dtdebug_taxonomy.failure.log import Log, read_output, role, trained_between
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.snapshot import Snapshot
 
@@ -49,10 +48,10 @@ def apart(snapshot: Snapshot) -> tuple[Snapshot, ...]:
     return (*parts, _part(snapshot, log, begin, len(log.lines))) if parts else (snapshot,)
 
 
-def _cuts(log: Reading) -> Iterator[int]:
+def _cuts(log: Log) -> Iterator[int]:
     """Places of lines at which another attempt or run may begin."""
     yield from (place for place in log.first if place)
-    own = outcome(log).own
+    own = log.outcome.own
     if own and any(trained_between(log, own[0], other) for other in own[1:]):
         yield from _next_step(log, own[0].index)
     numbers = [line.number for line in log.lines]
@@ -61,7 +60,7 @@ def _cuts(log: Reading) -> Iterator[int]:
         yield from _next_step(log, end)  # a launcher has told of an end: what trains below may be another run
 
 
-def _next_step(log: Reading, place: int) -> Iterator[int]:
+def _next_step(log: Log, place: int) -> Iterator[int]:
     """The first line below a place that shows training."""
     later = (steps[n] for steps in log.events.steps.values() if (n := bisect_right(steps, place)) < len(steps))
     first = min(later, default=None)
@@ -71,7 +70,7 @@ def _next_step(log: Reading, place: int) -> Iterator[int]:
 
 def _signs(part: Snapshot) -> set[str]:
     """What a failure is known again by: places and messages of what ended ranks, else the signal."""
-    found = outcome(read_output(part))
+    found = read_output(part).outcome
     signs = {e.signal for e in found.exits if e.signal}
     for raised in found.own:
         frame = own_frame(raised.frames) or (raised.frames[-1] if raised.frames else None)
@@ -81,7 +80,7 @@ def _signs(part: Snapshot) -> set[str]:
     return signs
 
 
-def _part(snapshot: Snapshot, log: Reading, begin: int, end: int) -> Snapshot:
+def _part(snapshot: Snapshot, log: Log, begin: int, end: int) -> Snapshot:
     """The lines from one place to another, and what else is known."""
     rows = snapshot.output.split("\n")
     first, last = (_row(snapshot, log, place, len(rows)) for place in (begin, end))
@@ -91,7 +90,7 @@ def _part(snapshot: Snapshot, log: Reading, begin: int, end: int) -> Snapshot:
     )
 
 
-def _row(snapshot: Snapshot, log: Reading, place: int, rows: int) -> int:
+def _row(snapshot: Snapshot, log: Log, place: int, rows: int) -> int:
     """How many rows of the output stand above a place among the lines that were read."""
     if place >= len(log.lines):
         return rows

@@ -14,9 +14,8 @@ from dtdebug_taxonomy.failure.bereaved import called_at, only_lost
 from dtdebug_taxonomy.failure.children import in_process
 from dtdebug_taxonomy.failure.coordination import coordination_verdict
 from dtdebug_taxonomy.failure.exits import UNOPENED, Exit
-from dtdebug_taxonomy.failure.outcome import Outcome, fault_key, outcome, place_of, trained_between
+from dtdebug_taxonomy.failure.log import Log, Outcome, fault_key, outcome, place_of, read_output, trained_between
 from dtdebug_taxonomy.failure.raised import Raised
-from dtdebug_taxonomy.failure.reading import Reading, read_output
 from dtdebug_taxonomy.failure.stalled import stalled
 from dtdebug_taxonomy.ranks import Alternative, CallSite, Verdict, say, spell
 from dtdebug_taxonomy.snapshot import Snapshot
@@ -58,7 +57,7 @@ def verdict_of_log(
     return only_lost(echoes, [_claim(r) for r in echoes[:_SHOWN]], [*_sites(echoes)], log.said.exits)
 
 
-def _raised(log: Reading, found: Outcome, waited: tuple[Claim, ...]) -> Verdict:
+def _raised(log: Log, found: Outcome, waited: tuple[Claim, ...]) -> Verdict:
     """The verdict on ranks that raised on their own; `waited` is what watchdogs say of others."""
     first = found.own[0]
     alike = [r for r in found.own if fault_key(r) == fault_key(first)]
@@ -110,7 +109,7 @@ def _raised(log: Reading, found: Outcome, waited: tuple[Claim, ...]) -> Verdict:
     )
 
 
-def _process(log: Reading, raised: Raised) -> str:
+def _process(log: Log, raised: Raised) -> str:
     """The process that raised it, where it is known without the number of a rank; else empty.
 
     Where the processes of ranks are listed, who prints without a number is the driver.

@@ -7,9 +7,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from dtdebug_taxonomy.failure.lines import Line
-from dtdebug_taxonomy.failure.outcome import outcome
+from dtdebug_taxonomy.failure.log import Log
 from dtdebug_taxonomy.failure.raised import Raised
-from dtdebug_taxonomy.failure.reading import read_output
 from dtdebug_taxonomy.ranks import Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
 
@@ -32,9 +31,8 @@ _TRAINS = 2
 class Bearing:
     """What the output's lines mean for its failure."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        log = read_output(snapshot)
-        found = outcome(log)
+    def __init__(self, snapshot: Snapshot, log: Log) -> None:
+        found = log.outcome
         self._rank = {line.number: line.rank for line in reversed(log.lines) if line.rank is not None}
         self._ends = {r.line: r.text for r in found.own}
         self._own = {one.line for r in found.own for one in (*r.before, r)}

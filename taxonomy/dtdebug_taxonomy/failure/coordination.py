@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from dtdebug_taxonomy.claims import texts
 from dtdebug_taxonomy.failure.lines import Line
+from dtdebug_taxonomy.failure.log import Log
 from dtdebug_taxonomy.failure.missing import line_claim
-from dtdebug_taxonomy.failure.reading import Reading
 from dtdebug_taxonomy.ranks import Verdict, spell
 
 _BARRIER = re.compile(r"Barrier timed out\. (?:Barrier_id|Id): (?P<id>[^\s]{1,200}?)\.(?: |$)")
@@ -24,7 +24,7 @@ _WITHIN = 4
 """Lines from the barrier's to the one above the names."""
 
 
-def coordination_verdict(log: Reading) -> Verdict | None:
+def coordination_verdict(log: Log) -> Verdict | None:
     """The verdict on the first barrier that was left for want of processes; None without one, or without names."""
     for index, line in enumerate(log.lines):
         found = _BARRIER.search(line.body) if "Barrier timed out" in line.body else None

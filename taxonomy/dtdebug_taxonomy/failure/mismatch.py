@@ -14,9 +14,9 @@ from typing import NamedTuple
 from dtdebug_taxonomy.claims import Claim, texts
 from dtdebug_taxonomy.failure.disagreement import Side, disagreement
 from dtdebug_taxonomy.failure.lines import Line
+from dtdebug_taxonomy.failure.log import Log
 from dtdebug_taxonomy.failure.missing import call_claim, missing, name_in_program, sites
 from dtdebug_taxonomy.failure.raised import Raised
-from dtdebug_taxonomy.failure.reading import Reading
 from dtdebug_taxonomy.ranks import Alternative, CallSite, CollectiveRef, Kind, Verdict, say, spell
 
 _DETECTED = "Detected mismatch between collectives on ranks"
@@ -49,7 +49,7 @@ class _Call(NamedTuple):
 
 
 def mismatch_verdict(
-    log: Reading, own: Sequence[Raised], exclusive: Callable[[str, int, int], bool | None]
+    log: Log, own: Sequence[Raised], exclusive: Callable[[str, int, int], bool | None]
 ) -> Verdict | None:
     """The verdict that the messages of all ranks allow; None without them, or where they have no majority.
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.failure.lines import Line
+from dtdebug_taxonomy.failure.log import Log
 from dtdebug_taxonomy.failure.raised import Raised
-from dtdebug_taxonomy.failure.reading import Reading
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, Verdict, say, spell
 
@@ -44,7 +44,7 @@ def name_in_program(op: str) -> str:
     return _NAMES.get(op, op.strip("_").lower())
 
 
-def sites(log: Reading) -> dict[int, CallSite]:
+def sites(log: Log) -> dict[int, CallSite]:
     """Rank -> the innermost line of the user's own in its last traceback; only ranks that are known."""
     found: dict[int, CallSite] = {}
     for raised in log.events.raised:
@@ -82,12 +82,12 @@ def call_claim(rank: int, call: tuple[str, int | None, str], line: int, site: Ca
     )
 
 
-def missing(log: Reading, own: Sequence[Raised], where: Mapping[int, CallSite]) -> Verdict | None:
+def missing(log: Log, own: Sequence[Raised], where: Mapping[int, CallSite]) -> Verdict | None:
     """The verdict of a monitored barrier or of a desync report, or None. `own` are errors that ended ranks."""
     return _not_passed(log, own, where) or _did_not_join(log.lines) or _did_not_finish(log.lines) or _silent_first(log)
 
 
-def _not_passed(log: Reading, own: Sequence[Raised], where: Mapping[int, CallSite]) -> Verdict | None:
+def _not_passed(log: Log, own: Sequence[Raised], where: Mapping[int, CallSite]) -> Verdict | None:
     absent: set[int] = set()
     said: list[Claim] = []
     waited = 0
@@ -127,7 +127,7 @@ def _arrived(rows: Sequence[Line]) -> set[int]:
     return {int(found[1]) for found in named if found}
 
 
-def _deaths(log: Reading, own: Sequence[Raised], absent: set[int]) -> dict[int, tuple[str, Claim]]:
+def _deaths(log: Log, own: Sequence[Raised], absent: set[int]) -> dict[int, tuple[str, Claim]]:
     """Rank -> (how it ended, the claim), of absent ranks that did not only wait."""
     found: dict[int, tuple[str, Claim]] = {}
     for r in own:
@@ -212,7 +212,7 @@ def _did_not_finish(rows: Sequence[Line]) -> Verdict | None:
     )
 
 
-def _silent_first(log: Reading) -> Verdict | None:
+def _silent_first(log: Log) -> Verdict | None:
     """All wait for the first rank, and it has said nothing: it never came, else it would have named others."""
     found = [
         (line, row) for line in log.lines if "successfully reached" in line.body and (row := _REACHED.search(line.body))

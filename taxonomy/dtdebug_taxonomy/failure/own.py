@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dtdebug_taxonomy.failure import events, lines
-from dtdebug_taxonomy.failure.outcome import outcome
-from dtdebug_taxonomy.failure.reading import primary, read_output, role
+from dtdebug_taxonomy.failure.log import Log, primary, role
 from dtdebug_taxonomy.failure.roles import raised_by_user, role_of
 from dtdebug_taxonomy.frames import is_framework, is_library, is_made, own_frame, short
 from dtdebug_taxonomy.ranks import Frame
@@ -50,11 +49,11 @@ class OwnError(NamedTuple):
     """A training library raised it, and no line of the user's own is in the traceback."""
 
 
-def own_errors(snapshot: Snapshot) -> Iterator[OwnError]:
+def own_errors(snapshot: Snapshot, log: Log) -> Iterator[OwnError]:
     """Those of ranks, the earliest first; where the ranks were compared, those of the culprits alone."""
     verdict = snapshot.verdict
     culprits = set(verdict.culprits) if verdict is not None and verdict.kind != "none" else set()
-    for error in (*_carried(snapshot), *_printed(snapshot), *_recorded(snapshot)):
+    for error in (*_carried(snapshot), *_printed(snapshot, log), *_recorded(snapshot)):
         if not culprits or error.rank is None or error.rank in culprits:
             yield error
 
@@ -82,10 +81,10 @@ def _recorded(snapshot: Snapshot) -> Iterator[OwnError]:
             yield from _own(kind, message.strip(), stack, state.rank)
 
 
-def _printed(snapshot: Snapshot) -> Iterator[OwnError]:
+def _printed(snapshot: Snapshot, log: Log) -> Iterator[OwnError]:
     if "Traceback" not in snapshot.output and "ray::" not in snapshot.output:
         return
-    for r in outcome(read_output(snapshot)).own:
+    for r in log.outcome.own:
         yield from (error._replace(line=r.line) for error in _own(r.type, r.message, r.frames, r.rank))
 
 

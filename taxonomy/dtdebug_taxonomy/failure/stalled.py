@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from dtdebug_taxonomy.claims import texts
 from dtdebug_taxonomy.failure.lines import Line
+from dtdebug_taxonomy.failure.log import Log
 from dtdebug_taxonomy.failure.missing import line_claim, ranks_listed
-from dtdebug_taxonomy.failure.reading import Reading
 from dtdebug_taxonomy.ranks import Verdict, say, spell
 
 _BEHIND = re.compile(r"(?:Stalled ops: ?)?(\S{1,300}) \[(ready|missing) ranks: ?(\d{1,6}(?:, ?\d{1,6}){0,2000})\]")
@@ -25,7 +25,7 @@ _REPORT = "by subset of ranks"
 _MOST = 8
 
 
-def stalled(log: Reading) -> Verdict | None:
+def stalled(log: Log) -> Verdict | None:
     """The verdict of the last such list, or None where there is none or whoever printed it has gone on."""
     found = _last_report(log.lines)
     if not found:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.failure.disagreement import Side, disagreement
+from dtdebug_taxonomy.failure.log import Log
 from dtdebug_taxonomy.failure.missing import call_claim, name_in_program
-from dtdebug_taxonomy.failure.reading import Reading
 from dtdebug_taxonomy.failure.watchdog_lines import GroupStatus, TimedOutCollective, WatchedGroup, watchdogs_by_group
 from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, Verdict, say, spell
 
@@ -25,7 +25,7 @@ _SHOWN, _GROUPS = 8, 4
 """Claims, and groups, that are shown."""
 
 
-def watchdog_verdict(log: Reading) -> Verdict | None:
+def watchdog_verdict(log: Log) -> Verdict | None:
     """The verdict that the watchdogs of all ranks allow; None without them."""
     groups = watchdogs_by_group(log)
     if len(groups) > 1 or any(w.group for watched in groups.values() for w in watched.waits.values()):

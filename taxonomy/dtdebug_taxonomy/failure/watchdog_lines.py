@@ -14,8 +14,8 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from dtdebug_taxonomy.failure.lines import Line
+from dtdebug_taxonomy.failure.log import Log
 from dtdebug_taxonomy.failure.missing import name_in_program
-from dtdebug_taxonomy.failure.reading import Reading
 from dtdebug_taxonomy.frames import call_site, own_frames
 from dtdebug_taxonomy.ranks import CallSite, Frame
 
@@ -129,7 +129,7 @@ class _Heard:
         return found
 
 
-def watchdogs_by_group(log: Reading) -> dict[str, WatchedGroup]:
+def watchdogs_by_group(log: Log) -> dict[str, WatchedGroup]:
     """Group -> what is said of it, where a rank timed out in it and its numbers can be told from other groups'."""
     heard = _Heard()
     for index, line in enumerate(log.lines):

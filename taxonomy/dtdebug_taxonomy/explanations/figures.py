@@ -1,13 +1,17 @@
-"""Figures in a message that do not go together, and what would.
+"""Numbers in a final error that do not fit, and the values that would.
 
-The one does not divide the other, a product is not met, more is asked than there is, or fewer came.
+One does not divide the other, a product is not met, more is requested than there is, or fewer ranks came.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
+
+from dtdebug_taxonomy.explanations.context import Context
+from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, printed_reason
 
 _N = r"\d{1,9}"
 _NAME = r"[`'\"(]?(?P<{0}>[A-Za-z_][\w./-]{{2,50}}(?: [A-Za-z][\w-]{{1,20}}){{0,3}})[`'\"]?"
@@ -57,6 +61,7 @@ _PARALLEL = re.compile(r"(?i)world_?size|parallel|n_gpus|num_gpus|nnodes|nproc|r
 _OF_MODEL = re.compile(r"(?i)head|layer|hidden|vocab|expert|dim|channel|size of the model|embed|world_?size|gpus?\b")
 """Names of what the model or the machines set."""
 _LONGEST = 400
+_PROBABILITY = 0.5
 
 
 class Amounts(NamedTuple):
@@ -68,6 +73,31 @@ class Amounts(NamedTuple):
     """The words of the message with the figures."""
     worked_out: bool = True
     """It names figures that would do, which no other text about the failure does."""
+
+
+def explain_misfit(context: Context) -> Iterator[Explanation]:
+    """Yield the values that do not fit and what would, worked out from the first final error that has them."""
+    return _explain(context, worked_out=True)
+
+
+def explain_excess(context: Context) -> Iterator[Explanation]:
+    """Yield the request that is larger than what there is."""
+    return _explain(context, worked_out=False)
+
+
+def _explain(context: Context, *, worked_out: bool) -> Iterator[Explanation]:
+    for error in context.incident.errors:
+        found = amounts("\n".join((error.message, *error.below)))
+        if found is not None and found.worked_out == worked_out:
+            yield explanation_for(
+                context.symptom,
+                found.title,
+                "Worked out from the figures that the message prints.",
+                found.fix,
+                _PROBABILITY,
+                printed_reason(error, "figures-do-not-go-together", "The figures of the message.", found.words),
+            )
+            return
 
 
 def amounts(message: str) -> Amounts | None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from dtdebug_taxonomy.explanations.context import Context
+from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
 from dtdebug_taxonomy.finding import plain
 from dtdebug_taxonomy.matching import clip_lines
 
@@ -27,6 +30,34 @@ class TooMany(NamedTuple):
     gpus: int
     words: str
     line: int
+
+
+_CAUSE = "more-processes-than-gpus"
+_PROBABILITY = 0.5
+
+
+def explain(context: Context) -> Iterator[Explanation]:
+    """Yield the mismatch of processes and devices that the user's figures show."""
+    found = too_many(context.incident.prose.text, context.incident.snapshot.output)
+    if found is not None:
+        gpus = f"{found.gpus} GPU{'s' if found.gpus > 1 else ''}"
+        yield explanation_for(
+            "C.5",
+            f"{found.processes} processes are started on a host that has {gpus}",
+            "Each process wants a device of its own: the others get a number that does not exist, or share a device,"
+            " which NCCL refuses.",
+            f"Start {found.gpus} (`--nproc_per_node {found.gpus}`), or as many as there are: `--nproc_per_node gpu`.",
+            _PROBABILITY,
+            Reason(
+                evidence=_CAUSE,
+                means="The user says how many GPUs there are.",
+                source="said",
+                weight=1.5,
+                line=found.line,
+                words=found.words,
+            ),
+            pattern="fix device assignment",
+        )
 
 
 def too_many(situation: str, output: str) -> TooMany | None:

@@ -1,4 +1,4 @@
-"""Which examples are shown: a fragment for a launcher or framework of which nothing is seen is somebody else's."""
+"""Example diffs: one written for a launcher or framework that the user does not have is not shown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from dtdebug_taxonomy.advice import Advice
+from dtdebug_taxonomy.explanations.model import Explanation
 from dtdebug_taxonomy.snapshot import Snapshot, walk
 
 _OF = (
@@ -33,12 +33,12 @@ _NOT_TORCHRUN = re.compile(
 _MOST = 200_000
 
 
-def fitting(snapshot: Snapshot, advice: Iterable[Advice]) -> tuple[Advice, ...]:
-    """The advice, without examples for what the user is not seen to have."""
+def drop_foreign_examples(snapshot: Snapshot, found: Iterable[Explanation]) -> tuple[Explanation, ...]:
+    """Remove example diffs for launchers and frameworks that nothing shows the user to have."""
     said = "\n".join(_said(snapshot))[:_MOST]
     return tuple(
         replace(a, diff="", diff_of="", in_python=False) if a.diff_of == "example" and _foreign(a.diff, said) else a
-        for a in advice
+        for a in found
     )
 
 

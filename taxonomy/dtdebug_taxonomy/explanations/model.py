@@ -1,4 +1,4 @@
-"""What is shown of a cause: the advice, and the findings that it rests on."""
+"""Types of an explanation: a cause with its fix, the findings it rests on, and the grade of the best of them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,23 @@ from typing import Any, Literal
 
 import msgspec
 
+from dtdebug_taxonomy.final_errors import FinalError
+from dtdebug_taxonomy.finding import LIKELY, POSSIBLE, plain
 from dtdebug_taxonomy.model import MINUTES, Effort
 
 Band = Literal["likely", "possible", "unlikely"]
-LIKELY, POSSIBLE = 0.6, 0.15
-"""Probabilities from which the words are used."""
-MOST = 5
-"""Pieces of advice that are kept."""
+MAX_EXPLANATIONS = 5
+"""Maximum number of explanations kept."""
+
+
+Grade = Literal["measured", "source", "printed", "quoted", "stated", "resembles"]
+GRADES: tuple[Grade, ...] = ("measured", "source", "printed", "quoted", "stated", "resembles")
+"""Kinds of support, the most trusted first: measured or answered; shown by the source; printed by the job; a message
+that the user quotes, or releases, runs and figures that they compare; their own words; likeness to other failures."""
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
-    """One finding that speaks for (or against) a symptom or cause."""
+    """A finding that supports or contradicts a symptom or cause."""
 
     evidence: str
     """Evidence id or `observation=value`."""
@@ -32,8 +38,8 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
     """File of what a check sees; empty for the failed cell."""
 
 
-class Advice(msgspec.Struct, frozen=True, kw_only=True):
-    """A cause that an indicator points at, with its fix; ordered by probability over minutes."""
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """A cause with its fix, and what it rests on."""
 
     symptom: str
     cause: str
@@ -50,19 +56,21 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     diff_of: Literal["yours", "example", ""] = ""
     """Whose file the diff changes: the user's own, or that of an example."""
     in_python: bool = False
-    """What the diff leaves is Python that parses, so that a cell may take it."""
+    """The diff leaves Python that parses, so a cell may take it."""
     because: tuple[Reason, ...] = ()
+    grade: Grade = "resembles"
+    """Grade of the best of its reasons."""
     named: bool = False
-    """The output, the exception, a check of the source or the user's own pair of runs names it: what to do next is the
-    fix, not another run."""
+    """The output, the exception, a check of the source or a comparison that the user made names it: the next step is
+    the fix, not another run."""
 
 
-_SHOWN = ("cause", "title", "why", "fix", "diff", "diff_of", "pattern", "band", "because")
-"""What of each advice a front end shows."""
+_SHOWN = ("cause", "title", "why", "fix", "diff", "diff_of", "pattern", "band", "grade", "because")
+"""Fields that front ends show."""
 
 
-def shown(advice: Iterable[Advice], guesses: Iterable[Advice] = ()) -> list[dict[str, Any]]:
-    """The causes as rows for programs, guesses marked and behind them, with what the second study calls each."""
+def rows_of(causes: Iterable[Explanation], guesses: Iterable[Explanation] = ()) -> list[dict[str, Any]]:
+    """Return the causes as rows for programs, guesses last and marked, with the second study's label of each."""
     from dtdebug_taxonomy import second_study
 
     study = second_study.load().row
@@ -72,13 +80,13 @@ def shown(advice: Iterable[Advice], guesses: Iterable[Advice] = ()) -> list[dict
             "guess": guess,
             "second_study": study(a.symptom, a.cause, a.pattern),
         }
-        for guess, rows in ((False, advice), (True, guesses))
+        for guess, rows in ((False, causes), (True, guesses))
         for a in rows
     ]
 
 
 def in_python(diff: str) -> bool:
-    """Whether what a diff leaves is Python that parses: shell, configuration and torn blocks are not."""
+    """True if the lines that a diff leaves parse as Python; shell, configuration and torn blocks do not."""
     import ast
     import textwrap
 
@@ -90,11 +98,11 @@ def in_python(diff: str) -> bool:
 
 
 def band(probability: float) -> Band:
-    """The word that is shown in place of a figure."""
+    """Return the word shown instead of a probability."""
     return "likely" if probability >= LIKELY else "possible" if probability >= POSSIBLE else "unlikely"
 
 
-def advice_for(  # noqa: PLR0917
+def explanation_for(  # noqa: PLR0917
     symptom: str,
     title: str,
     why: str,
@@ -105,9 +113,9 @@ def advice_for(  # noqa: PLR0917
     pattern: str = "fix behavior logic",
     effort: Effort = "edit",
     named: bool = True,
-) -> Advice:
-    """Advice that rests on one reason, after which its cause is called."""
-    return Advice(
+) -> Explanation:
+    """Return an explanation that rests on one reason, which also names its cause."""
+    return Explanation(
         symptom=symptom,
         cause=because.evidence,
         title=title,
@@ -120,4 +128,17 @@ def advice_for(  # noqa: PLR0917
         minutes=MINUTES[effort],
         because=(because,),
         named=named,
+    )
+
+
+def printed_reason(error: FinalError, evidence: str, means: str, words: str) -> Reason:
+    """Return a final error as the reason of an explanation."""
+    return Reason(
+        evidence=evidence,
+        means=means,
+        source="printed" if error.line else "exception",
+        weight=1.5,
+        line=error.line,
+        words=plain(words)[:200],
+        rank=error.rank,
     )

@@ -1,21 +1,37 @@
-"""What ended each of those who print a log: an exception of its own, a lost peer, an end without either.
+"""A printed log, parsed once: its lines, the events in them, how processes ended, and what ended each rank.
 
-An exception that the program went on after has not ended it.
+An exception that the program continued after has not ended it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import msgspec
 
-from dtdebug_taxonomy.failure.exits import LAUNCHER, Exit
-from dtdebug_taxonomy.failure.raised import Raised
-from dtdebug_taxonomy.failure.reading import Reading, primary, role
-from dtdebug_taxonomy.failure.roles import reports_child
-from dtdebug_taxonomy.frames import own_frame
-from dtdebug_taxonomy.ranks import CallSite
+from dtdebug_taxonomy.failure import events, exits, lines
+from dtdebug_taxonomy.failure.children import child_of
+from dtdebug_taxonomy.failure.exits import LAUNCHER, Exit, Exits
+from dtdebug_taxonomy.failure.lines import Line
+from dtdebug_taxonomy.failure.raised import Events, Raised
+from dtdebug_taxonomy.failure.roles import Role, raised_by_user, reports_child, role_of
+from dtdebug_taxonomy.frames import is_library, own_frame
+from dtdebug_taxonomy.ranks import CallSite, Frame
+from dtdebug_taxonomy.snapshot import Snapshot
+
+_WRAPPERS = frozenset({
+    "ActorDiedError", "BaseExceptionGroup", "CheckpointException", "ControllerError", "ExceptionGroup",
+    "RayActorError", "RayTaskError", "TrainingFailedError", "TuneError", "WorkerGroupError",
+})  # fmt: skip
+"""Classes that only hold what others raised."""
+_LAUNCHERS = (
+    "/accelerate/commands/", "/accelerate/launchers.py", "/deepspeed/launcher/", "/horovod/runner/",
+    "/torch/distributed/launcher/", "/torch/distributed/run.py", "/torch/multiprocessing/spawn.py",
+)  # fmt: skip
+"""Where launchers raise that a process of theirs has failed."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,8 +53,77 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Those whom somebody interrupted by hand."""
 
 
+@dataclass(frozen=True, eq=False)
+class Log:
+    """A printed output, parsed."""
+
+    lines: tuple[Line, ...]
+    events: Events
+    said: Exits
+    """How processes ended, according to launchers, schedulers and watchdogs."""
+    first: tuple[int, ...]
+    """Index of the first line of each attempt except the first."""
+
+    @cached_property
+    def outcome(self) -> Outcome:
+        """What ended each rank, according to the log alone."""
+        return outcome(self)
+
+
+def read_output(snapshot: Snapshot) -> Log:
+    """Return the parsed output of a snapshot; line numbers are those of the whole log."""
+    return _read(snapshot.output, snapshot.first_lines, snapshot.source)
+
+
+@lru_cache(maxsize=2)
+def _read(output: str, first_lines: tuple[tuple[int, int], ...], source: str) -> Log:
+    printed = lines.split_lines(output, Snapshot(first_lines=first_lines).true_line, source)
+    happened = events.find_events(printed)
+    return Log(tuple(printed), happened, exits.of_lines(printed, happened), happened.restarts)
+
+
+_WATCHDOG_ENDS = "Watchdog caught collective operation timeout"
+"""NCCL's watchdog aborts its process after it."""
+
+
+def has_ended(snapshot: Snapshot) -> bool:
+    """Whether the output says that processes of the job have ended."""
+    return bool(snapshot.output) and (_WATCHDOG_ENDS in snapshot.output or bool(read_output(snapshot).said.exits))
+
+
+def role(raised: Raised) -> Role:
+    """The role of a printed exception."""
+    name = raised.type.rsplit(".", 1)[-1].partition("(")[0]
+    if (name in _WRAPPERS and not raised_by_user(raised.frames)) or (raised.frames and _is_launcher(raised.frames[-1])):
+        return "launcher"
+    return role_of(raised.text, raised.frames)
+
+
+def _is_launcher(frame: Frame) -> bool:
+    file = frame.file.replace("\\", "/")
+    return any(part in file for part in _LAUNCHERS)
+
+
+def primary(raised: Raised) -> Raised:
+    """Of an exception and those before it the one that says what was wrong.
+
+    What the program itself raised last goes first, then what its lines called; a lost peer met while cleaning up,
+    and the wrapper of a framework, only hide it.
+    """
+    child = child_of(raised)
+    chain = (*child.before, child) if child is not None else (*raised.before, raised)
+    own = [r for r in chain if role(r) == "own"]
+    by_program = [r for r in own if r.frames and not is_library(r.frames[-1].file)]
+    through = [r for r in own if own_frame(r.frames) is not None]
+    best = next((rows[-1] for rows in (by_program, through, own) if rows), child or raised)
+    rank = raised.rank if best.rank is None else best.rank
+    if child is not None:  # its parent is who prints, and whose end it is
+        return msgspec.structs.replace(best, rank=rank, process=child.process, who=raised.who, index=raised.index)
+    return best if best.rank == rank else msgspec.structs.replace(best, rank=rank)
+
+
 def outcome(
-    log: Reading,
+    log: Log,
     outlived: Callable[[Raised], bool] = lambda raised: bool(raised.handled),
     later: Callable[[Exit], bool] = lambda end: False,
 ) -> Outcome:
@@ -95,7 +180,7 @@ def outcome(
     )
 
 
-def trained_between(log: Reading, first: Raised, other: Raised) -> bool:
+def trained_between(log: Log, first: Raised, other: Raised) -> bool:
     """Whether somebody trained after the one was printed and before the other."""
     return any(
         (place := bisect_right(steps, first.index)) < len(steps) and steps[place] < other.index
@@ -116,18 +201,18 @@ def place_of(raised: Raised) -> CallSite:
     return CallSite(rank, frame.file, frame.line, frame.function) if frame else CallSite(rank, "", 0, "")
 
 
-def _interrupted(log: Reading, raised: Iterable[Raised]) -> dict[tuple[object, ...], Raised]:
+def _interrupted(log: Log, raised: Iterable[Raised]) -> dict[tuple[object, ...], Raised]:
     """Who -> where it was interrupted by hand; what its threads raise below follows from that."""
     return {r.who: r for r in raised if r.type == "KeyboardInterrupt" and not r.thread and not _goes_on(log, r)}
 
 
-def _goes_on(log: Reading, raised: Raised) -> bool:
+def _goes_on(log: Log, raised: Raised) -> bool:
     """Whoever printed the exception printed progress of training after it."""
     steps = log.events.steps.get(raised.who, ())
     return bisect_right(steps, raised.index) < len(steps)
 
 
-def _printed_on(log: Reading, raised: Raised) -> bool:
+def _printed_on(log: Log, raised: Raised) -> bool:
     """A process of Ray's that is not known as a rank printed other lines after it: it had only logged it."""
     return bool(raised.actor and raised.who[2]) and log.events.spoke.get(raised.who, -1) > raised.index
 
@@ -141,13 +226,13 @@ def _survived(others: Iterable[Raised]) -> Callable[[Raised], bool]:
     return lambda raised: raised.rank is not None and last.get(raised.rank, 0) > raised.line
 
 
-def _not_by_signal(log: Reading, own: Iterable[Raised]) -> list[Raised]:
+def _not_by_signal(log: Log, own: Iterable[Raised]) -> list[Raised]:
     """Those of ranks that no signal ended: an exception does not end a process by one."""
     signals = {e.rank for e in log.said.exits if e.signal and e.signal not in LAUNCHER and e.rank is not None}
     return [r for r in own if r.rank not in signals]
 
 
-def _last_attempt(log: Reading, raised: Sequence[Raised]) -> list[Raised]:
+def _last_attempt(log: Log, raised: Sequence[Raised]) -> list[Raised]:
     """Those after the last restart; where that attempt has none, those of the one before."""
     for begin in reversed((0, *log.first)):
         later = [r for r in raised if r.index >= begin]
@@ -168,7 +253,7 @@ def _one_each(raised: Iterable[Raised]) -> list[Raised]:
     return sorted(found.values(), key=lambda r: r.index)
 
 
-def _ranked(log: Reading, own: list[Raised], echoes: Sequence[Raised]) -> list[Raised]:
+def _ranked(log: Log, own: list[Raised], echoes: Sequence[Raised]) -> list[Raised]:
     """Gives the one exception without a rank that of the one rank whose exit status it explains."""
     nameless = [r for r in own if r.rank is None]
     if len(nameless) != 1 or len(own) != 1:
@@ -180,7 +265,7 @@ def _ranked(log: Reading, own: list[Raised], echoes: Sequence[Raised]) -> list[R
     return [msgspec.structs.replace(own[0], rank=min(failed))]
 
 
-def _exits(log: Reading, echoes: Sequence[Raised], later: Callable[[Exit], bool]) -> tuple[Exit, ...]:
+def _exits(log: Log, echoes: Sequence[Raised], later: Callable[[Exit], bool]) -> tuple[Exit, ...]:
     """Ends of ranks that raised nothing: by their program (`os._exit`, `sys.exit`) or by a signal of nobody's."""
     spoken = {r.rank for r in echoes}
     last = {e.rank: e for e in log.said.exits if e.rank is not None and e.rank not in spoken and not later(e)}

@@ -6,12 +6,15 @@ Or one that contradicts itself: a check that refuses what it allows.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from dtdebug_taxonomy import facts
-from dtdebug_taxonomy.advised import refuses_what_it_allows
-from dtdebug_taxonomy.endings import Ending
+from dtdebug_taxonomy.explanations.context import Context
+from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, printed_reason
+from dtdebug_taxonomy.final_errors import FinalError
 from dtdebug_taxonomy.frames import is_library, short
+from dtdebug_taxonomy.message_advice import refuses_what_it_allows
 from dtdebug_taxonomy.model import Effort
 from dtdebug_taxonomy.ranks import Frame
 
@@ -31,6 +34,7 @@ tells of releases."""
 _PARAMETER = re.compile(r"[(,] ?\*{0,2}(?P<name>[A-Za-z]\w{0,80})(?=[=,)])")
 _LIKE = 0.8
 """Share of letters from which a name is taken for a misspelt one."""
+_PROBABILITY = 0.4
 _NEAR = 8
 """Innermost frames that are looked at."""
 
@@ -45,28 +49,46 @@ class Unfit(NamedTuple):
     effort: Effort = "reinstall"
 
 
-def unfit(ending: Ending) -> Unfit | None:
+def explain(context: Context) -> Iterator[Explanation]:
+    """Yield the version conflict that the first final error shows."""
+    for error in context.incident.errors:
+        found = unfit(error)
+        if found is not None:
+            yield explanation_for(
+                context.symptom,
+                found.title,
+                found.why,
+                found.fix,
+                _PROBABILITY,
+                printed_reason(error, "releases-do-not-fit", "Where it was raised, and for what.", error.message),
+                pattern=found.pattern,
+                effort=found.effort,
+            )
+            return
+
+
+def unfit(error: FinalError) -> Unfit | None:
     """The two that do not fit, None where the exception does not say so."""
-    kind = ending.type.rsplit(".", 1)[-1]
-    if misspelt := _misspelt(ending):
+    kind = error.type.rsplit(".", 1)[-1]
+    if misspelt := _misspelt(error):
         return misspelt
-    frames = [f for f in ending.frames if not f.file.startswith("<")]
+    frames = [f for f in error.frames if not f.file.startswith("<")]
     if not frames:
         return None
     at = frames[-1]
     asking = _package(at)
     place = f"{short(at.file)}:{at.line}"
-    if value := refuses_what_it_allows(ending.message):
+    if value := refuses_what_it_allows(error.message):
         return Unfit(
             f"The check in {place} is wrong: it refuses {value!r}, which it names as allowed",
             f"A defect{f' of this release of {asking}' if asking else ''}: look at the branches above that line (one"
             " that only the main process takes falls through on the others), and take a release, or a line of your own,"
             " without it.",
         )
-    if kind == "TypeError" and (found := _ARGUMENT.search(ending.message)) is not None:
+    if kind == "TypeError" and (found := _ARGUMENT.search(error.message)) is not None:
         return _argument(found, asking, place, at)
     if kind in ("ImportError", "AttributeError"):
-        found = _IMPORT.search(ending.message) or _ATTRIBUTE.search(ending.message)
+        found = _IMPORT.search(error.message) or _ATTRIBUTE.search(error.message)
         if found is not None and asking and found["owner"].partition(".")[0] not in (asking, "torch_npu"):
             owner = found["owner"].partition(".")[0]
             return Unfit(
@@ -74,7 +96,7 @@ def unfit(ending: Ending) -> Unfit | None:
                 f" {found['owner']}, which the installed {owner} does not have",
                 _fix(asking, owner),
             )
-        found = _OBJECT.search(ending.message)
+        found = _OBJECT.search(error.message)
         others = [p for p in (_package(f) for f in frames[-_NEAR:]) if p and p != asking and p not in _PLUMBING]
         if found and asking and others and asking not in _PLUMBING and not _ANY_RELEASE.search(found["owner"]):
             other = others[-1]
@@ -86,10 +108,10 @@ def unfit(ending: Ending) -> Unfit | None:
     return None
 
 
-def _misspelt(ending: Ending) -> Unfit | None:
+def _misspelt(error: FinalError) -> Unfit | None:
     """An argument of a public name that is written a little otherwise there."""
-    found = _ARGUMENT.search(ending.message)
-    if found is None or not found["name"] or (ending.frames and _package(ending.frames[-1]) not in ("", "torch")):
+    found = _ARGUMENT.search(error.message)
+    if found is None or not found["name"] or (error.frames and _package(error.frames[-1]) not in ("", "torch")):
         return None
     from difflib import get_close_matches
 

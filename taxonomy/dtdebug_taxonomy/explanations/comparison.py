@@ -1,27 +1,55 @@
-"""What the advice is where the user compares two runs: releases, an update, a change, a device, a condition."""
+"""Comparisons that the user made: releases, an update, a change, a device, a condition."""
 
 from __future__ import annotations
 
-from dtdebug_taxonomy.advice import Advice, Reason, advice_for
-from dtdebug_taxonomy.contrasts import Contrast
-from dtdebug_taxonomy.regressions import Regression
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.comparisons import Contrast, Regression
+from dtdebug_taxonomy.explanations.context import Context
+from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
 
 COMPARED = "what-makes-the-difference"
-"""The cause where the condition under which it works is all that is known."""
+"""Cause of an explanation that knows only the condition under which it works."""
 _COMPARED = 0.5
-"""Probability of what two runs tell that differ in one thing."""
+"""Probability of what differs between two runs."""
+
+
+def explain_releases(context: Context) -> Iterator[Explanation]:
+    """Yield the release, update or change since which it fails, if the one before is known to work."""
+    pair = context.incident.prose.regression
+    if pair is not None and pair.good:
+        yield _of_regression(pair, context.symptom)
+
+
+def explain_newer_release(context: Context) -> Iterator[Explanation]:
+    """Yield the release or change since which it fails, if no release that works is named."""
+    pair = context.incident.prose.regression
+    if pair is not None and not pair.good:
+        yield _of_regression(pair, context.symptom)
+
+
+def explain_device(context: Context) -> Iterator[Explanation]:
+    """Yield the device without which it works."""
+    if (device := context.incident.prose.device) is not None:
+        yield _of_device(device, context.symptom)
+
+
+def explain_condition(context: Context) -> Iterator[Explanation]:
+    """Yield the condition under which it works."""
+    if (contrast := context.incident.prose.contrast) is not None:
+        yield _of_contrast(contrast, context.symptom)
 
 
 def _said(evidence: str, means: str, pair: Regression | Contrast) -> Reason:
     return Reason(evidence=evidence, means=means, source="said", weight=1.5, line=pair.line, words=pair.words)
 
 
-def of_regression(pair: Regression, symptom: str) -> Advice:
-    """Go back, and see what changed: a release, an update, a commit."""
+def _of_regression(pair: Regression, symptom: str) -> Explanation:
+    """Return the advice to go back and see what changed: a release, an update, a commit."""
     if not pair.package:  # a commit or pull request, or an update
         return _of_update(pair, symptom) if pair.good else _of_change(pair, symptom)
     works = f"{pair.package} {pair.good}" if pair.good else f"the {pair.package} from before"
-    return advice_for(
+    return explanation_for(
         symptom,
         f"What changed in {pair.package} {pair.bad} does it: with {works} it works",
         "Nothing else differs between the two runs, as far as is told: a defect of the newer release, or something in"
@@ -36,8 +64,8 @@ def of_regression(pair: Regression, symptom: str) -> Advice:
     )
 
 
-def _of_update(pair: Regression, symptom: str) -> Advice:
-    return advice_for(
+def _of_update(pair: Regression, symptom: str) -> Explanation:
+    return explanation_for(
         symptom,
         f"What changed with {pair.bad} does it: before, it worked",
         "Nothing else differs between the two runs, as far as is told.",
@@ -50,8 +78,8 @@ def _of_update(pair: Regression, symptom: str) -> Advice:
     )
 
 
-def _of_change(pair: Regression, symptom: str) -> Advice:
-    return advice_for(
+def _of_change(pair: Regression, symptom: str) -> Explanation:
+    return explanation_for(
         symptom,
         f"What {pair.bad} changed does it: before it, it works",
         "Nothing else differs between the two runs, as far as is told.",
@@ -62,9 +90,9 @@ def _of_change(pair: Regression, symptom: str) -> Advice:
     )
 
 
-def of_device(pair: Contrast, symptom: str) -> Advice:
-    """The device without which it works."""
-    return advice_for(
+def _of_device(pair: Contrast, symptom: str) -> Explanation:
+    """Return the advice on one bad device."""
+    return explanation_for(
         symptom,
         f"{pair.words} makes the difference: this device, its slot or its link",
         "What fails with one certain device among equal ones is no matter of the program.",
@@ -78,9 +106,9 @@ def of_device(pair: Contrast, symptom: str) -> Advice:
     )
 
 
-def of_contrast(pair: Contrast, symptom: str) -> Advice:
-    """The condition under which it works."""
-    return advice_for(
+def _of_contrast(pair: Contrast, symptom: str) -> Explanation:
+    """Return the advice to keep the working condition and see what it changes."""
+    return explanation_for(
         symptom,
         f"The cause is not known yet, but what makes the difference: it works {pair.words}",
         "Two runs that differ in one thing, one of which works, tell where the fault is.",

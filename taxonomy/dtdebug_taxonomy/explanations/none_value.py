@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from dtdebug_taxonomy.endings import Ending
+from dtdebug_taxonomy.explanations.context import Context
+from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, printed_reason
+from dtdebug_taxonomy.final_errors import FinalError
 from dtdebug_taxonomy.finding import plain
 from dtdebug_taxonomy.frames import short
 
@@ -31,16 +34,30 @@ class Missing(NamedTuple):
     fix: str
 
 
-def missing(ending: Ending) -> Missing | None:
+_PROBABILITY = 0.4
+
+
+def explain(context: Context) -> Iterator[Explanation]:
+    """Yield the value that is None, or the variable that is not set, in the first final error that shows one."""
+    for error in context.incident.errors:
+        found = missing(error)
+        if found is not None:
+            reason = printed_reason(error, "value-is-none", "The line that raised, and its message.", error.message)
+            why = "The line that raised uses this value alone as one."
+            yield explanation_for(context.symptom, found.title, why, found.fix, _PROBABILITY, reason)
+            return
+
+
+def missing(error: FinalError) -> Missing | None:
     """The value that is None, or the variable that is not set, in the innermost line of the exception.
 
     None where the line does not show it.
     """
-    key = _KEY.match(ending.message.strip()) if ending.type == "KeyError" else None
-    if not ending.frames or (key is None and "NoneType" not in ending.message):
+    key = _KEY.match(error.message.strip()) if error.type == "KeyError" else None
+    if not error.frames or (key is None and "NoneType" not in error.message):
         return None
-    at = ending.frames[-1]
-    code = (at.code or ending.code)[:400]
+    at = error.frames[-1]
+    code = (at.code or error.code)[:400]
     place = f"{short(at.file)}:{at.line}"
     if key is not None and not _OF_ENVIRONMENT.search(code):
         return None
@@ -51,7 +68,7 @@ def missing(ending: Ending) -> Missing | None:
             f"Export {name} before the program starts, on every host; what a launcher sets (RANK, WORLD_SIZE,"
             " LOCAL_RANK, MASTER_ADDR, MASTER_PORT) is there only if that launcher starts it.",
         )
-    what = plain(_value(ending.message, code))
+    what = plain(_value(error.message, code))
     if not what:
         return None
     if given := _OPTIONS.match(what):

@@ -1,7 +1,7 @@
-"""What the message of the failure itself says: what to do, or what is wrong with what was asked.
+"""The failure's own message: it says what to do, or what is wrong with the request.
 
-Only the exception that ended a rank counts, and only a sentence that is about this failure: hints that frameworks print
-under every error are left out.
+Only the exception that ended a rank counts, and only a sentence about this failure: hints that frameworks print under
+every error are left out.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from dtdebug_taxonomy.endings import REFUSED_CALL, Ending
 from dtdebug_taxonomy.failure.roles import role_of
+from dtdebug_taxonomy.final_errors import REFUSED_CALL, FinalError
 from dtdebug_taxonomy.finding import plain
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=[A-Z`'\"(])|\n")
@@ -131,45 +131,45 @@ _LONGEST = 300
 _LEAST = 12
 
 
-class Advised(NamedTuple):
+class MessageAdvice(NamedTuple):
     """A sentence of the message."""
 
     words: str
     orders: bool
-    """It says what to do; else what is wrong with what was asked."""
+    """It says what to do; otherwise what is wrong with the request."""
     line: int
     """Line of the output; 0 where there is none."""
     rank: int | None
     refused: bool = False
     """It only says that something is refused, or which assertion failed."""
     whole: str = ""
-    """The message around it."""
+    """The whole message."""
     settings: tuple[str, ...] = ()
-    """Names in it that are written as settings are: `context_parallel_size`, `--tp-size`."""
+    """Names in it that look like settings: `context_parallel_size`, `--tp-size`."""
 
 
-def advised(endings: Iterable[Ending], told: str = "") -> Advised | None:
-    """The first sentence of the failure's message that says what to do, else one that says what is wrong.
+def advice_in_message(errors: Iterable[FinalError], told: str = "") -> MessageAdvice | None:
+    """Return the first sentence of the messages that says what to do, else the first that says what is wrong.
 
-    An assertion without a message says by its line of code what should have held. What the user says to do already
-    (`told`), and a check that refuses what it allows, are no advice.
+    An assertion without a message states by its line of code what should have held. Steps that the user has already
+    taken (`told`) are skipped, and so is a check that refuses a value which it allows.
     """
     fault = refused = None
-    for ending in endings:
-        checks = ending.type.rpartition(".")[2] in _CHECKS
-        for words in _sentences(ending):
+    for error in errors:
+        checks = error.type.rpartition(".")[2] in _CHECKS
+        for words in _sentences(error):
             if _ORDERS.search(words):
                 if any(did in told for did in (*(f"{m[1]}(" for m in _CALLED.finditer(words)), *_SET.findall(words))):
                     continue
-                return _row(ending, words, orders=True)
+                return _row(error, words, orders=True)
             if _SHAPES.search(words) or refuses_what_it_allows(words):
                 continue
-            if fault is None and (_FAULT.search(words) or ending.type == REFUSED_CALL):
-                fault = _row(ending, words)
+            if fault is None and (_FAULT.search(words) or error.type == REFUSED_CALL):
+                fault = _row(error, words)
             if refused is None and (_REFUSED.search(words) or (checks and settings(words))):
-                refused = _row(ending, words, refused=True)
-        if refused is None and (held := _asserted(ending) or _written(ending)):
-            refused = _row(ending, held, refused=True)
+                refused = _row(error, words, refused=True)
+        if refused is None and (held := _asserted(error) or _written(error)):
+            refused = _row(error, held, refused=True)
     return fault or refused
 
 
@@ -182,10 +182,10 @@ def refuses_what_it_allows(words: str) -> str:
     return got[1] if got is not None and got[1] in allowed else ""
 
 
-def _sentences(ending: Ending) -> Iterator[str]:
+def _sentences(error: FinalError) -> Iterator[str]:
     """Each sentence; those that begin without their subject come with the one before them."""
     joined: list[str] = []
-    for sentence in _SENTENCE.split(_text(ending)):
+    for sentence in _SENTENCE.split(_text(error)):
         words = " ".join(plain(sentence, _LONGEST).split())
         bare = bool(joined and joined[-1]) and len(joined[-1].split()) < _WORDS and not _ORDERS.search(words)
         goes_on = bool(joined) and (bare or _GOES_ON.match(words)) and not _EVERYWHERE.search(joined[-1])
@@ -196,33 +196,33 @@ def _sentences(ending: Ending) -> Iterator[str]:
     yield from (words for words in joined if len(words) >= _LEAST and not _EVERYWHERE.search(words))
 
 
-def _text(ending: Ending) -> str:
+def _text(error: FinalError) -> str:
     """The message, with the lines below it; one that is indented goes on with the sentence above."""
-    text = ending.message[:4_000]
-    for line in ending.below:
+    text = error.message[:4_000]
+    for line in error.below:
         goes_on = line[:4].isspace() and not text.rstrip().endswith((".", "!", "?", ":"))
         text = f"{text.rstrip()} {line.strip()[:1_000]}" if goes_on else f"{text}\n{line[:4_000]}"
     return text
 
 
-def _row(ending: Ending, words: str, *, orders: bool = False, refused: bool = False) -> Advised:
-    whole = " ".join(plain(ending.message, 2 * _LONGEST).split())
-    raising = ending.frames[-1].function if ending.frames else ""
+def _row(error: FinalError, words: str, *, orders: bool = False, refused: bool = False) -> MessageAdvice:
+    whole = " ".join(plain(error.message, 2 * _LONGEST).split())
+    raising = error.frames[-1].function if error.frames else ""
     names = tuple(name for name in settings(words) if name != raising)
-    return Advised(words, orders, ending.line, ending.rank, refused, whole, names)
+    return MessageAdvice(words, orders, error.line, error.rank, refused, whole, names)
 
 
-def _written(ending: Ending) -> str:
+def _written(error: FinalError) -> str:
     """What the line of code that raised it was written to say: the first sentence of the message."""
-    code = (ending.frames[-1].code if ending.frames else "") or ending.code
+    code = (error.frames[-1].code if error.frames else "") or error.code
     raises = _WRITTEN.match(code)
-    if not ending.frames or raises is None or _PYTHONS.search(ending.frames[-1].file):
+    if not error.frames or raises is None or _PYTHONS.search(error.frames[-1].file):
         return ""
-    if (raises["type"] or "AssertionError") != ending.type.rpartition(".")[2]:
+    if (raises["type"] or "AssertionError") != error.type.rpartition(".")[2]:
         return ""
-    if role_of(f"{ending.type}: {ending.message}", ending.frames) != "own":
+    if role_of(f"{error.type}: {error.message}", error.frames) != "own":
         return ""
-    words = next(_sentences(ending), "")
+    words = next(_sentences(error), "")
     vague = _SAYS_LITTLE.search(words) or _SHAPES.search(words) or refuses_what_it_allows(words)
     return "" if vague or len(words.split()) < _WORDS else words
 
@@ -233,12 +233,12 @@ def settings(words: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in found if not _NO_SETTING.search(name)))[:_NAMES]
 
 
-def _asserted(ending: Ending) -> str:
+def _asserted(error: FinalError) -> str:
     """What should have held: `self.context_parallel_size == 1`."""
-    native = _NATIVE.match(ending.message.strip())
-    if native is not None and not (ending.told or _SAYS_LITTLE.search(native["held"])):
+    native = _NATIVE.match(error.message.strip())
+    if native is not None and not (error.told or _SAYS_LITTLE.search(native["held"])):
         return f"this does not hold: {plain(native['held'], _LONGEST).strip()}"
-    if ending.type != "AssertionError" or ending.message.strip():
+    if error.type != "AssertionError" or error.message.strip():
         return ""
-    found = _ASSERT.match(ending.code)
+    found = _ASSERT.match(error.code)
     return f"this does not hold: {plain(found['held'], _LONGEST).strip()}" if found is not None else ""

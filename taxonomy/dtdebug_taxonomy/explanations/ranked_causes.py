@@ -1,21 +1,31 @@
-"""Which causes are shown, in which order, and what points to each."""
+"""Causes ranked by what points at each: which are shown, and in which order."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
 
 import msgspec
 
 from dtdebug_taxonomy import engine
-from dtdebug_taxonomy.advice import LIKELY, MOST, POSSIBLE, Advice, Reason, band, in_python
 from dtdebug_taxonomy.conditions import contradiction, sentence
 from dtdebug_taxonomy.cures import cure_of
-from dtdebug_taxonomy.finding import Finding
+from dtdebug_taxonomy.explanations.context import Context
+from dtdebug_taxonomy.explanations.model import (
+    MAX_EXPLANATIONS,
+    Explanation,
+    Reason,
+    band,
+    in_python,
+)
+from dtdebug_taxonomy.final_errors import REFUSED_CALL
+from dtdebug_taxonomy.finding import LIKELY, POSSIBLE, TELLING, Finding
+from dtdebug_taxonomy.frames import is_library
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.labs import cause_diff
 from dtdebug_taxonomy.measured_findings import SHOWN
 from dtdebug_taxonomy.model import MINUTES, Cause
 
-TELLING = 0.4
-"""Log likelihood ratio from which a finding is worth showing."""
 _UNSHOWN, _UNSHOWN_POINTED = 0.003, 0.05
 """Probabilities below which a cause is not shown although a message names it, or points at it."""
 _SAID_ONLY = 0.23
@@ -28,6 +38,12 @@ _HARDLY_EVER = 0.03
 _TURNING = 5.0
 """Minutes that turning to another cause takes, whatever its fix."""
 _MOST_RULED_OUT = 10
+_OWN_CODE = "program-fails-by-itself"
+"""Cause that adds nothing to a library's own check of the call."""
+_COMPARED = "release-changed"
+"""Cause that the comparison itself, with the names of the releases, explains better."""
+_WORDS = 4
+"""Least number of words of a message that is a sentence, not a key or a name."""
 
 
 def reason(knowledge: Knowledge, f: Finding, weight: float) -> Reason:
@@ -55,12 +71,93 @@ def reason(knowledge: Knowledge, f: Finding, weight: float) -> Reason:
     )
 
 
-def advice_of(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Finding, ...]) -> tuple[Advice, ...]:
-    """The causes that an indicator points at and that are not unlikely, by probability over minutes.
+class Standing(IntEnum):
+    """How firmly the first ranked cause is founded; a rule of the table yields to it from some standing on."""
 
-    First comes what a message or the source itself names, then what messages make likely, then what the user names.
-    What a check sees elsewhere in the function names no cause that is unlikely. Circumstances alone are enough for the
-    first place only.
+    NONE = 0
+    GENERAL = 1
+    """It rests on the class of an exception alone."""
+    OPEN = 2
+    """It is one of several that the findings leave possible."""
+    LIKELY = 3
+    NAMED = 4
+    """The output, the exception or a check names it."""
+    SETTLED = 5
+    """It is named by a message that only distributed programs print, and likely or unambiguous."""
+    PROVEN = 6
+    """Not reached by ranking: a rule that yields to this yields to nothing."""
+
+
+def standing_of(context: Context, ranked: Sequence[Explanation]) -> Standing:
+    """Return the standing of the first ranked cause."""
+    if not ranked:
+        return Standing.NONE
+    first, knowledge = ranked[0], context.knowledge
+    if first.cause == _COMPARED:
+        return Standing.OPEN
+    if _is_named(context, first):
+        sure = first.band == "likely" or _always_means_it(knowledge, first)
+        return Standing.SETTLED if sure and _says_it_alone(knowledge, first) else Standing.NAMED
+    if all(r.evidence in knowledge.evidence and knowledge.evidence[r.evidence].own for r in first.because):
+        return Standing.GENERAL
+    return Standing.LIKELY if first.band == "likely" else Standing.OPEN
+
+
+def explain(context: Context) -> tuple[Explanation, ...]:
+    """Return the causes that an indicator points at and that are not unlikely, by probability over minutes."""
+    return _without_own_code(context, _ranked(context.knowledge, context.ranking, context.findings))
+
+
+def _is_named(context: Context, first: Explanation) -> bool:
+    """True if an indicator names the cause; where NCCL refused a call, only one on the line of its reason does."""
+    naming = _naming(context.knowledge, first.cause)
+    if not any(r.evidence in naming for r in first.because):
+        return False
+    refused = {row.line for row in context.incident.errors if row.type == REFUSED_CALL}
+    return not (refused and refused.isdisjoint(r.line for r in first.because))
+
+
+def _without_own_code(context: Context, found: tuple[Explanation, ...]) -> tuple[Explanation, ...]:
+    """Drop "the program's own code" where a library raised a sentence of its own, or the same line names a cause.
+
+    If several ranks ran, that cause tells which one failed alone, and stays.
+    """
+    if found and found[0].named and all(r.line == found[0].because[0].line for a in found[1:2] for r in a.because):
+        return (found[0], *(a for a in found[1:] if a.cause != _OWN_CODE))
+    errors, message = context.incident.errors, context.incident.message
+    last = errors[0].frames[-1] if errors and errors[0].frames else None
+    if last is None or (message is None and (errors[0].rank is not None or len(errors[0].message.split()) < _WORDS)):
+        return found
+    if not is_library(last.file) or not (last.code or errors[0].code).startswith(("raise ", "assert ")):
+        return found
+    return tuple(a for a in found if a.cause != _OWN_CODE)
+
+
+def _says_it_alone(knowledge: Knowledge, first: Explanation) -> bool:
+    """True if a message that no program of one process prints names it."""
+    naming = _naming(knowledge, first.cause)
+    return any(
+        r.evidence in naming and r.source != "said" and not knowledge.evidence[r.evidence].generic
+        for r in first.because
+    )
+
+
+def _always_means_it(knowledge: Knowledge, first: Explanation) -> bool:
+    """True if what names it is printed for this symptom only."""
+    naming = _naming(knowledge, first.cause)
+    seen = (knowledge.evidence[r.evidence] for r in first.because if r.evidence in naming)
+    return any(e.symptoms.get(first.symptom) == "always" for e in seen)
+
+
+def _naming(knowledge: Knowledge, cause: str) -> set[str]:
+    naming = (e for e in knowledge.evidence.values() if cause in e.names or any(c.cause == cause for c in e.cure))
+    return {e.id for e in naming if not e.own}
+
+
+def _ranked(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Finding, ...]) -> tuple[Explanation, ...]:
+    """Rank the causes: first what a message or the source names, then what messages make likely, then what words name.
+
+    A check elsewhere in the function names no unlikely cause. Circumstances alone suffice for the first place only.
     """
     rows, founded = [], False
     for code, share in ranking.symptoms.items():
@@ -110,13 +207,13 @@ def advice_of(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Fin
     rows.sort(key=lambda row: (row[0], row[1] < POSSIBLE, -row[1] / (MINUTES[row[3].effort] + _TURNING)))
     shown = [row for place, row in enumerate(rows) if place == 0 or row[4]]
     advice = (_one_advice(knowledge, findings, code, cause, p, outright=tier == 0) for tier, p, code, cause, _ in shown)
-    first = tuple({a.title: a for a in reversed([*advice][:MOST])}.values())[::-1]  # of one title the first
+    first = tuple({a.title: a for a in reversed([*advice][:MAX_EXPLANATIONS])}.values())[::-1]  # of one title the first
     return tuple(
         _without_diff(a) if a.diff and a.diff in [b.diff for b in first[:n]] else a for n, a in enumerate(first)
     )
 
 
-def _without_diff(advice: Advice) -> Advice:
+def _without_diff(advice: Explanation) -> Explanation:
     """Where a cause above has shown it: it is that one's fix."""
     return msgspec.structs.replace(advice, diff="", diff_of="", in_python=False)
 
@@ -155,7 +252,7 @@ def _weighed(knowledge: Knowledge, cause: Cause, findings: tuple[Finding, ...]) 
 
 def _one_advice(
     knowledge: Knowledge, findings: tuple[Finding, ...], code: str, cause: Cause, p: float, *, outright: bool
-) -> Advice:
+) -> Explanation:
     weighed = _weighed(knowledge, cause, findings)
     telling = ((knowledge.evidence[f.evidence], f.words) for _, f in weighed if not (f.values or f.scores))
     told = (cure_of(e, cause.id, words) for e, words in sorted(telling, key=lambda row: row[0].generic))
@@ -164,7 +261,7 @@ def _one_advice(
     checked = next((f for _, f in weighed if f.told), None)
     general = "" if contradiction(cause.example_for, findings) else cause_diff(cause)
     example = "" if yours else own.diff if own else general
-    return Advice(
+    return Explanation(
         symptom=code,
         cause=cause.id,
         title=own.title

@@ -1,0 +1,117 @@
+"""The table of explanations: where one can come from, in order of precedence, and what each yields to.
+
+Each rule looks at the context and returns explanations or nothing; none reads another's result. The ranked causes stand
+below the first rule that has something to say, unless their first cause is founded so firmly that the rule yields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from dtdebug_taxonomy.explanations import (
+    comparison,
+    figures,
+    grades,
+    isolation,
+    known_release,
+    message,
+    none_value,
+    process_count,
+    ranked_causes,
+    source_check,
+    version_conflict,
+)
+from dtdebug_taxonomy.explanations.context import Context
+from dtdebug_taxonomy.explanations.examples import drop_foreign_examples
+from dtdebug_taxonomy.explanations.model import MAX_EXPLANATIONS, Explanation
+from dtdebug_taxonomy.explanations.ranked_causes import Standing, standing_of
+
+
+class Rule(NamedTuple):
+    """One place where an explanation can come from."""
+
+    name: str
+    explain: Callable[[Context], Iterable[Explanation]]
+    yields_to: Standing
+    """The ranked causes keep the first place if their first one has this standing or a higher one."""
+    sharpens: bool = False
+    """Having yielded to a cause on the same line, it words that cause's title and fix."""
+    second_to: Standing = Standing.NONE
+    """Having yielded to a cause of this standing or a lower one, it stands below it if no other rule applies."""
+    stays: bool = False
+    """It stands below a rule that comes before it."""
+
+
+RULES = (
+    Rule("isolation", isolation.explain, Standing.PROVEN),
+    Rule("isolated program", isolation.explain_program, Standing.LIKELY, second_to=Standing.SETTLED),
+    Rule("known release", known_release.explain, Standing.PROVEN),
+    Rule("source check", source_check.explain, Standing.PROVEN),
+    Rule("message orders", message.explain_order, Standing.NAMED),
+    Rule("release comparison", comparison.explain_releases, Standing.SETTLED, stays=True),
+    Rule("device comparison", comparison.explain_device, Standing.SETTLED),
+    Rule("figures", figures.explain_misfit, Standing.NAMED, sharpens=True),
+    Rule("excess", figures.explain_excess, Standing.NAMED),
+    Rule("process count", process_count.explain, Standing.NAMED),
+    Rule("message states a fault", message.explain_fault, Standing.NAMED),
+    Rule("message refuses", message.explain_refusal, Standing.OPEN, second_to=Standing.LIKELY),
+    Rule("version conflict", version_conflict.explain, Standing.NAMED),
+    Rule("None value", none_value.explain, Standing.NAMED),
+    Rule("newer release", comparison.explain_newer_release, Standing.LIKELY),
+    Rule("condition", comparison.explain_condition, Standing.LIKELY),
+)
+"""In order of precedence: the first rule that applies takes the place above the ranked causes."""
+_WORDS = {
+    Standing.OPEN: "one of several, or a stronger one",
+    Standing.LIKELY: "likely or named",
+    Standing.NAMED: "named by the output or a check",
+    Standing.SETTLED: "named by a message that only distributed programs print",
+    Standing.PROVEN: "(never)",
+}
+
+
+def describe() -> str:
+    """Return the table as Markdown, for `docs/how-it-works.md`."""
+    rows = [f"| {number} | {rule.name} | {_WORDS[rule.yields_to]} |" for number, rule in enumerate(RULES, 1)]
+    return "\n".join(("| | comes from | yields to a ranked cause that is |", "| --- | --- | --- |", *rows))
+
+
+def explain(context: Context) -> tuple[Explanation, ...]:
+    """Return all explanations with their grades, the first one on top; at most `MAX_EXPLANATIONS`."""
+    ranked = ranked_causes.explain(context)
+    standing = standing_of(context, ranked)
+    first: tuple[Explanation, ...] = ()
+    second: tuple[Explanation, ...] = ()
+    for rule in RULES:
+        found = tuple(rule.explain(context)) if rule.stays or not first else ()
+        if not found:
+            continue
+        if standing < rule.yields_to or found[0].cause == ranked[0].cause:
+            first += found
+        elif rule.sharpens and _on_same_line(found[0], ranked[0]):
+            ranked = (msgspec.structs.replace(ranked[0], title=found[0].title, fix=found[0].fix), *ranked[1:])
+        elif standing <= rule.second_to:
+            second = second or found
+    causes = {a.cause for a in first}
+    ranked = tuple(a for a in ranked if a.cause not in causes)
+    rows = (*first, *ranked) if first else (*ranked[:1], *second, *ranked[1:])
+    rows = _cap_bands(drop_foreign_examples(context.incident.snapshot, rows[:MAX_EXPLANATIONS]))
+    return tuple(grades.grade(context.knowledge, context.findings, a) for a in rows)
+
+
+def _on_same_line(one: Explanation, other: Explanation) -> bool:
+    return (one.because[0].source, one.because[0].line) == (other.because[0].source, other.because[0].line)
+
+
+def _cap_bands(rows: tuple[Explanation, ...]) -> tuple[Explanation, ...]:
+    """Cap each band at that of the first explanation, so that the list never looks inverted."""
+    if not rows or rows[0].band == "likely":
+        return rows
+    return tuple(msgspec.structs.replace(a, band=rows[0].band) if a.band == "likely" else a for a in rows)
+
+
+if __name__ == "__main__":
+    print(describe())

@@ -1,0 +1,92 @@
+"""One failure as it was read: the snapshot, and what its parts say, each parsed once and on first use."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from dtdebug_taxonomy import comparisons
+from dtdebug_taxonomy.comparisons import Contrast, Regression
+from dtdebug_taxonomy.failure.bearing import Bearing
+from dtdebug_taxonomy.failure.log import Log, read_output
+from dtdebug_taxonomy.failure.own import OwnError, own_errors
+from dtdebug_taxonomy.final_errors import FinalError, final_errors
+from dtdebug_taxonomy.message_advice import MessageAdvice, advice_in_message
+from dtdebug_taxonomy.signs import is_distributed, speaks_of_several
+from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.tongues import in_english
+
+
+class Prose:
+    """The user's words, and the comparisons in them."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def bilingual(self) -> str:
+        """The words, followed by the English of their known phrases in other languages."""
+        return f"{self.text}\n{in_english(self.text)}"
+
+    @cached_property
+    def regression(self) -> Regression | None:
+        """A release, update or change since which it fails."""
+        return comparisons.regression(self.text)
+
+    @cached_property
+    def device(self) -> Contrast | None:
+        """The device without which it works."""
+        return comparisons.one_device(self.text)
+
+    @cached_property
+    def contrast(self) -> Contrast | None:
+        """The condition under which it works."""
+        return comparisons.contrast(self.text)
+
+
+class Incident:
+    """What was read of one failure; every stage of the diagnosis takes it, and none parses text again."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.prose = Prose(snapshot.situation)
+
+    @cached_property
+    def log(self) -> Log:
+        """The output, parsed."""
+        return read_output(self.snapshot)
+
+    @cached_property
+    def relevance(self) -> Bearing:
+        """Which lines of the output can explain the failure."""
+        return Bearing(self.snapshot, self.log)
+
+    @cached_property
+    def errors(self) -> tuple[FinalError, ...]:
+        """Errors that ended the program, the exception at hand first."""
+        return tuple(final_errors(self.snapshot, self.log, self.relevance))
+
+    @cached_property
+    def own_errors(self) -> tuple[OwnError, ...]:
+        """Errors of the ranks' own code, outside any framework."""
+        return tuple(own_errors(self.snapshot, self.log))
+
+    @cached_property
+    def message(self) -> MessageAdvice | None:
+        """The sentence of the final errors that says what to do, or what is wrong with the request."""
+        return advice_in_message(self.errors, f"{self.prose.text}\n{self.snapshot.cell}")
+
+    @cached_property
+    def first_error(self) -> FinalError | None:
+        """The printed error that ended the program, if neither the ranks nor an exception at hand say it."""
+        known = self.snapshot.exception is not None or self.snapshot.verdict is not None
+        return None if known else next(iter(self.errors), None)
+
+    @cached_property
+    def mentions_several(self) -> bool:
+        """True if anything mentions several processes, hosts or devices."""
+        return speaks_of_several(self.snapshot)
+
+    @cached_property
+    def is_distributed(self) -> bool:
+        """True if the failed program is one of several processes, or drives several devices."""
+        return is_distributed(self.snapshot)
