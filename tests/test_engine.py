@@ -12,6 +12,7 @@ from dtdebug_taxonomy import engine, questions
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.finding import Finding, likelihood_ratios
 from dtdebug_taxonomy.findings import collect
+from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
 from dtdebug_taxonomy.tree import tree
@@ -146,7 +147,9 @@ def test_each_finding_of_an_answer_is_explained():
 
 def test_many_answers_come_with_the_likeliest_first():
     """What hangs in training is asked for training before installing; few answers keep their order."""
-    ranking = engine.rank(KNOWLEDGE, collect(KNOWLEDGE, Snapshot(situation="it hangs after the second epoch")))
+    ranking = engine.rank(
+        KNOWLEDGE, collect(KNOWLEDGE, Incident(Snapshot(situation="it hangs after the second epoch")))
+    )
     activity, nodes = KNOWLEDGE.observations["activity"], KNOWLEDGE.observations["nodes"]
     ordered = questions.likeliest_first(KNOWLEDGE, ranking, activity)
     assert ordered[0].value == "training"
@@ -156,7 +159,7 @@ def test_many_answers_come_with_the_likeliest_first():
 
 def test_the_tree_is_derived_from_the_same_policy():
     """Its first question is the one that the wizard asks first."""
-    findings = collect(KNOWLEDGE, Snapshot())
+    findings = collect(KNOWLEDGE, Incident(Snapshot()))
     first = questions.best_question(KNOWLEDGE, engine.rank(KNOWLEDGE, findings), findings)
 
     assert first is not None
@@ -190,7 +193,7 @@ def test_the_source_that_a_traceback_shows_is_no_message():
     frames = f'Traceback (most recent call last):\n  File "/w/t.py", line 7, in f\n{code}\n'
     text = "[rank1]: RuntimeError: NCCL error: unhandled system error, NCCL version 2.21.5\n"
     shown, printed = (
-        {f.evidence for f in collect(KNOWLEDGE, Snapshot(output=output)) if f.source == "printed"}
+        {f.evidence for f in collect(KNOWLEDGE, Incident(Snapshot(output=output))) if f.source == "printed"}
         for output in (f"{frames}ValueError: bad shard\n", frames + text)
     )
 
@@ -229,7 +232,7 @@ def test_an_answer_does_not_rule_out_what_the_output_names():
 def test_the_same_words_count_once_in_the_ranking_of_causes():
     """What the user says is one record, though it is an indicator and answers a question too."""
     said = Snapshot(situation="Training on 8 GPUs is slower than on 1.")
-    both = collect(KNOWLEDGE, said)
+    both = collect(KNOWLEDGE, Incident(said))
     apart = [msgspec.structs.replace(f, words=f"{f.words} {place}", line=place) for place, f in enumerate(both)]
     symptom = KNOWLEDGE.symptoms["D.2.3"]
 

@@ -12,7 +12,7 @@ from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.failure.events import last_exception
 from dtdebug_taxonomy.failure.grammar import without_prefixes
 from dtdebug_taxonomy.failure.lines import rank_of
-from dtdebug_taxonomy.failure.own import own_errors
+from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
 from dtdebug_taxonomy.render import to_markdown, to_text
@@ -46,7 +46,9 @@ def printed(last, *frames, rank=1):
 
 def words(output):
     """What the program's own code raised, in words."""
-    return [error.words for error in own_errors(Snapshot(output=output)) if not (error.library or error.inside)]
+    return [
+        error.words for error in Incident(Snapshot(output=output)).own_errors if not (error.library or error.inside)
+    ]
 
 
 @pytest.mark.parametrize(("folder", "name", "cause", "said"), OWN, ids=[row[1] for row in OWN])
@@ -190,7 +192,7 @@ def test_ranks_that_print_at_the_same_time_are_told_apart():
     mixed = "\n".join(line for pair in zip(one, two, strict=True) for line in pair)
 
     assert [(1, "KeyError: 'a' in one.py:7"), (2, "KeyError: 'b' in two.py:7")] == [
-        (error.rank, error.words) for error in own_errors(Snapshot(output=mixed))
+        (error.rank, error.words) for error in Incident(Snapshot(output=mixed)).own_errors
     ]
 
 
@@ -217,7 +219,7 @@ def test_where_ranks_were_compared_only_the_culprits_count():
     ranks = tuple(RankState(rank=rank, exception="KeyError: 'a'", stack=stack) for rank in (0, 1))
     snapshot = Snapshot(ranks=ranks, verdict=Verdict(kind="dead", culprits=(1,)))
 
-    assert [1] == [error.rank for error in own_errors(snapshot)]
+    assert [1] == [error.rank for error in Incident(snapshot).own_errors]
 
 
 @pytest.mark.parametrize(("name", "recognised"), [("RANK", True), ("rank", False), ("Rank", False)])

@@ -7,6 +7,7 @@ import pytest
 from dtdebug.display import to_html
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.findings import collect
+from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.matching import clip_lines
 from dtdebug_taxonomy.render import to_text
@@ -38,7 +39,7 @@ def test_what_is_said_in_another_language_is_read_and_quoted_as_it_stands(situat
 
 def test_what_is_denied_in_another_language_is_no_error():
     assert [row.english for row in spoken("一直卡住，也不报错")] == ["it hangs", "there is no error message"]
-    said = collect(KNOWLEDGE, Snapshot(situation="单卡没问题，多卡训练卡住，没有报错"))
+    said = collect(KNOWLEDGE, Incident(Snapshot(situation="单卡没问题，多卡训练卡住，没有报错")))
     assert ("works_with_one_process", ("yes",)) in [(f.evidence, f.values) for f in said]
     assert ("manifestation", ("exception",)) not in [(f.evidence, f.values) for f in said]
 
@@ -55,7 +56,7 @@ def test_every_phrase_is_read_by_the_knowledge_or_names_circumstances():
         p.english
         for p in phrases()
         if p.english not in signs
-        and not any(not f.scores for f in collect(KNOWLEDGE, Snapshot(situation=f"{clip_lines(p.english)}.")))
+        and not any(not f.scores for f in collect(KNOWLEDGE, Incident(Snapshot(situation=f"{clip_lines(p.english)}."))))
     ]
     assert unread == []
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dtdebug_taxonomy.findings import collect
+from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.matching import Matcher, index_of
 from dtdebug_taxonomy.snapshot import Snapshot
@@ -53,7 +54,7 @@ def _lines():
 def test_the_lexicon_reads_observations_out_of_words_and_output(row):
     """Each sentence yields its value; a sentence with no value yields nothing for its key."""
     snapshot = Snapshot(situation=row.get("said", ""), output=row.get("printed", ""))
-    found = {f.evidence: f.values for f in collect(load(), snapshot) if f.values}
+    found = {f.evidence: f.values for f in collect(load(), Incident(snapshot)) if f.values}
     if row["value"] is None:
         assert row["key"] not in found
     else:
@@ -81,7 +82,9 @@ def test_plain_descriptions_say_what_was_seen(key, least):
     for row in _described():
         if key not in row["observations"]:
             continue
-        found = {f.evidence: f.values for f in collect(load(), Snapshot(situation=row["situation"]))}.get(key, ())
+        found = {f.evidence: f.values for f in collect(load(), Incident(Snapshot(situation=row["situation"])))}.get(
+            key, ()
+        )
         told += 1
         right += bool(set(found) & set(row["observations"][key]))
         wrong += bool(found) and set(found).isdisjoint(row["observations"][key])
