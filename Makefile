@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PYTEST = $(BIN)/python -m compileall -qq -x '(labs|notebooks)/|/(bad|good|near_miss|program|run)[^/]*$$' kernel lsp taxonomy; \
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test proofs attack check tidy lint types layers accuracy bench labs-tensorflow doctor-lab docs images release symptom check-rule extension card vsix lab node code-server
+.PHONY: demo test proofs attack check tidy lint types layers accuracy goldens ablate bench labs-tensorflow doctor-lab docs images release symptom check-rule extension card vsix lab node code-server
 .PHONY: debian-base debian-network debian-browser debian-editors clean
 
 demo: $(VENV)/.torch ## the main job on a real failing multi-process run
@@ -54,6 +54,12 @@ tidy: $(VENV)/.core | $(PIP) ## the rules that the knowledge keeps
 accuracy: $(VENV)/.ready ## figures on rated cases: make accuracy CASES=FILE.jsonl
 	$(BIN)/python benchmarks/accuracy.py $(CASES)
 	$(BIN)/python benchmarks/strengths.py $(CASES)
+
+goldens: $(VENV)/.ready ## write the answers to all committed inputs anew, for review as a diff
+	$(BIN)/python -m pytest -q -p no:xdist tests/test_goldens.py --update-goldens
+
+ablate: $(VENV)/.core ## what each part of the inference changes on committed inputs (minutes)
+	$(BIN)/python benchmarks/ablate.py
 
 attack: $(VENV)/.ready debian-editors ## hostile input, broken disks and kills at full length (half an hour)
 	DTDEBUG_ATTACK=1 $(BIN)/python -m pytest -p no:xdist --timeout=0 --durations=10 -s tests/test_attack.py tests/test_masking.py tests/test_flight_bounds.py tests/test_output.py tests/test_ranks_hostile.py

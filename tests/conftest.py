@@ -196,8 +196,9 @@ def opened(servers, profile, request):
 
 
 def pytest_addoption(parser):
-    """`--share`: which of the long proofs are made."""
+    """`--share`: which of the long proofs are made; `--update-goldens`."""
     rotation.add_option(parser)
+    parser.addoption("--update-goldens", action="store_true", help="write the answers of today into tests/goldens")
 
 
 def pytest_configure(config):
