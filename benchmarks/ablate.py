@@ -48,34 +48,20 @@ def empty(*_: Any) -> tuple[()]:
 
 PARTS: dict[str, dict[str, Callable[..., Any]]] = {
     "similarity": {"similarity:likeness": lambda *_: Likeness({}, {}, "")},
-    "guesses": {"guesses:parted": lambda knowledge, findings, advice: (advice, ())},
+    "guesses": {"explanations.grades:split_guesses": lambda found: (found, ())},
     "together": {"together:together": empty},
     "ordinary": {"ordinary:is_foreign": lambda *_: False},
-    "contrasts": {
-        "contrasts:contrast": nothing,
-        "contrasts:one_device": nothing,
-        "contrasts:tells_outcome": lambda words: False,
-    },
-    "one_device": {"contrasts:one_device": nothing},
-    "advised": {"advised:advised": nothing},
-    "amounts": {"amounts:amounts": nothing},
-    "versions": {"versions:fitting_releases": empty},
-    "unfit": {"unfit:unfit": nothing},
-    "left_out": {"left_out:leave": nothing},
-    "regressions": {"regressions:regression": nothing},
-    "too_many": {"too_many:too_many": nothing},
-    "missing": {"missing:missing": nothing},
+    "redundancy": {"left_out:leave": nothing},
     "tongues": {"tongues:spoken": empty},
-    "examples": {"examples:fitting": lambda snapshot, advice: tuple(advice)},
+    "examples": {"explanations.examples:drop_foreign_examples": lambda snapshot, found: tuple(found)},
     "attempts": {"findings:_without_attempts": lambda knowledge, situation, hits: hits},
-    "outright": {"outright:outright": lambda knowledge, snapshot, ranking, found: found},
 }
-"""Part -> what stands in for each of its functions, `module:function`. To switch off one more, add a row.
+"""Part -> stand-in for each of its functions, `module:function`. To switch off one more, add a row.
 
-Of a part that is called like its module all lines are counted, else those of its functions.
+For a part named like its module all lines count, otherwise those of its functions.
 """
-REGISTRY = "outright:RULES"
-"""Where a tuple or dict of rules stands, of which each is a part as well; nothing if there is none."""
+REGISTRIES = ("explanations.table:RULES", "headline:HEADLINES")
+"""Tuples of rules, each of which is a part as well."""
 
 
 class Answer(NamedTuple):
@@ -97,26 +83,27 @@ def found_in(name: str) -> Any:
         return None
 
 
-def rules() -> dict[str, Any]:
-    """The rules of the registry by name, if there is one."""
-    found = found_in(REGISTRY) or ()
-    rows = found.items() if isinstance(found, Mapping) else ((getattr(r, "name", None) or r.__name__, r) for r in found)
-    return {f"rule {name}": rule for name, rule in rows}
+def rules() -> dict[str, tuple[str, Any]]:
+    """Return each rule by name, with the registry it is in."""
+    return {
+        f"{registry.partition(':')[2].lower()[:-1]} {getattr(rule, 'name', None) or rule.__name__}": (registry, rule)
+        for registry in REGISTRIES
+        for rule in found_in(registry)
+    }
 
 
 def stand_ins(part: str) -> dict[str, Any]:
-    """What has to be put in place of what, to switch a part off."""
+    """Return what to put in place of what, to switch a part off."""
     if part not in (known := rules()):
         return dict(PARTS.get(part, {}))
-    found = found_in(REGISTRY)
-    if isinstance(found, Mapping):
-        return {REGISTRY: {name: rule for name, rule in found.items() if rule is not known[part]}}
-    return {REGISTRY: tuple(rule for rule in found if rule is not known[part])}
+    registry, off = known[part]
+    return {registry: tuple(rule for rule in found_in(registry) if rule is not off)}
 
 
 def lines(part: str) -> int:
     """Lines of its code."""
-    if (rule := rules().get(part)) is not None:
+    if part in (known := rules()):
+        rule = known[part][1]
         fields = getattr(type(rule), "__match_args__", ())
         functions = [f for f in (rule, *(getattr(rule, name) for name in fields)) if isinstance(f, FunctionType)]
         return sum(len(inspect.getsourcelines(f)[0]) for f in functions)

@@ -20,9 +20,9 @@ import msgspec
 from dtdebug.clean import plain
 from dtdebug.flight import analyse
 from dtdebug.logs import reader
-from dtdebug_taxonomy.advice import Advice
 from dtdebug_taxonomy.claims import Claim
 from dtdebug_taxonomy.diagnosis import Diagnosis, diagnose
+from dtdebug_taxonomy.explanations.model import Explanation
 from dtdebug_taxonomy.failure.apart import apart
 from dtdebug_taxonomy.failure.attribution import verdict_of_log
 from dtdebug_taxonomy.knowledge import load
@@ -86,7 +86,7 @@ def data(snapshot: Snapshot, d: Diagnosis) -> dict[str, Any]:
     )
 
 
-def _cause(advice: Advice) -> dict[str, Any]:
+def _cause(advice: Explanation) -> dict[str, Any]:
     sources = list(dict.fromkeys(r.source for r in advice.because))
     return _said(
         cause=advice.cause, band=advice.band, named=advice.named or None, rests_on=sources, diff=advice.diff_of
