@@ -79,9 +79,9 @@ class Check(KnowledgeRecord, frozen=True, kw_only=True):
     precision: Literal["certain", "high", "medium", "low"]
     files: tuple[Kind, ...] = ("python",)
     words: tuple[str, ...] = ()
-    """Words of which the text must contain one, else the check is skipped; if empty, it always runs."""
+    """Words, one of which must occur in the text for the check to run; if empty, it always runs."""
     also: tuple[str, ...] = ()
-    """Further words of which the text must contain one, so that a common word alone causes no parsing."""
+    """Further words, one of which must occur, so that a common word alone does not cause parsing."""
     programs_only: bool = False
     """Off in tests and libraries, where the missing code may be in another file."""
     safe: bool = False
@@ -134,7 +134,7 @@ def load() -> dict[str, Check]:
     """Return all checks by id.
 
     Raises:
-        ValueError: a `check.toml` is broken; says which and what.
+        ValueError: a `check.toml` is invalid; the message names the folder and the problem.
 
     """
     return kept("checks", dict[str, Check], _read, tuple(sorted(HOME.glob("dt*"))))

@@ -79,7 +79,7 @@ def beside_a_guard_of_all(code: Code, node: ast.AST) -> Guard | None:
 
 
 def main_beside(code: Code, function: Function) -> Guard | None:
-    """Return the first condition on the main process in a function; for a constructor, in its class."""
+    """Return the first main-process condition in a function, for a constructor in its class; None for minor methods."""
     home: ast.AST = function
     if function.name in {"__init__", "__post_init__", "setup"}:
         home = code.class_of(function) or function

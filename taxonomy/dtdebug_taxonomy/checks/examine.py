@@ -139,14 +139,14 @@ def _ignored(source: Source) -> Callable[[CheckedHit], bool]:
         else:
             by_line[source.text.place(found.start()).line] = ids
 
-    def ignored(hit: CheckedHit) -> bool:
+    def is_ignored(hit: CheckedHit) -> bool:
         first, last = (source.text.place(o).line for o in hit.span)
         if isinstance(source, Code):
             last = max(last, _last_line(source, first))
         rows = [by_line.get(line, frozenset()) for line in {first, last}]
         return any(_covers(i, hit.check) for i in (*rows, everywhere))
 
-    return ignored
+    return is_ignored
 
 
 def _last_line(code: Code, first: int) -> int:

@@ -56,7 +56,7 @@ _USERS = ("accelerate", "transformers", "trl", "diffusers")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Report the call under the condition, or that of a local function that makes it."""
+    """Report the call under the condition, or the call of a local function that makes it."""
     if code.role == "test":
         return
     replaced = {n.attr for n in code.nodes(ast.Attribute) if isinstance(n.ctx, ast.Store)}

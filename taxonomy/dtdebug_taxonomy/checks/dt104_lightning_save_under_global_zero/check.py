@@ -29,7 +29,7 @@ _OLD_HOOK = "on_keyboard_interrupt"
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Report the call under the condition, or that of a local function that makes it."""
+    """Report the call under the condition, or the call of a local function that makes it."""
     if code.role == "test" or not code.imports_any("lightning", "pytorch_lightning", "lightning_fabric"):
         return
     calls = [c for c in code.methods(*_OF) if _is_collective(code, c) and not _in_old_hook(code, c)]

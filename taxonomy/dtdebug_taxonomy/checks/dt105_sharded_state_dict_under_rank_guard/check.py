@@ -33,7 +33,7 @@ _FUNCTIONS = (
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Report the call under the condition, or that of a local function that makes it."""
+    """Report the call under the condition, or the call of a local function that makes it."""
     if code.role == "test":
         return
     calls = [

@@ -16,7 +16,7 @@ _SECTIONS = {
 """Section -> type that reads it, and option that selects that type."""
 _TYPES = frozenset({"NO", "MULTI_GPU", *(kind for kind, _ in _SECTIONS.values())})
 _OWN = ("machine_rank", "num_machines", "compute_environment", "downcast_bf16", "main_training_function")
-"""Keys of which one identifies a file of Accelerate."""
+"""Keys, one of which identifies a file of Accelerate."""
 
 
 def check(document: Config) -> Iterator[Hit]:

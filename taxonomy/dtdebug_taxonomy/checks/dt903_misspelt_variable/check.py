@@ -45,7 +45,7 @@ _LIKE_IT = frozenset(
     }
 )
 _MAYBE = re.compile(r"CUDA|MASTER|WORLD|RANK|TORCH|OMP|GLOO|TP_|HOROVOD|TOKENI|SIZE|VISIBLE|RNAK|DEVICE")
-"""Words of which nearly every name close to a known one contains one."""
+"""Words, one of which occurs in nearly every name close to a known one."""
 
 
 def check(source: Source) -> Iterator[Hit]:
