@@ -1,1 +1,1 @@
-"""What dtdebug shows in editors."""
+"""Language server of dtdebug."""

@@ -14,7 +14,7 @@ from dtdebug_taxonomy.compiled import compiled_before
 
 
 def _claim() -> BinaryIO:
-    """Standard output for messages alone; whatever else prints in this process prints to standard error."""
+    """Reserve standard output for messages; everything else that prints goes to standard error."""
     stdout = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     sys.stdout = sys.stderr
@@ -22,7 +22,7 @@ def _claim() -> BinaryIO:
 
 
 def _import_protocol() -> None:
-    """Imports the 554 classes of the protocol without the methods that no server calls, in half of the time."""
+    """Import the 554 classes of the protocol without the methods that no server calls, in half the time."""
     import attrs
 
     define = attrs.define
@@ -34,9 +34,9 @@ def _import_protocol() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Serves until the client goes."""
+    """Serve until the client disconnects."""
     stdout = _claim()
-    gc.disable()  # of what is imported nothing is garbage, and looking for it takes a sixth of the start
+    gc.disable()  # imports create no garbage, and scanning for it takes a sixth of the start
     try:
         _import_protocol()
         from pygls.cli import start_server
@@ -46,8 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from dtdebug_lsp.server import create
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    logging.getLogger("pygls").setLevel(logging.ERROR)  # it warns of every answer that comes too late to be cancelled
-    # A message that is no JSON: pygls writes a traceback, and our report_server_error() then a line of it.
+    logging.getLogger("pygls").setLevel(logging.ERROR)  # it warns of each answer too late to cancel
+    # For a message that is not JSON pygls logs a traceback, and our report_server_error() logs one line.
     logging.getLogger("pygls.server").addFilter(lambda record: record.msg != "Unable to handle message")
     server = create(stdout)
     gc.freeze()

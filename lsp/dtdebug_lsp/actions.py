@@ -1,4 +1,4 @@
-"""What the user can do about a problem: fix it, fix all, say that it is meant so, read more."""
+"""Code actions for a problem: fix it, fix all, suppress it, read more."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ FIX_ALL = "source.fixAll.dtdebug"
 KINDS = [types.CodeActionKind.QuickFix, FIX_ALL]
 EXPLAIN = "dtdebug.explain"
 _GRAVEST = get_args(Severity)
-"""Severities, the gravest first: an editor offers the first action before the others."""
+"""Severities, most severe first: an editor offers the first action before the others."""
 _ROUNDS = 10
-"""Fixes can make room for others; no text needs more rounds."""
+"""Maximum number of passes; one fix can enable another."""
 
 
 def actions(
@@ -39,7 +39,7 @@ def actions(
     *,
     can_explain: bool = False,
 ) -> list[types.CodeAction]:
-    """What can be done about the problems in a range."""
+    """Return the actions for the problems in a range."""
     wanted = params.context.only
     found = problems(document, settings)
     here = sorted(
@@ -78,7 +78,7 @@ def resolve(
     positions: Positions,
     client: types.ClientCapabilities,
 ) -> types.CodeAction:
-    """The edit of the action that was offered without one; the action as it is if the text is another by now."""
+    """Add the edit to an action that was offered without one, unless the text has changed since."""
     if action.kind == FIX_ALL and isinstance(action.data, dict) and action.data.get("version") == document.version:
         changes = _in_cell(document, settings) if document.notebook else [fix_all(document, settings)]
         action.edit = workspace_edit(changes, positions=positions, client=client)
@@ -86,7 +86,7 @@ def resolve(
 
 
 def fix_all(document: Document, settings: Settings) -> Change:
-    """One edit for all safe fixes, made again and again until none is left."""
+    """Return one edit for all safe fixes, applied repeatedly until none is left."""
     text: str = document.text
     for _ in range(_ROUNDS):
         source = document.read(text)
@@ -99,7 +99,7 @@ def fix_all(document: Document, settings: Settings) -> Change:
 
 
 def _in_cell(document: Document, settings: Settings) -> list[Change]:
-    """The safe fixes in one cell of a notebook that do not touch each other; the others come with the next round."""
+    """Return the safe fixes in one notebook cell that do not overlap; the others come with the next pass."""
     taken: list[Change] = []
     for problem in problems(document, settings):
         new = [c for c in problem.edits if c not in taken]
@@ -110,7 +110,7 @@ def _in_cell(document: Document, settings: Settings) -> list[Change]:
 
 
 def _difference(document: Document, fixed: str) -> Change:
-    """The smallest single edit that makes the new text: the cursor and folds elsewhere stay."""
+    """Return the smallest single edit that produces the new text, so that the cursor and folds elsewhere stay."""
     text = str(document.text)
     start = next((i for i, (a, b) in enumerate(zip(text, fixed, strict=False)) if a != b), min(len(text), len(fixed)))
     most = min(len(text), len(fixed)) - start
@@ -126,7 +126,7 @@ def _explanations(here: list[Problem]) -> Iterator[types.CodeAction]:
 
 
 def _wants(only: Iterable[str] | None, kind: str) -> bool:
-    """Whether a kind is asked for: by itself or by a kind above it."""
+    """True if a kind, or one that contains it, is requested."""
     kind = str(getattr(kind, "value", kind))
     rows = [str(getattr(o, "value", o)) for o in only or ()]
     return not rows or any(kind == row or kind.startswith(row + ".") or not row for row in rows)
@@ -141,7 +141,7 @@ def _resolves(client: types.ClientCapabilities) -> bool:
 def workspace_edit(
     changes: Iterable[Change], *, positions: Positions, client: types.ClientCapabilities
 ) -> types.WorkspaceEdit:
-    """Edits in the form that the client takes: with versions if it can."""
+    """Return edits in the form that the client supports, with versions if possible."""
     by_uri: dict[str, tuple[OpenText, list[types.TextEdit]]] = {}
     for change in changes:
         edits = by_uri.setdefault(change.document.uri, (change.document, []))[1]

@@ -1,4 +1,4 @@
-"""Runs the checks over open texts, and tells for each text what is wrong in it."""
+"""Runs the checks on open texts and returns the problems of each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 def prepare() -> None:
-    """Imports all checks, so that a text that holds other words is as quick as the first."""
+    """Import all checks, so that the first text with other words is checked as fast as later ones."""
     for check in load().values():
         try:
             check.function  # noqa: B018 importing is all that is wanted
@@ -27,7 +27,7 @@ def prepare() -> None:
 
 
 def problems(document: Document, settings: Settings) -> list[Problem]:
-    """What is wrong in a text. Asked again about the same version, the answer is the same list."""
+    """Return the problems in a text; for the same version always the same list."""
     if document.notebook is not None:
         return notebook_problems(document.notebook, settings).get(document.uri, [])
     source = document.source
@@ -44,7 +44,7 @@ def problems(document: Document, settings: Settings) -> list[Problem]:
 
 
 def notebook_problems(notebook: NotebookDocument, settings: Settings) -> dict[str, list[Problem]]:
-    """What is wrong in each cell, by its URI."""
+    """Return the problems in each cell, by its URI."""
     if notebook.seen is None or notebook.seen[0] != settings:
         notebook.seen = settings, _by_cell(notebook, settings)
     return notebook.seen[1]
@@ -81,7 +81,7 @@ def _failed(check: Check, error: Exception) -> None:
 
 
 def holds(document: Document, found: list[Problem], problem: Problem, settings: Settings) -> bool:
-    """Whether the fix of a problem is proven; in a notebook, and while a text is half typed, that can't be told."""
+    """True if a problem's fix is proven, or can't be verified: in a notebook, or while the text does not parse."""
     source = document.source
     if document.notebook is not None or source is None or problem.hit is None:
         return True
@@ -91,5 +91,5 @@ def holds(document: Document, found: list[Problem], problem: Problem, settings: 
 
 
 def touching(found: list[Problem], span: Span) -> list[Problem]:
-    """The problems that touch a span."""
+    """Return the problems that touch a span."""
     return [p for p in found if p.span.start <= span.end and span.start <= p.span.end]

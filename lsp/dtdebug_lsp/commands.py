@@ -1,4 +1,4 @@
-"""What a client can have the server do by name."""
+"""Commands that a client can run on the server."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ log = logging.getLogger(__name__)
 
 
 def warm() -> None:
-    """Reads what hovers and explanations need, before the user asks."""
+    """Load what hovers and explanations need, before the user asks."""
     hover("torch.distributed.barrier", knowledge())
-    gc.freeze()  # what stays for ever need not be looked through
+    gc.freeze()  # permanent objects need not be scanned again
 
 
 def symptoms(ls: Server) -> list[dict[str, str]]:
-    """All symptoms by code and title."""
+    """Return all symptoms by code and title."""
     return [{"code": s.code, "title": s.title} for s in knowledge().symptoms.values()]
 
 
 def explain(ls: Server, name: str, *show: bool) -> str:
-    """The page of a symptom, fix pattern, evidence, observation or check; `show` has the client open it."""
+    """Return the page of a symptom, fix pattern, evidence, observation or check; `show` lets the client open it."""
     try:
         text = explanation(knowledge(), str(name))
     except UnknownNameError as error:
@@ -59,21 +59,21 @@ def explain(ls: Server, name: str, *show: bool) -> str:
 
 @lru_cache(maxsize=1)
 def _pages() -> Path:
-    """A folder for pages that a client opens as files; it goes with the server."""
+    """Return a folder for pages that a client opens as files; it is removed when the server exits."""
     folder = tempfile.mkdtemp(prefix="dtdebug-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)
 
 
 def dismiss_failure(ls: Server, *ids: str) -> bool:
-    """Puts away a failed run by its id, else the last one; whether there was one."""
+    """Dismiss a failed run by its id, else the latest; return whether there was one."""
     found = ls.handoff.dismiss(str(ids[0]) if ids and ids[0] else None)
     ls.show_failures(force=True)
     return found
 
 
 async def check_workspace(ls: Server) -> dict[str, int]:
-    """Checks all files of the workspace and publishes what is wrong in those that are not open."""
+    """Check all files of the workspace and publish the problems in those that are not open."""
     paths = await asyncio.to_thread(workspace.files, ls.folders())
     token = await _begin(ls, len(paths))
     wrong, done, modules = 0, 0, Modules()
@@ -90,7 +90,7 @@ async def check_workspace(ls: Server) -> dict[str, int]:
                 )
                 ls.work_done_progress.report(token, report)
     finally:
-        for key, uri in shown.items():  # those that are no longer so
+        for key, uri in shown.items():  # files without problems now
             if not uri:
                 ls.publish(key)
         if token is not None:
@@ -114,7 +114,7 @@ async def _check_file(ls: Server, path: Path, shown: dict[str, str], modules: Mo
 
 
 async def _begin(ls: Server, total: int) -> str | None:
-    """Shows the progress, if the client can."""
+    """Show the progress if the client supports it; return its token or None."""
     if not ls.can("window.work_done_progress"):
         return None
     token = str(uuid.uuid4())
@@ -129,7 +129,7 @@ async def _begin(ls: Server, total: int) -> str | None:
 
 
 def print_debug_information(ls: Server) -> str:
-    """What a report about the server needs; also written to the log."""
+    """Return what a bug report about the server needs, and log it."""
     rows = {
         "dtdebug": __version__,
         "Python": sys.version.split()[0],

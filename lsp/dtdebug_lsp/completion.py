@@ -1,4 +1,4 @@
-"""Names that are easily misspelt: environment variables, keys of DeepSpeed's and of Accelerate's configuration."""
+"""Completes names that are easily misspelt: environment variables, keys of DeepSpeed's and Accelerate's files."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _SHELL = re.compile(r"(?:^|[;&|]|\b(?:export|env|ENV|ARG|unset|-x|-e|--env)\s)\s
 _YAML = re.compile(r"^\s*(?:-\s+(?:name:\s*)?)?[\"']?(?P<word>[A-Z][A-Z0-9]*(?:_\w*)?)$")
 _KEY = re.compile(r'"(?P<word>\w*)$')
 _ACCELERATE = re.compile(r"^(compute_environment|distributed_type)\s*:", re.MULTILINE)
-"""Keys by which a YAML text shows that it is a configuration of Accelerate."""
+"""Keys that identify a YAML text as a configuration of Accelerate."""
 _ACCELERATE_KEY = re.compile(r"^(?P<indent>\s*)(?P<word>[a-z_0-9]*)$")
 _SECTION = re.compile(r"^(?P<key>\w+)\s*:\s*$", re.MULTILINE)
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|[{}\[\],:]|//[^\n]*')
 _MANY = 100_000
-"""Characters before the place that are read to tell where in a JSON text it is."""
+"""Maximum number of characters before the cursor to parse in a JSON text."""
 
 
 def completions(document: Document, positions: Positions, position: types.Position) -> list[types.CompletionItem]:
-    """The names that can stand at a place, given what is typed of them."""
+    """Return the names that are valid at a position, filtered by what is typed already."""
     text = document.text
     offset = positions.offset(text, position)
     line = text[text.starts[text.place(offset).line - 1] : offset]
@@ -67,7 +67,7 @@ def completions(document: Document, positions: Positions, position: types.Positi
 
 @lru_cache(maxsize=1)
 def known_variables() -> dict[str, str]:
-    """Environment variables that something still reads -> what they do, where that is written down."""
+    """Return environment variables that are still in use -> their meaning, if documented."""
     means = facts.nccl_meanings()
     found = {n: means[n].means if n in means else "" for n, row in facts.nccl().variables.items() if not row.until}
     found |= {n: row.means for n, row in facts.vendor_meanings().items()}
@@ -78,7 +78,7 @@ def known_variables() -> dict[str, str]:
 
 
 def _keys(before: str, *, sure: bool) -> dict[str, str]:
-    """The DeepSpeed keys that can stand in the object that is open at the end of a text."""
+    """Return the DeepSpeed keys that are valid in the object that is open at the end of a text."""
     path, in_key = _path(before)
     known = facts.deepspeed_config().keys
     if not in_key or (path and path not in known) or not (sure or any(f'"{k}"' in before for k in _top())):
@@ -92,7 +92,7 @@ def _keys(before: str, *, sure: bool) -> dict[str, str]:
 
 
 def _accelerate_keys(before: str, line: str) -> dict[str, str]:
-    """The keys that can stand on a line: of the section above it where it is indented, else of the file."""
+    """Return the keys that are valid on a line: of the section above if it is indented, else of the file."""
     sections = [m["key"] for m in _SECTION.finditer(before)] if line[:1].isspace() else []
     prefix = f"{sections[-1]}." if sections else ""
     known = facts.accelerate_config().keys
@@ -105,12 +105,12 @@ def _accelerate_keys(before: str, line: str) -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def _top() -> frozenset[str]:
-    """Keys by which a JSON text shows that it is a DeepSpeed configuration."""
+    """Return keys that identify a JSON text as a DeepSpeed configuration."""
     return frozenset(k for k in facts.deepspeed_config().keys if "." not in k and "_" in k)
 
 
 def _path(before: str) -> tuple[str, bool]:
-    """The dotted key of the object that is open at the end of a text, and whether a key comes next."""
+    """Return the dotted key of the object that is open at the end of a text, and whether a key comes next."""
     path: list[str] = []
     key, expects_key, last = "", False, ""
     for piece in _tokens(before):

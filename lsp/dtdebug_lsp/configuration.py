@@ -1,4 +1,4 @@
-"""What the user has chosen: in the editor, and in the project's `pyproject.toml`."""
+"""Settings of the user: in the editor, and in the project's `pyproject.toml`."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ SECTION = "dtdebug"
 _EDITOR_ONLY = frozenset({"enable", "interpreter", "serverCommand", "trace", "showsExplanations"})
 _SPELLINGS = {"perFile": "per-file-ignores", "perFileIgnores": "per-file-ignores"}
 _LARGEST = 1_000_000
-"""Bytes of a `pyproject.toml` that are read."""
+"""Maximum size in bytes of a `pyproject.toml`."""
 
 
 class _Read(NamedTuple):
-    """A `pyproject.toml` as it was at a time."""
+    """Cached `pyproject.toml` with its mtime and size."""
 
     state: tuple[int, int]
     table: dict[str, Any] | None
 
 
 class Configuration:
-    """Settings for each file: those of its project, and the editor's on top of them."""
+    """Settings for each file: those of its project, overridden by the editor's."""
 
     def __init__(self) -> None:
         self.editor: dict[str, Any] = {}
         """The editor's section, as the client sent it."""
         self.folders: dict[str, dict[str, Any]] = {}
-        """The same for the folders of a workspace, by path, where they differ."""
+        """The same for the folders of a workspace that differ, by path."""
         self._projects: dict[Path, _Read] = {}
         self._told: set[str] = set()
 
     def of(self, path: str) -> Settings:
-        """The settings for a file; for a buffer without a path those of the editor."""
+        """Return the settings for a file; for a buffer without a path those of the editor."""
         project, where = self._project(path) if path else (None, "")
         editor = self._editor(path)
         table = dict(project or {})
@@ -55,7 +55,7 @@ class Configuration:
         return settings
 
     def enabled(self, path: str) -> bool:
-        """Whether the user wants to see anything in a file."""
+        """True if the user wants diagnostics in a file."""
         return self._section(path).get("enable") is not False
 
     def _section(self, path: str) -> dict[str, Any]:
@@ -63,12 +63,12 @@ class Configuration:
         return self.folders[max(inside, key=len)] if inside else self.editor
 
     def _editor(self, path: str) -> dict[str, Any]:
-        """Only what was set: a client also sends what is at its default."""
+        """Return only what was set; a client also sends defaults."""
         rows = ((_SPELLINGS.get(k, k), v) for k, v in self._section(path).items() if k not in _EDITOR_ONLY)
         return {key: value for key, value in rows if value}
 
     def _project(self, path: str) -> tuple[dict[str, Any] | None, str]:
-        """`[tool.dtdebug]` of the nearest `pyproject.toml` that has it, and where that is."""
+        """Return `[tool.dtdebug]` of the nearest `pyproject.toml` that has it, and the path of that file."""
         for folder in Path(path).parents:
             file = folder / "pyproject.toml"
             table = self._table(file)
@@ -98,14 +98,14 @@ class Configuration:
         return table if isinstance(table, dict) else None
 
     def _tell(self, line: str) -> None:
-        """Once, not with every key that is typed."""
+        """Log a line once, not with every keystroke."""
         if line not in self._told:
             self._told.add(line)
             log.warning("%s", line)
 
 
 def section(settings: Any) -> dict[str, Any]:
-    """Our part of what a client sent: some send all settings, some only our section."""
+    """Return our section of the client's settings; some clients send all settings, some only our section."""
     if not isinstance(settings, dict):
         return {}
     inner = settings.get(SECTION)

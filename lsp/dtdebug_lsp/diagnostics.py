@@ -1,4 +1,4 @@
-"""Problems as diagnostics of the protocol."""
+"""Converts problems to diagnostics of the protocol."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SEVERITY = {
 
 
 def diagnostic(problem: Problem, document: Document, positions: Positions) -> types.Diagnostic:
-    """One problem of a text."""
+    """Convert one problem of a text."""
     return types.Diagnostic(
         range=positions.range(document.text, problem.span),
         message=problem.message,
@@ -34,7 +34,7 @@ def diagnostic(problem: Problem, document: Document, positions: Positions) -> ty
 
 
 def _data(problem: Problem, positions: Positions) -> dict[str, Any]:
-    """What a client can do about it without asking again."""
+    """Return the data with which a client can act on a problem without another request."""
     data: dict[str, Any] = {"name": problem.check.name, "symptoms": list(problem.check.symptom)}
     if problem.edits:
         edits = [_edit(e, positions) for e in problem.edits]

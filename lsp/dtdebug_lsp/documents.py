@@ -1,7 +1,7 @@
-"""The texts that the client has open, kept as the client has them.
+"""Texts that the client has open, mirrored as the client has them.
 
-The mirror is our own: lines end where editors end them, not where `str.splitlines` does, and
-a message about a text that nobody opened changes nothing.
+The mirror is our own: lines end where editors end them, not where `str.splitlines` does, and a message about an
+unopened text changes nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LONGEST = 500_000
-"""Characters beyond which a text is mirrored but not read: it is data, not a program."""
+"""Maximum length in characters of a text to read; a longer one is mirrored, but is data, not a program."""
 _NAMES = {
     "shellscript": "buffer.sh",
     "sh": "buffer.sh",
@@ -43,19 +43,19 @@ _NAMES = {
     "requirements": "requirements.txt",
     "dockerfile": "Dockerfile",
 }
-"""What a buffer without a file name is read as, by the client's name for its language."""
+"""Language id of the client -> file name by which a buffer without a path is read."""
 
 
 def path_of(uri: str) -> str:
-    """The path of a file; empty for what is no file, such as a buffer that was never saved."""
+    """Return the path of a file; empty if the URI is not a file, such as a buffer that was never saved."""
     try:
         return to_fs_path(uri) or ""
-    except ValueError:  # no URI at all
+    except ValueError:  # not a URI
         return ""
 
 
 def one_uri(uri: str) -> str:
-    """One spelling for a URI: clients escape differently from message to message."""
+    """Return a URI in one canonical spelling; clients escape differently from message to message."""
     return unquote(uri)
 
 
@@ -74,10 +74,10 @@ class Document:
         self.memory = LastGood()
         self.modules = modules
         self.seen: tuple[Settings, list[Problem]] | None = None
-        """What was found in this version, under which settings."""
+        """Settings and problems of the last check of this version."""
 
     def change(self, changes: Iterable[types.TextDocumentContentChangeEvent], positions: Positions) -> None:
-        """Applies edits one after the other, as the client made them."""
+        """Apply edits in the client's order."""
         for change in changes:
             if isinstance(change, types.TextDocumentContentChangePartial):
                 span = positions.span(self.text, change.range)
@@ -91,7 +91,7 @@ class Document:
         self.forget()
 
     def forget(self) -> None:
-        """What was read of the text goes at once, rather than when the garbage collector comes to its circles."""
+        """Drop the parsed text at once, since its reference cycles would wait for the garbage collector."""
         source = self.__dict__.pop("source", None)
         if source is not None:
             source.__dict__.clear()
@@ -99,7 +99,7 @@ class Document:
 
     @cached_property
     def source(self) -> Source | None:
-        """The text, read for the checks; None for what they are not about. Read once for each version."""
+        """The text, parsed once per version for the checks; None if no check applies to it."""
         if len(self.text) > LONGEST:
             _tell_once(self.uri)
             return None
@@ -108,7 +108,7 @@ class Document:
         return self.read(self.text)
 
     def read(self, text: str) -> Source | None:
-        """A text in the place of this one."""
+        """Parse another text as this document."""
         source = read_text(self.path, self.language, text)
         if source is not None and self.modules is not None:
             source.project = self.modules.project
@@ -116,7 +116,7 @@ class Document:
 
     @property
     def code(self) -> Code | None:
-        """The Python that this text is, or is a part of."""
+        """The Python code that this text is, or is a part of."""
         source = self.notebook.read.code if self.notebook else self.source
         return source if isinstance(source, Code) else None
 
@@ -127,7 +127,7 @@ def _tell_once(uri: str) -> None:
 
 
 def read_text(path: str, language: str, text: str) -> Source | None:
-    """A text by its language, else by its name."""
+    """Parse a text by its language, else by its name."""
     if language == "python":
         return Code(text, path=path, notebook=path.endswith(".ipynb"))
     if path and (source := parse_file(path, text)) is not None:
@@ -136,14 +136,14 @@ def read_text(path: str, language: str, text: str) -> Source | None:
 
 
 class CellPart(NamedTuple):
-    """A cell by its kind and the URI of its text."""
+    """Kind of a cell and the URI of its text."""
 
     kind: str
     uri: str
 
 
 class NotebookDocument:
-    """The cells of a notebook in their order."""
+    """Cells of a notebook in their order."""
 
     def __init__(self, documents: Documents, uri: str, cells: Sequence[types.NotebookCell]) -> None:
         self.documents = documents
@@ -152,22 +152,22 @@ class NotebookDocument:
         self.modules = documents.modules(self.path)
         self.cells = [_cell(c) for c in cells]
         self.seen: tuple[Settings, dict[str, list[Problem]]] | None = None
-        """What was found in each cell, under which settings."""
+        """Settings and problems by cell of the last check."""
 
     def forget(self) -> None:
-        """A cell changed: what was read of all of them is old."""
+        """Drop what was parsed of all cells after one of them changed."""
         read = self.__dict__.pop("read", None)
         for source in read.sources if read else ():
             source.__dict__.clear()
         self.seen = None
 
     def text(self, number: int) -> Document | None:
-        """The text of a cell; None if the client did not open it."""
+        """Return the text of a cell; None if the client did not open it."""
         return self.documents.get(self.cells[number].uri)
 
     @cached_property
     def read(self) -> Notebook:
-        """The cells, read together."""
+        """The cells, parsed together."""
         rows: list[tuple[str, str]] = []
         for number, cell in enumerate(self.cells):
             document = self.text(number)
@@ -196,31 +196,31 @@ class Documents:
         self._notebooks: dict[str, NotebookDocument] = {}
 
     def get(self, uri: str) -> Document | None:
-        """An open text; None for one that nobody opened."""
+        """Return an open text; None if it is not open."""
         return self._texts.get(one_uri(uri))
 
     def notebook(self, uri: str) -> NotebookDocument | None:
-        """An open notebook."""
+        """Return an open notebook; None if it is not open."""
         return self._notebooks.get(one_uri(uri))
 
     def __iter__(self) -> Iterator[Document]:
         return iter(tuple(self._texts.values()))
 
     def open(self, item: types.TextDocumentItem) -> Document:
-        """A text was opened; opened again, it is replaced."""
+        """Add an opened text, replacing an earlier one."""
         document = self._texts[one_uri(item.uri)] = Document(item, modules=self.modules(path_of(item.uri)))
         return document
 
     def modules(self, path: str) -> Modules | None:
-        """The modules around a file; none around a buffer that was never saved."""
+        """Return the modules around a file; None for a buffer that was never saved."""
         return Modules(path, self._opened) if path else None
 
     def _opened(self, path: str) -> str | None:
-        """What the editor holds of a file."""
+        """Return the editor's text of a file; None if it is not open."""
         return next((d.text for d in self._texts.values() if d.path == path), None)
 
     def change(self, params: types.DidChangeTextDocumentParams) -> Document | None:
-        """A text was edited."""
+        """Apply an edit of a text; return the text, or None if it is not open."""
         document = self.get(params.text_document.uri)
         if document is None:
             log.warning("%s was changed but never opened", params.text_document.uri)
@@ -232,11 +232,11 @@ class Documents:
         return document
 
     def close(self, uri: str) -> None:
-        """A text was closed."""
+        """Remove a closed text."""
         self._texts.pop(one_uri(uri), None)
 
     def reread(self, path: str) -> list[Document]:
-        """The texts that were read with a file of which they now know another state; of a notebook one cell."""
+        """Return the texts that depend on a changed file, one cell for each notebook."""
         found: dict[int, Document] = {}
         for document in self:
             whole = document.notebook or document
@@ -247,7 +247,7 @@ class Documents:
         return list(found.values())
 
     def open_notebook(self, params: types.DidOpenNotebookDocumentParams) -> NotebookDocument:
-        """A notebook was opened with the texts of its cells."""
+        """Add an opened notebook and the texts of its cells."""
         given = params.notebook_document
         notebook = self._notebooks[one_uri(given.uri)] = NotebookDocument(self, given.uri, given.cells)
         for item in params.cell_text_documents:
@@ -257,7 +257,7 @@ class Documents:
     def change_notebook(
         self, params: types.DidChangeNotebookDocumentParams
     ) -> tuple[NotebookDocument | None, list[str]]:
-        """Cells were added, removed, moved or edited; returns the URIs of those that are gone."""
+        """Apply added, removed, moved or edited cells; return the notebook and the URIs of removed cells."""
         notebook = self.notebook(params.notebook_document.uri)
         if notebook is None:
             log.warning("%s was changed but never opened", params.notebook_document.uri)
@@ -282,7 +282,7 @@ class Documents:
         return notebook, gone
 
     def close_notebook(self, uri: str) -> list[str]:
-        """A notebook was closed; returns the URIs of its cells."""
+        """Remove a closed notebook; return the URIs of its cells."""
         notebook = self._notebooks.pop(one_uri(uri), None)
         if notebook is None:
             return []

@@ -1,4 +1,4 @@
-"""The last failed runs, shown at the lines that they stopped at."""
+"""Shows the latest failed runs at the lines that they stopped at."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _LARGEST = 4_000_000
-"""Bytes of a file that are read to find a line in it."""
+"""Maximum size in bytes of a file in which to search a line."""
 _MOVED = 200
-"""Lines by which a line may have moved and still be taken for the same."""
+"""Maximum number of lines by which a line may have moved."""
 
 
 Shown = dict[str, list[tuple[Failure, types.Diagnostic]]]
-"""By URI: what is shown of which failure."""
+"""URI -> shown failures with their diagnostics."""
 
 
 class MarkPlace(NamedTuple):
-    """Where a mark is now."""
+    """Current place of a mark."""
 
     uri: str
     where: types.Range
@@ -45,7 +45,7 @@ class MarkPlace(NamedTuple):
 
 
 class Handoff:
-    """Failures that others wrote down, less those that the user has dismissed."""
+    """Failures recorded by other processes, without those that the user has dismissed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -54,7 +54,7 @@ class Handoff:
         self._dismissed: tuple[str, ...] = ()
 
     def refresh(self) -> bool:
-        """Reads the files again if they changed; whether they did."""
+        """Read the files again if they changed; return whether they did."""
         state = [_state(self.folder / name) for name in (FILE, DISMISSED)]
         if state == self._state:
             return False
@@ -65,15 +65,15 @@ class Handoff:
 
     @property
     def failures(self) -> list[Failure]:
-        """The failures to show, the newest first."""
+        """Failures to show, newest first."""
         return [f for f in self._failures if f.id not in self._dismissed and f.marks]
 
     def concerns(self, path: str) -> bool:
-        """Whether an edit of a file, or of a cell, can move what is shown."""
+        """True if an edit of a file, or of a cell, can move what is shown."""
         return any(m.file == path or (m.cell and not path) for f in self.failures for m in f.marks)
 
     def dismiss(self, wanted: str | None) -> bool:
-        """Puts away a failure by its id, else the newest; whether there was one."""
+        """Dismiss a failure by its id, else the newest; return whether there was one."""
         self.refresh()
         found = next((f for f in self.failures if wanted in (None, f.id)), None)
         if found is None:
@@ -101,7 +101,7 @@ def _state(path: Path) -> tuple[int, int] | None:
 
 
 def _read(path: Path, kind: type[T], default: T) -> T:
-    """A file of the state directory; what can't be read counts as empty."""
+    """Read a file of the state directory; an unreadable one counts as empty."""
     with suppress(OSError):
         if path.is_file() and path.stat().st_size <= _LARGEST:
             try:
@@ -112,7 +112,7 @@ def _read(path: Path, kind: type[T], default: T) -> T:
 
 
 def diagnostics(failures: list[Failure], documents: Documents, *, related: bool) -> Shown:
-    """By URI: one diagnostic for each failure, at the first of its marks that can be found."""
+    """Return one diagnostic per failure, at the first of its marks that is found, by URI."""
     found: Shown = defaultdict(list)
     for failure in failures:
         placed = [(m, p) for m in failure.marks if (p := place_now(m, documents)) is not None]
@@ -142,7 +142,7 @@ def _diagnostic(failure: Failure, first: Mark, at: MarkPlace, others: list[tuple
 
 
 def place_now(mark: Mark, documents: Documents) -> MarkPlace | None:
-    """Where the line of a mark is now: in an open text, in a cell, in a file; None where that is gone."""
+    """Return the current place of a mark's line in an open text, a cell or a file; None if it is gone."""
     if mark.cell:
         return next((p for d in documents if (p := _in_cell(mark, d, documents.positions))), None)
     uri = from_fs_path(mark.file) if os.path.isabs(mark.file) else None  # noqa: PTH117 a path of any system
@@ -183,7 +183,7 @@ def _in_text(mark: Mark, text: Text, uri: str, positions: Positions) -> MarkPlac
 
 
 def _outwards(line: int, last: int) -> Iterator[int]:
-    """The lines around a line, the nearest first."""
+    """Yield the lines around a line, nearest first."""
     for away in range(1, _MOVED):
         for number in (line - away, line + away):
             if 0 < number <= last:
@@ -191,7 +191,7 @@ def _outwards(line: int, last: int) -> Iterator[int]:
 
 
 def actions(shown: Shown, params: types.CodeActionParams) -> list[types.CodeAction]:
-    """Dismissing the failures in a range; a client may have no lenses."""
+    """Return actions that dismiss the failures in a range, for clients without lenses."""
     kind = types.CodeActionKind.QuickFix
     if params.context.only and kind not in params.context.only:
         return []
@@ -209,7 +209,7 @@ def actions(shown: Shown, params: types.CodeActionParams) -> list[types.CodeActi
 
 
 def lenses(shown: Shown, uri: str) -> list[types.CodeLens]:
-    """What can be done about the failures of a text, above their lines."""
+    """Return the lenses above the lines of a text's failures."""
     rows = []
     for failure, at in shown.get(one_uri(uri), []):
         explain = types.Command(f"Explain {failure.code}", "dtdebug.explain", arguments=[failure.code, True])

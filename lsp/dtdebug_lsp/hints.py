@@ -1,4 +1,4 @@
-"""Numbers that a user works out by hand, beside the numbers that they come from, where all of them are known."""
+"""Inlay hints for numbers that users otherwise compute by hand, if all their inputs are known."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SPAWN = {"torch.multiprocessing.spawn": ("nprocs", 2), "accelerate.notebook_lau
 
 
 def hints(document: Document, positions: Positions, where: types.Range) -> list[types.InlayHint]:
-    """The hints in a range."""
+    """Return the hints in a range."""
     shown = positions.span(document.text, where)
     source = document.source
     if isinstance(source, Config):
@@ -36,7 +36,7 @@ def hints(document: Document, positions: Positions, where: types.Range) -> list[
 
 
 def _deepspeed(config: Config) -> Iterator[tuple[Span, str, str]]:
-    """Of batch = micro batch x accumulation steps x ranks: the ranks, or what one rank takes for a step."""
+    """Yield the unknown part of batch = micro batch x accumulation steps x ranks."""
     for root in config.roots:
         batch, micro, steps = (_whole(root, key) for key in (_BATCH, _MICRO, _STEPS))
         if micro is None or steps is None:
@@ -57,7 +57,7 @@ def _whole(root: Node, key: str) -> int | None:
 
 
 def _loaders(code: Code) -> Iterator[tuple[Span, str, str]]:
-    """The batch of all ranks, where the program itself says how many it starts."""
+    """Yield the batch size over all ranks, if the program itself sets their number."""
     ranks = {
         count
         for name, (keyword, place) in _SPAWN.items()

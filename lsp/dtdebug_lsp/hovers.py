@@ -1,4 +1,4 @@
-"""What is told about the thing that the user points at."""
+"""Hovers for the word under the pointer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SHOWN = ("Why is this bad", "Use instead")
 
 
 def hover(document: Document, settings: Settings, positions: Positions, position: types.Position) -> types.Hover | None:
-    """The Markdown for a place, or None."""
+    """Return the Markdown for a place, or None."""
     text = document.text
     offset = positions.offset(text, position)
     line = LineAt(text, offset, slashes=document.language in {"json", "jsonc"})
@@ -72,7 +72,7 @@ def _words(document: Document, line: LineAt, offset: int) -> Iterator[tuple[str,
 
 
 def _candidates(document: Document, line: LineAt, part: str) -> Iterator[tuple[Piece, Kind, list[str]]]:
-    """Words at the place, of what kind they are there, and by which names each may be known."""
+    """Yield words at the place: (word, kind, names by which it may be known)."""
     is_python = document.language == "python" or document.path.endswith(".py")
     if part != "code" or not is_python:
         if word := line.option():
@@ -101,7 +101,7 @@ def _names(code: Code | None, line: LineAt, word: Piece) -> Iterator[str]:
 
 
 def of_check(check: Check) -> str:
-    """The short form of a check's page."""
+    """Return the short form of a check's page."""
     sections = {m["title"].strip(): m["body"].strip() for m in _SECTION.finditer(check.page)}
     parts = [f"**{check.id}** {check.title} (`{check.name}`)"]
     parts += [f"*{title}*: {sections[title]}" for title in _SHOWN[:1] if title in sections]
@@ -111,7 +111,7 @@ def of_check(check: Check) -> str:
 
 
 def of_symptom(code: str) -> str | None:
-    """The short form of a symptom's page; None for what is no code of a symptom."""
+    """Return the short form of a symptom's page; None for an unknown code."""
     symptom = knowledge().symptoms.get(code)
     if symptom is None:
         return None
@@ -121,5 +121,5 @@ def of_symptom(code: str) -> str | None:
 
 
 def symptom_address(code: str) -> str:
-    """The address of a symptom's page on the documentation site."""
+    """Return the address of a symptom's page on the documentation site."""
     return f"{SITE}/symptoms/{code}/"

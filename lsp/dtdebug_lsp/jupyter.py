@@ -1,9 +1,8 @@
-"""The server for jupyter-lsp by itself, for those who have no other Python server there.
+"""Standalone server for jupyter-lsp, for users without another Python server there.
 
-It is registered nowhere: jupyterlab-lsp starts one server for a document, and ours in place of
-python-lsp-server would take completion and jump-to-definition away. With python-lsp-server the
-plugin beside this module does the same work. To have the server alone, in
-`jupyter_server_config.py`:
+It is not registered by default: jupyterlab-lsp starts one server per document, and ours instead of
+python-lsp-server would remove completion and jump-to-definition. With python-lsp-server, the module
+`pylsp_plugin` does the same work. To use the server alone, add to `jupyter_server_config.py`:
 
     from dtdebug_lsp.jupyter import spec
     c.LanguageServerManager.language_servers = spec()
@@ -16,7 +15,10 @@ from typing import Any
 
 
 def spec(app: object = None) -> dict[str, Any]:
-    """How jupyter-lsp starts the server (https://jupyterlab-lsp.readthedocs.io/en/latest/Configuring.html)."""
+    """Return the specification by which jupyter-lsp starts the server.
+
+    https://jupyterlab-lsp.readthedocs.io/en/latest/Configuring.html
+    """
     return {
         "dtdebug": {
             "version": 2,

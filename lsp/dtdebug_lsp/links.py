@@ -1,4 +1,4 @@
-"""Codes and issue numbers in comments, as links."""
+"""Links for codes and issue numbers in comments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OURS = re.compile(r"dtdebug|symptom", re.IGNORECASE)
 
 
 def links(document: Document, positions: Positions) -> list[types.DocumentLink]:
-    """The links of a text: where a comment names a check, a symptom or an issue on GitHub."""
+    """Return the links of a text: comments that name a check, a symptom or an issue on GitHub."""
     text = document.text
     slashes = document.language in {"json", "jsonc"}
     found = []

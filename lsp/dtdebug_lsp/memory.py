@@ -1,8 +1,8 @@
-"""What was found when a text could last be parsed, for the time until it can be again.
+"""Last good findings of a text, kept while it can't be parsed.
 
-While a statement is being typed, its part of the text is no program: checks would lose what
-they saw there, and miss what made other places right. So the last good findings stay, moved
-along with the text, and new ones are believed only where something was edited.
+While a statement is being typed, its part of the text does not parse: checks would lose what they found there, and miss
+what made other places correct. So the last good findings stay and move along with the text, and new ones are accepted
+only in edited lines.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dtdebug_taxonomy.source.text import Span, Text
 
 
 class LastGood:
-    """The last good findings of one text, and where it was edited since."""
+    """The last good findings of one text, and the spans edited since."""
 
     def __init__(self) -> None:
         self._good: list[Problem] | None = None
         self._edits: list[Span] = []
 
     def edited(self, span: Span, length: int) -> None:
-        """A span was replaced by a text of some length: what it held an end of is forgotten, the rest moves."""
+        """Move the findings after a span was replaced by a text of some length; drop those that lost an end."""
         if self._good is None:
             return
         kept = ((p, _moved(p.span, span, length)) for p in self._good)
@@ -28,7 +28,7 @@ class LastGood:
         self._edits = [*moved, Span(span.start, span.start + length)]
 
     def settle(self, text: Text, problems: list[Problem], *, parsed: bool) -> list[Problem]:
-        """What to show, given what the checks see now."""
+        """Return the problems to show, given what the checks find now."""
         if parsed:
             self._good, self._edits = problems, []
             return problems
@@ -43,7 +43,7 @@ class LastGood:
 
 
 def _moved(span: Span, edit: Span, length: int) -> Span | None:
-    """Where a span is after an edit; None where the edit took one of its ends away."""
+    """Return a span after an edit; None if the edit removed one of its ends."""
     shift = length - (edit.end - edit.start)
     if edit.end <= span.start and edit != span:
         return Span(span.start + shift, span.end + shift)
@@ -55,5 +55,5 @@ def _moved(span: Span, edit: Span, length: int) -> Span | None:
 
 
 def _joined(span: Span, edit: Span, length: int) -> Span:
-    """One span for two edits of which the later took some of the earlier away."""
+    """Merge two edits if the later one removed a part of the earlier one."""
     return Span(min(span.start, edit.start), max(span.end, edit.end) + length - (edit.end - edit.start))

@@ -1,4 +1,4 @@
-"""The modules around a text: as they are open in the editor, else as they are on disk."""
+"""Modules around a text: as they are open in the editor, else as they are on disk."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from pathlib import Path
 from dtdebug_taxonomy.source.project import Project
 
 LONGEST = 500_000
-"""Bytes beyond which a module is not read."""
+"""Maximum size in bytes of a module."""
 
 
 class Modules:
-    """What the imports of one text lead to, read again when a module of it has changed."""
+    """Modules reached by the imports of one text, read again when one of them changes."""
 
     def __init__(self, path: str = "", opened: Callable[[str], str | None] = lambda _: None) -> None:
-        """`path` is that of the text itself, which is not read; `opened` gives what the editor holds of a file."""
+        """Set the text's own path, which is not read, and `opened`, which returns the editor's text of a file."""
         self._path, self._opened = path, opened
         self._seen: dict[str, object] = {}
-        """The files that were asked for, with what tells one state of them from another."""
+        """Requested file -> state of it, by which a change is noticed."""
         self.project = Project(self._text)
 
     def refresh(self) -> bool:
-        """Forgets the modules if one that was asked for is another by now, has come, or has gone; whether it is so."""
+        """Drop the modules if one of them has changed, appeared or disappeared; return whether that is so."""
         changed = any(self._state(path) != seen for path, seen in self._seen.items())
         if changed:
             self._seen.clear()
@@ -31,7 +31,7 @@ class Modules:
         return changed
 
     def read(self, path: str) -> bool:
-        """Whether a file was asked for."""
+        """True if a file was requested."""
         return path in self._seen
 
     def _state(self, path: str) -> object:

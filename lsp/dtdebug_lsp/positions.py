@@ -1,4 +1,4 @@
-"""Places in a text as a client counts them: lines from 0, columns in units of UTF-8, UTF-16 or UTF-32."""
+"""Positions as a client counts them: lines from 0, columns in units of UTF-8, UTF-16 or UTF-32."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dtdebug_taxonomy.source.text import Span, Text
 
 
 class Positions:
-    """Translates between offsets in a text and a client's positions, in the encoding that both agreed on."""
+    """Translates between offsets in a text and a client's positions, in the negotiated encoding."""
 
     def __init__(self, encoding: str = types.PositionEncodingKind.Utf16) -> None:
         self.encoding = str(getattr(encoding, "value", encoding))
@@ -23,17 +23,17 @@ class Positions:
         return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
     def position(self, text: Text, offset: int) -> types.Position:
-        """Where an offset is; one beyond the text counts as its end."""
+        """Return the position of an offset; one beyond the text counts as its end."""
         offset = min(max(offset, 0), len(text))
         line = bisect_right(text.starts, offset) - 1
         return types.Position(line, self._units(text[text.starts[line] : offset]))
 
     def range(self, text: Text, span: Span) -> types.Range:
-        """Where a span is."""
+        """Return the range of a span."""
         return types.Range(self.position(text, span.start), self.position(text, span.end))
 
     def offset(self, text: Text, position: types.Position) -> int:
-        """The offset of a position; a column beyond the line is its end, a line beyond the text is its end."""
+        """Return the offset of a position; a column or line out of range counts as the end of the line or text."""
         if position.line >= len(text.starts):
             return len(text)
         start, end = text.starts[max(position.line, 0)], text.end_of_line(max(position.line, 0) + 1)
@@ -43,10 +43,10 @@ class Positions:
         left = position.character
         for number, character in enumerate(line):
             left -= self._units(character)
-            if left < 0:  # a position inside a character is its beginning
+            if left < 0:  # a position inside a character counts as its start
                 return start + number
         return end
 
     def span(self, text: Text, where: types.Range) -> Span:
-        """The span of a range; one that ends before it begins is turned round."""
+        """Return the span of a range; a reversed range is swapped."""
         return Span(*sorted((self.offset(text, where.start), self.offset(text, where.end))))

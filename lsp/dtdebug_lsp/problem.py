@@ -1,4 +1,4 @@
-"""A finding in an open text, with its fix."""
+"""Finding in an open text, with its fix."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dtdebug_taxonomy.source.text import Span, Text
 
 
 class OpenText(Protocol):
-    """A text that the client has open, as `documents.Document` is."""
+    """Text that the client has open, such as `documents.Document`."""
 
     uri: str
     version: int | None
@@ -18,7 +18,7 @@ class OpenText(Protocol):
 
 
 class Change(NamedTuple):
-    """A part of a fix: it can lie in another cell than the finding."""
+    """Edit of a fix, which can be in another cell than the finding."""
 
     document: OpenText
     span: Span
@@ -26,15 +26,15 @@ class Change(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A finding, placed in the text that the client shows."""
+    """Finding, placed in the text that the client shows."""
 
     check: Check
     span: Span
     message: str
     severity: Severity
     title: str = ""
-    """What the fix does; empty if there is none."""
+    """Title of the fix; empty if there is none."""
     safe: bool = False
     edits: tuple[Change, ...] = ()
     hit: CheckedHit | None = None
-    """As the check gave it."""
+    """Original hit of the check."""

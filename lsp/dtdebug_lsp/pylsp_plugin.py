@@ -1,4 +1,4 @@
-"""dtdebug inside python-lsp-server, as JupyterLab uses it: one server for each document is all that it allows."""
+"""Plugin for python-lsp-server, as JupyterLab allows only one server for each document."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ log = logging.getLogger(__name__)
 
 NAME = "dtdebug"
 _KEPT = 8
-"""Texts whose analysis is kept."""
+"""Maximum number of texts whose analysis is cached."""
 _POSITIONS = Positions(types.PositionEncodingKind.Utf16)
 _CLIENT = types.ClientCapabilities()
-"""python-lsp-server passes edits on as they are: the plain form is understood by all clients."""
+"""Capabilities assumed for clients: python-lsp-server passes edits on, and all clients support the plain form."""
 _documents: OrderedDict[str, Document] = OrderedDict()
 
 
 @hookimpl
 def pylsp_settings() -> dict[str, Any]:
-    """On by default; `pylsp.plugins.dtdebug` takes the same keys as `[tool.dtdebug]`."""
+    """Return the default settings; `pylsp.plugins.dtdebug` takes the same keys as `[tool.dtdebug]`."""
     return {"plugins": {NAME: {"enabled": True, "select": [], "ignore": [], "severity": {}, "per-file-ignores": {}}}}
 
 
 @hookimpl
 def pylsp_lint(config: Any, document: Any) -> list[dict[str, Any]]:
-    """What is wrong in a text."""
+    """Return the diagnostics of a text."""
     try:
         known = _document(document)
         found = checking.problems(known, _settings(config, known))
@@ -50,7 +50,7 @@ def pylsp_lint(config: Any, document: Any) -> list[dict[str, Any]]:
 
 
 def _shown(problem: Problem, document: Document) -> dict[str, Any]:
-    """The code comes first, as with the other plugins: JupyterLab shows nothing but the message."""
+    """Return a diagnostic that begins with the code, like other plugins: JupyterLab shows only the message."""
     shown = diagnostic(problem, document, _POSITIONS)
     shown.message = f"{shown.code} {shown.message}"
     return _plain(shown)
@@ -58,7 +58,7 @@ def _shown(problem: Problem, document: Document) -> dict[str, Any]:
 
 @hookimpl
 def pylsp_code_actions(config: Any, document: Any, range: dict[str, Any], context: Any) -> list[dict[str, Any]]:  # noqa: A002
-    """What can be done about it."""
+    """Return the code actions in a range."""
     try:
         known = _document(document)
         only = context.get("only") if isinstance(context, dict) else None
@@ -75,7 +75,7 @@ def pylsp_code_actions(config: Any, document: Any, range: dict[str, Any], contex
 
 @hookimpl(hookwrapper=True)
 def pylsp_hover(config: Any, document: Any, position: dict[str, int]) -> Generator[None, Any, None]:
-    """Ours above what other plugins know: only one of them may answer."""
+    """Put our hover above that of other plugins, as only one of them may answer."""
     outcome = yield
     try:
         known = _document(document)
@@ -85,14 +85,14 @@ def pylsp_hover(config: Any, document: Any, position: dict[str, int]) -> Generat
         log.exception("nothing can be said in %s", document.uri)
         return
     if ours is not None and isinstance(ours.contents, types.MarkupContent):
-        # What another plugin raises is its own: the server shows it where we have nothing to say.
+        # Ignore the exception of another plugin; the server shows it if we have no hover.
         theirs = "" if outcome.exception else _text((outcome.get_result() or {}).get("contents"))
         text = "\n\n---\n\n".join(t for t in (ours.contents.value, theirs) if t)
         outcome.force_result({"contents": {"kind": "markdown", "value": text}})
 
 
 def _document(document: Any) -> Document:
-    """Our reading of a text, kept until the text is another."""
+    """Return our analysis of a text, cached until the text changes."""
     known = _documents.pop(document.uri, None)
     if known is None or known.text != document.source:
         known = Document(types.TextDocumentItem(document.uri, "python", document.version or 0, document.source))
@@ -124,12 +124,12 @@ def _plain(value: Any) -> dict[str, Any]:
 
 
 def _range(given: dict[str, Any]) -> types.Range:
-    """A range as the protocol has it."""
+    """Convert a range to the protocol's type."""
     return types.Range(*(types.Position(given[side]["line"], given[side]["character"]) for side in ("start", "end")))
 
 
 def _text(contents: Any) -> str:
-    """The text of a hover in any of the forms that the protocol knows."""
+    """Return the text of a hover in any form that the protocol allows."""
     if isinstance(contents, list):
         return "\n\n".join(t for t in map(_text, contents) if t)
     if isinstance(contents, dict):

@@ -1,4 +1,4 @@
-"""The language server: which message is answered by what. All else is in the modules beside this one."""
+"""Language server: maps each message to its handler. The features are in neighbouring modules."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from dtdebug_lsp.session import Server
 log = logging.getLogger(__name__)
 
 _LOOK_S = 2.0
-"""Between two looks for failed runs."""
+"""Seconds between two polls for failed runs."""
 _LATER_S = 0.4
-"""After the start: time for the first diagnostics before what only hovers need is read."""
+"""Seconds after the start before data for hovers is loaded, so that first diagnostics come first."""
 
 
 def create(stdout: BinaryIO | None = None) -> Server:
-    """The server, not yet started; `stdout` is where it writes, if not to standard output."""
+    """Return the server, not yet started; `stdout` is where it writes, if not to standard output."""
     server = Server(stdout)
     for method, handler in _HANDLERS.items():
         server.feature(method, _OPTIONS.get(method))(_guarded(handler))
@@ -34,7 +34,7 @@ def create(stdout: BinaryIO | None = None) -> Server:
 
 
 def _guarded(handler: Callable[..., Any]) -> Callable[..., Any]:
-    """A failure of ours is a line in the log and an empty answer, not a message to the user."""
+    """Turn an internal error into a log line and an empty answer rather than a message to the user."""
 
     @functools.wraps(handler)
     def answer(ls: Server, *arguments: Any) -> Any:
@@ -59,14 +59,14 @@ def _guarded(handler: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def initialize(ls: Server, params: types.InitializeParams) -> None:
-    """Takes the client's units of columns, and its settings if it sends them now."""
+    """Store the client's position encoding, and its settings if it sends them now."""
     ls.documents.positions = Positions(ls.workspace.position_encoding or types.PositionEncodingKind.Utf16)
     ls.configuration.editor = configuration.section(params.initialization_options)
     ls.client_explains = "serverCommand" in ls.configuration.editor
 
 
 async def initialized(ls: Server, params: types.InitializedParams) -> None:
-    """Asks for settings and to be told when they change; starts to look for failed runs."""
+    """Request settings and notifications of changes, and start polling for failed runs."""
     ls.keep(asyncio.create_task(_watch(ls)))
     asyncio.get_running_loop().call_later(_LATER_S, _warm, ls)
     watched = [types.FileSystemWatcher(pattern) for pattern in ("**/pyproject.toml", "**/*.{py,yaml,yml,json}")]
@@ -83,12 +83,12 @@ async def initialized(ls: Server, params: types.InitializedParams) -> None:
 
 
 def _warm(ls: Server) -> None:
-    checking.prepare()  # not in a thread: what checks read while they are imported, the loop may read as well
+    checking.prepare()  # not in a thread: the event loop may read the same data as the imported checks
     ls.thread_pool.submit(commands.warm)
 
 
 async def _ask_settings(ls: Server) -> None:
-    """The settings by the client's own account, for each folder."""
+    """Request the settings from the client, for each folder."""
     try:
         if ls.can("workspace.configuration"):
             folders = [f.uri for f in ls.workspace.folders.values()]
@@ -112,7 +112,7 @@ async def _watch(ls: Server) -> None:
 
 
 async def did_change_configuration(ls: Server, params: types.DidChangeConfigurationParams) -> None:
-    """Settings changed: some clients say how, some want to be asked."""
+    """Apply changed settings, which some clients send and others want to be asked for."""
     if ls.can("workspace.configuration"):
         await _ask_settings(ls)
     else:
@@ -121,7 +121,7 @@ async def did_change_configuration(ls: Server, params: types.DidChangeConfigurat
 
 
 def did_change_watched_files(ls: Server, params: types.DidChangeWatchedFilesParams) -> None:
-    """Of a `pyproject.toml`, read again when it is needed, or of a program, module or configuration."""
+    """Check texts again after a change of a `pyproject.toml`, program, module or configuration."""
     paths = [path_of(change.uri) for change in params.changes]
     for path in paths:
         ls.changed(path)
@@ -130,7 +130,7 @@ def did_change_watched_files(ls: Server, params: types.DidChangeWatchedFilesPara
 
 
 async def did_change_workspace_folders(ls: Server, params: types.DidChangeWorkspaceFoldersParams) -> None:
-    """Folders come with their own settings."""
+    """Request the settings of new folders."""
     await _ask_settings(ls)
     ls.recheck()
 
@@ -139,7 +139,7 @@ async def did_change_workspace_folders(ls: Server, params: types.DidChangeWorksp
 
 
 def did_open(ls: Server, params: types.DidOpenTextDocumentParams) -> None:
-    """A text was opened."""
+    """Check a text that was opened."""
     document = ls.documents.open(params.text_document)
     ls.scanned.pop(one_uri(document.uri), None)
     ls.schedule(document)
@@ -148,7 +148,7 @@ def did_open(ls: Server, params: types.DidOpenTextDocumentParams) -> None:
 
 
 def did_change(ls: Server, params: types.DidChangeTextDocumentParams) -> None:
-    """A text was edited."""
+    """Check a text that was edited."""
     document = ls.documents.change(params)
     if document is not None:
         ls.schedule(document)
@@ -158,7 +158,7 @@ def did_change(ls: Server, params: types.DidChangeTextDocumentParams) -> None:
 
 
 def did_save(ls: Server, params: types.DidSaveTextDocumentParams) -> None:
-    """Settings, or a module that other open texts lead to: clients that can't watch files tell that it was saved."""
+    """Check texts that depend on a saved file, for clients that can't watch files."""
     if params.text_document.uri.endswith("/pyproject.toml"):
         ls.recheck()
     for document in ls.documents:
@@ -168,20 +168,20 @@ def did_save(ls: Server, params: types.DidSaveTextDocumentParams) -> None:
 
 
 def did_close(ls: Server, params: types.DidCloseTextDocumentParams) -> None:
-    """A text was closed: from now on its file is what is on disk."""
+    """Forget a text that was closed; from now on its file on disk counts."""
     ls.documents.close(params.text_document.uri)
     ls.changed(path_of(params.text_document.uri))
     ls.forget([params.text_document.uri])
 
 
 def notebook_did_open(ls: Server, params: types.DidOpenNotebookDocumentParams) -> None:
-    """A notebook was opened."""
+    """Check a notebook that was opened."""
     notebook = ls.documents.open_notebook(params)
     _schedule_cells(ls, [c.uri for c in notebook.cells])
 
 
 def notebook_did_change(ls: Server, params: types.DidChangeNotebookDocumentParams) -> None:
-    """Cells were edited, added or removed."""
+    """Check a notebook whose cells were edited, added or removed."""
     notebook, gone = ls.documents.change_notebook(params)
     ls.forget(gone)
     if notebook is not None:
@@ -189,7 +189,7 @@ def notebook_did_change(ls: Server, params: types.DidChangeNotebookDocumentParam
 
 
 def notebook_did_close(ls: Server, params: types.DidCloseNotebookDocumentParams) -> None:
-    """A notebook was closed."""
+    """Forget a notebook that was closed."""
     gone = ls.documents.close_notebook(params.notebook_document.uri)
     for cell in params.cell_text_documents:
         ls.documents.close(cell.uri)
@@ -207,13 +207,13 @@ def _schedule_cells(ls: Server, uris: list[str]) -> None:
 
 
 def _document(ls: Server, params: Any) -> Document | None:
-    """The text that a question is about, if it is open and the user wants answers there."""
+    """Return the text of a request, if it is open and dtdebug is enabled there."""
     document = ls.documents.get(params.text_document.uri)
     return document if document is not None and ls.enabled(document) else None
 
 
 async def pull(ls: Server, params: types.DocumentDiagnosticParams) -> types.RelatedFullDocumentDiagnosticReport:
-    """Diagnostics for clients that ask; those of cells were pushed."""
+    """Return diagnostics to clients that pull them; those of cells are pushed."""
     await ls.ready()
     document = _document(ls, params)
     items: list[types.Diagnostic] = []
@@ -227,7 +227,7 @@ async def pull(ls: Server, params: types.DocumentDiagnosticParams) -> types.Rela
 
 
 def hover(ls: Server, params: types.HoverParams) -> types.Hover | None:
-    """What the user points at."""
+    """Return the hover for a position."""
     document = _document(ls, params)
     if document is None:
         return None
@@ -235,7 +235,7 @@ def hover(ls: Server, params: types.HoverParams) -> types.Hover | None:
 
 
 def code_action(ls: Server, params: types.CodeActionParams) -> list[types.CodeAction] | None:
-    """What can be done in a range."""
+    """Return the code actions in a range."""
     document = _document(ls, params)
     if document is None:
         return None
@@ -251,7 +251,7 @@ def code_action(ls: Server, params: types.CodeActionParams) -> list[types.CodeAc
 
 
 def code_action_resolve(ls: Server, action: types.CodeAction) -> types.CodeAction:
-    """The edit of an action."""
+    """Add the edit to an action."""
     data = action.data if isinstance(action.data, dict) else {}
     document = ls.documents.get(str(data.get("uri")))
     if document is None:
@@ -260,24 +260,24 @@ def code_action_resolve(ls: Server, action: types.CodeAction) -> types.CodeActio
 
 
 def complete(ls: Server, params: types.CompletionParams) -> list[types.CompletionItem] | None:
-    """Names that can stand here."""
+    """Return the names that are valid at a position."""
     document = _document(ls, params)
     return completion.completions(document, ls.documents.positions, params.position) if document else None
 
 
 def document_link(ls: Server, params: types.DocumentLinkParams) -> list[types.DocumentLink] | None:
-    """Links in comments."""
+    """Return the links in comments."""
     document = _document(ls, params)
     return links.links(document, ls.documents.positions) if document else None
 
 
 def code_lens(ls: Server, params: types.CodeLensParams) -> list[types.CodeLens] | None:
-    """Only where a run failed: elsewhere a lens would be in the way."""
+    """Return lenses only at failed runs: elsewhere they would be in the way."""
     return handoff.lenses(ls.failed, params.text_document.uri)
 
 
 def inlay_hint(ls: Server, params: types.InlayHintParams) -> list[types.InlayHint] | None:
-    """Sizes that follow from other numbers."""
+    """Return sizes that follow from other numbers."""
     document = _document(ls, params)
     return hints.hints(document, ls.documents.positions, params.range) if document else None
 

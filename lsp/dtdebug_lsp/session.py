@@ -1,4 +1,4 @@
-"""The server's own state for one client: what is open, what was chosen, what was published."""
+"""The server's state for one client: open texts, settings, published diagnostics."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from dtdebug_taxonomy.checks.settings import Settings
 log = logging.getLogger(__name__)
 
 _SLOW_S = 0.08
-"""A text whose last check took more time of the processor is checked only when typing pauses."""
+"""Seconds of processor time from which on a text is checked only when typing pauses."""
 _PAUSE_S = 0.12
 _PATIENCE_S = 1.0
-"""So long the first check waits for the client to tell its settings."""
+"""Seconds that the first check waits for the client's settings."""
 
 
 class Protocol(LanguageServerProtocol):
-    """The protocol of pygls without its mirror of texts: ours counts lines as editors do."""
+    """Protocol of pygls without its mirror of texts: ours counts lines as editors do."""
 
     lsp_text_document__did_open = None  # type: ignore[assignment]
     lsp_text_document__did_change = None  # type: ignore[assignment]
@@ -59,27 +59,27 @@ class Server(LanguageServer):
         self.handoff = Handoff(state.folder())
         self.failed: Shown = {}
         self.scanned: dict[str, list[types.Diagnostic]] = {}
-        """Of closed files: what the last check of the workspace found in them."""
+        """Diagnostics of closed files from the last check of the workspace."""
         self.configured = asyncio.Event()
         self.client_explains = False
-        """It is our own extension, which shows what `dtdebug.explain` answers."""
+        """True for our own extension, which shows the answers of `dtdebug.explain`."""
         self._published: set[str] = set()
         self._due: dict[str, asyncio.Task[None]] = {}
         self._kept: set[asyncio.Task[None]] = set()
         self._cost: dict[str, float] = {}
 
     def start_io(self, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None) -> None:
-        """Serves on standard input and output."""
+        """Serve on standard input and output."""
         super().start_io(stdin, stdout or self._stdout)
 
     def report_server_error(self, error: Exception, source: Any) -> None:
-        """A line in the log: the user has not asked for anything."""
+        """Log a line only, as the user has not asked for anything."""
         log.warning("%s: %s", getattr(source, "__name__", source), error)
 
-    # -- what the client can ---------------------------------------------------------------------
+    # -- client capabilities ---------------------------------------------------------------------
 
     def can(self, path: str) -> Any:
-        """A capability of the client by its dotted name; None where it has not."""
+        """Return a capability of the client by its dotted name; None if it is absent."""
         value: Any = self.client_capabilities
         for name in path.split("."):
             value = getattr(value, name, None)
@@ -87,26 +87,26 @@ class Server(LanguageServer):
 
     @property
     def pulls(self) -> bool:
-        """Whether the client asks for diagnostics itself. It does not do so for cells of notebooks."""
+        """True if the client pulls diagnostics, which it does not do for cells of notebooks."""
         return self.can("text_document.diagnostic") is not None
 
     @property
     def can_explain(self) -> bool:
-        """Whether an explanation can come before the user's eyes."""
+        """True if an explanation can be shown to the user."""
         return self.client_explains or bool(self.can("window.show_document.support"))
 
     # -- settings --------------------------------------------------------------------------------
 
     def settings(self, document: Document) -> Settings:
-        """The settings for a text."""
+        """Return the settings for a text."""
         return self.configuration.of(_path(document))
 
     def enabled(self, document: Document) -> bool:
-        """Whether the user wants to see anything in a text."""
+        """True if the user wants diagnostics in a text."""
         return self.configuration.enabled(_path(document))
 
     async def ready(self) -> None:
-        """Waits until the settings are known, but not for long."""
+        """Wait briefly until the settings are known."""
         if not self.configured.is_set():
             try:
                 await asyncio.wait_for(self.configured.wait(), _PATIENCE_S)
@@ -116,12 +116,12 @@ class Server(LanguageServer):
     # -- diagnostics -----------------------------------------------------------------------------
 
     def keep(self, task: asyncio.Task[None]) -> None:
-        """Holds a task of the background until it ends: the loop itself does not."""
+        """Hold a background task until it ends, since the event loop does not."""
         self._kept.add(task)
         task.add_done_callback(self._kept.discard)
 
     def schedule(self, document: Document, *, around: bool = False) -> None:
-        """Checks a text soon; a later edit puts that off. `around`: not it was edited, but a file it was read with."""
+        """Check a text soon, delayed by later edits; `around` if not it but a file that it depends on was edited."""
         key = _key(document)
         if (due := self._due.pop(key, None)) is not None:
             due.cancel()
@@ -129,12 +129,12 @@ class Server(LanguageServer):
         self.keep(task)
 
     def changed(self, path: str) -> None:
-        """A file has another text: what was read with it, as a launch script with its program, is checked again."""
+        """Check again the texts that depend on a changed file, such as a launch script on its program."""
         for document in self.documents.reread(path) if path else ():
             self.schedule(document, around=True)
 
     async def pause(self, document: Document) -> None:
-        """Waits for a pause in typing, in a text that takes long to check; whoever waits is cancelled by an edit."""
+        """Wait for a pause in typing if a text takes long to check; an edit cancels the wait."""
         if self._cost.get(_key(document), 0) > _SLOW_S:
             await asyncio.sleep(_PAUSE_S)
 
@@ -151,7 +151,7 @@ class Server(LanguageServer):
         self._due.pop(key, None)
 
     def found(self, document: Document) -> list[types.Diagnostic]:
-        """What the checks see in an open text."""
+        """Return the diagnostics of an open text."""
         if not self.enabled(document):
             return []
         is_known = (document.notebook or document).seen is not None
@@ -162,7 +162,7 @@ class Server(LanguageServer):
         return [diagnostic(p, document, self.documents.positions) for p in seen]
 
     def publish(self, uri: str) -> None:
-        """Pushes what is known of a text: failed runs, and what the checks see unless the client asks for that."""
+        """Push a text's failed runs, and its diagnostics unless the client pulls those."""
         key = one_uri(uri)
         shown = [d for _, d in self.failed.get(key, [])]
         document = self.documents.get(uri)
@@ -181,7 +181,7 @@ class Server(LanguageServer):
         self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, shown, version))
 
     def recheck(self) -> None:
-        """Settings changed: what is open is checked again."""
+        """Check all open texts again after a change of settings."""
         for document in self.documents:
             document.seen = None
             if document.notebook is not None:
@@ -195,12 +195,12 @@ class Server(LanguageServer):
         self._let_pull()
 
     def _let_pull(self) -> None:
-        """Tells a client that asks for diagnostics that they are other ones now."""
+        """Tell a client that pulls diagnostics that they have changed."""
         if self.pulls and self.can("workspace.diagnostics.refresh_support"):
             self.workspace_diagnostic_refresh(None)
 
     def show_failures(self, *, force: bool = False) -> None:
-        """Publishes the failed runs again if they, or the texts that they point at, changed."""
+        """Publish the failed runs again if they, or the texts that they point at, changed."""
         if not self.handoff.refresh() and not force:
             return
         related = bool(self.can("text_document.publish_diagnostics.related_information"))
@@ -214,25 +214,25 @@ class Server(LanguageServer):
             self.workspace_code_lens_refresh(None)
 
     def _shows(self, uri: str) -> bool:
-        """A failure in a closed file is the user's concern here if the file is in the workspace."""
+        """True if the file is open or in the workspace, so that its failures concern the user here."""
         if self.documents.get(uri) is not None:
             return True
         path = path_of(uri)
         return any(path.startswith(folder.rstrip("/") + "/") for folder in self.folders())
 
     def folders(self) -> list[str]:
-        """Paths of the workspace's folders."""
+        """Return the paths of the workspace's folders."""
         given = [f.uri for f in self.workspace.folders.values()] or [self.workspace.root_uri or ""]
         return [path for uri in given if (path := path_of(uri))]
 
     def forget(self, uris: Iterable[str]) -> None:
-        """Texts were closed: what was shown of them goes, but not what is so without their being open."""
+        """Withdraw the diagnostics of closed texts, except those that do not depend on their being open."""
         for uri in uris:
             self.publish(uri)
 
 
 def _key(document: Document) -> str:
-    """What is checked as one: a text, or all cells of a notebook."""
+    """Return the key of what is checked as one: a text, or all cells of a notebook."""
     return one_uri((document.notebook or document).uri)
 
 

@@ -1,4 +1,4 @@
-"""The comment by which a user says that a problem is meant so: where it can stand, and how it is written."""
+"""Comment that suppresses a problem: its place and its form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COMMENT = re.compile(r"(?:#|//)\s*dtdebug:\s*ignore(?:\[(?P<ids>[^\]\n]*)\])?")
 
 
 def suppression(document: Document, problem: Problem) -> Change | None:
-    """The edit that adds the comment or extends one; None where no comment can stand."""
+    """Return the edit that adds or extends the comment; None if none is possible."""
     text = document.text
     line = _line(document, problem)
     if line is None:
@@ -39,7 +39,7 @@ def suppression(document: Document, problem: Problem) -> Change | None:
 
 
 def _line(document: Document, problem: Problem) -> int | None:
-    """The line on which the comment is read and breaks nothing."""
+    """Return the line on which the comment is effective and breaks nothing."""
     text = document.text
     lines = [text.place(problem.span.start).line, text.place(problem.span.end).line]
     source = document.source
@@ -53,7 +53,7 @@ def _line(document: Document, problem: Problem) -> int | None:
 
 
 def _inside_strings(code: Code) -> set[int]:
-    """Lines that end inside a string of several lines."""
+    """Return the lines that end inside a multi-line string."""
     strings = [c for c in code.nodes(ast.Constant) if isinstance(c.value, str | bytes)]
     return {
         line for node in [*strings, *code.nodes(ast.JoinedStr)] for line in range(node.lineno, node.end_lineno or 0)
@@ -65,7 +65,7 @@ def _goes_on(text: Text, line: int) -> bool:
 
 
 def _mark(document: Document) -> str:
-    """JSON has no comments, unless this file has some."""
+    """Return the comment mark; "" for JSON without comments."""
     name = document.path.lower()
     if name.endswith((".json", ".jsonc")) or document.language in {"json", "jsonc"}:
         return "//" if re.search(r"^\s*//", document.text, re.MULTILINE) else ""

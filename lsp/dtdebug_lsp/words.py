@@ -1,4 +1,4 @@
-"""What stands at a place of a line: a name, a variable, an option, a code, and whether in code, string or comment."""
+"""Word at a place of a line: a name, variable, option or code, and whether in code, string or comment."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _PART = re.compile(
     r"|\"(?:[^\"\\]|\\.)*(?:\"|$)|'(?:[^'\\]|\\.)*(?:'|$))"
 )
 _LONGEST = 2_000
-"""Characters of a line that are looked at: longer lines are data."""
+"""Maximum number of characters of a line to inspect; longer lines are data."""
 
 _LINES = 40
-"""Lines of one command that are looked at."""
+"""Maximum number of lines of one command to inspect."""
 
 Part = Literal["code", "string", "comment"]
 
 
 class Piece(NamedTuple):
-    """A piece of a line."""
+    """Piece of a line."""
 
     text: str
     span: Span
-    """In the whole text."""
+    """Span in the whole text."""
 
 
 class LineAt:
-    """The line around an offset."""
+    """Line around an offset."""
 
     def __init__(self, text: Text, offset: int, *, slashes: bool = False) -> None:
         number = text.place(offset).line
@@ -45,7 +45,7 @@ class LineAt:
         self._slashes = slashes
 
     def part(self) -> Part:
-        """In what kind of text the offset is, judged by this line alone."""
+        """Return the kind of text at the offset, judged by this line alone."""
         comment = comment_start(self.text, slashes=self._slashes)
         if comment is not None and self.at >= comment:
             return "comment"
@@ -59,23 +59,23 @@ class LineAt:
         return None
 
     def check(self) -> Piece | None:
-        """The id of a check."""
+        """Return the id of a check."""
         return self._find(CHECK)
 
     def symptom(self) -> Piece | None:
-        """The code of a symptom."""
+        """Return the code of a symptom."""
         return self._find(SYMPTOM)
 
     def option(self) -> Piece | None:
-        """An option of a command: `--nproc-per-node`."""
+        """Return an option of a command: `--nproc-per-node`."""
         return self._find(_OPTION)
 
     def variable(self) -> Piece | None:
-        """A name in capitals."""
+        """Return a name in capitals."""
         return self._find(_VARIABLE)
 
     def name(self) -> Piece | None:
-        """A dotted name, up to the part that the offset is in: of `dist.group.WORLD` maybe `dist.group`."""
+        """Return a dotted name up to the part with the offset: for `dist.group.WORLD` maybe `dist.group`."""
         word = self._find(_NAME)
         if word is None:
             return None
@@ -85,13 +85,13 @@ class LineAt:
         return Piece(text, Span(word.span.start + last, word.span.start + len(text)))
 
     def is_keyword(self, word: Piece) -> bool:
-        """Whether a name is followed by `=`, as the name of an argument is."""
+        """True if a name is followed by `=`, as the name of an argument is."""
         after = self.text[word.span.end - self.start :].lstrip()
         return after.startswith("=") and not after.startswith("==")
 
 
 def command_before(text: Text, offset: int) -> str:
-    """The command that a place is in, up to that place: lines that end in a backslash go on."""
+    """Return the text of the command up to a place, including earlier lines that end in a backslash."""
     first = text.place(offset).line
     for _ in range(_LINES):
         if first == 1 or not text.line(first - 1).rstrip().endswith("\\"):
@@ -101,7 +101,7 @@ def command_before(text: Text, offset: int) -> str:
 
 
 def comment_start(line: str, *, slashes: bool = False) -> int | None:
-    """Where the comment of a line begins; `//` begins one in JSON only."""
+    """Return where a line's comment begins; `//` begins one in JSON only."""
     for found in _PART.finditer(line):
         if found["comment"] and (slashes or found["comment"] == "#"):
             return found.start()

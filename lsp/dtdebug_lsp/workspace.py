@@ -19,14 +19,14 @@ from dtdebug_lsp.positions import Positions
 _SKIPPED = frozenset(
     {"node_modules", "__pycache__", "site-packages", "venv", "env", "build", "dist", "wandb", "mlruns"}
 )
-"""Folders that hold no text of the user's own; hidden folders are skipped too."""
+"""Folders without the user's own text; hidden folders are skipped too."""
 _NAMES = (".py", ".sh", ".bash", ".sbatch", ".slurm", ".json", ".jsonc", ".yaml", ".yml", ".env", ".txt", ".toml")
 _MOST = 20_000
-"""Files of one workspace that are looked at."""
+"""Maximum number of files of one workspace to check."""
 
 
 def files(folders: Iterable[str]) -> list[Path]:
-    """The files below some folders that can be what the checks are about."""
+    """Return the files below some folders that checks can apply to."""
     found: list[Path] = []
     for folder in folders:
         for path, below, names in os.walk(folder):
@@ -45,7 +45,7 @@ def _is_ours(name: str) -> bool:
 def check(
     path: Path, configuration: Configuration, positions: Positions, modules: Modules
 ) -> tuple[str, list[types.Diagnostic]]:
-    """The URI of a file and what is wrong in it; nothing where it can't be read."""
+    """Return the URI of a file and its diagnostics; no diagnostics if it can't be read."""
     uri = from_fs_path(str(path)) or ""
     try:
         if not configuration.enabled(str(path)) or path.stat().st_size > LONGEST:

@@ -1,8 +1,7 @@
-"""The checks: what can be seen wrong in a program, script or configuration before it runs.
+"""Checks that detect errors in a program, script or configuration before it runs.
 
-A folder each, named by id and by what is wrong: `check.toml` (what it is), `check.py` (the
-function), `doc.md` (its page), examples that must and must not be reported. Nothing is
-registered anywhere: the folders are the list.
+One folder per check, named by its id and by the error: `check.toml` (metadata), `check.py` (the function), `doc.md`
+(its page), and examples that must and must not be reported. There is no registry: the folders are the list.
 """
 
 from __future__ import annotations
@@ -27,100 +26,100 @@ Severity = Literal["error", "warning", "information", "hint"]
 
 
 class Edit(NamedTuple):
-    """A span of the text and what takes its place."""
+    """Span of the text and its replacement."""
 
     span: Span
     text: str
 
 
 class Fix(NamedTuple):
-    """Edits that fix one hit; they do not overlap."""
+    """Edits that fix one hit and do not overlap."""
 
     title: str
-    """What it does, as an order: "Call it on every rank"."""
+    """Imperative title of the fix: "Call it on every rank"."""
     edits: tuple[Edit, ...]
     safe: bool | None = None
-    """Overrides the check's own `safe`, where a single fix is less safe than the others."""
+    """Overrides the check's `safe` if this fix is less safe than the check's others."""
 
 
 class Hit(NamedTuple):
-    """A place where a check sees what it is about."""
+    """Place in a source that a check reports."""
 
     span: Span
     message: str
-    """What is wrong here, what follows from it, in one or two sentences."""
+    """Problem at this place and its consequence, in one or two sentences."""
     fix: Fix | None = None
     severity: Severity | None = None
-    """Where it is another one than the check's: how sure this place is."""
+    """Severity of this hit if it differs from the check's."""
 
 
 class Oracle(KnowledgeRecord, frozen=True, kw_only=True):
-    """How `run.py` shows that the check's page is right."""
+    """Expected behaviour by which `run.py` verifies the check's page."""
 
     ranks: int = 2
-    """Processes; 1 is a plain program."""
+    """Number of processes; 1 runs a plain program."""
     expect: Literal["hang", "error", "output"]
-    """hang: still running at the limit; error: ends with an error; output: ends well."""
+    """hang: still running at the limit; error: exits with an error; output: succeeds."""
     says: str = ""
-    """Pattern that the output holds."""
+    """Pattern that must match the output."""
     limit_s: int = 20
 
 
 class Check(KnowledgeRecord, frozen=True, kw_only=True):
-    """`check.toml`."""
+    """Contents of `check.toml`."""
 
     title: str
-    """What is wrong, in a few words."""
+    """Problem in a few words."""
     cause: str
-    """Id of the cause that it sees in the source (`symptoms/*.toml`): the fix pattern is that of the cause."""
+    """Id of the cause that it detects in the source (`symptoms/*.toml`); determines the fix pattern."""
     symptom: tuple[str, ...]
-    """Codes of what is seen when such a program runs, that of the cause first."""
+    """Codes of the symptoms of such a program, that of the cause first."""
     severity: Severity
-    """`warning` only for what contradicts one API's contract; heuristics are `hint`."""
+    """`warning` only for a violation of one API's contract; heuristics are `hint`."""
     precision: Literal["certain", "high", "medium", "low"]
     files: tuple[Kind, ...] = ("python",)
     words: tuple[str, ...] = ()
-    """The text must hold one of these, else the check is not even asked; none: it always is."""
+    """Words, one of which must occur in the text for the check to run; if empty, it always runs."""
     also: tuple[str, ...] = ()
-    """The text must hold one of these, too: what nearly every program holds is no reason to parse it."""
+    """Further words, one of which must occur, so that a common word alone does not cause parsing."""
     programs_only: bool = False
-    """Off in tests and in libraries, where what is missing can be in another file."""
+    """Off in tests and libraries, where the missing code may be in another file."""
     safe: bool = False
-    """Its fix keeps what a correct program does; only such fixes are applied all at once."""
+    """True if its fix preserves correct programs; only such fixes are applied in bulk."""
     versions: str = ""
-    """Releases to which it applies, in words."""
+    """Releases that it applies to, in words."""
     reference: tuple[Reference, ...]
     oracle: Oracle | None = None
     id: str = ""
-    """`DT101`; by the folder's name."""
+    """`DT101`; derived from the folder's name."""
     name: str = ""
-    """`collective-under-rank-guard`; by the folder's name."""
+    """`collective-under-rank-guard`; derived from the folder's name."""
 
     @property
     def folder(self) -> Path:
-        """Where its files are."""
+        """Folder of the check's files."""
         return HOME / f"{self.id.lower()}_{self.name.replace('-', '_')}"
 
     @property
     def pattern(self) -> str:
-        """Id of the fix pattern, which is that of its cause (`patterns.toml`)."""
+        """Id of the fix pattern of its cause (`patterns.toml`)."""
         from dtdebug_taxonomy.knowledge import load as knowledge
 
         return knowledge().causes[self.cause][1].pattern
 
     @property
     def page(self) -> str:
-        """Its page: Markdown."""
+        """Markdown text of its page."""
         return (self.folder / "doc.md").read_text(encoding="utf-8")
 
     @property
     def function(self) -> Callable[[Any], Iterator[Hit]]:
-        """The function that sees it, given a source of one of its kinds."""
+        """Function that implements it; takes a source of one of its kinds."""
         return _function(self.folder.name)
 
 
 def page_address(check: Check) -> str:
-    """The address of a check's page on the documentation site."""
+    """Return the address of a check's page on the documentation site."""
     return f"{SITE}/checks/{check.id}/"
 
 
@@ -132,10 +131,10 @@ def _function(folder: str) -> Callable[[Any], Iterator[Hit]]:
 
 @lru_cache(maxsize=1)
 def load() -> dict[str, Check]:
-    """All checks by id.
+    """Return all checks by id.
 
     Raises:
-        ValueError: a `check.toml` is broken; says which and what.
+        ValueError: a `check.toml` is invalid; the message names the folder and the problem.
 
     """
     return kept("checks", dict[str, Check], _read, tuple(sorted(HOME.glob("dt*"))))

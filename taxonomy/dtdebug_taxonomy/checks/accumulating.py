@@ -1,4 +1,4 @@
-"""Gradient accumulation: loops in which the optimizer steps in some rounds only, by a counter or through Accelerate."""
+"""Gradient accumulation: loops whose optimizer steps only in some iterations, by a counter or through Accelerate."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from dtdebug_taxonomy.source.python import Code
 ACCELERATOR = "accelerate.Accelerator"
 _LOOPS = (ast.For, ast.While)
 _SOON = 20
-"""So many statements after a loop are looked at."""
+"""Maximum number of statements to inspect after a loop."""
 _MICRO = re.compile(r"accum|micro", re.IGNORECASE)
 COUNT = "gradient_accumulation_steps"
 
 
 def loop_of(code: Code, node: ast.AST) -> ast.For | ast.While | None:
-    """The innermost loop around a node."""
+    """Return the innermost loop around a node."""
     return next((a for a in code.ancestors(node) if isinstance(a, _LOOPS)), None)
 
 
 def steps(code: Code) -> Iterator[ast.Call]:
-    """Calls by which an optimizer steps, through a scaler or engine too."""
+    """Yield the calls that step an optimizer, also through a scaler or engine."""
     return (call for call in code.methods("step") if _is_step(call))
 
 
 def _is_step(call: ast.expr) -> TypeGuard[ast.Call]:
-    """Whether an expression is such a call."""
+    """True if an expression calls `step` of an optimizer or scaler."""
     if not isinstance(call, ast.Call):
         return False
     owner, _, last = dotted(call.func).lower().rpartition(".")
@@ -39,13 +39,13 @@ def _is_step(call: ast.expr) -> TypeGuard[ast.Call]:
 
 
 def counts(code: Code, test: ast.expr) -> bool:
-    """Whether a condition holds in every n-th round."""
+    """True if a condition holds only in every n-th iteration."""
     tests = code.values(test) if dotted(test) else [test]
     return any(isinstance(b.op, ast.Mod) for t in tests if t is not None for b in code.inside(t, ast.BinOp))
 
 
 def counted(code: Code, node: ast.AST, loop: ast.AST) -> bool:
-    """Whether a node is reached only in every n-th round of its loop."""
+    """True if a node is reached only in every n-th iteration of its loop."""
     for up in code.ancestors(node):
         if up is loop:
             return False
@@ -55,7 +55,7 @@ def counted(code: Code, node: ast.AST, loop: ast.AST) -> bool:
 
 
 def stepped_after(code: Code, loop: ast.AST) -> ast.Call | None:
-    """The step that is made once after a loop over micro-steps."""
+    """Return the optimizer step that follows a loop over micro-steps."""
     if not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Call) or code.name(loop.iter.func) != "range":
         return None
     if not _MICRO.search(code.source_of(loop.iter)):
@@ -66,7 +66,7 @@ def stepped_after(code: Code, loop: ast.AST) -> ast.Call | None:
 
 
 def rare_step(code: Code, loop: ast.AST, backward: ast.Call) -> ast.Call | None:
-    """The step that is made only in some of the rounds of this loop that come to the backward pass."""
+    """Return a step that runs only in some of the iterations of this loop that reach the backward pass."""
     here = set(code.ancestors(backward))
     by_loop: dict[ast.AST | None, list[ast.Call]] | None = code.__dict__.get("_steps_by_loop")
     if by_loop is None:
@@ -81,7 +81,7 @@ def rare_step(code: Code, loop: ast.AST, backward: ast.Call) -> ast.Call | None:
                 break
             if isinstance(up, ast.If) and up in here:
                 if (inner in up.body) is not any(s in here for s in up.body):
-                    counted = False  # in the other branch: not in the rounds of this backward pass
+                    counted = False  # in the other branch: not in iterations with this backward pass
                     break
             elif isinstance(up, ast.If) and counts(code, up.test):
                 counted = True
@@ -92,20 +92,20 @@ def rare_step(code: Code, loop: ast.AST, backward: ast.Call) -> ast.Call | None:
 
 
 def stepped(step: ast.Call) -> str:
-    """The optimizer that a call steps: `optimizer.step()`, `scaler.step(optimizer)`."""
+    """Return the name of the optimizer that a call steps: `optimizer.step()`, `scaler.step(optimizer)`."""
     owner = dotted(step.func).rpartition(".")[0]
     return dotted(step.args[0]) if step.args and "scaler" in owner.lower() else owner
 
 
 def accumulated(code: Code) -> ast.expr | None:
-    """The number of micro-steps that the one Accelerator of a file is given; None where it is none or one."""
+    """Return the accumulation steps passed to the file's only Accelerator; None if absent or 1."""
     made = code.calls(ACCELERATOR)
     number = code.argument(made[0], COUNT) if len(made) == 1 else None
     return None if number is None or code.constant(number) == 1 else number
 
 
 def accumulate_blocks(code: Code) -> Iterator[ast.With]:
-    """The blocks of `with accelerator.accumulate(model):`."""
+    """Yield the `with accelerator.accumulate(model):` blocks."""
     for block in code.nodes(ast.With):
         if any(getattr(getattr(i.context_expr, "func", None), "attr", "") == "accumulate" for i in block.items):
             yield block

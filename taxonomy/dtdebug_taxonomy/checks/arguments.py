@@ -1,4 +1,4 @@
-"""Edits of one call's arguments that leave the rest of the call as it is written."""
+"""Edits to the arguments of one call that leave the rest of the call unchanged."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from dtdebug_taxonomy.source.text import Span
 
 
 def add(code: Code, call: ast.Call, text: str) -> Edit:
-    """Adds an argument behind the last one."""
+    """Append an argument after the last one."""
     close = code.span(call).end - 1
     given = [code.span(a) for a in (*call.args, *call.keywords)]
     if not given:
         return Edit(Span(close, close), text)
     end = max(s.end for s in given)
-    while code.text[end:close].lstrip().startswith(")"):  # the argument stands in parentheses
+    while code.text[end:close].lstrip().startswith(")"):  # the argument is in parentheses
         end = code.text.index(")", end) + 1
     return Edit(Span(end, end), f", {text}")
 
 
 def remove(code: Code, argument: ast.expr | ast.keyword) -> Edit:
-    """Removes an argument and one comma beside it."""
+    """Remove an argument and one adjacent comma."""
     start, end = code.span(argument)
     before = code.text[:start].rstrip()
     if before.endswith(","):
@@ -35,5 +35,5 @@ def remove(code: Code, argument: ast.expr | ast.keyword) -> Edit:
 
 
 def keyword(call: ast.Call, name: str) -> ast.keyword | None:
-    """The keyword argument of that name, with its name."""
+    """Return the `ast.keyword` of that name."""
     return next((k for k in call.keywords if k.arg == name), None)

@@ -1,4 +1,4 @@
-"""Communication calls that return before the communication is done."""
+"""Communication calls that return before the communication completes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HOROVOD = (
 
 
 def asynchronous(code: Code) -> Iterator[ast.Call]:
-    """The calls in a program that do not wait."""
+    """Yield a program's asynchronous communication calls."""
     yield from code.calls(*POINT_TO_POINT)
     yield from horovod.calls(code, *_HOROVOD)
     if "async_op" not in code.text:
@@ -32,7 +32,7 @@ def asynchronous(code: Code) -> Iterator[ast.Call]:
 
 
 def async_op(code: Code, call: ast.Call, name: str) -> ast.expr | None:
-    """What a call of a function of torch.distributed is given for `async_op`, by name or place."""
+    """Return the value passed for `async_op` to a torch.distributed function, by name or position."""
     function = torch_distributed().functions.get(name)
     takes = function.parameters if function is not None else ()
     return code.argument(call, "async_op", takes.index("async_op") if "async_op" in takes else None)

@@ -1,4 +1,4 @@
-"""What the files that a launch command names say: Accelerate's own configuration and DeepSpeed's."""
+"""Reads the files that a launch command names: Accelerate's configuration and DeepSpeed's."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from dtdebug_taxonomy.source.starting import Started, document, given
 from dtdebug_taxonomy.source.tree import Node, number
 
 _KINDS = frozenset({"--multi_gpu", "--use_deepspeed", "--use_fsdp", "--use_megatron_lm", "--tpu", "--cpu"})
-"""Options by which the command chooses how processes are started, whatever the file says."""
+"""Options of the command that decide how processes are started, whatever the file contains."""
 _SEVERAL = frozenset({"MULTI_GPU", "DEEPSPEED", "FSDP", "MEGATRON_LM"})
 
 
 class Setting(NamedTuple):
-    """A value in a file, and which file it is."""
+    """Value in a configuration file, with its file."""
 
     node: Node
     file: Config
 
     @property
     def where(self) -> str:
-        """`accelerate.yaml line 7`."""
+        """Location of the value: `accelerate.yaml line 7`."""
         return f"{self.file.path.rpartition('/')[2]} line {self.file.text.place(self.node.span.start).line}"
 
 
 def accelerate_file(script: Script, start: Started) -> Config | None:
-    """The file of `accelerate launch --config_file`."""
+    """Return the file of `accelerate launch --config_file`."""
     launch = start.launch
     if launch is None or launch.launcher != "accelerate launch" or not launch.certain:
         return None
@@ -37,13 +37,13 @@ def accelerate_file(script: Script, start: Started) -> Config | None:
 
 
 def setting(file: Config, key: str) -> Setting | None:
-    """The value at dotted keys of a file."""
+    """Return the value at a dotted key of a file."""
     node = file.roots[0].get(key)
     return Setting(node, file) if node is not None else None
 
 
 def accelerate_processes(script: Script, start: Started) -> tuple[int, Setting] | None:
-    """How many processes Accelerate's file makes a command start, on one machine or several; None where not told."""
+    """Return the total number of processes that Accelerate's file sets for a command; None if unknown."""
     file = accelerate_file(script, start)
     if file is None or start.launch is None or start.runs_under("mpirun", "mpiexec", "orterun"):
         return None
@@ -58,7 +58,7 @@ def accelerate_processes(script: Script, start: Started) -> tuple[int, Setting] 
 
 
 def machines(script: Script, launch: LaunchCommand, file: Config | None) -> int | None:
-    """On how many machines Accelerate's processes are; None where that is not told."""
+    """Return the number of machines that Accelerate's processes run on; None if unknown."""
     if "--num_machines" in launch.options:
         return launch.number(script, "--num_machines")
     found = setting(file, "num_machines") if file else None
@@ -67,7 +67,7 @@ def machines(script: Script, launch: LaunchCommand, file: Config | None) -> int 
 
 
 def deepspeed_file(script: Script, start: Started) -> Config | None:
-    """The DeepSpeed configuration that a command hands to its program, or to Accelerate."""
+    """Return the DeepSpeed configuration that a command passes to its program or to Accelerate."""
     launch = start.launch
     if launch is None:
         return None

@@ -1,4 +1,4 @@
-"""Numbers that count the processes or devices of one machine only."""
+"""Numbers that count only one machine's processes or devices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STARTS = (
 
 
 def of_one_machine(code: Code, node: ast.expr | None, depth: int = 3) -> bool:
-    """Whether an expression surely counts the processes or devices of this machine."""
+    """True if an expression definitely counts the processes or devices of this machine."""
     if node is None or not depth:
         return False
     if isinstance(node, ast.Call) and code.name(node.func) == "int" and len(node.args) == 1:
@@ -33,5 +33,5 @@ def of_one_machine(code: Code, node: ast.expr | None, depth: int = 3) -> bool:
 
 
 def starts_its_ranks(code: Code) -> bool:
-    """Whether the program itself starts its processes, which then are all on one machine."""
+    """True if the program starts its own processes, which are then all on one machine."""
     return bool(code.calls(*_STARTS)) or bool(code.methods("Process"))

@@ -1,4 +1,4 @@
-"""Where a program numbers a device: `set_device(n)`, `f"cuda:{n}"`, `device_ids=[n]`."""
+"""Finds expressions that number a device: `set_device(n)`, `f"cuda:{n}"`, `device_ids=[n]`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SET = ("torch.cuda.set_device", "torch.cuda.device", *(f"torch.{k}.set_device" 
 
 
 def device_numbers(code: Code) -> Iterator[ast.expr]:
-    """Expressions that number a device."""
+    """Yield the expressions that number a device."""
     for call in code.calls(*_SET):
         yield from _index(code, code.argument(call, "device", 0))
     for call in code.calls("torch.device"):
@@ -37,7 +37,7 @@ def device_numbers(code: Code) -> Iterator[ast.expr]:
 
 
 def _shown(code: Code, text: ast.expr) -> bool:
-    """Whether a text is only printed or logged."""
+    """True if a text is only printed or logged."""
     up = code.parent[text]
     return isinstance(up, ast.Call) and bool(re.search(r"(^|\.)(print|info|debug|warn\w*|log|error)$", dotted(up.func)))
 
@@ -50,7 +50,7 @@ def _index(code: Code, device: ast.expr | None) -> Iterator[ast.expr]:
 
 
 def _in_text(device: ast.expr | None) -> Iterator[ast.expr]:
-    """The number in `f"cuda:{rank}"`, `"cuda:%d" % rank` or `"cuda:" + str(rank)`."""
+    """Yield the number in `f"cuda:{rank}"`, `"cuda:%d" % rank` or `"cuda:" + str(rank)`."""
     if isinstance(device, ast.JoinedStr) and len(device.values) == 2:
         text, value = device.values
         if isinstance(text, ast.Constant) and text.value == "cuda:" and isinstance(value, ast.FormattedValue):

@@ -1,4 +1,4 @@
-"""What the checks of ranks that diverge share: calls that a condition on the rank keeps some ranks from."""
+"""Finds calls that a condition on the rank keeps some ranks from; shared by the checks of diverging ranks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _TRAINERS = frozenset(TRAINERS)
 
 
 def collectives(code: Code) -> list[ast.Call]:
-    """Calls that all ranks must make: collectives of the default group, in the order of the program."""
+    """Return the calls that all ranks must make: collectives of the default group, in program order."""
     found = [
         *(c for c in code.calls(*COLLECTIVES) if of_all(code, c)),
         *(c for c in code.calls(*_DIFFERENTIABLE) if code.argument(c, "group") is None),
@@ -55,7 +55,7 @@ def collectives(code: Code) -> list[ast.Call]:
 
 
 def of_all(code: Code, call: ast.Call) -> bool:
-    """Whether a function of torch.distributed is called for the default group."""
+    """True if a torch.distributed function is called for the default group."""
     fact = torch_distributed().functions.get(code.name(call.func).removeprefix(DIST))
     place = fact.parameters.index("group") if fact and "group" in fact.parameters else None
     group = code.argument(call, "group", place)
@@ -65,14 +65,14 @@ def of_all(code: Code, call: ast.Call) -> bool:
 
 
 def last_name(code: Code, call: ast.Call) -> str:
-    """What a call calls, without where it comes from."""
+    """Return the unqualified name of the called function."""
     return code.name(call.func).rsplit(".", 1)[-1] or getattr(call.func, "attr", "")
 
 
 def condition(code: Code, call: ast.Call, same: Sequence[ast.AST] = ()) -> Guard | None:
-    """The condition that keeps some ranks from a call, unless one of the same calls is for just these ranks.
+    """Return the condition that keeps some ranks from a call, unless those ranks make one of the same calls.
 
-    One that is around the call rather than an early return before it, if there is such a one.
+    Conditions around the call take precedence over early returns before it.
     """
     around = [g for g in guards(code).around(call) if g.test.which != "group"]
     if not around or guards(code).paired(call, same):
@@ -81,7 +81,7 @@ def condition(code: Code, call: ast.Call, same: Sequence[ast.AST] = ()) -> Guard
 
 
 def helpers(code: Code, calls: Iterable[ast.Call]) -> dict[Function, ast.Call]:
-    """Functions of this file in which one of these calls is surely made, with that call; through functions too."""
+    """Return functions of this file that definitely lead to one of these calls, each with that call."""
     found: dict[Function, ast.Call] = {}
     todo = [(call, call) for call in calls]
     while todo:
@@ -96,13 +96,13 @@ def helpers(code: Code, calls: Iterable[ast.Call]) -> dict[Function, ast.Call]:
 
 
 def _keeps_results(decorator: ast.expr) -> bool:
-    """Whether a decorator answers later calls without making them, as `functools.cache` does."""
+    """True if a decorator answers later calls from a cache, as `functools.cache` does."""
     called = decorator.func if isinstance(decorator, ast.Call) else decorator
     return dotted(called).rpartition(".")[2] in {"cache", "lru_cache", "cached", "memoize"}
 
 
 def is_sure(code: Code, call: ast.Call) -> bool:
-    """Whether a call is made whenever its function is, where there are several processes."""
+    """True if its function makes a call every time, given several processes."""
     inner: ast.AST = call
     for up in code.ancestors(call):
         if isinstance(up, ast.If | ast.IfExp):
@@ -123,7 +123,7 @@ def _list(body: list[ast.stmt] | ast.expr) -> list[ast.AST]:
 
 
 def _first_leave(code: Code, statement: ast.stmt) -> float:
-    """The place of the first statement in the block of a statement by which the block may be left."""
+    """Return the position of the first statement that may leave a statement's block; infinity if there is none."""
     known: dict[int, float] = code.__dict__.setdefault("_first_leaves", {})
     block = code.block(statement)
     if id(block) not in known:
@@ -138,16 +138,16 @@ def _may_leave(code: Code, statement: ast.stmt) -> bool:
 
 
 class Diverging(NamedTuple):
-    """A call that some ranks make and the others don't."""
+    """Call that some ranks make and the others don't."""
 
     call: ast.Call
     what: str
-    """What is called, in words: `barrier()`, `save(), which calls barrier(),`."""
+    """Description of the call: `barrier()`, `save(), which calls barrier(),`."""
     guard: Guard
 
 
 def diverging(code: Code, calls: Sequence[ast.Call]) -> Iterator[Diverging]:
-    """Of calls that all ranks must make those that a condition keeps some from, directly or through a function."""
+    """Yield calls that all ranks must make but a condition keeps some from, directly or through a function."""
     through = helpers(code, calls)
     places: dict[str, list[ast.AST]] = defaultdict(list)
     for call in calls:

@@ -11,9 +11,9 @@ _ENDS = re.compile("\r?\n")
 
 
 def apply(text: str, fixes: Iterable[Fix]) -> str:
-    """The text with all fixes that do not overlap an earlier one; each is applied whole or not at all.
+    """Return the text with every fix that overlaps no earlier one; each is applied whole or not at all.
 
-    Lines that are added end as the others do.
+    Added lines use the text's line endings.
     """
     taken: list[Edit] = []
     for fix in fixes:
@@ -27,7 +27,7 @@ def apply(text: str, fixes: Iterable[Fix]) -> str:
 
 
 def _overlap(one: Edit, other: Edit) -> bool:
-    """Whether two edits touch the same text; two insertions at one place do too, for their order is not known."""
+    """True if two edits touch the same text; two insertions at one place do, because their order is undefined."""
     if one.span.start == other.span.start:
         return True
     return one.span.start < other.span.end and other.span.start < one.span.end

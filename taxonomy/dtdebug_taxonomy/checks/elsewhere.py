@@ -1,4 +1,4 @@
-"""Collectives that a call leads to in another module, or in a method of an object: followed through the project."""
+"""Finds collectives that a call leads to in another module or in a method, by following the project."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.syntax import Function
 
 _DEEPEST = 4
-"""So many calls are followed one from the other."""
+"""Maximum depth of nested calls to follow."""
 
 
 def diverging_elsewhere(code: Code) -> Iterator[Diverging]:
-    """Calls under a condition on the rank that lead to a collective which other code makes for all ranks."""
+    """Yield calls under a condition on the rank that lead to a collective which other code makes for all ranks."""
     project = code.project
     if project is None:
         return
@@ -38,11 +38,11 @@ def diverging_elsewhere(code: Code) -> Iterator[Diverging]:
 
 
 def reached(project: Project, defined: Defined, left: int) -> str | None:
-    """The collective of the default group that a function surely makes, by itself or through others."""
+    """Return the default-group collective that a function definitely makes, directly or through others."""
     code, node = defined
     known: dict[tuple[ast.AST, int], tuple[str | None, set[str]]] = code.__dict__.setdefault("_reached", {})
     if (node, left) not in known:
-        known[node, left] = None, set()  # a function that calls itself ends here
+        known[node, left] = None, set()  # stops at recursion
         if not isinstance(node, ast.ClassDef):
             known[node, left] = project.noting(partial(_reached, project, code, node, left))
     origin, consulted = known[node, left]

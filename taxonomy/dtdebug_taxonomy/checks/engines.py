@@ -1,4 +1,4 @@
-"""DeepSpeed engines: what `deepspeed.initialize` gives, and what is called so."""
+"""DeepSpeed engines: results of `deepspeed.initialize`, and variables named like them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAME = re.compile(r"_*(\w+_)?(engine|deepspeed|ds)(_model|_engine)?_*|_*(model|
 
 
 def made_by_deepspeed(code: Code, node: ast.expr, depth: int = 3) -> bool:
-    """Whether an expression is the engine that `deepspeed.initialize` gives first."""
+    """True if an expression is the engine that `deepspeed.initialize` returns first."""
     if isinstance(node, ast.Subscript):
         made = code.values(node.value) if dotted(node.value) else [node.value]
         return code.constant(node.slice) == 0 and all(_initializes(code, m) for m in made)
@@ -27,7 +27,7 @@ def made_by_deepspeed(code: Code, node: ast.expr, depth: int = 3) -> bool:
 
 
 def is_engine(code: Code, node: ast.expr) -> bool:
-    """Whether an expression is a DeepSpeed engine, by its value, or by its name where that can't be told."""
+    """True if an expression is a DeepSpeed engine, by its value, or by its name if the value is unknown."""
     if made_by_deepspeed(code, node):
         return True
     last = node.attr if isinstance(node, ast.Attribute) else dotted(node)
@@ -45,7 +45,7 @@ def _initializes(code: Code, node: ast.AST | None) -> bool:
 
 
 def _first_of(code: Code, node: ast.AST, name: ast.expr) -> bool:
-    """`engine, optimizer, _, _ = deepspeed.initialize(...)`, or `result = ...` and `engine = result[0]`."""
+    """True for `engine, optimizer, _, _ = deepspeed.initialize(...)` if the name is the first target."""
     if not isinstance(node, ast.Assign) or not _initializes(code, node.value):
         return False
     return any(

@@ -1,4 +1,4 @@
-"""Where a program sets and reads variables of the environment."""
+"""Finds where a program sets and reads environment variables."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ RENDEZVOUS = {"MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"}
 
 
 class Setting(NamedTuple):
-    """A variable that gets a value."""
+    """Assignment to an environment variable."""
 
     variable: str
-    """Empty where it is computed."""
+    """Name of the variable; empty if it is computed."""
     value: ast.expr
     node: ast.stmt | ast.Call
     only_if_unset: bool = False
 
 
 class VariableRead(NamedTuple):
-    """An expression that is the value of a variable."""
+    """Expression that reads an environment variable."""
 
     variable: str
     default: ast.expr | None = None
     must: bool = False
-    """Read as `os.environ["X"]`, an error where it is not set."""
+    """True if read as `os.environ["X"]`, an error if it is not set."""
 
 
 def settings(code: Code) -> Iterator[Setting]:
-    """All places where a variable is set, kinds one after the other."""
+    """Yield all places that set a variable, grouped by kind."""
     for assign in code.nodes(ast.Assign):
         for target, value in _pairs(assign):
             if isinstance(target, ast.Subscript) and is_environment(code, target.value):
@@ -86,7 +86,7 @@ def _entries(code: Code, table: ast.expr, call: ast.Call) -> Iterator[Setting]:
 
 
 def reading(code: Code, node: ast.expr | None) -> VariableRead | None:
-    """What an expression reads; None if it reads no variable whose name can be seen."""
+    """Return the variable that an expression reads; None if it reads none or the name is unknown."""
     if isinstance(node, ast.Subscript) and is_environment(code, node.value):
         name = _text(code, node.slice)
         return VariableRead(name, must=True) if name else None
@@ -100,7 +100,7 @@ def reading(code: Code, node: ast.expr | None) -> VariableRead | None:
 
 
 def is_environment(code: Code, node: ast.expr) -> bool:
-    """Whether an expression is `os.environ`, under whatever name."""
+    """True if an expression is `os.environ`, under any name."""
     if code.name(node) == "os.environ":
         return True
     if not isinstance(node, ast.Name):

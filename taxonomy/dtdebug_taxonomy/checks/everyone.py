@@ -1,4 +1,4 @@
-"""Places that every rank comes to, as far as one file tells: no condition on the rank around them or their callers."""
+"""Finds places that every rank reaches: no condition on the rank around them or their callers in the file."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _OWN = re.compile(
 _ENTRY = re.compile(r"_*(main|train|run|worker|fit|demo|start|launch|entry)\w*", re.IGNORECASE)
 _MAY_BE_ONE = re.compile(r"rank|main|master|primary|chief|leader|zero|root|should|do_save|proc", re.IGNORECASE)
 _QUOTED = re.compile(r"""(["'])[a-z0-9_./-]{0,80}\1""")
-"""Small words in quotes: parts of a path rather than what is asked."""
+"""Short quoted words, which are parts of a path rather than of a condition on the rank."""
 _IN_TURN = re.compile(r"first|zero|main|master|rank|lock", re.IGNORECASE)
-"""Contexts in which the ranks come one after the other, or rank 0 before the others."""
+"""Contexts in which the ranks run one after another, or rank 0 before the others."""
 _AWARE = re.compile(r"_*(init|save|setup|set_up|prepare|train|fit|run|main|build|configure|start)\w*", re.IGNORECASE)
 
 
 def for_all(code: Code, node: ast.AST, depth: int = 4) -> bool:
-    """Whether every rank comes to a place, as far as this file tells."""
+    """True if every rank reaches a place, according to this file."""
     if guards(code).around(node):
         return False
     function: Function | None = None
@@ -56,14 +56,15 @@ def for_all(code: Code, node: ast.AST, depth: int = 4) -> bool:
 
 
 def _is_spawned(code: Code, function: Function) -> bool:
-    """Whether a function is what each spawned process runs."""
+    """True if a function is what each spawned process runs."""
     return any(dotted(code.argument(c, "fn", 0)) == function.name for c in code.calls(*SPAWN))
 
 
 def beside_a_guard(code: Code, node: ast.AST, depth: int = 3) -> Guard | None:
-    """A condition on the main process in the function of a place that every rank comes to; of a constructor, its class.
+    """Return a condition on the main process near a place that every rank reaches.
 
-    Who asks for the rank a few lines away knows of several ranks, so that this place was forgotten.
+    The condition is in the same function, for a constructor in its class. Code that tests the rank a few lines away is
+    written for several ranks, so this place was probably forgotten.
     """
     function = code.function(node)
     main = main_beside(code, function) if function is not None and depth else None
@@ -71,14 +72,14 @@ def beside_a_guard(code: Code, node: ast.AST, depth: int = 3) -> Guard | None:
 
 
 def beside_a_guard_of_all(code: Code, node: ast.AST) -> Guard | None:
-    """The same for a place outside of functions, and the whole program; not where that starts the ranks itself."""
+    """Return such a condition for a place outside functions; None if the program starts the ranks itself."""
     if code.function(node) is not None or code.calls(*SPAWN) or not for_all(code, node):
         return None
     return _main_in(code, code.tree)
 
 
 def main_beside(code: Code, function: Function) -> Guard | None:
-    """The condition on the main process that such a place in a function would have beside it."""
+    """Return the first main-process condition in a function, for a constructor in its class; None for minor methods."""
     home: ast.AST = function
     if function.name in {"__init__", "__post_init__", "setup"}:
         home = code.class_of(function) or function
@@ -88,7 +89,7 @@ def main_beside(code: Code, function: Function) -> Guard | None:
 
 
 def _main_in(code: Code, home: ast.AST) -> Guard | None:
-    """The first condition on the main process in a function or class."""
+    """Return the first condition on the main process in a function or class."""
     known: dict[ast.AST, Guard | None] = code.__dict__.setdefault("_main_in", {})
     if home not in known:
         tests = ((guards(code).test(condition.test), condition) for condition in code.inside(home, ast.If))
@@ -99,7 +100,7 @@ def _main_in(code: Code, home: ast.AST) -> Guard | None:
 
 
 def all_within(code: Code, node: ast.AST, function: Function) -> bool:
-    """Whether nothing in its function keeps some ranks from a place."""
+    """True if nothing in its function keeps any rank from a place."""
     if not code.is_plain(function) or guards(code).around(node):
         return False
     inner: ast.AST = node
@@ -117,7 +118,7 @@ def all_within(code: Code, node: ast.AST, function: Function) -> bool:
 
 
 def _leaves_some_out(code: Code, up: ast.If | ast.IfExp, inner: ast.AST) -> bool:
-    """Whether a branch may be for one rank, or is for the runs of one process: `if world_size == 1`."""
+    """True if a branch may be for one rank, or is for single-process runs: `if world_size == 1`."""
     if _may_be_one(code, up.test):
         return True
     many = several(code, up.test)
@@ -125,7 +126,7 @@ def _leaves_some_out(code: Code, up: ast.If | ast.IfExp, inner: ast.AST) -> bool
 
 
 def all_in(code: Code, node: ast.AST, function: Function, depth: int) -> bool:
-    """The same, and whether nothing that is seen of its callers does."""
+    """True if nothing in its function or in its known callers keeps any rank from a place."""
     if not all_within(code, node, function):
         return False
     is_method = isinstance(code.parent.get(function), ast.ClassDef)
@@ -135,7 +136,7 @@ def all_in(code: Code, node: ast.AST, function: Function, depth: int) -> bool:
 
 
 def for_all_in(code: Code, node: ast.AST) -> bool:
-    """Whether no condition in its function, nor around the calls of it in this file, may be one on the rank."""
+    """True if no condition around a place in its function, or around calls of that function here, may test the rank."""
     function = code.function(node)
     calls = [node, *(code.callers.get(function, ()) if function is not None else ())]
     return not any(
@@ -150,13 +151,13 @@ def _may_be_one(code: Code, test: ast.expr) -> bool:
 
 
 def asks(code: Code, test: ast.expr) -> bool:
-    """Whether a condition may be one on the rank, by the names in it."""
+    """True if a condition may test the rank, judging by its names."""
     written = code.source_of(test)
     return bool(_ASKS.search(written)) and "__name__" not in written
 
 
 def is_shared(code: Code, path: ast.expr, *, listed: bool = False) -> bool:
-    """Whether all ranks surely mean the same path; `listed`: one of a sorted list is that of all."""
+    """True if all ranks definitely mean the same path; with `listed`, an item of a sorted list qualifies."""
     values = [path, *(v for n in code.inside(path, ast.Name, ast.Attribute) for v in code.values(n) if v is not None)]
     if any(_OWN.search(code.source_of(v)) or depends_on_rank(code, v) for v in values):
         return False
@@ -164,7 +165,7 @@ def is_shared(code: Code, path: ast.expr, *, listed: bool = False) -> bool:
 
 
 def _of_a_loop(code: Code, name: ast.Name, *, listed: bool) -> bool:
-    """Whether a name stands for one of the things that a loop goes through: data that may be split between ranks."""
+    """True if a name is a loop variable over data that may be split between ranks."""
     for binding in code.bound(name):
         if binding.how in {"loop", "with"} and isinstance(binding.node, ast.For | ast.AsyncFor | ast.comprehension):
             iterated = binding.node.iter

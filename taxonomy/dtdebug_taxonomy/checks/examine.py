@@ -1,4 +1,4 @@
-"""Runs the checks over one source: which apply, what they find, what the user has switched off."""
+"""Runs the checks on one source: selects those that apply and drops what the user suppressed."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dtdebug_taxonomy.source.source import Kind, Source
 from dtdebug_taxonomy.source.text import Span
 
 _IGNORE = re.compile(r"(?:#|//)\s*dtdebug:\s*ignore(?P<file>-file)?(?:\[(?P<ids>[^\]\n]*)\])?")
-"""`# dtdebug: ignore[DT101] reason`; without ids all of them; `ignore-file` for the whole file."""
+"""`# dtdebug: ignore[DT101] reason`; all checks without ids; `ignore-file` covers the whole file."""
 
 
 class CheckedHit(NamedTuple):
-    """A hit of one check, as it is to be shown."""
+    """Hit of one check, with its final severity."""
 
     check: Check
     span: Span
@@ -31,14 +31,14 @@ class CheckedHit(NamedTuple):
 
     @property
     def safe(self) -> bool:
-        """Whether its fix may be applied without looking."""
+        """True if its fix may be applied without review."""
         if self.fix is None:
             return False
         return self.check.safe if self.fix.safe is None else self.fix.safe
 
 
 def applicable(source: Source, settings: Settings) -> list[Check]:
-    """The checks that are on for a source, by kind, words and settings."""
+    """Return the checks that are enabled for a source, by kind, words and settings."""
     enabled = settings.enabled(source.path)
     held = _held(source)
     return [
@@ -52,7 +52,10 @@ def applicable(source: Source, settings: Settings) -> list[Check]:
 
 
 def _held(source: Source) -> set[str]:
-    """Of the words that checks want, those in a text, each looked for once: where all differ, or in the whole text."""
+    """Return the words required by checks that occur in a text.
+
+    Words without a blank are searched in the text's distinct pieces, all others in the whole text.
+    """
     pieces = "\n".join(set(source.text.split()))
     held: set[str] = set()
     for word, part, is_piece in _words(source.kind):
@@ -63,7 +66,7 @@ def _held(source: Source) -> set[str]:
 
 @cache
 def _words(kind: Kind) -> tuple[tuple[str, str, bool], ...]:
-    """All words that checks want in a text of a kind: with a word that is part of it, and whether it has no blank."""
+    """Return all words that checks require in a kind of text: (word, shorter word in it, whether it has no blank)."""
     words = {word for c in load().values() if kind in c.files for word in (*c.words, *c.also)}
     rows: list[tuple[str, str, bool]] = []
     for word in sorted(words, key=lambda w: (len(w), w)):
@@ -79,10 +82,10 @@ def examine(
     failed: Callable[[Check, Exception], None] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> list[CheckedHit]:
-    """All findings in a source, by place.
+    """Return all hits in a source, sorted by place.
 
-    A check that fails itself is reported to `failed` and counts as silent; without `failed`
-    its exception goes through. `cancelled` is asked between checks.
+    A check that raises is reported to `failed` and yields nothing; without `failed` its exception propagates.
+    `cancelled` is polled between checks.
     """
     settings = settings or Settings()
     found: list[CheckedHit] = []
@@ -108,7 +111,7 @@ def examine(
 
 
 def _hits(check: Check, source: Source) -> Iterator[Hit]:
-    """What a check sees, with the place of each value of a configuration that it rests on."""
+    """Yield a check's hits, each with the locations of the configuration values that it depends on."""
     if not isinstance(source, Code):
         yield from check.function(source)
         return
@@ -119,14 +122,14 @@ def _hits(check: Check, source: Source) -> Iterator[Hit]:
 
 
 def _concerns(check: Check, code: Code) -> bool:
-    """Heuristics are for programs, the modules of a project, and what trains in a package that others import."""
+    """True if a check applies to this program; heuristics skip tests and the modules of packages."""
     if check.programs_only:
         return code.role == "program"
     return check.severity != "hint" or code.role == "program" or not (code.role == "test" or code.in_package)
 
 
 def _ignored(source: Source) -> Callable[[CheckedHit], bool]:
-    """Tells what the user's comments switch off."""
+    """Return a predicate for the hits that the user's comments suppress."""
     by_line: dict[int, frozenset[str]] = {}
     everywhere: set[str] = set()
     for found in _IGNORE.finditer(source.text):
@@ -136,18 +139,18 @@ def _ignored(source: Source) -> Callable[[CheckedHit], bool]:
         else:
             by_line[source.text.place(found.start()).line] = ids
 
-    def ignored(hit: CheckedHit) -> bool:
+    def is_ignored(hit: CheckedHit) -> bool:
         first, last = (source.text.place(o).line for o in hit.span)
         if isinstance(source, Code):
             last = max(last, _last_line(source, first))
         rows = [by_line.get(line, frozenset()) for line in {first, last}]
         return any(_covers(i, hit.check) for i in (*rows, everywhere))
 
-    return ignored
+    return is_ignored
 
 
 def _last_line(code: Code, first: int) -> int:
-    """The line on which the simple statement ends that begins on a line: a comment may stand at its end."""
+    """Return the last line of a simple statement that begins on a line, since its comment may be there."""
     ends = [s.end_lineno or 0 for s in code.statements_at(first) if not hasattr(s, "body")]
     return max(ends, default=first)
 

@@ -18,18 +18,18 @@ _MAIN_PROCESS = {
     "pytorch_lightning.Trainer": "is_global_zero",
     **dict.fromkeys(TRAINERS, "is_world_process_zero()"),
 }
-"""Class of a framework -> what its object says of the main process."""
+"""Class of a framework -> attribute of its objects that is true on the main process."""
 _GIVEN = (
     ("pytorch_lightning", "trainer", "trainer.is_global_zero"),
     ("lightning", "trainer", "trainer.is_global_zero"),
     ("transformers", "state", "state.is_world_process_zero"),
 )
-"""Package of a callback, what its methods are given, and what that says."""
+"""Package of a callback, argument of its methods, and the test on that argument."""
 _PERHAPS = (ast.If, ast.IfExp, ast.Try, ast.While, ast.BoolOp, ast.Lambda)
 
 
 def written_name(code: Code, qualified: str) -> tuple[str, tuple[Edit, ...]]:
-    """How the program can write a qualified name, and the import that it needs first, if any."""
+    """Return the program's spelling of a qualified name, with the import edits that it needs."""
     for local, full in code.imports.items():
         if full == qualified:
             return local, ()
@@ -49,21 +49,21 @@ def written_name(code: Code, qualified: str) -> tuple[str, tuple[Edit, ...]]:
 
 
 def both_named(code: Code, one: str, other: str) -> tuple[str, str, tuple[Edit, ...]]:
-    """How the program can write two qualified names, and what it has to import for them."""
+    """Return the program's spellings of two qualified names, with the import edits that they need."""
     (first, edits), (second, more) = written_name(code, one), written_name(code, other)
     texts = "".join(dict.fromkeys(e.text for e in (*edits, *more)))
     return first, second, tuple(e._replace(text=texts) for e in (edits or more))
 
 
 def environment_number(code: Code, variable: str) -> tuple[str, tuple[Edit, ...]]:
-    """An expression for a variable of the environment as a number, and the import that it needs."""
+    """Return an expression for an environment variable as a number, with the import edits that it needs."""
     if code.imports.get("os") == "os":
         return f'int(os.environ["{variable}"])', ()
     return f'int(os.environ["{variable}"])', _import(code, "import os")
 
 
 def choose_device(code: Code, call: ast.Call) -> Fix | None:
-    """Sets the current device before a call that starts the process group."""
+    """Return a fix that sets the current device before a call that starts the process group."""
     torch = next((local for local, full in code.imports.items() if full == "torch"), "")
     if not isinstance(statement := code.parent[call], ast.Expr) or not torch:
         return None
@@ -74,7 +74,7 @@ def choose_device(code: Code, call: ast.Call) -> Fix | None:
 
 
 def statement_lines(code: Code, statement: ast.stmt) -> Span | None:
-    """All lines of a statement with their line breaks; None where it shares a line with another."""
+    """Return all lines of a statement with their line breaks; None if it shares a line with another."""
     span = code.span(statement)
     first, last = code.text.place(span.start).line, code.text.place(span.end).line
     start = code.text.starts[first - 1]
@@ -86,7 +86,7 @@ def statement_lines(code: Code, statement: ast.stmt) -> Span | None:
 
 
 def own_lines(code: Code, statement: ast.stmt) -> range | None:
-    """The numbers of a statement's lines; None where it shares one, or where a string in it goes over several."""
+    """Return a statement's line numbers; None if it shares a line or contains a multi-line string."""
     strings = code.inside(statement, ast.Constant, ast.JoinedStr)
     if statement_lines(code, statement) is None or any(s.end_lineno != s.lineno for s in strings):
         return None
@@ -95,12 +95,12 @@ def own_lines(code: Code, statement: ast.stmt) -> range | None:
 
 
 def deeper(indent: str) -> str:
-    """One step of indentation more, by the same characters."""
+    """Return an indentation one level deeper, with the same characters."""
     return indent + ("\t" if "\t" in indent else "    ")
 
 
 def conditional(code: Code, statement: ast.stmt, test: str) -> tuple[Edit, ...]:
-    """Puts a statement under `if test:`; none where that would break other lines."""
+    """Put a statement under `if test:`; return no edits if that would break other lines."""
     lines = own_lines(code, statement)
     if lines is None:
         return ()
@@ -114,10 +114,10 @@ def conditional(code: Code, statement: ast.stmt, test: str) -> tuple[Edit, ...]:
 
 
 def main_process(code: Code, guard: Guard | None, node: ast.AST) -> tuple[str, tuple[Edit, ...]]:
-    """A condition that holds on rank 0 alone, as it can be asked where a node is, and the import that it needs.
+    """Return a condition that is true on rank 0 alone at a node's place, with the import edits that it needs.
 
-    That of the guard, where its names mean the same there; else in the idiom of the framework that the program uses, or
-    by torch.distributed, where the program imports it. Empty where none is so.
+    Prefers the guard's condition if its names mean the same there, then the idiom of the program's framework, then
+    torch.distributed if the program imports it. Empty if none applies.
     """
     if guard is not None and isinstance(guard.node, ast.If) and _means_the_same(code, guard.node.test, node):
         return code.source_of(guard.node.test), ()
@@ -133,7 +133,7 @@ def main_process(code: Code, guard: Guard | None, node: ast.AST) -> tuple[str, t
 
 
 def _of_framework(code: Code, node: ast.AST) -> str:
-    """What a framework asks that has an object at a place: made above in its function, in its class, or given to it."""
+    """Return the main-process test of a framework object that is made in the function or class, or passed in."""
     for call in code.calls(*_MAIN_PROCESS):
         made = code.parent[call]
         name = dotted(made.targets[0]) if isinstance(made, ast.Assign) else ""
@@ -154,7 +154,7 @@ def _of_framework(code: Code, node: ast.AST) -> str:
 
 
 def negated(test: str) -> str:
-    """The opposite of such a condition."""
+    """Return the negation of such a condition."""
     asked, _, rank = test.removeprefix("not ").partition(" or ")
     if rank:
         return f"{asked} and {rank.replace(' == ', ' != ')}"
@@ -165,7 +165,7 @@ def negated(test: str) -> str:
 
 
 def _group_is_there(code: Code, node: ast.AST) -> bool:
-    """Whether every run that comes to a place has a process group, as far as this file tells."""
+    """True if every run that reaches a place has a process group, according to this file."""
     asked = code.calls(INIT, *(DIST + name for name in ("get_rank", "get_world_size", "barrier")))
     return any(
         code.function(call) in {None, code.function(node)}
@@ -176,12 +176,12 @@ def _group_is_there(code: Code, node: ast.AST) -> bool:
 
 
 def is_main(node: ast.AST) -> bool:
-    """Whether a statement is `if __name__ == "__main__":`."""
+    """True if a statement is `if __name__ == "__main__":`."""
     return isinstance(node, ast.If) and isinstance(node.test, ast.Compare) and dotted(node.test.left) == "__name__"
 
 
 def _means_the_same(code: Code, test: ast.expr, node: ast.AST) -> bool:
-    """Whether a condition can be asked at a place of its function, above it too."""
+    """True if a condition keeps its meaning at another place of its function."""
     if isinstance(test, ast.BoolOp) or code.function(test) is not code.function(node) or "\n" in code.source_of(test):
         return False
     bound = [b for n in code.inside(test, ast.Name, ast.Attribute) for b in code.bound(n) if b.how == "assign"]
@@ -189,7 +189,7 @@ def _means_the_same(code: Code, test: ast.expr, node: ast.AST) -> bool:
 
 
 def indent_of(code: Code, node: ast.AST) -> str:
-    """The white space before the line on which a node begins."""
+    """Return the white space before the first token of a node's line."""
     line = code.text.line(code.text.place(code.span(node).start).line)
     return line[: len(line) - len(line.lstrip())]
 
@@ -205,7 +205,7 @@ def _at_module_level(code: Code, local: str) -> bool:
 
 
 def _import(code: Code, statement: str) -> tuple[Edit, ...]:
-    """Puts an import before the first one of the program that is no future import."""
+    """Insert an import before the program's first one, `__future__` aside."""
     for node in code.tree.body:
         if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and node.module != "__future__"):
             start = code.span(node).start

@@ -1,4 +1,4 @@
-"""Where values go within one function: from a forward pass to the backward pass."""
+"""Data flow within one function: from a forward pass to the backward pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CUTS = {"detach", "item", "tolist", "numpy", "argmax"}
 
 
 def without_grad(code: Code, node: ast.AST) -> bool:
-    """Whether a node runs without gradients: `with torch.no_grad():` or the decorator, or code for evaluation."""
+    """True if a node runs without gradients, by `with torch.no_grad():` or a decorator."""
     for up in code.ancestors(node):
         if isinstance(up, ast.With | ast.AsyncWith):
             if any(isinstance(i.context_expr, ast.Call) and _no_grad(code, i.context_expr) for i in up.items):
@@ -29,7 +29,7 @@ def _no_grad(code: Code, node: ast.expr) -> bool:
 
 
 def backwards(code: Code, scope: ast.AST) -> list[tuple[ast.Call, ast.expr]]:
-    """The backward passes in a function or module: the call, and the loss."""
+    """Return the backward passes in a function or module as (call, loss)."""
     found: list[tuple[ast.Call, ast.expr]] = []
     for call in code.methods("backward"):
         if code.scope(call) is not scope or not isinstance(call.func, ast.Attribute):
@@ -39,7 +39,7 @@ def backwards(code: Code, scope: ast.AST) -> list[tuple[ast.Call, ast.expr]]:
 
 
 def reaches_backward(code: Code, source: ast.expr) -> bool:
-    """Whether the result of an expression goes into a backward pass of the same function."""
+    """True if the result of an expression reaches a backward pass of the same function."""
     scope = code.scope(source)
     losses = backwards(code, scope)
     if not losses:
@@ -95,7 +95,7 @@ def _names(target: ast.expr) -> set[str]:
 
 
 def _uses(value: ast.expr, names: set[str]) -> bool:
-    """Whether an expression is computed from one of these names, gradients kept."""
+    """True if an expression is computed from one of these names without detaching gradients."""
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _CUTS:
         return False
     if isinstance(value, ast.Attribute) and value.attr in {"data", "shape", "device", "dtype"}:
@@ -116,7 +116,7 @@ def _expressions(value: ast.AST) -> list[ast.expr]:
 
 
 def is_never_run(code: Code, node: ast.AST) -> bool:
-    """Whether a place is under a condition that no call in this file fulfils: `if distributed:`, and all pass False."""
+    """True if a place is under a condition that every call in this file makes false: `if distributed:`."""
     inner = node
     for up in code.ancestors(node):
         if isinstance(up, SCOPES) or code.role == "library":

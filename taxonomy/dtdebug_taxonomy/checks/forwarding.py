@@ -1,4 +1,4 @@
-"""Where a model runs: the calls of its names, and of local functions that call what they are passed."""
+"""Finds where a model runs: calls of its names, and of local functions that call their argument."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dtdebug_taxonomy.source.python import Code
 
 
 def forwards(code: Code, names: set[str]) -> Iterator[tuple[ast.Call, ast.expr, Sequence[ast.AST]]]:
-    """The calls that run a model of these names: the call, the model in it, and the calls that do the same."""
+    """Yield the calls that run a model of these names: (call, model, calls that do the same)."""
     calls = code.nodes(ast.Call) if names else []
     same: dict[str, list[ast.AST]] = {}
     for call in calls:
@@ -28,7 +28,7 @@ def forwards(code: Code, names: set[str]) -> Iterator[tuple[ast.Call, ast.expr, 
 
 
 def names_of(code: Code, given: Iterable[str]) -> set[str]:
-    """The names that a model has somewhere in this file, as an argument of functions too, by those it is given."""
+    """Return all names of a model in this file, including those of parameters that it is passed for."""
     found = set(given)
     for function, callers in code.callers.items() if found else ():
         for call in callers:
@@ -37,7 +37,7 @@ def names_of(code: Code, given: Iterable[str]) -> set[str]:
 
 
 def results(code: Code, call: ast.Call, depth: int = 2) -> set[str]:
-    """The names that a call's result is given to, by the callers of a function that returns it too."""
+    """Return the names that a call's result is assigned to, also by callers of a function that returns it."""
     statement = code.statement(call)
     if isinstance(statement, ast.Assign):
         return {dotted(t) for t in statement.targets} - {""}
@@ -57,7 +57,7 @@ def _called(call: ast.Call) -> str:
 def _passed(
     code: Code, call: ast.Call, function: ast.FunctionDef | ast.AsyncFunctionDef
 ) -> Iterator[tuple[str, ast.expr]]:
-    """The arguments of a function with what a call passes for them."""
+    """Yield the parameters of a function with the values that a call passes."""
     positions = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
     if positions and positions[0] in {"self", "cls"} and isinstance(code.parent.get(function), ast.ClassDef):
         positions = positions[1:]
@@ -66,5 +66,5 @@ def _passed(
 
 
 def _calls(code: Code, function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
-    """Whether a function calls its argument, whatever the rank."""
+    """True if a function calls its argument, whatever the rank."""
     return any(_called(c) == name and condition(code, c) is None for c in code.inside(function, ast.Call))

@@ -1,4 +1,4 @@
-"""Gradients between the backward pass and the step: what reduces, limits and uses them."""
+"""Gradients between the backward pass and the step: calls that reduce, clip and use them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ CLIPS = tuple(
     f"torch.nn.utils.{home}{name}" for home in ("", "clip_grad.") for name in ("clip_grad_norm_", "clip_grad_value_")
 )
 NEAR = 40
-"""How many statements apart the parts of one step may be, at most."""
+"""Maximum number of statements between the parts of one step."""
 _OPTIMIZER = re.compile(r"(^|_)opt(im(izer)?)?s?(_|\d|$)", re.IGNORECASE)
 _MEASURES = re.compile(r"inf\b|1e\d\d?\b", re.IGNORECASE)
 
 
 def steps(code: Code, statement: ast.stmt) -> bool:
-    """Whether it is nothing but a step of an optimizer."""
+    """True if a statement is only a step of an optimizer."""
     owner = stepped(statement)
     if owner is None:
         return False
@@ -29,7 +29,7 @@ def steps(code: Code, statement: ast.stmt) -> bool:
 
 
 def stepped(statement: ast.stmt) -> ast.expr | None:
-    """What a statement that is a call of `step` steps."""
+    """Return the object whose `step` a statement calls."""
     call = statement.value if isinstance(statement, ast.Expr) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "step":
         return None
@@ -37,11 +37,11 @@ def stepped(statement: ast.stmt) -> ast.expr | None:
 
 
 def calls_method(code: Code, statement: ast.stmt, *names: str) -> bool:
-    """Whether a method of one of these names is called in a statement."""
+    """True if a statement calls a method of one of these names."""
     return any(isinstance(c.func, ast.Attribute) and c.func.attr in names for c in code.inside(statement, ast.Call))
 
 
 def only_measures(code: Code, clip: ast.Call) -> bool:
-    """Whether the limit is none, so that only the norm is wanted."""
+    """True if the limit is absent or infinite, so that only the norm is wanted."""
     limit = code.argument(clip, "max_norm", 1) or code.argument(clip, "clip_value", 1)
     return limit is None or bool(_MEASURES.search(code.source_of(limit)))

@@ -1,4 +1,4 @@
-"""Files that one rank writes and others read: what is the same file, and whether the ranks meet in between."""
+"""Files that one rank writes and others read: file identity, and synchronisation in between."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _FIRST = re.compile(r"first|zero_first|wait|sync|barrier|lock", re.IGNORECASE)
 
 
 def written_by_first(code: Code, call: ast.Call) -> Guard | None:
-    """The condition by which rank 0 alone makes a call."""
+    """Return the condition under which rank 0 alone makes a call."""
     around = guards(code).around(call)
     if len(around) != 1 or around[0].early:
         return None
     if isinstance(node := around[0].node, ast.If) and leaves(node.body):
-        return None  # the callers see to it who comes when
+        return None  # the callers order the ranks
     test = around[0].test
     return around[0] if test.value == "0" and test.equal and test.which in {"global", "local"} else None
 
 
 def read_by_others(code: Code, read: ast.Call, write: ast.Call, guard: Guard) -> bool:
-    """Whether ranks other than the writing one come to a later call, without having met in between."""
+    """True if other ranks reach a later call without synchronising with the writing rank."""
     if code.function(read) is not code.function(write) or code.order[read] < code.order[write]:
         return False
     if any(a is guard.node for a in code.ancestors(read)):
@@ -43,12 +43,12 @@ def read_by_others(code: Code, read: ast.Call, write: ast.Call, guard: Guard) ->
     if any(g.test == guard.test for g in guards(code).around(read)):
         return False
     if surely_before(code, guard.node, read) is None:
-        return False  # another branch of a decision that all ranks take alike
+        return False  # another branch of a condition that is the same on all ranks
     return not meets(code, write, read)
 
 
 def meets(code: Code, first: ast.AST, later: ast.AST) -> bool:
-    """Whether the ranks may wait for each other between two places of one function."""
+    """True if the ranks may wait for each other between two places of one function."""
     low, high, function = code.order[first], code.order[later], code.function(first)
     calls = code.nodes(ast.Call)
     start, end = (bisect_right(calls, o, key=code.order.__getitem__) for o in (low, high - 1))
@@ -73,7 +73,7 @@ def _may_meet(code: Code, call: ast.Call, depth: int = 2) -> bool:
 
 
 def same_file(code: Code, one: ast.expr | None, other: ast.expr | None) -> bool:
-    """Whether two expressions are written alike or are the same constant, and so name the same file."""
+    """True if two expressions name the same file: the same source and bindings, or the same constant."""
     if one is None or other is None:
         return False
     if code.source_of(one) == code.source_of(other):
@@ -87,7 +87,7 @@ def _same_bindings(code: Code, one: ast.expr, other: ast.expr) -> bool:
 
 
 def wait_after(code: Code, guard: Guard) -> Fix | None:
-    """Adds a barrier behind the `if` of a condition, for all ranks; None where not all come there."""
+    """Return a fix that adds a barrier for all ranks after a condition's `if`; None if not all ranks reach it."""
     node = guard.node
     if not isinstance(node, ast.If) or not code.imports_any("torch.distributed", "torch") or guards(code).around(node):
         return None

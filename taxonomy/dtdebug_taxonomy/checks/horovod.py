@@ -1,4 +1,4 @@
-"""Calls of Horovod, whichever framework's module they come from."""
+"""Calls of Horovod, from any framework's module."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ MODULES = tuple(
 
 
 def calls(code: Code, *names: str) -> list[ast.Call]:
-    """Calls of Horovod's functions by their last name."""
+    """Return the calls of Horovod's functions with these unqualified names."""
     return code.calls(*(f"{module}.{name}" for module in MODULES for name in names))
 
 
 def prefix(code: Code, call: ast.Call) -> str:
-    """What stands before the function's name, with the dot (`hvd.`); empty where it was imported by itself."""
+    """Return the qualifier of the called function, with the dot (`hvd.`); empty if it was imported directly."""
     return f"{code.source_of(call.func.value)}." if isinstance(call.func, ast.Attribute) else ""

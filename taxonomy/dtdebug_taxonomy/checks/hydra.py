@@ -1,4 +1,4 @@
-"""What Hydra composes for a program when a command starts it: the file of a group, and what the command overrides."""
+"""Reads the configuration that Hydra composes for a command: the files of a group and the overrides."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _OVERRIDE = re.compile(r"\+{0,2}([\w./@-]+)=(.*)")
 _GLOBAL = frozenset({"experiment", "debug", "hparams_search"})
 """Groups that may change any other."""
 _FILES = 4
-"""So many files of a group are read, each of which names the next."""
+"""Maximum number of files of a group, each of which names the next."""
 
 
 class Group(NamedTuple):
-    """A group of a configuration as a command composes it."""
+    """Configuration group as a command composes it."""
 
     files: list[Config]
-    """The one that is chosen, then those that it stands on."""
+    """The chosen file, then those that it builds on."""
     overridden: dict[str, str]
-    """Its keys that the command gives."""
+    """Keys that the command overrides."""
 
     def find(self, key: str) -> tuple[object, str] | None:
-        """The value of a key, and where it stands."""
+        """Return the value of a key and its location; None if it is not set."""
         if key in self.overridden:
             text = self.overridden[key]
             return (int(text) if text.isdecimal() else text), "here"
@@ -42,7 +42,7 @@ class Group(NamedTuple):
 
 
 def group(script: Script, start: Started, code: Code, name: str) -> Group | None:
-    """A group of the configuration of a program; None where that is not told."""
+    """Return a group of a program's configuration; None if it is unknown."""
     folder, primary = _primary(code)
     words = [script.resolve(w.text) for w in start.arguments]
     if code.project is None or primary is None or unknown_words(start.arguments) or {"-m", "--multirun"} & set(words):
@@ -72,7 +72,7 @@ def group(script: Script, start: Started, code: Code, name: str) -> Group | None
 
 
 def _primary(code: Code) -> tuple[str, Config | None]:
-    """The folder and the file that `@hydra.main` names."""
+    """Return the folder and the file that `@hydra.main` names."""
     calls = [c for c in code.calls("hydra.main") if isinstance(code.parent.get(c), ast.FunctionDef)]
     path = code.constant(code.argument(calls[0], "config_path", 0)) if len(calls) == 1 else None
     name = code.constant(code.argument(calls[0], "config_name", 1)) if len(calls) == 1 else None

@@ -1,4 +1,4 @@
-"""How many nodes, tasks and devices a launch script asks for."""
+"""Numbers of nodes, tasks and devices that a launch script requests."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ _NODES_OF_JOB = re.compile(r"\$\{?SLURM_(JOB_)?(NUM_NODES|NNODES)\}?$")
 _NODE_OPTIONS = ("--nnodes", "--num_nodes", "--num_machines")
 _GPUS = re.compile(r"gpu(?::[\w.-]+)?:(\d+)(?:\(.*\))?$")
 LOOPBACK = re.compile(r"^(localhost|127(\.\d+){3}|\[?::1\]?)(:\d+|:\$.*)?$")
-"""An address that every machine has for itself."""
+"""Address by which every machine reaches only itself."""
 
 
 def count(directive: Directive | None) -> int | None:
-    """The number that a directive gives, the smaller one of a range."""
+    """Return the number that a directive gives, of a range the smaller one."""
     found = re.match(r"(\d+)(-\d+)?$", directive.value or "") if directive else None
     return int(found[1]) if found else None
 
 
 def nodes_of_job(script: Script) -> int | None:
-    """Nodes that the batch system is asked for."""
+    """Return the number of nodes requested from the batch system."""
     return count(script.directive("--nodes", "-N"))
 
 
 def nodes(script: Script, launch: LaunchCommand) -> int | None:
-    """Nodes that a launcher is told of, at least."""
+    """Return the number of nodes that a launcher is given, of a range the smaller one."""
     for name in _NODE_OPTIONS:
         given = launch.options.get(name)
         if given is None or given.value is None:
@@ -42,7 +42,7 @@ def nodes(script: Script, launch: LaunchCommand) -> int | None:
 
 
 def gpus_per_node(script: Script) -> tuple[int, Directive] | None:
-    """Devices on each node that the batch system is asked for, and where."""
+    """Return the number of devices per node requested from the batch system, with the directive."""
     for names in (("--gpus-per-node",), ("--gres",), ("--gpus", "-G")):
         directive = script.directive(*names)
         if directive is None or not directive.value:
@@ -56,14 +56,14 @@ def gpus_per_node(script: Script) -> tuple[int, Directive] | None:
 
 
 class Tasks(NamedTuple):
-    """How many tasks Slurm starts."""
+    """Number of tasks that Slurm starts."""
 
     total: int
     per_node: int | None
 
 
 def tasks(script: Script, before: Sequence[Word]) -> Tasks | None:
-    """The tasks of a step that `srun` starts, by its own options and those of the job; None where that is not told."""
+    """Return the tasks of a step that `srun` starts, by its options and the job's; None if unknown."""
     own = {name: _after(before, *names) for name, names in _TASKS.items()}
     if any(value is not None and not value.isdecimal() for value in own.values()):
         return None
@@ -81,7 +81,7 @@ _TASKS = {"tasks": ("--ntasks", "-n"), "per node": ("--ntasks-per-node",), "node
 
 
 def _after(words: Sequence[Word], *names: str) -> str | None:
-    """The value of an option: `--ntasks=4`, `--ntasks 4`, `-n4`."""
+    """Return the value of an option: `--ntasks=4`, `--ntasks 4`, `-n4`."""
     for at, word in enumerate(words):
         name, equals, value = word.text.partition("=")
         if name in names:

@@ -1,4 +1,4 @@
-"""Leaves under a condition on the rank that are taken in some runs only.
+"""Early exits under a condition on the rank that are taken only in some runs.
 
 `if rank == 0: if done: return`, or `if rank == 0 and done: return`.
 """
@@ -29,18 +29,18 @@ _TELLS = re.compile(
 
 
 class Leave(NamedTuple):
-    """A statement by which some of the ranks may leave a function or loop, while the others go on."""
+    """Statement by which some ranks may leave a function or loop while the others continue."""
 
     node: ast.stmt
     guard: Guard
     call: ast.Call
-    """What the others then wait in."""
+    """Call in which the others then wait."""
 
 
 def leaving(code: Code, calls: Sequence[ast.Call]) -> Iterator[Leave]:
-    """The leaves that only ranks of one condition may take, without a word to the others, before one of some calls.
+    """Yield the exits that only some ranks may take, without notifying the others, before one of these calls.
 
-    The calls are in the order of the program.
+    The calls are in program order.
     """
     waits = [c for c in calls if not guards(code).around(c, early=False)]
     leaves = [n for kind in _LEAVES for n in code.nodes(kind)] if waits else []
@@ -69,7 +69,7 @@ def leaving(code: Code, calls: Sequence[ast.Call]) -> Iterator[Leave]:
 
 
 def _condition(code: Code, node: ast.stmt) -> tuple[Guard, ast.If] | None:
-    """The `if` on the rank around a leave, and the innermost of the other conditions in between."""
+    """Return the `if` on the rank around an exit, and the innermost other condition between them."""
     around = [g for g in guards(code).around(node, early=False) if isinstance(g.node, ast.If)]
     if len(around) != 1 or around[0].test.which == "group":
         return None
@@ -84,14 +84,14 @@ def _condition(code: Code, node: ast.stmt) -> tuple[Guard, ast.If] | None:
                 return None
             nested = nested or up
         elif isinstance(up, _LOOPS) and not isinstance(node, ast.Return):
-            return None  # leaves a loop that the others are not in
+            return None  # leaves a loop that the other ranks do not run
         elif isinstance(up, ast.ExceptHandler):
             return None
     return None
 
 
 def _beside_the_rank(code: Code, condition: ast.If) -> set[str]:
-    """The names in what `if rank != 0 and more:` asks besides the rank; empty where it asks for nothing else."""
+    """Return the names in the other operands of `if rank != 0 and more:`; empty if there are none."""
     parts, found = [condition.test], set[str]()
     while parts:
         part = parts.pop()
@@ -103,7 +103,7 @@ def _beside_the_rank(code: Code, condition: ast.If) -> set[str]:
 
 
 def _asked_for(code: Code, call: ast.Call, names: set[str]) -> bool:
-    """Whether some of these names decide about a call too, in a condition around it."""
+    """True if some of these names also occur in a condition around a call."""
     return any(
         isinstance(up, ast.If)
         and names & ({dotted(n) for n in code.inside(up.test, ast.Name, ast.Attribute)} - {"", "self", "args"})
@@ -112,7 +112,7 @@ def _asked_for(code: Code, call: ast.Call, names: set[str]) -> bool:
 
 
 def _branch(code: Code, node: ast.AST, condition: ast.AST) -> str | None:
-    """The branch of a condition that a node is in."""
+    """Return the branch of a condition that contains a node."""
     inner = node
     for up in code.ancestors(node):
         if up is condition:
@@ -122,11 +122,11 @@ def _branch(code: Code, node: ast.AST, condition: ast.AST) -> str | None:
 
 
 def _missed(code: Code, node: ast.stmt, guard: Guard, calls: list[ast.Call]) -> ast.Call | None:
-    """The first of some calls that the ranks which go on come to after a leave."""
+    """Return the first of these calls that the remaining ranks reach after an exit."""
     left = FUNCTIONS if isinstance(node, ast.Return) else _LOOPS
     home = next((up for up in code.ancestors(node) if isinstance(up, left)), None)
     if isinstance(node, ast.Continue) and isinstance(home, ast.While) and code.constant(home.test):
-        return None  # comes to the call in its next turn, however often it asks before
+        return None  # reaches the call in a later iteration
     start = bisect_right(calls, code.order[guard.node], key=code.order.__getitem__)
     for call in calls[start:]:
         ancestors = set(code.ancestors(call))
@@ -139,7 +139,7 @@ def _missed(code: Code, node: ast.stmt, guard: Guard, calls: list[ast.Call]) -> 
 
 
 def _asked(code: Code) -> dict[ast.AST | None, list[tuple[ast.If, set[str]]]]:
-    """Function -> the conditions in it by which something is left, with the names in them."""
+    """Return, by function, the conditions under which it is left and the names in them."""
     found: dict[ast.AST | None, list[tuple[ast.If, set[str]]]] = defaultdict(list)
     for condition in code.nodes(ast.If):
         if any(isinstance(s, (*_LEAVES, ast.Raise)) for s in (*condition.body, *condition.orelse)):

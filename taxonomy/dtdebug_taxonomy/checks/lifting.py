@@ -1,4 +1,4 @@
-"""Takes a call out of a condition that lets only some ranks come to it."""
+"""Moves a call out of a condition that admits only some ranks."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ _HEAD_END = re.compile(r"[\s)\\]*:")
 _AND = re.compile(r"[\s\\]+and[\s\\]+")
 _PLAIN = {"os.path.join", "os.path.abspath", "pathlib.Path", "str", "int", "len", "round"}
 _CHANGES_NOTHING = frozenset({"format", "item", "detach", "clone", "float", "double", "cpu", "mean", "sum", "to"})
-"""Methods of texts and tensors that change nothing of theirs."""
+"""Methods of strings and tensors that do not modify them."""
 _WRITES = ("shutil.", "os.remove", "os.unlink", "os.rename", "os.makedirs", "torch.save", "wandb.")
 _NOTHING = re.compile(r"\s*(#.*)?")
 
 
 def lifted(code: Code, call: ast.Call, title: str) -> Fix | None:
-    """Takes the statement of a call out of an `if` on the rank; None where that isn't plain.
+    """Return a fix that moves a call's statement out of an `if` on the rank; None if that isn't simple.
 
-    Where nothing else is in the `if` but names that the call needs, all of it stays in its place
-    and the condition goes; else the call moves before the `if` or after it, which is for the
-    author to confirm.
+    If the `if` contains nothing else but names that the call needs, the condition is removed and the rest stays in
+    place. Otherwise the call moves before or after the `if`, which the author must confirm.
     """
     around = guards(code).around(call)
     statement = code.statement(call)
@@ -45,14 +44,14 @@ def lifted(code: Code, call: ast.Call, title: str) -> Fix | None:
     if needed and statement is node.body[-1]:
         if edits := _uncovered(code, node, statement) if _is_plain(code, node.test) else ():
             return Fix(title, edits)
-        edits = _relaxed(code, node.test)  # what else is asked may differ between ranks as well
+        edits = _relaxed(code, node.test)  # the other operands may differ between ranks too
         return Fix(title, edits, safe=False) if edits else None
     edits = _moved(code, node, statement, needed) if _is_plain(code, node.test) else ()
     return Fix(title, edits, safe=False) if edits else None
 
 
 def _writes(code: Code, call: ast.Call) -> bool:
-    """Whether it's a function of the program that also removes, copies or saves files, which is for one rank."""
+    """True if the called function of the program also removes, copies or saves files, which is for one rank."""
     function = code.called(call)
     if function is None:
         return False
@@ -63,7 +62,7 @@ def _writes(code: Code, call: ast.Call) -> bool:
 
 
 def hoisted(code: Code, call: ast.Call, name: str, title: str) -> Fix | None:
-    """Makes the value of a call before the `if` on the rank that it is used in, under a name of its own."""
+    """Return a fix that assigns a call's value to a new name before the `if` on the rank that uses it."""
     around = guards(code).around(call)
     if len(around) != 1 or around[0].early or not isinstance(node := around[0].node, ast.If):
         return None
@@ -92,7 +91,7 @@ def _up_to(code: Code, node: ast.AST, end: ast.AST) -> Iterator[ast.AST]:
 
 
 def swapped(code: Code, call: ast.Call, title: str) -> Fix | None:
-    """Moves the statement of a call before the `if` after which some ranks have left."""
+    """Return a fix that moves a call's statement before the `if` in which some ranks leave."""
     around = guards(code).around(call)
     statement = code.statement(call)
     if len(around) != 1 or not around[0].early or not isinstance(node := around[0].node, ast.If):
@@ -108,7 +107,7 @@ def swapped(code: Code, call: ast.Call, title: str) -> Fix | None:
     if any(n.id in used and isinstance(n.ctx, ast.Store) for s in (node, *between) for n in code.inside(s, ast.Name)):
         return None
     if any(not isinstance(s, ast.Assign) and next(code.inside(s, ast.Call), None) for s in between):
-        return None  # what is called there can change what the collective sends
+        return None  # the calls can change what the collective sends
     start = code.text.starts[code.text.place(code.span(node).start).line - 1]
     whole = Span(code.text.starts[lines[0] - 1], code.text.end_of_line(lines[-1]))
     if code.text[whole.end : whole.end + 1] != "\n":
@@ -118,7 +117,7 @@ def swapped(code: Code, call: ast.Call, title: str) -> Fix | None:
 
 
 def _only_names(code: Code, statement: ast.stmt) -> bool:
-    """Whether a statement does nothing but give a name to a path, or to a value made of what is there."""
+    """True if a statement only names a path or a value made from existing ones."""
     if not isinstance(statement, ast.Assign) or not all(isinstance(t, ast.Name) for t in statement.targets):
         return False
     return all(
@@ -128,7 +127,7 @@ def _only_names(code: Code, statement: ast.stmt) -> bool:
 
 
 def _own_lines(code: Code, statement: ast.stmt) -> bool:
-    """Whether nothing follows on the line, and no string goes over several lines, which can't be moved."""
+    """True if nothing follows on the line and no string spans several lines, which can't be moved."""
     end = code.span(statement).end
     if not _NOTHING.fullmatch(code.text, end, code.text.end_of_line(code.text.place(end).line)):
         return False
@@ -137,7 +136,7 @@ def _own_lines(code: Code, statement: ast.stmt) -> bool:
 
 
 def _is_plain(code: Code, test: ast.expr) -> bool:
-    """Whether a condition says something of the rank and nothing else, as far as can be seen."""
+    """True if a condition tests the rank and, according to this file, nothing else."""
     while isinstance(test, ast.UnaryOp):
         test = test.operand
     if isinstance(test, ast.BoolOp | ast.IfExp) or guards(code).test(test) is None:
@@ -146,7 +145,7 @@ def _is_plain(code: Code, test: ast.expr) -> bool:
 
 
 def _relaxed(code: Code, test: ast.expr) -> tuple[Edit, ...]:
-    """`a and rank == 0` without its operand on the rank."""
+    """Remove the operand on the rank from `a and rank == 0`."""
     if not isinstance(test, ast.BoolOp) or not isinstance(test.op, ast.And):
         return ()
     places = [i for i, v in enumerate(test.values) if guards(code).test(v) is not None]
@@ -160,7 +159,7 @@ def _relaxed(code: Code, test: ast.expr) -> tuple[Edit, ...]:
 
 
 def _uncovered(code: Code, node: ast.If, statement: ast.stmt) -> tuple[Edit, ...]:
-    """The only statement of an `if`, without the `if`."""
+    """Remove the `if` around its only statement."""
     text, start, span = code.text, code.span(node).start, code.span(statement)
     head = _HEAD_END.match(text, code.span(node.test).end)
     if head is None:
@@ -181,9 +180,9 @@ def _uncovered(code: Code, node: ast.If, statement: ast.stmt) -> tuple[Edit, ...
 
 
 def _moved(code: Code, node: ast.If, statement: ast.stmt, first: bool) -> tuple[Edit, ...]:
-    """The first statements of an `if` up to this one, before it; or this last one, after it.
+    """Move the first statements of an `if` up to this one before it, or this last one after it.
 
-    One edit over the `if` each, so that two of one `if` exclude each other.
+    Each is one edit over the whole `if`, so that two edits of one `if` exclude each other.
     """
     text, if_start = code.text, code.span(node).start
     begin = text.place(code.span(node.body[0] if first else statement).start)
@@ -202,7 +201,7 @@ def _moved(code: Code, node: ast.If, statement: ast.stmt, first: bool) -> tuple[
 
 
 def _bound_in(code: Code, node: ast.If, statement: ast.AST) -> bool:
-    """Whether a statement uses a name that the rest of its `if` gives a value."""
+    """True if a statement uses a name that the rest of its `if` assigns."""
     used = {n.id for n in code.inside(statement, ast.Name)}
     others = [s for s in node.body if s is not statement]
     return any(n.id in used and isinstance(n.ctx, ast.Store) for s in others for n in code.inside(s, ast.Name))

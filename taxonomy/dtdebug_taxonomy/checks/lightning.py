@@ -1,4 +1,4 @@
-"""Lightning: how many devices a Trainer asks for, which metrics are logged and which are watched."""
+"""Lightning: devices that a Trainer requests, logged metrics and monitored metrics."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dtdebug_taxonomy.source.python import Code
 
 _TRAINER = ("pytorch_lightning.Trainer",)
 _MONITOR = 2
-"""The place of ModelCheckpoint's `monitor`."""
+"""Position of ModelCheckpoint's `monitor` argument."""
 
 
 def many_devices(code: Code) -> bool:
-    """Whether a Lightning Trainer of this file asks for several devices."""
+    """True if a Lightning Trainer of this file requests several devices."""
     for call in code.calls(*_TRAINER):
         strategy = code.constant(code.argument(call, "strategy"))
         if isinstance(strategy, str) and strategy.startswith(("ddp", "fsdp", "deepspeed")):
@@ -33,7 +33,7 @@ def _is_minus_one(node: ast.expr | None) -> bool:
 
 
 def watched_names(code: Code) -> set[str]:
-    """The names that are given as `monitor`."""
+    """Return the names passed as `monitor`."""
     found: set[object] = set()
     for call in code.nodes(ast.Call):
         last = code.name(call.func).rsplit(".", 1)[-1]
@@ -53,7 +53,7 @@ def watched_names(code: Code) -> set[str]:
 
 
 def logged_names(code: Code, call: ast.Call) -> set[str]:
-    """The names that a call of `log` or `log_dict` logs."""
+    """Return the names that a call of `log` or `log_dict` logs."""
     first = code.argument(call, "name", 0) or code.argument(call, "dictionary", 0)
     keys = first.keys if isinstance(first, ast.Dict) else [first]
     return {k for key in keys if isinstance(k := code.constant(key), str)}

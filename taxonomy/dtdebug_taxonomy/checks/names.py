@@ -1,4 +1,4 @@
-"""Qualified names that several checks know, after `source.names.canonical`."""
+"""Qualified names that several checks share, in the form of `source.names.canonical`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COLLECTIVES = {
         *("reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list"),
     )
 }
-"""Every rank of the group must call these, in the same order
+"""Functions that every rank of the group must call in the same order
 (https://docs.pytorch.org/docs/stable/distributed.html#collective-functions)."""
 
 ROOTS = {
@@ -25,7 +25,7 @@ ROOTS = {
     "scatter": ("src", 2, 3),
     "scatter_object_list": ("src", 2, 3),
 }
-"""Collective -> the argument that names the root, its place, and that of the group."""
+"""Collective -> argument that names the root, its position, and the position of the group."""
 
 DDP = "torch.nn.parallel.DistributedDataParallel"
 FSDP = "torch.distributed.fsdp.FullyShardedDataParallel"
@@ -45,4 +45,4 @@ TRAINERS = (
     *(f"transformers.{name}" for name in ("Trainer", "Seq2SeqTrainer")),
     *(f"trl.{name}Trainer" for name in ("SFT", "DPO", "GRPO", "Reward", "KTO")),
 )
-"""Hugging Face's Trainer and those made of it."""
+"""Hugging Face's Trainer and its subclasses."""

@@ -1,4 +1,4 @@
-"""Says of a finding which value of a configuration it rests on, and where that stands."""
+"""Adds to a hit which configuration values it depends on, and where they are set."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from dtdebug_taxonomy.source.configuration import Held, told
 from dtdebug_taxonomy.source.python import Code
 
 _PLAIN = re.compile(r"[\w./:-]{1,16}")
-"""A text that is shown as it is, such as the name of a backend."""
+"""Text that may be shown unchanged, such as the name of a backend."""
 _SECRET = re.compile(r"(?i)key|token|pass|secret|auth|cred")
 _LONGEST = 60
-"""Characters of an expression that is shown."""
+"""Maximum number of characters of an expression to show."""
 _MOST = 2
 
 
 def with_origin(code: Code, hit: Hit, before: int) -> Hit:
-    """A hit whose message says where the values come from: those in its statement, else those asked since the last."""
+    """Return a hit whose message locates its values: those in its statement, else those read since the last hit."""
     asked = told(code)
     if not asked:
         return hit

@@ -1,4 +1,4 @@
-"""The options that a program takes: of its own parser, of one that modules beside it make or add to, of dataclasses."""
+"""Options that a program takes: of its own parser, of one that other modules make or extend, of dataclasses."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ _ELSEWHERE = re.compile(
     r"parse_known_args|parse_intermixed|add_subparsers|REMAINDER|allow_abbrev|prefix_chars|"
     r"sys\.argv\s*(\+?=(?!=)|\.(remove|pop|insert|append|extend|clear)\b|\[[^\]\n]{0,20}\]\s*\+?=(?!=))|del sys\.argv"
 )
-"""What makes a parser take options that these files do not tell, split them in its own way, or get others."""
+"""Constructs by which a parser gets options that these files don't show, or splits them in its own way."""
 _ADDED = {"deepspeed.add_config_arguments": ("--deepspeed", "--deepspeed_config", "--deepscale", "--deepscale_config")}
-"""Calls that add known options to a parser that they are given."""
+"""Calls that add known options to the parser passed to them."""
 _MAKER = "argparse.ArgumentParser"
 _BY_CLASSES = ("transformers.HfArgumentParser", "transformers.hf_argparser.HfArgumentParser")
 _NAMED = re.compile(r"pars|arg|opt|conf|flag|cli", re.IGNORECASE)
-"""What a function of another module is called that makes a parser."""
+"""Names of functions of other modules that make a parser."""
 _FILES = 4
-"""So many files may have a part in one parser, and so many classes stand one on the other."""
+"""Maximum number of files that share a parser, and depth of inherited dataclasses."""
 _GROUPS = {"add_argument_group", "add_mutually_exclusive_group"}
 _ENDS = "'unrecognized arguments'"
 _ENDS_BY_CLASSES = "'Some specified arguments are not used by the HfArgumentParser'"
 
 
 class Options(NamedTuple):
-    """The options of the one parser of a program."""
+    """Options of a program's only parser."""
 
     calls: dict[str, ast.Call]
-    """Spelling -> the call that adds it, or that adds the options of a library."""
+    """Spelling -> call that adds the option, or that adds a library's options."""
     names: list[str]
-    """The spellings in their order."""
+    """Spellings in sorted order."""
     homes: dict[ast.Call, Code]
-    """The files that those calls are in."""
+    """Call -> file that contains it."""
     made_in: str = ""
-    """The other module that makes the parser."""
+    """Name of the other module that makes the parser."""
     ends: str = _ENDS
-    """What a program ends with that is given another option."""
+    """Error message of a program that is given an unknown option."""
 
     def knows(self, name: str) -> bool:
-        """Whether argparse takes a spelling: in full, or as the beginning of one."""
+        """True if argparse takes a spelling, in full or as an abbreviation."""
         at = bisect_left(self.names, name)
         return at < len(self.names) and self.names[at].startswith(name)
 
     def default(self, attribute: str) -> object:
-        """What `args.attribute` is where nobody gives the option; None where that can't be told."""
+        """Return the value of `args.attribute` if the option is not given; None if unknown."""
         call = self.call(attribute)
         if call is None or any(k.arg in {"action", "required", "nargs"} for k in call.keywords):
             return None
@@ -61,7 +61,7 @@ class Options(NamedTuple):
         return code.constant(code.argument(call, "default"))
 
     def call(self, attribute: str) -> ast.Call | None:
-        """The call that adds the option of an attribute."""
+        """Return the call that adds the option of an attribute."""
         for call in dict.fromkeys(self.calls.values()):
             code = self.homes[call]
             dest = code.constant(code.argument(call, "dest"))
@@ -73,7 +73,7 @@ class Options(NamedTuple):
 
 
 def options(code: Code) -> Options | None:
-    """All options of a program; None where it may have others than can be read. Kept with it."""
+    """Return all options of a program, cached with it; None if it may have more than these."""
     if "_options" not in code.__dict__:
         find = partial(_options, code)
         code.__dict__["_options"] = code.project.noting(find) if code.project is not None else (find(), set())
@@ -105,7 +105,7 @@ def _has_parents(code: Code, made: list[ast.Call]) -> bool:
 
 
 def _child(code: Code, made: list[ast.Call]) -> ast.Call | None:
-    """Of two parsers the one that has the other as its only parent, by the function that makes it."""
+    """Return the one of two parsers whose only parent is the other, through the function that makes that one."""
     for child in made if len(made) == 2 else ():
         parents = code.argument(child, "parents")
         if isinstance(parents, ast.List) and len(parents.elts) == 1 and isinstance(parents.elts[0], ast.Call):
@@ -117,7 +117,7 @@ def _child(code: Code, made: list[ast.Call]) -> ast.Call | None:
 
 
 def _bound(code: Code, call: ast.Call) -> set[str]:
-    """The variables that a parser is kept in; none where it is kept elsewhere too."""
+    """Return the variables that hold a parser; empty if it is also stored elsewhere."""
     kept = code.parent.get(call)
     if not isinstance(kept, ast.Assign) or not all(isinstance(t, ast.Name) for t in kept.targets):
         return set()
@@ -125,7 +125,7 @@ def _bound(code: Code, call: ast.Call) -> set[str]:
 
 
 def _of_module(code: Code) -> Options | None:
-    """The options of the parser that a function of another module makes, which the program surely calls."""
+    """Return the options of a parser that another module's function makes, if the program definitely calls it."""
     found = _maker_elsewhere(code)
     if found is None or not surely(code, found[0]):
         return None
@@ -158,7 +158,7 @@ def _made_in(module: Code, found: Options | None) -> Options | None:
 
 
 def _parses(code: Code, function: Function, names: set[str], outer: Code, call: ast.Call) -> bool:
-    """Whether a function gives its parser the command line where it is called like this."""
+    """True if a function that is called like this lets its parser read the command line."""
     return any(
         dotted(c.func).rpartition(".")[0] in names
         and code.function(c) is function
@@ -170,7 +170,7 @@ def _parses(code: Code, function: Function, names: set[str], outer: Code, call: 
 
 
 def _is_line(function: Function, parse: ast.Call, outer: Code, call: ast.Call) -> bool:
-    """Whether what is parsed is an argument that is left out, or is `sys.argv[1:]`."""
+    """True if the parsed argument is omitted or is `sys.argv[1:]`."""
     names = [a.arg for a in function.args.args]
     name = dotted(parse.args[0])
     if name not in names:
@@ -185,7 +185,7 @@ def _is_line(function: Function, parse: ast.Call, outer: Code, call: ast.Call) -
 
 
 def _maker_elsewhere(code: Code) -> tuple[ast.Call, Defined] | None:
-    """The one function of other modules that makes a parser and is called here, with the call."""
+    """Return the only function of other modules that makes a parser and is called here, with the call."""
     project = code.project
     found: dict[ast.AST, tuple[ast.Call, Defined]] = {}
     for call in code.nodes(ast.Call) if project is not None else ():
@@ -199,7 +199,7 @@ def _maker_elsewhere(code: Code) -> tuple[ast.Call, Defined] | None:
 
 
 def _gathered(files: dict[Code, set[str]], made: ast.Call, home: Code) -> Options | None:
-    """All that these files add, and those that the parser is handed on to; None if anything of it can't be read."""
+    """Return all options that these files and the receivers of the parser add; None if one is unreadable."""
     found: dict[str, ast.Call] = {"--help": made, "-h": made}
     homes = {made: home}
     todo = list(files.items())
@@ -232,7 +232,7 @@ def _gathered(files: dict[Code, set[str]], made: ast.Call, home: Code) -> Option
 
 
 def _handed_on(code: Code, names: set[str]) -> list[tuple[ast.Call, Defined | None, str]] | None:
-    """The calls that are given the parser, what they mean, and its name there; None if one of them can't be read."""
+    """Return the calls that receive the parser: (call, function, parameter); None if one is unreadable."""
     known = _aliases(code, names)
     found: list[tuple[ast.Call, Defined | None, str]] = []
     for call in code.nodes(ast.Call) if known else ():
@@ -253,7 +253,7 @@ def _handed_on(code: Code, names: set[str]) -> list[tuple[ast.Call, Defined | No
 
 
 def _parameters(defined: Defined, call: ast.Call) -> Iterator[tuple[int, str]]:
-    """Which expression of a call is which parameter."""
+    """Yield (id of an argument's expression, parameter) for a call."""
     a = defined.node.args  # type: ignore[union-attr]
     positions = [x.arg for x in (*a.posonlyargs, *a.args)]
     if isinstance(defined.code.parent.get(defined.node), ast.ClassDef) and positions[:1] in (["self"], ["cls"]):
@@ -264,7 +264,7 @@ def _parameters(defined: Defined, call: ast.Call) -> Iterator[tuple[int, str]]:
 
 
 def _aliases(code: Code, names: set[str]) -> set[str]:
-    """The other names that a parser, or a group of it, gets in a file."""
+    """Return all names of a parser and of its groups in a file."""
     known = set(names)
     for assign in code.nodes(ast.Assign) if names else ():
         value = assign.value
@@ -279,7 +279,7 @@ def _aliases(code: Code, names: set[str]) -> set[str]:
 
 
 def _of_classes(code: Code, call: ast.Call) -> Options | None:
-    """The fields of the dataclasses that a parser of Transformers is given, where all of them can be read."""
+    """Return the options of a Transformers parser by the fields of its dataclasses; None if one is unreadable."""
     given = code.argument(call, "dataclass_types", 0)
     parsed = any(not c.args and not c.keywords for c in code.methods("parse_args_into_dataclasses"))
     if not parsed or code.project is None or given is None or len(call.args) + len(call.keywords) > 1:
@@ -300,7 +300,7 @@ def _of_classes(code: Code, call: ast.Call) -> Options | None:
 
 
 def _fields(project: Project, code: Code, node: ast.expr, left: int) -> set[str] | None:
-    """The fields of a dataclass and of those that it stands on; None where one is not part of the project."""
+    """Return the fields of a dataclass and of its bases; None if one is not part of the project."""
     name = code.name(node)
     defined = project.defined(code, name) if left and name else None
     if defined is None or not isinstance(defined.node, ast.ClassDef):

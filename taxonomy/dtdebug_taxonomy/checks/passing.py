@@ -1,4 +1,4 @@
-"""Which places of a program are surely passed whenever it is started."""
+"""Decides whether a place definitely executes whenever the program is started."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _MAY_NOT = (
     *(ast.IfExp, ast.BoolOp, ast.Try, ast.ExceptHandler, ast.While, ast.For, ast.Match),
     *(ast.Lambda, ast.ListComp, ast.DictComp, ast.GeneratorExp, ast.ClassDef),
 )
-"""What is around a place that may not be passed, or not be passed when the program is started."""
+"""Constructs whose contents may not execute, or not when the program is started."""
 
 
 def surely(code: Code, node: ast.AST, depth: int = 4) -> bool:
-    """Whether a place is passed whenever the program is started, as far as this file tells."""
+    """True if a place executes whenever the program is started, according to this file."""
     inner: ast.AST = node
     for up in code.ancestors(node):
         if isinstance(up, ast.If):
@@ -36,7 +36,7 @@ def surely(code: Code, node: ast.AST, depth: int = 4) -> bool:
 
 
 def _left_before(code: Code, statement: ast.stmt) -> bool:
-    """Whether the block of a statement may be left before it."""
+    """True if a statement's block may be left before it."""
     for earlier in code.block(statement):
         if earlier is statement:
             return False

@@ -1,4 +1,4 @@
-"""Models that `accelerator.prepare()` gives: `DistributedDataParallel` where there are several processes."""
+"""Models returned by `accelerator.prepare()`: `DistributedDataParallel` if there are several processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 
 PREPARED = "accelerate.Accelerator.prepare"
-"""Stands among the callables that wrap a model for those who want these models too."""
+"""Entry among the callables that wrap a model by which a check includes these models."""
 MAKER = "accelerate.Accelerator"
 _MAKES = re.compile(r"(^|_)accelerator$")
 _OTHERS = {"deepspeed", "torch"}
@@ -19,23 +19,23 @@ _MODEL = re.compile(
 )
 _OF_MODULES = ("named_parameters", "requires_grad_", "named_modules", "gradient_checkpointing_enable")
 _OTHERWISE = re.compile(r"fsdp|FullySharded|deepspeed|device_placement\s*=\s*\[", re.IGNORECASE)
-"""Words of programs that may be run under another wrapper."""
+"""Words of programs that may run under another wrapper."""
 
 
 def is_accelerator(code: Code, owner: ast.expr) -> bool:
-    """Whether an object surely is an `Accelerator`, or is called one and made elsewhere, as by `get_accelerator()`."""
+    """True if an object is an `Accelerator`, or is named so and made elsewhere, as by `get_accelerator()`."""
     made = code.made_by(owner) - {""}
     named = dotted(owner).rpartition(".")[2] == "accelerator"
     return made == {MAKER} or (named and all(name == MAKER or makes_accelerator(name) for name in made))
 
 
 def makes_accelerator(name: str) -> bool:
-    """Whether a function of the program's own modules makes one, by its name: not that of DeepSpeed."""
+    """True if a function of the program's own modules makes an `Accelerator`, by its name; DeepSpeed's does not."""
     return bool(_MAKES.search(name.rpartition(".")[2])) and name.partition(".")[0] not in _OTHERS
 
 
 def prepared(code: Code, call: ast.Call, place: int) -> bool:
-    """Whether a call prepares a model, as the result that stands at this place."""
+    """True if a call prepares a model as the result at this position."""
     if not prepares(call):
         return False
     known: dict[tuple[ast.Call, int], bool] = code.__dict__.setdefault("_prepared", {})
@@ -59,17 +59,17 @@ def _is_model(code: Code, given: ast.expr) -> bool:
 
 
 def is_module(code: Code, name: str) -> bool:
-    """Whether the program asks something of a name that only modules have."""
+    """True if the program calls a method on a name that only modules have."""
     return bool(name) and any(
         isinstance(c.func, ast.Attribute) and dotted(c.func.value) == name for c in code.methods(*_OF_MODULES)
     )
 
 
 def prepares(call: ast.Call) -> bool:
-    """Whether a call is by the name of what prepares."""
+    """True if a call is named like a preparing method."""
     return isinstance(call.func, ast.Attribute) and call.func.attr in PREPARES
 
 
 def owner_of(call: ast.Call) -> str:
-    """The accelerator by which a call prepares, as it is written; empty where it is none."""
+    """Return the source text of the accelerator whose `prepare` is called, or ""."""
     return dotted(call.func).rpartition(".")[0] if prepares(call) else ""

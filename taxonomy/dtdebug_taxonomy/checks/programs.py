@@ -1,4 +1,4 @@
-"""What a program says of itself to whoever looks at the command that starts it: its numbers, its processes."""
+"""Facts of a program for the command that starts it: values of its expressions, number of processes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from dtdebug_taxonomy.source.shell import Script
 from dtdebug_taxonomy.source.starting import Started, given, started
 
 _NUMBER = {"torchrun": "--nproc-per-node", "deepspeed": "--num_gpus", "accelerate launch": "--num_processes"}
-"""The option for the number of processes; of torchrun and deepspeed, on each node."""
+"""Option for the number of processes; for torchrun and deepspeed, per node."""
 
 _SEVERAL_WORDS = re.compile(r"[@*`(]|args|opts|option|flag|extra|param", re.IGNORECASE)
-"""A variable that may hold options, by its name."""
+"""Names of variables that may hold options."""
 
 
 def unknown_words(words: tuple[Word, ...]) -> bool:
-    """Whether arguments may hold options that are put in later: `"$@"`, `$EXTRA`; the value of an option does not."""
+    """True if arguments may contain options inserted later: `"$@"`, `$EXTRA`; values of options don't count."""
     for at, word in enumerate(words):
         before = words[at - 1].text if at else ""
         is_value = before.startswith("--") and "=" not in before and not _SEVERAL_WORDS.search(word.text)
@@ -34,7 +34,7 @@ def unknown_words(words: tuple[Word, ...]) -> bool:
 
 
 def number_of(code: Code, start: Started, script: Script, node: ast.expr | None) -> int | None:
-    """The number that an expression of a program is when this command starts it: a constant, or one of its options."""
+    """Return the integer that an expression has under this command: a constant, or one of the program's options."""
     value = code.constant(node)
     if value is None and isinstance(node, ast.Attribute | ast.Name):
         value = _option_value(code, start, script, node)
@@ -63,7 +63,7 @@ def _option_value(code: Code, start: Started, script: Script, node: ast.expr) ->
 
 
 def processes(script: Script, start: Started) -> int | None:
-    """How many ranks a launcher starts in all; None where that is not told."""
+    """Return the total number of ranks that a launcher starts; None if unknown."""
     launch = start.launch
     if launch is None or not launch.certain or _by_variables(script):
         return None
@@ -81,14 +81,14 @@ def processes(script: Script, start: Started) -> int | None:
 
 
 def _by_variables(script: Script) -> bool:
-    """Whether torchrun may take options from the environment; kept with the script."""
+    """True if torchrun may take options from the environment; cached with the script."""
     if "_by_variables" not in script.__dict__:
         script.__dict__["_by_variables"] = "PET_" in script.text
     return bool(script.__dict__["_by_variables"])
 
 
 def several_started(script: Script, start: Started) -> bool:
-    """Whether a launcher surely starts several ranks, also where their number is `gpu` or `auto`."""
+    """True if a launcher definitely starts several ranks, also if their number is `gpu` or `auto`."""
     launch = start.launch
     many = processes(script, start)
     if launch is None or many is not None:
@@ -100,7 +100,7 @@ def several_started(script: Script, start: Started) -> bool:
 def started_several_times(
     script: Script, find: Callable[[Code], ast.Call | None]
 ) -> Iterator[tuple[LaunchCommand, str, int]]:
-    """The launches of several ranks whose program holds a call: the launch, the program, and the line of the call."""
+    """Yield launches of several ranks whose program contains a call: (launch, program, line of the call)."""
     known: dict[Code, ast.Call | None] = {}
     for start in started(script):
         if start.launch is None or start.code is None or not several_started(script, start):

@@ -1,4 +1,4 @@
-"""Fixes that are proven before anybody sees them: the text still parses, the findings are gone, no grave one is new."""
+"""Verifies fixes before they are shown: the text still parses, the hits are gone, no severe one is new."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from dtdebug_taxonomy.source.text import Span
 
 _IMPORT = re.compile(r"(?:from [\w.]{1,100} )?import [\w.]{1,100}\n")
 _GRAVE = ("error", "warning")
-"""New findings of these severities speak against a fix; hints that only now can be seen do not."""
+"""Severities whose new hits speak against a fix; hints that only become visible do not."""
 
 
 class Proven(NamedTuple):
-    """A text with fixes, and whose they are."""
+    """Text with fixes applied, and the hits that they fix."""
 
     text: str
     hits: tuple[CheckedHit, ...] = ()
@@ -32,10 +32,10 @@ class Proven(NamedTuple):
 def proven(
     source: Source, found: Sequence[CheckedHit], wanted: Sequence[CheckedHit], settings: Settings | None = None
 ) -> Proven:
-    """The text with as many of the wanted fixes as hold together.
+    """Return the text with as many of the wanted fixes as can be applied together.
 
-    `found` are all findings of the source under these settings, the wanted ones among them. Fixes that touch each
-    other, or that only hold without one before them, are left out: they can come with the next call.
+    `found` are all hits of the source under these settings, including the wanted ones. Fixes that overlap, or that are
+    valid only without an earlier one, are left out; they can come with the next call.
     """
     with_fix = [f for f in wanted if f.fix is not None]
     if not with_fix:
@@ -53,9 +53,9 @@ def proven(
 def in_cell(
     notebook: Notebook, source: Source, found: Sequence[CheckedHit], hit: CheckedHit, settings: Settings
 ) -> str | None:
-    """The text of a finding's cell with its proven fix; None if there is none within the cell.
+    """Return the text of a hit's cell with its proven fix; None if there is none within the cell.
 
-    An import that the fix would add to the first cell is added to this one, which may run without that.
+    An import that the fix would add to the first cell is added to this one, which may run without the first.
     """
     if hit.fix is None or not proven(source, found, [hit], settings).hits:
         return None
@@ -75,7 +75,7 @@ def in_cell(
 
 
 def unified(name: str, before: str, after: str) -> str:
-    """The difference as a patch of a file; empty if there is none."""
+    """Return the difference as a patch of a file; empty if there is none."""
     rows = difflib.unified_diff(
         before.splitlines(keepends=True), after.splitlines(keepends=True), f"a/{name}", f"b/{name}"
     )
@@ -83,14 +83,14 @@ def unified(name: str, before: str, after: str) -> str:
 
 
 class _Proof:
-    """What a text with fixes is compared with."""
+    """Baseline that a text with fixes is compared with."""
 
     def __init__(self, source: Source, found: Sequence[CheckedHit], settings: Settings) -> None:
         self.source, self.settings = source, settings
         self.before = Counter(f.check.id for f in found)
 
     def text(self, hits: Sequence[CheckedHit]) -> str | None:
-        """The text with these fixes; None if that is not proven."""
+        """Return the text with these fixes; None if they are not proven."""
         fixes = [f.fix for f in hits if f.fix is not None]
         after = apply(self.source.text, fixes)
         if after == self.source.text:

@@ -1,4 +1,4 @@
-"""Signs that a program runs as several ranks, and that something in it depends on the rank."""
+"""Signs that a program runs as several ranks, and that values depend on the rank."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OTHER_SEEDS = {"random.seed", "np.random.seed", "numpy.random.seed", "torch.ini
 
 
 def starts_ranks(code: Code) -> bool:
-    """Whether the program itself joins a group of processes."""
+    """True if the program itself joins a process group."""
     if code.calls(*STARTS) or horovod.calls(code, "init"):
         return True
     devices = [code.argument(c, "devices", 2) for c in code.calls("lightning_fabric.Fabric")]
@@ -25,12 +25,12 @@ def starts_ranks(code: Code) -> bool:
 
 
 def is_started_here(code: Code) -> bool:
-    """Whether a file is what the ranks run, so that what is missing in it is hardly in another one."""
+    """True if the ranks run this file itself, so that code missing in it is unlikely to be elsewhere."""
     return code.role == "program" or (code.role == "library" and starts_ranks(code))
 
 
 def is_reached(code: Code, node: ast.AST) -> bool:
-    """Whether something in this file gets to a place: a function that none of it calls is there for other modules."""
+    """True if code of this file reaches a place; a function that it never uses is for other modules."""
     function = code.function(node)
     if function is None or function.decorator_list or code.callers.get(function) or code.class_of(function):
         return True
@@ -38,7 +38,7 @@ def is_reached(code: Code, node: ast.AST) -> bool:
 
 
 def depends_on_rank(code: Code, node: ast.AST | None, depth: int = 3) -> bool:
-    """Whether an expression has a rank in it, names followed some steps back."""
+    """True if an expression contains a rank, following names a few steps back."""
     if node is None:
         return False
     for inner in code.inside(node, ast.Name, ast.Attribute, ast.Call, ast.Subscript):
@@ -57,7 +57,7 @@ def depends_on_rank(code: Code, node: ast.AST | None, depth: int = 3) -> bool:
 
 
 def seeded_alike(code: Code) -> bool:
-    """Whether the program seeds its framework, and not by the rank, then or later in the same function."""
+    """True if the program seeds its framework, and neither then nor later in that function by the rank."""
     found = [
         call
         for call in code.nodes(ast.Call)

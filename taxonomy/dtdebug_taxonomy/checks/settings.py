@@ -1,4 +1,4 @@
-"""What a project switches on and off: `[tool.dtdebug]` in its `pyproject.toml`.
+"""Settings of a project: `[tool.dtdebug]` in its `pyproject.toml`.
 
 [tool.dtdebug]
 select = ["DT"]                      # prefixes of ids, or names; all if it is left out
@@ -20,23 +20,23 @@ KEYS = ("select", "ignore", "severity", "per-file-ignores")
 
 
 class Settings(NamedTuple):
-    """Which checks are on where, and how severe they are."""
+    """Enabled checks per file, and their severities."""
 
     select: tuple[str, ...] = ("DT",)
     ignore: tuple[str, ...] = ()
     severity: dict[str, Severity] = {}
     per_file: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """(glob on the path, what is off there)."""
+    """(glob on the path, ids that are off there)."""
 
     def enabled(self, path: str) -> frozenset[str]:
-        """Ids of the checks that are on for a file."""
+        """Return the ids of the checks that are enabled for a file."""
         off = [*self.ignore, *(i for glob, ids in self.per_file if _matches(glob, path) for i in ids)]
         return _select(self.select, tuple(off))
 
 
 @lru_cache(maxsize=256)
 def _select(select: tuple[str, ...], off: tuple[str, ...]) -> frozenset[str]:
-    """The longer prefix wins, so that `select = ["DT101"]` beside `ignore = ["DT1"]` keeps DT101."""
+    """Return the enabled ids; the longer prefix wins: `select = ["DT101"]` with `ignore = ["DT1"]` keeps DT101."""
 
     def weight(rows: tuple[str, ...], name: str, number: str) -> int:
         return max(
@@ -59,9 +59,9 @@ def _matches(glob: str, path: str) -> bool:
 
 
 def parse_settings(table: Any) -> tuple[Settings, list[str]]:
-    """Settings of a table as TOML or JSON gives it, and what is wrong with it, a line each.
+    """Return the settings in a table of TOML or JSON, and its problems, a line each.
 
-    What is wrong is left out and the rest holds.
+    Invalid entries are dropped; the rest applies.
     """
     if not isinstance(table, dict):
         return Settings(), ["is not a table"]

@@ -1,4 +1,4 @@
-"""Models whose parameters are spread over the ranks: FSDP, `fully_shard`."""
+"""Models whose parameters are sharded over the ranks: FSDP, `fully_shard`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TAKE_FSDP = tuple(
 
 
 def is_fsdp(code: Code, node: ast.expr) -> bool:
-    """Whether a model is wrapped by `FullyShardedDataParallel`, or used as one."""
+    """True if a model is wrapped by `FullyShardedDataParallel`, or used as one."""
     if wrap_of(code, node, FSDP1) is not None:
         return True
     written = dotted(node)
@@ -30,19 +30,19 @@ def is_fsdp(code: Code, node: ast.expr) -> bool:
 
 
 def _apart(code: Code, one: ast.AST, other: ast.AST) -> bool:
-    """Whether two places are on two branches of one condition: only one of them is passed."""
+    """True if two places are on different branches of one condition."""
     mine = dict(branches(code.ancestors(one)))
     return any(mine.get(key, branch) != branch for key, branch in branches(code.ancestors(other)))
 
 
 def _same_model(code: Code, one: ast.expr, other: ast.expr | None) -> bool:
-    """Whether a name can mean the same at two places: a model that is wrapped in between is another one."""
+    """True if a name can mean the same model at two places; wrapping it in between makes another one."""
     here, there = ({id(b.node) for b in code.bound(n)} if n is not None else set() for n in (one, other))
     return not here or not there or bool(here & there)
 
 
 def is_fully_sharded(code: Code, node: ast.expr) -> bool:
-    """Whether `fully_shard` was called on a model in this file."""
+    """True if `fully_shard` was called earlier in this file on a model."""
     written = dotted(node)
     return bool(written) and any(
         dotted(code.argument(c, "module", 0)) == written and code.order[c] < code.order[node]

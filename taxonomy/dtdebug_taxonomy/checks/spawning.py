@@ -1,4 +1,4 @@
-"""Calls that start processes which import the program anew, and whether a program is a notebook."""
+"""Calls that start processes which import the program again, and detection of notebooks."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _EXPORTED = re.compile(
 
 
 def in_notebook(code: Code) -> bool:
-    """Whether the program is a notebook's cells, or was exported from one."""
+    """True if the program consists of a notebook's cells, or was exported from one."""
     return code.notebook or bool(code.calls("get_ipython")) or _EXPORTED.search(code.text) is not None
 
 
 def spawning(code: Code) -> list[ast.Call]:
-    """Calls that start processes by spawn or forkserver."""
+    """Return the calls that start processes by spawn or forkserver."""
     found = [c for c in code.calls(*SPAWN) if _method(code, c, "start_method", 5) == "spawn"]
     if any(_method(code, c, "method", 0) in {"spawn", "forkserver"} for c in code.calls(*_METHOD)):
         found += code.calls(*_PROCESS)

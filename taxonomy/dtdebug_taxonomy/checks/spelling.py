@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that differs by a slip: a letter or two, or words in another order; None if none or several do."""
+    """Return the known name that differs by a typo: a letter or two, or word order; None if none or several do."""
     words = sorted(name.split("_"))
     allowed = 1 if len(name) < 12 else 2
     best: dict[str, int] = {}
@@ -20,7 +20,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def related(name: str, known: Iterable[str]) -> str | None:
-    """The one known name whose words are all in this name, or that has all words of it."""
+    """Return the one known name whose words are all in this name, or that has all words of it."""
     words = set(name.split("_"))
     found = {c for c in known if (them := set(c.split("_"))) < words or them > words}
     inside = [c for c in found if set(c.split("_")) < words and c.count("_")]
@@ -30,7 +30,7 @@ def related(name: str, known: Iterable[str]) -> str | None:
 
 
 def distance(one: str, other: str, most: int) -> int:
-    """Letters to insert, delete, change or swap with their neighbour; anything above `most` counts as more."""
+    """Return the edit distance, a swap of neighbours counting once; exact only up to `most`."""
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, a in enumerate(one, 1):

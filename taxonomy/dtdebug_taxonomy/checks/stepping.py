@@ -1,4 +1,4 @@
-"""Training in step: whether the backward passes of the ranks wait for each other, and what ranks agree on."""
+"""Synchronised training: backward passes that wait for each other, and values that ranks agree on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TRAINS = re.compile(r"(^|_)train|(run|do|one)_epoch|train_step|(^|_)fit(_|$)", 
 
 
 def in_step(code: Code) -> bool:
-    """Whether a model is trained here whose gradients are averaged in the backward pass."""
+    """True if a model is trained here whose gradients are averaged in the backward pass."""
     return bool(
         code.calls(*DDPS, *FSDP1, *FULLY_SHARD, "deepspeed.initialize", "accelerate.Accelerator")
         or horovod.calls(code, "DistributedOptimizer")
@@ -30,14 +30,14 @@ def in_step(code: Code) -> bool:
 
 
 def backwards(code: Code) -> list[ast.Call]:
-    """Calls that run a backward pass: `loss.backward()`, `accelerator.backward(loss)`, a local function that does."""
+    """Return the calls that run a backward pass: `loss.backward()`, `accelerator.backward(loss)`, a local function."""
     found = [c for c in code.methods("backward", "manual_backward") if not code.name(c.func).startswith("torch.")]
     functions = dict.fromkeys(f for c in found if (f := code.function(c)))
     return [*found, *(c for f in functions for c in code.callers.get(f, ()))]
 
 
 def together(code: Code) -> list[ast.AST]:
-    """Calls in which the ranks wait for each other: collectives, backward passes, functions that train a model."""
+    """Return the calls in which ranks wait for each other: collectives, backward passes, training functions."""
     found: list[ast.AST] = [*collectives(code), *(backwards(code) if in_step(code) else ())]
     wraps = [code.statement(c) for c in code.calls(*DDPS, *FSDP1)]
     models = {dotted(t) for s in wraps if isinstance(s, ast.Assign) for t in s.targets} - {""}
@@ -50,7 +50,7 @@ def together(code: Code) -> list[ast.AST]:
 
 
 def agreed(code: Code, expressions: list[ast.expr], before: ast.AST | None = None) -> bool:
-    """Whether the values in some expressions come from all ranks, or were sent to them, on the way to a place."""
+    """True if the values in some expressions come from all ranks, or were sent to them before a place."""
     if any(agrees(code, c) for e in expressions for c in code.inside(e, ast.Call)):
         return True
     names = {n.id for e in expressions for n in code.inside(e, ast.Name)}
@@ -59,7 +59,7 @@ def agreed(code: Code, expressions: list[ast.expr], before: ast.AST | None = Non
 
 
 def _sent(code: Code, function: Function | None) -> dict[str, int]:
-    """Name -> place of the first call in a function by which ranks may agree and that is given it; kept as well."""
+    """Return name -> position of the first call in a function that communicates it; cached with the program."""
     known: dict[Function | None, dict[str, int]] = code.__dict__.setdefault("_sent", {})
     if function not in known:
         known[function] = {}
@@ -70,7 +70,7 @@ def _sent(code: Code, function: Function | None) -> dict[str, int]:
 
 
 def _communication(code: Code) -> dict[Function | None, list[ast.Call]]:
-    """The calls by which ranks may agree, by the function that they are in, kept with the program."""
+    """Return the calls by which ranks may agree, by their function; cached with the program."""
     found: dict[Function | None, list[ast.Call]] | None = code.__dict__.get("_communication")
     if found is None:
         found = code.__dict__["_communication"] = {}
@@ -81,7 +81,7 @@ def _communication(code: Code) -> dict[Function | None, list[ast.Call]]:
 
 
 def _passed(code: Code, call: ast.Call) -> set[str]:
-    """The names in a call's arguments, and those in what these stand for."""
+    """Return the names in a call's arguments, and in the values of those names."""
     arguments = [*call.args, *(k.value for k in call.keywords)]
     names = [n for a in arguments for n in code.inside(a, ast.Name)]
     values = [v for n in names for v in code.values(n) if v is not None]
@@ -89,7 +89,7 @@ def _passed(code: Code, call: ast.Call) -> set[str]:
 
 
 def agrees(code: Code, call: ast.Call) -> bool:
-    """Whether ranks may agree by a call: it communicates, or a function of this file that it calls does."""
+    """True if ranks may agree by a call: it communicates, or a function of this file that it calls does."""
     if _AGREES.search(_last(call)) and not code.name(call.func).startswith("torch.cuda."):
         return True
     function = code.called(call)

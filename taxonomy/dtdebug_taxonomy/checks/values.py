@@ -1,4 +1,4 @@
-"""What can be said about a value without running the program: that it is a number, or surely no text."""
+"""Facts about a value without running the program: that it is a number, or definitely not a string."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _NUMBERS = {
     "torch.distributed.get_world_size", "torch.distributed.get_node_local_rank", "multiprocessing.cpu_count",
     "numpy.random.randint", "math.ceil", "math.floor",
 }  # fmt: skip
-"""Calls that give numbers."""
+"""Calls that return numbers."""
 _HOROVOD = ("rank", "local_rank", "size", "local_size", "cross_rank", "cross_size")
 _DEPTH = 4
 
 
 def returned(code: Code, function: Function) -> list[ast.expr | None]:
-    """What a function of this file returns, one entry for each `return`."""
+    """Return the value of each `return` of a function of this file."""
     found: dict[Function | None, list[ast.expr | None]] | None = code.__dict__.get("_returned")
     if found is None:
         found = code.__dict__["_returned"] = defaultdict(list)
@@ -32,7 +32,7 @@ def returned(code: Code, function: Function) -> list[ast.expr | None]:
 
 
 def not_text(code: Code, node: ast.expr | None, depth: int = _DEPTH) -> str:
-    """What an expression surely is, if it is no text: "the number 1", "a number", "None"; else empty."""
+    """Return what an expression definitely is if it is not a string: "the number 1", "None"; else ""."""
     if node is None or not depth:
         return ""
     if isinstance(node, ast.Constant):
@@ -62,7 +62,7 @@ def _constant(value: object) -> str:
 
 
 def is_number(code: Code, node: ast.expr | None, depth: int = _DEPTH) -> bool:
-    """Whether an expression surely is a number."""
+    """True if an expression is definitely a number."""
     if node is None or not depth:
         return False
     if isinstance(node, ast.Constant):
@@ -118,7 +118,7 @@ def _name(code: Code, node: ast.expr, depth: int) -> bool:
 
 
 def _field(code: Code, node: ast.expr) -> bool:
-    """An attribute `self.x` that the class declares a number, as data classes do."""
+    """True for an attribute `self.x` that the class annotates as a number, as data classes do."""
     home = code.class_of(node)
     if home is None or not isinstance(node, ast.Attribute) or dotted(node.value) != "self":
         return False
@@ -132,7 +132,7 @@ def _field(code: Code, node: ast.expr) -> bool:
 
 
 def _argument(code: Code, node: ast.AST) -> bool:
-    """An argument that is declared a number, or is the index that `torch.multiprocessing.spawn` passes first."""
+    """True for an argument that is annotated as a number, or the index that `torch.multiprocessing.spawn` passes."""
     if not isinstance(node, ast.arg):
         return False
     if isinstance(node.annotation, ast.Name):
@@ -147,7 +147,7 @@ def _argument(code: Code, node: ast.AST) -> bool:
 
 
 def _option(code: Code, node: ast.expr) -> bool:
-    """An attribute `args.x` that argparse makes a number."""
+    """True for an attribute `args.x` that argparse converts to a number."""
     if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
         return False
     found = [c for c in code.methods("add_argument") if node.attr in _destinations(code, c)]

@@ -1,4 +1,4 @@
-"""Which calls of a program may give a wrapped model: its own, Accelerate's, those of the project's other modules."""
+"""Finds calls that may return a wrapped model: of this file, of Accelerate, of the project's other modules."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.syntax import Function
 
 _MAKES = re.compile(r"wrap|ddp|fsdp|distribut|parallel|build|make|create|setup|set_up|prepare|init|get|load|model")
-"""What a function of another module is called that may give a wrapped model."""
+"""Names of functions of other modules that may return a wrapped model."""
 
 
 def code_of(code: Code, call: ast.Call) -> tuple[Code, Function] | None:
-    """The function that a call means, and its file: this one, or another that the project's imports lead to."""
+    """Return the function that a call refers to and its file, this one or another that the imports lead to."""
     if (function := code.called(call)) is not None:
         return code, function
     if code.project is None or not dotted(call.func) or not code.project.may_hold(code, call.func):
@@ -30,7 +30,7 @@ def code_of(code: Code, call: ast.Call) -> tuple[Code, Function] | None:
 
 
 def may_wrap(code: Code, names: set[str]) -> bool:
-    """Whether a model can come from one of these callables: called here, or in a function of the project's modules."""
+    """True if a model can come from one of these callables, called here or in the project's modules."""
     key = "_may_wrap", frozenset(names)
     known: dict[object, tuple[bool, set[str]]] = code.__dict__.setdefault("_may_wrap", {})
     if key not in known:
@@ -43,7 +43,7 @@ def may_wrap(code: Code, names: set[str]) -> bool:
 
 
 def wrapped_names(code: Code, names: set[str]) -> set[str]:
-    """The names in this file that may stand for a wrapped model, by the calls whose results they are given."""
+    """Return the names in this file that may hold a wrapped model, by the calls assigned to them."""
     found = {name for call in code.calls(*names) for name in results(code, call)}
     for assign in code.nodes(ast.Assign):
         if isinstance(assign.value, ast.Call) and not found.issuperset(given := set(_target_names(assign))):
@@ -72,7 +72,7 @@ def _may_wrap(code: Code, names: set[str]) -> bool:
 
 
 def _wraps_elsewhere(code: Code, call: ast.Call, names: set[str]) -> bool:
-    """Whether a call goes to another module of the project in which models are wrapped."""
+    """True if a call leads to another module of the project that wraps models."""
     if not _MAKES.search(dotted(call.func).rpartition(".")[2]):
         return False
     defined = code_of(code, call)

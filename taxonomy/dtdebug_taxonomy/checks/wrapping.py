@@ -1,4 +1,4 @@
-"""Where a model got its wrapper (`DistributedDataParallel`, FSDP), and whether that is sure at a place."""
+"""Finds where a model got its wrapper (`DistributedDataParallel`, FSDP), and whether every run has it."""
 
 from __future__ import annotations
 
@@ -37,20 +37,19 @@ _DISTRIBUTED = re.compile(
 
 
 class Wrap(NamedTuple):
-    """A call that wraps a model, as seen from a place where the model is used."""
+    """Call that wraps a model, as seen from a use of the model."""
 
     call: ast.Call
     always: bool
-    """Whether the model is wrapped there in every run; else only in some, as in `if args.distributed:`."""
+    """True if the model is wrapped there in every run; else only in some, as in `if args.distributed:`."""
     home: Code
-    """The file that the call is in."""
+    """File that contains the call."""
 
 
 def wrap_of(code: Code, node: ast.expr | None, names: set[str], depth: int = 6) -> Wrap | None:
-    """The wrap by one of these callables that an expression surely or possibly is the result of.
+    """Return the wrap by one of these callables that an expression definitely or possibly results from.
 
-    None where it isn't, where it can't be told, and where the bare model may have been taken
-    out again.
+    None if there is none, if it is unknown, or if the bare model may have been taken out again.
     """
     if node is None or depth == 0:
         return None
@@ -83,7 +82,7 @@ def _of_call(code: Code, call: ast.Call, names: set[str], depth: int) -> Wrap | 
 
 
 def _of_results(code: Code, call: ast.Call, names: set[str], depth: int, place: int | None = None) -> Wrap | None:
-    """The wrap of what a function returns, of this file or another; of one of several results by its place."""
+    """Return the wrap of a function's result, in this file or another; `place` selects one of several results."""
     defined = code_of(code, call)
     if defined is None or _returns_first(code, call, defined[1]):
         return None
@@ -98,7 +97,7 @@ def _of_results(code: Code, call: ast.Call, names: set[str], depth: int, place: 
 
 
 def _returns_first(code: Code, call: ast.Call, function: Function) -> bool:
-    """Whether the call says False for what the function asks before it wraps: `if not training: return model`."""
+    """True if the call passes False for the condition of an early return: `if not training: return model`."""
     denied = {k.arg for k in call.keywords if isinstance(k.value, ast.Constant) and k.value.value is False}
     return any(
         isinstance(s.test, ast.UnaryOp)
@@ -137,7 +136,7 @@ def _of_name(code: Code, node: ast.expr, names: set[str], depth: int) -> Wrap | 
 
 
 def _is_rewrapped(code: Code, bindings: list[Binding], node: ast.expr) -> bool:
-    """Whether a function that this file does not call wraps an argument, which is bare before, in some runs."""
+    """True if a function that this file does not call wraps its bare argument in some runs."""
     name, function = dotted(node), code.function(node)
     return (function is None or function not in code.callers) and any(
         isinstance(b.value, ast.Call) and b.value.args and dotted(b.value.args[0]) == name for b in bindings
@@ -145,7 +144,7 @@ def _is_rewrapped(code: Code, bindings: list[Binding], node: ast.expr) -> bool:
 
 
 def _is_taken_out(code: Code, node: ast.expr) -> bool:
-    """Whether a method puts the model inside into the attribute that held the wrapper."""
+    """True if a method puts the inner model into the attribute that held the wrapper."""
     name = dotted(node)
     if "." not in name:
         return False
@@ -154,7 +153,7 @@ def _is_taken_out(code: Code, node: ast.expr) -> bool:
 
 
 def _of_binding(code: Code, binding: Binding, node: ast.expr, names: set[str], depth: int) -> Wrap | None:
-    """The wrap that a binding gives to a name, also as one of several results: `model, optimizer = build()`."""
+    """Return the wrap that a binding gives to a name, also as one of several results: `model, optimizer = build()`."""
     assign = binding.node
     if binding.value is not None or not isinstance(assign, ast.Assign) or not isinstance(assign.value, ast.Call):
         found = wrap_of(code, binding.value, names, depth - 1)
@@ -169,7 +168,7 @@ def _of_binding(code: Code, binding: Binding, node: ast.expr, names: set[str], d
 
 
 def _asked(code: Code, statement: ast.AST) -> bool:
-    """Whether an `if` around a statement of a function asks how the model is wrapped: its other branch unwraps."""
+    """True if an `if` around a statement of a function tests how the model is wrapped, so that a branch unwraps it."""
     inner = statement
     for up in code.ancestors(statement):
         if isinstance(up, SCOPES):
@@ -181,7 +180,7 @@ def _asked(code: Code, statement: ast.AST) -> bool:
 
 
 def _bindings(code: Code, node: ast.expr) -> list[Binding]:
-    """What a name can be bound to; an attribute of `self` as the constructor or this function leaves it."""
+    """Return the possible bindings of a name; of a `self` attribute, as the constructor or this function leaves it."""
     name = dotted(node)
     if not name.startswith(("self.", "cls.")):
         return code.bound(node)
@@ -196,7 +195,7 @@ def _bindings(code: Code, node: ast.expr) -> list[Binding]:
 
 
 def _surely_done(code: Code, binding: Binding, mine: Function | None, node: ast.AST) -> bool:
-    """Whether what another method binds is done: by the constructor, or called before this place."""
+    """True if another method's binding is done before this place: by the constructor, or by a call."""
     setter = code.function(binding.node)
     if setter is None or setter.name == "__init__":
         return setter is not None
@@ -213,7 +212,7 @@ def _surely_done(code: Code, binding: Binding, mine: Function | None, node: ast.
 
 
 def _runs_before(code: Code, function: Function | None, binding: Binding) -> bool:
-    """Whether a method is called, by the one that binds an attribute, before it does so."""
+    """True if the method that binds an attribute calls this function before it does so."""
     if function is None:
         return False
     return any(
@@ -223,7 +222,7 @@ def _runs_before(code: Code, function: Function | None, binding: Binding) -> boo
 
 
 def _conditional(code: Code, binding: ast.AST, use: ast.AST) -> bool:
-    """Whether a binding is made in some runs only, seen from a use."""
+    """True if a binding is made only in some runs, seen from a use."""
     around = set(map(id, code.ancestors(use)))
     for up in code.ancestors(binding):
         if id(up) in around or isinstance(up, SCOPES):
@@ -234,7 +233,7 @@ def _conditional(code: Code, binding: ast.AST, use: ast.AST) -> bool:
 
 
 def asks_wrap(code: Code, node: ast.AST, wrap: Wrap) -> bool:
-    """Whether the code around a use asks first how, or if, the model is wrapped."""
+    """True if the code around a use first tests how, or whether, the model is wrapped."""
     inner = node
     for up in code.ancestors(node):
         if isinstance(up, ast.Try) and inner in up.body and up.handlers:
@@ -258,7 +257,7 @@ def asks_wrap(code: Code, node: ast.AST, wrap: Wrap) -> bool:
 
 
 def _left_before(code: Code, node: ast.AST, wrap: Wrap) -> bool:
-    """Whether an earlier `if` that asks leaves the function, so that only one kind of model comes here."""
+    """True if an earlier `if` on the wrapper leaves the function, so that only one kind of model gets here."""
     statement: ast.AST = code.statement(node)
     while isinstance(statement, ast.stmt) and not isinstance(statement, SCOPES):
         for earlier in code.block(statement):
@@ -275,7 +274,7 @@ def _left_before(code: Code, node: ast.AST, wrap: Wrap) -> bool:
 
 
 def _ruled_out(code: Code, node: ast.AST, wrap: Wrap) -> bool:
-    """Whether an earlier error ends the runs in which the conditions of the wrap and of the use both hold.
+    """True if an earlier error ends the runs in which the conditions of the wrap and of the use both hold.
 
     `if args.ddp: if args.encoders > 1: raise ...`, then `if args.ddp: model = DDP(model)` and a use under
     `if args.encoders > 1:`.
@@ -294,7 +293,7 @@ def _ruled_out(code: Code, node: ast.AST, wrap: Wrap) -> bool:
 
 
 def _conditions(code: Code, node: ast.AST) -> set[str]:
-    """What holds where a node is, as it is written, by the `if`s around it in its function."""
+    """Return the source of the conditions that hold at a node, by the `if`s around it in its function."""
     found: set[str] = set()
     inner = node
     for up in code.ancestors(node):
@@ -315,7 +314,7 @@ def _same_test(code: Code, wrap: Wrap, text: str) -> bool:
 
 
 def bare_before(code: Code, node: ast.expr, names: set[str]) -> Wrap | None:
-    """The wrap that was put around the very object that a name stands for: `m` after `ddp = DDP(m)`."""
+    """Return the wrap around the very object that a name refers to: `m` after `ddp = DDP(m)`."""
     written = dotted(node)
     if not written:
         return None

@@ -1,4 +1,4 @@
-"""Calls that write, copy or remove a file, by themselves or in a function that they lead to."""
+"""Calls that write, copy or remove a file, directly or in a function that they lead to."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ _WRITES = {
 _METHODS = {"save_pretrained": ("save_directory", 0), "to_csv": ("path_or_buf", 0), "savefig": ("fname", 0)}
 _SCRIPTED = ("torch.jit.script", "torch.jit.trace")
 _IN_PARTS = ("megatron", "mcore")
-"""Packages whose models are in parts, of which each rank saves its own."""
+"""Packages whose models are split into parts, which the ranks save one each."""
 _OF_PATHS = ("write_text", "write_bytes", "unlink", "symlink_to")
 _PATHS = (ast.Name, ast.Attribute, ast.JoinedStr, ast.BinOp, ast.Call, ast.Constant)
 _DEEPEST = 2
-"""So many calls are followed one from the other."""
+"""Maximum depth of nested calls to follow."""
 
 
 def written(code: Code) -> Iterator[tuple[ast.Call, ast.expr]]:
-    """The calls that write, with the path; only those whose path can be said."""
+    """Yield the calls that write a file, with its path, if that is known."""
     for call in code.calls(*_WRITES):
         path = code.argument(call, *_WRITES[code.name(call.func)])
         if isinstance(path, _PATHS) and (code.name(call.func) != "open" or _opens_to_write(code, call)):
@@ -68,14 +68,14 @@ def _opens_to_write(code: Code, call: ast.Call) -> bool:
 
 
 def _writes_in(defined: Defined, left: int = _DEEPEST) -> Defined | None:
-    """The function, this one or one that it calls, that writes a file which is the same for equal arguments."""
+    """Return the function that writes a file whose path depends only on arguments: this one or one that it calls."""
     code, function = defined
     project = code.project
     if isinstance(function, ast.ClassDef) or code.role == "test" or code.class_of(function) is not None:
         return None
     known: dict[tuple[ast.AST, int], tuple[Defined | None, set[str]]] = code.__dict__.setdefault("_writes", {})
     if (function, left) not in known:
-        known[function, left] = None, set()  # a function that calls itself ends here
+        known[function, left] = None, set()  # stops at recursion
         work = partial(_writes, defined, left)
         known[function, left] = (work(), set()) if project is None else project.noting(work)
     found, consulted = known[function, left]
@@ -103,7 +103,7 @@ def _writes(defined: Defined, left: int) -> Defined | None:
 
 
 def _always(code: Code, call: ast.Call, function: ast.AST) -> bool:
-    """Whether a call is made in each run of a function that does not leave before, whatever is there already."""
+    """True if a function makes a call in each run that does not leave earlier, whatever files exist."""
     for up in code.ancestors(call):
         if up is function:
             return isinstance(up, FUNCTIONS) and all_within(code, call, up)
@@ -113,7 +113,7 @@ def _always(code: Code, call: ast.Call, function: ast.AST) -> bool:
 
 
 def written_by(code: Code, call: ast.Call) -> Defined | None:
-    """The function that writes a file, of those that a call leads to."""
+    """Return the function that writes a file among those that a call leads to."""
     defined = _called(code, call)
     return _writes_in(defined) if defined is not None else None
 
@@ -126,5 +126,5 @@ def _called(code: Code, call: ast.Call) -> Defined | None:
 
 
 def all_shared(code: Code, call: ast.Call) -> bool:
-    """Whether what a call is given surely means the same path on all ranks."""
+    """True if the arguments of a call mean the same paths on all ranks."""
     return all(is_shared(code, a) for a in (*call.args, *(k.value for k in call.keywords)))

@@ -1,4 +1,4 @@
-"""Collectives that stand under a condition on the rank, so that some ranks never call them."""
+"""Collectives under a condition on the rank, so that some ranks never call them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dtdebug_taxonomy.source.python import Code
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call under the condition: the collective itself, or a local function that makes it."""
+    """Report the call under the condition: the collective itself, or a local function that makes it."""
     if code.role == "test":
         return  # they diverge on purpose
     calls = collectives(code)
@@ -23,7 +23,7 @@ def check(code: Code) -> Iterator[Hit]:
                 code.span(call),
                 f"{what} runs {guard.test.words}: the other ranks never call it, so it waits for them "
                 "until the timeout.",
-                _fix(code, call) if call in calls else None,  # what else a function does may be for one rank
+                _fix(code, call) if call in calls else None,  # the rest of a function may be for one rank
             )
 
 

@@ -21,7 +21,7 @@ _METHODS = (
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call under the condition, or that of a local function that makes it."""
+    """Report the call under the condition, or the call of a local function that makes it."""
     if code.role == "test":
         return
     calls = [c for c in code.methods(*_METHODS) if _is_of_engine(code, c)]

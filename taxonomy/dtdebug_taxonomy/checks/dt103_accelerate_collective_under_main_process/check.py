@@ -1,4 +1,4 @@
-"""Calls of Accelerate that all processes must make, under a condition that lets only some pass."""
+"""Calls of Accelerate that all processes must make, under a condition that admits only some."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _WHERE = {
     "save_model": "with FSDP and ZeRO stage 3, which gather the weights",
     "get_state_dict": "with FSDP and ZeRO stage 3, which gather the weights",
 }
-"""What communicates under some ways of sharding only."""
+"""Methods that communicate only under some ways of sharding."""
 _GATHER = ("get_state_dict", "save_model")
-"""What gathers the weights through get_state_dict(), which a program may replace by one that does not."""
+"""Methods that gather weights through get_state_dict(), which a program may override."""
 _SHARDS = re.compile(r"(?i:fsdp|deepspeed|zero_?[123]|shard)|ZeRO")
-"""Words of a program that may be run with weights in parts."""
+"""Words of a program that may run with sharded weights."""
 _STATES = {"accelerate.PartialState", "accelerate.state.PartialState", "accelerate.state.AcceleratorState"}
 _FUNCTIONS = tuple(
     f"accelerate.utils.{home}{name}"
@@ -56,7 +56,7 @@ _USERS = ("accelerate", "transformers", "trl", "diffusers")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call under the condition, or that of a local function that makes it."""
+    """Report the call under the condition, or the call of a local function that makes it."""
     if code.role == "test":
         return
     replaced = {n.attr for n in code.nodes(ast.Attribute) if isinstance(n.ctx, ast.Store)}
@@ -92,7 +92,7 @@ def _is_accelerator(code: Code, call: ast.Call) -> bool:
 
 
 def _unsharded(code: Code, call: ast.Call) -> bool:
-    """Whether it needs all processes only where weights are in parts, and comes only where they are not."""
+    """True if a call needs all processes only for sharded weights and runs only without them."""
     if last_name(code, call) not in _WHERE:
         return False
     for inner, up in pairwise([call, *code.ancestors(call)]):
@@ -105,7 +105,7 @@ def _unsharded(code: Code, call: ast.Call) -> bool:
 
 
 def _of_a_plain_model(code: Code, call: ast.Call) -> bool:
-    """Whether the state is that of a model which is not prepared here, as that of an average of the weights."""
+    """True if the saved model is not prepared here, such as an average of the weights."""
     model = call.args[0] if call.args and last_name(code, call) in {"save_model", "get_state_dict"} else None
     if not isinstance(model, ast.Name) or not code.made_by(model) - {""}:
         return False

@@ -1,4 +1,4 @@
-"""Calls of Lightning that all processes must make, under a condition that lets only some pass."""
+"""Calls of Lightning that all processes must make, under a condition that admits only some."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _OF = {
     "all_gather": re.compile(r"_*(fabric|strategy|pl_module|self|module|model)_*"),
     "reduce_boolean_decision": re.compile(r"_*strategy_*"),
 }
-"""Method -> the names of the objects that have it."""
+"""Method -> pattern for the names of the objects that have it."""
 _OLD_HOOK = "on_keyboard_interrupt"
-"""Gone since 1.7; in 1.4.2 and 1.6.5, which call it, `save_checkpoint()` has no barrier."""
+"""Hook removed in 1.7; in 1.4.2 and 1.6.5, which call it, `save_checkpoint()` has no barrier."""
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call under the condition, or that of a local function that makes it."""
+    """Report the call under the condition, or the call of a local function that makes it."""
     if code.role == "test" or not code.imports_any("lightning", "pytorch_lightning", "lightning_fabric"):
         return
     calls = [c for c in code.methods(*_OF) if _is_collective(code, c) and not _in_old_hook(code, c)]
@@ -42,7 +42,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _in_old_hook(code: Code, call: ast.Call) -> bool:
-    """Whether only releases run this whose `save_checkpoint()` does not wait."""
+    """True if only releases whose `save_checkpoint()` does not wait run this call."""
     function = code.function(call)
     return function is not None and function.name == _OLD_HOOK and last_name(code, call) == "save_checkpoint"
 

@@ -33,7 +33,7 @@ _FUNCTIONS = (
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call under the condition, or that of a local function that makes it."""
+    """Report the call under the condition, or the call of a local function that makes it."""
     if code.role == "test":
         return
     calls = [
@@ -53,7 +53,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _of_a_sharding_trainer(code: Code, call: ast.Call) -> bool:
-    """Whether a Trainer of Transformers saves, and the file gives it FSDP or DeepSpeed."""
+    """True if a Transformers Trainer saves and the file configures it with FSDP or DeepSpeed."""
     made = code.made_by(call.func.value)  # type: ignore[attr-defined]
     if not made or not all(m.startswith(_TRAINERS) and m.endswith("Trainer") for m in made):
         return False
@@ -62,7 +62,7 @@ def _of_a_sharding_trainer(code: Code, call: ast.Call) -> bool:
 
 
 def _fix(code: Code, call: ast.Call) -> Fix | None:
-    """Gathers on every rank; what is done with the state stays where it is."""
+    """Return a fix that gathers on every rank; further use of the state stays in its place."""
     title = f"Call {last_name(code, call)}() on every rank"
     if getattr(code.statement(call), "value", None) is call:
         fix = lifted(code, call, title) or swapped(code, call, title)
@@ -71,7 +71,7 @@ def _fix(code: Code, call: ast.Call) -> Fix | None:
 
 
 def _is_alone(code: Code, call: ast.Call) -> bool:
-    """Whether a call is for this rank alone, for the ranks of a group, or for a model that is sharded only later."""
+    """True if a call is for this rank alone, for a group, or for a model that is sharded only later."""
     if code.constant(code.argument(call, "no_dist")) is True or code.argument(call, "process_group") is not None:
         return True
     model = dotted(call.args[0]) if call.args else ""

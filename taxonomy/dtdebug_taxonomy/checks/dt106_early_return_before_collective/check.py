@@ -1,4 +1,4 @@
-"""Collectives that come after some ranks have left the function, the loop or the program."""
+"""Collectives that follow an exit by some ranks from the function, the loop or the program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dtdebug_taxonomy.source.python import Code
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the collective, or the call of a local function that makes it."""
+    """Report the collective, or the call of a local function that makes it."""
     if code.role == "test":
         return  # they diverge on purpose
     calls = collectives(code)
@@ -40,7 +40,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _joins_later(code: Code, leave: ast.AST, call: ast.Call) -> bool:
-    """Whether the group is made between a leave and a call: those that have left are not in it."""
+    """True if the group is created between an exit and a call, so that the ranks that left are not in it."""
     return any(
         code.order[leave] < code.order[c] < code.order[call] and code.function(c) is code.function(call)
         for c in code.calls(INIT)

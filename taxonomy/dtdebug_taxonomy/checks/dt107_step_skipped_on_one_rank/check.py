@@ -1,4 +1,4 @@
-"""Steps without a backward pass, taken by what one rank alone sees: a NaN in its loss, an empty batch."""
+"""Steps without a backward pass that one rank decides by its own data: a NaN in its loss, an empty batch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the condition."""
+    """Report the condition."""
     if not in_step(code):
         return
     seen: set[ast.If] = set()
@@ -35,7 +35,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _conditions(code: Code, backward: ast.Call) -> Iterator[ast.If]:
-    """The `if`s of the innermost loop, or of a function for one step, that keep a backward pass from being run."""
+    """Yield the `if`s of the innermost loop, or of a one-step function, that can skip a backward pass."""
     inner: ast.AST = backward
     found: list[ast.If] = []
     left: list[ast.If] = []
@@ -60,7 +60,7 @@ def _conditions(code: Code, backward: ast.Call) -> Iterator[ast.If]:
 
 
 def _steps(code: Code, block: list[ast.stmt]) -> bool:
-    """Whether a block has a backward pass, maybe in a function that it calls, or stops the rank."""
+    """True if a block has a backward pass, maybe in a function that it calls, or raises."""
     return any(
         isinstance(s, ast.Raise) or any("backward" in code.source_of(c.func) for c in code.inside(s, ast.Call))
         for s in block
@@ -68,7 +68,7 @@ def _steps(code: Code, block: list[ast.stmt]) -> bool:
 
 
 def _is_local(code: Code, condition: ast.If) -> bool:
-    """Whether a condition depends on the data of this rank, and the ranks have not agreed on it."""
+    """True if a condition depends on this rank's data and the ranks have not agreed on it."""
     values = [v for n in code.inside(condition.test, ast.Name) for v in code.values(n) if v is not None]
     expressions = [condition.test, *values]
     if not any(_asks_finite(code, e) for e in expressions) and not _asks_data(code, condition):
@@ -77,7 +77,7 @@ def _is_local(code: Code, condition: ast.If) -> bool:
 
 
 def _is_for_one(code: Code, condition: ast.If) -> bool:
-    """Whether the function has a twin for several ranks: `step_torch` beside `step_torch_ddp`."""
+    """True if the function has a variant for several ranks: `step_torch` and `step_torch_ddp`."""
     function = code.function(condition)
     stem = function.name if function else ""
     return bool(stem) and any(
@@ -91,7 +91,7 @@ def _asks_finite(code: Code, node: ast.expr) -> bool:
 
 
 def _asks_data(code: Code, condition: ast.If) -> bool:
-    """`batch is None`, `len(batch) == 0`, `loss > 100`, `loss != loss`."""
+    """True for `batch is None`, `len(batch) == 0`, `loss > 100` and `loss != loss`."""
     loop = next((a for a in code.ancestors(condition) if isinstance(a, ast.For)), None)
     items = {n.id for n in code.inside(loop.target, ast.Name)} if loop else set()
     for test in code.inside(condition.test, ast.Compare):

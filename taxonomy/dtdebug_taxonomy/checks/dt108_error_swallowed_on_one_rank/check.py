@@ -1,4 +1,4 @@
-"""Errors of the backward pass, such as memory that runs out, after which one rank goes on by itself."""
+"""Errors of the backward pass, such as out of memory, after which one rank continues on its own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ENDS = {"sys.exit", "exit", "quit", "os._exit", "os.abort", "os.kill", "torch.d
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the `except`."""
+    """Report the `except`."""
     if not code.nodes(ast.Try) or not in_step(code):
         return
     seen: set[ast.ExceptHandler] = set()
@@ -46,7 +46,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _trains(code: Code, node: ast.AST) -> bool:
-    """Whether the backward pass is one of a training, rather than of a measurement of one module."""
+    """True if the backward pass belongs to a training rather than to a measurement of one module."""
     function = code.function(node)
     return bool(_TRAINING.search(code.source_of(function) if function else code.text))
 
@@ -69,7 +69,7 @@ def _is_broad(code: Code, handler: ast.ExceptHandler) -> bool:
 
 
 def _goes_on(code: Code, handler: ast.ExceptHandler) -> bool:
-    """Whether the rank may go on after the error, and does not tell the others."""
+    """True if the rank may continue after the error without notifying the others."""
     if _stops(code, handler.body):
         return False
     calls = [c for s in handler.body for c in code.inside(s, ast.Call)]
@@ -82,7 +82,7 @@ def _goes_on(code: Code, handler: ast.ExceptHandler) -> bool:
 
 
 def _makes_up(code: Code, handler: ast.ExceptHandler, flags: set[str]) -> bool:
-    """Whether a later `if` on what the handler sets runs another backward pass, or tells the others."""
+    """True if a later `if` on a name that the handler sets runs another backward pass or notifies the others."""
     return any(
         flags & {n.id for n in code.inside(condition.test, ast.Name)}
         and any(_MAKES_UP.search(code.source_of(c.func)) for s in condition.body for c in code.inside(s, ast.Call))
@@ -92,7 +92,7 @@ def _makes_up(code: Code, handler: ast.ExceptHandler, flags: set[str]) -> bool:
 
 
 def _stops(code: Code, block: list[ast.stmt]) -> bool:
-    """Whether the program, or at least this rank, surely ends with a block."""
+    """True if a block definitely ends the program, or at least this rank."""
     for statement in block:
         if _stops_at(code, statement):
             return True

@@ -21,7 +21,7 @@ _WRAPS = DDPS | {PREPARED}
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the model where it is called, or passed to a function that calls it."""
+    """Report the model where it is called, or passed to a function that calls it."""
     if not may_wrap(code, _WRAPS):
         return
     names = names_of(code, wrapped_names(code, _WRAPS))

@@ -1,4 +1,4 @@
-"""Process groups that not all ranks create, or not the same ones."""
+"""Process groups that not all ranks create, or that differ between ranks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WHY = "all ranks must create all groups, in the same order, also those that the
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call under the condition, or the list of ranks that differs between ranks."""
+    """Report the call under the condition, or the list of ranks that differs between ranks."""
     if code.role == "test":
         return
     calls = [
@@ -50,10 +50,10 @@ def _arguments(code: Code, call: ast.Call) -> tuple[str, ...]:
 
 
 def _differs(code: Code, ranks: ast.expr) -> bool:
-    """Whether a list of ranks is made from the rank of this process."""
+    """True if a list of ranks is computed from the rank of this process."""
     values = code.values(ranks) if dotted(ranks) else [ranks]
     if all(isinstance(v, ast.List | ast.Tuple) and len(v.elts) == 1 for v in values):
-        return False  # a group of one talks to nobody
+        return False  # a group of one does not communicate
     if any(v is not None and not dotted(v) and _has_own_rank(code, v) for v in values):
         return True
     if not dotted(ranks):
@@ -64,7 +64,7 @@ def _differs(code: Code, ranks: ast.expr) -> bool:
 
 
 def _has_own_rank(code: Code, node: ast.expr) -> bool:
-    """Whether the own rank is part of an expression, other than of a comprehension's condition."""
+    """True if an expression contains the process's own rank, other than in a comprehension's condition."""
     if isinstance(node, ast.List | ast.Tuple | ast.Set):
         return any(_has_own_rank(code, e) for e in node.elts)
     if isinstance(node, ast.BinOp):

@@ -18,7 +18,7 @@ _PATH = re.compile(r"path|dir|root|file|cache|data|dest|folder|repo|name", re.IG
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call that fetches."""
+    """Report the call that fetches."""
     seen: set[ast.AST] = set()
     for call in code.nodes(ast.Call):
         if not _fetches(code, call) or (guard := written_by_first(code, call)) is None or guard.node in seen:
@@ -45,7 +45,7 @@ def _fetches(code: Code, call: ast.Call) -> bool:
 
 
 def _reads(code: Code, call: ast.Call, fetch: ast.Call) -> bool:
-    """The same maker of data sets again, or another call with the same path."""
+    """True if a call makes the same kind of data set again, or takes the same path."""
     name = code.name(call.func)
     if code.order[call] < code.order[fetch] or name in _NO_READS or _NO_READ.match(name):
         return False

@@ -1,4 +1,4 @@
-"""Files that all ranks load right after rank 0 has begun to save them."""
+"""Files that all ranks load right after rank 0 starts to save them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LOAD_METHODS = {"from_pretrained": ("pretrained_model_name_or_path", 0), "load_
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call that loads."""
+    """Report the call that loads."""
     opened = [*_opened(code)]
     saves = _with_path(code, _SAVES, _SAVE_METHODS) + [(call, path) for call, path, writes in opened if writes]
     saves.sort(key=lambda s: code.order[s[0]])
@@ -58,7 +58,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _opened(code: Code) -> Iterator[tuple[ast.Call, ast.expr, bool]]:
-    """The calls of `open`: the call, its path, and whether it makes the file."""
+    """Yield the calls of `open`: (call, path, whether it creates the file)."""
     for call in code.calls("open"):
         path, given = code.argument(call, "file", 0), code.argument(call, "mode", 1)
         mode = "r" if given is None else code.constant(given)
@@ -67,7 +67,7 @@ def _opened(code: Code) -> Iterator[tuple[ast.Call, ast.expr, bool]]:
 
 
 def _keys(code: Code, call: ast.Call, path: ast.expr) -> Iterator[tuple[ast.AST | None, object]]:
-    """By what calls in one function may mean the same file: how it is written, and its constant value."""
+    """Yield keys shared by calls of one function on the same file: the path's source and its constant value."""
     function = code.function(call)
     yield function, code.source_of(path)
     if isinstance(value := code.constant(path), str):
@@ -98,6 +98,6 @@ def _with_path(
 
 
 def _possible(code: Code, path: ast.expr) -> list[ast.expr]:
-    """A path and, where it is chosen by a condition, what it may be: `a if lora else b`."""
+    """Return a path and, if a condition chooses it, its alternatives: `a if lora else b`."""
     chosen = [v for v in code.values(path) if isinstance(v, ast.IfExp)] if dotted(path) else []
     return [path, *(branch for value in chosen for branch in (value.body, value.orelse))]

@@ -1,4 +1,4 @@
-"""Exchanges in which each of two ranks first sends, and so waits for the other to receive."""
+"""Exchanges in which both ranks send first, so that each waits for the other to receive."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WHY = "send() returns when the other rank has received, but it is sending too: 
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the first send."""
+    """Report the first send."""
     if code.role == "test":
         return
     sends = [*code.calls(*_SENDS), *(c for c in code.calls(DIST + "isend") if _waits(code, c))]
@@ -42,7 +42,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _is_parted(code: Code, send: ast.Call, receives: list[ast.Call]) -> bool:
-    """Whether a condition that is not told to be on the rank parts those that send from those that receive."""
+    """True if a condition that may not be on the rank separates the sending from the receiving ranks."""
     known = {g.node for g in guards(code).around(send)}
     for inner, up in pairwise([send, *code.ancestors(send)]):
         if isinstance(up, ast.If) and inner is not up.test and up not in known:
@@ -53,12 +53,12 @@ def _is_parted(code: Code, send: ast.Call, receives: list[ast.Call]) -> bool:
 
 
 def _is_mutual(code: Code, partner: ast.expr | None) -> bool:
-    """Whether each rank computes its partner from its own rank."""
+    """True if each rank computes its partner from its own rank."""
     return partner is not None and any(depends_on_rank(code, v) for v in (partner, *code.values(partner)))
 
 
 def _swaps(code: Code, send: ast.Call, receives: list[ast.Call]) -> bool:
-    """Whether a function sends to and then receives from one partner that it is given: both sides would call it."""
+    """True if a function sends to and then receives from the same parameter, so that both sides would call it."""
     function, partner = code.function(send), dotted(code.argument(send, "dst", 1))
     if function is None or not partner or [b.how for b in code.bound(code.argument(send, "dst", 1))] != ["argument"]:  # type: ignore[arg-type]
         return False
@@ -68,18 +68,18 @@ def _swaps(code: Code, send: ast.Call, receives: list[ast.Call]) -> bool:
         code.function(r) is function
         and code.order[r] > code.order[send]
         and dotted(code.argument(r, "src", 1)) == partner
-        for r in receives  # one elsewhere may be the other side, which receives first
+        for r in receives  # another one may be the other side, which receives first
     )
 
 
 def _waits(code: Code, call: ast.Call) -> bool:
-    """Whether the handle is waited for at once: `dist.isend(...).wait()`."""
+    """True if the handle is waited for at once: `dist.isend(...).wait()`."""
     up = code.parent.get(call)
     return isinstance(up, ast.Attribute) and up.attr == "wait"
 
 
 def _comes_first(code: Code, send: ast.Call, others: list[ast.Call]) -> bool:
-    """Whether nothing else is sent or received before, under the same conditions."""
+    """True if nothing is sent or received earlier under the same conditions."""
     mine = {g.node for g in guards(code).around(send)}
     return not any(
         code.function(o) is code.function(send)
@@ -102,12 +102,12 @@ def _receives_after(code: Code, send: ast.Call, receives: list[ast.Call]) -> boo
 
 
 def _branches(code: Code, node: ast.AST) -> list[RankTest]:
-    """On which side of each condition on the rank a call stands."""
+    """Return the branch of each condition on the rank that contains a call."""
     return [g.test for g in guards(code).around(node)]
 
 
 def _mirrored(code: Code, send: ast.Call, sends: list[ast.Call], receives: list[ast.Call]) -> bool:
-    """Whether the ranks on the other branch of the same condition send first too."""
+    """True if the ranks on the other branch of the condition send first too."""
     mine = guards(code).around(send)
     if len(mine) != 1 or mine[0].early:
         return False

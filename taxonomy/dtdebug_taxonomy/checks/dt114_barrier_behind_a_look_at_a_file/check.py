@@ -1,4 +1,4 @@
-"""Collectives that a rank makes only if a file is missing, while rank 0 is making that file."""
+"""Collectives that a rank makes only if a file is missing, while rank 0 is creating that file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NO_MAKER = re.compile(r"(?i)log|print|warn")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the collective."""
+    """Report the collective."""
     if code.role == "test" or not _LOOKED.search(code.text):
         return
     seen: set[ast.AST] = set()
@@ -52,7 +52,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _fix(code: Code, condition: ast.If, call: ast.Call) -> Fix | None:
-    """The last statement of the `if` comes behind it."""
+    """Return a fix that moves the last statement of the `if` after it."""
     statement = condition.body[-1]
     lines = own_lines(code, statement)
     if condition.orelse or not isinstance(statement, ast.Expr) or statement.value is not call:
@@ -66,7 +66,7 @@ def _fix(code: Code, condition: ast.If, call: ast.Call) -> Fix | None:
 
 
 def _waits(code: Code) -> list[ast.Call]:
-    """Calls in which all ranks wait for each other: collectives, and functions by the name of one that make them."""
+    """Return calls in which all ranks wait: collectives, and functions named like a barrier that make them."""
     calls = collectives(code)
     through = helpers(code, calls)
     found = {*calls, *(c for f in through for c in code.callers.get(f, ()))}
@@ -79,7 +79,7 @@ def _waits(code: Code) -> list[ast.Call]:
 
 
 def _within(code: Code, node: ast.AST, condition: ast.If, call: ast.Call) -> bool:
-    """Whether a condition on the rank is one of two branches that both wait, below the look at the file."""
+    """True if both branches of a condition on the rank, inside the test for the file, make the call."""
     if not isinstance(node, ast.If) or not any(a is condition for a in code.ancestors(node)):
         return False
     branches = (
@@ -89,7 +89,7 @@ def _within(code: Code, node: ast.AST, condition: ast.If, call: ast.Call) -> boo
 
 
 def _left_before(code: Code, call: ast.Call) -> ast.If | None:
-    """An earlier `if` of the same function by which those that see the file return."""
+    """Return an earlier `if` of the function by which ranks that see the file return."""
     function = code.function(call)
     if function is None:
         return None
@@ -102,7 +102,7 @@ def _left_before(code: Code, call: ast.Call) -> ast.If | None:
 
 
 def _missing(code: Code, call: ast.Call) -> ast.If | None:
-    """The innermost `if` around a call that holds only while a file is missing, or while it is there."""
+    """Return the innermost `if` around a call that tests for a missing or an existing file."""
     inner: ast.AST = call
     for up in code.ancestors(call):
         if isinstance(up, SCOPES):
@@ -116,7 +116,7 @@ def _missing(code: Code, call: ast.Call) -> ast.If | None:
 
 
 def _asks_for_missing(code: Code, test: ast.expr) -> bool | None:
-    """True for `not os.path.exists(p)`, False for `os.path.exists(p)`, None for all else."""
+    """True for `not os.path.exists(p)`, False for `os.path.exists(p)`, None otherwise."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         found = _asks_for_missing(code, test.operand)
         return None if found is None else not found
@@ -130,7 +130,7 @@ def _asks_for_missing(code: Code, test: ast.expr) -> bool | None:
 
 
 def _made_by_first(code: Code, condition: ast.If, call: ast.Call) -> ast.Call | None:
-    """A call by which rank 0 alone makes something between the look and the collective."""
+    """Return a call by which rank 0 alone creates something between the test and the collective."""
     home = condition if any(a is condition for a in code.ancestors(call)) else code.function(call) or code.tree
     for made in code.inside(home, ast.Call):
         name = last_name(code, made)

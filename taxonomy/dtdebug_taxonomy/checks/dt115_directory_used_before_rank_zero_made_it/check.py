@@ -1,4 +1,4 @@
-"""Directories that rank 0 makes while the other ranks already write into them."""
+"""Directories that rank 0 creates while the other ranks already write into them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _USES = {
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call that makes the directory."""
+    """Report the call that creates the directory."""
     if code.role == "test":
         return
     seen: set[ast.AST] = set()
@@ -52,7 +52,7 @@ def _directory(code: Code, call: ast.Call) -> ast.expr | None:
 
 
 def _uses(code: Code, where: ast.expr) -> Iterator[ast.Call]:
-    """Calls that read or write something below a directory."""
+    """Yield calls that read or write below a directory."""
     for call in code.calls(*_USES):
         path = code.argument(call, *_USES[code.name(call.func)])
         for value in code.values(path):
@@ -62,7 +62,7 @@ def _uses(code: Code, where: ast.expr) -> Iterator[ast.Call]:
 
 
 def _below(code: Code, path: ast.expr, where: ast.expr) -> bool:
-    """`os.path.join(d, ...)`, `d / ...`, `f"{d}/..."`, or the directory itself."""
+    """True for `os.path.join(d, ...)`, `d / ...`, `f"{d}/..."`, and the directory itself."""
     if same_file(code, path, where):
         return True
     if isinstance(path, ast.Call) and dotted(path.func).endswith(("path.join", "Path")) and path.args:

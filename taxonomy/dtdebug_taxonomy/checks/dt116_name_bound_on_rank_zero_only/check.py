@@ -1,4 +1,4 @@
-"""Names that rank 0 alone gives a value, and that all ranks use further down."""
+"""Names that only rank 0 assigns and all ranks use later."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DECIDE = (ast.If, ast.IfExp, ast.Try, ast.While, ast.Match, ast.BoolOp, ast.Exc
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the first use."""
+    """Report the first use."""
     if code.role == "test":
         return
     for (scope, name), bound in code.bindings.items():
@@ -37,7 +37,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _none_elsewhere(code: Code, scope: ast.AST, name: str, bound: list[Binding]) -> Iterator[Hit]:
-    """The first use of an attribute of what is None on the other ranks: `ema = EMA(model) if rank == 0 else None`."""
+    """Yield the first use of an attribute of a name that is None elsewhere: `EMA(model) if rank == 0 else None`."""
     value = bound[0].value
     if len(bound) != 1 or not isinstance(value, ast.IfExp) or not isinstance(bound[0].node, ast.Assign):
         return
@@ -58,7 +58,7 @@ def _none_elsewhere(code: Code, scope: ast.AST, name: str, bound: list[Binding])
 
 
 def _only_by_first(code: Code, bound: list[Binding]) -> Guard | None:
-    """The condition on rank 0 under which all bindings of a name are."""
+    """Return the condition on rank 0 around all bindings of a name."""
     found: Guard | None = None
     for binding in bound:
         around = guards(code).around(binding.node)
@@ -93,7 +93,7 @@ def _names(code: Code) -> dict[str, list[ast.Name]]:
 
 
 def _for_others(code: Code, use: ast.Name, guard: Guard, bound: list[Binding]) -> bool:
-    """Whether the other ranks surely come to a use: nothing around it decides that is not around the condition too."""
+    """True if the other ranks reach a use: every condition around it is around the binding's condition too."""
     if code.order[use] <= code.order[bound[0].node] or guards(code).around(use):
         return False
     outer = set(code.ancestors(guard.node))
@@ -108,7 +108,7 @@ def _for_others(code: Code, use: ast.Name, guard: Guard, bound: list[Binding]) -
 
 
 def _reached_after(code: Code, use: ast.Name, guard: Guard) -> bool:
-    """Whether no leave between the two keeps the others away, such as a loop or a return that they take."""
+    """True if no exit between the two, such as a return, keeps the other ranks away."""
     statement: ast.stmt = guard.node  # type: ignore[assignment]
     block = code.block(statement)
     here = {use, *code.ancestors(use)}

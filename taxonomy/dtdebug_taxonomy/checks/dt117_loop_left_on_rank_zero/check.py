@@ -12,7 +12,7 @@ from dtdebug_taxonomy.source.python import Code
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the `break`."""
+    """Report the `break`."""
     leaves = [b for b in code.nodes(ast.Break) if code.role != "test" and guards(code).around(b, early=False)]
     if not leaves:
         return
@@ -31,6 +31,6 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _guard(code: Code, leave: ast.AST, loop: ast.AST) -> Guard | None:
-    """The condition on the main process around a `break`, within its loop."""
+    """Return the condition on the main process around a `break`, inside its loop."""
     within = (g for g in guards(code).around(leave, early=False) if loop in set(code.ancestors(g.node)))
     return next((g for g in within if g.test.value == "0" and g.test.which in {"global", "local"}), None)

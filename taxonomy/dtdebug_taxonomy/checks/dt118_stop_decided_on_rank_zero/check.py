@@ -1,4 +1,4 @@
-"""Values that only the main process changes, and by which every rank then decides whether to go on."""
+"""Values that only the main process changes and by which every rank decides whether to continue."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.syntax import FUNCTIONS
 
 _FLAGS = {"should_stop", "should_training_stop", "should_epoch_stop"}
-"""What the loops of Lightning's and Transformers' trainers look at, each rank at its own."""
+"""Flags that each rank's loop in the trainers of Lightning and Transformers reads locally."""
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the name where the loop is left by it, or the flag of a trainer where it is set."""
+    """Report the name by which the loop is left, or the place that sets a trainer's flag."""
     if code.role == "test":
         return
     yield from _flags(code)
@@ -39,7 +39,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _changed_on_one(code: Code, name: ast.Name, loop: ast.AST) -> Guard | None:
-    """The condition on the main process under which a name last got a value in a loop."""
+    """Return the condition on the main process under which a loop last assigns a name."""
     for binding in code.bound(name):
         if binding.how != "assign" or loop not in set(code.ancestors(binding.node)):
             continue
@@ -55,7 +55,7 @@ def _is_main(guard: Guard) -> bool:
 
 
 def _flags(code: Code) -> Iterator[Hit]:
-    """`trainer.should_stop = True` by rank 0 in a callback."""
+    """Yield `trainer.should_stop = True` by rank 0 in a callback."""
     for assign in code.nodes(ast.Assign):
         target = assign.targets[0]
         if (

@@ -1,4 +1,4 @@
-"""Loops of training that each rank leaves by a value of its own part of the data."""
+"""Training loops that each rank leaves by a value of its own part of the data."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _TAKEN_OUT = ("item", "tolist")
 _SPLITS = re.compile(r"split_by_node|split_dataset_by_node|DistributedSampler|\.shard\(|sampler\.set_epoch")
 _DEEPEST = 6
 _COUNTERS = 4
-"""So many places are looked at where a name is counted up."""
+"""Maximum number of places to inspect at which a name is incremented."""
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the name by which the loop is left."""
+    """Report the name by which the loop is left."""
     if code.role == "test" or not (code.calls(SAMPLER) or _SPLITS.search(code.text)):
         return
     known = guards(code)
@@ -46,14 +46,14 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 class _Loop:
-    """What one loop does with values: which it gives to objects, which it sends to the other ranks."""
+    """Values in one loop: those passed to objects, and those sent to the other ranks."""
 
     def __init__(self, code: Code, loop: ast.AST) -> None:
         self.code, self.loop = code, loop
         self.told: dict[str, list[ast.Call]] = defaultdict(list)
-        """Object -> the calls that tell it something: `stopper(loss)` and `stopper.step(loss)` for `stopper`."""
+        """Object -> calls that pass it values: `stopper(loss)` and `stopper.step(loss)` for `stopper`."""
         self.sent: set[str] = set()
-        """The names that are given to calls by which the ranks may agree, and what these are made of."""
+        """Names passed to calls by which the ranks may agree, and the names that these are computed from."""
         for call in code.inside(loop, ast.Call):
             func = call.func.value if isinstance(call.func, ast.Attribute) else call.func
             if isinstance(func, ast.Name):
@@ -66,7 +66,7 @@ class _Loop:
                 self.sent |= _names(code, assign.value)
 
     def is_own(self, node: ast.expr, left: int, seen: set[str]) -> bool:
-        """Whether a value comes from what this rank alone has computed in the loop, as far as the names tell."""
+        """True if a value comes from what only this rank computed in the loop, judging by names."""
         if not left or self._communicates(node):
             return False
         if isinstance(node, ast.Call) and self._takes_out(node):
@@ -83,7 +83,7 @@ class _Loop:
         )
 
     def _values(self, node: ast.Name) -> list[ast.expr]:
-        """What a name gets in the loop, and what an object by that name is told before."""
+        """Return the values that a name gets in the loop, and the arguments passed earlier to the object it names."""
         bound = self.code.bound(node)
         if any(isinstance(b.node, ast.AugAssign) for b in bound):
             bound = self.code.bindings.get((self.code.scope(node), node.id), bound)
@@ -103,7 +103,7 @@ class _Loop:
         return values + [a for c in before for a in c.args]
 
     def _counted_by(self, counter: ast.AugAssign) -> Iterator[ast.expr]:
-        """The conditions by which a counter goes on, where they ask for a figure of this rank's part of the data."""
+        """Yield the conditions under which a counter is incremented, if they use a value of this rank's data."""
         for up in self.code.ancestors(counter):
             if up is self.loop:
                 return
@@ -111,7 +111,7 @@ class _Loop:
                 yield up.test
 
     def _is_of_a_part(self, name: ast.Name) -> bool:
-        """Whether a name is what a function works out from a loader that gives each rank a part."""
+        """True if a name is computed from a loader that gives each rank a part of the data."""
         for value in self.code.values(name):
             for given in value.args if isinstance(value, ast.Call) else ():
                 loaders = self.code.values(given) if isinstance(given, ast.Name) else []
@@ -123,7 +123,7 @@ class _Loop:
         return False
 
     def _takes_out(self, call: ast.Call) -> bool:
-        """Whether a call gives a number of a tensor: `loss.item()`, or a function of this file that ends so."""
+        """True if a call takes a number out of a tensor: `loss.item()`, or a local function that calls `item`."""
         if isinstance(call.func, ast.Attribute) and call.func.attr in _TAKEN_OUT:
             inner = call.func.value
             values = (v for v in self.code.values(inner) if v is not None)

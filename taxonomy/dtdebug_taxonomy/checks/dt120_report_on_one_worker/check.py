@@ -13,7 +13,7 @@ _REPORTS = ("ray.train.report", "ray.air.session.report")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call under the condition, or that of a local function that makes it."""
+    """Report the call under the condition, or the call of a local function that makes it."""
     calls = code.calls(*_REPORTS)
     for call, what, guard in diverging(code, calls):
         yield Hit(

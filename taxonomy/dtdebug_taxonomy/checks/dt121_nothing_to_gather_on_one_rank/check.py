@@ -1,4 +1,4 @@
-"""Gathers that a rank leaves out when it has nothing to send."""
+"""Gathers that a rank skips when it has nothing to send."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SIZES = {"numel", "size", "__len__"}
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the condition by which the rank leaves."""
+    """Report the condition by which the rank leaves."""
     gathers = code.calls(*_GATHERS)
     if not gathers or code.role == "test":
         return
@@ -41,7 +41,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _empty(code: Code, test: ast.expr) -> ast.expr | None:
-    """What a condition finds empty: `not x`, `len(x) == 0`, `x.numel() == 0`."""
+    """Return the name that a condition tests for emptiness: `not x`, `len(x) == 0`, `x.numel() == 0`."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner = test.operand
         if isinstance(inner, ast.Call) and dotted(inner.func) == "len" and len(inner.args) == 1:
@@ -59,13 +59,13 @@ def _empty(code: Code, test: ast.expr) -> ast.expr | None:
 
 
 def _is_given(code: Code, name: ast.expr) -> bool:
-    """Whether the caller gives it: then it may be the same on all ranks, as the parameters of a model are."""
+    """True if the caller passes the name: it may be the same on all ranks, like a model's parameters."""
     bound = code.bound(name)
     return not bound or any(b.how != "assign" or b.value is None or isinstance(b.node, ast.arg) for b in bound)
 
 
 def _sends(code: Code, call: ast.Call, empty: ast.expr, leave: ast.If) -> bool:
-    """Whether a call further down in the same block, or in one of it, sends what was found empty."""
+    """True if a later call in the same block, nested or not, sends the name that was found empty."""
     if code.order[call] < code.order[leave] or code.function(call) is not code.function(leave):
         return False
     block = code.block(leave)

@@ -1,4 +1,4 @@
-"""Loops in which the ranks wait for each other, and that each rank ends when its own clock says so."""
+"""Loops in which the ranks wait for each other and that each rank ends by its own clock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the condition."""
+    """Report the condition."""
     if code.role == "test" or not code.calls(*_CLOCKS):
         return
     loops = {a for t in together(code) for a in code.ancestors(t) if isinstance(a, _LOOPS)}
@@ -33,7 +33,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _ends(code: Code, loop: ast.AST) -> Iterator[ast.expr]:
-    """The conditions by which a loop is left, on any rank."""
+    """Yield the conditions by which a loop is left, on any rank."""
     if isinstance(loop, ast.While):
         yield loop.test
     for condition in code.inside(loop, ast.If):

@@ -1,4 +1,4 @@
-"""Forward passes of a sharded model on some ranks only, as where rank 0 alone evaluates or generates samples."""
+"""Forward passes of a sharded model on some ranks only, such as an evaluation by rank 0 alone."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 
 _WHOLE = ("summon_full_params", "unshard", "full_tensor", "full_state_dict")
-"""After these the rank may have all parameters."""
+"""Methods after which the rank may have all parameters."""
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the model where it is called, or passed to a function that calls it."""
+    """Report the model where it is called, or passed to a function that calls it."""
     if code.role == "test":
         return
     sharded = {dotted(model) for c in code.calls(*FULLY_SHARD) if (model := code.argument(c, "module", 0)) is not None}

@@ -1,4 +1,4 @@
-"""Programs with NCCL in which no rank is told its device."""
+"""Programs with NCCL in which no rank sets its device."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _CHOOSES = (
     "setup_distributed",
 )
 _CHOOSERS = ("transformers.Trainer", "transformers.TrainingArguments", "trl.", "accelerate.Accelerator")
-"""What sets the device itself."""
+"""Classes that set the device themselves."""
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call that sets up the process group."""
+    """Report the call that sets up the process group."""
     for call in code.calls(INIT):
         if "nccl" not in str(code.constant(code.argument(call, "backend", 0))).lower():
             continue
@@ -46,7 +46,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _current_device(code: Code) -> bool:
-    """Whether something is put on the current device, without a number."""
+    """True if something is put on the current device, without a number."""
     if any(not c.args and not c.keywords for c in code.methods("cuda")):
         return True
     given = [code.argument(c, "device", 0) for c in code.methods("to")]

@@ -29,13 +29,13 @@ _MACHINES = re.compile(
     r"n_?nodes|node_?(rank|id)|multi.?node|num_machines|machine_rank|hostfile|local_?rank|SLURM|OMPI|PMI_|MV2_",
     re.IGNORECASE,
 )
-"""Words of a program that knows of several machines; without them a place is a hint."""
+"""Words of a program for several machines; without them a hit is a hint."""
 _MEETS_HERE = re.compile(r"tcp://(localhost|127\.0\.0\.1)\b")
 _ONE_HOST = {"localhost", "127.0.0.1", "0.0.0.0"}  # noqa: S104
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the rank where a device is asked for."""
+    """Report the rank that numbers a device."""
     if code.role == "test":
         return
     knows: bool | None = None
@@ -56,7 +56,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _knows_machines(code: Code) -> bool:
-    """Whether the program speaks of machines; one that only calls its global rank local does not."""
+    """True if the program mentions machines; calling its global rank local is not enough."""
     words = {m[0] for m in _MACHINES.finditer(code.text)}
     if words - {"local_rank"}:
         return True
@@ -66,7 +66,7 @@ def _knows_machines(code: Code) -> bool:
 
 
 def _global_rank(code: Code, node: ast.expr | None, depth: int = 4) -> tuple[str, ast.expr] | None:
-    """Where a number comes from, if surely from the global rank: how that is called, and the expression."""
+    """Return (name, expression) of the global rank that a number definitely comes from, else None."""
     if node is None or not depth:
         return None
     if isinstance(node, ast.Call):
@@ -91,19 +91,19 @@ def _global_rank(code: Code, node: ast.expr | None, depth: int = 4) -> tuple[str
 
 
 def _is_state(code: Code, owner: ast.expr) -> bool:
-    """Whether something is an Accelerator, or a PartialState, whose `process_index` counts over all machines."""
+    """True if an object is an Accelerator or a PartialState, whose `process_index` counts over all machines."""
     return code.is_made_by(owner, *_STATES)
 
 
 def _values(code: Code, name: ast.expr) -> list[ast.expr | None]:
-    """The values that a name can have where there are several processes."""
+    """Return the values that a name can have in runs of several processes."""
     found = [b for b in code.bound(name) if not (b.how == "assign" and _for_one_process(code, b.node))]
     values = [b.value if b.how == "assign" else None for b in found]
-    return [v for v in values if not (isinstance(v, ast.Constant) and v.value == 0)]  # what it is without other ranks
+    return [v for v in values if not (isinstance(v, ast.Constant) and v.value == 0)]  # the value without other ranks
 
 
 def _for_one_process(code: Code, node: ast.AST) -> bool:
-    """Whether a statement is the branch of a condition for the runs of one process: that number is no rank."""
+    """True if a statement is in a branch for runs of one process, so that its number is not a rank."""
     inner = node
     for up in code.ancestors(node):
         if isinstance(up, ast.If) and inner is not up.test and (many := several(code, up.test)) is not None:
@@ -113,7 +113,7 @@ def _for_one_process(code: Code, node: ast.AST) -> bool:
 
 
 def _one_host(code: Code) -> bool:
-    """Whether the program can run on one machine only: it starts its processes itself, or meets at localhost."""
+    """True if the program runs on one machine only: it starts its processes itself, or uses localhost."""
     if code.calls("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes"):
         return True
     meets = [code.argument(c, "init_method", 1) for c in code.calls(INIT)]

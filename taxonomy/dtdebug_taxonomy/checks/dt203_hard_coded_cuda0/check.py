@@ -20,7 +20,7 @@ _ELSEWHERE = re.compile(
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the device."""
+    """Report the device."""
     starts = code.calls(INIT, DDP, "deepspeed.init_distributed")
     if not starts:
         return
@@ -36,7 +36,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _is_for_some(code: Code, node: ast.AST, left: int) -> bool:
-    """Whether a condition on the rank is around a place, or around all calls of its function."""
+    """True if a condition on the rank surrounds a place, or all calls of its function."""
     if guards(code).around(node):
         return True
     function = code.function(node)
@@ -69,7 +69,7 @@ def _devices(code: Code) -> Iterator[ast.expr]:
 
 
 def _is_device(code: Code, node: ast.expr) -> bool:
-    """Whether an expression is a device, rather than something that is put on one."""
+    """True if an expression is a device, rather than something that is put on one."""
     return isinstance(node, ast.Constant | ast.IfExp) or (
         isinstance(node, ast.Call) and code.name(node.func) == "torch.device"
     )
@@ -88,7 +88,7 @@ def _number(node: ast.expr) -> bool:
 
 
 def _otherwise(code: Code, device: ast.expr) -> bool:
-    """Whether this is the way without several processes, a first value that is replaced, or a default."""
+    """True if this is the path without several processes, a first value that is replaced, or a default."""
     inner: ast.AST = device
     for up in code.ancestors(device):
         if isinstance(up, ast.If | ast.IfExp) and inner is not up.test and _ELSEWHERE.search(code.source_of(up.test)):
@@ -110,7 +110,7 @@ def _otherwise(code: Code, device: ast.expr) -> bool:
 
 
 def _fix(code: Code, device: ast.expr) -> Fix:
-    """The local rank as torchrun gives it."""
+    """Return a fix that uses the local rank set by torchrun."""
     rank, imports = environment_number(code, "LOCAL_RANK")
     text = rank if _number(device) else "f\"cuda:{os.environ['LOCAL_RANK']}\""
     return Fix("Take the device of LOCAL_RANK", (*imports, Edit(code.span(device), text)), safe=False)

@@ -1,4 +1,4 @@
-"""Fixed ports for the meeting of the ranks."""
+"""Hard-coded ports for the rendezvous of the ranks."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dtdebug_taxonomy.checks.names import INIT
 from dtdebug_taxonomy.source.python import Code
 
 _TCP = re.compile(r"^tcp://[\w.\[\]:-]+:(?!0+$)\d+$")
-"""Port 0 is any that is free."""
+"""Address with a fixed port; port 0 is any free one."""
 
 _PLACE = re.compile(r"\{\}")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the port."""
+    """Report the port."""
     for setting in settings(code):
         if setting.variable != "MASTER_PORT" or setting.only_if_unset or _asked(code, setting):
             continue
@@ -40,16 +40,14 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _fixed(code: Code, value: ast.expr) -> bool:
-    """Whether a port is written in the program."""
+    """True if a port is hard-coded in the program."""
     if isinstance(value, ast.Call) and code.name(value.func) == "str" and value.args:
         return isinstance(port := code.constant(value.args[0]), str | int) and str(port) != "0"
-    return (
-        isinstance(port := code.constant(value), str) and port != "0"
-    )  # a number is no value of a variable: another check's matter
+    return isinstance(port := code.constant(value), str) and port != "0"  # DT206 reports a number
 
 
 def _address(code: Code, method: ast.expr) -> str:
-    """The address of a rendezvous, what is computed in it left as HOST."""
+    """Return the address of a rendezvous, with computed parts replaced by HOST."""
     if isinstance(method, ast.JoinedStr):
         return "".join(_part(code, v.value if isinstance(v, ast.FormattedValue) else v) for v in method.values)
     if isinstance(method, ast.Call) and isinstance(method.func, ast.Attribute) and method.func.attr == "format":
@@ -64,7 +62,7 @@ def _part(code: Code, value: ast.expr) -> str:
 
 
 def _asked(code: Code, setting: Setting) -> bool:
-    """Whether the program asks first if the variable is set."""
+    """True if the program first tests whether the variable is set."""
     return any("environ" in code.source_of(a.test) for a in code.ancestors(setting.node) if isinstance(a, ast.If))
 
 

@@ -1,4 +1,4 @@
-"""Ranks of several machines that are sent to meet at localhost."""
+"""Ranks of several machines that are sent to localhost for their rendezvous."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NODE = re.compile(r"^(node_?rank|node_?id|nr|machine_?rank|node_?index)$")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the address."""
+    """Report the address."""
     places = [
         s.value
         for s in settings(code)
@@ -48,7 +48,7 @@ def _text(node: ast.expr) -> str:
 
 
 def _asked(code: Code, node: ast.AST) -> bool:
-    """Whether it is set only under a condition on the machines, or where it is not set yet."""
+    """True if it is set only under a condition on the machines, or only if it is not set yet."""
     return any(
         isinstance(a, ast.If)
         and re.search(r"environ|node|machine|single|local|slurm", code.source_of(a.test), re.IGNORECASE)
@@ -57,7 +57,7 @@ def _asked(code: Code, node: ast.AST) -> bool:
 
 
 def _several(code: Code) -> bool:
-    """Whether a rank or the number of ranks is computed from the machines."""
+    """True if a rank or the number of ranks is computed from the machines."""
     for operation in code.nodes(ast.BinOp):
         if not isinstance(operation.op, ast.Mult):
             continue

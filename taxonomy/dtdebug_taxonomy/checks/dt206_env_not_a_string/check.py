@@ -12,7 +12,7 @@ from dtdebug_taxonomy.source.python import Code
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the value."""
+    """Report the value."""
     for setting in settings(code):
         kind = not_text(code, setting.value)
         if kind:

@@ -1,4 +1,4 @@
-"""Ranks and sizes from the environment that are compared with numbers as they are, as texts."""
+"""Ranks and sizes from the environment that are compared with numbers while still strings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the comparison."""
+    """Report the comparison."""
     if "os" not in code.imports.values() and not any(v.startswith("os.") for v in code.imports.values()):
         return
     for compare in code.nodes(ast.Compare):
@@ -50,7 +50,7 @@ def _number(code: Code, node: ast.expr, op: ast.cmpop) -> bool:
 
 
 def _asks_if_set(code: Code, found: VariableRead, number: ast.expr, op: ast.cmpop) -> bool:
-    """`get("LOCAL_RANK", -1) != -1` is false only where the variable is not set, and right."""
+    """True for tests like `get("LOCAL_RANK", -1) != -1`, which correctly ask whether the variable is set."""
     if found.default is None or not isinstance(op, _EQUAL):
         return False
     default, value = code.source_of(found.default), code.source_of(number)

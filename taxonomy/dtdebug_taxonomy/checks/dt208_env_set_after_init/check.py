@@ -1,4 +1,4 @@
-"""Variables of the rendezvous that are set when the ranks have already met."""
+"""Rendezvous variables that are set after the ranks have connected."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _READ = RENDEZVOUS | {"GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME"}
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the place where the variable is set."""
+    """Report the place that sets the variable."""
     calls = code.calls(INIT, "deepspeed.init_distributed")
     if not calls:
         return
@@ -45,7 +45,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _init_before(code: Code, node: ast.AST, calls: list[ast.Call]) -> ast.Call | None:
-    """The call before a node in the same function that sets up the process group, itself or by a local function."""
+    """Return the call that sets up the process group before a node of the same function, directly or not."""
     for call in calls:
         function = code.function(call)
         direct = function is None or code.argument(call, "init_method", 1) is None
@@ -62,13 +62,13 @@ def _init_before(code: Code, node: ast.AST, calls: list[ast.Call]) -> ast.Call |
 
 
 def _ended(code: Code, init: ast.AST, node: ast.AST) -> bool:
-    """Whether the process group was ended in between, so that the next one reads anew."""
+    """True if the process group was destroyed in between, so that the next one reads the variables again."""
     ends = code.calls("torch.distributed.destroy_process_group")
     return any(code.order[init] < code.order[e] < code.order[node] for e in ends)
 
 
 def _fix(code: Code, init: ast.Call, late: list[Setting]) -> tuple[Fix | None, set[ast.AST]]:
-    """Moves all fixed values above the call at once, where they are whole lines of its block; and what it moves."""
+    """Return a fix that moves all constant values above the call, if they are whole lines of its block, and these."""
     first = code.statement(init)
     before = statement_lines(code, first)
     movable = [(s, lines) for s in late if (lines := _movable(code, s, first)) is not None]

@@ -26,11 +26,11 @@ _PLACES = {
     "lightning_fabric.strategies.DDPStrategy": None,
     "lightning_fabric.strategies.FSDPStrategy": None,
 }
-"""Callables that want a `timedelta`, and where they take it by position."""
+"""Callables that take a `timedelta`, with its position."""
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the argument."""
+    """Report the argument."""
     for call in code.calls(*_PLACES):
         name = code.name(call.func)
         timeout = code.argument(call, "timeout", _PLACES[name]) or _unpacked(code, call)
@@ -49,7 +49,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _unpacked(code: Code, call: ast.Call) -> ast.expr | None:
-    """The argument where it comes by `**options`, a dictionary of this file."""
+    """Return the argument if it is passed by `**options`, a dictionary of this file."""
     for keyword in call.keywords:
         for table in code.values(keyword.value) if keyword.arg is None else ():
             if isinstance(table, ast.Call) and code.name(table.func) == "dict":

@@ -1,4 +1,4 @@
-"""Programs that leave their process group behind."""
+"""Programs that never destroy their process group."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dtdebug_taxonomy.source.text import Span
 
 _ENDS = re.compile(r"destroy|clean_?up|tear_?down|shut_?down|finali[sz]e|end_training")
 _STARTS = re.compile(r"\bspawn\(|Process\(|Popen|subprocess\.|start_processes|elastic_launch|submitit")
-"""The group is then made in another process than the one that ends last."""
+"""Calls after which another process than the last to end makes the group."""
 _LEAVES = re.compile(r"\b(sys\.|os\._)?exit\(|\bquit\(")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the first call that sets up the process group."""
+    """Report the first call that sets up the process group."""
     calls = code.calls(INIT)
     if not calls or code.notebook or _ends(code):
         return
@@ -44,7 +44,7 @@ def _ends(code: Code) -> bool:
 
 
 def _fix(code: Code, call: ast.Call) -> Fix | None:
-    """Ends the group after the last statement of the process that made it, where that can be told."""
+    """Return a fix that destroys the group after the last statement of its process; None if that is unknown."""
     block = _last_block(code, call)
     if not block or isinstance(block[-1], ast.Return | ast.Raise) or _LEAVES.search(code.source_of(block[-1])):
         return None
@@ -61,7 +61,7 @@ def _fix(code: Code, call: ast.Call) -> Fix | None:
 
 
 def _last_block(code: Code, call: ast.Call) -> list[ast.stmt]:
-    """The statements that a rank's process ends with; none where that can't be told."""
+    """Return the statements that end a rank's process; empty if unknown."""
     if _STARTS.search(code.text):
         worker = _worker(code, call)
         left = worker is None or any(code.function(r) is worker for r in code.inside(worker, ast.Return))
@@ -73,7 +73,7 @@ def _last_block(code: Code, call: ast.Call) -> list[ast.stmt]:
 
 
 def _worker(code: Code, call: ast.Call) -> Function | None:
-    """The function that mp.spawn runs, if it makes the group itself, or by a function that it calls."""
+    """Return the function that mp.spawn runs, if it makes the group itself or through a function that it calls."""
     spawned = [dotted(code.argument(c, "fn", 0)) for c in code.calls("torch.multiprocessing.spawn")]
     if len(spawned) != 1 or len(found := code.functions.get(spawned[0], [])) != 1:
         return None

@@ -1,4 +1,4 @@
-"""Visible devices that are chosen when torch is already loaded."""
+"""Visible devices that are chosen after torch is loaded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOADERS = {
     "torch", "torchvision", "torchaudio", "transformers", "accelerate", "pytorch_lightning", "lightning", "deepspeed",
     "timm", "diffusers", "peft", "trl", "fastai", "sentence_transformers",
 }  # fmt: skip
-"""Packages that load torch when they are imported."""
+"""Packages that load torch when imported."""
 _STARTS_CUDA = (
     "set_device", "current_device", "synchronize", "get_device_name", "get_device_properties", "memory_allocated",
     "mem_get_info", "init", "get_device_capability", "is_available", "device_count",
@@ -25,7 +25,7 @@ _STARTS_CUDA = (
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the place where the variable is set."""
+    """Report the place that sets the variable."""
     for setting in settings(code):
         if setting.variable != "CUDA_VISIBLE_DEVICES" or code.constant(setting.value) in {"-1", ""}:
             continue
@@ -45,7 +45,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _load_before(code: Code, node: ast.AST) -> ast.stmt | None:
-    """The first import of torch that has been run when a node is."""
+    """Return the first import of torch that runs before a node."""
     nodes: list[ast.Import | ast.ImportFrom] = [*code.nodes(ast.Import), *code.nodes(ast.ImportFrom)]
     for statement in sorted(nodes, key=code.order.__getitem__):
         names = [a.name for a in statement.names] if isinstance(statement, ast.Import) else [statement.module or ""]
@@ -58,7 +58,7 @@ def _load_before(code: Code, node: ast.AST) -> ast.stmt | None:
 
 
 def _use_before(code: Code, node: ast.AST) -> ast.Call | None:
-    """The first call before a node, in its function or at module level, that starts CUDA."""
+    """Return the first call before a node, in its function or at module level, that initialises CUDA."""
     calls = [*code.calls(*(f"torch.cuda.{n}" for n in _STARTS_CUDA)), *_moves(code)]
     for call in sorted(calls, key=code.order.__getitem__):
         if code.order[call] > code.order[node]:
@@ -78,7 +78,7 @@ def _moves(code: Code) -> list[ast.Call]:
 
 
 def _fix(code: Code, setting: Setting, load: ast.stmt) -> Fix | None:
-    """Moves the line before the import, where both stand at the left margin and nothing else is needed."""
+    """Return a fix that moves the line before the import, if both are at module level and nothing else is needed."""
     statement = setting.node
     if not isinstance(statement, ast.stmt) or not isinstance(setting.value, ast.Constant):
         return None

@@ -1,4 +1,4 @@
-"""Processes that are forked when CUDA is already started."""
+"""Processes that are forked after CUDA is initialised."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STARTS = tuple(
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call that makes the process."""
+    """Report the call that makes the process."""
     places = [*code.calls(*_LAUNCHERS), *(p for p in code.calls(*_PROCESS) if _uses_cuda(code, p))]
     if not places or _spawns(code):
         return
@@ -43,13 +43,13 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _spawns(code: Code) -> bool:
-    """Whether the program chooses another way to make processes."""
+    """True if the program chooses another start method for processes."""
     calls = code.methods("set_start_method", "get_context")
     return any(word in code.text for word in ('"spawn"', "'spawn'", "forkserver")) and bool(calls)
 
 
 def _uses_cuda(code: Code, process: ast.Call) -> bool:
-    """Whether the function that a process runs is in this file and uses CUDA."""
+    """True if the function that a process runs is in this file and uses CUDA."""
     target = dotted(code.argument(process, "target", 1))
     functions = code.functions.get(target.rsplit(".", 1)[-1], []) if target else []
     text = code.source_of(functions[0]) if len(functions) == 1 else ""
@@ -57,7 +57,7 @@ def _uses_cuda(code: Code, process: ast.Call) -> bool:
 
 
 def _use_before(code: Code, place: ast.Call) -> ast.Call | None:
-    """The first call before a place, in its function or at module level, that starts CUDA."""
+    """Return the first call before a place, in its function or at module level, that initialises CUDA."""
     for call in sorted([*code.calls(*_STARTS), *_moves(code)], key=code.order.__getitem__):
         if code.order[call] > code.order[place]:
             return None

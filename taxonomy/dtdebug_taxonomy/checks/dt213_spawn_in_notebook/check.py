@@ -12,7 +12,7 @@ from dtdebug_taxonomy.source.python import Code
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call that spawns."""
+    """Report the call that spawns."""
     if not in_notebook(code):
         return
     texts = _texts(code)
@@ -31,7 +31,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _texts(code: Code) -> list[tuple[int, bool]]:
-    """Where strings stand by themselves, and whether each names a file: its cell is a copy of that, to be read."""
+    """Return (position, whether it names a file) of each bare string; a cell below a file's name is a copy of it."""
     alone = [s for s in code.tree.body if isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)]
     texts = [(code.order[s], str(s.value.value).strip()) for s in alone]  # type: ignore[attr-defined]
     return [(at, text.split("\n", 1)[0].endswith(".py")) for at, text in texts]

@@ -15,7 +15,7 @@ from dtdebug_taxonomy.source.text import Span
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the statement at module level that spawns, itself or by a local function."""
+    """Report the statement at module level that spawns, directly or by a local function."""
     if in_notebook(code):
         return
     for call in spawning(code):
@@ -33,7 +33,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _guarded(code: Code, node: ast.AST) -> bool:
-    """Whether a node runs only where the file is the program, or in a function."""
+    """True if a node runs only if the file is the main program, or in a function."""
     for up in code.ancestors(node):
         if isinstance(up, SCOPES) and up is not code.tree:
             return True
@@ -48,13 +48,13 @@ def _guarded(code: Code, node: ast.AST) -> bool:
 
 
 def _fix(code: Code, place: ast.Call) -> Fix | None:
-    """Puts the statement under the question for the program's name."""
+    """Return a fix that puts the statement under `if __name__ == "__main__":`."""
     statement = code.statement(place)
     lines = statement_lines(code, statement)
     if lines is None or code.parent[statement] is not code.tree or not isinstance(statement, ast.Expr):
         return None
     if any(s.end_lineno != s.lineno for s in code.inside(statement, ast.Constant)):
-        return None  # a text over several lines would change
+        return None  # a multi-line string would change
     first, last = (code.text.place(o).line for o in code.span(statement))
     edits = [Edit(Span(lines.start, lines.start), 'if __name__ == "__main__":\n    ')]
     starts = [code.text.starts[n - 1] for n in range(first + 1, last + 1) if code.text.line(n).strip()]

@@ -1,4 +1,4 @@
-"""`if dist.get_rank == 0:`, `if dist.is_initialized:`: the function itself is asked, not its answer."""
+"""`if dist.get_rank == 0:`, `if dist.is_initialized:`: the function itself is tested, not its result."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dtdebug_taxonomy.source.text import Span
 _ASKED = {DIST + n for n in ("get_rank", "get_world_size", "is_initialized", "is_available", "get_backend")}
 _ASKED |= {f"{m}.{n}" for m in horovod.MODULES for n in ("rank", "size", "local_rank", "local_size", "is_initialized")}
 _OWN = {"get_rank", "get_world_size", "get_local_rank", "is_main_process", "is_master", "is_dist_avail_and_initialized"}
-"""Functions that programs write themselves for the same; counted where this file defines them."""
+"""Functions that programs write themselves for the same purpose; they count if this file defines them."""
 _LAST = {name.rpartition(".")[2] for name in _ASKED} | _OWN
 _AROUND = {ast.Compare, ast.UnaryOp, ast.BoolOp, ast.If, ast.While, ast.IfExp, ast.Assert}
 _IDENTITY = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the name of the function."""
+    """Report the name of the function."""
     for node in (*code.nodes(ast.Attribute), *code.nodes(ast.Name)):
         if type(code.parent[node]) not in _AROUND or not isinstance(node.ctx, ast.Load) or not _is_function(code, node):
             continue
@@ -56,7 +56,7 @@ def _is_compared(code: Code, node: ast.expr) -> bool:
 
 
 def _is_tested(code: Code, node: ast.expr) -> bool:
-    """Whether it is a condition, or a part of one."""
+    """True if a node is a condition, or an operand of one."""
     inner: ast.AST = node
     for up in code.ancestors(node):
         if isinstance(up, ast.UnaryOp) and isinstance(up.op, ast.Not):

@@ -1,4 +1,4 @@
-"""Ranks from the environment that are given on as they are, as texts, where a number is needed."""
+"""Ranks from the environment that are passed on as strings where a number is needed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PLACES: dict[str, tuple[tuple[str, int], ...]] = {
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the argument."""
+    """Report the argument."""
     for call in code.calls(*_PLACES):
         for name, place in _PLACES[code.name(call.func)]:
             given = code.argument(call, name, place)
@@ -39,7 +39,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _text(code: Code, node: ast.expr) -> str:
-    """The variable whose text an expression surely is."""
+    """Return the variable whose string an expression definitely is."""
     values = code.values(node) if dotted(node) else [node]
     found = [reading(code, v) if v is not None else None for v in values]
     names = {f.variable if f else "" for f in found}

@@ -1,4 +1,4 @@
-"""Numbers of ranks that are counted from the devices of one machine."""
+"""Numbers of ranks that are computed from the devices of one machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _GLOBAL = {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"}
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the number of ranks."""
+    """Report the number of ranks."""
     if code.calls(*_STARTS):
         return
     yield from _shares(code)
@@ -42,7 +42,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _shares(code: Code) -> Iterator[Hit]:
-    """`accumulation_steps //= torch.cuda.device_count()` in a program whose ranks a launcher counts."""
+    """Yield `accumulation_steps //= torch.cuda.device_count()` in a program whose ranks a launcher counts."""
     if not any(v.name in {"RANK", "WORLD_SIZE"} and not v.is_set for v in code.variables) or not code.calls(INIT):
         return
     for call in code.calls("torch.cuda.device_count"):
@@ -64,7 +64,7 @@ def _shares(code: Code) -> Iterator[Hit]:
 
 
 def _is_global(code: Code, node: ast.expr | None) -> bool:
-    """Whether a rank comes from the launcher."""
+    """True if a rank comes from the launcher."""
     if node is None:
         return "RANK" in code.text
     for value in code.values(node) if dotted(node) else [node]:

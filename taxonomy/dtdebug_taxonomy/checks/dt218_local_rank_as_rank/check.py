@@ -1,4 +1,4 @@
-"""The local rank, passed as the rank among all processes."""
+"""Local ranks passed as the rank among all processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WHY = {
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the argument."""
+    """Report the argument."""
     if code.role == "test" or starts_its_ranks(code):
         return
     for name, (argument, place, size, size_place) in _PLACES.items():
@@ -41,7 +41,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _samplers(code: Code) -> Iterator[ast.Call]:
-    """Samplers of the program's own with the arguments of torch's."""
+    """Yield the program's own samplers that take the arguments of torch's."""
     for call in code.nodes(ast.Call):
         name = code.name(call.func)
         given = {k.arg for k in call.keywords}
@@ -57,7 +57,7 @@ def _instead(code: Code, name: str) -> tuple[str, tuple[Edit, ...]]:
 
 
 def _is_local(code: Code, node: ast.expr, depth: int = 3) -> bool:
-    """Whether an expression is the local rank, by where it comes from or by just that name."""
+    """True if an expression is the local rank, by its origin or by exactly that name."""
     if isinstance(node, ast.Call) and code.name(node.func) == "int" and len(node.args) == 1:
         return _is_local(code, node.args[0], depth)
     if (read := reading(code, node)) is not None:
@@ -70,12 +70,12 @@ def _is_local(code: Code, node: ast.expr, depth: int = 3) -> bool:
     if None not in values:
         return all(v is not node and _is_local(code, v, depth - 1) for v in values if v is not None)
     if any(b.how == "argument" for b in code.bound(node)):
-        return False  # what another module gives for it may be any rank, whatever its name
+        return False  # another module may pass any rank, whatever the name
     return dotted(node).rsplit(".", 1)[-1] == "local_rank" and rank(code, node) == "local"
 
 
 def _beside_the_rank(code: Code, node: ast.expr) -> bool:
-    """Whether a name is the local one of several results of which another one is the rank: `local_rank, rank = f()`."""
+    """True if a name is the local rank among several results that include the rank: `local_rank, rank = f()`."""
     if dotted(node).rpartition(".")[2] != "local_rank":
         return False
     targets = [t for b in code.bound(node) if isinstance(b.node, ast.Assign) for t in b.node.targets]

@@ -1,4 +1,4 @@
-"""Work on the current GPU before `set_device()`: every rank does it on GPU 0."""
+"""Work on the current GPU before `set_device()`, which every rank then does on GPU 0."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EMPTY = {"empty_cache", "synchronize", "mem_get_info", "memory_allocated"}
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the first call that makes something on the current GPU."""
+    """Report the first call that allocates on the current GPU."""
     if code.role == "test":
         return
     for setting in code.calls("torch.cuda.set_device"):
@@ -46,7 +46,7 @@ def _of_rank(code: Code, device: ast.expr) -> bool:
 
 
 def _on_current(code: Code, call: ast.Call) -> bool:
-    """Whether a call surely works on the current GPU."""
+    """True if a call definitely works on the current GPU."""
     name = code.name(call.func)
     if name.startswith("torch.cuda.") and name.rsplit(".", 1)[-1] in _EMPTY:
         return not call.args and not call.keywords

@@ -1,4 +1,4 @@
-"""The local rank that is kept as the rank, beside the number of processes of all machines."""
+"""Local ranks stored as the rank, together with a world size over all machines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOCAL_SIZE = re.compile(r"local|device_count|per_node", re.IGNORECASE)
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports what is bound to the name."""
+    """Report the value bound to the name."""
     if code.role == "test":
         return
     sizes: set[ast.AST | None] = set()
@@ -46,7 +46,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _numbers_devices(code: Code, assign: ast.Assign, devices: set[int]) -> bool:
-    """Whether a name of one function does nothing but number a device, so that only its name is wrong."""
+    """True if a name of one function only numbers a device, so that only the name is wrong."""
     function, name = code.function(assign), dotted(assign.targets[0])
     if function is None or not name.isidentifier():
         return False
@@ -55,13 +55,13 @@ def _numbers_devices(code: Code, assign: ast.Assign, devices: set[int]) -> bool:
 
 
 def _choosing(code: Code, devices: set[int]) -> set[tuple[ast.AST | None, str]]:
-    """Names that choose a device, or one of a list, for which the rank among all is wrong, with their functions."""
+    """Return the names, by function, that choose a device or a list item, for which the global rank is wrong."""
     indices = {id(n) for s in code.nodes(ast.Subscript) for n in code.inside(s.slice, ast.Name)}
     return {(code.function(n), n.id) for n in code.nodes(ast.Name) if id(n) in indices or id(n) in devices}
 
 
 def _fix(code: Code, value: ast.expr) -> Fix | None:
-    """The same expression of the rank among all."""
+    """Return a fix that replaces the expression by the same one for the global rank."""
     written = code.source_of(value)
     text = _LOCAL_NAME.sub(lambda m: m[0].replace("LOCAL_", "").replace("local_", ""), written)
     edits = (Edit(code.span(value), text),)

@@ -16,18 +16,18 @@ from dtdebug_taxonomy.source.text import Span
 _OTHER_LAUNCHERS = re.compile(
     r"LOCAL_RANK|--local-rank|parse_known_args|(?i:deepspeed|horovod|accelerate|use.env)|spawn\(|SLURM|OMPI|HfArgumentParser"
 )
-"""What tells of a launcher that passes this very option, or of another source of the rank."""
+"""Signs of a launcher that passes this very option, or of another source of the rank."""
 _MANY = re.compile(
     r"(?i)torch\.distributed|init_dist|world_size|distributed(dataparallel|sampler|_mode)|\bddp\b"
     r"|local_rank (not in|!=)"
 )
-"""What tells of a group of processes; without it the option may be the number of one device."""
+"""Signs of a process group; without them the option may be the number of one device."""
 _OPTIONS = re.compile(r"(args|opts?|options|cfg|config|conf|flags|params|hparams)$", re.IGNORECASE)
-"""What parsed options are called: an object of another name has its local rank from elsewhere."""
+"""Names of parsed options; an object of another name has its local rank from elsewhere."""
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the option."""
+    """Report the option."""
     if code.role == "test" or not any(name.startswith("torch") for name in code.imports.values()):
         return
     for call in code.methods("add_argument"):
@@ -46,7 +46,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _is_used(code: Code) -> bool:
-    """Whether `args.local_rank` decides about a device or the group, and nothing else gives it a value."""
+    """True if `args.local_rank` decides about a device or the group and is not assigned anywhere."""
     found = [n for n in code.nodes(ast.Attribute) if n.attr == "local_rank" and _OPTIONS.search(dotted(n.value))]
     if not found or any(isinstance(n.ctx, ast.Store) for n in found):
         return False
@@ -56,7 +56,7 @@ def _is_used(code: Code) -> bool:
 
 
 def _handed_on(code: Code) -> bool:
-    """Whether a function of another module gets it, or all arguments, that has another source of the rank itself."""
+    """True if it, or all arguments, goes to a function of another module with its own source of the rank."""
     owners = {dotted(n.value) for n in code.nodes(ast.Attribute) if n.attr == "local_rank"} - {""}
     handed = {*owners, *(f"{owner}.local_rank" for owner in owners)}
     for call in code.nodes(ast.Call):
@@ -72,7 +72,7 @@ def _handed_on(code: Code) -> bool:
 
 
 def _fix(code: Code, call: ast.Call, option: ast.Constant) -> Fix | None:
-    """Takes both spellings, and what torchrun sets."""
+    """Return a fix that accepts both spellings and defaults to torchrun's variable."""
     default = next((k.value for k in call.keywords if k.arg == "default"), None)
     if not isinstance(default, ast.Constant | ast.UnaryOp):
         return None

@@ -1,4 +1,4 @@
-"""`torch.cuda.device(n)` as a statement of its own: a context that nothing enters."""
+"""`torch.cuda.device(n)` as a bare statement: a context that nothing enters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dtdebug_taxonomy.source.text import Span
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call."""
+    """Report the call."""
     for call in code.calls("torch.cuda.device"):
         if not isinstance(code.parent[call], ast.Expr) or not call.args:
             continue
@@ -29,6 +29,6 @@ def check(code: Code) -> Iterator[Hit]:
 
 def _fix(code: Code, call: ast.Call) -> Fix | None:
     if not isinstance(call.func, ast.Attribute) or rank(code, call.args[0]) == "global":
-        return None  # of all ranks only those of the first machine have such a device
+        return None  # only ranks of the first machine have such a device
     end = code.span(call.func).end
     return Fix("Choose the device: set_device", (Edit(Span(end - len("device"), end), "set_device"),))

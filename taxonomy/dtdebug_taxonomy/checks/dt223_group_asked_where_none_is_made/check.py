@@ -1,4 +1,4 @@
-"""Calls that need the process group, where a run of one process has none."""
+"""Calls that need the process group, in programs that create none for a single process."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 _ALWAYS = re.compile(r"deepspeed|fsdp|FullySharded|init_process_group|init_distributed", re.IGNORECASE)
-"""With these there is a group in a run of one process too."""
+"""Words of programs that have a group in single-process runs too."""
 _PLAIN = {"args", "self", "config", "cfg", "opt", "not", "is", "None", "and", "or", "int", "os", "environ", "getenv"}
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the first call in each function that makes the group only sometimes."""
+    """Report the first such call in each function that makes the group only conditionally."""
     if code.role == "test" or "WORLD_SIZE'] =" in code.text:
         return
     yield from _beside_accelerate(code)
@@ -44,7 +44,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _beside_accelerate(code: Code) -> Iterator[Hit]:
-    """The first call in a program whose group is left to Accelerate, which makes one for several processes only."""
+    """Report the first such call if the group is left to Accelerate, which makes one for several processes only."""
     if not code.calls("accelerate.Accelerator") or code.calls(INIT) or _ALWAYS.search(code.text):
         return
     for call in code.calls(*_NEEDS):
@@ -65,7 +65,7 @@ def _callers(code: Code, call: ast.Call) -> list[ast.Call]:
 
 
 def _conditions(code: Code) -> Iterator[ast.If]:
-    """The `if`s that make the group where there are several processes, and do nothing else about it."""
+    """Yield the `if`s that make the group for several processes and have no `else`."""
     inits = code.calls(INIT)
     if len(inits) != 1:
         return
@@ -80,7 +80,7 @@ def _conditions(code: Code) -> Iterator[ast.If]:
 
 
 def _within(code: Code, node: ast.AST) -> Iterator[ast.AST]:
-    """What is around a node in its function."""
+    """Yield the nodes around a node inside its function."""
     for up in code.ancestors(node):
         if isinstance(up, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
             return
@@ -92,13 +92,13 @@ def _end(code: Code, condition: ast.If) -> int:
 
 
 def _before(code: Code, condition: ast.If) -> list[ast.Call]:
-    """Calls above the condition: what asks there has a group from elsewhere."""
+    """Return the calls above the condition; if these run, the group comes from elsewhere."""
     home = code.function(condition)
     return [c for c in code.calls(*_NEEDS) if code.function(c) is home and code.order[c] < code.order[condition]]
 
 
 def _is_reached(code: Code, call: ast.Call, condition: ast.If | None) -> bool:
-    """Whether a run of one process comes to a call, as far as the conditions around and before it tell."""
+    """True if a single-process run reaches a call, judging by the conditions around and before it."""
     words = set(re.findall(r"\w+", code.source_of(condition.test))) - _PLAIN if condition else set()
     inner: ast.AST = call
     for up in _within(code, call):

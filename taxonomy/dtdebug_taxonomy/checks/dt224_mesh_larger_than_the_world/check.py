@@ -14,7 +14,7 @@ _MESH = "torch.distributed.device_mesh.init_device_mesh"
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the dimension that is the number of all ranks."""
+    """Report the dimension that has the number of all ranks."""
     for call in code.calls(_MESH, "torch.distributed.init_device_mesh"):
         shape = code.argument(call, "mesh_shape", 1)
         if not isinstance(shape, ast.Tuple | ast.List):
@@ -37,6 +37,6 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _is_world(code: Code, node: ast.expr) -> bool:
-    """Whether an expression is the number of all ranks."""
+    """True if an expression is the number of all ranks."""
     values = [node, *(v for v in code.values(node) if v is not None)]
     return is_size(code, node) and any("world_size" in code.source_of(v).lower() for v in values)

@@ -1,4 +1,4 @@
-"""`rank // num_nodes` and `rank % num_nodes`, where the ranks of a machine follow each other."""
+"""`rank // num_nodes` and `rank % num_nodes`, although the ranks of a machine are consecutive."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MACHINES = re.compile(r"_*(num_?nodes|n_?nodes|nnodes|node_count|num_machines|n
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the quotient or remainder."""
+    """Report the quotient or remainder."""
     if code.role == "test":
         return
     for node in code.nodes(ast.BinOp):

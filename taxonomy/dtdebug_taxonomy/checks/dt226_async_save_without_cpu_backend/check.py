@@ -1,4 +1,4 @@
-"""Asynchronous checkpoints in a group that has a backend for GPUs only."""
+"""Asynchronous checkpoints in a group with a backend for GPUs only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _GPU_ONLY = re.compile(r"nccl|rccl|(cuda:\w+)(,cuda:\w+)*", re.IGNORECASE)
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the backend."""
+    """Report the backend."""
     saves = [
         c
         for c in code.calls(*_SAVES)

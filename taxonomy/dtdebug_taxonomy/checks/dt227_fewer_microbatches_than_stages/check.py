@@ -16,7 +16,7 @@ _STAGES = (f"{_PIPE}PipelineStage", f"{_PIPE}stage.PipelineStage")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the number of microbatches."""
+    """Report the number of microbatches."""
     for call in code.calls(*_SCHEDULES):
         given = code.argument(call, "n_microbatches", 1)
         number, stages = code.constant(given), _stages(code, code.argument(call, "stage", 0))
@@ -31,7 +31,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _stages(code: Code, stage: ast.expr | None) -> int | None:
-    """The number of stages that the stage of a schedule is told."""
+    """Return the number of stages passed to a schedule's stage; None if unknown."""
     made = code.values(stage)
     call = made[0] if len(made) == 1 else None
     if not isinstance(call, ast.Call) or code.name(call.func) not in _STAGES:

@@ -1,4 +1,4 @@
-"""The rank given where a function wants the number of ranks, and that number where it wants the rank."""
+"""Rank and number of ranks passed in each other's place."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _KNOWN = {
     "datasets.distributed.split_dataset_by_node": ("dataset", "rank", "world_size"),
     INIT: ("backend", "init_method", "timeout", "world_size", "rank"),
 }
-"""Parameters in their order."""
+"""Function -> its parameters in order."""
 _NAMES = {"rank", "local_rank", "world_size", "node_rank", "local_world_size"}
 _RANK = re.compile(r"(global_|world_|local_)?rank")
 _SIZE = re.compile(r"world_size|num_replicas|num_processes|nprocs|size")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the first of the two arguments, or the names that results are taken into."""
+    """Report the first of the two arguments, or the names that receive swapped results."""
     yield from _taken_in_another_order(code)
     for call in code.nodes(ast.Call):
         given = [(k.arg or "", k.value) for k in call.keywords] if len(call.keywords) > 1 else []
@@ -50,7 +50,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _taken_in_another_order(code: Code) -> Iterator[Hit]:
-    """`rank, local_rank = get_ranks()` of a function that returns the local rank first."""
+    """Report `rank, local_rank = get_ranks()` for a function that returns the local rank first."""
     known: dict[ast.AST, list[str]] = {}
     for assign in code.nodes(ast.Assign):
         target, call = assign.targets[0], assign.value
@@ -80,13 +80,13 @@ def _around(code: Code, target: ast.Tuple) -> tuple[int, int]:
 
 
 def _kind(node: ast.expr) -> str:
-    """What a name says that it holds: the global rank, the local one, or the number of ranks."""
+    """Return the kind of number that a name denotes: global rank, local rank, or number of ranks."""
     last = dotted(node).rpartition(".")[2].strip("_").lower()
     return last if last in _NAMES else {"global_rank": "rank", "world": "world_size"}.get(last, "")
 
 
 def _returned(code: Code, call: ast.Call, known: dict[ast.AST, list[str]]) -> list[str]:
-    """What the function that is called returns, by the names there; empty where that is not the same everywhere."""
+    """Return the kinds of the called function's results, by their names; empty if they vary or are unknown."""
     function, home = code.called(call), code
     if function is None and code.project is not None and code.project.may_hold(code, call.func):
         defined = code.project.called(code, call)
@@ -103,13 +103,13 @@ def _returned(code: Code, call: ast.Call, known: dict[ast.AST, list[str]]) -> li
 
 
 def _may_be_rank(argument: ast.expr) -> bool:
-    """Whether the name of an argument, or of what it calls, is that of a rank: soon told, and false of most."""
+    """True if an argument's name, or that of its callee, may denote a rank: a cheap test that rules out most."""
     named = argument.func if isinstance(argument, ast.Call) else argument
     return may_tell_rank(dotted(named).rpartition(".")[2])
 
 
 def _parameters(code: Code, call: ast.Call) -> tuple[str, ...]:
-    """The names of the parameters that positions stand for; empty where they can't be told."""
+    """Return the names of a call's positional parameters; empty if unknown."""
     known = _KNOWN.get(code.name(call.func))
     if known is not None:
         return known

@@ -11,7 +11,7 @@ from dtdebug_taxonomy.source.python import Code
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the default."""
+    """Report the default."""
     if code.role == "test":
         return
     for call in (*code.methods("get", "setdefault", "pop", "getenv"), *code.calls("getenv")):

@@ -1,4 +1,4 @@
-"""Attributes of a model that are asked of its wrapper."""
+"""Attributes of a model that are read from its wrapper."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dtdebug_taxonomy.source.text import Span
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the attribute."""
+    """Report the attribute."""
     if not may_wrap(code, DDPS | DATA_PARALLEL):
         return
     for node in code.nodes(ast.Attribute):
@@ -58,6 +58,6 @@ def _public() -> frozenset[str]:
 
 
 def _set_here(code: Code, node: ast.Attribute) -> bool:
-    """Whether the program gives the wrapper itself this attribute."""
+    """True if the program sets this attribute on the wrapper itself."""
     written = f"{dotted(node.value)}.{node.attr}"
     return any(name == written for _, name in code.bindings)

@@ -1,4 +1,4 @@
-"""Losses that are computed with the model inside the wrapper."""
+"""Losses computed with the model inside the wrapper."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WRAPS = DDPS | {PREPARED}
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports `.module` in the call of the model."""
+    """Report `.module` in the call of the model."""
     if not may_wrap(code, _WRAPS):
         return
     if code.role == "test" or _reduces_by_hand(code):
@@ -45,12 +45,12 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _reduces_by_hand(code: Code) -> bool:
-    """Whether the program averages the gradients itself."""
+    """True if the program averages the gradients itself."""
     return any("grad" in code.source_of(a).lower() for c in code.methods("all_reduce", "allreduce") for a in c.args[:1])
 
 
 def _bare(code: Code) -> Iterator[Hit]:
-    """The same where the model inside has a name of its own: what was wrapped, or `bare = ddp.module`."""
+    """Report the same for an inner model with its own name: the wrapped one, or `bare = ddp.module`."""
     for outer, inner in set(_pairs(code)):
         for call in code.nodes(ast.Call):
             if dotted(call.func) != inner or not _is_inner(code, call.func) or without_grad(code, call):
@@ -65,7 +65,7 @@ def _bare(code: Code) -> Iterator[Hit]:
 
 
 def _pairs(code: Code) -> Iterator[tuple[str, str]]:
-    """Names of wrappers and of the models inside them."""
+    """Yield the names of wrappers and of the models inside them."""
     found: list[tuple[ast.AST, ast.expr | None]] = [(w, code.argument(w, "module", 0)) for w in code.calls(*DDPS)]
     for node, model in found:
         assign = code.parent[node]
@@ -79,7 +79,7 @@ def _pairs(code: Code) -> Iterator[tuple[str, str]]:
 
 
 def _is_inner(code: Code, name: ast.expr) -> bool:
-    """Whether a name surely is the model inside a wrapper."""
+    """True if a name is definitely the model inside a wrapper."""
     if bare_before(code, name, DDPS):
         return True
     values = code.values(name)
@@ -88,6 +88,6 @@ def _is_inner(code: Code, name: ast.expr) -> bool:
 
 
 def _also_called(code: Code, call: ast.Call, name: str) -> bool:
-    """Whether the wrapper itself runs forward in the same function: then its reduction is set up."""
+    """True if the wrapper itself runs forward in the same function, which sets up its reduction."""
     function = code.function(call)
     return any(dotted(c.func) == name and code.function(c) is function for c in code.nodes(ast.Call) if c is not call)

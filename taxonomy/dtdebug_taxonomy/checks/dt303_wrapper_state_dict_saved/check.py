@@ -1,4 +1,4 @@
-"""Checkpoints whose names carry the wrapper's prefix."""
+"""Checkpoints whose keys have the wrapper's prefix."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_MODEL = re.compile(r"optim|sched|scaler|ema|loss|amp$|sampler|loader|meter|q
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports `state_dict()` of the wrapper where it is saved."""
+    """Report the wrapper's `state_dict()` where it is saved."""
     names = DDPS | DATA_PARALLEL | {PREPARED}
     if not code.methods("state_dict") or _STRIPS.search(code.text) or not may_wrap(code, names):
         return
@@ -51,7 +51,7 @@ def _hit(code: Code, call: ast.Call, model: ast.expr, wrap: Wrap, *, may_mend: b
 
 
 def _saved(code: Code, call: ast.Call) -> bool:
-    """Whether a state goes to `torch.save`, in a dictionary or by a name or not."""
+    """True if a state is passed to `torch.save`, directly, by a name or in a dictionary."""
     saves = [s for s in code.calls("torch.save") if s.args]
     for save in saves:
         first = save.args[0]
@@ -62,6 +62,6 @@ def _saved(code: Code, call: ast.Call) -> bool:
 
 
 def _loaded_wrapped(code: Code, names: set[str]) -> list[bool]:
-    """Of each place where the program itself loads a model, whether that is wrapped by then: it expects the prefix."""
+    """Return, for each place that loads a model, whether that is wrapped by then and so expects the prefix."""
     loads = [c.func.value for c in code.methods("load_state_dict") if isinstance(c.func, ast.Attribute)]
     return [wrap_of(code, m, names) is not None for m in loads if not _NO_MODEL.search(dotted(m).lower())]

@@ -1,4 +1,4 @@
-"""Reentrant activation checkpoints under a wrapper that looks for unused parameters."""
+"""Reentrant activation checkpoints under a wrapper that searches for unused parameters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MESSAGE = (
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the argument that asks for unused parameters."""
+    """Report the argument that enables the search."""
     for call in code.calls(*DDPS):
         keyword = _true(call, "find_unused_parameters")
         if keyword is None or _true(call, "static_graph") or not _reentrant(code):
@@ -66,7 +66,7 @@ def _says_reentrant(code: Code, options: ast.expr) -> bool:
 
 
 def _reentrant(code: Code) -> list[ast.Call]:
-    """Checkpoints that are surely reentrant: torch's default, or asked for."""
+    """Return the checkpoints that are definitely reentrant: by torch's default, or explicitly."""
     found: list[ast.Call] = []
     for call in code.calls(*_CHECKPOINTS):
         way = code.argument(call, "use_reentrant")
@@ -85,7 +85,7 @@ def _reentrant(code: Code) -> list[ast.Call]:
 
 
 def _fix(code: Code) -> Fix | None:
-    """Makes the checkpoints non-reentrant, where all of them can be."""
+    """Return a fix that makes the checkpoints non-reentrant; None if one of them can't be."""
     edits: list[Edit] = []
     for call in _reentrant(code):
         if code.name(call.func) not in _CHECKPOINTS:

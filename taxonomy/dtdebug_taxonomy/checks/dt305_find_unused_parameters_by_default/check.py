@@ -1,4 +1,4 @@
-"""Wrappers that look for unused parameters in every step."""
+"""Wrappers that search for unused parameters in every step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LIGHTNING = {"pytorch_lightning.strategies.DDPStrategy", "pytorch_lightning.plu
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the argument."""
+    """Report the argument."""
     for call in code.calls(*DDPS, *_OTHERS, *_LIGHTNING, *_ARGUMENTS):
         for keyword in call.keywords:
             if keyword.arg in _NAMES and _true(keyword.value):

@@ -1,4 +1,4 @@
-"""Parameters that are frozen when the wrapper already counts on their gradients."""
+"""Parameters that are frozen after the wrapper has registered their gradients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LISTS = {"parameters", "named_parameters", "children", "modules", "named_childr
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the statement that freezes."""
+    """Report the statement that freezes."""
     if not code.calls(*DDPS):
         return
     for node, owner, partial in _freezes(code):
@@ -34,7 +34,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _freezes(code: Code) -> Iterator[tuple[ast.AST, ast.expr, bool]]:
-    """What freezes, whose parameters, and whether only some of them."""
+    """Yield (statement or call that freezes, owner of the parameters, whether it freezes only some)."""
     for assign in code.nodes(ast.Assign):
         for target in assign.targets:
             if isinstance(target, ast.Attribute) and target.attr == "requires_grad" and _is_false(assign.value):
@@ -54,7 +54,7 @@ def _is_false(node: ast.expr | None) -> bool:
 
 
 def _of_item(code: Code, node: ast.AST, item: ast.expr) -> Iterator[tuple[ast.AST, ast.expr, bool]]:
-    """`p` of `for p in owner.parameters()`, `name, p` of `named_parameters()`, or `owner.weight` itself."""
+    """Yield the owner of `p` in `for p in owner.parameters()` or `named_parameters()`, or of `owner.weight`."""
     name = dotted(item)
     loops = [
         *(a for a in code.ancestors(node) if isinstance(a, ast.For)),
@@ -76,7 +76,7 @@ def _of_item(code: Code, node: ast.AST, item: ast.expr) -> Iterator[tuple[ast.AS
 
 
 def _of_list(node: ast.AST, lists: ast.expr) -> Iterator[tuple[ast.AST, ast.expr, bool]]:
-    """`list(owner.parameters())[:5]` and the like."""
+    """Yield the owner in `list(owner.parameters())[:5]` and the like."""
     if isinstance(lists, ast.Call) and isinstance(lists.func, ast.Attribute) and lists.func.attr in _LISTS:
         yield node, lists.func.value, True
 
@@ -89,7 +89,7 @@ def _between(code: Code, node: ast.AST, up: ast.AST) -> Iterator[ast.AST]:
 
 
 def _wrapped(code: Code, owner: ast.expr) -> tuple[Wrap, bool] | None:
-    """The wrap of the model to which parameters belong, and whether they are those of a part of it."""
+    """Return the wrap of the model that owns parameters, and whether they are those of a part of it."""
     part = False
     node = owner
     while True:
@@ -108,7 +108,7 @@ def _wrapped(code: Code, owner: ast.expr) -> tuple[Wrap, bool] | None:
 
 
 def _source(code: Code, node: ast.expr) -> ast.expr | None:
-    """The model of which a name is a part: a layer of a loop, or what the only call passes for an argument."""
+    """Return the model that a name is a part of: a layer of a loop, or the value of the only call's argument."""
     bindings = code.bound(node) if isinstance(node, ast.Name) else []
     if len(bindings) != 1 or bindings[0].value is None or bindings[0].value is node:
         return None
@@ -125,7 +125,7 @@ def _tolerates(code: Code, wrap: Wrap) -> bool:
 
 
 def _thawed(code: Code, owner: ast.expr, node: ast.AST) -> bool:
-    """Whether the program also sets the gradients of these on again: they are switched in turn, as in GANs."""
+    """True if the program also unfreezes these parameters: they alternate, as in GANs."""
     name = dotted(owner).removesuffix(".module")
     for other in [*code.nodes(ast.Assign), *code.methods("requires_grad_")]:
         text = code.source_of(other)
@@ -139,7 +139,7 @@ def _thawed(code: Code, owner: ast.expr, node: ast.AST) -> bool:
 
 
 def _wrapped_later(code: Code, node: ast.AST, owner: ast.expr) -> bool:
-    """Whether the model is taken out of the wrapper and wrapped again below."""
+    """True if the model is unwrapped and wrapped again later."""
     root = dotted(owner).split(".module", 1)[0] or dotted(owner)
     return any(
         code.order[call] > code.order[node]

@@ -17,7 +17,7 @@ _TORCH_TYPES = {f"torch.{t}" for t in ("half", "float16", "bfloat16", "double", 
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the move back to the device, or the change of the type."""
+    """Report the move back to the device, or the change of the type."""
     if not code.calls(*DDPS):
         return
     moves = [(c, *_target(code, c)) for c in code.methods("cuda", "cpu", "to", *_TYPES)]
@@ -47,7 +47,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _target(code: Code, call: ast.Call) -> tuple[ast.expr, str]:
-    """Of what a call moves, and to where: `cpu`, `device`, `type`; empty where that can't be told."""
+    """Return the object that a call moves and the target `cpu`, `device` or `type`; "" if unknown."""
     func = call.func
     if not isinstance(func, ast.Attribute):
         return call, ""
@@ -75,7 +75,7 @@ def _wrap(code: Code, call: ast.Call, owner: ast.expr) -> Wrap | None:
 
 
 def _follow(code: Code, first: ast.AST, then: ast.AST) -> bool:
-    """Whether one call comes after another: further down, or round a loop."""
+    """True if one call runs after another: later in the file, or in a loop's next iteration."""
     if code.function(first) is not code.function(then):
         return False
     if code.order[first] < code.order[then]:
@@ -93,7 +93,7 @@ def _trained_after(code: Code, call: ast.Call) -> bool:
 
 
 def _on_device(code: Code, wrap: Wrap, move: ast.Call) -> bool:
-    """Whether the model was, or may have been, on its device when it was wrapped: not if it is just made."""
+    """True unless the model was just created, and so not yet moved to its device, when it was wrapped."""
     if wrap.home is not code or code.argument(wrap.call, "device_ids", 1) is not None or "set_default" in code.text:
         return True
     inner: ast.expr | None = code.argument(wrap.call, "module", 0)
@@ -115,7 +115,7 @@ def _on_device(code: Code, wrap: Wrap, move: ast.Call) -> bool:
 
 
 def _fix(code: Code, move: ast.Call) -> Fix | None:
-    """`DDP(model).cuda()` becomes `DDP(model.cuda())`."""
+    """Return a fix that turns `DDP(model).cuda()` into `DDP(model.cuda())`."""
     wrap = move.func.value if isinstance(move.func, ast.Attribute) else None
     inner = code.argument(wrap, "module", 0) if isinstance(wrap, ast.Call) else None
     if wrap is None or inner is None or not isinstance(inner, ast.Call | ast.Name | ast.Attribute):

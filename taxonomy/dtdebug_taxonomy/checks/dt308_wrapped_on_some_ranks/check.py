@@ -12,7 +12,7 @@ from dtdebug_taxonomy.source.python import Code
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the wrap under a condition on the rank."""
+    """Report the wrap under a condition on the rank."""
     calls = code.calls(*DDPS, *FSDP1)
     for call in calls:
         if code.argument(call, "process_group") is not None or code.has_unpacking(call):

@@ -20,7 +20,7 @@ _MODELS = re.compile(
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the wrap, once."""
+    """Report the wrap, once."""
     wraps = code.calls(*DDPS)
     if not wraps or not _has_layers(code) or "SyncBatchNorm" in code.text or "sync_b" in code.text:
         return
@@ -35,7 +35,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _has_layers(code: Code) -> bool:
-    """Whether the program builds such layers, or a model of torchvision that has them."""
+    """True if the program builds such layers, or a torchvision model that has them."""
     return bool(code.calls(*_LAYERS)) or any(_MODELS.match(code.name(c.func)) for c in code.nodes(ast.Call))
 
 

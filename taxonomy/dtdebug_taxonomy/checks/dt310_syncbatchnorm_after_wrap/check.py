@@ -1,4 +1,4 @@
-"""Batch normalisation that is converted when the model is already wrapped."""
+"""Batch normalisation that is converted after the model is wrapped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PLACES = {
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the conversion."""
+    """Report the conversion."""
     for call in code.calls(*_PLACES):
         model = code.argument(call, "module", 0)
         if model is None:
@@ -38,7 +38,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _fix(code: Code, call: ast.Call, wrap: Wrap) -> Fix | None:
-    """Converts where the model is wrapped, if two plain assignments to one name follow each other."""
+    """Return a fix that converts in the wrapping call, if two plain assignments to one name follow each other."""
     if wrap.home is not code:
         return None
     later, first = code.parent[call], code.parent[wrap.call]

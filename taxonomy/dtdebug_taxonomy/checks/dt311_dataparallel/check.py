@@ -11,7 +11,7 @@ from dtdebug_taxonomy.source.python import Code
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the wrapper, unless the program knows the better one too."""
+    """Report the wrapper, unless the program also uses DistributedDataParallel."""
     if code.calls(*DDPS):
         return
     for call in code.calls(*DATA_PARALLEL):

@@ -1,4 +1,4 @@
-"""Optimizers that were made before FSDP took the parameters over."""
+"""Optimizers created before FSDP replaces the parameters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OWN = "configure_optimizers"
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the optimizer."""
+    """Report the optimizer."""
     wraps = code.calls(*_WRAPS)
     if not wraps:
         return
@@ -52,7 +52,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _of(code: Code, call: ast.Call, model: ast.expr) -> tuple[object, ...]:
-    """By what calls of one function are about the same model: its name, and what that is bound to."""
+    """Return a key for calls of one function on the same model: its scope, name and bindings."""
     return code.scope(call), dotted(model), frozenset(id(b.node) for b in code.bound(model))
 
 
@@ -64,7 +64,7 @@ def _optimizers(code: Code) -> Iterator[ast.Call]:
 
 
 def _parameters(code: Code, optimizer: ast.Call) -> ast.expr | None:
-    """What an optimizer is made of; also where the model makes its own, as `model.configure_optimizers()`."""
+    """Return the parameters that an optimizer is made from, also for `model.configure_optimizers()`."""
     if isinstance(optimizer.func, ast.Attribute) and optimizer.func.attr == _OWN:
         return ast.Call(ast.Attribute(optimizer.func.value, "parameters", ast.Load()), [], [])
     return code.argument(optimizer, "params", 0)
@@ -75,7 +75,7 @@ def _known(code: Code, call: ast.Call) -> bool:
 
 
 def _model(code: Code, parameters: ast.expr | None, depth: int = 3) -> ast.expr | None:
-    """The model whose parameters an optimizer gets."""
+    """Return the model whose parameters an optimizer gets."""
     if parameters is None or not depth:
         return None
     if isinstance(parameters, ast.Call):
@@ -92,7 +92,7 @@ def _model(code: Code, parameters: ast.expr | None, depth: int = 3) -> ast.expr 
 
 
 def _wraps_after(code: Code, wrap: ast.Call, optimizer: ast.Call) -> bool:
-    """Whether a call wraps the optimizer's model further down, so that the parameters are replaced."""
+    """True if a later call wraps the optimizer's model, so that its parameters are replaced."""
     if code.order[wrap] < code.order[optimizer] or surely_before(code, optimizer, wrap) is None:
         return False
     original = code.argument(wrap, "use_orig_params")
@@ -111,12 +111,12 @@ def _target(code: Code, optimizer: ast.Call) -> str:
 
 
 def _shards(code: Code, statement: ast.stmt) -> bool:
-    """Whether a statement shards the model, or a part of it, by FSDP2."""
+    """True if a statement shards the model, or a part of it, by FSDP2."""
     return any(code.name(c.func) in FULLY_SHARD for c in code.inside(statement, ast.Call))
 
 
 def _fix(code: Code, optimizer: ast.Call, wrap: ast.Call) -> Fix | None:
-    """Moves the optimizer's line below the wrap, where nothing in between uses it."""
+    """Return a fix that moves the optimizer's line below the wrap, if nothing in between uses it."""
     made, name = code.parent[optimizer], _target(code, optimizer)
     last = code.statement(wrap)
     if not name or not isinstance(made, ast.stmt) or code.block(made) is not code.block(last) or hasattr(last, "body"):

@@ -19,7 +19,7 @@ _MAX_ARGUMENTS = 3
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call."""
+    """Report the call."""
     for call in code.calls(*_CLIP):
         model = _model(code, code.argument(call, "parameters", 0))
         if model is None:
@@ -37,7 +37,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _model(code: Code, parameters: ast.expr | None, depth: int = 3) -> ast.expr | None:
-    """The model whose parameters these are, as a list, filtered or not."""
+    """Return the model whose parameters these are, also through a list or a filter."""
     if parameters is None or not depth:
         return None
     if isinstance(parameters, ast.Call):

@@ -17,7 +17,7 @@ _QUIET = {"backward", "scale", "step", "update", "item", "zero_grad", "detach", 
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the context that holds only the backward pass, or the switch that is set after the forward pass."""
+    """Report the context that holds only the backward pass, or the switch that is set after the forward pass."""
     yield from _switched(code)
     for block in code.nodes(ast.With):
         context = next((c for i in block.items if (c := _no_sync(code, i.context_expr)) is not None), None)
@@ -35,7 +35,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _switched(code: Code) -> Iterator[Hit]:
-    """`model.require_backward_grad_sync = ...` between the call of the model and the backward pass."""
+    """Report `model.require_backward_grad_sync = ...` between the call of the model and the backward pass."""
     for assign in code.nodes(ast.Assign):
         target = assign.targets[0]
         if not isinstance(target, ast.Attribute) or target.attr != _SWITCH:
@@ -56,7 +56,7 @@ def _switched(code: Code) -> Iterator[Hit]:
 
 
 def _no_sync(code: Code, node: ast.expr, depth: int = 3) -> ast.expr | None:
-    """The call of `no_sync` that a context is, in some runs at least; or the method, where it is called by a name."""
+    """Return the call of `no_sync` that a context is in at least some runs, or the method if it is called by a name."""
     if isinstance(node, ast.Attribute) and node.attr == "no_sync":
         return node
     if isinstance(node, ast.Call):
@@ -79,7 +79,7 @@ def _no_sync(code: Code, node: ast.expr, depth: int = 3) -> ast.expr | None:
 
 
 def _sharded(code: Code, context: ast.expr) -> bool:
-    """FSDP and ZeRO decide in the backward pass, so that there `no_sync` may be around that alone."""
+    """True for FSDP and ZeRO, which decide in the backward pass, so that `no_sync` may enclose that alone."""
     if isinstance(context, ast.Call) and context.args:
         return len(context.args) > 1  # accelerator.no_sync(model); of Colossal-AI booster.no_sync(model, optimizer)
     method = context.func if isinstance(context, ast.Call) else context
@@ -92,7 +92,7 @@ def _sharded(code: Code, context: ast.expr) -> bool:
 
 
 def _around(code: Code, block: ast.With) -> bool:
-    """Whether a `no_sync` stands around this one."""
+    """True if a `no_sync` encloses this one."""
     return any(
         isinstance(a, ast.With) and any(_no_sync(code, i.context_expr) is not None for i in a.items)
         for a in code.ancestors(block)
@@ -100,7 +100,7 @@ def _around(code: Code, block: ast.With) -> bool:
 
 
 def _only_backward(code: Code, block: ast.With) -> bool:
-    """Whether nothing in a block can be a forward pass."""
+    """True if nothing in a block can be a forward pass."""
     for statement in block.body:
         for call in code.inside(statement, ast.Call):
             last = dotted(call.func).rsplit(".", 1)[-1]
@@ -112,7 +112,7 @@ def _only_backward(code: Code, block: ast.With) -> bool:
 
 
 def _made_before(code: Code, call: ast.Call, block: ast.With) -> bool:
-    """Whether the loss of a backward pass was computed in the same function above the block."""
+    """True if the loss of a backward pass was computed above the block in the same function."""
     loss = call.args[0] if call.args else call.func.value  # type: ignore[attr-defined]
     if isinstance(loss, ast.Call) and isinstance(loss.func, ast.Attribute) and loss.func.attr == "scale" and loss.args:
         loss = loss.args[0]
@@ -136,7 +136,7 @@ def _made_before(code: Code, call: ast.Call, block: ast.With) -> bool:
 
 
 def _given_outside(code: Code, block: ast.With) -> bool:
-    """Whether a function that is given the loss is called where no `no_sync` stands around the call."""
+    """True if a function that takes the loss is called only outside of `no_sync`."""
     callers = code.callers.get(function, []) if (function := code.function(block)) is not None else []
     return bool(callers) and not any(
         isinstance(up, ast.With) and any(_no_sync(code, i.context_expr) is not None for i in up.items)
@@ -146,5 +146,5 @@ def _given_outside(code: Code, block: ast.With) -> bool:
 
 
 def _first(code: Code, loss: ast.Name) -> list[Binding]:
-    """The bindings of a loss, those before it was only scaled too."""
+    """Return the bindings of a loss, including those before it was scaled."""
     return code.bindings.get((code.scope(loss), loss.id), [])

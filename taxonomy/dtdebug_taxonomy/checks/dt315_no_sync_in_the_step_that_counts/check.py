@@ -1,4 +1,4 @@
-"""Accumulation in which the last micro-step before the optimizer's is the one that is not synchronised."""
+"""Accumulation whose unsynchronised micro-step is the last one before the optimizer's step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OPERATORS: dict[type, Callable[[int, int], int]] = {
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the condition of `no_sync()`."""
+    """Report the condition of `no_sync()`."""
     for call in code.methods("no_sync"):
         loop = next((a for a in code.ancestors(call) if isinstance(a, ast.For)), None)
         quiet = _condition(code, call, loop)
@@ -50,7 +50,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _off_in_last_round(code: Code, loop: ast.For, quiet: tuple[ast.expr, bool]) -> bool:
-    """Whether no_sync() is on just in the last round of a loop that holds no step, for the step comes after it."""
+    """True if no_sync() is active only in the last iteration of a loop that the step follows."""
     if any(loop in set(code.ancestors(c)) for c in code.methods("step")):
         return False
     test = quiet[0]
@@ -66,7 +66,7 @@ def _off_in_last_round(code: Code, loop: ast.For, quiet: tuple[ast.expr, bool]) 
 
 
 def _fix(code: Code, quiet: tuple[ast.expr, bool], step: tuple[ast.expr, bool]) -> Fix | None:
-    """Asks before the backward pass what is asked before the optimizer's step."""
+    """Return a fix that uses the condition of the optimizer's step for the backward pass."""
     if any(isinstance(n, ast.Call) and dotted(n.func) != "len" for n in ast.walk(step[0])):
         return None
     asked = code.source_of(step[0])
@@ -75,7 +75,7 @@ def _fix(code: Code, quiet: tuple[ast.expr, bool], step: tuple[ast.expr, bool]) 
 
 
 def _condition(code: Code, node: ast.AST, loop: ast.For | None) -> tuple[ast.expr, bool] | None:
-    """The one condition between a node and its loop, and whether it must hold."""
+    """Return the only condition between a node and its loop, and whether it must hold."""
     found: list[tuple[ast.expr, bool]] = []
     inner = node
     for up in code.ancestors(node):
@@ -107,7 +107,7 @@ def _missed(code: Code, loop: ast.For, quiet: tuple[ast.expr, bool], step: tuple
 
 
 def _names(test: ast.expr) -> Iterator[ast.expr]:
-    """The names in a condition, attributes as one, calls left out."""
+    """Yield the names in a condition, an attribute counting as one, without those in calls."""
     if dotted(test):
         yield test
         return
@@ -135,7 +135,7 @@ def _start(code: Code, loop: ast.For) -> int:
 
 
 def _value(code: Code, node: ast.expr, values: dict[str, int]) -> int | None:
-    """What an expression is in one micro-step; None if it asks for anything else."""
+    """Return the value of an expression in one micro-step; None if it depends on anything else."""
     if dotted(node):
         return values.get(dotted(node))
     if isinstance(node, ast.Constant):

@@ -21,7 +21,7 @@ _BACKWARD = re.compile(r"(\w+_)?backwards?")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the backward pass."""
+    """Report the backward pass."""
     if not (code.calls(DDP) or _by_hand(code)) or any(w in code.text for w in _QUIET):
         return
     for call in (c for c in code.nodes(ast.Call) if _BACKWARD.fullmatch(last_name(code, c))):
@@ -40,15 +40,16 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _by_hand(code: Code) -> bool:
-    """Whether an Accelerator is told nothing of the micro-steps that the program counts itself."""
+    """True if no Accelerator is given the number of micro-steps, which the program counts itself."""
     made = code.calls(ACCELERATOR)
     return bool(made) and all(code.argument(c, COUNT) is None for c in made)
 
 
 def _fix(code: Code, loop: ast.For | ast.While) -> Fix | None:
-    """Tells the wrapper before the forward pass whether this round is one that counts.
+    """Return a fix that switches gradient reduction per iteration before the forward pass.
 
-    It is what no_sync() sets (https://github.com/pytorch/pytorch/blob/main/torch/nn/parallel/distributed.py).
+    It sets the attribute that no_sync() sets
+    (https://github.com/pytorch/pytorch/blob/main/torch/nn/parallel/distributed.py).
     """
     tests = {code.source_of(up.test): up.test for up in _conditions(code, loop)}
     models = {
@@ -71,7 +72,7 @@ def _fix(code: Code, loop: ast.For | ast.While) -> Fix | None:
 
 
 def _conditions(code: Code, loop: ast.AST) -> Iterator[ast.If]:
-    """The conditions on the round around the optimizer's steps in a loop."""
+    """Yield the conditions around the optimizer's steps in a loop."""
     for step in steps(code):
         around = list(code.ancestors(step))
         if loop in around:

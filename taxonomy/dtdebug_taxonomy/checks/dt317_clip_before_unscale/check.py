@@ -20,7 +20,7 @@ _PRECISION = re.compile(r"amp|scal|fp16|half|mixed|dtype|precision|bf16", re.IGN
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the clip."""
+    """Report the clip."""
     clips = code.calls(*_CLIPS)
     if not clips or not code.methods("scale"):
         return
@@ -42,7 +42,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _scaler(code: Code, backward: ast.Call) -> str:
-    """The scaler of `scaler.scale(loss).backward()`; empty if it is none, or is switched off."""
+    """Return the scaler of `scaler.scale(loss).backward()`; empty if there is none or it is disabled."""
     inner = backward.func.value if isinstance(backward.func, ast.Attribute) else None
     if not isinstance(inner, ast.Call) or not isinstance(inner.func, ast.Attribute) or inner.func.attr != "scale":
         return ""
@@ -53,7 +53,7 @@ def _scaler(code: Code, backward: ast.Call) -> str:
 
 
 def _step(code: Code, clip: ast.Call, scaler: str) -> ast.Call | None:
-    """The step of the scaler that comes after a clip."""
+    """Return the step of the scaler that follows a clip."""
     for call in code.methods("step"):
         receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
         if dotted(receiver) == scaler and call.args and _follows(code, clip, call):
@@ -62,20 +62,20 @@ def _step(code: Code, clip: ast.Call, scaler: str) -> ast.Call | None:
 
 
 def _follows(code: Code, first: ast.Call, then: ast.Call) -> bool:
-    """Whether a call of the same function may come after another one in one pass."""
+    """True if a call may follow another one of the same function in one pass."""
     same = code.function(first) is code.function(then) and code.order[first] < code.order[then]
     return same and surely_before(code, first, then) is not None
 
 
 def _asked(code: Code, clip: ast.Call, backward: ast.Call) -> bool:
-    """Whether a condition on the scaler or the precision is around the clip and not around the backward pass."""
+    """True if a condition on the scaler or the precision is around the clip but not around the backward pass."""
     shared = set(code.ancestors(backward))
     own = [a for a in code.ancestors(clip) if isinstance(a, ast.If) and a not in shared]
     return any(_PRECISION.search(code.source_of(a.test)) for a in own)
 
 
 def _unscaled(code: Code, clip: ast.Call, scaler: str) -> bool:
-    """Whether `unscale_` comes before, here or in a function that this one may call."""
+    """True if `unscale_` comes before the clip, or is in a function that this one may call."""
     for call in code.methods("unscale_"):
         receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
         if code.function(call) is not code.function(clip) or dotted(receiver) != scaler:

@@ -1,4 +1,4 @@
-"""Models all of whose parameters are frozen when they are wrapped, which DistributedDataParallel refuses."""
+"""Models with all parameters frozen when they are wrapped, which DistributedDataParallel refuses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HARMLESS = {"to", "eval", "train", "cuda", "parameters", "named_parameters"}
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call that wraps."""
+    """Report the call that wraps."""
     wraps = code.calls(*DDPS)
     if not wraps or code.role == "test":
         return
@@ -38,7 +38,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _frozen(code: Code) -> Iterator[tuple[ast.stmt, str]]:
-    """Statements that freeze all of a model, with its name: `m.requires_grad_(False)`, a loop over all parameters."""
+    """Yield the statements that freeze a whole model, with its name: `m.requires_grad_(False)`, a loop."""
     for call in code.methods("requires_grad_"):
         value = code.constant(code.argument(call, "requires_grad", 0))
         owner = dotted(call.func.value)  # type: ignore[attr-defined]
@@ -67,14 +67,14 @@ def _comes_first(code: Code, first: ast.stmt, wrap: ast.Call) -> bool:
 
 
 def _around_again(code: Code, first: ast.stmt, wrap: ast.Call) -> bool:
-    """Whether a loop brings the wrap after the freezing, in its next round."""
+    """True if a loop's next iteration runs the wrap after the freezing."""
     loops = {a for a in code.ancestors(wrap) if isinstance(a, ast.For | ast.While)}
     inner = next((a for a in code.ancestors(first) if isinstance(a, ast.For | ast.While | ast.If)), None)
     return code.order[first] > code.order[wrap] and inner in loops
 
 
 def _changed(code: Code, model: str, first: ast.stmt, wrap: ast.Call) -> bool:
-    """Whether the model is made anew, or a part of it thawed, before the wrap."""
+    """True if the model is recreated, or a part of it unfrozen, before the wrap."""
     low, high = code.order[first], code.order[wrap]
     again = low > high
     loop = next((a for a in code.ancestors(wrap) if isinstance(a, ast.For | ast.While)), None)

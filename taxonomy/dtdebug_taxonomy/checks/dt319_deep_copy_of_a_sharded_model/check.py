@@ -1,4 +1,4 @@
-"""Copies of models whose parameters are spread over the ranks."""
+"""Copies of models whose parameters are sharded over the ranks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dtdebug_taxonomy.source.python import Code
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call."""
+    """Report the call."""
     for call in code.calls("copy.deepcopy"):
         model = code.argument(call, "x", 0)
         if model is None:

@@ -1,4 +1,4 @@
-"""`fully_shard` of a model, and after that of the layers in it."""
+"""`fully_shard` of a model before that of the layers in it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dtdebug_taxonomy.source.text import Span
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call for the whole model."""
+    """Report the call for the whole model."""
     calls = code.calls(*FULLY_SHARD)
     for whole in calls:
         model = dotted(code.argument(whole, "module", 0))
@@ -33,7 +33,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _is_in(code: Code, call: ast.Call, model: str) -> bool:
-    """Whether a call is for a part of a model: `model.head`, or what a loop over `model.layers` gives."""
+    """True if a call is for a part of a model: `model.head`, or an item of a loop over `model.layers`."""
     part = code.argument(call, "module", 0)
     written = dotted(part)
     if written.startswith(f"{model}."):
@@ -50,7 +50,7 @@ def _is_in(code: Code, call: ast.Call, model: str) -> bool:
 
 
 def _fix(code: Code, whole: ast.Call, last: ast.Call) -> Fix | None:
-    """Moves the statement below the last one of a layer, in the same block."""
+    """Return a fix that moves the statement below the last one for a layer, in the same block."""
     moved = code.statement(whole)
     end = next((s for s in code.block(moved) if s is code.statement(last) or s in set(code.ancestors(last))), None)
     if end is None or not isinstance(moved, ast.Expr):

@@ -15,7 +15,7 @@ _CLEARS = re.compile(r"zero_grad|\.grad\s*=|\.grad\.zero_|set_to_none|clear_grad
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the first step of an optimizer that is in a loop with a backward pass."""
+    """Report the first optimizer step in a loop with a backward pass."""
     if _CLEARS.search(code.text) or not code.calls(*DDPS, *FSDP1) or not code.calls(*OPTIMIZERS):
         return
     for call in code.methods("step"):

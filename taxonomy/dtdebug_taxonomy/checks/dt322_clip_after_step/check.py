@@ -1,4 +1,4 @@
-"""Gradients that are clipped between a step and the next backward pass, where nothing uses them any more."""
+"""Gradients that are clipped between a step and the next backward pass, where they are no longer used."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dtdebug_taxonomy.source.text import Span
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the clip, where backward pass, step and clip follow each other in one block."""
+    """Report the clip, where backward pass, step and clip follow each other in one block."""
     clips = code.calls(*CLIPS)
     for clip in clips:
         statement = code.statement(clip)

@@ -1,4 +1,4 @@
-"""Accumulation in which each micro-step clears what the ones before it have gathered."""
+"""Accumulation in which each micro-step clears the gradients of the ones before it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dtdebug_taxonomy.source.text import Span
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call that clears."""
+    """Report the call that clears."""
     clears = code.methods("zero_grad")
     if not clears or not in_step(code) or code.role == "test":
         return
@@ -33,7 +33,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _by_counter(code: Code, clears: list[ast.Call]) -> Iterator[Hit]:
-    """`if (i + 1) % n == 0: optimizer.step()`, and the optimizer is cleared in every round."""
+    """Report a clear in every iteration if the optimizer steps only in some: `if (i + 1) % n == 0:`."""
     for call in clears:
         loop = loop_of(code, call)
         owner = dotted(call.func).rpartition(".")[0]
@@ -52,7 +52,7 @@ def _by_counter(code: Code, clears: list[ast.Call]) -> Iterator[Hit]:
 
 
 def _by_accelerate(code: Code, clears: list[ast.Call]) -> Iterator[Hit]:
-    """`zero_grad()` above the backward pass in `with accelerator.accumulate(model):`."""
+    """Report `zero_grad()` above the backward pass in `with accelerator.accumulate(model):`."""
     for block in accumulate_blocks(code):
         inside = [c for c in code.methods("backward") if c.args and block in code.ancestors(c)]
         steps = [c for c in code.methods("step") if block in code.ancestors(c)]
@@ -71,7 +71,7 @@ def _by_accelerate(code: Code, clears: list[ast.Call]) -> Iterator[Hit]:
 
 
 def _in_every_round(code: Code, call: ast.Call, loop: ast.AST) -> bool:
-    """Whether a call is made in each round of its loop, whatever the counter says."""
+    """True if a call is made in each iteration of its loop, whatever the counter."""
     for up in code.ancestors(call):
         if up is loop:
             return True
@@ -82,7 +82,7 @@ def _in_every_round(code: Code, call: ast.Call, loop: ast.AST) -> bool:
 
 
 def _fix(code: Code, call: ast.Call, step: ast.Call) -> Fix | None:
-    """Moves the line behind the step, and behind the branches that it may be one of."""
+    """Return a fix that moves the line after the step, and after the branches that contain it."""
     cleared, after = code.statement(call), code.statement(step)
     while isinstance(up := code.parent[after], ast.If) and not counts(code, up.test):
         after = up

@@ -1,4 +1,4 @@
-"""Modules that an optimizer gets without a wrapper, in a program that wraps another one by DistributedDataParallel."""
+"""Modules passed to an optimizer unwrapped, in a program that wraps another one by DistributedDataParallel."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from dtdebug_taxonomy.source.python import Code
 
 _MODULE = re.compile(r"(torch\.nn|torchvision\.models|timm|transformers|diffusers)\.")
 _MOST = 50
-"""So many calls are looked at, each through all of the file."""
+"""Maximum number of calls to inspect, each of which scans the whole file."""
 _SHARES = re.compile(
     r"all_?reduce|average_grad|sync_?grad|reduce_grad|broadcast_coalesced|prepare\(|fully_shard|Horovod"
 )
-"""The program may average gradients of its own accord."""
+"""Signs that the program may average gradients itself."""
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the parameters that are given to the optimizer."""
+    """Report the parameters passed to the optimizer."""
     wraps = code.calls(*DDPS)
     if not wraps or code.role == "test" or _SHARES.search(code.text):
         return
@@ -43,7 +43,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _is_bare(code: Code, owner: ast.Name) -> bool:
-    """Whether a name surely stands for a module that no wrapper has taken."""
+    """True if a name definitely is a module that no wrapper contains."""
     if wrap_of(code, owner, {*DDPS, *FSDP1, *DATA_PARALLEL}) is not None:
         return False
     made = code.made_by(owner)
@@ -51,7 +51,7 @@ def _is_bare(code: Code, owner: ast.Name) -> bool:
 
 
 def _is_used_by_itself(code: Code, owner: ast.Name) -> bool:
-    """Whether the function itself calls the module forward: not as a part of the one that is wrapped."""
+    """True if the function calls the module directly, not as a part of the wrapped one."""
     home = code.function(owner)
     return any(
         isinstance(c.func, ast.Name) and c.func.id == owner.id and code.function(c) is home
@@ -60,7 +60,7 @@ def _is_used_by_itself(code: Code, owner: ast.Name) -> bool:
 
 
 def _is_passed_on(code: Code, owner: ast.Name) -> bool:
-    """Whether the module is given to something else than its own methods: a wrapper, a larger module."""
+    """True if the module is passed to something other than its methods: a wrapper, a larger module."""
     home = code.function(owner)
     for name in code.nodes(ast.Name):
         if name.id == owner.id and isinstance(name.ctx, ast.Load) and code.function(name) is home:
@@ -72,7 +72,7 @@ def _is_passed_on(code: Code, owner: ast.Name) -> bool:
 
 
 def _reaches_optimizer(code: Code, call: ast.Call) -> bool:
-    """Whether parameters go into an optimizer: as they are, in a group, in a list that is made for it."""
+    """True if parameters reach an optimizer: directly, in a group, or in a list made for it."""
     for up in code.ancestors(call):
         if isinstance(up, ast.Call) and code.name(up.func) in OPTIMIZERS:
             return True

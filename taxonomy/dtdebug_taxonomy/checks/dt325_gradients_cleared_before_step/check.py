@@ -14,11 +14,11 @@ from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.text import Span
 
 _KEEPS_WEIGHTS = re.compile(r"warm_?up|profil|bench|dry_?run", re.IGNORECASE)
-"""Functions that run a step for its time alone, by their names."""
+"""Names of functions that run a step only to measure its time."""
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call that clears, where it and the step follow the backward pass in one block."""
+    """Report the call that clears, if it and the step follow the backward pass in one block."""
     for call in code.methods("zero_grad") if code.role != "test" else ():
         statement, home = code.parent[call], code.function(call)
         if home is not None and _KEEPS_WEIGHTS.search(home.name):
@@ -43,7 +43,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _uses(code: Code, statement: ast.stmt, cleared: ast.expr) -> bool:
-    """Whether a statement is the step of the optimizer that was cleared, and computes no gradients itself."""
+    """True if a statement steps the optimizer that was cleared and computes no gradients itself."""
     if not steps(code, statement) or not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
         return False
     owner = stepped(statement)

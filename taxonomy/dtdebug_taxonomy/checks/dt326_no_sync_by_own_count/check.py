@@ -1,4 +1,4 @@
-"""Accumulation in which each rank counts its own samples or tokens to decide whether a backward pass is reduced."""
+"""Accumulation in which each rank counts its own samples or tokens to decide whether to reduce gradients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MEASURES = {"numel", "sum", "item", "size", "count_nonzero"}
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the condition of `no_sync()`."""
+    """Report the condition of `no_sync()`."""
     for call in code.methods("no_sync"):
         loop = loop_of(code, call)
         if loop is None:
@@ -33,7 +33,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _conditions(code: Code, call: ast.Call, loop: ast.AST) -> Iterator[ast.expr]:
-    """The conditions of a call within its loop."""
+    """Yield the conditions around a call within its loop."""
     inner: ast.AST = call
     for up in code.ancestors(call):
         if up is loop:
@@ -44,7 +44,7 @@ def _conditions(code: Code, call: ast.Call, loop: ast.AST) -> Iterator[ast.expr]
 
 
 def _counted(code: Code, loop: ast.AST) -> set[str]:
-    """Names to which each round of a loop adds what a measure of this rank's data gives: `tokens += mask.sum()`."""
+    """Return the names to which a loop adds a measure of this rank's data: `tokens += mask.sum()`."""
     return {
         dotted(a.target)
         for a in code.inside(loop, ast.AugAssign)

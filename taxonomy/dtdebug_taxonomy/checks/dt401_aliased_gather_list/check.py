@@ -1,4 +1,4 @@
-"""Output lists of gathers whose entries are one and the same tensor."""
+"""Output lists of gathers whose entries are all the same tensor."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KEEPS = {"to", "cuda", "cpu", "float", "double", "half", "long", "int", "bool",
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the expression that makes such a list, where a gather writes into it."""
+    """Report the expression that makes such a list if a gather writes into it."""
     seen: set[ast.expr] = set()
     for call in code.calls(*_OUTPUTS):
         name = code.name(call.func)
@@ -62,7 +62,7 @@ def _values(code: Code, node: ast.expr | None, depth: int = 4) -> Iterator[ast.e
 
 
 def _appended(code: Code, empty: ast.List, name: str) -> Iterator[ast.expr]:
-    """What a loop appends to a list that begins empty, if that is a name from outside of the loop."""
+    """Yield the name from outside of the loop that a loop appends to an empty list."""
     for call in code.methods("append"):
         if dotted(call.func.value) != name or code.scope(call) is not code.scope(empty):  # type: ignore[attr-defined]
             continue
@@ -86,7 +86,7 @@ def _repeats(node: ast.expr) -> bool:
         made, count = _parts(node)
         once = isinstance(count, ast.Constant) and count.value == 1
         return made is not None and not once and not isinstance(made, ast.Constant | ast.List | ast.ListComp)
-    if isinstance(node, ast.Name):  # appended again and again
+    if isinstance(node, ast.Name):  # appended repeatedly
         return True
     if isinstance(node, ast.Call):
         return (
@@ -101,7 +101,7 @@ def _repeats(node: ast.expr) -> bool:
 
 
 def _parts(node: ast.BinOp) -> tuple[ast.expr | None, ast.expr]:
-    """`[made] * count`, either way round."""
+    """Return (made, count) of `[made] * count`, in either order."""
     for made, count in ((node.left, node.right), (node.right, node.left)):
         if isinstance(made, ast.List) and len(made.elts) == 1:
             return made.elts[0], count
@@ -109,7 +109,7 @@ def _parts(node: ast.BinOp) -> tuple[ast.expr | None, ast.expr]:
 
 
 def _filled(code: Code, given: ast.expr, call: ast.Call) -> bool:
-    """Whether a loop puts another tensor into each place of the list before the gather."""
+    """True if a loop puts another tensor into each place of the list before the gather."""
     name = dotted(given)
     return bool(name) and any(
         isinstance(target, ast.Subscript)

@@ -1,4 +1,4 @@
-"""Asynchronous communication calls whose handle nobody keeps or waits for."""
+"""Asynchronous communication calls whose handle is neither kept nor waited for."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from dtdebug_taxonomy.source.text import Span
 
 _SYNCHRONIZE = (DIST + "barrier", "torch.cuda.synchronize", "torch.accelerator.synchronize", "torch.npu.synchronize")
 _SYNC_NAME = re.compile(r"(^|_)(sync|synchroni[sz]e|barrier|wait|wait_all|waitall)(_|$)", re.IGNORECASE)
-"""Functions of the program itself that wait for what was begun, by their names: `sync_all()`."""
+"""Names of the program's own functions that wait for pending calls: `sync_all()`."""
 _ELSEWHERE = re.compile(r"coalesc|raises", re.IGNORECASE)
 """Contexts that wait for all calls in them, and those of tests that expect an error."""
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call."""
+    """Report the call."""
     for call in asynchronous(code):
         if _is_dropped(code, call) and not _waits_otherwise(code, call) and not _carries_nothing(code, call):
             name = code.name(call.func).rsplit(".", 1)[-1]
@@ -56,7 +56,7 @@ def _is_dropped(code: Code, call: ast.Call) -> bool:
 
 
 def _carries_nothing(code: Code, call: ast.Call) -> bool:
-    """Whether it only makes a connection: what it sends is empty and has no name."""
+    """True if a call only opens a connection: the tensors that it sends are empty and unnamed."""
     given = call.args[0] if call.args else None
     listed = given.elts if isinstance(given, ast.List) else ()
     made = [v for element in listed for v in (code.values(element) if isinstance(element, ast.Name) else [element])]
@@ -68,7 +68,7 @@ def _carries_nothing(code: Code, call: ast.Call) -> bool:
 
 
 def _loads(code: Code, name: str, home: ast.AST) -> Iterator[ast.Name]:
-    """The places in a scope, and in what it contains, that read a name."""
+    """Yield the places in a scope, nested scopes included, that read a name."""
     for node in code.nodes(ast.Name):
         read = node.id == name and isinstance(node.ctx, ast.Load)
         if read and (home is code.tree or any(a is home for a in code.ancestors(node))):
@@ -81,7 +81,7 @@ def _appends(code: Code, use: ast.Name) -> bool:
 
 
 def _waits_otherwise(code: Code, call: ast.Call) -> bool:
-    """A group of calls that is waited for as one, a wait for the whole device, or a barrier behind it in the queue."""
+    """True if a group waits for all its calls, or a device-wide wait or a later barrier follows."""
     for up in code.ancestors(call):
         if isinstance(up, ast.With) and any(_ELSEWHERE.search(code.source_of(i.context_expr)) for i in up.items):
             return True

@@ -36,7 +36,7 @@ _CHOOSES_DEVICE = ("torch.cuda.set_device", "torch.accelerator.set_device_index"
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the argument."""
+    """Report the argument."""
     backends = _backends(code)
     if not backends or code.calls(*_DEFAULTS):
         return
@@ -61,7 +61,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _backends(code: Code) -> list[str | None]:
-    """NCCL for each group that surely has it, None for one whose backend is an option; empty if one has another."""
+    """Return NCCL for each group that has it and None for an optional backend; empty if a group has another one."""
     given = [code.argument(c, "backend", 0) for c in code.calls(INIT)]
     backends = [code.constant(b) or (None if _is_option(b) else "") for b in given]
     for call in code.calls("deepspeed.init_distributed"):
@@ -76,7 +76,7 @@ def _is_option(node: ast.expr | None) -> bool:
 
 
 def _default_backend(code: Code) -> object:
-    """What the option for the backend is by default: `--dist-backend`, `--backend`."""
+    """Return the default of the option for the backend: `--dist-backend`, `--backend`."""
     for call in code.methods("add_argument"):
         names = {a.value for a in call.args if isinstance(a, ast.Constant)}
         if names & {"--dist-backend", "--dist_backend", "--backend"}:
@@ -85,7 +85,7 @@ def _default_backend(code: Code) -> object:
 
 
 def _on_cpu(code: Code, node: ast.expr | None, depth: int = 5) -> bool:
-    """Whether all values that an expression can have are surely in host memory."""
+    """True if all possible values of an expression are in host memory."""
     if node is None or depth == 0:
         return False
     if isinstance(node, ast.Call):
@@ -103,7 +103,7 @@ def _on_cpu(code: Code, node: ast.expr | None, depth: int = 5) -> bool:
         return False
     bound = code.bound(node)
     return bool(bound) and all(
-        _on_cpu(code, b.node.target, depth - 1)  # x += 1 leaves it where it is
+        _on_cpu(code, b.node.target, depth - 1)  # x += 1 keeps the device
         if isinstance(b.node, ast.AugAssign)
         else b.how == "assign" and b.value is not node and _on_cpu(code, b.value, depth - 1)
         for b in bound

@@ -16,7 +16,7 @@ _CHOOSE = ("set_device", "set_device_index", "set_device_idx")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the first such call."""
+    """Report the first such call."""
     calls = [c for c in code.calls(*_OBJECTS) if not code.argument(c, "group") and not code.argument(c, "device")]
     if not calls or code.methods(*_CHOOSE) or code.calls(*_CHOOSE) or "CUDA_VISIBLE_DEVICES" in code.text:
         return
@@ -39,7 +39,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _outside(code: Code) -> Iterator[str]:
-    """Last names of the functions from other modules that are called; one of them may choose the device."""
+    """Yield the names imported from other modules, one of which may choose the device."""
     for written, full in code.imports.items():
         if not full.startswith(("torch", "os", "sys")):
             yield written

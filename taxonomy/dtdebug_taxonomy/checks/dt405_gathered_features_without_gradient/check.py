@@ -1,4 +1,4 @@
-"""Losses over the output of `all_gather`, in which the rank's own part was not put back."""
+"""Losses over the output of `all_gather` in which the rank's own part was not put back."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _EVALUATES = re.compile(
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the gather."""
+    """Report the gather."""
     if "no_grad" not in code.text and not code.methods("backward") and "oss" not in code.text:
         return
-    if "distributed.nn" in code.text:  # gathers that carry the gradient, where that is wanted
+    if "distributed.nn" in code.text:  # gathers that propagate the gradient if needed
         return
     homes: dict[Function, _Home] = {}
     detached: dict[str, bool] = {}
@@ -61,7 +61,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _fix(code: Code, call: ast.Call, output: str) -> Fix | None:
-    """Puts the rank's own tensor, which has its gradient, back into the list."""
+    """Return a fix that puts the rank's own tensor, which has its gradient, back into the list."""
     own, statement = dotted(code.argument(call, "tensor", 1)), code.statement(call)
     grouped = code.argument(call, "group", 2) is not None or code.has_unpacking(call)
     lines = own_lines(code, statement) if isinstance(statement, ast.Expr) else None
@@ -74,20 +74,20 @@ def _fix(code: Code, call: ast.Call, output: str) -> Fix | None:
 
 
 class _Home:
-    """What one function does with values by their names, gathered once for all gathers in it."""
+    """Names and values in one function, collected once for all gathers in it."""
 
     def __init__(self, code: Code, function: Function) -> None:
         self.code, self.function = code, function
 
     @cached_property
     def _assigns(self) -> list[tuple[ast.Assign, set[str], set[str]]]:
-        """Assignments in the order of the program, with the names that they use and bind."""
+        """Assignments in program order, with the names that they use and bind."""
         found = sorted(self.code.inside(self.function, ast.Assign), key=self.code.order.__getitem__)
         return [(a, _names(self.code, a.value), _bound(self.code, a)) for a in found]
 
     @cached_property
     def put_back(self) -> set[str]:
-        """Outputs with `out[rank] = x`, or joined from the parts before and after the own one."""
+        """Outputs with `out[rank] = x`, or joined from the parts before and after the rank's own."""
         code = self.code
         found = {dotted(t.value) for a, _, _ in self._assigns for t in a.targets if isinstance(t, ast.Subscript)}
         for add in code.inside(self.function, ast.BinOp):
@@ -98,7 +98,7 @@ class _Home:
 
     @cached_property
     def _meetings(self) -> list[tuple[int, set[str]]]:
-        """Where names are multiplied, or given to a loss."""
+        """Positions at which names are multiplied or passed to a loss."""
         code = self.code
         found = [
             (code.order[product], _names(code, product))
@@ -113,14 +113,14 @@ class _Home:
 
     @cached_property
     def _is_training(self) -> bool:
-        """A loss by its name, or by the backward pass beside it."""
+        """True if the function is a loss by its name, or contains a loss or a backward pass."""
         around = self.code.class_of(self.function)
         named = self.function.name + (around.name if around else "")
         return bool(_LOSS.search(named) or re.search("oss|backward|train|logits", self.code.source_of(self.function)))
 
     @cached_property
     def _cuts(self) -> set[ast.Assign]:
-        """Assignments of what has no gradient by intent, or of no tensor."""
+        """Assignments of values without gradient by intent, or of non-tensors."""
         return {
             assign
             for assign, _, _ in self._assigns
@@ -130,13 +130,13 @@ class _Home:
         }
 
     def meets_loss(self, names: set[str], after: ast.AST) -> bool:
-        """Whether something made of these names is multiplied, or given to a loss, further down."""
+        """True if something computed from these names is later multiplied or passed to a loss."""
         start = self.code.order[after]
         found = self._followed(names, start, self._cuts)
         return self._is_training and any(o > start and not found.isdisjoint(taken) for o, taken in self._meetings)
 
     def returns(self, names: set[str], after: ast.AST) -> bool:
-        """Whether something made of these names is given back."""
+        """True if the function returns something computed from these names."""
         found = self._followed(names, self.code.order[after], set())
         return any(not found.isdisjoint(taken) for taken in self._returned)
 
@@ -164,7 +164,7 @@ def _without_gradient(code: Code, call: ast.AST, home: Function) -> bool:
 
 
 def _never_had_one(code: Code, call: ast.Call, detached: dict[str, bool]) -> bool:
-    """Whether what is gathered is labels, lengths or the like, or joined of what was detached."""
+    """True if the gathered values are labels, lengths or the like, or are joined from detached tensors."""
     own = code.argument(call, "tensor", 1) or code.argument(call, "input_tensor", 1)
     if _NUMBERS.search(dotted(own).rsplit(".", 1)[-1]):
         return True

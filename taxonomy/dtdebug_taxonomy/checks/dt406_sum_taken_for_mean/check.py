@@ -1,4 +1,4 @@
-"""Losses and accuracies that are summed over the ranks and then shown without a division."""
+"""Losses and accuracies that are summed over the ranks and shown without a division."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHOWS = re.compile(r"^(print|info|debug|log|log_?metrics?|add_scalars?|write|ap
 
 
 class _Uses:
-    """What one function does with values by their names, gathered once for all collectives in it."""
+    """Names and values in one function, collected once for all collectives in it."""
 
     def __init__(self, code: Code, home: ast.AST) -> None:
         self._assigned = [
@@ -40,17 +40,17 @@ class _Uses:
         ]
 
     def divided(self, name: str, elsewhere: list[set[str]]) -> bool:
-        """Whether a division, a mean or a return (the caller may divide) takes the value anywhere."""
+        """True if a division, a mean or a return (the caller may divide) uses the value."""
         names = self._followed(name)
         return any(not names.isdisjoint(taken) for taken in (*self._divided, *elsewhere))
 
     def shown(self, name: str, after: int) -> bool:
-        """Whether it is printed or logged after the reduction."""
+        """True if the value is printed or logged after the reduction."""
         names = self._followed(name, after)
         return any(order >= after and not names.isdisjoint(taken) for order, taken in self._shown)
 
     def _followed(self, name: str, after: int = -1) -> set[str]:
-        """The names that a value has, or that are made from it."""
+        """Return the names that a value has, or that are computed from it."""
         names = {name}
         for order, taken, targets in self._assigned:
             if order > after and not names.isdisjoint(taken):
@@ -59,7 +59,7 @@ class _Uses:
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the collective."""
+    """Report the collective."""
     sums = [c for c in code.calls(*_SUMS) if _is_sum(code, c)]
     if not sums or code.calls("torch.div", "torch.mean"):
         return
@@ -81,7 +81,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _is_sum(code: Code, call: ast.Call) -> bool:
-    """Whether a loss or the like is summed over all ranks."""
+    """True if a loss or the like is summed over all ranks."""
     last = dotted(code.argument(call, "tensor", 0)).rsplit(".", 1)[-1]
     op = code.argument(call, "op", _SUMS[code.name(call.func)])
     if not _MEAN.search(last) or _COUNT.search(last) or (op is not None and not code.name(op).endswith(".SUM")):

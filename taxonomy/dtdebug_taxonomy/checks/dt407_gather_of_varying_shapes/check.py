@@ -34,7 +34,7 @@ _SIZES = re.compile(
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the tensor."""
+    """Report the tensor."""
     for call in code.calls(*_TENSORS):
         name = code.name(call.func)
         keyword = "input_tensor" if name.endswith("into_tensor") else "tensor"
@@ -78,7 +78,7 @@ def _is_mask(code: Code, index: ast.expr) -> bool:
 
 
 def _agreed(code: Code, call: ast.Call) -> bool:
-    """Whether sizes were exchanged or the tensor padded before."""
+    """True if sizes were exchanged, or the tensor padded, before."""
     home = code.function(call)
     for other in code.calls(*_TENSORS, DIST + "all_reduce", DIST + "all_gather_object"):
         if code.function(other) is home and code.order[other] < code.order[call]:

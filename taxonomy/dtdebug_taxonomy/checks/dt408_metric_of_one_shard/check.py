@@ -1,4 +1,4 @@
-"""Accuracies over a sharded test set that are shown without being reduced over the ranks."""
+"""Accuracies over a sharded test set that are shown without a reduction over the ranks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOWS = {"print", "info", "log", "add_scalar", "write", "debug"}
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports where it is shown by one rank."""
+    """Report the place where one rank shows it."""
     if not code.calls(INIT) or _REDUCES.search(code.text):
         return
     if not any(_is_test(code, call) for call in code.calls(SAMPLER)) and not _cut_otherwise(code):
@@ -42,7 +42,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _is_test(code: Code, sampler: ast.Call) -> bool:
-    """Whether a sampler splits test data, by the names of its data set and of itself."""
+    """True if a sampler splits test data, judging by the names of its data set and of itself."""
     data = dotted(code.argument(sampler, "dataset", 0))
     statement = code.statement(sampler)
     targets = statement.targets if isinstance(statement, ast.Assign) else []
@@ -50,7 +50,7 @@ def _is_test(code: Code, sampler: ast.Call) -> bool:
 
 
 def _cut_otherwise(code: Code) -> bool:
-    """Whether a call that is given the rank and the number of ranks gives test data."""
+    """True if a call with the rank and the number of ranks returns test data."""
     for assign in code.nodes(ast.Assign):
         call = assign.value
         if not isinstance(call, ast.Call) or not any(_TEST.search(dotted(t)) for t in assign.targets):

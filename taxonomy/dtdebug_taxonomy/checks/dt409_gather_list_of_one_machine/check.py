@@ -1,4 +1,4 @@
-"""Lists for gathered tensors that are as long as one machine has devices."""
+"""Lists for gathered tensors that have one entry per device of one machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LISTS = {
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the length of the list."""
+    """Report the length of the list."""
     if code.role == "test" or starts_its_ranks(code):
         return
     for name, (argument, place) in _LISTS.items():
@@ -44,7 +44,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _length(code: Code, node: ast.expr | None) -> ast.expr | None:
-    """What says how long a list is: `[... for _ in range(n)]`, `[None] * n`."""
+    """Return the length of a list: `n` in `[... for _ in range(n)]` or `[None] * n`."""
     if isinstance(node, ast.ListComp) and len(node.generators) == 1:
         over = node.generators[0].iter
         if isinstance(over, ast.Call) and code.name(over.func) == "range" and len(over.args) == 1:

@@ -1,4 +1,4 @@
-"""Collectives of one of several like groups whose `src` or `dst` is the constant 0, or the rank in the group."""
+"""Collectives of one of several similar groups whose `src` or `dst` is the constant 0 or the rank in the group."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _ONE_OF_SEVERAL = re.compile(
     r"(get_)?(tp|pp|cp|ep|sp|mp|ulysses|ring|(tensor|pipeline|context|expert|sequence)(_model)?_parallel|model_parallel)"
     r"_?(process_)?group"
 )
-"""Names of groups of which there are several as soon as there is another dimension: most do not contain rank 0."""
+"""Names of groups that exist several times once there is another dimension; most do not contain rank 0."""
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the root."""
+    """Report the root."""
     if code.role == "test":
         return
     for name, (argument, place, group_place) in ROOTS.items():
@@ -39,7 +39,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _is_one_of_several(code: Code, group: ast.expr) -> bool:
-    """Whether a group is one of several, by its usual name."""
+    """True if a group is one of several, judging by its usual name."""
     called = group.func if isinstance(group, ast.Call) else group
     last = called.attr if isinstance(called, ast.Attribute) else dotted(called)
     return bool(_ONE_OF_SEVERAL.fullmatch(last.lower().strip("_")))
@@ -50,7 +50,7 @@ def _is_rank_in_group(code: Code, root: ast.expr) -> bool:
 
 
 def _fix(code: Code, call: ast.Call, root: ast.expr, argument: str) -> Fix | None:
-    """Names the root by its place in the group, which PyTorch takes since 2.6."""
+    """Return a fix that names the root by its rank in the group, which PyTorch accepts since 2.6."""
     keyword = next((k for k in call.keywords if k.value is root), None)
     if keyword is None:
         return None

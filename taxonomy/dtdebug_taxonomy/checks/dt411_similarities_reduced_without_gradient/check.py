@@ -1,4 +1,4 @@
-"""Products of features that `all_reduce` sums in place inside of a loss, past autograd."""
+"""Products of features that `all_reduce` sums in place inside a loss, bypassing autograd."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _METHODS = {"mm", "matmul", "bmm"}
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call."""
+    """Report the call."""
     for call in code.calls(DIST + "all_reduce"):
         given = code.argument(call, "tensor", 0)
         function, home = code.function(call), code.class_of(call)
@@ -33,7 +33,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _is_product(code: Code, name: ast.Name) -> bool:
-    """Whether a name stands for products of what the loss was given, or for those only scaled."""
+    """True if a name holds products of the loss's inputs, possibly scaled, without `detach`."""
     function = code.function(name)
     values = [b.value for b in code.bindings.get((code.scope(name), name.id), ()) if b.value is not None]
     return any(

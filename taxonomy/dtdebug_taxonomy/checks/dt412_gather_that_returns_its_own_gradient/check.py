@@ -1,4 +1,4 @@
-"""Autograd functions that gather in the forward pass and communicate nothing in the backward pass."""
+"""Autograd functions that gather in the forward pass and do not communicate in the backward pass."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAKES_UP = re.compile(r"reduce|scatter|gather|broadcast|all_to_all|world_?size|
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the slice of the gradients."""
+    """Report the slice of the gradients."""
     gathers = code.calls(*_GATHERS)
     for method in code.functions.get("backward", ()) if gathers else ():
         home = code.class_of(method)

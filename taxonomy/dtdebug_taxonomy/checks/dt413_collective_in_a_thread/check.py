@@ -1,4 +1,4 @@
-"""Collectives of the default group in functions that a thread runs, while the program has others of its own."""
+"""Collectives of the default group in functions run by a thread, while the program makes others itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dtdebug_taxonomy.source.python import Code
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the function where the thread gets it."""
+    """Report the function that is passed to the thread."""
     calls = collectives(code)
     if not calls or code.role == "test":
         return
@@ -36,7 +36,7 @@ def _is_beside(code: Code, call: ast.AST, function: str) -> bool:
 
 
 def _run(code: Code, call: ast.Call) -> str:
-    """The name of the function that a call hands to a thread."""
+    """Return the name of the function that a call runs in a thread."""
     given: ast.expr | None = None
     if code.name(call.func) == "threading.Thread":
         given = code.argument(call, "target", 1)

@@ -1,4 +1,4 @@
-"""Gradients that `reduce` sums for one rank in a program that gives nothing back to the others."""
+"""Gradients that `reduce` sums for one rank in a program that sends nothing back to the others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GIVES_BACK = re.compile(r"broadcast|scatter|all_reduce|all_gather|\bsend\(|isen
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call."""
+    """Report the call."""
     if _GIVES_BACK.search(code.text):
         return
     for call in code.calls(DIST + "reduce"):

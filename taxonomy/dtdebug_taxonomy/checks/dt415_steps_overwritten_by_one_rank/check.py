@@ -1,4 +1,4 @@
-"""Loops that step on every rank and then broadcast the weights of one, without any exchange of gradients."""
+"""Loops that step on every rank and then broadcast one rank's weights, without exchanging gradients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EXCHANGES = re.compile(r"reduce|gather|all_to_all|DistributedDataParallel|\bDDP
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the broadcast."""
+    """Report the broadcast."""
     if _EXCHANGES.search(code.text):
         return
     for call in code.calls(DIST + "broadcast"):
@@ -50,7 +50,7 @@ def _calls(code: Code, statement: ast.stmt, name: str) -> bool:
 
 
 def _fix(code: Code, loop: ast.For, step: ast.stmt, name: str) -> Fix | None:
-    """Averages the gradients in place of the broadcast, where the loop does nothing else."""
+    """Return a fix that averages gradients instead of broadcasting, if the loop does nothing else."""
     lines, before = statement_lines(code, loop), statement_lines(code, step)
     if lines is None or before is None or len(loop.body) != 1 or loop.orelse:
         return None

@@ -22,7 +22,7 @@ _LOCAL = "local_loss"
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the sum."""
+    """Report the sum."""
     if not in_step(code) or code.role == "test":
         return
     passes = _Passes(code)
@@ -48,7 +48,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 class _Passes:
-    """The backward passes of a program, by what they run on."""
+    """Backward passes of a program, by the loss that they run on."""
 
     def __init__(self, code: Code) -> None:
         self.code = code
@@ -65,7 +65,7 @@ class _Passes:
         self.any = bool(self._by_name)
 
     def after(self, call: ast.Call, name: str) -> tuple[ast.Call, int] | None:
-        """The backward pass on a sum, and up to where in its own function the sum may be divided."""
+        """Return the backward pass on a sum, and the last position in its function at which the sum may be divided."""
         code, home = self.code, self.code.function(call)
         passes = self._by_name.get((home, name), [])
         place = bisect_right(passes, code.order[call], key=lambda p: code.order[p[0]])
@@ -84,7 +84,7 @@ class _Passes:
 
 
 def _loss(backward: ast.Call) -> ast.expr | None:
-    """The name on which a backward pass runs: `loss.backward()`, `scaler.scale(loss).backward()`."""
+    """Return the name that a backward pass runs on: `loss.backward()`, `scaler.scale(loss).backward()`."""
     func = backward.func
     if not isinstance(func, ast.Attribute):
         return None
@@ -95,7 +95,7 @@ def _loss(backward: ast.Call) -> ast.expr | None:
 
 
 def _is_sum(code: Code, call: ast.Call, name: str) -> bool:
-    """Whether a call sums a tensor with a gradient over all ranks, in place."""
+    """True if a call sums a tensor with a gradient over all ranks, in place."""
     op = code.argument(call, "op", _SUMS[code.name(call.func)])
     if not name.isidentifier() or not isinstance(code.parent[call], ast.Expr):
         return False
@@ -110,7 +110,7 @@ def _words(code: Code, value: ast.expr) -> set[str]:
 
 
 def _divisions(code: Code, home: ast.AST) -> dict[str, list[int]]:
-    """Where in a function values are divided by the number of ranks, by their names."""
+    """Return, by name, the positions in a function at which values are divided by the number of ranks."""
     found: dict[str, list[int]] = defaultdict(list)
     for node in code.inside(home, ast.AugAssign, ast.BinOp, ast.Call):
         if isinstance(node, ast.AugAssign):
@@ -129,7 +129,7 @@ def _divisions(code: Code, home: ast.AST) -> dict[str, list[int]]:
 
 
 def _fix(code: Code, call: ast.Call, name: str, backward: ast.Call) -> Fix | None:
-    """Keeps the rank's own loss for the backward pass; what follows sees the mean, as before."""
+    """Return a fix that keeps the rank's own loss for the backward pass; later code sees the mean as before."""
     if code.function(call) is not code.function(backward) or _LOCAL in code.text:
         return None
     statement: ast.AST = code.statement(call)

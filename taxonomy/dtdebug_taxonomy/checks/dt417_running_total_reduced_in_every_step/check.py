@@ -1,4 +1,4 @@
-"""Running totals that are summed over the ranks in every round of the loop that adds to them."""
+"""Running totals that are summed over the ranks in every iteration of the loop that adds to them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SUMS = {DIST + "all_reduce": 1, DIST + "reduce": 2}
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the sum."""
+    """Report the sum."""
     adds = [a for a in code.nodes(ast.AugAssign) if isinstance(a.op, ast.Add) and dotted(a.target)]
     for call in code.calls(*_SUMS) if adds and code.role != "test" else ():
         loop, name = loop_of(code, call), dotted(code.argument(call, "tensor", 0))
@@ -34,7 +34,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _starts_anew(code: Code, loop: ast.For | ast.While, name: str) -> bool:
-    """Whether the total is set, divided or left in a round, or the round is the last one."""
+    """True if the total is reset or divided in an iteration, or the iteration may leave the loop."""
     for node in code.inside(loop, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Call, ast.Break, ast.Return):
         if isinstance(node, ast.Break | ast.Return):
             return True

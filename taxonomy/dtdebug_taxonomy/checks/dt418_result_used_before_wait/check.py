@@ -1,4 +1,4 @@
-"""Results of asynchronous communication calls that are used before their handle has been waited for."""
+"""Results of asynchronous communication calls that are used before their handle is waited for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WRITES = {
     *("all_reduce", "broadcast", "irecv", "all_gather_into_tensor", "all_gather_single", "all_to_all_single"),
     *("reduce_scatter", "reduce_scatter_tensor", "reduce_scatter_single"),
 }
-"""The calls whose first argument receives the result."""
+"""Calls whose first argument receives the result."""
 _WAITS = re.compile(r"wait|sync|barrier|future|result|stream|event|coalesc", re.IGNORECASE)
 _READS = {
     *("item", "tolist", "numpy", "cpu", "clone", "copy_", "div", "div_", "mul", "mul_", "add", "add_", "sub", "sub_"),
@@ -31,17 +31,17 @@ _ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break, ast.With, ast.AsyncWith
 
 
 class _Begun(NamedTuple):
-    """A call that was begun: what it writes, what holds its handle, and where."""
+    """Pending call: the tensor that it writes, the name that holds its handle, and its loop."""
 
     tensor: str
     holder: str
     many: bool
     loop: str
-    """Over what the loop goes whose variable the tensor belongs to."""
+    """Source of the iterable of the loop whose variable owns the tensor."""
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the use."""
+    """Report the use."""
     owners = {dotted(c.func.value) for c in code.methods("step") if isinstance(c.func, ast.Attribute)}
     alone = len({o for o in owners if "opt" in o.lower()}) == 1
     last: dict[tuple[ast.AST | None, str], int] = {}
@@ -53,7 +53,7 @@ def check(code: Code) -> Iterator[Hit]:
         place, use = found
         last = last or _last_mentions(code)
         if last.get((code.function(use), begun.holder), 0) <= code.order[use]:
-            continue  # nothing waits: that is DT402
+            continue  # nothing waits for it: DT402
         yield Hit(
             code.span(use),
             f"{begun.tensor} is used here before the {code.name(call.func).rsplit('.', 1)[-1]}() that writes into it "
@@ -86,16 +86,16 @@ def _loop(code: Code, node: ast.AST) -> str:
 
 
 def _appended_to(node: ast.AST) -> str:
-    """The list to which a call appends one thing."""
+    """Return the list to which a call appends one item; "" if it does not append."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
         return dotted(node.func.value) if isinstance(node.func.value, ast.Name) else ""
     return ""
 
 
 def _first_use(code: Code, start: ast.stmt, begun: _Begun, *, alone: bool) -> tuple[ast.stmt, ast.AST] | None:
-    """The statement behind the call that uses the tensor, with the use, where none before it may wait."""
+    """Return the first later statement that uses the tensor, with the use, if nothing before it may wait."""
     holders, many, here = {begun.holder}, begun.many, start
-    risen = isinstance(start, ast.Assign) and many  # a list of calls: their loop is over
+    risen = isinstance(start, ast.Assign) and many  # a list of calls: their loop has ended
     perhaps = False
     while True:
         block = code.block(here)
@@ -109,7 +109,7 @@ def _first_use(code: Code, start: ast.stmt, begun: _Begun, *, alone: bool) -> tu
             if isinstance(statement, _ENDS) or holders & _names(code, statement) or _may_wait(code, statement):
                 return None
             if perhaps and isinstance(statement, ast.If):
-                return None  # perhaps the branch where nothing was begun
+                return None  # this may be the branch without a pending call
             use = _use(code, statement, begun, risen=risen, alone=alone)
             if use is not None:
                 return statement, use
@@ -142,10 +142,10 @@ def _may_wait(code: Code, statement: ast.stmt) -> bool:
 
 
 def _use(code: Code, statement: ast.stmt, begun: _Begun, *, risen: bool, alone: bool) -> ast.AST | None:
-    """What in a statement reads the tensor's values, or changes them."""
+    """Return the node in a statement that reads or changes the tensor's values."""
     gradient = bool(GRADIENT.search(begun.tensor))
     if gradient and steps(code, statement):
-        return statement if alone else None  # of several optimizers it may be another one's gradient
+        return statement if alone else None  # with several optimizers it may be another one's gradient
     if risen and not gradient:
         return None
     if gradient and any(c in code.calls(*CLIPS) for c in code.inside(statement, ast.Call)):
@@ -161,7 +161,7 @@ def _use(code: Code, statement: ast.stmt, begun: _Begun, *, risen: bool, alone: 
 
 
 def _taken(code: Code, node: ast.AST) -> list[ast.expr]:
-    """The values that an operation reads or changes."""
+    """Return the values that an operation reads or changes."""
     if isinstance(node, ast.AugAssign):
         return [node.target, node.value]
     if isinstance(node, ast.BinOp):
@@ -176,12 +176,12 @@ def _taken(code: Code, node: ast.AST) -> list[ast.expr]:
 
 
 def _last_mentions(code: Code) -> dict[tuple[ast.AST | None, str], int]:
-    """Where each name of a function is written last."""
+    """Return the position of the last mention of each name, by function."""
     return {(code.function(n), n.id): code.order[n] for n in code.nodes(ast.Name)}
 
 
 def _fix(code: Code, place: ast.stmt, holder: str) -> Fix | None:
-    """Moves a statement that does nothing but wait before the use."""
+    """Return a fix that moves a statement that only waits before the use."""
     block = code.block(place)
     wait = next((s for s in block[block.index(place) + 1 :] if holder in _names(code, s)), None)
     only = wait.body[0] if isinstance(wait, ast.For) and len(wait.body) == 1 and not wait.orelse else wait

@@ -1,4 +1,4 @@
-"""Gradients that `all_reduce` reduces by their maximum, minimum or product, in a program that steps with them."""
+"""Gradients that `all_reduce` reduces by maximum, minimum or product, in a program that steps with them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DIVIDES = re.compile(r"\.grad(\.data)?\s*(/|\.div|\.mul)")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the operation."""
+    """Report the operation."""
     if code.role == "test" or not code.methods("step"):
         return
     compares: dict[ast.AST, bool] = {}
@@ -45,7 +45,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _home(code: Code, call: ast.Call) -> ast.AST:
-    """The function, or the statement of a module, in which a comparison would be found."""
+    """Return the function, or the module-level statement, to search for a comparison."""
     function = code.function(call)
     if function is not None:
         return function

@@ -1,4 +1,4 @@
-"""Gradients that each rank clips by itself before a loop of `all_reduce` sums or averages them."""
+"""Gradients that each rank clips before a loop of `all_reduce` sums or averages them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dtdebug_taxonomy.source.syntax import Function
 from dtdebug_taxonomy.source.text import Span
 
 _PRIVATE = re.compile(r"opacus|privacy|noise_multiplier|(^|_)dp_?sgd", re.IGNORECASE)
-"""Private training limits what each rank gives, on purpose."""
+"""Signs of private training, which limits each rank's contribution on purpose."""
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the clip, where the sum comes after it and before the step."""
+    """Report the clip if the sum comes after it and before the step."""
     sums = _sums(code)
     if not sums or in_step(code) or code.role == "test" or _PRIVATE.search(code.text):
         return
@@ -49,7 +49,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _sums(code: Code) -> set[ast.Call]:
-    """The calls that sum gradients over all ranks, or average them."""
+    """Return the calls that sum or average gradients over all ranks."""
     found = set()
     for call in code.calls(DIST + "all_reduce"):
         given, op = code.argument(call, "tensor", 0), code.argument(call, "op", 1)
@@ -70,7 +70,7 @@ def _clips_again(code: Code, clip: ast.Call, clips: list[ast.Call], step: ast.st
 
 
 def _fix(code: Code, clip: ast.Call, step: ast.stmt, between: list[ast.stmt]) -> Fix | None:
-    """Moves the line down to the step, where nothing between needs the norm."""
+    """Return a fix that moves the line down to the step, if nothing in between needs the norm."""
     statement = code.statement(clip)
     lines, before = statement_lines(code, statement), statement_lines(code, step)
     if lines is None or before is None or step not in code.block(statement):

@@ -1,4 +1,4 @@
-"""Collectives whose `src` or `dst` is the rank of the process that calls."""
+"""Collectives whose `src` or `dst` is the rank of the calling process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OWN = re.compile(r"(self|\w*args|cfg|config|opts?|hparams)\._?(global_)?rank")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the root."""
+    """Report the root."""
     for name, (argument, place, group_place) in ROOTS.items():
         calls = code.calls(DIST + name)
         parted: set[ast.If] | None = None
@@ -40,7 +40,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _parted(code: Code, calls: list[ast.Call]) -> set[ast.If]:
-    """The conditions with such a call in both branches: for the rank that has the values, and for the rest."""
+    """Return the conditions with such a call in both branches: one for the root, one for the rest."""
     sides: dict[ast.If, set[bool]] = defaultdict(set)
     for call in calls:
         for condition, otherwise in _branches(code, call):
@@ -49,14 +49,14 @@ def _parted(code: Code, calls: list[ast.Call]) -> set[ast.If]:
 
 
 def _branches(code: Code, node: ast.AST) -> Iterator[tuple[ast.If, bool]]:
-    """The conditions that a place is under, and whether it's in the branch where they do not hold."""
+    """Yield the conditions around a place, and whether it is in their `else` branch."""
     for inner, up in pairwise([node, *code.ancestors(node)]):
         if isinstance(up, ast.If) and inner is not up.test:
             yield up, bool(up.orelse) and code.order[inner] >= code.order[up.orelse[0]]
 
 
 def _is_own(code: Code, root: ast.expr) -> bool:
-    """Whether it's surely the caller's rank: no parameter, and none of the ranks that a loop goes through."""
+    """True if it definitely is the caller's rank: not a parameter, and not a rank from a loop."""
     if isinstance(root, ast.Name):
         bound = code.bound(root)
         values = [b.value for b in bound if b.how == "assign" and b.value is not None]

@@ -16,7 +16,7 @@ _USES = (ast.Attribute, ast.BinOp, ast.Subscript, ast.UnaryOp, ast.AugAssign)
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call."""
+    """Report the call."""
     calls = code.calls(*COLLECTIVES)
     used = _used(code) if any(isinstance(code.parent[call], ast.Assign) for call in calls) else set()
     for call in calls:
@@ -31,7 +31,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _used(code: Code) -> set[ast.AST]:
-    """The assignments to one name that is read as a value where it surely has nothing else."""
+    """Return the assignments to one name that are definitely what is read where the name is used as a value."""
     found: set[ast.AST] = set()
     for read in code.nodes(ast.Name):
         if isinstance(read.ctx, ast.Load) and isinstance(code.parent[read], _USES) and len(code.bound(read)) == 1:
@@ -42,7 +42,7 @@ def _used(code: Code) -> set[ast.AST]:
 
 
 def _fix(code: Code, call: ast.Call, up: ast.AST) -> Fix | None:
-    """Leaves the name as it is, where it's that of the tensor."""
+    """Return a fix that removes the assignment if its name is that of the tensor."""
     if not isinstance(up, ast.Assign) or not call.args or dotted(call.args[0]) != dotted(up.targets[0]):
         return None
     start = code.span(up).start

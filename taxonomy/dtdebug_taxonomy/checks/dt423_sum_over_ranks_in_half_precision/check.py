@@ -1,4 +1,4 @@
-"""Sums over the ranks of tensors that were made float16 for it, undivided."""
+"""Sums over the ranks of tensors that were converted to float16 and not divided."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DIVIDES = ("div", "div_", "mul", "mul_", "true_divide")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call that sums."""
+    """Report the call that sums."""
     calls = code.calls(*_SUMS)
     smaller = _made_smaller(code) if calls else {}
     for call in calls:
@@ -37,7 +37,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _made_half(code: Code, value: ast.expr | None) -> ast.expr | None:
-    """What `x.half()` or `x.to(torch.float16)` is made of, where it is a tensor of the program's; else None."""
+    """Return `x` of `x.half()` or `x.to(torch.float16)` if it is one of the program's tensors, else None."""
     if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute) or not dotted(value.func.value):
         return None
     given = (*value.args, *(k.value for k in value.keywords if k.arg == "dtype"))
@@ -47,7 +47,7 @@ def _made_half(code: Code, value: ast.expr | None) -> ast.expr | None:
 
 
 def _made_smaller(code: Code) -> dict[str, int]:
-    """Name -> the first place where it is divided or scaled: `x.div_(world)`, `x /= world`."""
+    """Return name -> position at which it is first divided or scaled: `x.div_(world)`, `x /= world`."""
     found: dict[str, int] = {}
     changed = [(c.func.value, c) for c in code.methods(*_DIVIDES)]  # type: ignore[attr-defined]
     for target, node in (*changed, *((a.target, a) for a in code.nodes(ast.AugAssign))):

@@ -21,7 +21,7 @@ _WORDS = ("split_dataset_by_node", "distributed_sampler", "IterableDataset", ".s
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the loader."""
+    """Report the loader."""
     trains = bool(code.calls(DDP, FSDP))
     if (
         not (trains or code.calls(INIT))
@@ -62,7 +62,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _is_kept_by_each(code: Code, call: ast.Call) -> bool:
-    """Whether what a loader gives is kept under a name of each rank's own, so that each was to have a part."""
+    """True if each rank saves a loader's output under its own name, so that each was meant to have a part."""
     assign, data = code.parent[call], code.argument(call, "dataset", 0)
     names = {dotted(t) for t in assign.targets} if isinstance(assign, ast.Assign) else set()
     made = [v for v in code.values(data) if v is not data]
@@ -82,7 +82,7 @@ def _saves_own(code: Code, loop: ast.For) -> bool:
 
 
 def _picks_by_rank(code: Code) -> bool:
-    """Whether the program takes samples by the rank somewhere: by a slice, or a remainder."""
+    """True if the program selects samples by the rank anywhere: by a slice or a remainder."""
     parts: list[ast.expr] = [s.slice for s in code.nodes(ast.Subscript) if isinstance(s.slice, ast.Slice)]
     parts += [c for c in code.nodes(ast.Compare) if any(isinstance(b.op, ast.Mod) for b in code.inside(c, ast.BinOp))]
     return any(depends_on_rank(code, p) for p in parts)

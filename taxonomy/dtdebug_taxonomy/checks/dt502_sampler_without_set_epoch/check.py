@@ -1,4 +1,4 @@
-"""Distributed samplers that shuffle, in programs with an epoch loop that never tell them the epoch."""
+"""Shuffling distributed samplers in programs with an epoch loop that never calls `set_epoch`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SET_BY_FRAMEWORK = ("accelerate", "pytorch_lightning", "lightning", "lightning_
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the sampler."""
+    """Report the sampler."""
     samplers = [c for c in code.calls(SAMPLER) if _shuffles(code, c)]
     if not samplers or code.role == "test" or _told(code) or code.imports_any(*_SET_BY_FRAMEWORK):
         return
@@ -61,7 +61,7 @@ def _shuffles(code: Code, call: ast.Call) -> bool:
 
 
 def _may(code: Code, call: ast.Call) -> bool:
-    """Whether a setting decides if it shuffles, by its names for training."""
+    """True if a setting decides whether a sampler for training shuffles, judging by names."""
     shuffle = code.argument(call, "shuffle", 3)
     is_setting = isinstance(shuffle, ast.Subscript) or (isinstance(shuffle, ast.Attribute) and bool(dotted(shuffle)))
     return is_setting and bool(_TRAIN.search(f"{_name_of(code, call)} {dotted(code.argument(call, 'dataset', 0))}"))
@@ -74,7 +74,7 @@ def _told(code: Code) -> bool:
 
 
 def _epoch_loop(code: Code, loaders: set[str]) -> ast.For | ast.While | None:
-    """The outermost loop over epochs: by its names, or because a loader is gone through again and again in it."""
+    """Return the outermost loop over epochs, by its names or because it repeatedly iterates a loader."""
     for loop in code.nodes(ast.For):
         values = [v for v in code.values(loop.iter) if v is not None]
         over = " ".join([code.source_of(loop.iter), *map(code.source_of, values)])
@@ -90,7 +90,7 @@ def _epoch_loop(code: Code, loaders: set[str]) -> ast.For | ast.While | None:
 
 
 def _endless(code: Code, loaders: set[str]) -> ast.While | None:
-    """The loop of a generator that begins a loader anew for ever: `while True: for x in loader: yield x`."""
+    """Return the loop of a generator that restarts a loader forever: `while True: for x in loader: yield x`."""
     for function in {f for f in map(code.function, code.nodes(ast.Yield)) if f is not None}:
         given = {dotted(a) for c in code.callers.get(function, ()) for a in c.args}
         for loop in code.inside(function, ast.While):
@@ -102,7 +102,7 @@ def _endless(code: Code, loaders: set[str]) -> ast.While | None:
 
 
 def _used_once(code: Code, call: ast.Call, epochs: ast.For | ast.While) -> bool:
-    """Whether the sampler is made for one loop over the data, outside of the epochs."""
+    """True if the sampler is made for one loop over the data, outside of the epochs."""
     inner: ast.AST = call
     around = list(code.ancestors(call))
     for up in around:
@@ -113,7 +113,7 @@ def _used_once(code: Code, call: ast.Call, epochs: ast.For | ast.While) -> bool:
 
 
 def _has_new_data(code: Code, call: ast.Call, epochs: ast.For | ast.While) -> bool:
-    """Whether each epoch makes its data anew, which may be shuffled there, and the sampler for it."""
+    """True if each epoch recreates its data, which may be shuffled there, and the sampler for it."""
     data = code.argument(call, "dataset", 0)
     made = code.bound(data) if isinstance(data, ast.Name) else []
     within = {*code.inside(epochs, ast.Assign)}
@@ -127,7 +127,7 @@ def _goes_through(code: Code, loop: ast.For, loaders: set[str]) -> bool:
 
 
 def _name_of(code: Code, call: ast.Call) -> str:
-    """The name to which the value of a call is assigned, as in `a = call` and `a = call if b else None`."""
+    """Return the name that a call's value is assigned to, as in `a = call` and `a = call if b else None`."""
     up = code.parent[call]
     while isinstance(up, ast.IfExp):
         up = code.parent[up]
@@ -137,7 +137,7 @@ def _name_of(code: Code, call: ast.Call) -> str:
 
 
 def _loader_of(code: Code, sampler: ast.Call) -> str:
-    """The name of the loader that takes it."""
+    """Return the name of the loader that takes a sampler."""
     name = _name_of(code, sampler)
     for call in code.calls(LOADER):
         given = code.argument(call, "sampler", 3)
@@ -147,7 +147,7 @@ def _loader_of(code: Code, sampler: ast.Call) -> str:
 
 
 def _goes_elsewhere(code: Code, names: set[str]) -> bool:
-    """Whether a function that is not in this file gets the sampler or the loader: it may set the epoch."""
+    """True if a function from another file gets the sampler or the loader and may set the epoch."""
     for node in (*code.nodes(ast.Name), *code.nodes(ast.Attribute)):
         if dotted(node) not in names:
             continue
@@ -163,7 +163,7 @@ def _goes_elsewhere(code: Code, names: set[str]) -> bool:
 
 
 def _is_given_out(code: Code, call: ast.Call, names: set[str], loop: ast.AST) -> bool:
-    """Whether the sampler or the loader is returned, and not to where the epochs are counted here: others tell it."""
+    """True if the sampler or the loader is returned, but not to the loop that counts epochs here."""
     function = code.function(call)
     if function is None:
         return False
@@ -208,7 +208,7 @@ def _fix(code: Code, call: ast.Call, target: str, loader: str, loop: ast.For | a
 
 
 def _by_its_loader(code: Code, call: ast.Call, loop: ast.For, epoch: str) -> Fix | None:
-    """Asks the loader that the epochs go through, where the function that made the sampler has given it."""
+    """Return a fix on the sampler of the loader that the epochs iterate, if the sampler's function returned it."""
     maker, written = code.function(call), code.source_of(call.func)
     if maker is None or ("." not in written and written not in code.imports):
         return None
@@ -229,7 +229,7 @@ def _by_its_loader(code: Code, call: ast.Call, loop: ast.For, epoch: str) -> Fix
 
 
 def _visible(code: Code, name: str, call: ast.Call, loop: ast.AST) -> bool:
-    """Whether the loop sees a name that is bound where the sampler is made."""
+    """True if the loop can access a name that is bound where the sampler is made."""
     if name.startswith("self."):
         return code.class_of(call) is not None and code.class_of(call) is code.class_of(loop)
     home = code.scope(call)

@@ -24,7 +24,7 @@ _SAMPLER = re.compile(r"sampler$", re.IGNORECASE)
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the shuffle argument."""
+    """Report the shuffle argument."""
     for call in code.calls(*_LOADERS):
         shuffle = code.argument(call, "shuffle", 2)
         if shuffle is None or code.constant(shuffle) is not True:
@@ -47,7 +47,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _kinds(code: Code, node: ast.expr | None, depth: int = 4) -> set[str]:
-    """What an expression can be: a sampler, None, or something that can't be told."""
+    """Return the kinds that an expression can have: "sampler", "none", or "?" if unknown."""
     if isinstance(node, ast.Constant) and node.value is None:
         return {"none"}
     if isinstance(node, ast.Call):

@@ -19,7 +19,7 @@ _DIFFER = ("time.time", "time.time_ns", "os.getpid", "secrets.randbelow", "os.ur
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the seed."""
+    """Report the seed."""
     for call in _samplers(code):
         seed = code.argument(call, "seed", 4)
         shuffle = code.constant(code.argument(call, "shuffle", 3))
@@ -46,13 +46,13 @@ def _samplers(code: Code) -> Iterator[ast.Call]:
 
 
 def _takes_away(code: Code, seed: ast.expr) -> bool:
-    """Whether a rank is subtracted, as from a seed that had it added."""
+    """True if a rank is subtracted, as from a seed that contains it."""
     values = [seed, *(v for v in code.values(seed) if v is not None)]
     return any(isinstance(n.op, ast.Sub) for v in values for n in code.inside(v, ast.BinOp))
 
 
 def _agreed(code: Code, seed: ast.expr) -> bool:
-    """Whether the seed comes out of a call by which the ranks may agree on it."""
+    """True if the seed results from a call by which the ranks may agree on it."""
     values = [seed, *(v for v in code.values(seed) if v is not None)]
     return any(agrees(code, c) and not rank(code, c) for v in values for c in code.inside(v, ast.Call))
 

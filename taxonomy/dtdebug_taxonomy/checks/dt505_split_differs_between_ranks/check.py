@@ -1,4 +1,4 @@
-"""Random splits of the data in which the ranks need not agree."""
+"""Random splits of the data that may differ between ranks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MESSAGE = "Each rank draws its own split here: what one rank keeps for testing,
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the split."""
+    """Report the split."""
     splits = [c for c in code.calls(*_SPLITS) if not code.has_unpacking(c)]
     if not splits or not (starts_ranks(code) or code.calls(SAMPLER) or many_devices(code)):
         return
@@ -41,7 +41,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _is_of_rank(code: Code, generator: ast.expr) -> bool:
-    """Whether a generator is seeded by the rank, where it is made or in a statement of its own."""
+    """True if a generator is seeded by the rank, at its creation or in a separate statement."""
     if depends_on_rank(code, generator):
         return True
     name = dotted(generator)

@@ -1,4 +1,4 @@
-"""Iterable data sets that ask neither for the rank nor for the worker, in programs of several ranks."""
+"""Iterable data sets that use neither the rank nor the worker, in programs of several ranks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ELSEWHERE = ("split_dataset_by_node", "IterableDatasetShard", "worker_init_fn",
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the method `__iter__`."""
+    """Report the method `__iter__`."""
     if not (starts_ranks(code) or code.calls(DDP, FSDP)) or any(w in code.text for w in _ELSEWHERE):
         return
     if code.imports_any("accelerate", "ray"):

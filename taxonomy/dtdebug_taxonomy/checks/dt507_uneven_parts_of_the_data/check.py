@@ -1,4 +1,4 @@
-"""Slices of the data by rank in programs of DistributedDataParallel that do not even out the steps."""
+"""Slices of the data by rank in DistributedDataParallel programs that do not equalise the steps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TEST = re.compile(r"test|val|eval|dev|predict|infer|generat|prompt", re.IGNOREC
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the slice `data[rank::world_size]`."""
+    """Report the slice `data[rank::world_size]`."""
     if (
         not (code.calls(DDP, FSDP) or horovod.calls(code, "DistributedOptimizer"))
         or not code.methods("backward")

@@ -19,7 +19,7 @@ _TORCH = re.compile(r"torch\.(rand|randn|randint|randperm|bernoulli)$|torchvisio
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the seed."""
+    """Report the seed."""
     seeds = code.calls(*_SEEDS)
     if not seeds or not code.calls(DDP, FSDP) or not code.calls(INIT) or "worker_init_fn" in code.text:
         return
@@ -38,7 +38,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _augments(code: Code, prefix: str) -> bool:
-    """Whether samples are made with these random numbers."""
+    """True if samples are made with these random numbers."""
     for method in code.functions.get("__getitem__", ()):
         for call in code.inside(method, ast.Call):
             name = code.name(call.func)

@@ -1,4 +1,4 @@
-"""Fixed learning rates of SGD in programs of DistributedDataParallel that scale neither rate nor batch."""
+"""Fixed SGD learning rates in DistributedDataParallel programs that scale neither rate nor batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KNOWS = re.compile(r"warm_?up|scale_lr|base_lr|linear_?scal|lr_scale|LinearLR|e
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the learning rate."""
+    """Report the learning rate."""
     if not code.calls(DDP) or not code.calls(INIT) or _KNOWS.search(code.text) or _uses_size(code):
         return
     for call in code.calls("torch.optim.SGD", "torch.optim.sgd.SGD"):
@@ -31,7 +31,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _uses_size(code: Code) -> bool:
-    """Whether a rate or batch size is multiplied or divided by the number of ranks."""
+    """True if a rate or batch size is multiplied or divided by the number of ranks."""
     for node in code.nodes(ast.BinOp):
         if isinstance(node.op, ast.Mult | ast.Div | ast.FloorDiv):
             for size, other in ((node.left, node.right), (node.right, node.left)):

@@ -1,4 +1,4 @@
-"""Data loaders of one process that get a batch size called the global one."""
+"""Data loaders of one process whose batch size is named as the global one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GLOBAL = re.compile(
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the batch size."""
+    """Report the batch size."""
     if not (starts_ranks(code) or code.calls(DDP, FSDP, SAMPLER)) or "split_batches" in code.text:
         return
     for call in code.calls(LOADER):
@@ -41,7 +41,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _divided(code: Code, size: ast.expr, name: str) -> bool:
-    """Whether it was divided by the number of ranks under its own name."""
+    """True if it was divided by the number of ranks under the same name."""
     if any(isinstance(v, ast.BinOp | ast.Call) for v in code.values(size)):
         return True
     return any(dotted(n.target) == name and is_size(code, n.value) for n in code.nodes(ast.AugAssign))

@@ -1,4 +1,4 @@
-"""Directories that every rank makes after it has looked whether they are there."""
+"""Directories that every rank creates after checking whether they exist."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OWN = re.compile(r"rank|local|uuid|getpid|tempfile|mkdtemp|hostname|gethostname
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call that makes the directory."""
+    """Report the call that creates the directory."""
     calls = [*code.calls("os.makedirs", "os.mkdir"), *(c for c in code.methods("mkdir") if _of_a_path(code, c))]
     if not calls or code.role == "test" or not (starts_ranks(code) or code.calls(DDP, FSDP)):
         return
@@ -50,7 +50,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _ranks_differ(code: Code) -> bool:
-    """Whether more tells of several ranks than a group, which some libraries want of one process too."""
+    """True if there are more signs of several ranks than a group, which some libraries need for one process too."""
     asked = (*code.calls(DIST + "get_rank", DIST + "get_world_size", *COLLECTIVES), *horovod.calls(code, *_ASKS))
     if code.calls(DDP, FSDP, *STARTS[1:]) or asked:
         return True
@@ -58,7 +58,7 @@ def _ranks_differ(code: Code) -> bool:
 
 
 def _starts_too(code: Code, call: ast.Call) -> bool:
-    """Whether the function that makes the directory joins the group of processes too, or wraps the model."""
+    """True if the function that creates the directory also joins the process group or wraps the model."""
     home = code.function(call)
     return any(code.function(c) is home for c in (*code.calls(INIT, DDP, FSDP), *horovod.calls(code, "init")))
 
@@ -68,7 +68,7 @@ def _of_a_path(code: Code, call: ast.Call) -> bool:
 
 
 def _after_a_look(code: Code, call: ast.Call) -> bool:
-    """Whether it is made only if it is missing."""
+    """True if the directory is created only if it is missing."""
     inner: ast.AST = call
     for up in code.ancestors(call):
         if isinstance(up, SCOPES):
@@ -92,7 +92,7 @@ def _is_there(code: Code, test: ast.expr) -> bool:
 
 
 def _sheltered(code: Code, call: ast.Call, depth: int = 3) -> bool:
-    """Whether one rank only comes here, or the error is caught, here or where all callers are."""
+    """True if only one rank gets here or the error is caught, here or in all callers."""
     if guards(code).around(call) or _comes_first(code, call):
         return True
     inner: ast.AST = call
@@ -110,14 +110,14 @@ def _sheltered(code: Code, call: ast.Call, depth: int = 3) -> bool:
 
 
 def _comes_first(code: Code, call: ast.Call) -> bool:
-    """Whether the other ranks wait at a barrier of their own until rank 0 has passed."""
+    """True if the other ranks wait at a separate barrier until rank 0 has passed."""
     barriers = [b for b in code.calls(DIST + "barrier") if code.function(b) is code.function(call)]
     before = [b for b in barriers if code.order[b] < code.order[call] and guards(code).around(b)]
     return bool(before) and any(not g.test.equal for g in guards(code).around(before[-1]))
 
 
 def _made_before(code: Code, call: ast.Call, where: ast.expr) -> bool:
-    """Whether the same function has made the directory above, whoever came first."""
+    """True if the same function has already created the directory, whichever rank was first."""
     return any(
         code.argument(c, "exist_ok", 2) is not None
         and code.order[c] < code.order[call]
@@ -129,20 +129,20 @@ def _made_before(code: Code, call: ast.Call, where: ast.expr) -> bool:
 
 
 def _for_others(code: Code, function: Function | None, depth: int = 3) -> bool:
-    """Whether only other modules can tell which ranks come here: a method that no call in this file leads to."""
+    """True if only other modules determine which ranks get here: a method that no call in this file reaches."""
     if function is None or code.class_of(function) is None or function.name == "__init__" or not depth:
         return False
     return all(_for_others(code, code.function(c), depth - 1) for c in code.callers.get(function, ()))
 
 
 def _launches(code: Code, call: ast.Call) -> bool:
-    """Whether the function that makes the directory starts processes afterwards: it is the launcher, run once."""
+    """True if the function that creates the directory later starts processes: it is the launcher, which runs once."""
     started = (c for c in code.calls(*_STARTERS) if code.order[c] > code.order[call])
     return any(code.function(c) is code.function(call) for c in started)
 
 
 def _of_this_rank(code: Code, where: ast.expr) -> bool:
-    """Whether the path is one that no other rank uses."""
+    """True if no other rank uses the path."""
     if depends_on_rank(code, where) or _OWN.search(code.source_of(where)):
         return True
     root = where.value if isinstance(where, ast.Attribute) and not dotted(where) else where

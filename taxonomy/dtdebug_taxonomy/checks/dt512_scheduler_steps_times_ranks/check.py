@@ -1,4 +1,4 @@
-"""Learning rate schedules that are stretched by the number of ranks, though each rank steps them once a step."""
+"""Learning rate schedules stretched by the number of ranks although each rank steps them once per step."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _SIZE = re.compile(r"(world_?size|num_processes|num_replicas)$", re.IGNORECASE)
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the argument."""
+    """Report the argument."""
     if code.role == "test" or code.imports_any("accelerate", "horovod"):
-        return  # Accelerate steps a prepared scheduler once for each process
+        return  # Accelerate steps a prepared scheduler once per process
     for call in code.nodes(ast.Call):
         last = dotted(call.func).rsplit(".", 1)[-1]
         if not call.keywords or not _MAKER.fullmatch(last):

@@ -1,4 +1,4 @@
-"""Samplers that split the data between ranks, but that no loader is given."""
+"""Samplers that split the data between ranks but are not passed to a loader."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dtdebug_taxonomy.source.python import Code
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call that makes the sampler."""
+    """Report the call that makes the sampler."""
     if code.role == "test":
         return
     for call in code.calls(SAMPLER):
@@ -49,7 +49,7 @@ def _tells_epoch(code: Code, node: ast.Name) -> bool:
 
 
 def _fix(code: Code, sampler: ast.Call, name: str) -> Fix | None:
-    """Gives it to the one loader of the same data in the same function, which then must not shuffle itself."""
+    """Return a fix that passes the sampler to the only loader of the same data here, without its own shuffle."""
     data = code.argument(sampler, "dataset", 0)
     loaders = [
         c

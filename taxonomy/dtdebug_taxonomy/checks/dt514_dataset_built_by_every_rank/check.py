@@ -1,4 +1,4 @@
-"""Data sets that every rank downloads or works through at once, to make the same files."""
+"""Data sets that every rank downloads or preprocesses at once, into the same files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ORDERED = re.compile(r"process_first|rank_?(zero|0)_?(first|priority)|local_mai
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call that builds."""
+    """Report the call that builds."""
     if (
         code.role != "program"
         or not (starts_ranks(code) or code.calls("deepspeed.initialize"))
@@ -47,7 +47,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _downloads(code: Code) -> list[ast.Call]:
-    """Data sets of torchvision and torchaudio that download themselves, once the ranks are there and not in turn."""
+    """Return the torchvision, torchaudio and Keras sets that download themselves on all ranks at once."""
     starts = code.calls(*STARTS, *SPAWN)
     turns = {code.function(c) for c in code.calls(DIST + "barrier") if guards(code).around(c)}
     return [
@@ -61,7 +61,7 @@ def _downloads(code: Code) -> list[ast.Call]:
 
 
 def _sheltered(code: Code, call: ast.Call) -> bool:
-    """Whether something around it may order the ranks."""
+    """True if a context around the call may order the ranks."""
     return any(isinstance(up, ast.With) and not _is_plain(code, up) for up in code.ancestors(call))
 
 

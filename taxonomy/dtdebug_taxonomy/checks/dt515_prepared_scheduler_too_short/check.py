@@ -1,4 +1,4 @@
-"""Learning rate schedules that Accelerate steps once for each process, and that do not count on it."""
+"""Learning rate schedules that Accelerate steps once per process, without accounting for that."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COUNTS = re.compile(r"num_processes|world_size|split_batches|step_scheduler_wit
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the number of steps."""
+    """Report the number of steps."""
     accelerators = code.calls("accelerate.Accelerator")
     if not accelerators or code.role == "test" or any(_COUNTS.search(code.source_of(a)) for a in accelerators):
         return
@@ -54,7 +54,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _steps(code: Code, call: ast.Call) -> ast.expr | None:
-    """The number of steps that a schedule is made for, if a call makes one."""
+    """Return the number of steps that a schedule is made for; None if the call makes no schedule."""
     name = code.name(call.func)
     if name.startswith(_SCHEDULERS):
         keyword = _LENGTHS.get(name.removeprefix(_SCHEDULERS))
@@ -65,7 +65,7 @@ def _steps(code: Code, call: ast.Call) -> ast.expr | None:
 
 
 def _is_divided(code: Code, node: ast.expr, left: int) -> bool:
-    """Whether a number of steps is counted by a loader that has been prepared, so that it is that of one process."""
+    """True if a number of steps is counted on a prepared loader, so that it is one process's number."""
     if "num_processes" in code.source_of(node):
         return False
     for call in code.inside(node, ast.Call):
@@ -83,7 +83,7 @@ def _is_prepared(node: ast.AST) -> bool:
 
 
 def _for_one(code: Code, steps: ast.expr) -> bool:
-    """Whether the number of processes only divides what a number of steps is made from: it is that of one process."""
+    """True if the number of processes only divides a number of steps, which is then one process's number."""
     todo, divides, seen = [(steps, 3)], False, set[ast.AST]()
     while todo:
         node, left = todo.pop()
@@ -102,7 +102,7 @@ def _for_one(code: Code, steps: ast.expr) -> bool:
 
 
 def _counts(code: Code, node: ast.expr, left: int) -> bool:
-    """Whether the number of processes may be in an expression, or what it is made from."""
+    """True if the number of processes may occur in an expression, or in the values that it is made from."""
     if _COUNTS.search(code.source_of(node)):
         return True
     inner = [n for n in code.inside(node, ast.Name, ast.Attribute) if n is not node or dotted(node)]

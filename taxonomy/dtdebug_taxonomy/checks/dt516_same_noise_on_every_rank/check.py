@@ -1,4 +1,4 @@
-"""Random numbers that are part of a training step, in programs that seed all ranks alike."""
+"""Random numbers in a training step, in programs that seed all ranks alike."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DRAWS = tuple(f"torch.{name}" for name in ("randn", "randn_like", "rand", "rand
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the first draw of each function."""
+    """Report the first draw of each function."""
     draws = code.calls(*_DRAWS)
     if not draws or code.role == "test" or not starts_ranks(code) or not seeded_alike(code):
         return

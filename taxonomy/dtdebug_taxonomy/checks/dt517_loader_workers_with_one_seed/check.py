@@ -17,7 +17,7 @@ _SETTINGS = {"args", "cfg", "config", "opt", "hparams"}
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the seed."""
+    """Report the seed."""
     seen: set[ast.Call] = set()
     for loader in code.nodes(ast.Call):
         function = _function(code, code.argument(loader, "worker_init_fn"))
@@ -41,7 +41,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _function(code: Code, node: ast.expr | None) -> Function | None:
-    """The function of this file that is given, also through `functools.partial`."""
+    """Return the function of this file that is passed, also through `functools.partial`."""
     if isinstance(node, ast.Call) and code.name(node.func) == "functools.partial" and len(node.args) == 1:
         node = node.args[0]
     if not isinstance(node, ast.Name):
@@ -51,7 +51,7 @@ def _function(code: Code, node: ast.expr | None) -> Function | None:
 
 
 def _is_same(code: Code, seed: ast.expr, names: set[str], worker: str, depth: int = 3) -> bool:
-    """Whether a seed surely is one number for all workers."""
+    """True if a seed is definitely one number for all workers."""
     if isinstance(seed, ast.Constant):
         return isinstance(seed.value, int)
     if isinstance(seed, ast.BinOp):

@@ -14,7 +14,7 @@ _ONE = {None, 1, "1", "auto"}
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call."""
+    """Report the call."""
     calls = code.calls("webdataset.WebDataset")
     if not calls or "split_by_node" in code.text or not (in_step(code) or starts_ranks(code) or _trains_on_many(code)):
         return
@@ -34,6 +34,6 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _trains_on_many(code: Code) -> bool:
-    """Whether a trainer of Lightning is told to use several devices."""
+    """True if a Lightning Trainer uses several devices."""
     trainers = code.calls("lightning.pytorch.Trainer", "pytorch_lightning.Trainer", "lightning.Trainer")
     return any(code.constant(d) not in _ONE for c in trainers if (d := code.argument(c, "devices")) is not None)

@@ -1,4 +1,4 @@
-"""`load_dataset(..., streaming=True)` that nothing splits, in programs that start their ranks themselves."""
+"""Unsplit `load_dataset(..., streaming=True)` in programs that start their ranks themselves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SPLITS = re.compile(
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call."""
+    """Report the call."""
     calls = [c for c in code.calls("datasets.load_dataset") if code.constant(code.argument(c, "streaming")) is True]
     if not calls or _SPLITS.search(code.text) or code.role == "test":
         return

@@ -1,4 +1,4 @@
-"""Masked means that each rank takes of its own tokens, before the gradients of the ranks are averaged."""
+"""Masked means that each rank takes over its own tokens before the ranks' gradients are averaged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _AWARE = re.compile(
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the quotient."""
+    """Report the quotient."""
     if code.role == "test" or not (in_step(code) and "backward" in code.text) or _AWARE.search(code.text):
         return
     for quotient in code.nodes(ast.BinOp):
@@ -39,7 +39,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _summed(code: Code, node: ast.expr) -> str:
-    """The name of the mask whose sum an expression is, perhaps with a bound or a small number added."""
+    """Return the mask whose sum an expression is, possibly with a bound or an epsilon; "" if there is none."""
     if isinstance(node, ast.Name):
         values = code.values(node)
         return _summed(code, values[0]) if len(values) == 1 and isinstance(values[0], ast.BinOp | ast.Call) else ""
@@ -52,7 +52,7 @@ def _summed(code: Code, node: ast.expr) -> str:
 
 
 def _masks(code: Code, node: ast.expr, mask: str) -> bool:
-    """Whether an expression is a sum of what the mask leaves."""
+    """True if an expression is a sum of the values that the mask keeps."""
     return any(
         isinstance(c.func, ast.Attribute)
         and c.func.attr == "sum"
@@ -64,7 +64,7 @@ def _masks(code: Code, node: ast.expr, mask: str) -> bool:
 
 
 def _is_loss(code: Code, quotient: ast.BinOp) -> bool:
-    """Whether a quotient goes into the backward pass, or is what a function of a loss returns."""
+    """True if a quotient reaches the backward pass, or is returned by a loss function."""
     if reaches_backward(code, quotient):
         return True
     function, statement = code.function(quotient), code.statement(quotient)

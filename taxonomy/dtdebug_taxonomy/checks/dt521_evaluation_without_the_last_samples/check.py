@@ -1,4 +1,4 @@
-"""`drop_last=True` in samplers and loaders of data that a model is measured on, in programs of several ranks."""
+"""`drop_last=True` for evaluation data in samplers and loaders, in programs of several ranks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TRAINED = re.compile(r"train", re.IGNORECASE)
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the argument."""
+    """Report the argument."""
     if code.role == "test" or not code.calls(SAMPLER) or code.calls("torch.utils.data.Subset"):
         return
     for call in code.calls(SAMPLER, LOADER):

@@ -1,4 +1,4 @@
-"""Data loaders that a sampler divides between the ranks, and `accelerator.prepare()` once more."""
+"""Data loaders that both a sampler and `accelerator.prepare()` divide between the ranks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dtdebug_taxonomy.source.python import Code
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the loader where it is given to `prepare`."""
+    """Report the loader passed to `prepare`."""
     if not code.calls(SAMPLER) or not code.calls("accelerate.Accelerator"):
         return
     for call in code.methods("prepare", "prepare_data_loader"):
@@ -29,7 +29,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _divided(code: Code, loader: ast.expr) -> int | None:
-    """The line of the distributed sampler that every value of a loader has; None where that is not sure."""
+    """Return the line of the distributed sampler that all values of a loader have; None if that is uncertain."""
     lines: list[int] = []
     for value in code.values(loader):
         if not isinstance(value, ast.Call) or code.name(value.func) != LOADER:

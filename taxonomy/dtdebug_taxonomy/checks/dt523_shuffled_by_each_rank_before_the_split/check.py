@@ -1,4 +1,4 @@
-"""Data that each rank shuffles with a generator of its own before a sampler splits it by position."""
+"""Data that each rank shuffles with its own generator before a sampler splits it by position."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SPLITS_ITSELF = ("IterableDataset", "get_world_size", "num_replicas", "world_si
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call that shuffles."""
+    """Report the call that shuffles."""
     shuffles = [c for c in code.calls(*_SHUFFLES) if _in_a_dataset(code, c)]
     if not shuffles or _SEEDS.search(code.text) or any(word in code.text for word in _SPLITS_ITSELF):
         return
@@ -39,7 +39,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _in_a_dataset(code: Code, call: ast.Call) -> bool:
-    """Whether a constructor of a data set makes the call."""
+    """True if the constructor of a data set makes the call."""
     function, home = code.function(call), code.class_of(call)
     if function is None or function.name != "__init__" or home is None:
         return False

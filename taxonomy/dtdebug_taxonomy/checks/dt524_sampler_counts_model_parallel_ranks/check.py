@@ -1,4 +1,4 @@
-"""Samplers that split the data between all ranks, where some of them work on one batch together."""
+"""Samplers that split the data between all ranks although some of them share a batch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ASKS = re.compile(r"(?i)parallel|(^|\W|_)(tp|cp|sp|pp|dp)(_|\W|$)|mesh|mpu")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the sampler."""
+    """Report the sampler."""
     samplers = code.calls(SAMPLER)
     if not samplers or code.role == "test" or not _works_together(code):
         return
@@ -36,7 +36,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _works_together(code: Code) -> bool:
-    """Whether groups of ranks that share a batch are made here."""
+    """True if groups of ranks that share a batch are created here."""
     if any(
         code.name(c.func).rpartition(".")[2] in _MAKES or getattr(c.func, "attr", "") in _MAKES
         for c in code.nodes(ast.Call)
@@ -51,14 +51,14 @@ def _works_together(code: Code) -> bool:
 
 
 def _of_all(code: Code, size: ast.expr | None, own: ast.expr | None) -> bool:
-    """Whether a sampler counts all ranks: it is told nothing, or the size of the world and the global rank."""
+    """True if a sampler counts all ranks: by default, or by the world size and the global rank."""
     if size is None and own is None:
         return True
     return size is not None and own is not None and is_size(code, size) and rank(code, own) == "global"
 
 
 def _of_one_dimension(code: Code, node: ast.expr | None) -> bool:
-    """Whether a number may be that of one dimension of a mesh: `mesh.size(0)`, `mesh.get_local_rank("dp")`."""
+    """True if a number may be for one dimension of a mesh: `mesh.size(0)`, `mesh.get_local_rank("dp")`."""
     return any(
         isinstance(v, ast.Call) and getattr(v.func, "attr", "") in {"size", "get_local_rank"} and bool(v.args)
         for v in code.values(node)
@@ -66,6 +66,6 @@ def _of_one_dimension(code: Code, node: ast.expr | None) -> bool:
 
 
 def _asked(code: Code, call: ast.Call) -> bool:
-    """Whether a condition around it asks for such groups."""
+    """True if a condition around the sampler tests for such groups."""
     tests = (up.test for up in code.ancestors(call) if isinstance(up, ast.If | ast.IfExp))
     return any(_ASKS.search(code.source_of(test)) for test in tests)

@@ -1,4 +1,4 @@
-"""Distributed samplers that are told the same rank on all ranks."""
+"""Distributed samplers that get the same rank on all ranks."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _SET_LATER = re.compile(r"sampler\w*\.rank\s*=", re.IGNORECASE)
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the rank."""
+    """Report the rank."""
     if code.role == "test" or not in_step(code) or _SET_LATER.search(code.text):
         return
     samplers = code.calls(SAMPLER)
     told = [(c, code.argument(c, "rank", 2)) for c in samplers]
     numbers = {r.value for _, r in told if isinstance(r, ast.Constant) and type(r.value) is int}
     if len(numbers) != 1:
-        return  # none, or those of several ranks, looked at in turn
+        return  # none, or those of several ranks, processed in turn
     for call, given in told:
         if not isinstance(given, ast.Constant) or type(given.value) is not int or guards(code).around(call):
             continue
@@ -45,7 +45,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _is_of_all(code: Code, size: ast.expr) -> bool:
-    """Whether a number of parts is that of all processes, and not a figure of its own."""
+    """True if a number of parts counts all processes rather than being a constant."""
     return is_size(code, size) and all(isinstance(v, ast.Call | ast.Subscript) for v in code.values(size))
 
 

@@ -1,4 +1,4 @@
-"""A rank's share of the data that is worked out and then not used."""
+"""Share of the data of a rank that is computed and then not used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dtdebug_taxonomy.source.ranks import is_size, rank
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the name that is bound to the share."""
+    """Report the name bound to the share."""
     loads: dict[str, list[ast.Name]] | None = None
     for assign in code.nodes(ast.Assign):
         target = assign.targets[0]
@@ -33,7 +33,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _is_share(code: Code, value: ast.expr) -> bool:
-    """`indices.split(n // world_size)[rank]`, `data[rank::world_size]`."""
+    """True for `indices.split(n // world_size)[rank]` and `data[rank::world_size]`."""
     if not isinstance(value, ast.Subscript):
         return False
     index = value.slice
@@ -50,7 +50,7 @@ def _is_share(code: Code, value: ast.expr) -> bool:
 
 
 def _used(code: Code, assign: ast.Assign, loads: list[ast.Name] | tuple[()]) -> bool:
-    """Whether the name may be read after its binding."""
+    """True if the name may be read after its binding."""
     home = code.scope(assign)
     loops = {a for a in code.ancestors(assign) if isinstance(a, ast.For | ast.While | ast.AsyncFor)}
     own = set(code.inside(assign.value, ast.Name))

@@ -1,4 +1,4 @@
-"""Sums over the part of the data of one rank, divided by the size of the whole data."""
+"""Sums over one rank's part of the data, divided by the size of the whole data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dtdebug_taxonomy.source.syntax import Function
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the size."""
+    """Report the size."""
     if code.role == "test" or not code.calls(SAMPLER):
         return
     known = _Figures(code)
@@ -36,7 +36,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _divided(code: Code, size: ast.Call) -> str | None:
-    """The name that is divided by a size: `total / len(...)`, `total /= len(...)`."""
+    """Return the name that is divided by a size: `total / len(...)`, `total /= len(...)`."""
     up = code.parent.get(size)
     if isinstance(up, ast.BinOp) and isinstance(up.op, ast.Div) and up.right is size:
         return dotted(up.left) or None
@@ -46,7 +46,7 @@ def _divided(code: Code, size: ast.Call) -> str | None:
 
 
 def _is_split(code: Code, loader: ast.expr) -> bool:
-    """Whether a loader surely has a sampler that gives each rank a part."""
+    """True if a loader definitely has a sampler that gives each rank a part."""
     values = [v for v in code.values(loader) if v is not None]
     if not values or len(values) != len(code.values(loader)):
         return False
@@ -59,12 +59,12 @@ def _is_split(code: Code, loader: ast.expr) -> bool:
 
 
 class _Figures:
-    """What is added up in loops over loaders, and what the ranks may exchange, by the function that it is in."""
+    """Sums in loops over loaders and names that ranks may exchange, by enclosing function."""
 
     def __init__(self, code: Code) -> None:
         self.code = code
         self.sums: set[tuple[Function | None, str, str]] = set()
-        """Function, name of the sum, loader."""
+        """(function, name of the sum, loader)."""
         for changed in code.nodes(ast.AugAssign):
             if isinstance(changed.op, ast.Add) and (name := dotted(changed.target)):
                 loops = [a for a in code.ancestors(changed) if isinstance(a, ast.For)]
@@ -78,11 +78,11 @@ class _Figures:
                 self.sent[code.function(call)] |= names
 
     def is_sum_over(self, call: ast.Call, name: str, loader: str) -> bool:
-        """Whether something is added up in a loop over the batches of a loader."""
+        """True if a name is summed in a loop over the batches of a loader."""
         return (self.code.function(call), name, loader) in self.sums
 
     def is_reduced(self, call: ast.Call, name: str) -> bool:
-        """Whether the ranks may add up the sum, before or after the division."""
+        """True if the ranks may add up the sum, before or after the division."""
         statement = self.code.statement(call)
         results = {dotted(t) for t in statement.targets} if isinstance(statement, ast.Assign) else set()
         return bool((({name} | results) - {""}) & self.sent[self.code.function(call)])

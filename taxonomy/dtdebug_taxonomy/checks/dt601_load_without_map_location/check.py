@@ -1,4 +1,4 @@
-"""Checkpoints that every rank loads to the device they were saved from, which is mostly GPU 0."""
+"""Checkpoints that every rank loads to the device that they were saved from, usually GPU 0."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _GPUS = ("cuda", "nccl", ".to(", "gpu", "device")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call."""
+    """Report the call."""
     yield from _of_lightning(code)
     yield from _of_safetensors(code)
     calls = code.calls("torch.load")
@@ -62,7 +62,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _of_safetensors(code: Code) -> Iterator[Hit]:
-    """`load_file(path, device="cuda")`: safetensors means GPU 0 by it, whatever device the rank has chosen."""
+    """Report `load_file(path, device="cuda")`, which safetensors takes for GPU 0 on every rank."""
     starts = [*code.calls(*_STARTS), *horovod.calls(code, "init")]
     for call in code.calls("safetensors.torch.load_file"):
         device = code.argument(call, "device", 1)
@@ -78,7 +78,7 @@ def _of_safetensors(code: Code) -> Iterator[Hit]:
 
 
 def _of_lightning(code: Code) -> Iterator[Hit]:
-    """`Module.load_from_checkpoint(path)` in a program whose Trainer goes on with that module on several devices."""
+    """Report `load_from_checkpoint(path)` in programs whose Trainer uses the module on several devices."""
     calls = [c for c in code.methods("load_from_checkpoint") if code.argument(c, "map_location", 1) is None]
     if not calls or code.role == "test" or not many_devices(code):
         return
@@ -100,9 +100,9 @@ def _values(call: ast.Call) -> list[ast.expr]:
 
 
 def _is_parallel(code: Code, call: ast.Call, starts: list[ast.Call]) -> bool:
-    """Whether several ranks come here: a program of several, or a class or function that wraps the model itself.
+    """True if several ranks get here: in a program of several, or a class or function that wraps the model.
 
-    A program that asks nothing of the other ranks, such as one that converts checkpoints, is one process.
+    A program that does not use the other ranks, such as a checkpoint converter, is one process.
     """
     if starts and code.role == "program":
         return True
@@ -119,12 +119,12 @@ def _is_parallel(code: Code, call: ast.Call, starts: list[ast.Call]) -> bool:
 
 
 def _is_for_one(code: Code, call: ast.Call) -> bool:
-    """Whether rank 0 alone comes here, which is at home on GPU 0."""
+    """True if only rank 0 gets here, whose device is GPU 0."""
     return any(g.test.value == "0" and g.test.equal for g in guards(code).around(call))
 
 
 def _is_mapped_otherwise(code: Code, call: ast.Call) -> bool:
-    """Whether the other branch of an `if` loads with a device: this one is for the runs that have no such device."""
+    """True if the other branch of an `if` loads with a device, so that this one is for runs without it."""
     inner: ast.AST = call
     for up in code.ancestors(call):
         if isinstance(up, ast.If) and inner is not up.test:
@@ -143,7 +143,7 @@ def _is_mapped_otherwise(code: Code, call: ast.Call) -> bool:
 
 
 def _is_checkpoint(code: Code, call: ast.Call) -> bool:
-    """Whether what is loaded is the state of a model or optimizer, rather than data."""
+    """True if the loaded object is the state of a model or optimizer, rather than data."""
     source = code.argument(call, "f", 0)
     if source is None or depends_on_rank(code, source):
         return False

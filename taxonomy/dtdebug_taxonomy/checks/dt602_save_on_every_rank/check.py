@@ -22,7 +22,7 @@ _SHARDED = ("deepspeed", "torch.distributed.checkpoint", "megatron")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call."""
+    """Report the call."""
     if code.calls(*FSDP1, *FULLY_SHARD) or code.imports_any(*_SHARDED):
         return
     several = bool(code.calls(*DDPS, INIT, ACCELERATOR))
@@ -46,7 +46,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _left_out(code: Code) -> Iterator[tuple[ast.Call, ast.Call]]:
-    """Calls of a function that saves, on all ranks, beside one that is for rank 0: with that one."""
+    """Yield calls on all ranks of a function that saves, with a call of it for rank 0 in the same place."""
     for save in code.calls("torch.save"):
         function, path = code.function(save), code.argument(save, "f", 1)
         if function is None or path is None or not _is_one_file(code, path) or _may_be_for_some(code, save):
@@ -63,18 +63,18 @@ def _left_out(code: Code) -> Iterator[tuple[ast.Call, ast.Call]]:
 
 
 def _home(code: Code, call: ast.Call) -> ast.AST | None:
-    """The class, else the function, that a call is in."""
+    """Return the class, else the function, that contains a call."""
     return code.class_of(call) or code.function(call)
 
 
 def _may_be_for_some(code: Code, node: ast.AST) -> bool:
-    """Whether a condition around a place, or before it, is on the rank or may be."""
+    """True if a condition around a place, or before it, is or may be on the rank."""
     around = (up.test for up in code.ancestors(node) if isinstance(up, ast.If | ast.IfExp))
     return bool(guards(code).around(node)) or any(asks(code, test) for test in around)
 
 
 def _unlike_its_siblings(code: Code, call: ast.Call) -> bool:
-    """Whether other methods of its class leave saving to rank 0 themselves, and its own method does not."""
+    """True if other methods of its class save only on rank 0, but its own method does not."""
     home, function = code.class_of(call), code.function(call)
     if home is None or function is None or code.role == "test" or not all_in(code, call, function, 2):
         return False
@@ -88,7 +88,7 @@ def _unlike_its_siblings(code: Code, call: ast.Call) -> bool:
 
 
 def _is_one_file(code: Code, path: ast.expr) -> bool:
-    """Whether all ranks surely write to the same path."""
+    """True if all ranks definitely write to the same path."""
     for binding in code.bound(path) if isinstance(path, ast.Name) else ():
         if binding.how == "with" and isinstance(binding.value, ast.Call) and binding.value.args:
             path = binding.value.args[0]  # `with open(path) as file`
@@ -97,7 +97,7 @@ def _is_one_file(code: Code, path: ast.expr) -> bool:
 
 
 def _fix(code: Code, call: ast.Call) -> Fix | None:
-    """Puts the statement under a condition on the rank."""
+    """Return a fix that puts the statement under a condition on the rank."""
     statement = code.statement(call)
     test, imports = main_process(code, None, statement)
     edits = conditional(code, statement, test) if test and isinstance(statement, ast.Expr) else ()

@@ -1,4 +1,4 @@
-"""Models whose parameters are spread over the ranks, saved by `torch.save` as if one rank had them all."""
+"""Models with parameters sharded over the ranks, saved by `torch.save` as if one rank had them all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GATHERS = re.compile(r"GatheredParameters|summon_full_params|full_tensor")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the `state_dict()` that goes into the file."""
+    """Report the `state_dict()` that is written to the file."""
     for save in code.calls("torch.save"):
         path = code.argument(save, "f", 1)
         if path is None or depends_on_rank(code, path):
@@ -42,7 +42,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _states(code: Code, saved: ast.expr | None) -> Iterator[ast.Call]:
-    """The calls of `state_dict()` whose value is saved, directly, in a dictionary, or by a name."""
+    """Yield the calls of `state_dict()` that are saved, directly, in a dictionary, or by a name."""
     todo, depth = [(saved, 3)], 0
     while todo:
         node, depth = todo.pop()

@@ -1,4 +1,4 @@
-"""States of optimizers over FSDP models that are taken as they are, which is one rank's part."""
+"""Optimizer states of FSDP models that are saved without conversion, as one rank's part."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CONVERTS = {f"{FSDP}.{name}" for name in (
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call of `state_dict()`."""
+    """Report the call of `state_dict()`."""
     for call in code.methods("state_dict"):
         optimizer = call.func.value  # type: ignore[attr-defined]
         model = _model_of(code, optimizer)
@@ -35,7 +35,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _model_of(code: Code, optimizer: ast.expr) -> ast.expr | None:
-    """The FSDP model whose parameters an optimizer was made with."""
+    """Return the FSDP model whose parameters an optimizer was made with."""
     for value in code.values(optimizer) if dotted(optimizer) else ():
         if not isinstance(value, ast.Call) or code.name(value.func) not in OPTIMIZERS:
             continue
@@ -51,7 +51,7 @@ def _model_of(code: Code, optimizer: ast.expr) -> ast.expr | None:
 
 
 def _is_converted(code: Code, call: ast.Call) -> bool:
-    """Whether FSDP itself gets the state, to gather or to cut it."""
+    """True if the state is passed to FSDP, to gather or to shard it."""
     if any(isinstance(a, ast.Call) and code.name(a.func) in _CONVERTS for a in code.ancestors(call)):
         return True
     statement = code.statement(call)
@@ -60,7 +60,7 @@ def _is_converted(code: Code, call: ast.Call) -> bool:
 
 
 def _is_per_rank(code: Code, call: ast.Call) -> bool:
-    """Whether each rank saves its own part, under its own name."""
+    """True if each rank saves its own part under its own name."""
     statement = code.statement(call)
     names = {dotted(t) for t in statement.targets} - {""} if isinstance(statement, ast.Assign) else set()
     for save in code.calls("torch.save"):
@@ -72,7 +72,7 @@ def _is_per_rank(code: Code, call: ast.Call) -> bool:
 
 
 def _fix(code: Code, call: ast.Call, model: ast.expr, optimizer: ast.expr) -> Fix | None:
-    """FSDP's own function instead, where all ranks come and the class has a name here."""
+    """Return a fix that uses FSDP's own function, if all ranks get here and the class is imported here."""
     written = next((local for local, full in code.imports.items() if full == FSDP), "")
     if not written or guards(code).around(call) or not dotted(model):
         return None

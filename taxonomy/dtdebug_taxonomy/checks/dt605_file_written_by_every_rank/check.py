@@ -1,4 +1,4 @@
-"""Files and directories that every rank writes, copies or removes, beside code that rank 0 alone runs."""
+"""Files and directories that every rank writes, copies or removes, near code that only rank 0 runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dtdebug_taxonomy.source.python import Code
 _REMOVES = ("shutil.rmtree", "os.remove", "os.unlink", "os.rename", "os.replace", "shutil.move")
 _MEETS = COLLECTIVES | {f"torch.distributed.checkpoint.{n}" for n in ("save", "load", "async_save")}
 _MOST = 50
-"""So many collectives of a class, and calls that lead to a write, are looked at."""
+"""Maximum number of collectives of a class, and of calls that lead to a write, to inspect."""
 _HOOKED = re.compile(r"(pytorch_lightning|lightning|transformers)\.(\w+\.)*(\w*Callback|LightningModule)")
 _SO = "they overwrite each other, and what one removes another still needs."
 _CALLED = "is called on every process"
@@ -36,7 +36,7 @@ _HOOK = re.compile(r"on_\w+|(training|validation|test)_epoch_end")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call that writes."""
+    """Report the call that writes."""
     if code.role == "test":
         return
     yield from _removed_together(code)
@@ -64,7 +64,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _removed_together(code: Code) -> Iterator[Hit]:
-    """Files that a method removes, in a class of which every rank holds an object: another method communicates."""
+    """Report files removed by methods of a class that every rank instantiates, since another method communicates."""
     meetings: dict[ast.ClassDef, ast.Call | None] = {}
     for call in code.calls(*_REMOVES):
         home, function, path = code.class_of(call), code.function(call), code.argument(call, "path", 0)
@@ -87,7 +87,7 @@ def _removed_together(code: Code) -> Iterator[Hit]:
 
 
 def _written_elsewhere(code: Code) -> Iterator[Hit]:
-    """Calls of functions that write a file, beside code for rank 0; found through the modules of the program."""
+    """Report calls near code for rank 0 of functions that write a file, in any module of the program."""
     aware = [f for f in code.all_functions if _HOOK.fullmatch(f.name) or main_beside(code, f) is not None]
     for call in (c for f in aware for c in code.inside(f, ast.Call) if code.function(c) is f):
         found = written_by(code, call)
@@ -107,7 +107,7 @@ def _written_elsewhere(code: Code) -> Iterator[Hit]:
 
 
 def _hook(code: Code, call: ast.Call) -> str:
-    """The hook of Lightning or the Trainer that a call is made in, on every process; empty if it is in none."""
+    """Return the hook of Lightning or the Trainer that contains a call and runs on every process; else ""."""
     home, function = code.class_of(call), code.function(call)
     if home is None or function is None or not _HOOK.fullmatch(function.name) or not all_within(code, call, function):
         return ""
@@ -118,7 +118,7 @@ def _hook(code: Code, call: ast.Call) -> str:
 
 
 def _fix(code: Code, call: ast.Call, guard: Guard | None) -> Fix | None:
-    """The condition of the guard around the statement, where nothing that it binds is used after it."""
+    """Return a fix that puts the guard's condition around the statement, if its names are not used elsewhere."""
     statement = code.statement(call)
     test, imports = main_process(code, guard, statement)
     test = test.replace(".is_local_main_process", ".is_main_process")  # machines share their storage

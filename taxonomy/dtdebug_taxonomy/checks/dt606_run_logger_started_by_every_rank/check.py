@@ -1,4 +1,4 @@
-"""Runs of a tracker (wandb, TensorBoard, ...) that every rank starts."""
+"""Tracker runs (wandb, TensorBoard, ...) that every rank starts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PER_RANK = re.compile(r"rank|process_index|hostname|disabled|offline", re.IGNOR
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call that starts it."""
+    """Report the call that starts the run."""
     started = code.calls(*_STARTS)
     if not started or code.role == "test":
         return
@@ -45,14 +45,14 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _of_this_rank(code: Code, call: ast.Call) -> bool:
-    """Whether its arguments differ between ranks, so that it is meant."""
+    """True if its arguments differ between ranks, so that one run per rank is intended."""
     given = [*call.args, *(k.value for k in call.keywords)]
     values = [v for a in given for v in (a, *code.values(a)) if v is not None]
     return any(depends_on_rank(code, a) for a in given) or any(_PER_RANK.search(code.source_of(v)) for v in values)
 
 
 def _fix(code: Code, call: ast.Call, guard: Guard | None) -> Fix | None:
-    """Of wandb: what other ranks start and log does nothing, so that the rest of the program stays as it is.
+    """Return a fix that disables wandb on other ranks, so that the rest of the program stays unchanged.
 
     `mode` is documented at https://docs.wandb.ai/ref/python/init/.
     """

@@ -1,4 +1,4 @@
-"""Folders and files of a run whose names each rank takes from its own clock or random numbers."""
+"""Folders and files of a run that each rank names by its own clock or random numbers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DEEPEST = 3
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call that makes it."""
+    """Report the call that creates it."""
     made = code.calls(*_MAKES)
     if not made or code.role != "program" or not (starts_ranks(code) or code.calls(*DDPS, *FSDP1)):
         return
@@ -49,7 +49,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _clock(code: Code, node: ast.expr, left: int) -> ast.expr | None:
-    """The part of a path that is read from the clock; None where the ranks may have agreed on it."""
+    """Return the part of a path that is read from the clock; None if the ranks may have agreed on it."""
     written = code.source_of(node)
     if _AGREES.search(written) or _OWN.search(written):
         return None

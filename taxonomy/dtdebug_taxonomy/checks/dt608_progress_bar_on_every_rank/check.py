@@ -19,14 +19,14 @@ _BARS = tuple(
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the bar."""
+    """Report the bar."""
     if code.role == "test":
         return
     for call in code.calls(*_BARS):
         if code.argument(call, "disable") is not None or code.argument(call, "position") is not None:
             continue
         if code.has_unpacking(call) or any(depends_on_rank(code, k.value) for k in call.keywords):
-            continue  # `desc=f"rank {rank}"`: one for each is meant
+            continue  # `desc=f"rank {rank}"`: one per rank is intended
         if any(b.how != "import" for b in code.bound(call.func)):
             continue  # `tqdm = lambda x: x` on the other ranks
         if (guard := beside_a_guard(code, call)) is None:

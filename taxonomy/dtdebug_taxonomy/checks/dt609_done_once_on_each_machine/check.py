@@ -1,4 +1,4 @@
-"""Runs of a tracker and shared files that are left to local rank 0, of which each machine has one."""
+"""Tracker runs and shared files that are left to local rank 0, which exists on each machine."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _SEVERAL_MACHINES = re.compile(
     r"get_rank\(\)|[\"']RANK[\"']|num_machines"
 )
 _ALL = re.compile(r"node|machine|global|process_index|get_rank|is_main_process", re.IGNORECASE)
-"""In a condition: it asks for one process of all as well."""
+"""Words of a condition that also selects one process among all."""
 _OWN = re.compile(r"node|host|machine|local_?dir|tmp|temp|scratch|cache", re.IGNORECASE)
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call."""
+    """Report the call."""
     if code.role == "test" or not _SEVERAL_MACHINES.search(code.text):
         return
     for call in code.calls(*_TRACKERS):
@@ -45,7 +45,7 @@ def _hit(code: Code, call: ast.Call, guard: Guard, what: str) -> Hit:
 
 
 def _local(code: Code, node: ast.AST, depth: int = 2) -> Guard | None:
-    """The condition that leaves a place to local rank 0, and not to one of all ranks; its callers' too."""
+    """Return the condition, here or in callers, that leaves a place to local rank 0 and not to one global rank."""
     around = guards(code).around(node)
     if any(g.test.which != "local" or _ALL.search(code.source_of(getattr(g.node, "test", g.node))) for g in around):
         return None
@@ -58,7 +58,7 @@ def _local(code: Code, node: ast.AST, depth: int = 2) -> Guard | None:
 
 
 def _fix(code: Code, guard: Guard) -> Fix | None:
-    """Asks Accelerate for the main process of all instead."""
+    """Return a fix that uses Accelerate's global main process instead."""
     if not isinstance(guard.node, ast.If) or guard.early:
         return None
     asked = next(

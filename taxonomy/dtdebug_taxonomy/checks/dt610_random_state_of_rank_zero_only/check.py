@@ -15,7 +15,7 @@ _RESTORES = ("torch.set_rng_state", "torch.cuda.set_rng_state", "torch.cuda.set_
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports where rank 0 asks for the state that it saves."""
+    """Report the call by which rank 0 reads the state that it saves."""
     if code.role == "test" or not code.calls(*_RESTORES) or not code.calls("torch.save"):
         return
     if any(guards(code).around(c) for c in code.calls(*_RESTORES)):
@@ -34,7 +34,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _saves(code: Code, save: ast.Call, state: ast.Call) -> bool:
-    """Whether a call by rank 0 alone saves what holds a state."""
+    """True if a call by rank 0 alone saves an object that contains a state."""
     path, what = code.argument(save, "f", 1), code.argument(save, "obj", 0)
     if what is None or path is None or depends_on_rank(code, path):
         return False

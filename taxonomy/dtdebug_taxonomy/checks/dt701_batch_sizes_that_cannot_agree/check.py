@@ -1,4 +1,4 @@
-"""DeepSpeed configurations whose batch sizes no number of processes makes equal."""
+"""DeepSpeed configurations whose batch sizes are inconsistent for every number of processes."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _SHARED = ("tensor_parallel", "sequence_parallel_size", "autotuning", "expert_pa
 _OTHER_RANKS = re.compile(
     r"PipelineModule|LayerSpec|\bmpu\b|tensor_parallel|sequence_parallel|HfArgumentParser|elasticity"
 )
-"""What makes a program share its batch among fewer processes, or change the configuration."""
+"""Signs that fewer processes share the batch, or that the configuration is changed."""
 
 
 def check(source: Source) -> Iterator[Hit]:
-    """Divides the whole by its parts; where the script itself starts the processes, compares with their number."""
+    """Compare the total with the product of its parts, and with the number of processes that the script starts."""
     for root in configurations(source):
         if root.get("elasticity") is not None:
             continue
@@ -56,14 +56,14 @@ def check(source: Source) -> Iterator[Hit]:
 
 
 def _differs(root: Node, ranks: int) -> bool:
-    """Whether the sizes do not come out with a number of processes, though they may with another."""
+    """True if the sizes are inconsistent for this number of processes, though maybe not for another."""
     total, micro, steps = (_whole(root.get(key)) for key in (_TOTAL, _MICRO, _STEPS))
     part = (micro or 1) * (steps or 1) * ranks
     return total is not None and ((bool(micro and steps) and total != part) or total % part > 0)
 
 
 def _in_the_file(script: Script) -> Iterator[Hit]:
-    """A configuration that the command hands to a program of DeepSpeed's own, which takes it as it is."""
+    """Report a configuration that the command passes to a program that uses it unchanged."""
     for start in started(script):
         file, launch = deepspeed_file(script, start), start.launch
         ranks = processes(script, start) if file is not None else None
@@ -83,7 +83,7 @@ def _in_the_file(script: Script) -> Iterator[Hit]:
 
 
 def _takes_as_it_is(code: Code) -> bool:
-    """Whether `deepspeed.initialize` reads the file that its command names, and all processes share the batch."""
+    """True if `deepspeed.initialize` reads the file that its command names, and all processes share the batch."""
     calls = code.calls("deepspeed.initialize")
     if not calls or _OTHER_RANKS.search(code.text):
         return False
@@ -100,12 +100,12 @@ def _whole(node: Node | None) -> int | None:
 
 
 def _split(root: Node, *keys: str) -> bool:
-    """Tensor, pipeline or sequence parallelism: fewer processes share the batch than are started."""
+    """True for tensor, pipeline or sequence parallelism: fewer processes share the batch than are started."""
     return any(root.get(key) is not None for key in keys or (*_SHARED, "pipeline"))
 
 
 def _processes(script: Script) -> int | None:
-    """The processes that all launches of a script start, if they start the same number on one node."""
+    """Return the number of processes that every launch of a script starts on one node; None if it varies."""
     found = set()
     for launch in launches(script):
         if any(

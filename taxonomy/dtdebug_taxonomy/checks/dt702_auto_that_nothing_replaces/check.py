@@ -1,4 +1,4 @@
-"""The word "auto" in a configuration that goes straight to deepspeed.initialize()."""
+"""Value "auto" in a configuration that is passed directly to deepspeed.initialize()."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SWITCHES = ("fp16.enabled", "bf16.enabled")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports it where DeepSpeed computes with the value, in a program without a library that fills it in."""
+    """Report values that DeepSpeed itself reads, in programs without a library that replaces "auto"."""
     if not code.calls("deepspeed.initialize", "deepspeed.init_inference") or code.imports_any(*_FILL_IT_IN):
         return
     if any(name.startswith(".") for name in code.imports.values()):

@@ -1,4 +1,4 @@
-"""DeepSpeed configurations that switch on both 16-bit formats."""
+"""DeepSpeed configurations that enable both 16-bit formats."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dtdebug_taxonomy.source.tree import Node
 
 
 def check(source: Source) -> Iterator[Hit]:
-    """Reports the `enabled` of fp16 beside that of bf16."""
+    """Report `enabled` of fp16 if bf16 is enabled too."""
     for root in configurations(source):
         fp16 = root.get("fp16.enabled")
         bf16 = root.get("bf16.enabled") or root.get("bfloat16.enabled")

@@ -1,4 +1,4 @@
-"""The offload of parameters, which only ZeRO stage 3 has."""
+"""Parameter offload, which only ZeRO stage 3 supports."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from dtdebug_taxonomy.source.tree import Node, number
 
 _DEVICES = {"cpu", "nvme"}
 _NAMED = re.compile(r"(?i)(zero|stage)[-_]?[12][^/]*$")
-"""Files that are called by their stage: another one is hardly meant."""
+"""Files named by their stage, which is probably intended."""
 
 
 def check(source: Source) -> Iterator[Hit]:
-    """Looks at DeepSpeed's own configuration, at Accelerate's file and at its options."""
+    """Check DeepSpeed's own configuration, Accelerate's file and its options."""
     for root in configurations(source):
         device, stage = root.get("zero_optimization.offload_param.device"), root.get("zero_optimization.stage")
         entry = root.entry("zero_optimization.offload_param")

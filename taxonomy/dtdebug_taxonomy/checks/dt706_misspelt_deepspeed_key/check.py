@@ -1,4 +1,4 @@
-"""Keys of a DeepSpeed configuration that are a slip away from a known one, or stand in the wrong section."""
+"""Misspelt keys of a DeepSpeed configuration, and keys in the wrong section."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from dtdebug_taxonomy.source.tree import KeyValue, Node
 
 _OLDER = frozenset({"cpu_offload_params", "cpu_offload_use_pin_memory", "offload_params_config"})
 _ELSEWHERE = frozenset({"zero_optimization"})
-"""Sections whose keys have names of their own, so that one at the top is meant for them."""
+"""Sections with unique keys, so that such a key at the top level is meant for them."""
 _FEW = 3
-"""Unknown keys that are slips; many more are another program's."""
+"""Maximum number of unknown keys taken for typos; more of them belong to another program."""
 _ENOUGH = 6
-"""Letters of a key below which a likeness tells nothing."""
+"""Minimum letters of a key for a similarity to count."""
 
 
 def check(source: Source) -> Iterator[Hit]:
-    """Compares the keys of each section with those that DeepSpeed has there."""
+    """Compare the keys of each section with those that DeepSpeed knows there."""
     for root in configurations(source):
         yield from _section(source, root, "")
 
@@ -30,7 +30,7 @@ def check(source: Source) -> Iterator[Hit]:
 def _section(source: Source, node: Node, path: str) -> Iterator[Hit]:
     table, known = facts.deepspeed_config(), _keys(path)
     if not path and len(node.entries.keys() - known) > len(node.entries.keys() & known) + _FEW:
-        return  # of a program that calls some of its own settings as DeepSpeed does
+        return  # a program whose own settings share some names with DeepSpeed
     for key, entry in node.entries.items():
         here = f"{path}.{key}" if path else key
         row = table.keys.get(here)

@@ -1,4 +1,4 @@
-"""Accumulation by hand around an engine that accumulates itself."""
+"""Manual accumulation around an engine that accumulates itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dtdebug_taxonomy.source.python import Code
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports `engine.step()` under a condition with a remainder, where the backward pass is outside of it."""
+    """Report `engine.step()` under a condition with a remainder that does not contain the backward pass."""
     if not code.imports_any("deepspeed"):
         return
     backward = {dotted(c.func.value) for c in code.methods("backward") if isinstance(c.func, ast.Attribute) and c.args}
@@ -33,7 +33,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _behind_a_counter(code: Code, call: ast.Call) -> bool:
-    """Under `if i % k == 0:` without the backward pass, or after `if i % k: continue`."""
+    """True under `if i % k == 0:` without the backward pass, or after `if i % k: continue`."""
     backwards = code.methods("backward")
     inner: ast.AST = call
     for up in code.ancestors(call):
@@ -54,7 +54,7 @@ def _behind_a_counter(code: Code, call: ast.Call) -> bool:
 
 
 def _counts(code: Code, test: ast.expr) -> bool:
-    """Whether a condition, or what a name in it stands for, takes a remainder."""
+    """True if a condition, or the value of a name in it, takes a remainder."""
     names = list(code.inside(test, ast.Name))
     values = [v for n in names for v in code.values(n) if isinstance(v, ast.expr) and v is not n]
     return any(isinstance(o.op, ast.Mod) for e in (test, *values) for o in code.inside(e, ast.BinOp))

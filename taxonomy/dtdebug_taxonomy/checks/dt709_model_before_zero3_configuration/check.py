@@ -1,4 +1,4 @@
-"""HfDeepSpeedConfig after the model that it is for, or lost at once."""
+"""HfDeepSpeedConfig that is created after its model, or not kept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MODEL = re.compile(r"Model|ForCausalLM|For[A-Z]\w+|LMHead")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports both; Transformers finds the configuration only while the object lives."""
+    """Report both cases; Transformers finds the configuration only while the object is alive."""
     made = [c for c in code.nodes(ast.Call) if code.name(c.func).rsplit(".", 1)[-1] == "HfDeepSpeedConfig"]
     if not made or not code.imports_any("transformers"):
         return
@@ -37,7 +37,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _models(code: Code, call: ast.Call) -> list[ast.Call]:
-    """Models that are loaded in the same function, on the way there."""
+    """Return the models loaded in the same function, on the path to the call."""
     block = {id(s) for s in (code.statement(call), *(a for a in code.ancestors(call) if isinstance(a, ast.stmt)))}
     found = []
     for load in code.methods("from_pretrained", "from_config"):

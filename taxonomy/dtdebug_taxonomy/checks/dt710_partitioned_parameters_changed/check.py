@@ -1,4 +1,4 @@
-"""Changes to ZeRO-3 parameters that are thrown away when the context ends."""
+"""Changes to ZeRO-3 parameters that are discarded when the context ends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLAIN = frozenset({"list", "tuple", "filter", "set", "sorted", "iter", "dict", 
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the context if its body writes to what it gathers, and initialisation outside of one."""
+    """Report the context if its body writes to gathered parameters, and initialisation outside of one."""
     yield from _ungathered(code)
     for block in (*code.nodes(ast.With), *code.nodes(ast.AsyncWith)):
         for item in block.items:
@@ -40,7 +40,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _ungathered(code: Code) -> Iterator[Hit]:
-    """A model that is made within `zero.Init()` and initialised after it."""
+    """Report the initialisation of a model after the `zero.Init()` in which it is made."""
     inits = [b for b in code.nodes(ast.With) if any(_is(code, i.context_expr, "zero.Init") for i in b.items)]
     if not inits:
         return
@@ -68,7 +68,7 @@ def _ungathered(code: Code) -> Iterator[Hit]:
 
 
 def _initialised(code: Code, call: ast.Call) -> ast.expr | None:
-    """The parameter that a call gives values to: `nn.init.zeros_(p)`, `layer.weight.data.normal_()`."""
+    """Return the parameter that a call sets: `nn.init.zeros_(p)`, `layer.weight.data.normal_()`."""
     func = call.func
     if code.name(func).startswith("torch.nn.init."):
         return call.args[0] if call.args else None
@@ -91,7 +91,7 @@ def _fix(code: Code, call: ast.Call, rank: ast.expr | None) -> Fix:
 
 
 def _gathered(code: Code, node: ast.expr) -> set[str]:
-    """Names in the expression that is gathered, and in what its names are bound to; `self.x` as a whole."""
+    """Return the names in the gathered expression and in their values; `self.x` counts as a whole."""
     found: set[str] = set()
     todo: list[tuple[ast.expr, int]] = [(node, 2)]
     while todo:
@@ -107,7 +107,7 @@ def _gathered(code: Code, node: ast.expr) -> set[str]:
 
 
 def _written(code: Code, block: ast.With | ast.AsyncWith, gathered: set[str]) -> str:
-    """The first thing in the body that is written to and is among what is gathered; empty for none."""
+    """Return the first gathered expression that the body writes to; "" if there is none."""
     loops = {
         dotted(target)
         for body in block.body
@@ -137,7 +137,7 @@ def _written(code: Code, block: ast.With | ast.AsyncWith, gathered: set[str]) ->
 
 
 def _pairs(code: Code, target: ast.expr, over: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
-    """What a loop variable goes over: `for p, q in zip(a, b)`."""
+    """Return pairs of a loop variable and the iterable that it takes values from: `for p, q in zip(a, b)`."""
     if not isinstance(target, ast.Tuple):
         return [(target, over)]
     name = code.name(over.func) if isinstance(over, ast.Call) else ""
@@ -149,7 +149,7 @@ def _pairs(code: Code, target: ast.expr, over: ast.expr) -> list[tuple[ast.expr,
 
 
 def _roots(code: Code, node: ast.expr) -> set[str]:
-    """`model.head.weight.data` -> itself and all its beginnings; calls and indices are passed."""
+    """Return `model.head.weight.data` and all its prefixes, skipping calls and indices."""
     found: set[str] = set()
     while True:
         name = dotted(node)

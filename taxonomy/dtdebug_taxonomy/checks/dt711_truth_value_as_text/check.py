@@ -1,4 +1,4 @@
-"""`"false"` in quotes, which some readers take for true."""
+"""Quoted `"false"`, which some readers take for true."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dtdebug_taxonomy.source.source import Source
 
 
 def check(source: Source) -> Iterator[Hit]:
-    """Reports the text for keys that are truth values; "true" means the same in quotes."""
+    """Report the string for boolean keys; a quoted "true" means the same."""
     for root in configurations(source):
         for path, entry in root.walk():
             row = facts.deepspeed_config().keys.get(path)

@@ -1,4 +1,4 @@
-"""Arguments of transformers' Trainer in a launch command, unlike the DeepSpeed configuration that it names."""
+"""Arguments of transformers' Trainer in a launch command that contradict the DeepSpeed configuration it names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KEYS = {
     "scheduler.params.warmup_max_lr": "learning_rate",
     "scheduler.params.warmup_num_steps": "warmup_steps",
 }
-"""What the Trainer compares: the key of DeepSpeed, and its own argument."""
+"""Key of DeepSpeed -> Trainer argument that it must agree with."""
 _OF_ACCELERATE = {
     "deepspeed_config.gradient_accumulation_steps": "gradient_accumulation_steps",
     "deepspeed_config.gradient_clipping": "max_grad_norm",
@@ -38,16 +38,16 @@ _TRAINER = re.compile(r"Trainer\b")
 _CHANGED = re.compile(rf"\.({'|'.join(sorted({*_KEYS.values(), *_FLAGS, 'deepspeed'}))})\s*=[^=]")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _POSITIONAL = re.compile(r"\bH4ArgumentParser\b|\.parse_(yaml|json)_file\b")
-"""A program that reads its arguments from the file which it is given first."""
+"""Signs of a program that reads its arguments from the file passed first."""
 _CALLS = 8
-"""So many calls of imported functions are followed to the module that trains."""
+"""Maximum number of calls of imported functions to follow to the module that trains."""
 
 
 class _Argument(NamedTuple):
-    """What the Trainer is given."""
+    """Argument passed to the Trainer."""
 
     word: Word
-    """The option, or the name of the file that holds the value."""
+    """Option, or the name of the file that contains the value."""
     value: str | None
     where: str
     """`here`, or `in recipe.yaml line 7`."""
@@ -57,7 +57,7 @@ Arguments = dict[str, _Argument]
 
 
 def check(script: Script) -> Iterator[Hit]:
-    """Reports the argument."""
+    """Report the argument."""
     for start in started(script):
         file = deepspeed_file(script, start)
         root = file or accelerate_file(script, start)
@@ -76,7 +76,7 @@ def check(script: Script) -> Iterator[Hit]:
 
 
 def _arguments(script: Script, start: Started) -> Arguments:
-    """The arguments that the command gives, and those of the file of arguments that it names."""
+    """Return the arguments in the command, and those in the arguments file that it names."""
     found = {n[2:].replace("-", "_"): _Argument(w, v, "here") for w, n, v in given(script, start.arguments)}
     text = start.code.text if start.code is not None else ""
     first = start.arguments[0] if start.arguments and _POSITIONAL.search(text) else None
@@ -92,14 +92,14 @@ def _arguments(script: Script, start: Started) -> Arguments:
 
 
 def _by_accelerate(start: Started, file: Config, arguments: Arguments) -> bool:
-    """Whether Accelerate makes DeepSpeed's configuration of its own file."""
+    """True if Accelerate makes DeepSpeed's configuration from its own file."""
     kind, options = setting(file, "distributed_type"), start.launch.options if start.launch is not None else {}
     chosen = {"--gradient_accumulation_steps", "--gradient_clipping", "--multi_gpu", "--use_fsdp", "--cpu"}
     return "deepspeed" not in arguments and not chosen & set(options) and bool(kind and kind.node.value == "DEEPSPEED")
 
 
 def _trains_so(code: Code | None) -> bool:
-    """Whether a program reads the Trainer's arguments from its command line and leaves them as they are."""
+    """True if a program reads the Trainer's arguments from its command line and leaves them unchanged."""
     if code is None:
         return False
     texts = [code.text]
@@ -128,7 +128,7 @@ def _precision(start: Started, file: Config, arguments: Arguments) -> Iterator[H
 
 
 def _total(script: Script, start: Started, file: Config, arguments: Arguments) -> Iterator[Hit]:
-    """The whole batch, by the processes that the command starts."""
+    """Report the total batch size if it contradicts the number of processes that the command starts."""
     held, ranks = setting(file, "train_batch_size"), processes(script, start)
     parts = [arguments[n].value or "" for n in _BATCH if n in arguments]
     if held is None or not ranks or len(parts) < len(_BATCH) or not all(p.isdecimal() for p in parts):

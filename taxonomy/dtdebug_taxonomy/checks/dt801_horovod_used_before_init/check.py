@@ -22,7 +22,7 @@ _SETS_UP = re.compile(r"init|set_?up|hvd|horovod", re.IGNORECASE)
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the first call that needs it."""
+    """Report the first call that needs Horovod to be initialised."""
     uses = [c for c in horovod.calls(code, *_NEED) if is_reached(code, c)]
     if not uses:
         return
@@ -54,7 +54,7 @@ def _hit(code: Code, use: ast.Call, why: str, *, fix: bool) -> Hit:
 
 
 def _is_run_here(code: Code, use: ast.AST, depth: int = 5) -> bool:
-    """Whether the file itself comes to a call: what only other files call can be initialized by them."""
+    """True if this file itself reaches a call; calls reached only from other files may be initialised there."""
     function = code.function(use)
     if function is None:
         return True
@@ -62,7 +62,7 @@ def _is_run_here(code: Code, use: ast.AST, depth: int = 5) -> bool:
 
 
 def _started_elsewhere(code: Code) -> bool:
-    """Whether a function of another module may initialize it."""
+    """True if a function of another module may initialise Horovod."""
     return any(
         _SETS_UP.search(full) and not full.startswith(("horovod", "torch", "tensorflow", "os"))
         for local, full in code.imports.items()
@@ -70,7 +70,7 @@ def _started_elsewhere(code: Code) -> bool:
 
 
 def _comes_later(code: Code, start: ast.Call, use: ast.Call) -> bool:
-    """Whether an `init()` runs only after a statement of the module."""
+    """True if an `init()` runs only after a statement of the module."""
     function = code.function(start)
     if function is None:
         return code.order[start] > code.order[use]

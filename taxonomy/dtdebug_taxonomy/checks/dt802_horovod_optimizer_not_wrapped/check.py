@@ -1,4 +1,4 @@
-"""Optimizers that Horovod does not know, in programs that initialize it and train."""
+"""Optimizers not wrapped by Horovod, in programs that initialise it and train."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TRAINS = ("backward", "fit", "minimize", "apply_gradients", "fit_generator")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the optimizer."""
+    """Report the optimizer."""
     starts = horovod.calls(code, "init")
     if not starts or _EXCHANGES.search(code.text) or not code.methods(*_TRAINS):
         return

@@ -17,7 +17,7 @@ _SHARES = re.compile(r"broadcast|elastic|sync_?(params|parameters|weights|state|
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the optimizer or gradient tape."""
+    """Report the optimizer or gradient tape."""
     calls = horovod.calls(code, "DistributedOptimizer", "DistributedGradientTape", "DistributedAdasumOptimizer")
     if not calls or not is_started_here(code) or _shares(code) or seeded_alike(code):
         return
@@ -31,7 +31,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _shares(code: Code) -> bool:
-    """Whether any name of the program speaks of a broadcast."""
+    """True if any name in the program mentions a broadcast."""
     return (
         any(_SHARES.search(n.attr) for n in code.nodes(ast.Attribute))
         or any(_SHARES.search(n.id) for n in code.nodes(ast.Name))
@@ -40,7 +40,7 @@ def _shares(code: Code) -> bool:
 
 
 def _fix(code: Code, call: ast.Call) -> Fix | None:
-    """For torch, where the model can be told from the arguments."""
+    """Return a fix for torch if the arguments show the model."""
     prefix, statement = horovod.prefix(code, call), code.statement(call)
     lines = statement_lines(code, statement)
     if not prefix or lines is None or not code.name(call.func).startswith("horovod.torch"):
@@ -56,7 +56,7 @@ def _fix(code: Code, call: ast.Call) -> Fix | None:
 
 
 def _model(code: Code, call: ast.Call) -> str:
-    """The name whose parameters the optimizer gets."""
+    """Return the name of the model whose parameters the optimizer gets; "" if unknown."""
     inner = code.argument(call, "optimizer", 0)
     given = [code.argument(call, "named_parameters", 1), inner]
     if inner is not None and dotted(inner):

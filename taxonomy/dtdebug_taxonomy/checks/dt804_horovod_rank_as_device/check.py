@@ -22,7 +22,7 @@ _PASS = {"str", "int", "format", "repr"}
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the rank where it chooses a device."""
+    """Report the rank that chooses a device."""
     for call in horovod.calls(code, "rank"):
         if _chooses(code, call):
             yield _hit(code, call, _local(code, call))
@@ -47,7 +47,7 @@ def _local(code: Code, call: ast.Call) -> Fix | None:
 
 
 def _by_name(code: Code, call: ast.Call) -> Iterator[Hit]:
-    """Where the rank was kept under a name first."""
+    """Report uses of a name to which the rank was assigned first."""
     up = code.parent[call]
     if not isinstance(up, ast.Assign) or len(up.targets) != 1 or not (name := dotted(up.targets[0])):
         return
@@ -63,7 +63,7 @@ def _by_name(code: Code, call: ast.Call) -> Iterator[Hit]:
 
 
 def _chooses(code: Code, node: ast.AST) -> bool:
-    """Whether a device follows from a value as it stands, without a modulo on the way."""
+    """True if a value chooses a device unchanged, without a modulo."""
     for up in code.ancestors(node):
         found = _decides(code, up, node)
         if found is not None:
@@ -73,7 +73,7 @@ def _chooses(code: Code, node: ast.AST) -> bool:
 
 
 def _decides(code: Code, up: ast.AST, node: ast.AST) -> bool | None:
-    """Whether the next step from a value outwards makes it a device; None where only the step after that tells."""
+    """Return whether the enclosing node makes a value a device; None if only the next enclosing node decides."""
     if isinstance(up, ast.Call):
         return _is_device_call(code, up, node)
     if isinstance(up, ast.Subscript):
@@ -104,7 +104,7 @@ def _is_device_call(code: Code, call: ast.Call, node: ast.AST) -> bool | None:
 
 
 def _joins_text(up: ast.BinOp, node: ast.AST) -> bool:
-    """`"cuda:" + str(rank)`, `"cuda:%d" % rank`."""
+    """True for `"cuda:" + str(rank)` and `"cuda:%d" % rank`."""
     left = up.left
     if isinstance(up.op, ast.Mod):
         return node is not left and isinstance(left, ast.Constant) and isinstance(left.value, str)
@@ -112,7 +112,7 @@ def _joins_text(up: ast.BinOp, node: ast.AST) -> bool:
 
 
 def _is_variable(code: Code, target: ast.expr) -> bool:
-    """`config.gpu_options.visible_device_list`, or `os.environ["CUDA_VISIBLE_DEVICES"]`."""
+    """True for `config.gpu_options.visible_device_list` and `os.environ["CUDA_VISIBLE_DEVICES"]`."""
     if isinstance(target, ast.Subscript) and code.name(target.value) == "os.environ":
         return _is_visible(code, target.slice)
     return bool(_VISIBLE.search(dotted(target)))

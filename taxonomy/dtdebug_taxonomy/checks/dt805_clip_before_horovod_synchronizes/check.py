@@ -19,7 +19,7 @@ _CLIPS = tuple(
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the clipping."""
+    """Report the clipping."""
     wrapped = horovod.calls(code, "DistributedOptimizer")
     if not any(code.name(c.func).startswith("horovod.torch") for c in wrapped) or _synchronizes(code):
         return
@@ -37,7 +37,7 @@ def _synchronizes(code: Code) -> bool:
 
 
 def _fix(code: Code, call: ast.Call) -> Fix | None:
-    """Where the step is the next statement."""
+    """Return a fix if the step is the next statement."""
     statement = code.statement(call)
     block = code.block(statement)
     after = block[block.index(statement) + 1 :][:1]

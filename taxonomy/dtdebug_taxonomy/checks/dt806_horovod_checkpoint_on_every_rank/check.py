@@ -20,7 +20,7 @@ _CALLBACK = re.compile(r"(^|\.)keras\.callbacks\.(ModelCheckpoint|TensorBoard)$"
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call that writes."""
+    """Report the call that writes."""
     starts = horovod.calls(code, "init")
     if not starts:
         return

@@ -20,7 +20,7 @@ _KERAS = re.compile(
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the learning rate."""
+    """Report the learning rate."""
     wrapped = horovod.calls(code, "DistributedOptimizer")
     if not wrapped or not is_started_here(code) or _KNOWS.search(code.text) or _uses_size(code):
         return
@@ -48,7 +48,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _uses_size(code: Code) -> bool:
-    """Whether a size takes part in any product or quotient, or goes on to another function."""
+    """True if a size is used in a product or quotient, or passed to another function."""
     for call in horovod.calls(code, "size", "local_size"):
         up = code.parent[call]
         if isinstance(up, ast.BinOp | ast.IfExp | ast.AugAssign) or (isinstance(up, ast.Assign) and up.value is call):

@@ -1,4 +1,4 @@
-"""Settings of `TF_CONFIG` that come after the strategy or resolver that reads it."""
+"""Assignments of `TF_CONFIG` after the strategy or resolver that reads it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _READ = tuple(
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the setting."""
+    """Report the assignment."""
     readers = [c for c in code.calls(*_READ) if _reads(code, c)]
     settings = list(_settings(code))
     if not readers or not settings:
@@ -53,7 +53,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _reads(code: Code, call: ast.Call) -> bool:
-    """Whether it takes the cluster from the variable, and not from an argument."""
+    """True if it takes the cluster from the variable rather than from an argument."""
     name = code.name(call.func)
     place = None if "experimental" in name else 0
     return "Resolver" in name or code.argument(call, "cluster_resolver", place) is None
@@ -74,13 +74,13 @@ def _settings(code: Code) -> Iterator[ast.stmt]:
 
 
 def _places(code: Code, node: ast.AST) -> list[ast.AST]:
-    """Where something is done: itself, and the calls of the function that it is in."""
+    """Return a node and the calls of the function that contains it."""
     function = code.function(node)
     return [node, *(code.callers.get(function, []) if function else [])]
 
 
 def _fix(code: Code, setting: ast.stmt, reader: ast.Call) -> Fix | None:
-    """Moves the line up, if nothing that it uses is bound in between."""
+    """Return a fix that moves the line up, if no name that it uses is bound in between."""
     first, lines = code.statement(reader), statement_lines(code, setting)
     if lines is None or code.block(first) is not code.block(setting) or statement_lines(code, first) is None:
         return None

@@ -1,4 +1,4 @@
-"""Strategies of several workers that are made after TensorFlow's first ops."""
+"""Multi-worker strategies that are created after TensorFlow's first ops."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _GRAPH = ("tensorflow.compat.v1.disable_eager_execution", "tensorflow.compat.v1.
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the strategy."""
+    """Report the strategy."""
     strategies = code.calls(*_STRATEGIES)
     if not strategies or code.calls(*_GRAPH):
         return

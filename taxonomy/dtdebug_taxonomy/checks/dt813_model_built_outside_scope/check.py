@@ -1,4 +1,4 @@
-"""Keras models that are made outside `strategy.scope()` and compiled inside, or whose strategy has no scope at all."""
+"""Keras models made outside `strategy.scope()` and compiled inside, or without any scope."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MODEL = re.compile(
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports where the model is built."""
+    """Report the call that builds the model."""
     strategies = [c for c in code.nodes(ast.Call) if _STRATEGY.match(code.name(c.func))]
     if not strategies:
         return
@@ -74,7 +74,7 @@ def _makes_model(code: Code, call: ast.Call) -> bool:
 
 
 def _unused(code: Code, strategies: list[ast.Call]) -> bool:
-    """Whether no strategy is given to anything; asking for its number of replicas counts for nothing."""
+    """True if no strategy is passed to anything; reading its number of replicas does not count."""
     for call in strategies:
         up = code.parent[call]
         if not isinstance(up, ast.Assign) or not isinstance(up.targets[0], ast.Name):

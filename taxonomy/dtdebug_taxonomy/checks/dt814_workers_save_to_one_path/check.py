@@ -20,7 +20,7 @@ _MODEL = re.compile(r"model|net|checkpoint|ckpt|manager|saved_model", re.IGNOREC
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call that saves."""
+    """Report the call that saves."""
     if not code.calls(*_STRATEGIES) or any(_KNOWS.search(n) for n in _names(code)):
         return
     for call in code.methods("save", "save_weights", "save_model"):

@@ -1,4 +1,4 @@
-"""Data sets of one or few files under a strategy of several workers, with the default way to shard."""
+"""Data sets of one or few files under a multi-worker strategy with the default sharding policy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KNOWS = ("auto_shard_policy", "AutoShardPolicy")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the file."""
+    """Report the file."""
     if not code.calls(*_STRATEGIES) or any(w in code.text for w in _KNOWS) or code.methods("shard"):
         return
     for call in code.calls(*_READERS):

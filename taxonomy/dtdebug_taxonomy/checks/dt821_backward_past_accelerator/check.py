@@ -16,7 +16,7 @@ _BACKENDS = re.compile(r"accelerator|^acc$|fabric|engine|manager|strategy|^amp$|
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call."""
+    """Report the call."""
     if not code.calls(_MAKER) or code.role == "test":
         return
     prepared = _prepared(code)
@@ -45,7 +45,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _is_without(code: Code, call: ast.Call) -> bool:
-    """Whether the other branch of a condition goes through Accelerate, so that this one is for runs without it."""
+    """True if the other branch of a condition uses Accelerate, so that this one is for runs without it."""
     inner: ast.AST = call
     for up in code.ancestors(call):
         if isinstance(up, ast.If) and inner is not up.test:
@@ -60,7 +60,7 @@ def _is_without(code: Code, call: ast.Call) -> bool:
 
 
 def _prepared(code: Code) -> set[str]:
-    """Names that `prepare()` has taken or given."""
+    """Return the names passed to `prepare()` or assigned from it."""
     found: set[str] = set()
     for call in code.methods("prepare", "prepare_model"):
         func = call.func
@@ -78,7 +78,7 @@ def _prepared(code: Code) -> set[str]:
 
 
 def _comes_from(code: Code, node: ast.AST | None, prepared: set[str], depth: int = 5) -> bool:
-    """Whether a value is computed by calling something that was prepared."""
+    """True if a value is computed by calling a prepared object."""
     if node is None or not depth:
         return False
     for call in code.inside(node, ast.Call):
@@ -103,7 +103,7 @@ def _comes_from(code: Code, node: ast.AST | None, prepared: set[str], depth: int
 
 
 def _is_prepared(code: Code, node: ast.expr, prepared: set[str], depth: int = 3) -> bool:
-    """Whether a name stands for what `prepare()` has given, or an argument that has the name of such."""
+    """True if a name holds a result of `prepare()`, or is an argument named like one."""
     if dotted(node) not in prepared or not depth:
         return False
     for binding in code.bound(node):
@@ -118,7 +118,7 @@ def _is_prepared(code: Code, node: ast.expr, prepared: set[str], depth: int = 3)
 
 
 def _accelerator(code: Code, node: ast.AST) -> str:
-    """How the accelerator is called where a node stands."""
+    """Return the name of the accelerator in a node's scope; "" if there is none."""
     names = {_target(code, c) for c in code.calls(_MAKER)} - {""}
     for up in (*code.ancestors(node), code.tree):
         if not isinstance(up, SCOPES):

@@ -15,7 +15,7 @@ _MAKER = "accelerate.Accelerator"
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call that moves."""
+    """Report the call that moves."""
     if not code.calls(_MAKER):
         return
     for call in code.methods("cuda", "to"):
@@ -59,7 +59,7 @@ def _is_cuda(code: Code, node: ast.expr | None, depth: int = 5) -> bool:
 
 
 def _accelerator(code: Code, node: ast.AST) -> str:
-    """How an accelerator that is made before a node is called there."""
+    """Return the name, visible at a node, of an accelerator made before it; "" if there is none."""
     for made in code.calls(_MAKER):
         up = code.parent[made]
         name = dotted(up.targets[0]) if isinstance(up, ast.Assign) else ""

@@ -21,7 +21,7 @@ _RESULTS = re.compile(
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the method."""
+    """Report the method."""
     if not code.imports_any("accelerate") or _CUTS.search(code.text):
         return
     for call in code.methods("gather"):
@@ -51,7 +51,7 @@ def _has_results(code: Code, node: ast.expr) -> bool:
 
 
 def _in_evaluation(code: Code, call: ast.Call) -> bool:
-    """Whether the innermost loop around goes over a loader, without a backward pass."""
+    """True if the innermost loop around a call iterates a loader, without a backward pass."""
     for up in code.ancestors(call):
         if isinstance(up, ast.For):
             over = code.source_of(up.iter)

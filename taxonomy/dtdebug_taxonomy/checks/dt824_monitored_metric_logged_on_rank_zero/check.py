@@ -1,4 +1,4 @@
-"""Metrics of Lightning that rank 0 alone logs although a callback or scheduler of every rank watches them."""
+"""Lightning metrics that only rank 0 logs although a callback or scheduler of every rank monitors them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PACKAGES = ("pytorch_lightning", "lightning")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the argument, or the call under the condition."""
+    """Report the argument, or the call under the condition."""
     if not code.imports_any(*_PACKAGES):
         return
     watched = watched_names(code)

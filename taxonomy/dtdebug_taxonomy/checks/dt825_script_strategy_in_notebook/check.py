@@ -1,4 +1,4 @@
-"""Strategies of Lightning that start the program again as a script, in notebooks."""
+"""Lightning strategies that start the program again as a script, in notebooks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OBJECTS = re.compile(r"(^|\.)(DDP|FSDP|DeepSpeed|DDPSharded|DDPSpawn|ModelParal
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the strategy."""
+    """Report the strategy."""
     calls = code.calls(*_MAKERS)
     if not calls or not in_notebook(code):
         return
@@ -45,7 +45,7 @@ def _hit(code: Code, node: ast.expr, what: str, fix: Fix | None) -> Hit:
 
 
 def _starts_scripts(code: Code, node: ast.expr) -> str:
-    """The class of a strategy object that starts scripts; empty if it is none."""
+    """Return the class of a strategy object that starts scripts; "" if it is none of them."""
     found = ""
     for value in code.values(node):
         if not isinstance(value, ast.Call) or not _OBJECTS.search(code.name(value.func)):

@@ -23,13 +23,13 @@ _KEPT = {"ddp", "ddp_spawn", "ddp_fork", "ddp_notebook"} | {
     for how in ("", "spawn_", "fork_", "notebook_")
     for value in ("true", "false")
 }
-"""Of these what Lightning 2 still takes as a strategy: not dp, ddp2, ddp_cpu, ddp_sharded, horovod."""
+"""Values that Lightning 2 still accepts as a strategy; not dp, ddp2, ddp_cpu, ddp_sharded or horovod."""
 _RELEASES = re.compile(r"version|GREATER|LESS|RELEASE|(^|_)(PL|pl)_?\d", re.IGNORECASE)
 _OLD_LIGHTNING = ("pytorch_lightning.plugins.training_type", "pytorch_lightning.overrides", "pytorch_lightning.lite")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the argument."""
+    """Report the argument."""
     calls = code.calls(*_TRAINERS)
     if not calls or code.imports_any(*_OLD_LIGHTNING):
         return
@@ -57,7 +57,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _asks_release(code: Code, call: ast.Call) -> bool:
-    """Whether a call is in a branch for some releases, or tried first: `if version < "2.0":`, `except TypeError:`."""
+    """True if a call is in a branch for some releases, or tried first: `if version < "2.0":`, `except TypeError:`."""
     inner: ast.AST = call
     for up in code.ancestors(call):
         if isinstance(up, ast.If) and inner is not up.test and _RELEASES.search(code.source_of(up.test)):
@@ -69,7 +69,7 @@ def _asks_release(code: Code, call: ast.Call) -> bool:
 
 
 def _given(code: Code, call: ast.Call) -> Iterator[tuple[str, ast.keyword | ast.expr]]:
-    """The keywords of the call, and the entries of a dictionary that is unpacked into it."""
+    """Yield the keywords of the call, and the entries of a dictionary unpacked into it."""
     for given in call.keywords:
         if given.arg is not None:
             yield given.arg, given
@@ -130,7 +130,7 @@ def _fix(code: Code, call: ast.Call, given: ast.keyword) -> Fix | None:
 
 
 def _is_free(code: Code, call: ast.Call) -> bool:
-    """Whether no accelerator is given, or one that becomes the strategy."""
+    """True if no accelerator is given, or one that becomes the strategy."""
     given = keyword(call, "accelerator")
     value = code.constant(given.value) if given else None
     moves = value in _KEPT and keyword(call, "strategy") is None

@@ -13,11 +13,11 @@ from dtdebug_taxonomy.source.text import Span
 _MAKERS = ("transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments")
 
 _SUCCESSORS = {"per_device_train_batch_size", "per_device_eval_batch_size", "use_cpu"}
-"""Those that take the same values."""
+"""Successors that take the same values."""
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the argument."""
+    """Report the argument."""
     known = transformers_arguments().arguments
     for call in code.calls(*_MAKERS):
         for given in call.keywords:

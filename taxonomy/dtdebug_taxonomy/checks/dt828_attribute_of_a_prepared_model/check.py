@@ -1,4 +1,4 @@
-"""Attributes of a model that are asked of what `accelerator.prepare()` gave, which is a wrapper on several GPUs."""
+"""Model attributes read from the result of `accelerator.prepare()`, which is a wrapper on several GPUs."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _MODEL = re.compile(
     r"(?i)(^|_)(model|net|unet|vae|transformer|encoder|decoder|policy|actor|critic|student|teacher|llm|gpt|lora)\d?$"
 )
 _FORWARDS = re.compile(r"deepspeed|fsdp|FullySharded", re.IGNORECASE)
-"""Wrappers that hand attributes on to the model."""
+"""Wrappers that forward attributes to the model."""
 _UNWRAPS = re.compile(r"unwrap|\.module\b|hasattr|isinstance|distributed_type|num_processes")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the attribute."""
+    """Report the attribute."""
     calls = [c for c in code.methods("prepare", "prepare_model") if is_accelerator(code, c.func.value)]  # type: ignore[attr-defined]
     if not calls or code.role == "test":
         return
@@ -44,7 +44,7 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         call = prepared.get((name_scope(code, node, name), name))
         if call is None or (node.attr not in _OF_MODELS and ("ema" in name or f"{name}.{node.attr}" in bound)):
-            continue  # what has no gradients, as an average of the weights, is not wrapped
+            continue  # a model without gradients, such as an average of weights, is not wrapped
         if not _comes_later(code, call, node, name) or _is_asked(code, node):
             continue
         yield Hit(
@@ -55,7 +55,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _prepared(code: Code, call: ast.Call) -> Iterator[tuple[ast.AST, str]]:
-    """The models that a call gives back under the names by which it got them."""
+    """Yield the models that a call returns under the names by which it got them, with their scopes."""
     assign = code.parent.get(call)
     if not isinstance(assign, ast.Assign) or len(assign.targets) != 1:
         return
@@ -69,7 +69,7 @@ def _prepared(code: Code, call: ast.Call) -> Iterator[tuple[ast.AST, str]]:
 
 
 def _comes_later(code: Code, call: ast.Call, node: ast.Attribute, name: str) -> bool:
-    """Whether the name is still what `prepare()` gave."""
+    """True if the name still holds the result of `prepare()`."""
     here = [
         b for b in code.bindings.get((name_scope(code, node, name), name), ()) if code.order[b.node] > code.order[call]
     ]
@@ -89,13 +89,13 @@ def _comes_later(code: Code, call: ast.Call, node: ast.Attribute, name: str) -> 
 
 
 def _calls_of(code: Code, node: ast.AST) -> list[ast.Call]:
-    """The calls of the function that a place is in."""
+    """Return the calls of the function that contains a place."""
     function = code.function(node)
     return code.callers.get(function, []) if function is not None else []
 
 
 def _is_asked(code: Code, node: ast.Attribute) -> bool:
-    """Whether a condition around it, or its statement, may see to the wrapper."""
+    """True if a condition around it, or its statement, may handle the wrapper."""
     for up in (node, *code.ancestors(node)):
         if isinstance(up, ast.If | ast.IfExp) and _UNWRAPS.search(code.source_of(up.test)):
             return True

@@ -1,4 +1,4 @@
-"""`wandb.log` in a Lightning module, where the logger has started the run on rank 0 alone."""
+"""`wandb.log` in a Lightning module, whose logger starts the run only on rank 0."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MODULES = re.compile(r"LightningModule|lightning\.(pytorch\.)?(callbacks\.)?Cal
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call, or what is asked of the run."""
+    """Report the call, or the attribute of the run."""
     if code.calls("wandb.init") or code.role == "test":
         return
     for call in code.calls("wandb.log"):
@@ -35,7 +35,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _on_every_rank(code: Code, node: ast.AST) -> bool:
-    """Whether every rank comes to a place in a class of Lightning."""
+    """True if every rank reaches a place in a Lightning class."""
     home = code.class_of(node)
     if home is None or not any(_MODULES.search(code.name(b)) for b in home.bases) or guards(code).around(node):
         return False
@@ -43,7 +43,7 @@ def _on_every_rank(code: Code, node: ast.AST) -> bool:
 
 
 def _asked(code: Code, node: ast.AST) -> bool:
-    """Whether what is around a place asks first for the run, or catches the error."""
+    """True if code around a place first tests for the run, or catches the error."""
     inner = node
     for up in code.ancestors(node):
         if isinstance(up, ast.Try):

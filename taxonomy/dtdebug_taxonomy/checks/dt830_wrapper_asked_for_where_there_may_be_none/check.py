@@ -1,4 +1,4 @@
-"""`model.module` of what `accelerator.prepare()` gave, which is the bare model where there is one process."""
+"""`model.module` of a result of `accelerator.prepare()`, which is the bare model in single-process runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ASKS = re.compile(
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the attribute."""
+    """Report the attribute."""
     if code.role == "test" or not code.calls("accelerate.Accelerator") or _ASKS.search(code.text):
         return
     for node in code.nodes(ast.Attribute):
@@ -37,7 +37,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _accelerator(node: ast.AST) -> str:
-    """What prepares in an assignment; empty if nothing does."""
+    """Return the name of the accelerator whose `prepare` is assigned; "" if it is none."""
     made = node.value if isinstance(node, ast.Assign) else None
     if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Attribute) or made.func.attr != "prepare":
         return ""

@@ -1,4 +1,4 @@
-"""Validation metrics of Lightning that a callback watches and that nothing averages over the ranks."""
+"""Lightning validation metrics that a callback monitors and nothing averages over the ranks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TEMPLATE = re.compile(r"\{([A-Za-z_][\w/]*)(?::[^}]*)?\}")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call that logs it."""
+    """Report the call that logs the metric."""
     if "torchmetrics" in code.text or not many_devices(code):
         return
     watched = watched_names(code) | _in_file_names(code)
@@ -42,7 +42,7 @@ def _decided(call: ast.Call) -> bool:
 
 
 def _in_file_names(code: Code) -> set[str]:
-    """The metrics in the names that checkpoints get: `filename="{epoch}-{val_loss:.2f}"`."""
+    """Return the metrics in the file names of checkpoints: `filename="{epoch}-{val_loss:.2f}"`."""
     found: set[str] = set()
     for call in code.nodes(ast.Call):
         if code.name(call.func).rpartition(".")[2] == "ModelCheckpoint":

@@ -1,4 +1,4 @@
-"""Losses that are divided by the number of micro-steps before Accelerate divides them by it."""
+"""Losses divided by the number of micro-steps before Accelerate divides them again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dtdebug_taxonomy.source.text import Span
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the division."""
+    """Report the division."""
     number = accumulated(code)
     if number is None or code.role == "test":
         return
@@ -34,7 +34,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _divisions(code: Code, call: ast.Call) -> Iterator[tuple[ast.AST, ast.expr, ast.expr | None]]:
-    """The divisions of the loss on its way to a backward pass: where, by what, and of what."""
+    """Yield the divisions of the loss before a backward pass: (node, divisor, dividend or None)."""
     loss = call.args[0]
     if isinstance(loss, ast.BinOp) and isinstance(loss.op, ast.Div):
         yield loss, loss.right, loss.left
@@ -51,12 +51,12 @@ def _divisions(code: Code, call: ast.Call) -> Iterator[tuple[ast.AST, ast.expr, 
 
 
 def _last(code: Code, node: ast.expr) -> str:
-    """How a number is called, without where it is kept: `args.steps` and `self.args.steps` are the same."""
+    """Return the unqualified name of a number: `args.steps` and `self.args.steps` are the same."""
     return dotted(node).rpartition(".")[2] or code.source_of(node)
 
 
 def _fix(code: Code, division: ast.AST, by: ast.expr, whole: ast.expr | None) -> Fix | None:
-    """Leaves the division to Accelerate."""
+    """Return a fix that leaves the division to Accelerate."""
     statement = code.statement(division)
     alone = isinstance(statement, ast.AugAssign) or (
         isinstance(statement, ast.Assign)

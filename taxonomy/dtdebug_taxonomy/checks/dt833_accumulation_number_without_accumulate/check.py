@@ -1,4 +1,4 @@
-"""Accelerators that are told a number of micro-steps in programs that never accumulate."""
+"""Accelerators with a number of micro-steps in programs that never accumulate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OTHERWISE = re.compile(r"accumulate\(|deepspeed|no_sync|sync_gradients|gradient
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the number."""
+    """Report the number."""
     number = accumulated(code)
     if number is None or code.role == "test" or _OTHERWISE.search(code.text):
         return
@@ -30,6 +30,6 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _steps_each_time(code: Code, loop: ast.For | ast.While, backward: ast.Call) -> bool:
-    """Whether the optimizer steps in the block of the backward pass, without a condition."""
+    """True if the optimizer steps unconditionally in the block of the backward pass."""
     block = code.block(code.statement(backward))
     return any(loop_of(code, s) is loop and code.statement(s) in block for s in steps(code))

@@ -1,4 +1,4 @@
-"""`accelerator.accumulate()` in programs whose Accelerator was never told how many micro-steps."""
+"""`accelerator.accumulate()` in programs whose Accelerator gets no number of micro-steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OPTION = re.compile(r"\w+\.(?:\w+\.)?(?:gradient|grad)_accum\w*", re.IGNORECASE
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the Accelerator."""
+    """Report the Accelerator."""
     made = code.calls(ACCELERATOR)
     if len(made) != 1 or code.role == "test" or not any(True for _ in accumulate_blocks(code)):
         return
@@ -37,7 +37,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _number(code: Code) -> ast.expr | None:
-    """The option of the program that says how many; the first place where it is read."""
+    """Return the program's option for the number of micro-steps, at its first use; None if there is none."""
     for node in code.nodes(ast.Attribute):
         if isinstance(node.ctx, ast.Load) and _OPTION.fullmatch(dotted(node)) and dotted(node.value) != "accelerator":
             return node

@@ -1,4 +1,4 @@
-"""Averages of the weights that move on in every micro-step of an accumulation."""
+"""Averages of the weights that are updated in every micro-step of an accumulation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOVES = {"update", "step", "update_parameters", "update_ema"}
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call that moves it on."""
+    """Report the call that updates the average."""
     if accumulated(code) is None or code.role == "test":
         return
     loops = {loop for block in accumulate_blocks(code) if (loop := loop_of(code, block)) is not None}
@@ -32,7 +32,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _asked(code: Code, call: ast.Call) -> bool:
-    """Whether a condition in the loop asks whether the optimizer has stepped."""
+    """True if a condition in the loop tests whether the optimizer has stepped."""
     for up in code.ancestors(call):
         if isinstance(up, ast.For | ast.While):
             return False

@@ -1,4 +1,4 @@
-"""Forward passes of training through what `accelerator.unwrap_model()` gave."""
+"""Training forward passes through a model that `accelerator.unwrap_model()` returned."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 
 _MOST = 20
-"""So many calls of such models are looked at, each along all of its function."""
+"""Maximum number of calls of such models to inspect, each of which scans its whole function."""
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call of the model."""
+    """Report the call of the model."""
     prepared = {dotted(a) for c in code.methods("prepare", "prepare_model") for a in c.args} - {""}
     if not prepared or code.role == "test" or code.methods("all_reduce", "reduce_gradients"):
         return
@@ -36,7 +36,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _taken_out(code: Code, called: ast.expr, prepared: set[str]) -> ast.Call | None:
-    """The call that took a prepared model out of its wrapper, if what is called here surely is that."""
+    """Return the call that definitely unwrapped the prepared model that is called here, else None."""
     if isinstance(called, ast.Call):
         return called if _unwraps(called, prepared) else None
     bound = code.bound(called) if isinstance(called, ast.Name) else []
@@ -52,6 +52,6 @@ def _unwraps(call: ast.Call, prepared: set[str]) -> bool:
 
 
 def _is_called_too(code: Code, call: ast.Call, outer: str) -> bool:
-    """Whether the wrapper itself runs forward in the same function."""
+    """True if the wrapper itself runs forward in the same function."""
     home = code.function(call)
     return any(dotted(c.func) == outer and code.function(c) is home for c in code.nodes(ast.Call))

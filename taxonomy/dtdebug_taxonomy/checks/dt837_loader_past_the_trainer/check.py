@@ -1,4 +1,4 @@
-"""`get_train_dataloader()` of a subclass of Trainer that gives out a loader which Accelerate never saw."""
+"""`get_train_dataloader()` of a Trainer subclass that returns a loader which Accelerate never prepared."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SPLITS = re.compile(
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the loader."""
+    """Report the loader."""
     if code.role == "test":
         return
     for function in code.functions.get("get_train_dataloader", ()):

@@ -1,4 +1,4 @@
-"""Handlers and plugins of Accelerate that nothing gets, and settings of the process group after it was made."""
+"""Accelerate handlers and plugins that are passed nowhere, or that come after the process group was made."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MAKES_GROUP = ("accelerate.PartialState", "accelerate.state.PartialState", "acc
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call that makes the settings."""
+    """Report the call that makes the settings."""
     if code.role == "test" or not code.calls("accelerate.Accelerator"):
         return
     loaded = {n.id for n in code.nodes(ast.Name) if isinstance(n.ctx, ast.Load)}
@@ -58,12 +58,12 @@ def _is_lost(code: Code, call: ast.Call, loaded: set[str]) -> bool:
     if not isinstance(up, ast.Assign) or len(up.targets) != 1 or not isinstance(up.targets[0], ast.Name):
         return False
     if code.function(call) is None:
-        return False  # other modules may import what stands at the top
+        return False  # other modules may import a module-level name
     return up.targets[0].id not in loaded
 
 
 def _made_before(code: Code, call: ast.Call) -> ast.Call | None:
-    """What makes the group in the same function, before the Accelerator that gets these settings."""
+    """Return the call in the same function that makes the group before the Accelerator with these settings."""
     for made in code.calls(*_MAKES_GROUP):
         inside = made in code.ancestors(call)
         here = code.function(made) is code.function(call) and code.order[made] < code.order[call]

@@ -1,4 +1,4 @@
-"""Accelerate's file names one of DeepSpeed and sets what has to stand there."""
+"""Accelerate files that name a DeepSpeed file and set keys that belong in that."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _TWICE = frozenset({
     *("gradient_accumulation_steps", "gradient_clipping", "zero_stage", "zero3_save_16bit_model"),
     *("offload_optimizer_device", "offload_param_device", "offload_param_nvme_path", "offload_optimizer_nvme_path"),
 })  # fmt: skip
-"""Accelerate refuses these beside a file of DeepSpeed."""
+"""Keys that Accelerate refuses together with a DeepSpeed file."""
 
 
 def check(document: Config) -> Iterator[Hit]:
-    """Reports the keys."""
+    """Report the keys."""
     for root in document.roots:
         section, kind = root.get("deepspeed_config"), root.get("distributed_type")
         named = section.get("deepspeed_config_file") if section is not None else None

@@ -1,4 +1,4 @@
-"""What Accelerate's file says of another way of starting than the one it chooses."""
+"""Sections of Accelerate's file for another way of starting than the selected one."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _SECTIONS = {
     "deepspeed_config": ("DEEPSPEED", "--use_deepspeed"),
     "megatron_lm_config": ("MEGATRON_LM", "--use_megatron_lm"),
 }
-"""Section -> the type that reads it, and the option that chooses that type."""
+"""Section -> type that reads it, and option that selects that type."""
 _TYPES = frozenset({"NO", "MULTI_GPU", *(kind for kind, _ in _SECTIONS.values())})
 _OWN = ("machine_rank", "num_machines", "compute_environment", "downcast_bf16", "main_training_function")
-"""One of these makes it a file of Accelerate."""
+"""Keys, one of which identifies a file of Accelerate."""
 
 
 def check(document: Config) -> Iterator[Hit]:
-    """Reports the number of processes, or the section."""
+    """Report the number of processes, or the section."""
     for root in document.roots:
         kind, many = root.get("distributed_type"), root.get("num_processes")
         name = "NO" if kind is not None and kind.value is False else kind.value if kind is not None else None

@@ -1,4 +1,4 @@
-"""A Trainer of Lightning for other numbers of devices and nodes than a batch script starts tasks for."""
+"""Lightning Trainers whose numbers of devices and nodes differ from the tasks that a batch script starts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dtdebug_taxonomy.source.starting import Started, started
 
 _TRAINER = "pytorch_lightning.Trainer"
 _SHAPE = ("--ntasks", "--nodes", "-n", "-N")
-"""Options of srun by which a step has other tasks than the job."""
+"""Options of srun that give a step other tasks than the job."""
 _INTERACTIVE = frozenset({"bash", "interactive"})
-"""Names of jobs in which Lightning leaves Slurm alone."""
+"""Names of jobs in which Lightning ignores Slurm."""
 
 
 def check(script: Script) -> Iterator[Hit]:
-    """Reports the program that Slurm starts."""
+    """Report the program that Slurm starts."""
     name = script.directive("--job-name", "-J")
     if not any(d.system == "SBATCH" for d in script.directives) or (name is not None and name.value in _INTERACTIVE):
         return
@@ -32,7 +32,7 @@ def check(script: Script) -> Iterator[Hit]:
 
 
 class _Asked(NamedTuple):
-    """What a Trainer is made for."""
+    """Resources that a Trainer is configured for."""
 
     devices: int
     machines: int

@@ -18,11 +18,11 @@ _OTHERS = re.compile(
     r"|URL|PKG|PACKAGE|SRC|SOURCE|BUILD|INSTALL|TESTS?|ARGS|OPTS|OPTIONS|FLAGS|CMD|LOG|LOGS|OUTPUT|STATIC|SO|HASH|IMAGE"
     r"|ENV|VARS|CONFIG|BACKEND|PATCH)$"
 )
-"""Of plugins, of releases before those in the table, and names that belong to builds and to scripts themselves."""
+"""Names of plugins, of releases older than the table, of builds, and of scripts' own variables."""
 
 
 def check(source: Source) -> Iterator[Hit]:
-    """Reports what is set, is not in NCCL's own list, and is not read again by the file itself."""
+    """Report a variable that is set, is not in NCCL's own list, and is not read by the file itself."""
     known = facts.nccl().variables.keys() | facts.nccl_meanings().keys()
     used = {v.name for v in source.variables if not v.is_set}
     for variable in source.variables:

@@ -1,4 +1,4 @@
-"""Variables of torch that were called as if they were NCCL's own."""
+"""Old names of torch's variables that looked like NCCL's own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OLD_TORCH = re.compile(r"\btorch[ \t]*==[ \t]*(0|1|2\.[01])\b|pytorch/pytorch:(
 
 
 def check(source: Source) -> Iterator[Hit]:
-    """Reports an old name that is set, unless the new one is set too or the file asks for an older torch."""
+    """Report an old name that is set, unless the new one is set too or the file requests an older torch."""
     renamed = facts.torch_env().renamed
     here = {v.name for v in source.variables}
     read = {v.name for v in source.variables if not v.is_set}

@@ -1,4 +1,4 @@
-"""Misspelt names of the variables that start-up and device choice hang on."""
+"""Misspelt names of the variables that start-up and device choice depend on."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MEANT = {
     "GLOO_SOCKET_INTERFACE": "GLOO_SOCKET_IFNAME",
     "OMP_THREADS": "OMP_NUM_THREADS",
 }
-"""Wrong names that are further from the right one than a slip, but are met again and again."""
+"""Frequent wrong names that differ from the right one by more than a typo."""
 _LIKE_IT = frozenset(
     {
         *("NODE_RANK", "GLOBAL_RANK", "ROLE_RANK", "NVIDIA_VISIBLE_DEVICES", "WORLD_SIZES", "LOCAL_RANKS"),
@@ -45,11 +45,11 @@ _LIKE_IT = frozenset(
     }
 )
 _MAYBE = re.compile(r"CUDA|MASTER|WORLD|RANK|TORCH|OMP|GLOO|TP_|HOROVOD|TOKENI|SIZE|VISIBLE|RNAK|DEVICE")
-"""Every name that is close to a known one holds one of these, but for slips in just that word."""
+"""Words, one of which occurs in nearly every name close to a known one."""
 
 
 def check(source: Source) -> Iterator[Hit]:
-    """Reports names that are set or read here and are a slip away from one that matters."""
+    """Report names that are set or read here and are a typo away from a relevant one."""
     if "_" not in source.text or not _MAYBE.search(source.text):
         return
     variables = source.variables
@@ -73,7 +73,7 @@ def check(source: Source) -> Iterator[Hit]:
 
 
 def _only_reads(source: Source, variable: Variable) -> bool:
-    """A program that reads a name which it never sets itself; a script's own variables are its own."""
+    """True for a program that reads a name which it never sets; a script's own variables are its own."""
     return isinstance(source, Code) and not any(v.is_set and v.name == variable.name for v in source.variables)
 
 
@@ -102,7 +102,7 @@ def _meant(variable: Variable) -> str | None:
 
 
 def _is_anothers(name: str, known: str) -> bool:
-    """Whether only the first words differ, by more than a slip: `OLMO_NUM_THREADS` is OLMo's own."""
+    """True if only the first words differ, by more than a typo: `OLMO_NUM_THREADS` is OLMo's own."""
     mine, _, rest = name.partition("_")
     first, _, others = known.partition("_")
     return rest == others and sorted(mine) != sorted(first) and distance(mine, first, 1) > 1

@@ -1,4 +1,4 @@
-"""More processes on one machine than the devices that it is told to use."""
+"""More processes on one machine than it has visible devices."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES
 _LIST = re.compile(r"\s*[\w./-]+\s*(,\s*[\w./-]+\s*)*,?\s*")
 _KEYED = re.compile(r"(\w+)\[\s*['\"]?$")
 _ASKED = re.compile(r"(?:\[\[?|\btest|\bcase)\s[^\n]{0,200}\$\{?#?(?:CUDA|HIP|ROCR)_VISIBLE_DEVICES")
-"""The script asks how many devices there are, so that its branches are for other numbers of them."""
+"""Signs that the script tests the number of devices, so that its branches are for other numbers."""
 _SPAWNS = {"torch.multiprocessing.spawn": ("nprocs", 2), "accelerate.notebook_launcher": ("num_processes", 2)}
 
 
 def check(source: Source) -> Iterator[Hit]:
-    """Compares the number of processes with the list of devices, or with what Slurm is asked for."""
+    """Compare the number of processes with the list of devices, or with what Slurm is asked for."""
     script = script_of(source)
     for launch in launches(script) if script else ():
         option = _processes(script, launch) if script else None
@@ -54,7 +54,7 @@ def _compare(processes: int, span: Span, devices: int, where: str, *, by: str = 
 
 
 def _processes(script: Script, launch: LaunchCommand) -> tuple[int, Span] | None:
-    """Processes on each machine, and where the number stands."""
+    """Return the number of processes on each machine, and its span; None if unknown."""
     name = {"torchrun": "--nproc-per-node", "deepspeed": "--num_gpus", "accelerate launch": "--num_processes"}
     given = launch.options.get(name.get(launch.launcher, ""))
     if given is None or given.value is None:
@@ -67,7 +67,7 @@ def _processes(script: Script, launch: LaunchCommand) -> tuple[int, Span] | None
     if not text.isdecimal():
         return None
     used = given.value
-    if used.text != text:  # the number stands where the variable is set
+    if used.text != text:  # the number is in the assignment of the variable
         held = re.fullmatch(r"\$\{?(\w+)\}?", used.text)
         value = script.constant(held[1]) if held else None
         if value is not None and value.text == text:
@@ -76,7 +76,7 @@ def _processes(script: Script, launch: LaunchCommand) -> tuple[int, Span] | None
 
 
 def _by_file(script: Script) -> Iterator[Hit]:
-    """The number of Accelerate's file, which the command names."""
+    """Report the number in Accelerate's file that the command names."""
     for start in started(script):
         told = accelerate_processes(script, start)
         if told is None or start.launch is None or machines(script, start.launch, told[1].file) != 1:
@@ -94,7 +94,7 @@ def _by_file(script: Script) -> Iterator[Hit]:
 
 
 def _one_for_several(script: Script, launch: LaunchCommand) -> Iterator[Hit]:
-    """`--multi_gpu` where one device is shown."""
+    """Report `--multi_gpu` with only one visible device."""
     several = launch.options.get("--multi_gpu")
     if (
         several is None
@@ -112,7 +112,7 @@ def _one_for_several(script: Script, launch: LaunchCommand) -> Iterator[Hit]:
 
 
 def _devices(script: Script, launch: LaunchCommand) -> tuple[int, str] | None:
-    """How many devices the processes see on each machine, and what says so."""
+    """Return the number of visible devices per machine and the name of the setting; None if unknown."""
     ids = launch.options.get("--gpu_ids")
     if ids is not None and ids.value is not None:
         return (_count(ids.value.text), "--gpu_ids") if ids.value.text != "all" else None
@@ -134,19 +134,19 @@ def _devices(script: Script, launch: LaunchCommand) -> tuple[int, str] | None:
 
 
 def _set(source: Source) -> tuple[int, str] | None:
-    """The list that a program, an image or a job gives to all that it starts."""
+    """Return the visible devices that a program, image or job sets for everything that it starts; None if unknown."""
     rows = [v for v in source.variables if v.is_set and v.name in _VISIBLE]
     if isinstance(source, Script) or len(rows) != 1 or rows[0].value is None:
         return None
     start = rows[0].span.start
     keyed = _KEYED.search(source.text[max(0, start - 80) : start]) if isinstance(source, Code) else None
     if keyed and keyed[1] != "environ":
-        return None  # a copy of the environment, for some of the commands only
+        return None  # a copy of the environment for some commands only
     return _count(rows[0].value), rows[0].name
 
 
 def _count(text: str) -> int:
-    """Devices in a list; 0 where that is not known, or none are meant."""
+    """Return the number of devices in a list; 0 if it is unknown or none are meant."""
     if not _LIST.fullmatch(text) or text.strip() in {"all", "none", "void", "NoDevFiles"}:
         return 0
     devices = {d.strip() for d in text.split(",") if d.strip()}
@@ -165,7 +165,7 @@ def _spawned(code: Code) -> Iterator[Hit]:
 
 
 def _configured(document: Config) -> Iterator[Hit]:
-    """Accelerate's own file."""
+    """Report Accelerate's own file."""
     for root in document.roots:
         processes, ids = root.get("num_processes"), root.get("gpu_ids")
         many = number(root.get("num_machines"))

@@ -1,4 +1,4 @@
-"""Options of a launcher that stand after the program and so go to the program."""
+"""Launcher options after the program, which are passed to the program."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _OWN = {
     "deepspeed": {"--num_gpus", "--num_nodes", "--hostfile", "--include", "--exclude"},
     "horovodrun": {"--num-proc"},
 }
-"""Options that hardly any program has itself."""
+"""Options that programs rarely have themselves."""
 _ALONG = {"--node-rank", "--master-addr", "--master-port", "--master_addr", "--master_port", "--max-restarts"}
-"""Options that programs have too: they count only beside one of the others."""
+"""Options that programs have too: they count only together with one of the others."""
 
 
 def check(source: Source) -> Iterator[Hit]:
-    """Reports them if the launcher is not given the same option before the program."""
+    """Report the options if the launcher does not get the same ones before the program."""
     script = script_of(source)
     for launch in launches(script) if script else ():
         found = _misplaced(launch)
@@ -72,7 +72,7 @@ def _short(launch: LaunchCommand) -> str:
 
 
 def _moved(script: Script, launch: LaunchCommand, found: list[tuple[str, list[Word]]]) -> Fix | None:
-    """All of them moved before the program, where all stand in the command itself."""
+    """Return a fix that moves all of them before the program, if they are in the command itself."""
     command, program = launch.command.span, launch.program
     if program is None or launch.command.is_list or not (command.start <= program.span.start < command.end):
         return None

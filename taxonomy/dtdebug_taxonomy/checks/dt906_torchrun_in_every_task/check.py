@@ -1,4 +1,4 @@
-"""A launcher that starts the processes of a whole node, in more than one task of that node."""
+"""Launchers that start a whole node's processes, run in more than one task of that node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TASKS_AS_NODES = re.compile(r"SLURM_(NTASKS|NPROCS|PROCID|STEP_NUM_TASKS)")
 
 
 def check(script: Script) -> Iterator[Hit]:
-    """Reports `srun torchrun` where Slurm runs several tasks on a node."""
+    """Report `srun torchrun` if Slurm runs several tasks on a node."""
     for launch in launches(script):
         outer = _srun(script, launch)
         if outer is None or launch.launcher == "horovodrun":
@@ -39,7 +39,7 @@ def check(script: Script) -> Iterator[Hit]:
 
 
 def _srun(script: Script, launch: LaunchCommand) -> tuple[Word, ...] | None:
-    """The words of the srun that this runs under: before it, or around the `bash -c` that it is in."""
+    """Return the words of the srun that runs this: before it, or around the enclosing `bash -c`."""
     words = launch.before
     if not any(w.text.rsplit("/", 1)[-1] == "srun" for w in words):
         around = [c for c in script.commands if c.name == "srun" and _inside(launch.command, c)]
@@ -55,7 +55,7 @@ def _inside(inner: Command, outer: Command) -> bool:
 
 
 def _tasks_per_node(script: Script, srun: tuple[Word, ...], told: int | None) -> tuple[int, Span | None] | None:
-    """How many tasks run on each node, and where that number stands if it says just that."""
+    """Return the number of tasks per node, and its span if the text is exactly that number; None if unknown."""
     options: dict[str, str] = {}
     for at, word in enumerate(srun):
         if word.text.startswith("-"):

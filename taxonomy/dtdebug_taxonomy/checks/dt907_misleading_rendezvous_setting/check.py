@@ -1,4 +1,4 @@
-"""Options of the rendezvous that nothing reads, and addresses that fall back to localhost."""
+"""Rendezvous options that are ignored, and addresses that fall back to localhost."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dtdebug_taxonomy.source.text import Span
 
 _DYNAMIC = re.compile(r"c10d|etcd|etcd-v2")
 _RANKS = re.compile(r"torchrun|torch\.distributed|rdzv|MASTER_ADDR|SLURM_|scontrol|deepspeed|accelerate launch")
-"""A text without one of these is not about ranks."""
+"""Words without which a text is not about ranks."""
 _ASKS = re.compile(r"^(scontrol|hostname|host|nslookup|getent|dig|ip|ifconfig|srun|head|awk|sed|cut|tr|grep)$")
 
 
 def check(source: Source) -> Iterator[Hit]:
-    """Reports `--node-rank` beside a rendezvous that gives out the ranks itself, and `|| echo localhost`."""
+    """Report `--node-rank` with a rendezvous that assigns ranks itself, and `|| echo localhost`."""
     script = script_of(source)
     if script is None:
         return
@@ -57,12 +57,15 @@ def _removed(script: Script, launch: LaunchCommand, given: Given) -> Fix | None:
         end += 1
     first = script.text[:start].rfind("\n") + 1
     if not script.text[first:start].strip() and script.text[end:].startswith("\\\n"):
-        start, end = first, end + 2  # it has the line to itself
+        start, end = first, end + 2  # it is alone on the line
     return Fix("Remove it", (Edit(Span(start, end), ""),))
 
 
 def _hidden(script: Script) -> Iterator[Hit]:
-    """`$(scontrol show hostnames ... || echo localhost)`."""
+    """Report `$(scontrol show hostnames ...
+
+    echo localhost)`.
+    """
     commands = script.commands
     for at, command in enumerate(commands):
         if command.joined != "||" or not command.depth or command.name not in {"echo", "printf"}:

@@ -1,4 +1,4 @@
-"""Values of well-known variables that those who read them refuse or take for something else."""
+"""Values of well-known variables that their readers refuse or misinterpret."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _ALLOCATOR = frozenset(
 )
 
 _OPEN = re.compile(r"[$<{%]|^[A-Z]+(_[A-Z]+)+$|(?i:^your)")
-"""What is put in later: by the shell, a template, or whoever copies the file."""
+"""Signs of a placeholder, filled in by the shell, a template or the user."""
 
 
 def check(source: Source) -> Iterator[Hit]:
-    """Asks the rule for each variable that is set to something known; a test may set what must be refused."""
+    """Apply the rule of each variable that is set to a known value; a test may set what must be refused."""
     if isinstance(source, Code) and source.role == "test":
         return
     for variable in source.variables:
@@ -52,7 +52,7 @@ def check(source: Source) -> Iterator[Hit]:
 
 
 Rule = Callable[[str, str], tuple[str, str]]
-"""Name and value -> what is wrong, and what to write instead; empty for nothing."""
+"""(name, value) -> (problem, replacement); empty strings for none."""
 
 
 def _debug(name: str, value: str) -> tuple[str, str]:
@@ -79,7 +79,7 @@ def _switched(value: str) -> str:
 
 
 def _switch(name: str, value: str) -> tuple[str, str]:
-    """The 0 or 1 of NCCL."""
+    """Check a 0-or-1 variable of NCCL."""
     meaning = facts.nccl_meanings().get(name)
     is_switch = name.endswith(("_DISABLE", "_ENABLE")) or (meaning is not None and meaning.values.startswith("0 or 1"))
     if value.lower() not in _TRUE or not is_switch or name not in facts.nccl().variables:
@@ -123,7 +123,7 @@ _RULES: dict[str, Rule] = {
 
 
 def _list_with_blanks(script: Script) -> Iterator[Hit]:
-    """`CUDA_VISIBLE_DEVICES=0, 1 python train.py`: the shell runs a program called 1."""
+    """Report `CUDA_VISIBLE_DEVICES=0, 1 python train.py`: the shell runs a program named 1."""
     for command in script.commands:
         for assignment in command.assignments:
             is_list = assignment.name.endswith("VISIBLE_DEVICES") and assignment.value.text.endswith(",")

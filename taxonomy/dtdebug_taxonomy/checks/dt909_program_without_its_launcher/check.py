@@ -1,4 +1,4 @@
-"""Programs that read what only a launcher sets, and that a script starts by plain `python`."""
+"""Programs that read variables set only by a launcher, and that a script starts by plain `python`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dtdebug_taxonomy.source.text import Span
 _VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
 _SETS = re.compile(r"\b(RANK|LOCAL_RANK|WORLD_SIZE)\b")
 _HARMLESS = re.compile(r"activate|conda|bashrc|profile|venv|modules?\b|setvars|/etc/")
-"""What scripts read in that sets no rank."""
+"""Files that scripts source and that set no rank."""
 
 
 def check(script: Script) -> Iterator[Hit]:
-    """Reports the program where no launcher starts it and nothing in the script sets its rank."""
+    """Report the program if no launcher starts it and nothing in the script sets its rank."""
     if not script.commands or _reads_others(script):
         return
     named = {v.name for v in script.variables}
@@ -45,13 +45,13 @@ def check(script: Script) -> Iterator[Hit]:
 
 
 def _reads_others(script: Script) -> bool:
-    """Whether other scripts that this one reads may set ranks."""
+    """True if other scripts that this one sources may set ranks."""
     sourced = (c for c in script.commands if c.name in {"source", "."} and len(c.words) > 1)
     return any(not _HARMLESS.search(c.words[1].text) for c in sourced)
 
 
 def _needed(code: Code) -> tuple[ast.AST, str, str] | None:
-    """The first place that a program surely comes to and at which it needs a launcher, what it does, the variable."""
+    """Return the first place that definitely runs and needs a launcher: (node, its action, variable)."""
     if code.role == "test" or _sets_itself(code):
         return None
     for read in code.nodes(ast.Subscript):
@@ -71,14 +71,14 @@ def _needed(code: Code) -> tuple[ast.AST, str, str] | None:
 
 
 def _sets_itself(code: Code) -> bool:
-    """Whether a program gives itself, or processes that it starts, a rank."""
+    """True if a program sets a rank for itself or for processes that it starts."""
     if code.imports_any("torch.multiprocessing", "multiprocessing", "mpi4py", "submitit", "ray", "deepspeed"):
         return True
     return any(v.is_set and _SETS.fullmatch(v.name) for v in code.variables)
 
 
 def _fix(start: Started) -> Fix | None:
-    """A launcher in the place of the interpreter, with a process for each device."""
+    """Return a fix that replaces the interpreter by a launcher with one process per device."""
     if start.python is None or not start.python.text.startswith("python"):
         return None
     at, to = start.python.span.start, start.program.span.start

@@ -1,4 +1,4 @@
-"""Variables for libraries that the shell keeps to itself."""
+"""Variables for libraries that the shell does not export."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STARTS = re.compile(r"torchrun|deepspeed|accelerate|horovodrun|srun|mpirun|mpie
 
 
 def check(script: Script) -> Iterator[Hit]:
-    """Reports a plain assignment before a program is started, if the name is exported nowhere and never used."""
+    """Report a plain assignment before a program starts, if the name is never exported or used."""
     bare = [
         (a, c)
         for c in script.commands

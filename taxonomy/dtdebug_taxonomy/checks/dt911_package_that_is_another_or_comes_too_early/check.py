@@ -1,4 +1,4 @@
-"""The apex that is not NVIDIA's, and Horovod built before the framework that it is for."""
+"""The apex package that is not NVIDIA's, and Horovod built before its framework."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OTHER_SOURCE = ("-i", "--index-url", "-f", "--find-links", "--extra-index-url",
 
 
 def check(source: Source) -> Iterator[Hit]:
-    """Goes through what is installed, in order."""
+    """Check installed packages in order."""
     rows = list(installed(source))
     for at, row in enumerate(rows):
         elsewhere = row.rest.startswith("@") or any(o.partition("=")[0] in _OTHER_SOURCE for o in row.options)

@@ -1,4 +1,4 @@
-"""Programs called like a package: the folder of the program comes first on the path of imports."""
+"""Programs named like a package: the program's folder comes first on the import path."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NAMES = tuple(f"{p}.py" for p in _PACKAGES)
 
 
 def check(source: Source) -> Iterator[Hit]:
-    """Reports a program that is started by such a name, and one that imports its own name."""
+    """Report a program that is started by such a name, and one that imports its own name."""
     if isinstance(source, Code):
         yield from _itself(source)
     if ".py" not in source.text or not any(name in source.text for name in _NAMES):
@@ -47,14 +47,14 @@ def _itself(code: Code) -> Iterator[Hit]:
     folders = code.path.split("/")[:-1]
     inside = package in folders or any(f and code.imports_any(f) for f in folders)  # started by `python -m`
     if inside or any(i.level for i in code.nodes(ast.ImportFrom)) or not _is_started(code):
-        return  # a module of a package, maybe of that one
+        return  # a module of a package, possibly of that one
     imports = [*code.nodes(ast.Import), *code.nodes(ast.ImportFrom)]
     first = min(imports, key=lambda i: (not _is_of(i, package), i.lineno))
     yield Hit(code.span(first), f"This file is called {package}.py: started as a program it imports itself here.")
 
 
 def _is_started(code: Code) -> bool:
-    """Whether it is surely a program: it asks for its name, or for arguments."""
+    """True if it definitely is a program: it tests `__name__`, or parses arguments."""
     asks = any(isinstance(s.test, ast.Compare) and dotted(s.test.left) == "__name__" for s in code.nodes(ast.If))
     return asks or bool(code.calls("argparse.ArgumentParser"))
 

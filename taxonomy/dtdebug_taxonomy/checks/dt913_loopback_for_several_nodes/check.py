@@ -1,4 +1,4 @@
-"""Addresses and interfaces that only one machine can use, in jobs of several."""
+"""Addresses and interfaces that work on one machine only, in jobs of several."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ADDRESSES = ("--rdzv-endpoint", "--master-addr", "--master_addr", "--main_proce
 
 
 def check(source: Source) -> Iterator[Hit]:
-    """Reports the address that the nodes are given, or that none is given where the default is localhost."""
+    """Report the address that the nodes get, or that none is given if the default is localhost."""
     script = script_of(source)
     found = list(launches(script)) if script else []
     several = [x for x in found if script and (nodes(script, x) or 0) > 1]
@@ -27,7 +27,7 @@ def check(source: Source) -> Iterator[Hit]:
             yield from _address(script, launch, nodes(script, launch) or 2)
     if isinstance(source, Script) and (several or (nodes_of_job(source) or 0) > 1):
         for variable in source.variables:
-            if variable.is_set and not (found and variable.name == "MASTER_ADDR"):  # launchers give it out themselves
+            if variable.is_set and not (found and variable.name == "MASTER_ADDR"):  # launchers set it themselves
                 yield from _variable(source, variable)
     if isinstance(source, Config):
         yield from _configured(source)
@@ -50,7 +50,7 @@ def _address(script: Script, launch: LaunchCommand, many: int) -> Iterator[Hit]:
     if launch.launcher != "torchrun" or not launch.certain or "--standalone" in launch.options:
         return
     if re.search(r"--(master[-_]addr|rdzv[-_]endpoint)\b", script.text) and not {*_ADDRESSES} & launch.options.keys():
-        return  # it is given, by something that is put in later
+        return  # it is given, in a part that is inserted later
     if (
         "PET_" in script.text or "PyTorchJob" in script.text
     ):  # torchrun takes options from variables, which an operator sets
@@ -66,7 +66,7 @@ def _address(script: Script, launch: LaunchCommand, many: int) -> Iterator[Hit]:
 
 
 def _is_for_the_first(script: Script, launch: LaunchCommand) -> bool:
-    """Whether the number of the node is written as 0: a file to be edited on each, right for the first as it is."""
+    """True if the node's number is written as 0: a file to edit on each node, correct for the first."""
     found = [launch.options.get(name) for name in _NUMBERS]
     return any(n and n.value and script.resolve(n.value.text) == "0" for n in found)
 
@@ -93,7 +93,7 @@ def _variable(script: Script, variable: Variable) -> Iterator[Hit]:
 
 
 def _configured(document: Config) -> Iterator[Hit]:
-    """Accelerate's own file."""
+    """Report Accelerate's own file."""
     for root in document.roots:
         address, many = root.get("main_process_ip"), number(root.get("num_machines"))
         if address and many and many > 1 and isinstance(address.value, str) and LOOPBACK.match(address.value):

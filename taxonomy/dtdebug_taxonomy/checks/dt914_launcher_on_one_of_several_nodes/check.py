@@ -16,7 +16,7 @@ _LAUNCHERS = {"torchrun", "accelerate launch"}
 
 
 def check(script: Script) -> Iterator[Hit]:
-    """Reports the launcher."""
+    """Report the launcher."""
     many = nodes_of_job(script)
     directive = script.directive("--nodes", "-N")
     if many is None or many < 2 or directive is None or directive.system != "SBATCH":
@@ -37,7 +37,7 @@ def check(script: Script) -> Iterator[Hit]:
 
 
 def _fix(script: Script, launch: LaunchCommand, many: int) -> Fix | None:
-    """Puts srun before a launcher that needs no number of its node, one task for each node."""
+    """Return a fix that puts srun before a launcher that needs no node rank, with one task per node."""
     backend, start = launch.options.get("--rdzv-backend"), launch.place.start
     if backend is None or backend.value is None or script.resolve(backend.value.text) == "static":
         return None

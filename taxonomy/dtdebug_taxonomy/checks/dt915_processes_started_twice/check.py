@@ -16,7 +16,7 @@ from dtdebug_taxonomy.source.shell import Script
 
 
 def check(script: Script) -> Iterator[Hit]:
-    """Reports the launcher."""
+    """Report the launcher."""
     for launch, name, line in started_several_times(script, _spawns):
         yield Hit(
             launch.place,
@@ -27,9 +27,9 @@ def check(script: Script) -> Iterator[Hit]:
 
 
 def _spawns(code: Code) -> ast.Call | None:
-    """The call by which a program surely starts its ranks."""
+    """Return the call by which a program definitely starts its ranks; None if there is none."""
     if any(v.name in {"RANK", "LOCAL_RANK", "GROUP_RANK"} and not v.is_set for v in code.variables):
-        return None  # it looks whether a launcher has started it
+        return None  # it checks whether a launcher has started it
     for call in code.calls(*SPAWN):
         number = code.argument(call, "nprocs", 2)
         if number is None or code.constant(number) in {1, "1"} or not surely(code, call):

@@ -16,7 +16,7 @@ from dtdebug_taxonomy.source.starting import given, started
 
 
 def check(script: Script) -> Iterator[Hit]:
-    """Reports the program where the launcher starts several ranks of it."""
+    """Report the program if the launcher starts several ranks of it."""
     for start in started(script):
         if start.launch is None or start.code is None or start.launch.launcher != "torchrun":
             continue
@@ -36,7 +36,7 @@ def check(script: Script) -> Iterator[Hit]:
 
 
 def _option(code: Code) -> tuple[str, ast.Call, object] | None:
-    """The option by which the process group gets its rank, the call that makes the group, and the default."""
+    """Return the option for the process group's rank, the call that makes the group, and the default."""
     if any(v.name in {"RANK", "WORLD_SIZE"} for v in code.variables):
         return None
     known = options(code)

@@ -15,7 +15,7 @@ _OLD = "torch.distributed.launch"
 
 
 def check(script: Script) -> Iterator[Hit]:
-    """Reports the option, or the launcher that adds one of its own."""
+    """Report the option, or the launcher that adds one."""
     for start in started(script):
         known = options(start.code) if start.launch is not None and start.code is not None else None
         if known is None or start.launch is None:
@@ -51,14 +51,14 @@ def _of_the_launcher(start: Started, launch: LaunchCommand, known: Options, name
 
 
 def _added(launch: LaunchCommand) -> str:
-    """The option that a launcher passes to each process."""
+    """Return the option that a launcher passes to each process; "" if it passes none."""
     if launch.launcher == "deepspeed" and not {"--no_local_rank", "--launcher"} & set(launch.options):
-        return "--local_rank"  # of the launchers of several hosts only pdsh does
+        return "--local_rank"  # among multi-host launchers only pdsh does
     old = any(w.text == _OLD for w in launch.command.words)
     return "--local-rank" if old and not {"--use-env", "--use_env"} & set(launch.options) else ""
 
 
 def _fix(known: Options, option: str, span: Span) -> Fix | None:
-    """The one option that is spelled alike but for hyphens."""
+    """Return a fix to the only option that differs by hyphens alone."""
     alike = [o for o in known.calls if o.replace("-", "_") == option.replace("-", "_")]
     return Fix(f"Write {alike[0]}", (Edit(span, alike[0]),), safe=False) if len(alike) == 1 else None

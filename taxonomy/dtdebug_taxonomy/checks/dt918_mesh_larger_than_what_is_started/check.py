@@ -15,7 +15,7 @@ _MESHES = ("torch.distributed.device_mesh.init_device_mesh", "torch.distributed.
 
 
 def check(script: Script) -> Iterator[Hit]:
-    """Reports the launcher."""
+    """Report the launcher."""
     for start in started(script):
         code, ranks = start.code, processes(script, start)
         if code is None or start.launch is None or ranks is None:

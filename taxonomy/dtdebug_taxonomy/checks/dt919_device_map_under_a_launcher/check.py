@@ -1,4 +1,4 @@
-"""Models that are spread over all devices, in a program of which a launcher starts several processes."""
+"""Models spread over all devices, in a program that a launcher starts as several processes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dtdebug_taxonomy.source.shell import Script
 
 _SPREADS = {"auto", "balanced", "balanced_low_0", "sequential"}
 _KEEP = {"get_peft_model", "prepare_model_for_kbit_training", "prepare_model_for_int8_training"}
-"""Functions that return the model that they are given."""
+"""Functions that return the model passed to them."""
 
 
 def check(script: Script) -> Iterator[Hit]:
-    """Reports the launcher."""
+    """Report the launcher."""
     for launch, name, line in started_several_times(script, _spread_and_trained):
         yield Hit(
             launch.place,
@@ -28,7 +28,7 @@ def check(script: Script) -> Iterator[Hit]:
 
 
 def _spread_and_trained(code: Code) -> ast.Call | None:
-    """The call that loads a model over all devices, if a trainer gets it."""
+    """Return the call that loads a model over all devices, if a trainer gets it."""
     for call in code.methods("from_pretrained"):
         spread = code.constant(code.argument(call, "device_map"))
         if spread not in _SPREADS or any(isinstance(a, ast.If | ast.IfExp) for a in _near(code, call)):
@@ -39,14 +39,14 @@ def _spread_and_trained(code: Code) -> ast.Call | None:
 
 
 def _near(code: Code, node: ast.AST) -> Iterator[ast.AST]:
-    """What stands around a node, conditions for the main module aside."""
+    """Yield the nodes around a node, except tests of `__name__`."""
     for up in code.ancestors(node):
         if not (isinstance(up, ast.If) and isinstance(up.test, ast.Compare) and dotted(up.test.left) == "__name__"):
             yield up
 
 
 def _trained(code: Code) -> Iterator[ast.expr]:
-    """The models that trainers and wrappers are given."""
+    """Yield the models passed to trainers and wrappers."""
     for call in code.nodes(ast.Call):
         last = code.name(call.func).rpartition(".")[2]
         if last.endswith("Trainer") and code.methods("train"):

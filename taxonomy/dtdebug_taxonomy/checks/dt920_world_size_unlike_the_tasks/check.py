@@ -1,4 +1,4 @@
-"""A world size in a batch script that is not the number of tasks that it starts."""
+"""World sizes in a batch script that differ from the number of tasks that it starts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PRODUCT = re.compile(r"\$\(\(\s*([\w${}]+(?:\s*\*\s*[\w${}]+)*)\s*\)\)")
 
 
 def check(script: Script) -> Iterator[Hit]:
-    """Reports the value."""
+    """Report the value."""
     rows = [(a, c) for a, c in script.assignments.get("WORLD_SIZE", ()) if c.name in {"", "export"}]
     if len(rows) != 1 or rows[0][1].branch or not any(d.system == "SBATCH" for d in script.directives):
         return
@@ -43,12 +43,12 @@ def check(script: Script) -> Iterator[Hit]:
 
 
 def _spawns(code: Code) -> bool:
-    """Whether a task starts ranks itself."""
+    """True if a task starts ranks itself."""
     return bool(code.calls(*SPAWN)) or code.imports_any("multiprocessing")
 
 
 def _size(script: Script, text: str) -> int | None:
-    """The number that a value comes to: `8`, `$(( $SLURM_NNODES * 4 ))`."""
+    """Return the number that a value evaluates to: `8`, `$(( $SLURM_NNODES * 4 ))`."""
     text = script.resolve(text)
     if text.isdecimal():
         return int(text)

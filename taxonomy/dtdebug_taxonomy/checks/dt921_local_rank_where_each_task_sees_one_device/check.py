@@ -1,4 +1,4 @@
-"""Devices numbered by the local rank, in tasks of which each sees one device."""
+"""Devices numbered by the local rank, in tasks that see one device each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SET = ("torch.cuda.set_device",)
 
 
 def check(script: Script) -> Iterator[Hit]:
-    """Reports the program."""
+    """Report the program."""
     for start in started(script):
         if start.launch is not None or start.code is None or not start.runs_under("srun"):
             continue
@@ -39,7 +39,7 @@ def check(script: Script) -> Iterator[Hit]:
 
 
 def _one_each(script: Script, before: tuple[Word, ...]) -> str:
-    """What makes each task see one device; empty if nothing does, or it may be undone."""
+    """Return the option that gives each task one device; "" if there is none or it may be overridden."""
     rows = [(d.name, d.value or "") for d in script.directives]
     rows += [(w.text.partition("=")[0], w.text.partition("=")[2]) for w in before]
     for name, value in rows:
@@ -49,7 +49,7 @@ def _one_each(script: Script, before: tuple[Word, ...]) -> str:
 
 
 def _numbered(code: Code) -> int | None:
-    """The line in which a program surely makes the device of its local rank its own."""
+    """Return the line in which a program selects the device of its local rank; None if it may not."""
     if "device_count" in code.text or "CUDA_VISIBLE_DEVICES" in code.text:
         return None
     for call in code.calls(*_SET):

@@ -1,4 +1,4 @@
-"""Batch scripts that ask for several tasks and start their program once."""
+"""Batch scripts that request several tasks and start their program once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _READ = {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"}
 
 
 def check(script: Script) -> Iterator[Hit]:
-    """Reports the program."""
+    """Report the program."""
     if not any(d.system == "SBATCH" for d in script.directives) or any(name in script.text for name in _SPREAD):
         return
     asked = tasks(script, ())
@@ -38,7 +38,7 @@ def check(script: Script) -> Iterator[Hit]:
 
 
 def _reads(code: Code) -> str:
-    """The variable of a task by which a program finds its rank, if it makes a group with it."""
+    """Return the task variable from which a program reads its rank if it makes a group; else ""."""
     if not code.calls(INIT):
         return ""
     return next((v.name for v in code.variables if v.name in _READ and not v.is_set), "")

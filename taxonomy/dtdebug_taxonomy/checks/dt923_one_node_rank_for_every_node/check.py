@@ -12,12 +12,12 @@ from dtdebug_taxonomy.source.shell import Script
 
 _OPTIONS = ("--node-rank", "--node_rank", "--machine_rank")
 _NUMBERED = re.compile(r"(node|rank|host|machine|worker)[_-]?\d|(master|head|worker|slave|first|second)[^/]{0,40}$")
-"""The name of a script that is there for one node."""
+"""Names of scripts for one particular node."""
 _SET = re.compile(r"(^|[\s;])[A-Za-z_]\w*=[\"']?\Z")
 
 
 def check(script: Script) -> Iterator[Hit]:
-    """Reports the value, where the script starts one node of several."""
+    """Report the value if the script starts one node of several."""
     found = [x for x in launches(script) if not x.before and not x.command.branch]
     if len(found) != 1 or found[0].launcher not in {"torchrun", "accelerate launch"}:
         return
@@ -32,7 +32,7 @@ def check(script: Script) -> Iterator[Hit]:
         return
     start = given.value.inner.start
     if _SET.search(script.text, max(0, start - 80), start):
-        return  # a variable that is there to be set on each node
+        return  # a variable meant to be set on each node
     if backend is not None and backend.value is not None and backend.value.text != "static":
         return
     yield Hit(

@@ -1,4 +1,4 @@
-"""Options that stand as a command of their own, since the command before them has ended too early."""
+"""Options run as a separate command because the command before them ended too early."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COMMENT = re.compile(r"\n[ \t]*#[^\n]{0,500}\n[ \t]*\Z")
 
 
 def check(script: Script) -> Iterator[Hit]:
-    """Reports the first option of each such row."""
+    """Report the first option of each such line."""
     before: Command | None = None
     for command in script.commands:
         if not command.words or command.depth:
@@ -54,7 +54,7 @@ def _is_launch(command: Command) -> bool:
 
 
 def _fix(start: int, blank: re.Match[str] | None) -> Fix | None:
-    """Takes the blanks away."""
+    """Return a fix that removes the blanks."""
     if blank is None:
         return None
     first = start - len(blank.string) + blank.start(1)
