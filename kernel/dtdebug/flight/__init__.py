@@ -46,7 +46,7 @@ def analyse(
     """Return the verdict on the dumps in a folder, refined by live records if there are any.
 
     `moving` is an observer's result: True if the ranks' counters moved until the dumps were taken, so that nothing
-    hung; False if they did not, so that pending operations hang; None if nobody watched: the dumps' times decide.
+    hung; False if they did not, so that pending operations hang; None without an observer: the dumps' times decide.
 
     Raises:
         FlightError: the folder can't be read, or holds no dump and there are no live records.

@@ -29,7 +29,7 @@ class Common(NamedTuple):
     program: array[int]
     partings: tuple[Parting, ...]
     ranks: tuple[int, ...]
-    """Ranks that follow the program as far as they got."""
+    """Ranks that follow the program up to their own last call."""
 
 
 def common(programs: Mapping[int, array[int]], pull: Callable[[int], int]) -> Common:

@@ -59,7 +59,7 @@ def _parts(tables: Tables, aligned: Aligned, ranks: Sequence[int]) -> list[list[
                 return None
     early = [r for r in ranks if len(aligned.tokens[r]) <= index]
     parts = [*calls.values()]
-    parts[0] += early  # they had not come so far: any part will do
+    parts[0] += early  # they had not got there yet: any part will do
     return parts
 
 

@@ -2,7 +2,7 @@
 
 Two rules read the same records. A: program order; among ranks of one role, which left the common program? B: the
 wait-for graph; where do the chains of waiting end? A names what was done, B shows that it matters: a rank that runs a
-different program on purpose blocks nobody.
+different program on purpose blocks no rank.
 """
 
 from __future__ import annotations
