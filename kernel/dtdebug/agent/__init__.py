@@ -1,1 +1,1 @@
-"""What runs inside a rank: it keeps the rank's record fresh and answers when it is asked."""
+"""Code inside a rank, which keeps the rank's record fresh and answers requests."""

@@ -1,7 +1,7 @@
 """The agent of a rank: armed by the environment or by a call, it keeps a record fresh in the run's folder.
 
-It never speaks to other ranks, never blocks the end of the process for long, and falls silent where the folder can't be
-written. Here is how it gets into a process, its forked children and its end; `keeper` is what it does there.
+It never communicates with other ranks, never blocks the end of the process for long, and stays silent if the folder is
+not writable. This module puts it into a process and its forked children, and ends it; `keeper` has its work there.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from dtdebug.records import VARIABLE
 from dtdebug.records.folder import Run, RunFolder
 
 BOOTSTRAP = str(Path(__file__).parents[1] / "bootstrap")
-"""The folder that leads PYTHONPATH of a job's processes: its `sitecustomize` starts what their environment asks for."""
+"""First folder of PYTHONPATH in a job's processes: its `sitecustomize` starts what their environment asks for."""
 _TRACKER = "multiprocessing.resource_tracker"
-"""What multiprocessing starts for itself, with the environment of who spawns: no rank, whatever that names."""
+"""Helper of multiprocessing with its parent's environment: not a rank, whatever that names."""
 _watcher: Watcher | None = None
 _hooked = False
 
 
 def arming_variables(folder: RunFolder) -> dict[str, str]:
-    """The variables that arm all child processes of who sets them; they tell where, and what readers must show.
+    """Return the variables that arm all child processes: the folder of the run, and the token for readers.
 
     Raises:
         OSError: the folder can't be written.
@@ -51,9 +51,9 @@ def arming_variables(folder: RunFolder) -> dict[str, str]:
 
 
 def arm(folder: RunFolder | Path | str | None = None) -> Path | None:
-    """Watches this process and its Python children from now on; the folder of the run, or None if there can't be one.
+    """Watch this process and its Python children from now on; return the run's folder, None if there can't be one.
 
-    Without a folder it is the one that the environment names, else one that all ranks of the launch find alike.
+    Without a folder, use the environment's, else one whose name all ranks of the launch derive alike.
     """
     if _watcher is not None and folder is None:
         return _watcher.folder.path
@@ -69,14 +69,14 @@ def arm(folder: RunFolder | Path | str | None = None) -> Path | None:
 
 
 def arm_child() -> None:
-    """Watches this process if the environment says where; for the bootstrap."""
+    """Watch this process if the environment names a folder; for the bootstrap."""
     folder = RunFolder.of_environment()
     if folder is not None and _watcher is None and not any(_TRACKER in word for word in sys.orig_argv):
         _watch(folder)
 
 
 def disarm() -> None:
-    """Ends the watching of this process; its record stays as it is."""
+    """Stop watching this process; its record stays as it is."""
     global _watcher
     if _watcher is not None:
         _watcher.finish(last=False)
@@ -84,7 +84,7 @@ def disarm() -> None:
 
 
 def _python_path() -> list[str]:
-    """The user's entries as they are: an empty one stands for the working directory."""
+    """Return the user's entries unchanged: an empty one means the working directory."""
     given = os.environ.get("PYTHONPATH")
     return [entry for entry in given.split(os.pathsep) if entry != BOOTSTRAP] if given else []
 
@@ -97,7 +97,7 @@ def _existing(folder: RunFolder | Path | str) -> RunFolder:
 
 
 def _shared() -> RunFolder:
-    """A folder whose name all ranks of a launch find without talking; one of its own for what is no rank."""
+    """Return a folder whose name all ranks of a launch derive without communication; a separate one for non-ranks."""
     if not membership.is_named():
         made = RunFolder.make()
     else:
@@ -120,21 +120,21 @@ def _watch(folder: RunFolder) -> None:
             return
         disarm()
     named = membership.is_named() and not _is_child_of_rank(folder)
-    if named and threading.current_thread() is threading.main_thread():  # others may read the environment in C
+    if named and threading.current_thread() is threading.main_thread():  # other threads may read the environment in C
         membership.mark()
     _watcher = Watcher(folder, named=named)
     _watcher.start()
     if not _hooked:
         _hooked = True
         os.register_at_fork(after_in_child=_forked)
-        atexit.register(_ended)  # registered early, so it runs late: what others do at the end can still be watched
+        atexit.register(_ended)  # registered early, so it runs late: other exit handlers are still watched
         sys.excepthook = _chained(sys.excepthook)
         threading.excepthook = _chained_for_threads(threading.excepthook)
         notice(_leaves)
 
 
 def _is_child_of_rank(folder: RunFolder) -> bool:
-    """A rank that named itself, in its script, has marked nothing; its children have the name from it."""
+    """True if the parent is the rank of this name, which it set in its own script and so did not mark."""
     parent = folder.record(os.getppid())
     return parent is not None and parent.host == socket.gethostname() and str(parent.rank) == os.environ.get("RANK")
 
@@ -143,7 +143,7 @@ Hook = Callable[[type[BaseException], BaseException, TracebackType | None], obje
 
 
 def _chained(previous: Hook) -> Hook:
-    """The hook that was there, always and first; then the record says what ended the main thread."""
+    """Return a hook that first calls the previous one, then records the exception that ended the main thread."""
 
     def hook(kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
         try:
@@ -156,7 +156,7 @@ def _chained(previous: Hook) -> Hook:
 
 
 def _chained_for_threads(previous: Callable[[threading.ExceptHookArgs], object]) -> Callable[..., None]:
-    """The same for other threads: the rank goes on without them."""
+    """Return the same for other threads, whose end the rank survives."""
 
     def hook(args: threading.ExceptHookArgs) -> None:
         try:
@@ -178,13 +178,13 @@ def _ended() -> None:
         return
     last = getattr(sys, "last_value", None)
     interactive = hasattr(sys, "ps1") or "IPython" in sys.modules
-    if last is not None and not interactive:  # another hook has taken the place of ours, or this is for the second time
+    if last is not None and not interactive:  # another hook has replaced ours, or this is the second time
         _watcher.fails(last)
     _watcher.finish(last=True)
 
 
 def _forked() -> None:
-    """A child has no thread of its parent's; one that may become a rank gets its own."""
+    """Replace the parent's watcher in a forked child; a child that may become a rank gets its own thread."""
     global _watcher
     parent = _watcher
     if parent is None:
@@ -196,7 +196,7 @@ def _forked() -> None:
 
 
 def _is_by_multiprocessing() -> bool:
-    """Other forks mostly become another program, and some of them may have no second thread before."""
+    """True if multiprocessing forked this process: other forks mostly exec, and some must stay single-threaded."""
     frame = sys._getframe()  # noqa: SLF001 - documented
     while frame.f_back is not None:
         frame = frame.f_back

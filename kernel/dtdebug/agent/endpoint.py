@@ -1,7 +1,7 @@
-"""Ways into a living rank besides the folder: our endpoint, c10d's worker server, and an address in the job's store.
+"""Channels into a living rank besides the folder: our endpoint, c10d's worker server, an address in the job's store.
 
-The endpoint speaks as much HTTP as it needs: a rank should not have to import a web server. The worker server is C++
-and answers while the interpreter is busy.
+The endpoint implements a minimum of HTTP: a rank should not have to import a web server. The worker server is C++ and
+answers while the interpreter is busy.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from dtdebug import state
 from dtdebug.records import sockets
 
 TOKEN = "DTDEBUG_TOKEN"  # noqa: S105 - the name of the variable
-"""Environment variable with what the endpoint wants to see; the file `token` of the run's folder has it as well."""
+"""Environment variable with the token that the endpoint requires; the file `token` of the run's folder holds it too."""
 BIND = "DTDEBUG_BIND"
-"""Environment variable with the address that the endpoint listens at, 127.0.0.1 unless set."""
+"""Environment variable with the address that the endpoint listens at, by default 127.0.0.1."""
 _REQUEST_LIMIT = 8192
 _PATIENCE = 2.0
-"""Seconds that a client has to say what it wants, and to take the answer."""
+"""Seconds for a client to send its request, and to receive the answer."""
 _CLIENTS = 64
-"""Clients that are waited for at once."""
+"""Maximum number of clients waited for at once."""
 _PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ECONNABORTED, errno.EINTR)
-"""Errors of a process that has no room for a client now."""
+"""Temporary errors of a process that can't accept a client now."""
 _PAUSE = 0.5
 _PREFIX = "dtdebug-socket-"
 _STORE_PATIENCE = 5.0
 _ERRORS = 2
-"""Level of torch's C++ log at which warnings are left out."""
+"""Level of torch's C++ log that omits warnings."""
 
 
 def token(folder: Path) -> str:
-    """What readers of this run must show: from the environment, else from the folder, where it is made if need be.
+    """Return the token for readers of this run: from the environment, else from the folder, created if missing.
 
     Raises:
         OSError: the folder can't be written.
@@ -67,7 +67,7 @@ def _kept(path: Path) -> str:
 
 
 class Endpoint:
-    """Answers GET on some paths to who shows the token; who says nothing keeps nobody waiting."""
+    """Answers GET on some paths to clients with the token; silent clients delay no others."""
 
     def __init__(self, answers: Mapping[str, Callable[[], bytes]], secret: str) -> None:
         self._answers = answers
@@ -82,20 +82,20 @@ class Endpoint:
         self._thread.start()
 
     def close(self) -> None:
-        """Ends it; also in a forked child, which has the socket but not the thread."""
+        """Close the socket; also in a forked child, which has the socket but not the thread."""
         self._socket.close()
 
     def shut(self) -> None:
-        """Ends it in the process that serves: the thread that waits for clients returns."""
+        """Stop the endpoint in the serving process: the thread that waits for clients returns."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
-        self._thread.join(_PAUSE)  # a socket that is closed at once wakes nobody
+        self._thread.join(_PAUSE)  # closing a socket at once wakes no thread
         self.close()
 
     def _serve(self) -> None:
         waiting: dict[socket.socket, _Client] = {}
         try:
-            with suppress(OSError, ValueError), selectors.DefaultSelector() as ready:  # closed under us
+            with suppress(OSError, ValueError), selectors.DefaultSelector() as ready:  # closed by another thread
                 self._socket.setblocking(False)
                 ready.register(self._socket, selectors.EVENT_READ)
                 while self._turn(ready, waiting):
@@ -105,7 +105,7 @@ class Endpoint:
                 client.close()
 
     def _turn(self, ready: selectors.BaseSelector, waiting: dict[socket.socket, _Client]) -> bool:
-        """Hears who has something to say, and sends away who had his time; False when the endpoint has ended."""
+        """Serve clients that are ready, and dismiss late ones; False when the endpoint has ended."""
         for key, _ in ready.select(_PAUSE if waiting else None):
             if key.fileobj is self._socket:
                 if not self._welcome(ready, waiting):
@@ -121,7 +121,7 @@ class Endpoint:
         return True
 
     def _welcome(self, ready: selectors.BaseSelector, waiting: dict[socket.socket, _Client]) -> bool:
-        """Takes a client; of too many who wait the first goes. False when the endpoint has ended."""
+        """Accept a client; drop the oldest of too many. False when the endpoint has ended."""
         try:
             client, _ = self._socket.accept()
         except BlockingIOError:
@@ -159,7 +159,7 @@ class Endpoint:
 
 
 def _is_plain_host(header: bytes) -> bool:
-    """An address or a name that no foreign name server can give: a web page can't make a browser ask us."""
+    """True for an address, or a name that no foreign name server can give: web pages can't make browsers ask us."""
     host = header.decode("latin-1")
     host = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
     if host in ("localhost", "rank", socket.gethostname()):
@@ -172,7 +172,7 @@ def _is_plain_host(header: bytes) -> bool:
 
 
 class _Client:
-    """Who has not yet said all; its body, if any, is not read."""
+    """A client whose request head is incomplete; bodies are ignored."""
 
     def __init__(self, deadline: float) -> None:
         self.deadline = deadline
@@ -180,7 +180,7 @@ class _Client:
         self.gone = False
 
     def is_heard(self, client: socket.socket) -> bool:
-        """The head of its request is complete."""
+        """Read more; True if the head of the request is complete."""
         try:
             part = client.recv(_REQUEST_LIMIT)
         except BlockingIOError:
@@ -233,14 +233,14 @@ class WorkerServer:
                 server = kind(place)
             finally:
                 self._level.value = before
-        # It is never destroyed: that waits for its thread, for ever in a forked child, where the thread is not.
+        # It is never destroyed: that waits for its thread, which a forked child does not have, forever.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(server))
         with suppress(OSError):
             self.path.chmod(0o700)
         return server
 
     def remove(self) -> None:
-        """Removes the socket; the server itself ends with the process."""
+        """Remove the socket; the server itself ends with the process."""
         with suppress(OSError):
             self.path.unlink(missing_ok=True)
         if self._private is not None:
@@ -248,7 +248,7 @@ class WorkerServer:
 
 
 def _log_level() -> ctypes.c_int:
-    """The level of torch's C++ log: it announces each worker server, and what a job prints must stay as it is.
+    """Return the level of torch's C++ log, lowered while a worker server starts so that a job's output is unchanged.
 
     Raises:
         OSError, ValueError: this torch has it elsewhere.
@@ -260,10 +260,10 @@ def _log_level() -> ctypes.c_int:
 
 
 def announce(rank: int, address: str) -> None:
-    """Puts the address of a rank's endpoint into the job's own store, as `dtdebug/RANK`; may take some seconds.
+    """Put the address of a rank's endpoint into the job's own store, as `dtdebug/RANK`; may take some seconds.
 
-    Setting a key is no collective. A connection of our own is used where there can be one: the store's has a lock,
-    which the main thread keeps while it waits for a key.
+    Setting a key is not a collective. Uses a separate connection if possible: the store's has a lock, which the main
+    thread holds while it waits for a key.
     """
     c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
     with suppress(Exception):

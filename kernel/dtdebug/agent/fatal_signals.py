@@ -1,6 +1,6 @@
-"""Stacks that this process writes while its interpreter can't: when it is asked, when it crashes, when it is ended.
+"""Stacks that this process writes while its interpreter can't run: on request, on a crash, and on SIGTERM.
 
-C code writes them to `stacks/PID.txt`. A signal that somebody handles is left alone; after a crash or SIGTERM the
+C code writes them to `stacks/PID.txt`. A signal that already has a handler is left alone; after a crash or SIGTERM the
 process ends as it would have.
 """
 
@@ -17,16 +17,16 @@ from pathlib import Path
 from dtdebug import state
 
 _SLOW, _TRIES = 0.01, 3
-"""Seconds that one write may take, and how often it is tried: a busy machine delays one, not all."""
+"""Maximum seconds of one write, and number of attempts: a busy machine delays one, not all."""
 _HOPELESS = 0.5
 
 
 def offer(path: Path) -> Callable[[], None] | None:
-    """Writes to that file from now on; returns what ends it, or None where the file can't be made or the disk is slow.
+    """Start writing stacks to that file; return a function that stops it, None if the file is missing or slow.
 
-    A stack is written in hundreds of small pieces while the process does nothing else: where each takes long, it could
-    neither go on nor end. SIGUSR1 is the request. SIGTERM is how launchers end the ranks that are left: where they
-    stood is worth keeping.
+    A stack is written in hundreds of small pieces while the process does nothing else: if each took long, it could
+    neither continue nor end. SIGUSR1 is the request. Launchers send SIGTERM to the remaining ranks, whose places are
+    worth keeping.
     """
     try:
         file = state.append(path)
@@ -55,7 +55,7 @@ def offer(path: Path) -> Callable[[], None] | None:
 
 
 def is_offered() -> bool:
-    """The request is still ours: the program may have set a handler of its own since, as for a checkpoint."""
+    """True if the request is still ours: the program may have set its own handler since, as for a checkpoint."""
     return signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL
 
 
@@ -73,13 +73,13 @@ def _is_fast(file: int) -> bool:
 
 
 def _take_back(number: int) -> None:
-    """Puts back what was there, unless the program has set a handler since: that one stays."""
+    """Restore the previous handler, unless the program has set one since: that one stays."""
     if signal.getsignal(number) is signal.SIG_DFL:
         faulthandler.unregister(number)
 
 
 def _is_free(number: int) -> bool:
-    """Nobody handles the signal, neither in Python nor in C."""
+    """True if the signal has no handler, neither in Python nor in C."""
     if signal.getsignal(number) is not signal.SIG_DFL:
         return False
     try:

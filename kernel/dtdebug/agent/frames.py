@@ -1,6 +1,6 @@
-"""The main thread's frames of this process: where it is, and what its local variables tell of progress.
+"""Frames of this process's main thread: where it is, and the progress in its local variables.
 
-No code of the user is called for it, as a `__len__` or a property would be.
+This calls no code of the user, such as a `__len__` or a property.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from dtdebug_taxonomy.ranks import Frame
 
 T = TypeVar("T")
 _OUTER, _INNER = 20, 40
-"""Frames that are kept of a deep stack."""
+"""Numbers of outer and inner frames that are kept of a deep stack."""
 _STEPS = ("global_step", "step", "iteration", "iter_num", "batch_idx", "i")
 _OURS = str(Path(__file__).parents[1])
 _SAFE = ("builtins", "numpy", "torch.utils.data")
-"""Modules whose `__len__` returns what it knows already."""
+"""Modules whose `__len__` returns a stored value."""
 
 
 def main_thread() -> list[FrameType]:
-    """Its frames, innermost last, without our own."""
+    """Return the main thread's frames, innermost last, without our own."""
     frames = frames_of(threading.main_thread().ident)
     while frames and frames[0].f_code.co_filename.startswith(_OURS):
         del frames[0]
@@ -40,7 +40,7 @@ def main_thread() -> list[FrameType]:
 
 
 def described(frames: list[FrameType], *, code: bool) -> tuple[Frame, ...]:
-    """The frames as data; with `code`, lines of the user's own files and of the innermost one."""
+    """Convert frames to data; with `code`, lines of the user's own files and of the innermost one."""
     return tuple(
         Frame(
             file=f.f_code.co_filename,
@@ -53,9 +53,9 @@ def described(frames: list[FrameType], *, code: bool) -> tuple[Frame, ...]:
 
 
 def raised(value: BaseException) -> str:
-    """Class and first line of an exception as a traceback prints them, whatever its `__str__` does.
+    """Format class and first line of an exception as in a traceback, whatever its `__str__` does.
 
-    With the last words of NCCL, which says in the first line only of which kind the error is.
+    Adds the last error of NCCL, whose first line only gives the kind of error.
     """
     kind = type(value)
     home = getattr(kind, "__module__", "")
@@ -68,7 +68,7 @@ def raised(value: BaseException) -> str:
 
 
 def first_line(value: object) -> str:
-    """The first line of what the object says of itself."""
+    """Return the first line of the object's text."""
     return _text(value).partition("\n")[0]
 
 
@@ -80,7 +80,7 @@ def _text(value: object) -> str:
 
 
 def raised_at(trace: TracebackType | None) -> tuple[Frame, ...]:
-    """Where an exception was raised, innermost last."""
+    """Return the stack at which an exception was raised, innermost last."""
     frames = []
     while trace is not None:
         file, number = trace.tb_frame.f_code.co_filename, trace.tb_lineno or 0
@@ -91,21 +91,21 @@ def raised_at(trace: TracebackType | None) -> tuple[Frame, ...]:
 
 
 def current_line(frame: FrameType) -> str:
-    """The line that the frame is at."""
+    """Return the source line that the frame is at."""
     return linecache.getline(frame.f_code.co_filename, frame.f_lineno or 0, frame.f_globals).strip()[:200]
 
 
 def is_user(frame: FrameType) -> bool:
-    """The frame is in code of the user, not of a library."""
+    """True if the frame is in code of the user, not of a library."""
     return not is_library(frame.f_code.co_filename)
 
 
 def from_locals(frame: FrameType, choose: Callable[[Mapping[str, object]], T]) -> T:
-    """What `choose` takes from a frame's local variables, which are not kept alive by that.
+    """Return what `choose` takes from a frame's local variables, without keeping these alive.
 
     Before Python 3.13 a function's `f_locals` is a copy that stays with the frame, so that a tensor which the user's
-    code drops would live on. It is emptied, unless somebody else holds it (`locals()` gives out the same copy) or a
-    debugger is about to write it back.
+    code drops would live on. The copy is emptied, unless another reference exists (`locals()` returns the same copy) or
+    a debugger is about to write it back.
     """
     local = frame.f_locals
     chosen = choose(local)
@@ -116,24 +116,24 @@ def from_locals(frame: FrameType, choose: Callable[[Mapping[str, object]], T]) -
 
 
 def innermost_users(frames: list[FrameType]) -> Iterator[FrameType]:
-    """The user's frames, then those of libraries other than torch, innermost first."""
+    """Yield the user's frames, then those of libraries other than torch, innermost first."""
     yield from (f for f in reversed(frames) if is_user(f))
     yield from (f for f in reversed(frames) if not is_user(f) and "/torch/" not in f.f_code.co_filename)
 
 
 def step(frames: list[FrameType]) -> int | None:
-    """The number of the step that the main thread is in, by the usual names of loop variables."""
+    """Return the main thread's current step, by the usual names of loop variables."""
 
     def choose(local: Mapping[str, object]) -> int | None:
         values = (local.get(name) for name in _STEPS)
-        return next((v for v in values if type(v) is int), None)  # bool is no step
+        return next((v for v in values if type(v) is int), None)  # a bool is not a step
 
     found = (from_locals(f, choose) for f in innermost_users(frames))
     return next((number for number in found if number is not None), None)
 
 
 def loader_facts(local: Mapping[str, object]) -> dict[str, str]:
-    """Length of the data, batches, sampler, workers of the first data loader among local variables."""
+    """Return length of the data, batches, sampler and workers of the first data loader among local variables."""
     data: Any = sys.modules.get("torch.utils.data")
     kind = getattr(data, "DataLoader", None)
     if kind is None:
@@ -161,7 +161,7 @@ def _facts(loader: Mapping[str, Any]) -> dict[str, str]:
 
 
 def length(dataset: object) -> int | None:
-    """Its length, if that takes no code but Python's, numpy's or torch's own."""
+    """Return the dataset's length, if that only runs code of Python, numpy or torch."""
     function = getattr(type(dataset), "__len__", None)
     home = getattr(function, "__module__", None) or type(dataset).__module__
     if function is None or not home.startswith(_SAFE):
@@ -176,7 +176,7 @@ def length(dataset: object) -> int | None:
 
 
 def _attributes(value: object) -> Mapping[str, Any]:
-    """The attributes that are stored in the object: no property, no __getattr__."""
+    """Return the attributes stored in the object: no property, no __getattr__."""
     try:
         found = object.__getattribute__(value, "__dict__")
     except AttributeError:

@@ -1,6 +1,6 @@
-"""The watch over one process: it sees when the process becomes a rank, keeps its record fresh and answers requests.
+"""Watches one process: notices when it becomes a rank, keeps its record fresh and answers requests.
 
-A process that is no rank has at most a thread that looks now and then whether it has become one.
+A process that is not a rank has at most a thread that checks periodically whether it has become one.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from dtdebug.threads import frames_of
 from dtdebug_taxonomy.ranks import EXITED, FINISHED, PROCESS, Broken, Frame, RankState
 
 _TICK = 0.5
-"""Seconds between looks for a request."""
+"""Seconds between checks for a request."""
 _POLL = 1.0
-"""Seconds between two readings; a job of many ranks writes into one folder, so there it is longer."""
+"""Seconds between two readings; longer in a large job, whose ranks all write into one folder."""
 _RANKS_PER_SECOND = 256
 _SLOWEST = 10.0
 _MOVING, _HEARTBEAT = 2.0, 5.0
-"""Seconds after which a record is written while operations go on, and while nothing changes."""
+"""Maximum seconds between records while operations continue, and while nothing changes."""
 _HOLD = 3.0
-"""Seconds for which the full record that was asked for is not replaced by a plain one."""
+"""Seconds for which a requested full record is not replaced by a plain one."""
 _BROKEN = 4
-"""Threads that ended by an exception of which is told."""
+"""Maximum number of reported threads that ended by an exception."""
 _FAREWELL = 3.0
-"""Seconds that the last record and dump may delay the end of the process."""
+"""Maximum seconds that the final record and dump may delay the end of the process."""
 
 
 class Watcher:
-    """The watch over one process: a thread, and the roads that lead to it."""
+    """Watches one process: a thread, and the channels into it."""
 
     def __init__(self, folder: RunFolder, *, named: bool) -> None:
         self.folder = folder
@@ -49,7 +49,7 @@ class Watcher:
         self._stop, self._done = threading.Event(), threading.Event()
         self._last = False
         self._inside = threading.Lock()
-        """Held by who reads torch; kept for ever at the end, because torch aborts where a thread is inside then."""
+        """Held while reading torch; kept forever at the end, because torch aborts if a thread is inside then."""
         self._thread: threading.Thread | None = None
         self._record: RankState | None = None
         self._roads: dict[str, str] = {}
@@ -61,37 +61,37 @@ class Watcher:
         self._announcer: threading.Thread | None = None
         self._answered = 0
         self._moves = True
-        """The counters changed between the last two readings."""
+        """True if the counters changed between the last two readings."""
         self._exception = ""
         self._code: int | None = None
         self._raised_at: tuple[Frame, ...] = ()
         self._broken: tuple[Broken, ...] = ()
         self._leaving: Leaving | None = None
         self._left_at: object = None
-        """The counters then, if it was known as a rank: it may catch its `SystemExit` and call another operation."""
+        """Counters at that time, if it was known as a rank: it may catch its `SystemExit` and communicate again."""
         self._next = self._written = 0.0
 
     def start(self) -> None:
-        """Begins to watch."""
+        """Start watching."""
         self._thread = threading.Thread(target=self._run, name="dtdebug-agent", daemon=True)
-        with suppress(RuntimeError):  # no thread can be had
+        with suppress(RuntimeError):  # no thread available
             self._thread.start()
 
     def fails(self, value: BaseException) -> None:
-        """The main thread has ended by that exception."""
+        """Record the exception that ended the main thread."""
         with suppress(Exception):
             self._code = 1 if isinstance(value, Exception) else None
             self._leaving = None
             self._exception, self._raised_at = primary(value)
 
     def loses(self, name: str, value: BaseException) -> None:
-        """Another thread has ended by that exception."""
+        """Record the exception that ended another thread."""
         with suppress(Exception):
             if len(self._broken) < _BROKEN:
                 self._broken = (*self._broken, Broken(clean(name)[:100], *primary(value)))
 
     def leaves(self, leaving: Leaving) -> None:
-        """The main thread calls what ends the program; of a call and the library's own that follows it, the first."""
+        """Record a call that ends the program; of a call and the library's own after it, keep the first."""
         if self._inside.acquire(timeout=1.0):
             try:
                 self._left_at = self._counters() if self._record is not None else None
@@ -104,7 +104,7 @@ class Watcher:
             self.finish(last=True)
 
     def finish(self, *, last: bool) -> None:
-        """Ends the watch, with a last record if so; returns in bounded time whatever the folder does."""
+        """Stop watching, with a final record if `last`; returns in bounded time even if the folder hangs."""
         self._last = last
         self._stop.set()
         if self._thread is not None and self._thread.is_alive():
@@ -120,7 +120,7 @@ class Watcher:
             self._take_back()
 
     def left_by_child(self) -> None:
-        """In a forked child: lets go of what belongs to the parent."""
+        """Release the parent's resources in a forked child."""
         if self._take_back is not None:
             self._take_back()
         if self._endpoint is not None:
@@ -151,7 +151,7 @@ class Watcher:
             self._read()
 
     def _read(self, asked: int = 0) -> None:
-        """Reads the state, in full if asked for, and writes it if there is news or the last one is old."""
+        """Read the state, in full if requested, and write it if it changed or the last one is old."""
         before, detail = self._record, asked > 0
         if before is None and not self._is_rank():
             return
@@ -162,7 +162,7 @@ class Watcher:
         if before is None:
             self._become_rank()
         self._open(state)
-        if not fatal_signals.is_offered():  # the program has taken the signal for itself since
+        if not fatal_signals.is_offered():  # the program has set its own handler since
             self._roads.pop("faulthandler", None)
         self._moves = before is None or _counters(state) != _counters(before)
         answered = {"asked": str(self._answered)} if self._answered else {}
@@ -195,14 +195,14 @@ class Watcher:
             self._roads["faulthandler"] = str(path)
 
     def _open(self, state: RankState) -> None:
-        """Opens the roads that are not open yet, as far as they can be."""
+        """Open the channels that are not open yet, where possible."""
         if "endpoint" not in self._tried:
             self._tried.add("endpoint")
             with suppress(Exception):
                 answers = {"/state": self._state, "/flight": self._flight}
                 self._endpoint = Endpoint(answers, token(self.folder.path))
                 self._roads["endpoint"] = self._endpoint.address
-        # Its C module can be seen half made; what imports that one can't.
+        # The C module may be seen half initialised; the module that imports it may not.
         if "worker_server" not in self._tried and "torch.distributed.distributed_c10d" in sys.modules:
             self._tried.add("worker_server")
             with suppress(Exception):
@@ -216,12 +216,12 @@ class Watcher:
             self._announcer.start()
 
     def _pace(self) -> float:
-        """Seconds until the next reading."""
+        """Return the seconds until the next reading."""
         world = (self._record.world_size if self._record else None) or 1
         return min(_SLOWEST, max(_POLL, world / _RANKS_PER_SECOND))
 
     def _dump(self) -> None:
-        """Writes the flight recorder's dump."""
+        """Write the flight recorder's dump."""
         record = self._record
         if record is None or record.rank is None:
             return
@@ -231,8 +231,8 @@ class Watcher:
             files.write(self.folder.flight / f"rank_{record.rank}", data)
 
     def _farewell(self) -> None:
-        """The last record and dump."""
-        if self._record is None:  # it may have become a rank since the last look, and have ended at once
+        """Write the final record and dump."""
+        if self._record is None:  # it may have become a rank since the last check, and ended at once
             self._read()
         before = self._record
         if before is None:
@@ -258,7 +258,7 @@ class Watcher:
         self._dump()
 
     def _last_words(self, *, again: bool) -> dict[str, str]:
-        """What is to be said of the end, from what the main thread did last; `again`: it communicated after it left."""
+        """Return the facts on the end, by the main thread's last action; `again`: it communicated after it left."""
         leaving = self._leaving
         if leaving is not None and not again:
             self._code = leaving.code
@@ -274,12 +274,12 @@ class Watcher:
         return {} if self._exception or not _has_begun() else {FINISHED: "no failure"}
 
     def _counters(self) -> object:
-        """How many operations were begun until now, by the recorder, which outlives the groups."""
+        """Return the number of operations begun so far, by the recorder, which outlives the groups."""
         groups = counted(self._record.groups) if self._record is not None else ()
         return [(group.name, group.enqueued) for group in groups]
 
     def _state(self) -> bytes:
-        """The full state now, for the endpoint."""
+        """Return the full state now, for the endpoint."""
         if not self._inside.acquire(timeout=1.0):
             raise TimeoutError
         try:
@@ -295,7 +295,7 @@ class Watcher:
         )
 
     def _flight(self) -> bytes:
-        """The flight recorder's JSON now, for the endpoint."""
+        """Return the flight recorder's JSON now, for the endpoint."""
         if not self._inside.acquire(timeout=1.0):
             raise TimeoutError
         try:
@@ -305,14 +305,14 @@ class Watcher:
 
 
 def _has_begun() -> bool:
-    """Python has found the program: of a script that is not there `__main__` has neither file nor specification."""
+    """True if Python has found the program: for a missing script, `__main__` has neither file nor specification."""
     main: object = sys.modules.get("__main__")
     named = getattr(main, "__file__", None) or getattr(main, "__spec__", None)
     return bool(named) or sys.argv[:1] in (["-c"], ["-"], [""])
 
 
 def _known(before: RankState | None) -> dict[str, str]:
-    """Facts of before, without a road that may have been closed since."""
+    """Return the earlier facts, without a channel that may have been closed since."""
     return {key: fact for key, fact in before.facts.items() if key != "faulthandler"} if before else {}
 
 

@@ -1,8 +1,8 @@
-"""How a program ends: which line calls `sys.exit`, `exit` or `os._exit`, or raises `SystemExit` itself.
+"""Records how a program ends: the line that calls `sys.exit`, `exit` or `os._exit`, or raises `SystemExit` itself.
 
-Python keeps nothing of such ends: `SystemExit` reaches no hook, and `os._exit` runs nothing at all. So the names lead
-through here; the real ones are called in any case, at once. A `raise SystemExit` is seen from Python 3.12 on, by
-https://docs.python.org/3/library/sys.monitoring.html, which costs nothing but where an exception is raised.
+Python keeps nothing of such ends: `SystemExit` reaches no hook, and `os._exit` runs nothing at all. So these functions
+are wrapped; the originals are always called, at once. A `raise SystemExit` is seen from Python 3.12 on, by
+https://docs.python.org/3/library/sys.monitoring.html, which costs nothing except when an exception is raised.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ _WORDS = 200
 _DEEPEST = 16
 _MESSAGE, _TRACEBACK = 100_000, "Traceback (most recent call last)"
 _TOOLS = (4, 3)
-"""Numbers of `sys.monitoring` that no kind of tool has by custom."""
+"""Ids of `sys.monitoring` that are not reserved by convention."""
 
 
 class Leaving(NamedTuple):
-    """One call that ends the program."""
+    """A call that ends the program."""
 
     call: str
-    """As the program wrote it: `sys.exit(2)`."""
+    """Source text of the call: `sys.exit(2)`."""
     code: int
     message: str
-    """What `sys.exit` prints instead of a number."""
+    """Text that `sys.exit` prints instead of a number."""
     frames: tuple[Frame, ...]
-    """Where, innermost last; empty where nothing of the program is on the stack."""
+    """Stack of the call, innermost last; empty if it has no frame of the program."""
     handled: BaseException | None
-    """The exception that was being handled: command-line frameworks print it and exit."""
+    """Exception being handled: command-line frameworks print it and exit."""
     library: bool = False
-    """A library called it, below a line of the program or not."""
+    """True if a library called it, below a line of the program or not."""
 
 
 def notice(tell: Callable[[Leaving], None]) -> None:
-    """Calls `tell` before the main thread of this process, or of a forked one, ends the program."""
+    """Call `tell` before the main thread of this process, or of a forked one, ends the program."""
     sys.exit = _told(sys.exit, "sys.exit", tell)
     os._exit = _told(os._exit, "os._exit", tell)
     quitter: Any = type(getattr(builtins, "exit", None))
-    if quitter.__module__ == "_sitebuiltins":  # of `exit` and `quit`; the REPL's and IPython's own are others
+    if quitter.__module__ == "_sitebuiltins":  # type of `exit` and `quit`; the REPL's and IPython's differ
         quitter.__call__ = _told(quitter.__call__, "exit", tell, bound=1)
     if sys.version_info >= (3, 12):
         _hear(tell)
@@ -62,7 +62,7 @@ def notice(tell: Callable[[Leaving], None]) -> None:
 def _told(
     call: Callable[..., NoReturn], name: str, tell: Callable[[Leaving], None], *, bound: int = 0
 ) -> Callable[..., NoReturn]:
-    """The call, told of first; `bound`: how many of its arguments are not the program's."""
+    """Return a wrapper that reports the call first; `bound`: number of leading arguments that are not the program's."""
 
     @functools.wraps(call)
     def leave(*arguments: Any, **named: Any) -> NoReturn:
@@ -74,29 +74,29 @@ def _told(
 
 
 def _hear(tell: Callable[[Leaving], None]) -> None:
-    """Hears of each `SystemExit` where it is raised; not at all where other tools have all numbers."""
+    """Report each `SystemExit` where it is raised, unless other tools use all ids."""
     monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
     tool = next((number for number in _TOOLS if monitoring.get_tool(number) is None), None)
     if tool is None:
         return
 
-    def heard(code: CodeType, offset: int, exception: BaseException) -> None:
+    def on_raise(code: CodeType, offset: int, exception: BaseException) -> None:
         trace = exception.__traceback__
         if isinstance(exception, SystemExit) and code.co_filename != __file__ and (trace is None or not trace.tb_next):
             _tell(tell, "raise SystemExit", exception.code, sys._getframe(1))  # noqa: SLF001 - documented
 
     monitoring.use_tool_id(tool, "dtdebug")
-    monitoring.register_callback(tool, monitoring.events.RAISE, heard)
+    monitoring.register_callback(tool, monitoring.events.RAISE, on_raise)
     monitoring.set_events(tool, monitoring.events.RAISE)
 
 
 def _tell(tell: Callable[[Leaving], None], name: str, status: object, caller: FrameType) -> None:
-    """Whatever comes of it, the program ends as it wanted to."""
+    """Report a call; errors are ignored, so that the program always ends as intended."""
     try:
         by_multiprocessing = caller.f_globals.get("__name__") == "multiprocessing.spawn"  # after any end of a child
         if threading.current_thread() is threading.main_thread() and not by_multiprocessing:
             tell(_leaving(name, status, caller, sys.exc_info()[1]))
-    except Exception:  # noqa: S110 - as said above
+    except Exception:  # noqa: S110 - see the docstring
         pass
 
 
@@ -113,7 +113,7 @@ def _leaving(name: str, status: object, caller: FrameType, handled: BaseExceptio
 
 
 def _kept(caller: FrameType) -> BaseException | None:
-    """The exception that a library's function still holds when it exits: click does so after its `except` clauses."""
+    """Return an exception that a library's function still holds when it exits, as click after its `except` clauses."""
     if stack.is_user(caller):
         return None
     values = (v.__self__ if type(v) is MethodType else v for v in tuple(caller.f_locals.values()))
@@ -121,20 +121,20 @@ def _kept(caller: FrameType) -> BaseException | None:
 
 
 def primary(value: BaseException) -> tuple[str, tuple[Frame, ...]]:
-    """Of an exception and those that it was raised from or after, what says what was wrong, and where it was raised.
+    """Return text and stack of the exception in a chain that explains the failure.
 
-    A peer that is lost while the program cleans up after its own error only hides that.
+    A peer lost while the program cleans up after its own error only hides that error.
     """
     chain = list(_chain(value))
     chosen = chain[0]
-    if len(chain) > 1:  # else there is nothing to choose, and the reader need not be imported
+    if len(chain) > 1:  # only one candidate otherwise, and no need for the import
         with suppress(Exception):
             chosen = chain[_first(chain)]
     return _inside(chosen) or (stack.raised(chosen), _from_the_start(chosen))
 
 
 def _inside(value: BaseException) -> tuple[str, tuple[Frame, ...]] | None:
-    """What a worker process raised, where the message holds its traceback: `Caught KeyError in DataLoader worker`."""
+    """Return a worker process's exception whose traceback the message holds: `Caught KeyError in DataLoader worker`."""
     with suppress(Exception):
         message = foreign.bounded_text(value, _MESSAGE)
         if _TRACEBACK in message:
@@ -142,7 +142,7 @@ def _inside(value: BaseException) -> tuple[str, tuple[Frame, ...]] | None:
             from dtdebug_taxonomy.failure.roles import called_worker
 
             if called_worker(message) is not None:
-                return None  # another rank's, which says so itself
+                return None  # a different rank's, which reports it itself
             inner = last_exception(message)
             if inner is not None and inner.frames:
                 return clean(inner.text)[:500], inner.frames
@@ -163,7 +163,7 @@ def _first(chain: Sequence[BaseException]) -> int:
 
 
 def _from_the_start(value: BaseException) -> tuple[Frame, ...]:
-    """Where it was raised, with what called the function that has caught it: argparse ends the program in a library."""
+    """Return the stack of the exception, with the callers of its handler: argparse exits in a library."""
     trace = value.__traceback__
     frames, before = stack.raised_at(trace), trace.tb_frame.f_back if trace is not None else None
     if any(not is_library(frame.file) for frame in frames):
@@ -176,12 +176,12 @@ def _from_the_start(value: BaseException) -> tuple[Frame, ...]:
 
 
 def _chain(value: BaseException | None) -> Iterator[BaseException]:
-    """The exception, and those before it or the first in a group, the nearest first."""
+    """Yield the exception, and those before it or the first in a group, the nearest first."""
     seen: set[int] = set()
     while value is not None and id(value) not in seen and len(seen) < _DEEPEST:
         seen.add(id(value))
         yield value
-        if isinstance(value, BaseExceptionGroup):  # it only holds what its tasks raised
+        if isinstance(value, BaseExceptionGroup):  # it only holds the exceptions of its tasks
             value = value.exceptions[0]
         else:
             value = value.__cause__ or (None if value.__suppress_context__ else value.__context__)

@@ -1,7 +1,7 @@
-"""Who is a rank: by its environment, by its process group, or because it is about to join one.
+"""Determines whether this process is a rank: by its environment, by its process group, or because it is joining one.
 
 A rank's environment is inherited by its helpers (data-loader workers, tools): an armed rank marks its own with its
-process id, so that they don't pose as that rank. Under Slurm and MPI a launcher has the variables of a rank as well.
+process id, so that helpers are not mistaken for that rank. Under Slurm and MPI a launcher has a rank's variables too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 MARK = "DTDEBUG_ARMED"
-"""Environment variable: the process that is armed as a rank, and the variables that name it."""
+"""Environment variable: process id of the armed rank, and the values of the variables that name it."""
 _OF_CLUSTER = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "HOROVOD_RANK", "SLURM_PROCID")
 _NAMING = ("RANK", "LOCAL_RANK", *_OF_CLUSTER)
 _LAUNCHERS = frozenset(
@@ -25,7 +25,7 @@ _LAUNCHER_SCRIPTS = frozenset(("torchrun", "accelerate", "accelerate-launch", "d
 
 
 def is_named(variables: Mapping[str, str] = os.environ) -> bool:
-    """The environment names this process a rank, and it is not a rank's helper nor a launcher."""
+    """True if the environment names this process a rank, and it is neither a rank's helper nor a launcher."""
     if variables.get("RANK", "").isdecimal():
         return not _is_helper(variables)
     by_cluster = any(variables.get(name, "").isdecimal() for name in _OF_CLUSTER)
@@ -33,22 +33,22 @@ def is_named(variables: Mapping[str, str] = os.environ) -> bool:
 
 
 def mark(variables: MutableMapping[str, str] = os.environ) -> None:
-    """Says to all processes that inherit these variables that they are not the rank that is named there."""
+    """Mark the variables, so that processes which inherit them are not taken for the rank."""
     variables[MARK] = f"{os.getpid()}:{_identity(variables)}"
 
 
 def default_group() -> Any:
-    """The default process group, or None."""
+    """Return the default process group, or None."""
     c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
     return getattr(getattr(c10d, "_world", None), "default_pg", None)
 
 
 def joining(frames: Iterable[FrameType]) -> tuple[int | None, int | None] | None:
-    """(rank, world size), as far as said, if this stack is inside of the set-up of the default process group."""
+    """Return (rank, world size), each if known, if this stack is inside the set-up of the default process group."""
     for frame in frames:
         code = frame.f_code
         if code.co_name == "init_process_group" and code.co_filename.endswith("distributed_c10d.py"):
-            found = frame.f_locals  # of a frame that ends soon: it keeps nothing alive
+            found = frame.f_locals  # this frame ends soon, so it keeps nothing alive
             rank, world = found.get("rank"), found.get("world_size")
             return _said(rank), _said(world)
     return None

@@ -1,4 +1,4 @@
-"""The state of this process as a rank, read from what is loaded already.
+"""State of this process as a rank, read from loaded modules.
 
 No collective, no initialised device, no data of a tensor, no code of the user: it may run in any thread while the main
 thread hangs.
@@ -35,14 +35,14 @@ T = TypeVar("T")
 _numbers: dict[int, str] = {}
 """Number that this process gave a group in the recorder's status -> name of the group, learnt from entries."""
 _unknown: frozenset[int] = frozenset()
-"""Numbers that the entries told nothing of when they were last read."""
+"""Numbers that the entries did not explain when they were last read."""
 
 
 def observe(detail: bool = True, known: RankState | None = None, *, memory: bool = False) -> RankState | None:
-    """The state now, or None if this is no rank; with `detail`, also lines of code, what it waits in, step, data.
+    """Return the state now, or None if this is not a rank; with `detail`, also code, waits, step and data.
 
-    What was `known` fills in who it is after the group was destroyed, and what costs most to read again. `memory` asks
-    the device's allocator, which waits while another thread allocates: only for a process that moves.
+    `known` supplies the identity after the group was destroyed, and the costliest parts. `memory` asks the device's
+    allocator, which waits while another thread allocates: only for a process that moves.
     """
     frames = stack.main_thread()
     state = rank_state(memory=memory) or _joining(frames)
@@ -82,7 +82,7 @@ def observe(detail: bool = True, known: RankState | None = None, *, memory: bool
 
 
 def _waiting(frames: Sequence[Frame]) -> Waiting | None:
-    """What the main thread is in, by its frames and its own files of /proc: who is on another host has nothing else."""
+    """Return what the main thread is in, by its frames and its own files of /proc: other hosts have no other source."""
     tid = threading.main_thread().native_id
     now = procfs.thread(os.getpid(), tid) if tid else procfs.ThreadNow()
     found = chosen(by_stack(frames), by_system(os.getpid(), now), frames)
@@ -90,14 +90,14 @@ def _waiting(frames: Sequence[Frame]) -> Waiting | None:
 
 
 def _handling() -> Broken | None:
-    """The exception that the main thread has not done with: nothing prints it while a `finally` waits for others."""
+    """Return the exception that the main thread still handles: nothing prints it while a `finally` waits for others."""
     found: Any = sys._current_exceptions().get(threading.main_thread().ident or 0)  # noqa: SLF001 - documented
     value = found[1] if isinstance(found, tuple) else found  # a tuple before Python 3.12
     return Broken("", *primary(value)) if isinstance(value, Exception) else None
 
 
 def _part(read: Callable[[], T], otherwise: T) -> T:
-    """One part of the state: where it can't be read, by a change in torch say, the others stay."""
+    """Return one part of the state, or `otherwise` if it can't be read, for example after a change in torch."""
     try:
         return read()
     except Exception:
@@ -105,7 +105,7 @@ def _part(read: Callable[[], T], otherwise: T) -> T:
 
 
 def _joining(frames: list[FrameType]) -> RankState | None:
-    """A process that has begun to set up its group is a rank already: some never get further."""
+    """Return the state of a process that has begun to set up its group, and so is a rank: some never get further."""
     joining = membership.joining(frames)
     return (
         RankState(rank=joining[0], world_size=joining[1], pid=os.getpid(), host=socket.gethostname())
@@ -128,7 +128,7 @@ def _as_known(state: RankState | None, known: RankState | None) -> RankState | N
 
 
 def _groups(trace: recorder.RecorderTrace) -> tuple[Group, ...]:
-    """All process groups of this rank, with how far each is."""
+    """Return all process groups of this rank, with the progress of each."""
     world: Any = getattr(sys.modules.get("torch.distributed.distributed_c10d"), "_world", None)
     if world is None:
         return ()
@@ -152,7 +152,7 @@ def _group(world: Any, name: str, pg: Any, status: recorder.Status | None) -> Gr
 
 
 def counted(groups: tuple[Group, ...]) -> tuple[Group, ...]:
-    """Groups that may be destroyed by now, with how far they came: the recorder outlives them."""
+    """Return groups that may have been destroyed, with their progress: the recorder outlives them."""
     status = _by_name(recorder.trace(entries=False), {group.name: group for group in groups})
     return tuple(
         msgspec.structs.replace(
@@ -167,10 +167,10 @@ def counted(groups: tuple[Group, ...]) -> tuple[Group, ...]:
 
 
 def _by_name(trace: recorder.RecorderTrace, groups: Mapping[str, Any]) -> dict[str, recorder.Status]:
-    """The status of each group; the recorder numbers groups in a way of its own, which its entries explain."""
+    """Return the status of each group; the recorder's numbers of groups are explained by its entries."""
     global _unknown
     status = {int(number): value for number, value in trace.pg_status.items() if number.isdecimal()}
-    status = dict(sorted(status.items()))  # of two groups of one name, one after the other, the later one counts
+    status = dict(sorted(status.items()))  # of two consecutive groups of one name, the later one counts
     unknown = frozenset(status.keys() - _numbers.keys())
     if unknown and (unknown != _unknown or trace.entries):
         entries = trace.entries or recorder.trace(entries=True).entries
@@ -194,13 +194,13 @@ def _timeout(pg: Any) -> float | None:
 
 
 def _backend(config: str) -> str:
-    """`gloo` for `cpu:gloo,cuda:gloo`; as it is where devices have different ones."""
+    """Return `gloo` for `cpu:gloo,cuda:gloo`; unchanged if devices have different ones."""
     names = {part.rpartition(":")[2] for part in config.split(",")}
     return names.pop() if len(names) == 1 else config
 
 
 def _facts(frames: list[FrameType]) -> dict[str, str]:
-    """Paths, and what can be told of the data without asking it."""
+    """Return paths, and properties of the data that are known without calling it."""
     facts = {"executable": sys.executable or "", "directory": _directory()}
     torch = getattr(sys.modules.get("torch"), "__file__", None)
     if torch:

@@ -1,4 +1,4 @@
-"""What the main thread waits in, if that is a collective or a point-to-point operation."""
+"""Finds the collective or point-to-point operation that the main thread waits in."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ _COMPREHENSIONS = frozenset(("<listcomp>", "<genexpr>", "<setcomp>", "<dictcomp>
 _POINT_TO_POINT = frozenset(("send", "recv", "isend", "irecv", "batch_isend_irecv"))
 _WAITING = re.compile(r"/torch/(?:distributed|nn/parallel)/|/torch/autograd/graph\.py\Z")
 _BETWEEN = re.compile(r"/torch/(?:_ops|_compile|_library/\w+|autograd/\w+|utils/_contextlib)\.py\Z")
-"""Files from which C code waits for an operation that was begun earlier, and those that may come in between."""
+"""Files from which C code waits for an operation that was begun earlier, and files that may come in between."""
 _WAITS = re.compile(r"(?:wait\w{0,40}|synchronize|backward|item|tolist|cpu|numpy)\Z")
-"""Functions of C that do so."""
+"""C functions that wait."""
 _LOADS = frozenset(("LOAD_METHOD", "LOAD_ATTR", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_FAST", "LOAD_DEREF"))
 _CODE, _BATCH = 1 << 16, 64
-"""Bytes of a function's code, and operations of a batch, that are looked through."""
+"""Maximum bytes of a function's code, and operations of a batch, that are searched."""
 _TENSORS = ("tensor", "input", "input_tensor", "output", "output_tensor")
 _DTYPES = {
     "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",
     "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool",
 }  # fmt: skip
-"""The flight recorder's names."""
+"""Names of the types in the flight recorder."""
 
 
 def pending(frames: list[FrameType], entries: Sequence[Entry]) -> Operation | None:
-    """The operation, by the innermost frame of torch.distributed, or by the recorder where C code waits for one."""
+    """Return the operation, by the innermost frame of torch.distributed, or by the recorder if C code waits for one."""
     for frame in reversed(frames):
         code = frame.f_code
         if code.co_name in _OPERATIONS and code.co_filename.endswith("torch/distributed/distributed_c10d.py"):
             return stack.from_locals(frame, partial(_called, code.co_name, entries))
     if frames and (_in_torch(frames) or _WAITS.match(called_function(frames[-1]))):
-        # The oldest one: those after it can't end before it does.
+        # The oldest one: later ones can't end before it does.
         opened = [e for e in entries if e.open]
         oldest = next((e for e in opened if not e.is_p2p), None)
         if oldest is not None:
@@ -58,9 +58,9 @@ def pending(frames: list[FrameType], entries: Sequence[Entry]) -> Operation | No
 
 
 def called_function(frame: FrameType) -> str:
-    """The name of the function that the frame has called, however many lines the call has; empty if it can't be told.
+    """Return the name of the function that the frame has called, even if the call spans lines; "" if unknown.
 
-    An asynchronous operation that nobody waits for yet stays open, so that a call of something else must not count.
+    An asynchronous operation that is not waited for yet stays open, so a call of something else must not count.
     """
     code = frame.f_code
     if len(code.co_code) > _CODE or frame.f_lasti < 0:
@@ -78,7 +78,7 @@ def called_function(frame: FrameType) -> str:
 
 
 def _in_torch(frames: Sequence[FrameType]) -> bool:
-    """The innermost frames are of torch.distributed or of autograd, with nothing inside that computes."""
+    """True if the innermost frames are of torch.distributed or of autograd, with nothing inside that computes."""
     for frame in reversed(frames):
         file = frame.f_code.co_filename.replace("\\", "/")
         if _WAITING.search(file):
@@ -89,7 +89,7 @@ def _in_torch(frames: Sequence[FrameType]) -> bool:
 
 
 def _batch(local: Mapping[str, Any]) -> Operation | None:
-    """A batch of sends and receives among local variables, which gloo's recorder does not keep."""
+    """Return a batch of sends and receives among local variables, which gloo's recorder does not keep."""
     kind = getattr(sys.modules.get("torch.distributed.distributed_c10d"), "P2POp", None)
     for value in local.values():
         if kind is not None and type(value) is list and value and all(type(op) is kind for op in value[:_BATCH]):
@@ -103,8 +103,8 @@ def _batch(local: Mapping[str, Any]) -> Operation | None:
 
 
 def _called(op: str, entries: Sequence[Entry], local: Mapping[str, Any]) -> Operation:
-    """An operation by its arguments; the recorder adds number, sizes and time."""
-    world: Any = sys.modules["torch.distributed.distributed_c10d"]._world  # noqa: SLF001 - the only place that tells
+    """Return an operation by its arguments; the recorder adds number, sizes and time."""
+    world: Any = sys.modules["torch.distributed.distributed_c10d"]._world  # noqa: SLF001 - the only source
     group = local.get("group")
     group = group if group in world.pg_names else world.default_pg
     name, tag = str(world.pg_names.get(group, "")), local.get("tag")
@@ -143,7 +143,7 @@ def _recorded(entry: Entry) -> Operation:
 
 
 def _peer(local: Mapping[str, Any], members: Mapping[int, int]) -> int | None:
-    """Global rank of the root or the other side: given as such, or as its place in the group."""
+    """Return the global rank of the root or the other side, which may be given as its place in the group."""
     for key in ("src", "dst", "peer"):
         if isinstance(local.get(key), int):
             return int(local[key])
@@ -154,7 +154,7 @@ def _peer(local: Mapping[str, Any], members: Mapping[int, int]) -> int | None:
 
 
 def _shape(value: Any) -> tuple[tuple[int, ...], str] | None:
-    """Sizes and type of a plain tensor; a subclass might run the user's code."""
+    """Return sizes and type of a plain tensor; a subclass might run the user's code."""
     torch: Any = sys.modules.get("torch")
     if type(value) is not getattr(torch, "Tensor", ()):
         return None

@@ -1,6 +1,6 @@
-"""The flight recorder of this process: status, entries and dumps, as far as the installed torch has them.
+"""Flight recorder of this process: status, entries and dumps, if the installed torch has them.
 
-All names are private to torch and looked for each time: a version without them has no recorder, which is no error.
+All names are private to torch and looked up each time: a version without them has no recorder, which is not an error.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import msgspec
 
 
 class Status(msgspec.Struct, frozen=True):
-    """How far a process group is."""
+    """Progress of a process group."""
 
     last_enqueued_collective: int = -1
     last_completed_collective: int = -1
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One operation that was recorded."""
+    """A recorded operation."""
 
     pg_id: int = -1
     process_group: tuple[str, str] = ("", "")
@@ -39,7 +39,7 @@ class Entry(msgspec.Struct, frozen=True):
 
     @property
     def open(self) -> bool:
-        """It has not ended: gloo says so by `retired` alone."""
+        """True if it has not ended: gloo reports that by `retired` alone."""
         return not self.retired and self.state != "completed"
 
 
@@ -54,19 +54,19 @@ _decode = msgspec.json.Decoder(RecorderTrace, strict=False).decode  # numbers of
 
 
 def trace(*, entries: bool) -> RecorderTrace:
-    """What the recorder knows; empty without a recorder."""
+    """Return the recorder's contents; empty without a recorder."""
     data = json(entries=entries)
     return _decode(data) if data else RecorderTrace()
 
 
 def json(*, entries: bool = True) -> bytes:
-    """The recorder's own JSON, without stacks; empty without a recorder."""
+    """Return the recorder's own JSON, without stacks; empty without a recorder."""
     dump = _function("_dump_nccl_trace_json", "_dump_fr_trace_json")
     return bytes(dump(entries, False)) if dump else b""
 
 
 def dump() -> bytes:
-    """The recorder's pickle with all entries and their stacks; empty without a recorder."""
+    """Return the recorder's pickle with all entries and their stacks; empty without a recorder."""
     function = _function("_dump_nccl_trace", "_dump_fr_trace")
     if function is None:
         return b""
@@ -79,7 +79,7 @@ def dump() -> bytes:
 
 @contextmanager
 def _no_inductor() -> Iterator[None]:
-    """Keeps torch from importing its compiler, some seconds, to see whether a stack has compiled code in it."""
+    """Keep torch from importing its compiler, which takes seconds, to check a stack for compiled code."""
     torch: Any = sys.modules.get("torch")
     if torch is None or "_inductor" in vars(torch):
         yield
@@ -93,7 +93,7 @@ def _no_inductor() -> Iterator[None]:
 
 
 class _StandIn(ModuleType):
-    """Has nothing that tells of compiled code; who asks for anything else gets the real module's."""
+    """Stand-in without compiled code; any other attribute comes from the real module."""
 
     def __getattr__(self, name: str) -> Any:
         if name == "codecache" or name.startswith("__"):
@@ -102,7 +102,7 @@ class _StandIn(ModuleType):
 
 
 def _function(of_nccl: str, of_all: str) -> Callable[..., bytes] | None:
-    """NCCL keeps a recorder of its own."""
+    """Return the recorder's function; NCCL has its own recorder."""
     c10d: Any = sys.modules.get("torch._C._distributed_c10d")
     found = getattr(c10d, of_nccl, None) if _has_nccl() else None
     return found or getattr(c10d, of_all, None)

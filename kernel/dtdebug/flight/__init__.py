@@ -1,4 +1,4 @@
-"""Flight-recorder dumps: read with care, matched in one pass, reduced to a verdict."""
+"""Reads flight-recorder dumps defensively, matches them in one pass and reduces them to a verdict."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from dtdebug_taxonomy.view import Timeline
 __all__ = ["Analysis", "FlightError", "analyse"]
 
 _RANGES = 32
-"""Ranges of ranks that a line lists."""
+"""Maximum number of rank ranges listed in a line."""
 
 
 class Analysis(msgspec.Struct, frozen=True, kw_only=True):
-    """A verdict, and what it was made from."""
+    """A verdict and the coverage of the dumps behind it."""
 
     verdict: Verdict
     ranks: tuple[int, ...]
     """Ranks whose dump was read."""
     missing_dumps: tuple[int, ...]
     coverage: Coverage = Coverage()
-    """What was read of the dumps, and what was not, with the reason."""
+    """Dumps that were read, and those that were not, with the reason."""
     next: str = ""
-    """The one thing to do next, where the dumps do not explain what is seen."""
+    """Recommended next step if the dumps do not explain the hang."""
     notes: tuple[str, ...] = ()
     timeline: Timeline | None = None
-    """The latest collectives, if they were asked for."""
+    """Latest collectives, if requested."""
 
 
 def analyse(
@@ -43,10 +43,10 @@ def analyse(
     moving: bool | None = None,
     timeline: bool = False,
 ) -> Analysis:
-    """The verdict on the dumps in a folder, refined by live records where there are any.
+    """Return the verdict on the dumps in a folder, refined by live records if there are any.
 
-    `moving` is what an observer saw: the counters of the ranks moved until the dumps were taken, so that nothing stood
-    still; or they did not, so that what waits hangs. Nobody may have watched: then the dumps' times tell.
+    `moving` is an observer's result: True if the ranks' counters moved until the dumps were taken, so that nothing
+    hung; False if they did not, so that pending operations hang; None without an observer: the dumps' times decide.
 
     Raises:
         FlightError: the folder can't be read, or holds no dump and there are no live records.
@@ -84,11 +84,11 @@ def analyse(
 
 
 _APART = 2.0
-"""Seconds by which a dump is older than those of ranks that were asked together."""
+"""Minimum age difference, in seconds, between a stale dump and those of ranks that were asked together."""
 
 
 def _older(programs: Mapping[int, Program], states: Sequence[RankState]) -> list[int]:
-    """Living ranks that wrote no dump when all were asked: what lies there shows where they were before."""
+    """Return the living ranks that wrote no dump on request; their existing dumps are stale."""
     came = {s.rank for s in states if s.roads.get("dump") == "ok"}
     mute = {s.rank for s in states if s.alive and "dump" in s.roads and s.rank not in came}
     first = min((p.taken for r, p in programs.items() if r in came and p.taken), default=0.0)
@@ -96,7 +96,7 @@ def _older(programs: Mapping[int, Program], states: Sequence[RankState]) -> list
 
 
 def _coverage(programs: Mapping[int, Program], world: int, notes: Sequence[str]) -> Coverage:
-    """The ranks whose dump was read; whose is missing or was refused, and why."""
+    """Return the ranks whose dump was read, and the dumps that are missing or were refused, with the reason."""
     active = sorted(r for r, p in programs.items() if p.active_only)
     empty = sorted(r for r, p in programs.items() if not len(p.order))
     gone = [r for r in range(world) if r not in programs]

@@ -1,7 +1,7 @@
-"""Ranks that gloo aborted because a peer sent more bytes than they expected: what they were calling instead.
+"""Verdicts on ranks that gloo aborted because a peer sent more bytes than they expected.
 
 Such a rank leaves no dump: the stack that it wrote when it was aborted, the two numbers of gloo's message and its
-peers' dumps are what is left.
+peers' dumps are the only evidence.
 https://github.com/pytorch/gloo/blob/main/gloo/transport/tcp/pair.cc
 """
 
@@ -36,11 +36,11 @@ from dtdebug_taxonomy.spelling import shortened
 _ENFORCE = re.compile(r"EnforceNotMet.{0,400}?(?P<got>\d{1,12}) vs\.? (?P<wanted>\d{1,12})", re.DOTALL)
 _BYTES = {"Half": 2, "BFloat16": 2, "Float": 4, "Int": 4, "Double": 8, "Long": 8, "Short": 2, "Char": 1, "Byte": 1}
 _OBJECTS, _COUNT = "broadcast_object_list", 8
-"""The call whose first message has 8 bytes for each object of the list."""
+"""Call whose first message has 8 bytes for each object of the list."""
 _LATELY = 8
-"""Latest calls of a peer among which one at the same place is looked for."""
+"""Number of a peer's latest calls that are searched for one at the same place."""
 _RATIOS = (0.125, 0.25, 0.5, 2.0, 4.0, 8.0)
-"""Between the sizes of two types of elements."""
+"""Ratios between the sizes of two element types."""
 _DID: dict[Kind, str] = {
     "wrong_size": "called {call} with another size than the others",
     "wrong_dtype": "called {call} with another type of elements than the others",
@@ -58,12 +58,12 @@ class _Due(NamedTuple):
     symbol: Symbol
     site: tuple[Frame, ...]
     after: Symbol | None
-    """The call that follows it, where a peer has made it."""
+    """Call that follows it, if a peer has made one."""
     members: int
 
 
 def aborted(records: Records) -> Verdict | None:
-    """The verdict on a rank that gloo aborted: it, or the peer that sent, called something else than the others."""
+    """Return the verdict on a rank that gloo aborted: it, or the sending peer, made a different call."""
     for rank, state in sorted(records.states.items()):
         match = _ENFORCE.search(state.exception) if state.alive is False else None
         if match is None:
@@ -71,7 +71,7 @@ def aborted(records: Records) -> Verdict | None:
         got, wanted = int(match["got"]), int(match["wanted"])
         stack = own_frames(state.stack)
         apart = _apart(records) if stack else None
-        if apart not in (None, rank):  # the aborted rank is where all others are: another one sent what does not fit
+        if apart not in (None, rank):  # The aborted rank is where all others are: a different rank sent the wrong size.
             return _sender(records, rank, apart, _sizes(got, wanted))
         due = _at(records, rank, stack, got) or _due(records, rank)
         if (unlike := _unlike_lists(records, rank, due, got, wanted)) is not None:
@@ -79,14 +79,17 @@ def aborted(records: Records) -> Verdict | None:
         if due is None:
             kind: Kind = "replaced" if apart == rank else "wrong_size"
             return _verdict(records, rank, None, (kind, _sizes(got, wanted)), doubtful=apart != rank)
-        # It may have expected what all expect: then the peer that sent the other size differs, whichever that is.
+        # The aborted rank may have expected what all expect: then the sender differs, whichever rank that is.
         doubtful = apart != rank and _fits(due.symbol, wanted, due.members)
         return _verdict(records, rank, due, _kind(records, state.stack, due, got, wanted), doubtful=doubtful)
     return None
 
 
 def _unlike_lists(records: Records, rank: int, due: _Due | None, got: int, wanted: int) -> Verdict | None:
-    """The ranks are in broadcast_object_list, whose first message has the size of each object of the source's list."""
+    """Return the verdict if the ranks passed lists of different lengths to broadcast_object_list.
+
+    The first message of that call holds the size of each object of the source's list.
+    """
     stacks = {r: state.stack for r, state in records.states.items() if own_frames(state.stack)}
     site = call_site(rank, records.states[rank].stack)
     if site is None or rank not in stacks or got % _COUNT or wanted % _COUNT:
@@ -117,7 +120,7 @@ def _unlike_lists(records: Records, rank: int, due: _Due | None, got: int, wante
 
 
 def _apart(records: Records) -> int | None:
-    """The only rank that stands elsewhere than all others."""
+    """Return the only rank whose stack differs from all others."""
     places: dict[tuple[tuple[str, int], ...], list[int]] = {}
     for other, state in records.states.items():
         stack = own_frames(state.stack)
@@ -130,7 +133,7 @@ def _apart(records: Records) -> int | None:
 
 
 def _sender(records: Records, aborted_rank: int, rank: int, sizes: str) -> Verdict:
-    """The rank that stands apart sent a size that the aborted one, which stands with all others, did not expect."""
+    """Return the verdict on an odd rank that sent the wrong size to the aborted rank, which is where all others are."""
     stack = own_frames(records.states[rank].stack)
     known = {site[-1] for r, p in records.programs.items() if r != rank for site in p.site_table if site}
     seen = any((stack[-1].file, stack[-1].line) == (f.file, f.line) for f in known)
@@ -149,9 +152,9 @@ def _sender(records: Records, aborted_rank: int, rank: int, sizes: str) -> Verdi
 
 
 def _at(records: Records, rank: int, stack: Sequence[Frame], got: int) -> _Due | None:
-    """The call that peers made lately at the place of the rank, if what the rank was sent belongs to it.
+    """Return the recent call of a peer at the rank's place, if the bytes that the rank was sent fit it.
 
-    Peers need not stand where the rank stands: the root of a broadcast goes on at once.
+    Peers need not be at the rank's place now: the root of a broadcast continues at once.
     """
     if not stack:
         return None
@@ -166,7 +169,7 @@ def _at(records: Records, rank: int, stack: Sequence[Frame], got: int) -> _Due |
 
 
 def _due(records: Records, rank: int) -> _Due | None:
-    """What most peers called last, or have not ended, on a group that they share with the rank."""
+    """Return the call that most peers made last, or have not finished, on a group that they share with the rank."""
     votes: Counter[tuple[str, int]] = Counter()
     found: dict[tuple[str, int], tuple[Program, int]] = {}
     for other, p in records.programs.items():
@@ -187,7 +190,7 @@ def _due_of(p: Program, position: int, members: int) -> _Due:
 
 
 def _fits(symbol: Symbol, size: int, members: int) -> bool:
-    """A message of that many bytes is the tensor, or a part of it as gloo's rings cut it."""
+    """True if a message of `size` bytes is the tensor, or a part of it as gloo's ring algorithms split it."""
     numbers = [math.prod(s) for s in (symbol.inputs or symbol.outputs)]
     width = _BYTES.get(symbol.dtypes[0] if symbol.dtypes else "", 4)
     parts = {1, members, 2 * members}
@@ -204,7 +207,7 @@ def _kind(records: Records, stack: Sequence[Frame], due: _Due, got: int, wanted:
     if here is None or there is None:
         return "wrong_size", sizes
     calls = any(f.file.endswith("distributed_c10d.py") for f in stack)
-    waits = not calls and (here.file, here.function) == (there.file, there.function)  # it waits for what it began
+    waits = not calls and (here.file, here.function) == (there.file, there.function)  # waits for an earlier operation
     if waits or (here.file, here.line) == (there.file, there.line):
         return ("wrong_dtype" if wanted and got / wanted in _RATIOS else "wrong_size"), f"{sizes} at the same place"
     known = {site[-1] for p in records.programs.values() for site in p.site_table if site}
@@ -228,9 +231,9 @@ def _verdict(
     doubtful: bool,
     aborted_rank: int | None = None,
 ) -> Verdict:
-    """The verdict on a rank; it is the one that gloo aborted unless another one is named.
+    """Return the verdict on a rank; gloo aborted it, unless `aborted_rank` names a different one.
 
-    `doubtful`: its own call may be right and that of the rank that sent wrong; then nobody is named.
+    `doubtful`: its own call may be right and the sender's wrong; then the verdict names no culprit.
     """
     kind, because = what
     call = call_of(records, due.symbol.op, due.seq, due.group) if due else "a collective"

@@ -1,4 +1,4 @@
-"""Verdicts from the wait-for graph alone: who never came, who waits in a circle, what all have begun and none ended."""
+"""Verdicts from the wait-for graph alone: absent ranks, circles, and operations that all entered and none finished."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, RankState, Verdict, say, spell
 
 _NO_DUMP, _DOUBTFUL = 0.5, 0.4
-"""Confidence that a rank has ended of which all that is known is that others wait for it and that it left no dump."""
+"""Confidence that a rank has ended if the only evidence is that others wait for it and that it left no dump."""
 _PLACES = 3
-"""Ranks of which the summary says where each is."""
+"""Maximum number of ranks whose place the summary states."""
 _PAIRED = 0.8
-"""Confidence that two ends with unlike tags are what hangs: another message may be on its way."""
+"""Confidence that mismatched tags cause the hang: another message may be on its way."""
 
 
 def of_waits(records: Records) -> Verdict:
-    """Rule B alone: the ends of the chains of waiting, a circle, or an operation that all have begun."""
+    """Return the verdict of rule B alone: absent ranks, an operation that all have entered, or a circle."""
     waits = records.waits
     sinks = waits.sinks()
     if sinks:
@@ -56,7 +56,7 @@ def of_waits(records: Records) -> Verdict:
 
 
 def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
-    """Ranks that never came; of several, those that are furthest behind where most wait."""
+    """Return the verdict on ranks that never arrived; of several, on those that are furthest behind."""
     present = tuple(sorted(r for r in sinks if r in records.programs))
     sinks = _furthest_behind(records, sinks)
     culprits = tuple(sorted(sinks))
@@ -119,7 +119,7 @@ def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
     if unseen:
         told = f"was not found, and the others wait for it in {call}: it has ended, or is on a host that was not asked"
         confidence = _DOUBTFUL
-    elif kind == "dead" and not lost:  # that a dump is missing is no record of an end
+    elif kind == "dead" and not lost:  # a missing dump does not prove that the rank has ended
         confidence = _NO_DUMP if len(culprits) == 1 and not present else _DOUBTFUL
     else:
         confidence = 0.9 if len(culprits) == 1 else 0.6
@@ -139,7 +139,7 @@ def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
 
 
 def _whereabouts(records: Records, culprits: Sequence[int]) -> str:
-    """Where they are now: together, where all are at one place for one thing, else each by itself."""
+    """Describe where the culprits are now: once if all are at one place, else per rank."""
     places = {rank: where_now(records, rank) for rank in culprits}
     if len(culprits) == 1 or len(set(places.values())) == 1:
         now = places[culprits[0]]
@@ -149,18 +149,18 @@ def _whereabouts(records: Records, culprits: Sequence[int]) -> str:
 
 
 def _unseen(state: RankState) -> bool:
-    """Nobody has seen the rank: it is known only because the others count it."""
+    """True if the rank was never observed and is known only because the others count it."""
     return state.alive is None and not state.stack and state.pid is None
 
 
 def _membership_told(records: Records, wait: Wait) -> bool:
-    """The dump names the members of the group; those of gloo do not."""
+    """True if the rank's dump lists the members of the group; gloo's dumps do not."""
     p = records.programs.get(wait.rank)
     return p is not None and wait.group in p.groups and bool(p.groups[wait.group].ranks)
 
 
 def _furthest_behind(records: Records, sinks: Sequence[int]) -> list[int]:
-    """Of several ranks that wait for nobody, those that stopped first: the others have given up waiting for them."""
+    """Return the sinks that stopped first; the others have given up waiting for them."""
     lost = [r for r in sinks if r not in records.programs]
     if lost or len(sinks) < 2:
         return lost or [*sinks]
@@ -221,13 +221,16 @@ def _fabric(records: Records, stuck: Sequence[Wait]) -> Verdict:
 
 
 def _by_device(records: Records, stuck: Sequence[Wait]) -> bool:
-    """A device runs it in its turn: that it was called says not that it has begun there, but where dumps say so."""
+    """True if a GPU runs the operations and no dump shows which one has started."""
     programs = [p for w in stuck if (p := records.programs.get(w.rank)) is not None]
     return any(p.backend not in ("", "gloo") and not any(o.started for o in p.open) for p in programs)
 
 
 def _pairs(records: Records, stuck: Sequence[Wait]) -> Verdict:
-    """Sends and receives of which both ends have begun and neither ends: the recorder keeps no tags, stacks may."""
+    """Return the verdict on sends and receives that both ends have begun and neither finishes.
+
+    The recorder keeps no tags; stacks may show them.
+    """
     ranks = tuple(sorted({w.rank for w in stuck}))
     ends = [(s, s.pending) for r in ranks if (s := records.states.get(r)) is not None and s.pending is not None]
     tagged = [(s.rank, p) for s, p in ends if p.tag is not None and p.peer in ranks]
@@ -257,7 +260,7 @@ def _pairs(records: Records, stuck: Sequence[Wait]) -> Verdict:
 
 
 def _doubtful_root(records: Records, group: str, op: str, seq: int | None, inside: tuple[int, ...]) -> Verdict:
-    """Some have ended a broadcast or reduce that others can't end: two roots, which the recorder does not keep."""
+    """Return the verdict if some ranks finished a broadcast or reduce that others can't: the roots may differ."""
     lowest = inside[:1] if len(inside) > 1 else ()  # the lowest rank is the more usual root
     rest = inside[len(lowest) :]
     call = call_of(records, op, seq, group)

@@ -1,4 +1,4 @@
-"""Verdicts in words: each account turns one kind of finding into a `Verdict` with its evidence and other readings."""
+"""Turns findings into verdicts: each function builds a `Verdict` with its evidence and alternatives."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _DID: dict[Kind, str] = {
 
 
 def nothing(records: Records, note: str = "") -> Verdict:
-    """No operation is waited in: whether the ranks make progress, only who has watched them can say."""
+    """Return a verdict of "no hang": no rank waits; without an observer, progress is unknown."""
     count = len(records.programs) or len(records.states)
     late = stragglers(records.programs, records.layout)
     said = note or f"Every operation that {count} rank{'s have' if count != 1 else ' has'} recorded has ended."
@@ -57,12 +57,12 @@ def nothing(records: Records, note: str = "") -> Verdict:
 
 
 def of_deviations(records: Records, found: Sequence[Deviation], others: Sequence[Deviation]) -> Verdict:
-    """Ranks that left the program of their peers; the first of them counts, later ones are its echo."""
+    """Return the verdict on ranks that diverged from their peers; only the first divergence counts."""
     first = found[0]
     alike = [d for d in found if (d.kind, d.op, d.seq) == (first.kind, first.op, first.seq)]
     culprits = tuple(sorted(d.rank for d in alike))
     waiting = standing_still(records, culprits)
-    groups = dict.fromkeys(d.group for d in sorted(alike, key=lambda d: d.rank))  # each may have parted in its own
+    groups = dict.fromkeys(d.group for d in sorted(alike, key=lambda d: d.rank))  # each may diverge in its own group
     call = call_of(records, first.op, first.seq, *groups)
     p = records.programs[first.rank]
     came = p.symbol(first.position).op
@@ -126,7 +126,7 @@ def of_deviations(records: Records, found: Sequence[Deviation], others: Sequence
 
 
 def of_roots(records: Records, found: WrongRoots) -> Verdict:
-    """Ranks that name another root."""
+    """Return the verdict on ranks that name a different root from their peers."""
     waiting = standing_still(records, found.culprits)
     call = call_of(records, found.op, found.seq, found.group)
     record = entry(records, found.culprits[0], None)
@@ -146,12 +146,12 @@ def of_roots(records: Records, found: WrongRoots) -> Verdict:
 
 
 def ended(records: Records) -> bool:
-    """Some rank has ended in a way that is a failure."""
+    """True if a rank ended in a failure."""
     return any(deaths.ended_in_failure(s) for s in records.states.values())
 
 
 def dead(records: Records) -> Verdict | None:
-    """A rank that ended while others needed it; those that a failure elsewhere has ended are victims."""
+    """Return the verdict on a rank that ended while others needed it; ranks ended by another's failure are victims."""
     gone = [s for s in records.states.values() if s.alive is False]
     victims = [s for s in gone if deaths.is_victim(s) and s.rank is not None]
     roots = [s for s in gone if s not in victims]
@@ -182,7 +182,7 @@ def dead(records: Records) -> Verdict | None:
             summary += f". Only {out.claim.record.words} at {out.claim.file}:{out.claim.line} leaves its loop"
     else:
         summary = f"{first}; {_consequence(records, waiting, wait, victims)}" if waiting or victims else first
-    sites = sites_of(records, culprits, waiting)  # of one that has run to its end the last call that it made
+    sites = sites_of(records, culprits, waiting)  # for a rank that ran to its end, the site of its last call
     if out is not None and out.certain:
         sites[culprits[0]] = CallSite(culprits[0], out.claim.file, out.claim.line, out.claim.function)
     return Verdict(
@@ -202,7 +202,7 @@ def dead(records: Records) -> Verdict | None:
 def _beyond(
     records: Records, ranks: tuple[int, ...], finished: tuple[int, ...], wait: Wait, claims: Sequence[Claim]
 ) -> Verdict:
-    """The few that wait where most have finished the program: they went on to a call that the program does not have."""
+    """Return the verdict on the few ranks that wait in an extra call while most have finished the program."""
     call = call_of(records, wait.op, wait.seq, wait.group)
     return Verdict(
         kind="extra",
@@ -227,7 +227,7 @@ def _beyond(
 
 
 def _omitted(records: Records, first: str, culprits: Sequence[int], waiting: Sequence[int], wait: Wait) -> str:
-    """How ranks left, after which call, and the call of the others that they left out."""
+    """Describe how ranks left the program, after which call, and which call of the others they never made."""
     last = next(iter(called_last(records, culprits[:1])), None) if len(culprits) == 1 else None
     after = f" after {last.op} #{last.seq}{_at(last)}" if last is not None and last.op and last.seq else ""
     theirs = next((c for c in waits_of(records, [wait]) if c.op), None)
@@ -243,7 +243,7 @@ def _at(claim: Claim | None) -> str:
 
 
 def _consequence(records: Records, waiting: Sequence[int], wait: Wait | None, victims: Sequence[RankState]) -> str:
-    """What became of the others, in words."""
+    """Describe the effect on the other ranks."""
     lost = [s.rank for s in victims if s.rank is not None]
     if set(waiting) <= set(lost):
         return f"{spell(lost, 8)} failed as a consequence"

@@ -1,4 +1,4 @@
-"""Finds where programs part: the first call at which a rank differs from the majority of its peers."""
+"""Finds where programs diverge: the first call at which a rank differs from the majority of its peers."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 _TRIES = 256
-"""Earlier places that are looked at."""
+"""Maximum number of earlier places to compare."""
 _PAST = 4096
-"""Calls that are compared backwards."""
+"""Maximum number of calls to compare backwards."""
 
 
 class Parting(NamedTuple):
-    """A rank that leaves the common program."""
+    """A rank that diverges from the common program."""
 
     rank: int
     at: int
-    """Place in the aligned program where it differs first."""
+    """Index in the aligned program of the first difference."""
     certain: bool
-    """More than half of the ranks that got there agree on something else."""
+    """True if more than half of the ranks that got there agree on a different call."""
 
 
 class Common(NamedTuple):
-    """The program that the majority runs, and who leaves it where."""
+    """The program that the majority runs, and the ranks that diverge from it."""
 
     program: array[int]
     partings: tuple[Parting, ...]
     ranks: tuple[int, ...]
-    """Ranks that follow the program as far as they got."""
+    """Ranks that follow the program up to their own last call."""
 
 
 def common(programs: Mapping[int, array[int]], pull: Callable[[int], int]) -> Common:
-    """The majority's program among programs that begin at the same call.
+    """Return the majority's program among programs that begin at the same call.
 
-    Where votes are equal, right is what the program did before in the same place, else what ranks do for whom fewer
-    others wait (`pull`).
+    A tie is decided by the call that followed the same history earlier, else by the call whose ranks fewest others wait
+    for (`pull`).
 
     Equal programs are handled once, so the cost grows with the number of calls and of *different* programs.
     """
@@ -73,7 +73,7 @@ def common(programs: Mapping[int, array[int]], pull: Callable[[int], int]) -> Co
 def _break_tie(
     alive: list[tuple[array[int], list[int]]], index: int, equals: set[int], pull: Callable[[int], int]
 ) -> int:
-    """The call of those for whom fewest wait: a guess, for nobody is in the majority."""
+    """Return the call whose ranks fewest others wait for: a guess, as no call has the majority."""
     pulls = {
         token: max(pull(r) for p, ranks in alive if len(p) > index and p[index] == token for r in ranks)
         for token in sorted(equals)
@@ -82,7 +82,7 @@ def _break_tie(
 
 
 def first_difference(a: array[int], b: array[int]) -> int | None:
-    """The first index at which both have a value and the values differ; None if one begins the other."""
+    """Return the first index at which both have a value and the values differ; None if one is a prefix of the other."""
     length, width = min(len(a), len(b)), a.itemsize
     left, right = a[:length].tobytes(), b[:length].tobytes()
     if left == right:
@@ -98,9 +98,9 @@ def first_difference(a: array[int], b: array[int]) -> int | None:
 
 
 def _due(program: array[int], calls: set[int]) -> int | None:
-    """Of some calls the one that followed the past which resembles the end for longest; none if that is open.
+    """Return the call that followed the longest earlier match of the program's end, or None if that is ambiguous.
 
-    A past without both calls is shorter than a round, and does not say whose turn it is.
+    A match without both calls is shorter than one round, so it does not show which call is due.
     """
     pasts = dict.fromkeys(calls, 0)
     for at in _before(program):
@@ -113,7 +113,7 @@ def _due(program: array[int], calls: set[int]) -> int | None:
 
 
 def expected(program: array[int], most: int = 32) -> array[int]:
-    """What most likely follows: what followed the earlier place whose past resembles the end for longest.
+    """Predict the next calls: those that followed the longest earlier match of the program's end.
 
     Training repeats itself, so this is the same place of an earlier step.
     """
@@ -126,7 +126,7 @@ def expected(program: array[int], most: int = 32) -> array[int]:
 
 
 def _before(program: array[int]) -> Iterator[int]:
-    """The latest earlier places of the last call."""
+    """Yield earlier positions of the last call, the latest first."""
     data, width = program.tobytes(), program.itemsize
     last = data[-width:]
     at, tries = len(data) - width, 0
@@ -139,7 +139,7 @@ def _before(program: array[int]) -> Iterator[int]:
 
 
 def _alike(program: array[int], at: int) -> int:
-    """How many calls up to a place are those up to the end."""
+    """Return the length of the common suffix ending at `at` and at the end."""
     length = 0
     end = len(program) - 1
     while length <= at and length < _PAST and program[at - length] == program[end - length]:

@@ -1,9 +1,9 @@
-"""Reads dumps in child processes with limits, so that no file can hold up or bring down what looks at it.
+"""Reads dumps in child processes with limits, so that no file can block or crash the reader.
 
-A few bytes of pickle can ask for any amount of memory and for all time: nested tuples as the key of a dictionary,
-integers of one hash, millions of empty containers. None of it can be interrupted from Python. So a child reads them,
-one after the other, each within its own seconds of processor and bytes of memory; where one ends the child, that dump
-alone is lost and another child reads the rest.
+A few bytes of pickle can ask for any amount of memory and time: nested tuples as the key of a dictionary, integers
+with one hash, millions of empty containers. None of it can be interrupted from Python. So a child reads them one after
+the other, each within its own limits of CPU seconds and memory; if one kills the child, only that dump is lost and
+another child reads the rest.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from dtdebug.flight.program import Program
 from dtdebug.flight.told import reduced_program
 
 _MANY = 48
-"""Dumps from which a second child pays."""
+"""Number of dumps that justifies another child."""
 _SECONDS, _PER_SECOND = 1.0, 4 << 20
-"""Seconds of processor for any dump, and bytes for which there is one more: a fifth of what is usual."""
+"""CPU seconds for any dump, and bytes that add one more second: a fifth of the usual speed."""
 _LEAST = 0.25
-"""Seconds that are left to any dump where many before it took all of theirs."""
+"""Minimum CPU seconds for a dump after many before it used up theirs."""
 _WALL = 20.0
-"""Seconds beyond those of the processor after which a file system, or a busy machine, has not answered."""
+"""Extra wall-clock seconds after which the file system or the machine counts as unresponsive."""
 _MEMORY, _PER_BYTE = 256 << 20, 32
-"""Bytes for any dump, and those for each byte of it."""
+"""Memory in bytes for any dump, and extra bytes for each byte of it."""
 _MOST = 4 << 30
 _CHILD = "from dtdebug.flight.bounded import main; main()"
 
 Made = Program | str
-"""A dump reduced, or why it can't be read."""
+"""Program reduced from a dump, or the reason why it can't be read."""
 
 
 def one(found: DumpFile) -> Made:
-    """Reads one dump, without limits."""
+    """Read one dump, without limits."""
     name = clean(found.path.name)
     try:
         made = reduced_program(loader.read_dump(found.path), found.rank)
@@ -60,7 +60,7 @@ def one(found: DumpFile) -> Made:
 
 
 def every(found: Sequence[DumpFile]) -> list[Made]:
-    """Reads all dumps in children; in the order of `found`."""
+    """Read all dumps in children, in the order of `found`."""
     workers = max(1, min(os.cpu_count() or 1, len(found) // _MANY + 1))
     share = -(-len(found) // workers) or 1
     made: list[Made] = ["never read"] * len(found)
@@ -76,7 +76,7 @@ def every(found: Sequence[DumpFile]) -> list[Made]:
                 if child.take(made):
                     continue
                 del running[child.results]
-                if child.next < child.end:  # the dump that it was at has ended it
+                if child.next < child.end:  # the current dump has killed it
                     made[child.next] = child.why()
                     strikes += 1
                 again = child.next + 1
@@ -95,7 +95,7 @@ def _seconds(size: int, strikes: int) -> float:
 
 
 class _Child:
-    """A process that reads some of the dumps and sends what it makes of each."""
+    """A process that reads some of the dumps and sends the result of each."""
 
     def __init__(self, found: Sequence[DumpFile], begin: int, end: int, strikes: int) -> None:
         self._found, self.next, self.end, self._strikes = found, begin, end, strikes
@@ -105,7 +105,7 @@ class _Child:
         self._process: subprocess.Popen[bytes] | None = None
         todo = found[begin:end]
         with sender:
-            if threading.active_count() > 1:  # to fork a program with threads, as a kernel is, is not safe
+            if threading.active_count() > 1:  # forking a program with threads, such as a kernel, is not safe
                 self._process = subprocess.Popen(
                     [sys.executable, "-P", "-c", _CHILD, str(sender.fileno()), str(strikes)],
                     stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -120,12 +120,12 @@ class _Child:
         self._deadline = self._patience()
 
     def _patience(self) -> float:
-        """When the next dump should have come."""
+        """Return the deadline of the next dump, in `time.monotonic()` seconds."""
         size = _size(self._found[self.next].path) if self.next < self.end else 0
         return time.monotonic() + _WALL + 4 * _seconds(size, self._strikes)
 
     def take(self, made: list[Made]) -> bool:
-        """Takes what has come; false where no more will."""
+        """Store the results that have arrived; False if no more will come."""
         while self.results.poll():
             try:
                 made[self.next] = self.results.recv()
@@ -137,7 +137,7 @@ class _Child:
         return not self._late
 
     def why(self) -> str:
-        """Why the dump that it was at has no result."""
+        """Return why the dump that the child was reading has no result."""
         name = clean(self._found[self.next].path.name)
         if self._late:
             return f"{name}: can't be read: its file system, or this machine, has not answered in time"
@@ -147,7 +147,7 @@ class _Child:
         return f"{name}: can't be read: it ends what reads it; it is damaged or hostile"
 
     def _ended(self, seconds: float) -> int | None:
-        """How it ended, negative for a signal; None where it lives on."""
+        """Return the child's exit code, negative for a signal; None if it is still running after `seconds`."""
         if self._status is not None:
             return self._status
         until = time.monotonic() + seconds
@@ -163,7 +163,7 @@ class _Child:
             time.sleep(0.005)
 
     def close(self) -> None:
-        """Ends it; one that a file system holds is left behind."""
+        """Kill the child; one that is blocked by a file system is left behind."""
         self.results.close()
         if self._ended(0.05) is None:
             with suppress(ProcessLookupError):
@@ -172,7 +172,7 @@ class _Child:
 
 
 def _size(path: Path) -> int:
-    """Bytes of a file, 0 where that is not known."""
+    """Return the size of a file in bytes, 0 if unknown."""
     try:
         return min(path.stat().st_size, loader.LARGEST)
     except OSError:
@@ -186,7 +186,7 @@ def _hand_over(process: subprocess.Popen[bytes], todo: Sequence[DumpFile]) -> No
 
 
 def _be_child(results: Connection, sender: Connection, todo: Sequence[DumpFile], strikes: int) -> None:
-    """The child of a fork: does nothing but this, and never returns."""
+    """Run the forked child: read its dumps, and never return."""
     try:
         results.close()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -197,7 +197,7 @@ def _be_child(results: Connection, sender: Connection, todo: Sequence[DumpFile],
 
 
 def main() -> None:
-    """The child of a program with threads: `FD STRIKES`, the dumps on standard input."""
+    """Run the child of a program with threads: arguments `FD STRIKES`, the dumps on standard input."""
     sender = Connection(int(sys.argv[1]), readable=False)
     rows = json.load(sys.stdin)
     todo = [DumpFile(rank, Path(os.fsdecode(path.encode("latin-1"))), prefix) for rank, path, prefix in rows]
@@ -208,7 +208,7 @@ def main() -> None:
 
 
 def _send(sender: Connection, todo: Sequence[DumpFile], strikes: int) -> None:
-    gc.disable()  # walking through millions of new containers again and again takes longer than to read them
+    gc.disable()  # collecting garbage among millions of new containers takes longer than reading them
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     for item in todo:
         size = _size(item.path)
@@ -218,7 +218,7 @@ def _send(sender: Connection, todo: Sequence[DumpFile], strikes: int) -> None:
 
 
 def _bound_memory(size: int) -> None:
-    """Limits what this process may still allocate, where the system can."""
+    """Limit the memory that this process may still allocate, where the system can."""
     with suppress(ImportError, OSError, ValueError):
         import resource
 

@@ -1,7 +1,7 @@
-"""Ranks that wait for each other in two collectives: one of the two was passed by.
+"""Verdicts on ranks that wait for each other in two collectives, one of which was skipped.
 
-Where only active entries are kept, nothing says what was called before. But a collective that most members are in was
-due, and those who wait in another one went past it; of two ranks neither is in the majority.
+If only active entries are kept, the earlier calls are unknown. But a collective that most members are in was due, so
+the ranks that wait in a different one skipped it; between two ranks there is no majority.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SURE, _UNSURE = 0.55, 0.4
 
 
 def of_circle(records: Records) -> Verdict | None:
-    """The verdict on a circle in which nobody is absent; None where there is none of collectives."""
+    """Return the verdict on a circle without an absent rank; None if it does not consist of collectives."""
     if records.waits.sinks() or any(not w.awaited and w.op not in P2P for w in records.waits.waits):
         return None
     circle = records.waits.in_circles()
@@ -85,7 +85,7 @@ def of_circle(records: Records) -> Verdict | None:
 
 
 def _begun(records: Records, waits: list[Wait]) -> float:
-    """When a rank first began to wait, in seconds since the epoch by its own clock."""
+    """Return when a rank first began to wait, in seconds since the epoch by its own clock."""
     times = [
         records.programs[w.rank].time(w.position)
         for w in waits

@@ -1,4 +1,4 @@
-"""What a verdict on dumps says, as claims: each cites the entry, or the counters, of the rank that it is about."""
+"""Claims of a verdict on dumps: each cites the entry, or the counters, of the rank that it is about."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dtdebug_taxonomy.frames import placed
 from dtdebug_taxonomy.ranks import Frame, Verdict
 
 MOST = 24
-"""Claims of one verdict."""
+"""Maximum number of claims of one verdict."""
 
 
 def of_verdict(records: Records, verdict: Verdict) -> Verdict:
-    """The verdict with the claims that it is made of, the strongest first, and their sentences as evidence."""
+    """Add the claims behind a verdict, strongest first, and their sentences as evidence."""
     said = {rank for claim in verdict.claims for rank in claim.ranks}
     made = [*verdict.claims, *waits(records, verdict.culprits)]
     made += whereabouts(records, [r for r in verdict.culprits if r not in said][:8])
@@ -30,7 +30,7 @@ def of_verdict(records: Records, verdict: Verdict) -> Verdict:
 
 
 def waits(records: Records, culprits: Sequence[int]) -> Iterator[Claim]:
-    """Who waits in what for whom; ranks that say the same are one claim, those that wait for culprits first."""
+    """Yield one claim for each set of ranks that wait in one operation for the same ranks; waits for culprits first."""
     rows: dict[tuple[str, str, int | None, frozenset[int]], list[Wait]] = defaultdict(list)
     for w in records.waits.waits:
         rows[w.group, w.op, w.seq, w.awaited].append(w)
@@ -53,13 +53,13 @@ def waits(records: Records, culprits: Sequence[int]) -> Iterator[Claim]:
             op=op,
             seq=seq,
             group=records.layout.name(group),
-            of=tuple(sorted(awaited & records.programs.keys())),  # whether others came is not known
+            of=tuple(sorted(awaited & records.programs.keys())),  # without a dump, whether a rank arrived is unknown
         )
         yield placed(claim, place)
 
 
 def whereabouts(records: Records, ranks: Iterable[int]) -> Iterator[Claim]:
-    """What each rank did last, by its dump."""
+    """Yield the last call of each rank, by its dump."""
     for rank in ranks:
         p = records.programs.get(rank)
         if p is None:
@@ -76,7 +76,7 @@ def whereabouts(records: Records, ranks: Iterable[int]) -> Iterator[Claim]:
 
 
 def called(records: Records, rank: int, position: int, *, words: str = "") -> Claim:
-    """What a rank called at a place of its program."""
+    """Return the claim on what a rank called at a position of its program."""
     p = records.programs[rank]
     claim = Claim(
         what="called",
@@ -91,7 +91,7 @@ def called(records: Records, rank: int, position: int, *, words: str = "") -> Cl
 
 
 def of_deviation(records: Records, d: Deviation) -> Iterator[Claim]:
-    """What the rank called, what its peers called there, and how the two programs compare."""
+    """Yield claims on the rank's call, its peer's call there, and the comparison of the two programs."""
     came = records.programs[d.rank].symbol(d.position)
     here, there = arguments(came, records.programs[d.peer].symbol(d.peer_position))
     yield called(records, d.rank, d.position, words=here)
@@ -106,7 +106,7 @@ def of_deviation(records: Records, d: Deviation) -> Iterator[Claim]:
 
 
 def latecomers(records: Records, late: Mapping[int, float]) -> tuple[Claim, ...]:
-    """Ranks that come last again and again, by so many seconds."""
+    """Return claims on the ranks that repeatedly arrive last; `late` maps each to its delay in seconds."""
     return tuple(
         Claim(
             what="compared", ranks=(r,), record=entry(records, r, None), words=f"comes last, {s * 1000:.0f} ms behind"
@@ -116,7 +116,7 @@ def latecomers(records: Records, late: Mapping[int, float]) -> tuple[Claim, ...]
 
 
 def entry(records: Records, rank: int, position: int | None) -> Record:
-    """The record of a call: the entry of a dump in short."""
+    """Return the record of a call: a short form of its dump entry."""
     p = records.programs.get(rank)
     if p is None or position is None or not 0 <= position < len(p.order):
         return Record(source="dump", rank=rank, path=p.path if p else "")

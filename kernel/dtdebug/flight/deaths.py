@@ -1,4 +1,4 @@
-"""Ranks that have ended: who failed by itself, and whose end is an echo of another's."""
+"""Classifies ranks that have ended: those that failed on their own, and victims of another's failure."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from dtdebug_taxonomy.ranks import EXITED, FINISHED, RankState
 from dtdebug_taxonomy.spelling import shortened
 
 _WORDS = 200
-"""Characters of an exception that are said."""
+"""Maximum number of characters of an exception that are shown."""
 _LAUNCHER = ("SIGTERM", "SIGINT", "SIGHUP")
-"""What launchers send to those who survive."""
+"""Signals that launchers send to the surviving ranks."""
 
 
 def ended_in_failure(state: RankState) -> bool:
-    """It ended in a way that is a failure."""
+    """True if the rank ended in a failure."""
     return state.alive is False and not finished(state) and bool(state.exit_code or state.signal or state.exception)
 
 
 def finished(state: RankState) -> bool:
-    """Its program has run to its end: exit status 0, or its agent's last words without a failure.
+    """True if the rank's program ran to its end: exit status 0, or a final record of its agent without a failure.
 
     The launcher may end such a process while its interpreter shuts down, because another rank has failed meanwhile.
     """
@@ -30,17 +30,17 @@ def finished(state: RankState) -> bool:
 
 
 def is_victim(state: RankState) -> bool:
-    """It ended because the launcher killed it, or because it lost its connection to another rank."""
+    """True if the launcher killed the rank, or it lost its connection to another rank."""
     return not finished(state) and (state.signal in _LAUNCHER or lost_peer(state))
 
 
 def lost_peer(state: RankState) -> bool:
-    """What it raised says that a peer was lost or late, not what was wrong."""
+    """True if the exception reports a lost or late peer, not the original error."""
     return loses_peer(state.exception, state.stack)
 
 
 def ending(state: RankState) -> Claim:
-    """How a rank has ended, as a claim."""
+    """Return the claim on how a rank ended."""
     ranks = () if state.rank is None else (state.rank,)
     if state.exception:
         said = nccl_said(state.exception)

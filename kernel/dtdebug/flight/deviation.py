@@ -1,4 +1,4 @@
-"""Names what a rank did at the call where it left the program of its peers."""
+"""Classifies what a rank did at the call where it diverged from its peers."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ from dtdebug_taxonomy.claims import LOOP_ENDED
 from dtdebug_taxonomy.ranks import Frame, Kind
 
 _SHIFTS = 32
-"""Calls in a row that may be left out or added."""
+"""Maximum number of consecutive calls that may be missing or added."""
 _SITE = 40
-"""Bits of a token below its place."""
+"""Number of bits of a token below the number of its call site."""
 _ENOUGH = 64
-"""Calls behind the parting that are compared."""
+"""Number of calls after the divergence to compare."""
 
 
 class Deviation(NamedTuple):
-    """One rank's departure from the program of its peers."""
+    """One rank's divergence from the program of its peers."""
 
     rank: int
     kind: Kind
     certain: bool
-    """A majority, or what the program did before, says who is right."""
+    """True if a majority, or the program's earlier behaviour, shows which side is right."""
     told: bool
-    """The kind follows from the records; else it is the likeliest reading."""
+    """True if the kind follows from the records; else it is the likeliest reading."""
     group: str
-    """The rank's own group of the call that its peers made."""
+    """Rank's own group of the call that its peers made."""
     op: str
     seq: int
     position: int
-    """Place in the rank's program of the call that it made instead."""
+    """Position in the rank's program of the call that it made instead."""
     site: tuple[Frame, ...]
-    """Where it called that."""
+    """Stack of the call that it made."""
     expected_site: tuple[Frame, ...]
-    """Where its peers made the call that it did not make so."""
+    """Stack of the call that its peers made."""
     because: str
     against: tuple[int, ...] = ()
-    """Ranks that are as many and did it otherwise, where no majority says who is right."""
+    """Ranks of an equally large side, if no majority decides."""
     peer: int = -1
-    """One of the ranks that it is compared with."""
+    """A rank that it is compared with."""
     peer_position: int = -1
-    """Place in the peer's program of the call that is compared."""
+    """Position of the compared call in the peer's program."""
 
 
 def deviation(tables: Tables, aligned: Aligned, common: Common, parting: Parting) -> Deviation:
-    """Reads a parting: what was expected, what came, and what that makes it."""
+    """Classify a divergence from the expected call and the one that was made."""
     rank, index = parting.rank, parting.at
     mine, program = aligned.tokens[rank], common.program
     peer = next((r for r in common.ranks if len(aligned.tokens[r]) > index), common.ranks[0])
     beyond = program + expected(program)
     first = _first_strange_site(tables, aligned, rank, peer, index)
-    if first < index:  # an additional call that looks like the due one: only the places tell
+    if first < index:  # an additional call that looks like the due one: only the call sites differ
         index = first
         mine, beyond = _with_sites(tables, aligned, rank, peer, index)
     position = aligned.position(rank, index)
@@ -77,11 +77,11 @@ def deviation(tables: Tables, aligned: Aligned, common: Common, parting: Parting
 
 
 _BACK = 64
-"""Calls before the parting whose places are compared."""
+"""Number of calls before the divergence whose call sites are compared."""
 
 
 def _first_strange_site(tables: Tables, aligned: Aligned, rank: int, peer: int, index: int) -> int:
-    """Where the calls before a parting, alike as they are, begin to be made from other places than the peers'."""
+    """Return the index from which the equal calls before a divergence come from different call sites."""
     while index and (before := index - 1) > index - _BACK:
         site = tables.site(rank, aligned.position(rank, before))
         if not site or site == tables.site(peer, aligned.position(peer, before)):
@@ -91,31 +91,31 @@ def _first_strange_site(tables: Tables, aligned: Aligned, rank: int, peer: int, 
 
 
 def _with_sites(tables: Tables, aligned: Aligned, rank: int, peer: int, begin: int) -> tuple[array[int], array[int]]:
-    """The two programs with the places of calls made part of them, from a call on."""
+    """Return the two programs with call sites encoded into the tokens from `begin` on."""
     numbers: dict[tuple[Frame, ...], int] = {}
 
-    def marked(owner: int) -> array[int]:
+    def with_marks(owner: int) -> array[int]:
         tokens = aligned.tokens[owner]
         last = min(len(tokens), begin + _BACK + _ENOUGH)
         sites = (tables.site(owner, aligned.position(owner, i)) for i in range(begin, last))
         marks = (numbers.setdefault(site, len(numbers)) << _SITE for site in sites)
         return tokens[:begin] + array("Q", [t + m for t, m in zip(tokens[begin:last], marks, strict=True)])
 
-    return marked(rank), marked(peer)
+    return with_marks(rank), with_marks(peer)
 
 
 class _Reading(NamedTuple):
-    """A rank's calls and its peers' from the parting on."""
+    """A rank's calls and its peers' calls from the divergence on."""
 
     tables: Tables
     mine: array[int]
     theirs: array[int]
-    """The peers' program, and behind its end what is expected."""
+    """Peers' program, followed by the calls expected next."""
     at: int
     known: int
-    """Where the peers' program ends."""
+    """End of the peers' recorded program."""
     strange: bool
-    """No other rank calls anything from the place where this one does."""
+    """True if no other rank calls anything from this call site."""
 
     @property
     def came(self) -> Symbol:
@@ -126,7 +126,7 @@ class _Reading(NamedTuple):
         return self.tables.call(self.theirs[self.at])
 
     def kind(self) -> tuple[Kind, bool, str] | None:
-        """What was done, whether the records tell it, and why; None where they end too early to say anything."""
+        """Return the kind, whether the records prove it, and why; None if the records end too early."""
         here, there = _words(self.came, self.due)
         skip = _NO_FIT if self.strange else self._fit(ahead=1, behind=0)
         extra, replaced, swapped = self._fit(ahead=0, behind=1), self._fit(ahead=1, behind=1), self._swapped()
@@ -151,7 +151,7 @@ class _Reading(NamedTuple):
         return None
 
     def _fit(self, *, ahead: int, behind: int) -> _Fit:
-        """How long the two agree once calls of theirs are left out (ahead), or of mine (behind)."""
+        """Return how long the two agree if calls of theirs are skipped (ahead), or of mine (behind)."""
         best = _NO_FIT
         for shift in range(1, _SHIFTS + 1) if ahead != behind else (1,):
             a, b = self.at + shift * behind, self.at + shift * ahead
@@ -162,7 +162,7 @@ class _Reading(NamedTuple):
         return best
 
     def _swapped(self) -> _Fit:
-        """Two neighbouring calls in the other order, and all that follows in the same."""
+        """Return the fit if two neighbouring calls are swapped and all later calls agree."""
         here, there = self.mine[self.at : self.at + 2], self.theirs[self.at : self.at + 2]
         behind = self.at + 2
         if (
@@ -176,30 +176,30 @@ class _Reading(NamedTuple):
 
 
 class _Fit(NamedTuple):
-    """How well two programs agree once one is shifted; the greater the better."""
+    """Agreement of two programs after a shift; greater is better."""
 
     known: int
-    """Calls that agree with what the others did."""
+    """Number of calls that agree with the peers' recorded calls."""
     length: int
-    """The same, with what they are expected to do next."""
+    """The same, including the calls that the peers are expected to make next."""
     closeness: int
-    """Minus the calls that were shifted."""
+    """Negative number of calls that were shifted."""
 
 
 _NO_FIT = _Fit(0, 0, 0)
 
 
 def _seen(tables: Tables, aligned: Aligned, rank: int, site: tuple[Frame, ...]) -> bool:
-    """Another rank of the role calls something from there too."""
+    """True if another rank of the role also calls something from that site."""
     return any(site in tables.programs[other].site_table for other in aligned.tokens if other != rank)
 
 
 def _by_source(
     read: _Reading, site: tuple[Frame, ...], expected_site: tuple[Frame, ...], *, came_by: bool
 ) -> tuple[Kind, bool, str]:
-    """The records end here: what the source says of the two places, or else what is most common.
+    """Classify a divergence by the source of the two call sites, else by the most common kind.
 
-    `came_by`: the rank may have called something from its peers' place before.
+    Used if the records end too early. `came_by`: the rank may have called something from its peers' place before.
     """
     here, there = _words(read.came, read.due)
     pair = source.fork(site, expected_site)
@@ -225,7 +225,7 @@ def _calls(number: int) -> str:
 
 
 def _words(came: Symbol, due: Symbol) -> tuple[str, str]:
-    """Two calls in words: where these would look alike, what tells them apart."""
+    """Describe two calls; if they would look alike, by the arguments that differ."""
     here, there = _word(came), _word(due)
     if here != there or came == due:
         return here, there

@@ -1,7 +1,7 @@
-"""Collectives that all members have entered, that some have finished and some never do: their devices are first.
+"""Finds collectives that all members entered and only some finished: suspect the devices of the others first.
 
-Whoever has finished needed the data of all others, so that the links brought it. A rank that stays behind can't go on
-to what the others wait in next, so that it is the end of a chain of waiting although it waits itself.
+The ranks that finished needed the data of all others, so the links delivered it. A rank that stays behind can't reach
+the operation that the others wait in next, so it ends a chain of waiting ranks although it waits itself.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from dtdebug_taxonomy.frames import call_site
 from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Verdict, say, spell
 
 _ROOTED = ("broadcast", "reduce", "gather", "scatter")
-"""Where a rank may finish before all others have come, or another root than theirs is the reason."""
+"""Operations in which a rank may finish before all others arrive; a different root may be the reason."""
 
 
 class Stuck(NamedTuple):
-    """A collective that all members have entered and some never finish."""
+    """A collective that all members entered and some never finish."""
 
     group: str
     op: str
@@ -44,7 +44,7 @@ class Stuck(NamedTuple):
 
 
 def stuck(records: Records) -> list[Stuck]:
-    """Those of which both kinds of rank are known; the most awaited first."""
+    """Return the stuck collectives with known finished and unfinished ranks; the most awaited first."""
     inside: dict[tuple[str, str, int], list[Wait]] = defaultdict(list)
     for w in records.waits.waits:
         p = records.programs.get(w.rank)
@@ -79,7 +79,7 @@ def _begun(records: Records, s: Stuck) -> float:
 
 
 def of_devices(records: Records) -> Verdict | None:
-    """The verdict that points at the devices of ranks that never finish what all have entered."""
+    """Return the verdict that blames the devices of ranks that never finish what all have entered."""
     rows = [s for s in stuck(records) if not in_flight(records, s.waits[0])]
     if not rows:
         return None
@@ -91,7 +91,7 @@ def of_devices(records: Records) -> Verdict | None:
     more = f", {spell(sorted(set(culprits) - set(first.inside)))} another one" if len(rows) > 1 else ""
     few = len(first.inside) < len(first.finished)
     found = sites_of(records, culprits, waiting)
-    for s in rows:  # its first open operation, not what its program queued behind it
+    for s in rows:  # its first open operation, not those queued after it
         for w in s.waits:
             stack = records.programs[w.rank].site(w.position) if w.position is not None else ()
             if (site := call_site(w.rank, stack)) is not None:

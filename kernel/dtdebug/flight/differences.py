@@ -1,4 +1,4 @@
-"""The arguments of calls in words: in full, and what tells two calls apart."""
+"""Formats the arguments of calls: in full, or only those that differ between two calls."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from dtdebug.flight.program import Symbol
 
 _SHOWN = 120
-"""Characters of one size."""
+"""Maximum number of characters of one shape."""
 
 
 def full(s: Symbol) -> str:
-    """All arguments of a call, shortened at the end."""
+    """Format all arguments of a call, truncated at the end."""
     sizes = f"{_sizes(s.inputs)} -> {_sizes(s.outputs)}"
     types = " -> ".join(dict.fromkeys(t for t in s.dtypes if t))
     return f"{sizes} {types}".strip()[: 2 * _SHOWN]
 
 
 def arguments(one: Symbol, other: Symbol) -> tuple[str, str]:
-    """What to say of the arguments of two calls: what tells them apart, each in full; nothing where nothing does."""
+    """Return the differing arguments of two calls, those of each call in full; empty if none differ."""
     if one.op != other.op:
         return _plain(one), _plain(other)
     if one.dtypes != other.dtypes:

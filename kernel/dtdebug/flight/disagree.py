@@ -1,4 +1,4 @@
-"""Ranks of one group that differ: who called what; where nobody is in the majority, who is right is not known."""
+"""Verdicts on ranks of one group that disagree; without a majority, the wrong side is unknown."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dtdebug_taxonomy.claims import Claim, sentence
 from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, Verdict, ranges, say, spell
 
 Sides = list[tuple[tuple[int, ...], int]]
-"""Ranks that called one thing, and where in the program of the first of them."""
+"""Ranks that made the same call, and its position in the program of the first of them."""
 
 
 def of_disagreement(records: Records, d: Deviation) -> Verdict | None:
-    """The verdict on a departure that roles do not decide; None where the ranks called the same at that number.
+    """Return the verdict on a divergence that roles do not decide; None if all ranks made the same call at that number.
 
     The group as a whole may have a majority where the ranks of one role have none.
     """
@@ -75,7 +75,7 @@ def of_disagreement(records: Records, d: Deviation) -> Verdict | None:
 
 
 def _sides(records: Records, group: str, seq: int) -> Sides:
-    """The members of a group by what they called under one number; most ranks first."""
+    """Group the members by their call at one sequence number; the largest side first."""
     calls: dict[Symbol, list[int]] = defaultdict(list)
     places: dict[int, int] = {}
     for rank in records.layout.members.get(group, ()):
@@ -106,7 +106,7 @@ def _kind(records: Records, sides: Sides) -> Kind:
 
 
 def _said(records: Records, ranks: Sequence[int], position: int, sides: Sides) -> str:
-    """What the ranks of one side called, in words that tell it from the other side's."""
+    """Describe what the ranks of one side called, by the arguments that differ from the other side's."""
     theirs, at = next((other, place) for other, place in sides if other != ranks)
     mine, _ = arguments(
         records.programs[ranks[0]].symbol(position).compared(), records.programs[theirs[0]].symbol(at).compared()

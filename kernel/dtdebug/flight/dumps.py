@@ -1,6 +1,6 @@
-"""The verdict where dumps are all there is: nobody watched the ranks, and none of them can be asked.
+"""Verdicts on dumps alone: the ranks were not watched, and none of them can be asked.
 
-Something that is open hangs, unless it was begun a moment before the dumps were written. `none` needs the dumps of all
+An open operation hangs, unless it was begun a moment before the dumps were written. `none` needs the dumps of all
 ranks, and nothing open in any of them.
 """
 
@@ -30,7 +30,7 @@ from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, RankState, Verdic
 
 
 def verdict_on_dumps(programs: Mapping[int, Program], unread: Sequence[RankState], layout: Layout) -> Verdict:
-    """The verdict, with its claims; `unread` are ranks that left a dump which can't be read."""
+    """Return the verdict, with its claims; `unread` are ranks whose dump can't be read."""
     waits = Waits(programs, layout, unread)
     records = Records(
         programs, {s.rank: s for s in unread if s.rank is not None}, layout, waits, tuple(range(layout.world_size))
@@ -64,7 +64,7 @@ def verdict_on_dumps(programs: Mapping[int, Program], unread: Sequence[RankState
 
 
 def _quiet(records: Records) -> Verdict:
-    """Nothing is open: all is well if all were read and are as far as each other."""
+    """Return the verdict if nothing is open: no hang if all dumps were read and the ranks are equally far."""
     gone = tuple(r for r in records.expected if r not in records.programs)
     behind = _behind(records)
     if not gone and behind is None:
@@ -87,7 +87,7 @@ def _quiet(records: Records) -> Verdict:
 
 
 def _behind(records: Records) -> Verdict | None:
-    """A collective that some have finished and another never entered, though nothing is open."""
+    """Return the verdict on a collective that some have finished and another never entered, though nothing is open."""
     for group, members in records.layout.members.items():
         reached = {m: seq for m in members if (seq := _called(records, m, group))}
         top = max(reached.values(), default=0)
@@ -111,7 +111,7 @@ def _behind(records: Records) -> Verdict | None:
 
 
 def _called(records: Records, rank: int, group: str) -> int:
-    """The number of a rank's latest collective by its entries: counters may be those of sends and receives."""
+    """Return the sequence number of a rank's latest collective by its entries; counters may include sends."""
     p = records.programs.get(rank)
     if p is None or group not in p.names:
         return 0
@@ -121,7 +121,7 @@ def _called(records: Records, rank: int, group: str) -> int:
 
 
 def _young(records: Records) -> Wait | None:
-    """An operation that was begun a moment before the dumps, if none was begun long before."""
+    """Return an operation begun a moment before the dumps, if none was begun long before."""
     waits = records.waits.waits
     return (
         next((w for w in waits if in_flight(records, w)), None) if all(in_flight(records, w) for w in waits) else None
@@ -142,7 +142,7 @@ def _too_soon(records: Records, wait: Wait) -> Verdict:
 
 
 def _checked(records: Records, found: Verdict) -> Verdict:
-    """What waits and has no explanation is not understood, never healthy; of ranks without a dump little is known."""
+    """Qualify a verdict: unexplained waits are "not understood", never healthy; a missing dump proves little."""
     if found.culprits and not any(r in records.programs for r in found.culprits):
         return _without_dump(records, found)
     if len(found.culprits) > 1 and found.culprits == tuple(records.waits.cycle()):
@@ -160,7 +160,7 @@ def _checked(records: Records, found: Verdict) -> Verdict:
 
 
 def _without_dump(records: Records, found: Verdict) -> Verdict:
-    """Those for whom others wait have left nothing that can be read: whether they came is not known."""
+    """Qualify a verdict whose culprits left no readable dump: whether they arrived is unknown."""
     who, wait = found.culprits, longest_wait(records, found.culprits)
     call = call_of(records, wait.op, wait.seq, wait.group) if wait else "what the others wait in"
     damaged = [r for r in who if r in records.states]
@@ -189,7 +189,7 @@ def _ended_instead(who: tuple[int, ...]) -> tuple[Alternative, ...]:
 
 
 def _in_full(records: Records, found: Verdict, d: Deviation) -> Verdict:
-    """Sizes and types that differ stand in the first sentence."""
+    """Put differing sizes and types into the first sentence."""
     if found.kind not in ("wrong_size", "wrong_dtype") or d.peer not in records.programs:
         return found
     here, there = arguments(
@@ -203,7 +203,7 @@ def _in_full(records: Records, found: Verdict, d: Deviation) -> Verdict:
 
 
 def _thin(records: Records, found: Verdict) -> Verdict:
-    """Where ended entries are not kept, a call that was left out before shifts the numbers of all that follow."""
+    """Lower the confidence if ended entries were dropped: an earlier skipped call shifts all later numbers."""
     if not any(records.programs[r].active_only for r in found.culprits):
         return found
     shifted = Alternative(

@@ -1,4 +1,4 @@
-"""The entries of a dump as a program: the loop that runs once for each call of each rank."""
+"""Turns the entries of a dump into a program: the loop that runs once for each call of each rank."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from dtdebug_taxonomy.ranks import Frame
 
 P2P_NAME = re.compile(r"(?P<op>send|recv)\s*(?P<here>\d+)\s*(?:->|<-)\s*(?P<there>\d+)")
 _TIMES = 256
-"""Latest entries whose times are kept."""
+"""Number of latest entries whose times are kept."""
 _FIELDS = itemgetter(
     "process_group", "collective_seq_id", "profiling_name", "input_sizes", "output_sizes", "input_dtypes",
     "output_dtypes", "retired", "state",
 )  # fmt: skip
 _PLACE = itemgetter("line", "filename")
 _TORCH = "pt_"
-"""How the names of torch's own threads begin: `pt_autograd_0`."""
+"""Prefix of the names of torch's own threads: `pt_autograd_0`."""
 _FRAMES = 256
-"""Frames of a stack that are looked at."""
+"""Maximum number of frames of a stack that are read."""
 _PATH = 4_096
-"""Characters of a path that Linux opens, at most: to clean more costs time and shows nothing."""
+"""Maximum length in characters of a path that Linux opens; cleaning more costs time and shows nothing."""
 
 
 class EntryReader:
-    """Turns entries into the arrays of a program: the loop that counts for speed."""
+    """Converts entries to the arrays of a program; its loop determines the speed."""
 
     def __init__(self, made: Program, local: dict[Any, str]) -> None:
         self.made = made
@@ -39,17 +39,17 @@ class EntryReader:
         self._symbols: dict[Any, int] = {}
         self._known: dict[Symbol, int] = {}
         self._sites: dict[int, int] = {}
-        """Identity of a list of frames -> number of its place."""
+        """Identity of a list of frames -> number of its call site."""
         self._stacks: dict[tuple[int, ...], int] = {}
-        """Identities of the frames -> the same."""
+        """Identities of the frames -> number of the call site."""
         self._known_sites: dict[tuple[Any, ...], int] = {}
-        """Files and lines of the frames -> the same."""
+        """Files and lines of the frames -> number of the call site."""
         self._names: dict[str, int] = {}
         self._batches: set[tuple[str, int]] = set()
         """(group, p2p_seq) of batches of sends and receives that have ended."""
 
     def read(self, entries: list[Any]) -> None:
-        """All entries, oldest first."""
+        """Read all entries, oldest first."""
         made = self.made
         thinned = _thinned(entries)
         if thinned:
@@ -76,7 +76,7 @@ class EntryReader:
                 if index is None:
                     index = self._name(name, e)
                 frames = e.get("frames")
-                site = sites.get(id(frames))  # the entries live on while they are read, so that identity means equality
+                site = sites.get(id(frames))  # the entries stay alive while they are read, so identity means equality
                 if site is None:
                     site = self._place(frames)
                 add_seq(int(seq))
@@ -99,7 +99,7 @@ class EntryReader:
         made.active_only = thinned or (bool(entries) and len(made.open) == len(made.seqs) and not made.whole)
 
     def _close_batches(self) -> None:
-        """The parts of a batch are never marked as ended: the entry of the whole batch, which follows them, is."""
+        """Drop open sends and receives of finished batches: only the entry of the whole batch is marked as ended."""
         waiting = {(o.group, o.p2p_seq) for o in self.made.open if self.made.symbol_table[o.symbol].op == BATCH}
         kept = []
         for o in self.made.open:
@@ -111,7 +111,7 @@ class EntryReader:
 
     @staticmethod
     def _stale(key: tuple[str, int], waiting: set[tuple[str, int]]) -> bool:
-        """A part whose batch is not listed: it has ended if a later batch of the group is still under way."""
+        """True if a later batch of the group is still in progress, so that this unlisted batch has ended."""
         return any(group == key[0] and seq > key[1] for group, seq in waiting)
 
     def _symbol(self, key: Any, e: dict[str, Any]) -> int:
@@ -144,7 +144,7 @@ class EntryReader:
         return number
 
     def _odd(self, e: dict[str, Any]) -> tuple[str, Any, Any, Any, bytes]:
-        """An entry of an older version, or of another shape: what else tells group and number."""
+        """Return the group, sequence number, state and key of an entry of an older version or a different shape."""
         get = e.get
         group = get("process_group")
         name = group[0] if group else self._local.get(get("pg_id", 0)) or as_text(get("pg_id", 0))
@@ -155,7 +155,7 @@ class EntryReader:
         return name, get("collective_seq_id") or get("seq_id") or 0, get("retired"), get("state"), key
 
     def _place(self, frames: Any) -> int:
-        """The number of a stack, which many entries have."""
+        """Return the number of a stack; many entries share one."""
         number = None
         try:
             kept = (frames or ())[:_FRAMES]
@@ -167,7 +167,7 @@ class EntryReader:
                 if number is None:
                     number = self._known_sites[places] = self._site(kept)
                 self._stacks[by_frame] = number
-        except (TypeError, ValueError, KeyError, AttributeError, OverflowError):  # a call without a place is one
+        except (TypeError, ValueError, KeyError, AttributeError, OverflowError):  # the call has no usable place
             number = self._nowhere()
         self._sites[id(frames)] = number
         return number
@@ -206,7 +206,7 @@ class EntryReader:
 
 
 def as_text(value: Any) -> str:
-    """Text and numbers as text, else the name of the type: a small list may be endless when it is written out."""
+    """Return text and numbers as text, else the type's name: even a small list may be endless when written out."""
     if isinstance(value, str):
         return value
     if isinstance(value, float) or (isinstance(value, int) and abs(value) < 1 << 63):
@@ -227,7 +227,7 @@ def _word(value: Any) -> str:
 
 
 def _thinned(entries: list[Any]) -> bool:
-    """Entries have been left out in between: those of ended operations."""
+    """True if entries of finished operations were left out in between."""
     first, last = (
         e.get("record_id") if isinstance(e, dict) else None for e in (*entries[:1], *entries[-1:]) or (None, None)
     )
@@ -235,7 +235,7 @@ def _thinned(entries: list[Any]) -> bool:
 
 
 def _without_ended_parts(entries: list[Any]) -> list[Any]:
-    """The sends and receives of an ended batch look open for ever: they stand before a gap, where its entry was."""
+    """Drop sends and receives of finished batches: they look open forever, before the gap left by the batch's entry."""
     read = [e for e in entries if isinstance(e, dict) and isinstance(e.get("record_id"), int)]
     batches = {_batch(e) for e in read if BATCH in as_text(e.get("profiling_name"))}
     gap = max((e["record_id"] for e, after in pairwise(read) if after["record_id"] > e["record_id"] + 1), default=-1)
@@ -247,9 +247,9 @@ def _without_ended_parts(entries: list[Any]) -> list[Any]:
 
 
 def _parted(entries: list[Any]) -> bool:
-    """Threads called operations on groups of which none has one in common with another: each is a program of its own.
+    """True if threads use disjoint sets of groups, so that each thread is a separate program.
 
-    Torch's own, as that of the backward pass on a device, run while the main thread waits for them.
+    Torch's own threads, such as those of the backward pass, run while the main thread waits for them.
     """
     try:
         if len({e.get("thread_id") for e in entries}) < 2:
@@ -270,5 +270,5 @@ def _parted(entries: list[Any]) -> bool:
 
 
 def _batch(e: dict[str, Any]) -> tuple[str, str]:
-    """What the entries of one batch have in common."""
+    """Return the key that entries of one batch share."""
     return as_text(e.get("pg_id")), as_text(e.get("p2p_seq_id"))

@@ -1,4 +1,4 @@
-"""Who belongs to which group, and which ranks run the same program.
+"""Group membership, and ranks that run the same program.
 
 Groups of one kind (all tensor-parallel groups, say) form an axis: they are of equal size, share no rank, and carry
 the same description or were made at the same point of the program. Ranks with the same axes have the same role and
@@ -15,7 +15,7 @@ from dtdebug.flight.program import P2P, Program
 from dtdebug_taxonomy.ranks import RankState
 
 DEFAULT = "0"
-"""The name of PyTorch's default group."""
+"""Name of PyTorch's default group."""
 _ANONYMOUS = ("", "undefined", "default_pg")
 _PIPELINE = re.compile(r"(?i)(?:^|[_\W])(?:pp|pipe|pipeline)(?:$|[_\W])|pipeline")
 
@@ -35,7 +35,7 @@ class Layout:
         self.world_size = max(world, told, highest)
 
     def name(self, group: str) -> str:
-        """How a group is called in a sentence."""
+        """Return the display name of a group."""
         desc = self.descriptions.get(group, "")
         members = self.members.get(group, ())
         if desc not in _ANONYMOUS:
@@ -45,7 +45,7 @@ class Layout:
         return f"group {group}"
 
     def pipelines(self, programs: Mapping[int, Program]) -> set[int]:
-        """Axes along which ranks run different programs: they say so, or they send to each other."""
+        """Return axes along which ranks run different programs: by description, or because they send to each other."""
         named = {self.axes[g] for g, d in self.descriptions.items() if g in self.axes and _PIPELINE.search(d)}
         found = set()
         for p in programs.values():
@@ -58,7 +58,7 @@ class Layout:
         return named | (found - whole)
 
     def roles(self, programs: Mapping[int, Program]) -> list[list[int]]:
-        """The ranks that are expected to make the same calls."""
+        """Return the sets of ranks that are expected to make the same calls."""
         stages = self.pipelines(programs)
         groups_of: dict[int, list[str]] = defaultdict(list)
         for group, ranks in self.members.items():
@@ -93,7 +93,7 @@ def _members(programs: Mapping[int, Program], states: Sequence[RankState]) -> di
     members |= {name: ranks for name, ranks in told.items() if ranks}
     if not told.get(DEFAULT) and (
         DEFAULT in members or not members
-    ):  # PyTorch's default group: all ranks, also those that left no dump
+    ):  # PyTorch's default group: all ranks, including those that left no dump
         highest = max([*programs, *(s.rank for s in states if s.rank is not None)], default=-1)
         told_size = max((s.world_size or 0 for s in states), default=0)
         shown = max((p.sizes.get(DEFAULT, 0) for p in programs.values()), default=0)
@@ -105,7 +105,7 @@ def _members(programs: Mapping[int, Program], states: Sequence[RankState]) -> di
 def _complete(
     members: dict[str, tuple[int, ...]], told: Mapping[str, tuple[int, ...]], programs: Mapping[int, Program]
 ) -> None:
-    """A single rank without a dump belongs to the groups that are smaller than they should be."""
+    """Add a single rank without a dump to the groups that are smaller than they should be."""
     shown = {name: size for p in programs.values() for name, size in p.sizes.items()}
     made_together: dict[int, set[str]] = defaultdict(set)
     for p in programs.values():
@@ -163,5 +163,5 @@ def _axes(
 
 
 def _creation(name: str) -> tuple[int, int, str]:
-    """Groups are numbered as they are made; names that are no numbers come last."""
+    """Return the sort key of a group: by number in the order of creation; other names last."""
     return (0, int(name), "") if name.isdigit() and len(name) < 10 else (1, 0, name)

@@ -1,4 +1,4 @@
-"""All dumps of a folder as programs."""
+"""Loads all dumps of a folder as programs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dtdebug.flight.program import Program
 
 
 def programs(folder: Path, prefix: str | None = None) -> tuple[dict[int, Program], set[int], list[str]]:
-    """The programs by rank, the ranks whose dump can't be read, and what is to say. Raises FlightError."""
+    """Return the programs by rank, the ranks whose dump can't be read, and notes. Raises FlightError."""
     found, notes = loader.find_dumps(folder, prefix)
     result: dict[int, Program] = {}
     unread = set()

@@ -1,6 +1,6 @@
-"""Finds flight-recorder dumps in a folder and reads them, whoever wrote them.
+"""Finds flight-recorder dumps in a folder and reads them, whichever tool wrote them.
 
-A dump is a pickle of plain containers (protocol 2, no globals) or its JSON form, one file a rank, named
+A dump is a pickle of plain containers (protocol 2, no globals) or its JSON form, one file per rank, named
 `<prefix><rank>` with any prefix:
 https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/FlightRecorder.hpp
 """
@@ -23,15 +23,15 @@ from dtdebug_taxonomy.ranks import MOST_RANKS
 
 _NAME = re.compile(r"(?P<prefix>.*?)(?P<rank>\d{1,7})(?P<suffix>\.(?:json|pkl|pickle|trace|bin))?\Z", re.DOTALL)
 LARGEST = 1 << 30
-"""Bytes of a dump that is still read."""
+"""Maximum size in bytes of a dump."""
 _MOST_FILES = 100_000
 _CHUNK = 1 << 20
-"""Bytes that the unpickler takes at once: from an unbuffered stream it reads each value by a call."""
+"""Bytes that the unpickler buffers: from an unbuffered stream it reads each value by a call."""
 _DIGIT = ord("0")
 
 
 class FlightError(ValueError):
-    """A folder of dumps can't be analysed: the text says which, why, and what to do."""
+    """A folder of dumps can't be analysed: the text states which, why, and what to do."""
 
 
 class DumpError(ValueError):
@@ -47,10 +47,10 @@ class DumpFile(NamedTuple):
 
 
 def find_dumps(folder: Path, prefix: str | None = None) -> tuple[list[DumpFile], list[str]]:
-    """The dumps of one run in a folder, by rank, and what is to say of the rest.
+    """Return the dumps of one run in a folder, by rank, and notes on the rest.
 
     Raises:
-        FlightError: the folder is not there or can't be listed.
+        FlightError: the folder is missing or can't be listed.
 
     """
     try:
@@ -64,7 +64,7 @@ def find_dumps(folder: Path, prefix: str | None = None) -> tuple[list[DumpFile],
         match = _NAME.match(name)
         if match is None or name.startswith(".") or (prefix is not None and not name.startswith(prefix)):
             continue
-        if int(match["rank"]) >= MOST_RANKS:  # no job has so many: all ranks up to it would be missing
+        if int(match["rank"]) >= MOST_RANKS:  # no job is that large: all ranks up to it would be missing
             continue
         found = DumpFile(int(match["rank"]), folder / name, match["prefix"])
         known = by_prefix[found.prefix].get(found.rank)
@@ -74,7 +74,7 @@ def find_dumps(folder: Path, prefix: str | None = None) -> tuple[list[DumpFile],
 
 
 def _one_run(by_prefix: dict[str, dict[int, DumpFile]]) -> tuple[list[DumpFile], list[str]]:
-    """Prefixes that share no rank are hosts of one run; of those that do, the largest and newest set is taken."""
+    """Merge prefixes that share no rank (hosts of one run); of those that do, take the largest and newest set."""
     ordered = sorted(by_prefix.items(), key=lambda row: (-len(row[1]), -_newest(row[1])))
     taken: dict[int, DumpFile] = {}
     notes = []
@@ -95,7 +95,7 @@ def _newest(ranks: dict[int, DumpFile]) -> float:
 
 
 def modified(path: Path) -> float | None:
-    """When a file was written, in seconds since the epoch, if that is known."""
+    """Return the modification time of a file in seconds since the epoch, if known."""
     try:
         return path.stat().st_mtime
     except OSError:
@@ -103,9 +103,9 @@ def modified(path: Path) -> float | None:
 
 
 def read_dump(path: Path) -> dict[str, Any]:
-    """One dump as a dictionary; a bare list of entries, as torch before 2.3 wrote it, becomes one.
+    """Return one dump as a dictionary; a bare list of entries, as written by torch before 2.3, becomes one.
 
-    It takes the time and the memory that the file asks for: `bounded` sets limits.
+    Takes as much time and memory as the file asks for: `bounded` sets limits.
 
     Raises:
         DumpError: it is not a regular file, too large, truncated, hostile, or not a dump.
@@ -142,7 +142,7 @@ def _bytes(path: Path) -> bytes:
                 raise DumpError(f"{name}: is not a regular file")
             if status.st_size > LARGEST:
                 raise DumpError(f"{name}: {status.st_size >> 20} MiB are more than a dump has")
-            if not status.st_size:  # a file of /proc says so too, and may be endless
+            if not status.st_size:  # a file of /proc claims this too, and may be endless
                 return b""
             data = file.read(status.st_size)
     except OSError as error:
@@ -155,7 +155,7 @@ def _bytes(path: Path) -> bytes:
 
 
 class _Plain(pickle.Unpickler):
-    """An unpickler of containers, strings and numbers: whatever would import or call is refused."""
+    """An unpickler of containers, strings and numbers that refuses any import or call."""
 
     def find_class(self, module: str, name: str) -> Any:
         raise DumpError(

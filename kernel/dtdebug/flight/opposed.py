@@ -1,4 +1,4 @@
-"""Ranks that wait for each other by the wait-for graph alone: who passed a collective by, or that they disagree."""
+"""Verdicts on ranks that wait for each other, from the wait-for graph alone: a skipped collective or a disagreement."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, Verdict, ranges, say, spell
 
 _LINKS = 6
-"""Ranks of a circle of which the summary says who waits for whom."""
+"""Maximum number of ranks of a circle whose waits the summary lists."""
 
 
 def each_other(records: Records, circle: Sequence[int]) -> Verdict:
-    """Ranks that wait for each other; where most of them are in one collective, the others have passed it by."""
+    """Return the verdict on ranks that wait for each other; if most are in one collective, the others skipped it."""
     mine = [w for w in records.waits.waits if w.rank in circle and w.awaited & set(circle)]
     claims = waits_of(records, mine)
     inside = Counter((w.group, w.op, w.seq) for w in mine if w.op not in PAIRED)
@@ -62,7 +62,7 @@ def each_other(records: Records, circle: Sequence[int]) -> Verdict:
 
 
 def _links(waits: Sequence[Wait], circle: Sequence[int]) -> str:
-    """Who of a small circle waits for whom, and in what."""
+    """Describe who waits for whom in a small circle, and in which operations."""
     if len(circle) > _LINKS:
         return ""
     ops = {w.op for w in waits}
@@ -72,7 +72,7 @@ def _links(waits: Sequence[Wait], circle: Sequence[int]) -> str:
 
 
 def _not_there_yet(records: Records, waits: Sequence[Wait], rank: int, op: str) -> tuple[Wait, Wait] | None:
-    """(its wait, that of the rank it waits for), where the source has the collective behind the place of `rank`."""
+    """Return (its wait, the awaited rank's wait) if the source has the collective after the place of `rank`."""
     mine = next(w for w in waits if w.rank == rank)
     theirs = next((w for w in waits if w.rank in mine.awaited and w.op == op), None)
     if theirs is None:
@@ -83,7 +83,7 @@ def _not_there_yet(records: Records, waits: Sequence[Wait], rank: int, op: str) 
 
 
 def _out_of_step(records: Records, apart: tuple[Wait, Wait], claims: Sequence[Claim]) -> Verdict:
-    """A message is waited for from a rank that is further in the program: which of the two is wrong is not known."""
+    """Return the verdict if a rank waits for a message of a rank further on in the program; either may be wrong."""
     mine, theirs = apart
     waiting = tuple(sorted({w.rank for w in records.waits.waits}))
     call = call_of(records, theirs.op, theirs.seq, theirs.group)
@@ -116,7 +116,7 @@ def _out_of_step(records: Records, apart: tuple[Wait, Wait], claims: Sequence[Cl
 
 
 def _disagreement(waits: Sequence[Wait]) -> list[Wait]:
-    """Waits of ranks that are in different collectives, or calls of one, of the same group; empty if they are not."""
+    """Return the waits of ranks in different collectives, or calls of one, of one group; empty otherwise."""
     inside = [w for w in waits if w.op not in PAIRED]
     groups = {w.group for w in inside}
     apart = len({(w.op, w.seq) for w in inside}) > 1
@@ -124,7 +124,7 @@ def _disagreement(waits: Sequence[Wait]) -> list[Wait]:
 
 
 def _disagree(records: Records, waits: Sequence[Wait], claims: list[Claim]) -> Verdict:
-    """As many ranks are in the one as in the other: what each called is known, and not which is wrong."""
+    """Return the verdict if equally many ranks are in each call: the calls are known, the wrong one is not."""
     parts: dict[tuple[str, int | None], list[int]] = {}
     for w in waits:
         parts.setdefault((w.op, w.seq), []).append(w.rank)
@@ -165,11 +165,11 @@ def _called(records: Records, waits: Sequence[Wait], call: tuple[str, int | None
 
 
 _SURE: dict[Kind, float] = {"not_arrived": 0.8, "skipped": 0.7, "replaced": 0.6}
-"""Of a circle: stacks alone tell where ranks are, not what they did before."""
+"""Confidence for a circle: stacks show where ranks are, not what they did before."""
 
 
 def _minority(waits: Sequence[Wait]) -> tuple[tuple[str, str, int | None], tuple[int, ...]] | None:
-    """(what most ranks are in, the ranks that are in another collective of the same group), if most agree."""
+    """Return (call of most ranks, ranks in a different collective of the same group), if most agree."""
     inside = {w.rank: (w.group, w.op, w.seq) for w in waits if w.op not in PAIRED}
     (most, count), *_ = Counter(inside.values()).most_common(1) or [(("", "", None), 0)]
     odd = tuple(sorted(rank for rank, call in inside.items() if call[0] == most[0] and call[1] != most[1]))

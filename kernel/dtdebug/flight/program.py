@@ -1,4 +1,4 @@
-"""One dump reduced to what matching needs: which operations, on which groups, in which order, how far.
+"""One dump reduced to what matching needs: operations, groups, order and progress.
 
 A dump of 2000 entries becomes a few arrays of small numbers, so that thousands of ranks fit into memory and equal
 programs compare as bytes.
@@ -13,20 +13,20 @@ from dtdebug_taxonomy.ranks import Frame
 
 Sizes = tuple[tuple[int, ...], ...]
 BATCH = "coalesced"
-"""What NCCL calls a batch of sends and receives."""
+"""NCCL's name for a batch of sends and receives."""
 P2P = ("send", "recv", "isend", "irecv", BATCH)
 PAIRED = (*P2P, "batch_isend_irecv")
-"""Calls that name the other side: those of records, and those of stacks."""
+"""Calls that name the other side: recorded names, then names on stacks."""
 _UNEVEN = (*P2P, "alltoall", "all_to_all", "allgatherv", "all_gather_v", "reduce_scatter_v")
 """Operations whose sizes may differ between the ranks that call them."""
 _ROOTED = ("gather", "scatter")
-"""Operations where one side's sizes are there on the root alone."""
+"""Operations in which only the root has the sizes of one side."""
 _NONE = ((), ((),), ((0,),))
-"""Sizes of no tensor: NCCL hands in an undefined one, which has the sizes [0]."""
+"""Sizes of a missing tensor: NCCL passes an undefined one, which has the sizes [0]."""
 
 
 class Symbol(NamedTuple):
-    """What identifies a call: the ranks of a group must agree on it."""
+    """Identity of a call; the ranks of a group must agree on it."""
 
     op: str
     inputs: Sizes
@@ -34,7 +34,7 @@ class Symbol(NamedTuple):
     dtypes: tuple[str, ...]
 
     def compared(self) -> Symbol:
-        """The part on which the ranks of a group must agree."""
+        """Return the part on which the ranks of a group must agree."""
         if any(word in self.op for word in _UNEVEN):
             return Symbol(self.op, (), (), ())
         if self.op == "gather":
@@ -44,22 +44,22 @@ class Symbol(NamedTuple):
         return self
 
     def is_root(self) -> bool:
-        """The call has the sizes that only the root of a gather or scatter has."""
+        """True if the call has the sizes that only the root of a gather or scatter has."""
         return self.op in _ROOTED and (self.outputs if self.op == "gather" else self.inputs) not in _NONE
 
 
 class DumpedGroup(NamedTuple):
-    """A group as one dump tells of it."""
+    """A group as described by one dump."""
 
     name: str
     desc: str
     ranks: tuple[int, ...]
-    """Global ranks; empty where the dump does not tell, as on gloo."""
+    """Global ranks; empty if the dump does not list them, as on gloo."""
     enqueued: int
     """Sequence number of the latest collective that was begun, 0 for none."""
     completed: int
     counted: bool = False
-    """The dump has counters of this group; else its entries alone say how far it came."""
+    """True if the dump has counters of this group; else only its entries show its progress."""
 
 
 class Open(NamedTuple):
@@ -72,7 +72,7 @@ class Open(NamedTuple):
     p2p_seq: int
     started: bool
     peer: int | None
-    """The other side of a point-to-point operation, as a rank of the group."""
+    """Other side of a point-to-point operation, as a rank of the group."""
     created: float
     """Seconds since the epoch."""
 
@@ -84,55 +84,55 @@ class Program:
         self.rank = rank
         self.groups: dict[str, DumpedGroup] = {}
         self.names: list[str] = []
-        """Group names in order of first use; `order` counts in it."""
+        """Group names in order of first use; `order` holds indices into it."""
         self.order = array("H")
         self.symbols = array("I")
         self.seqs = array("I")
         self.sites = array("I")
         self.symbol_table: list[Symbol] = []
         self.site_table: list[tuple[Frame, ...]] = []
-        """The user's frames of a call, innermost last; empty where the dump has no stacks."""
+        """User frames of each call site, innermost last; empty if the dump has no stacks."""
         self.created = array("d")
-        """When each of the latest calls was made, in seconds since the epoch; the last is the last call's."""
+        """Times of the latest calls, in seconds since the epoch; the last one belongs to the last call."""
         self.open: list[Open] = []
         self.whole = True
-        """Nothing has dropped out of the ring buffer."""
+        """True if nothing has dropped out of the ring buffer."""
         self.backend = ""
         self.taken: float | None = None
-        """When the dump was written, in seconds since the epoch."""
+        """Time when the dump was written, in seconds since the epoch."""
         self.begun = 0
-        """Operations on all groups that its counters say it has begun, where the dump has counters."""
+        """Number of operations begun on all groups, by the dump's counters if it has any."""
         self.path = ""
-        """The file of the dump."""
+        """Path of the dump."""
         self.parted = False
-        """Its threads use groups of their own: the order of their calls among each other means nothing."""
+        """True if threads use separate groups: the order of calls of different threads means nothing."""
         self.bad = 0
-        """Entries that could not be read."""
+        """Number of entries that could not be read."""
         self.active_only = False
-        """Entries of ended operations were left out of the dump, as Megatron-LM has it by default."""
+        """True if entries of ended operations were left out of the dump, the default of Megatron-LM."""
         self.sizes: dict[str, int] = {}
-        """Group -> number of its members, where an all_gather or gather shows it."""
+        """Group -> number of its members, if an all_gather or gather shows it."""
         self.ids: dict[str, int] = {}
-        """Group -> the number under which this process knows it."""
+        """Group -> local number of the group in this process."""
 
     def site(self, position: int) -> tuple[Frame, ...]:
-        """The user's frames of a call."""
+        """Return the user's frames of a call."""
         return self.site_table[self.sites[position]] if 0 <= position < len(self.sites) else ()
 
     def symbol(self, position: int) -> Symbol:
-        """The call at a position."""
+        """Return the call at a position."""
         return self.symbol_table[self.symbols[position]]
 
     def group(self, position: int) -> str:
-        """The name of the group of the call at a position."""
+        """Return the group name of the call at a position."""
         return self.names[self.order[position]]
 
     def reached(self, group: str) -> int:
-        """Sequence number of the latest collective on a group, 0 for none."""
+        """Return the sequence number of the latest collective on a group, 0 for none."""
         found = self.groups.get(group)
         return found.enqueued if found else 0
 
     def time(self, position: int) -> float | None:
-        """When a call was made, in seconds since the epoch, if it is one of the latest."""
+        """Return the time of a call in seconds since the epoch, if it is one of the latest."""
         index = position - len(self.order) + len(self.created)
         return self.created[index] or None if 0 <= index < len(self.created) else None

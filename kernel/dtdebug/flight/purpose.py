@@ -1,7 +1,7 @@
-"""Ranks of one role that run different programs on purpose: they part, but always with all members of their groups.
+"""Separates ranks of one role that run different programs on purpose: whole groups diverge together.
 
-Stages of a pipeline are such ranks where the recorder keeps no send and recv (gloo), and so are ranks of a sub-group
-that has work of its own.
+Such ranks are stages of a pipeline if the recorder keeps no send and recv (gloo), and ranks of a sub-group with work
+of its own.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dtdebug.flight.program import P2P
 from dtdebug.flight.tables import Aligned, Tables
 
 _DEPTH = 64
-"""Times that a role is divided."""
+"""Maximum number of times that a role is divided."""
 
 
 def on_purpose(tables: Tables, aligned: Aligned) -> list[list[int]]:
-    """The ranks by program, divided only where no group has members on both sides of the parting."""
+    """Split the ranks by program, but only where no group has members on both sides of the divergence."""
     done: list[list[int]] = []
     todo = [sorted(aligned.tokens)]
     for _ in range(_DEPTH):
@@ -34,7 +34,7 @@ def on_purpose(tables: Tables, aligned: Aligned) -> list[list[int]]:
 
 
 def _parts(tables: Tables, aligned: Aligned, ranks: Sequence[int]) -> list[list[int]] | None:
-    """The ranks by what they call at their first parting, or None if that parting is a fault or there is none."""
+    """Split the ranks by their call at the first divergence; None if that is a fault or there is none."""
     longest = max(ranks, key=lambda r: len(aligned.tokens[r]))
     reference = aligned.tokens[longest]
     partings = (first_difference(reference, aligned.tokens[r]) for r in ranks)
@@ -59,15 +59,14 @@ def _parts(tables: Tables, aligned: Aligned, ranks: Sequence[int]) -> list[list[
                 return None
     early = [r for r in ranks if len(aligned.tokens[r]) <= index]
     parts = [*calls.values()]
-    parts[0] += early  # they had not come so far: any part will do
+    parts[0] += early  # they had not got there yet: any part will do
     return parts
 
 
 def _complete(tables: Tables, aligned: Aligned, rank: int, index: int, group: str, *, alone: bool) -> bool:
-    """All members of the group came to the call, whatever they called: nobody is left waiting there.
+    """True if all members of the group reached the call, whatever they called, so that no rank waits there.
 
-    Of members without a dump nothing is known; that a rank which is alone with its call shares it with them is not
-    taken for granted.
+    Members without a dump are unknown; a single caller is not assumed to share its call with them.
     """
     seq = tables.programs[rank].seqs[aligned.position(rank, index)]
     members = tables.layout.members[group]

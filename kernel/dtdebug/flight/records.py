@@ -1,4 +1,4 @@
-"""What a verdict is made from, and the sentences and places that every account of it needs."""
+"""Input of a verdict, and the claims and call sites that every verdict needs."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from dtdebug_taxonomy.ranks import CallSite, Frame, GroupRef, RankState, say
 from dtdebug_taxonomy.waiting import ACTIVE, phrase
 
 _SITES = 64
-"""Ranks whose call site is listed."""
+"""Maximum number of ranks whose call site is listed."""
 _BACKWARD = "_engine_run_backward"
-"""Function of torch/autograd/graph.py in which a rank is during its backward pass."""
+"""Function of torch/autograd/graph.py that is on a rank's stack during its backward pass."""
 _CLAIMED = 16
-"""Claims of one kind that a verdict makes."""
+"""Maximum number of claims of one kind in a verdict."""
 _NAMED = 3
-"""Groups that a sentence names."""
+"""Maximum number of groups named in a sentence."""
 
 
 class Records(NamedTuple):
-    """Everything that a verdict is made from."""
+    """Input of a verdict."""
 
     programs: Mapping[int, Program]
     states: Mapping[int, RankState]
     layout: Layout
     waits: Waits
     expected: tuple[int, ...]
-    """Ranks that the run has, by world size."""
+    """Ranks of the run, by world size."""
     standing: bool = False
-    """Somebody saw that the ranks do not move."""
+    """True if an observer saw that the ranks do not move."""
 
 
 def standing_still(records: Records, culprits: Iterable[int]) -> tuple[int, ...]:
-    """Ranks that hang, the culprits aside."""
+    """Return the hanging ranks without the culprits."""
     return tuple(sorted({w.rank for w in records.waits.waits} - set(culprits)))
 
 
 def longest_wait(records: Records, culprits: Iterable[int]) -> Wait | None:
-    """The operation in which most ranks wait for the culprits."""
+    """Return the operation in which most ranks wait for the culprits."""
     wanted = set(culprits)
     waits = [w for w in records.waits.waits if w.awaited & wanted]
     if not waits:
@@ -55,13 +55,13 @@ def longest_wait(records: Records, culprits: Iterable[int]) -> Wait | None:
 
 
 _SOON = 3.0
-"""Seconds that an operation may have been under way without hanging; writing a dump takes up to two."""
+"""Seconds that an operation may be in progress without hanging; writing a dump takes up to two."""
 _USUAL, _LONGEST = 1.5, 30.0
-"""How much longer than any before a rank may wait without hanging, and seconds beyond which it does."""
+"""Factor by which a wait may exceed the longest one before without being a hang, and the limit in seconds."""
 
 
 def in_flight(records: Records, wait: Wait | None) -> float:
-    """Seconds from the begin of an operation to the first dump of a rank that is missing in it, if few; else 0."""
+    """Return the seconds from an operation's start to the first dump of a rank missing in it; 0 if that is too long."""
     p = records.programs.get(wait.rank) if wait is not None else None
     if (
         records.standing
@@ -83,13 +83,13 @@ def in_flight(records: Records, wait: Wait | None) -> float:
 
 
 def _soon(p: Program) -> float:
-    """Of a rank that lives: a job with slow steps has paused before for as long as it does now."""
+    """Return the limit in seconds for a living rank: a job with slow steps has paused as long before."""
     longest = max((late - early for early, late in pairwise(p.created) if early), default=0.0)
     return min(_LONGEST, max(_SOON, _USUAL * longest))
 
 
 def confidence(records: Records, *, certain: bool, told: bool) -> float:
-    """How far the records exclude other readings, 0 to 1."""
+    """Return how well the records exclude other readings, 0 to 1."""
     value = 0.95 if certain else 0.5
     if not told:
         value -= 0.15
@@ -99,17 +99,17 @@ def confidence(records: Records, *, certain: bool, told: bool) -> float:
 
 
 def group_ref(records: Records, name: str) -> GroupRef:
-    """A group by name and members."""
+    """Return a group by name and members."""
     return GroupRef(records.layout.name(name) if name else "", records.layout.members.get(name, ()))
 
 
 def frame_in_words(frame: Frame) -> str:
-    """A frame in a sentence."""
+    """Format a frame for a sentence."""
     return f"{frame.file}:{frame.line} in {frame.function}"
 
 
 def where_now(records: Records, rank: int) -> str:
-    """Where a rank's main thread is: innermost frame, and the user's line that led there."""
+    """Describe where a rank's main thread is: innermost frame, and the user's line that led there."""
     state = records.states.get(rank)
     if state is None or not state.stack:
         return ""
@@ -125,7 +125,7 @@ def where_now(records: Records, rank: int) -> str:
 
 
 def seen_at(records: Records, rank: int) -> list[Claim]:
-    """Where a rank is, or was last, if anything is known."""
+    """Return claims on a rank's current or last known place; empty if unknown."""
     state = records.states.get(rank)
     frame = None if state is None else shown_frame(state.stack)
     if state is not None and frame is not None:
@@ -140,7 +140,7 @@ def seen_at(records: Records, rank: int) -> list[Claim]:
 
 
 def called_last(records: Records, ranks: Iterable[int]) -> list[Claim]:
-    """The last call that each rank's recorder kept."""
+    """Return claims on the last call that each rank's recorder kept."""
     claims = []
     for rank in [*ranks][:_CLAIMED]:
         p = records.programs.get(rank)
@@ -165,7 +165,7 @@ def called_last(records: Records, ranks: Iterable[int]) -> list[Claim]:
 
 
 def waits_of(records: Records, waits: Iterable[Wait]) -> list[Claim]:
-    """Who waits in what for whom, and where; ranks in one place for the same together."""
+    """Return one claim for each set of ranks that wait at one place in one operation for the same ranks."""
     found: dict[tuple[object, ...], tuple[Wait, Frame | None, list[int]]] = {}
     for w in waits:
         state, p = records.states.get(w.rank), records.programs.get(w.rank)
@@ -196,14 +196,14 @@ def waits_of(records: Records, waits: Iterable[Wait]) -> list[Claim]:
 
 
 def so_far(p: Program) -> str:
-    """How much a rank has called by its dump, in words."""
+    """Describe how much a rank has called according to its dump."""
     if p.begun:
         return f"its counters say that it has begun {p.begun:,} operations"
     return "its dump has no entry and no counter"
 
 
 def sites_of(records: Records, culprits: Sequence[int], waiting: Sequence[int]) -> dict[int, CallSite]:
-    """Where ranks are: by their stack, else where they made the call that has not ended, else their last call."""
+    """Return the sites of ranks: from the stack, else of their unfinished call, else of their last call."""
     found: dict[int, CallSite] = {}
     for rank in [*culprits, *waiting][:_SITES]:
         state, p = records.states.get(rank), records.programs.get(rank)
@@ -217,7 +217,7 @@ def sites_of(records: Records, culprits: Sequence[int], waiting: Sequence[int]) 
 
 
 def by_backward(records: Records, culprits: Sequence[int], op: str, seq: int | None) -> str:
-    """Words for a call that ranks wait in inside of the backward pass, where the culprits are not in theirs."""
+    """Return a clause if ranks wait for the call inside the backward pass and the culprits are not in theirs."""
     inside = {rank for rank, s in records.states.items() if any(f.function == _BACKWARD for f in s.stack)}
     there = sorted({w.rank for w in records.waits.waits if (w.op, w.seq) == (op, seq)} & inside)
     if not there or inside & set(culprits):
@@ -226,12 +226,12 @@ def by_backward(records: Records, culprits: Sequence[int], op: str, seq: int | N
 
 
 def ordered(sites: dict[int, CallSite], culprits: Sequence[int]) -> tuple[CallSite, ...]:
-    """Call sites, those of the culprits first."""
+    """Sort call sites, those of the culprits first."""
     return tuple(sites[r] for r in sorted(sites, key=lambda r: (r not in culprits, r)))
 
 
 def call_of(records: Records, op: str, seq: int | None, *groups: str) -> str:
-    """A call in a sentence: `all_reduce #41 of dp`; of several groups the first ones are named."""
+    """Format a call for a sentence: `all_reduce #41 of dp`; at most three groups are named."""
     names = [records.layout.name(group) for group in groups[:_NAMED]]
     names += [f"{len(groups) - _NAMED} more"] if len(groups) > _NAMED else []
     said = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]

@@ -1,4 +1,4 @@
-"""Ranks that name another root than their group: sizes of gather and scatter show it, live stacks name it."""
+"""Finds ranks that name a different root from their group: by sizes of gather and scatter, or by live stacks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class WrongRoots(NamedTuple):
 
 
 def wrong_roots(records: Records) -> WrongRoots | None:
-    """The first such operation among those that have not ended, if there is one."""
+    """Return the first unfinished operation whose ranks disagree on the root."""
     return _by_sizes(records) or _by_stack(records)
 
 

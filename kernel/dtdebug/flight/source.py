@@ -1,4 +1,4 @@
-"""What the source says of two places: read as text and parsed, never imported."""
+"""Control flow between two source lines; the source is parsed, never imported."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _LOOPS = (ast.For, ast.While, ast.AsyncFor)
 _SOMETIMES = (ast.If, ast.Match, ast.Try, ast.TryStar, *_LOOPS)
 """Statements whose body need not run."""
 _LARGEST = 2 << 20
-"""Bytes of a source file that is read."""
+"""Maximum size in bytes of a source file."""
 
 
 @lru_cache(maxsize=64)
 def tree(file: str) -> ast.Module | None:
-    """The parsed file; None where it is not there, too large, or no Python of this release."""
+    """Return the parsed file; None if it is missing, too large, or not Python of this release."""
     path = Path(file)
     try:
         status = path.stat()
@@ -34,7 +34,7 @@ def tree(file: str) -> ast.Module | None:
 
 
 def fork(one: Sequence[Frame], other: Sequence[Frame]) -> tuple[Frame, Frame] | None:
-    """The two frames, in one function, where two stacks part."""
+    """Return the two frames, in one function, at which two stacks diverge."""
     for a, b in zip(one, other, strict=False):
         if (a.file, a.function) != (b.file, b.function):
             return None
@@ -44,7 +44,7 @@ def fork(one: Sequence[Frame], other: Sequence[Frame]) -> tuple[Frame, Frame] | 
 
 
 def exclusive(file: str, one: int, other: int) -> bool | None:
-    """A condition lets only one of the two lines run; None where the source is not there."""
+    """True if a condition lets only one of the two lines run; None if the source is missing."""
     parsed = tree(file)
     if parsed is None:
         return None
@@ -56,7 +56,7 @@ def exclusive(file: str, one: int, other: int) -> bool | None:
 
 
 def _forks(block: list[ast.stmt], at: int, one: int, other: int) -> bool:
-    """The statement is an `if` with the lines in its two branches, or one line in a branch that leaves the block."""
+    """True for an `if` with the lines in its two branches, or with one line in a branch that leaves the block."""
     node = block[at]
     if not isinstance(node, ast.If):
         return False
@@ -72,9 +72,9 @@ def _forks(block: list[ast.stmt], at: int, one: int, other: int) -> bool:
 
 
 def left_loop(file: str, inside: int, after: int) -> bool | None:
-    """One line stands in a loop and the other behind it, in the same block; None where the source is not there.
+    """True if one line is in a loop and the other after it, in the same block; None if the source is missing.
 
-    Around both there may be another loop; then no condition may let a pass of that go by without the second line.
+    In an outer loop around both, every pass must reach the second line: no condition may skip it.
     """
     parsed = tree(file)
     if parsed is None:
@@ -92,7 +92,7 @@ def left_loop(file: str, inside: int, after: int) -> bool | None:
 
 
 def _skips(loop: ast.AST) -> bool:
-    """A pass may go by without the rest of the body."""
+    """True if a pass may skip the rest of the body."""
     return any(isinstance(node, ast.Continue) for node in ast.walk(loop))
 
 

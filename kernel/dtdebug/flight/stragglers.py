@@ -1,4 +1,4 @@
-"""Ranks for which the others wait again and again, without hanging."""
+"""Finds ranks that the others repeatedly wait for, without hanging."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from dtdebug.flight.groups import Layout
 from dtdebug.flight.program import Program
 
 _LATE = 0.02
-"""Seconds behind the rank before it; less is noise of the scheduler."""
+"""Minimum delay in seconds after the previous rank; less is scheduler noise."""
 _OFTEN = 3
-"""Times that a rank must have come so late."""
+"""Minimum number of late arrivals of a straggler."""
 _SHARE = 0.6
-"""Of all the seconds that ranks waited for the last one, those that are owed to one rank."""
+"""Minimum share of all seconds spent waiting for the last rank that are due to one rank."""
 _WORTH = 0.05
-"""Of the time that the records span."""
+"""Minimum share of the recorded time span."""
 
 
 def stragglers(programs: Mapping[int, Program], layout: Layout) -> dict[int, float]:
-    """Rank -> seconds that it came behind all others, in the middle of the times that it did.
+    """Return rank -> median seconds that it arrived after all others, over the times that it was late.
 
-    Compares the ranks' own clocks, so it says something of ranks on one host or on hosts whose clocks agree: a clock
-    that is set wrong looks alike from the records.
+    Compares the ranks' own clocks, so it holds for ranks on one host or on hosts whose clocks agree: a wrong clock
+    looks the same in the records.
     """
     role_of = {rank: number for number, ranks in enumerate(layout.roles(programs)) for rank in ranks}
     owed: dict[int, list[float]] = defaultdict(list)
@@ -55,7 +55,7 @@ def stragglers(programs: Mapping[int, Program], layout: Layout) -> dict[int, flo
 
 
 def _arrivals(p: Program, group: str) -> Iterator[tuple[int, float]]:
-    """(sequence number, time) of the latest collectives of a group."""
+    """Yield (sequence number, time) of the latest collectives of a group."""
     index = p.names.index(group) if group in p.names else None
     for position in range(len(p.order) - len(p.created), len(p.order)):
         time = p.time(position)
@@ -64,7 +64,7 @@ def _arrivals(p: Program, group: str) -> Iterator[tuple[int, float]]:
 
 
 def _late(times: list[tuple[float, int]]) -> tuple[float, list[int]]:
-    """The longest pause between two arrivals, and the ranks that came after it if they are the fewer."""
+    """Return the longest pause between two arrivals, and the ranks after it if they are not the majority."""
     pauses = [(after[0] - before[0], i + 1) for i, (before, after) in enumerate(pairwise(times))]
     pause, first = max(pauses)
     late = [rank for _, rank in times[first:]]

@@ -16,29 +16,29 @@ _AXIS = 1 << 20
 
 
 class Aligned:
-    """The tokens of some ranks from the first call on that all of them still have."""
+    """Tokens of some ranks from the first call on that all of them still have."""
 
     def __init__(self) -> None:
         self.tokens: dict[int, array[int]] = {}
         self._kept: dict[int, Sequence[int]] = {}
 
     def add(self, rank: int, tokens: array[int], kept: Sequence[int]) -> None:
-        """A rank's tokens, and where each of them stands in its program."""
+        """Add a rank's tokens, and the position of each in its program."""
         self.tokens[rank] = tokens
         self._kept[rank] = kept
 
     def position(self, rank: int, index: int) -> int:
-        """The place in the rank's program of a token."""
+        """Return the position in the rank's program of a token."""
         return self._kept[rank][index]
 
 
 class Tables:
-    """All programs with calls and groups numbered alike."""
+    """All programs with one numbering of calls and groups."""
 
     def __init__(self, programs: Mapping[int, Program], layout: Layout) -> None:
         self.programs, self.layout = programs, layout
         self.calls: list[Symbol] = []
-        """Number -> call, as far as the ranks of a group must agree on it."""
+        """Number -> call, reduced to the part on which the ranks of a group must agree."""
         self._numbers: dict[Symbol, int] = {}
         self._translated: dict[int, array[int]] = {}
         known: dict[tuple[Symbol, ...], list[int]] = {}
@@ -56,25 +56,25 @@ class Tables:
         return number
 
     def call(self, token: int) -> Symbol:
-        """The call of a token."""
+        """Return the call of a token."""
         return self.calls[token % _AXIS]
 
     def axis(self, token: int) -> int:
-        """The axis of a token of a role."""
+        """Return the axis of a token of a role."""
         return token % (1 << 40) // _AXIS
 
     def group_on(self, rank: int, axis: int) -> str | None:
-        """The group of a rank on an axis."""
+        """Return the group of a rank on an axis."""
         for group in self.layout.axes:
             if self.layout.axes[group] == axis and rank in self.layout.members[group]:
                 return group
         return None
 
     def of_group(self, group: str) -> Aligned:
-        """The collectives of a group's members, by sequence number."""
+        """Return the collectives of a group's members, by sequence number."""
         columns = {}
         high = self.layout.axes.get(group, 0) * _AXIS
-        for rank in self.layout.members.get(group, ()):  # nobody knows a group that only a line of source names
+        for rank in self.layout.members.get(group, ()):  # a group that only a source line names has no members
             p = self.programs.get(rank)
             if p is not None and group in p.names:
                 mine = [o == p.names.index(group) for o in p.order]
@@ -94,7 +94,7 @@ class Tables:
         return aligned
 
     def of_role(self, ranks: Sequence[int]) -> Aligned:
-        """The calls of ranks of one role over all their groups, in program order."""
+        """Return the calls of ranks of one role over all their groups, in program order."""
         begin: dict[tuple[int, bool], int] = {}
         columns = {}
         for rank in ranks:
@@ -105,9 +105,9 @@ class Tables:
             if not p.whole:
                 for place, (index, seq, p2p) in enumerate(zip(p.order, p.seqs, passing, strict=True)):
                     if not p.active_only:
-                        # Of a batch that the buffer's end cuts, one rank may have more left than another.
+                        # If the buffer's end cuts a batch, one rank may have more left than another.
                         first.setdefault((axes[index], p2p), seq + (p2p and not place))
-                    elif p2p:  # which of them have ended is not told for each
+                    elif p2p:  # their entries do not show which of them have ended
                         first[axes[index], p2p] = _NEVER
                 for name, g in p.groups.items():
                     first.setdefault((self.layout.axes.get(name, 0), False), g.completed + 1)
@@ -133,5 +133,5 @@ class Tables:
         return aligned
 
     def site(self, rank: int, position: int) -> tuple[Frame, ...]:
-        """The user's frames of a call, innermost last."""
+        """Return the user's frames of a call, innermost last."""
         return self.programs[rank].site(position)

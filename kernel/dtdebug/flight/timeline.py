@@ -1,4 +1,4 @@
-"""The latest collectives of one group, rank beside rank, for a picture in which the divergence is seen at a glance."""
+"""Timeline of the latest collectives of one group, one lane per set of equal ranks, that shows the divergence."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dtdebug_taxonomy.ranks import Frame, Verdict, ranges
 from dtdebug_taxonomy.view import Call, Lane, Timeline
 
 CALLS, LANES = 16, 64
-"""Collectives of a rank, and lanes, that are drawn."""
+"""Maximum numbers of collectives of a rank, and of lanes, that are drawn."""
 _BEFORE = 8
-"""Of the collectives, those before the one at which the ranks part."""
+"""Number of collectives drawn before the divergence."""
 _DEEPEST = 256
-"""Collectives that the last rank may be behind the first and still be drawn beside it."""
+"""Maximum number of collectives between the first and the last rank that are drawn together."""
 _STEPS = 2_000_000
-"""Entries of all dumps together that are walked through: a group may be used seldom."""
+"""Maximum number of entries of all dumps to walk through: a group may be used seldom."""
 _RANGES, _WORD, _AT = 64, 40, 120
 
 _Calls = tuple[tuple[Call, Symbol], ...]
@@ -30,7 +30,7 @@ Positions = dict[int, int]
 def timeline(
     programs: Mapping[int, Program], layout: Layout, verdict: Verdict
 ) -> tuple[Timeline | None, tuple[str, ...]]:
-    """The picture, None where no collective was recorded; and what had to be left out of it."""
+    """Return the timeline, None if no collective was recorded; and notes on what was left out."""
     group = _group(programs, layout, verdict)
     if group is None:
         return None, ()
@@ -69,7 +69,7 @@ def timeline(
 
 
 def _group(programs: Mapping[int, Program], layout: Layout, verdict: Verdict) -> str | None:
-    """The verdict's group, else the one in which most was called."""
+    """Return the verdict's group, else the one with the most calls."""
     used: Counter[str] = Counter()
     for p in programs.values():
         counts = Counter(p.order)
@@ -82,7 +82,7 @@ def _group(programs: Mapping[int, Program], layout: Layout, verdict: Verdict) ->
 
 
 def _called(told: Mapping[int, Program], group: str) -> dict[int, Positions]:
-    """Where each rank called its latest collectives, those far before the last rank's latest left out."""
+    """Return the positions of each rank's latest collectives, without those far before the last rank's latest."""
     deepest = max(256, _STEPS // max(1, len(told)))
     latest = {rank: next(_backwards(p, group, deepest), (0, 0))[1] for rank, p in told.items()}
     top = max(latest.values(), default=0)
@@ -98,7 +98,7 @@ def _called(told: Mapping[int, Program], group: str) -> dict[int, Positions]:
 
 
 def _backwards(p: Program, group: str, deepest: int) -> Iterator[tuple[int, int]]:
-    """(position, sequence number) of the collectives of a group, the latest first."""
+    """Yield (position, sequence number) of the collectives of a group, the latest first."""
     if group not in p.names:
         return
     index, order = p.names.index(group), p.order
@@ -109,7 +109,7 @@ def _backwards(p: Program, group: str, deepest: int) -> Iterator[tuple[int, int]
 
 
 def _votes(told: Mapping[int, Program], called: Mapping[int, Positions]) -> dict[int, Counter[Symbol]]:
-    """Sequence number -> how many ranks called what."""
+    """Return sequence number -> number of ranks for each call."""
     votes: dict[int, Counter[Symbol]] = {}
     for rank, positions in called.items():
         p = told[rank]
@@ -120,7 +120,7 @@ def _votes(told: Mapping[int, Program], called: Mapping[int, Positions]) -> dict
 
 
 def _accused(group: str, verdict: Verdict) -> int | None:
-    """The number of the verdict's collective, if it is of this group."""
+    """Return the number of the verdict's collective, if it is of this group."""
     same = verdict.group is None or verdict.group.name == group
     return verdict.collective.seq if verdict.collective is not None and same else None
 
@@ -128,9 +128,9 @@ def _accused(group: str, verdict: Verdict) -> int | None:
 def _parted(
     called: Mapping[int, Positions], votes: Mapping[int, Counter[Symbol]], accused: int | None, *, hangs: bool
 ) -> int | None:
-    """The first number that ranks called differently or, where something hangs, that one has not called.
+    """Return the first number at which ranks made different calls or, in a hang, that a rank has not called.
 
-    The verdict's own number goes before what one has not called: a dump that was taken early ends before the others.
+    The verdict's own number takes precedence over one that a rank has not called: an early dump ends before the others.
     """
     differ = [seq for seq, calls in votes.items() if len(calls) > 1]
     if hangs and accused is not None and accused in votes:
@@ -142,9 +142,9 @@ def _parted(
 
 
 def _window(reached: Mapping[int, int], parted: int | None, culprits: Collection[int]) -> range:
-    """The numbers that are drawn: up to what all ranks have called that came past the parting.
+    """Return the numbers to draw: up to the last call of all ranks that passed the divergence.
 
-    Ranks run ahead of their devices by as much as they like, which tells nothing.
+    Ranks may run ahead of their devices by any amount, which means nothing.
     """
     end = max(reached.values(), default=0)
     if parted is not None:
@@ -156,7 +156,7 @@ def _window(reached: Mapping[int, int], parted: int | None, culprits: Collection
 def _calls(
     p: Program, positions: Positions, window: range, votes: Mapping[int, Counter[Symbol]], *, accused: bool
 ) -> tuple[_Calls, dict[int, float]]:
-    """The collectives without their times, so that equal lanes are equal, with what identifies each; and the times."""
+    """Return the collectives without their times, so that equal lanes are equal, with their symbols; and the times."""
     still = {o.position for o in p.open}
     calls, times = [], {}
     for seq in window:
@@ -178,7 +178,7 @@ def _calls(
 
 
 def _odd(symbol: Symbol, votes: Counter[Symbol], *, accused: bool) -> bool:
-    """Most ranks called something else; where as many did the one as the other, the verdict tells."""
+    """True if most ranks made a different call; a tie is decided by the verdict."""
     if len(votes) == 1:
         return False
     mine, most = votes[symbol], max(votes.values())
@@ -190,7 +190,7 @@ def _timed(call: Call, begun: float) -> Call:
 
 
 def _place(site: Sequence[Frame]) -> str:
-    """The user's line, in full for a cell of a notebook: only its kernel knows the number of that."""
+    """Format the user's line, in full for a notebook cell: only its kernel knows the cell's number."""
     if not site:
         return ""
     file, line, function = site[-1].file, site[-1].line, site[-1].function

@@ -1,4 +1,4 @@
-"""What a dump tells of the rank's groups: members, and how far each has come; with the entries it makes a program."""
+"""Reduces a dump to a program: groups, their members and progress, and the entries."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dtdebug.flight.program import P2P, DumpedGroup, Program
 from dtdebug_taxonomy.ranks import MOST_RANKS, ranges
 
 _MOST_GROUPS = 1024
-"""Groups of a rank."""
+"""Maximum number of groups of a rank."""
 _MOST_OPEN = 4096
-"""Operations of a rank that have not ended: the first ones say what it waits in."""
+"""Maximum number of unfinished operations of a rank: the first ones show what it waits in."""
 _MOST_CALLS = 1 << 48
 
 
 def reduced_program(raw: dict[str, Any], rank: int) -> Program:
-    """Reduces a dump; entries that make no sense are counted and left out."""
+    """Reduce a dump to a program; malformed entries are counted and left out."""
     made = Program(rank)
     entries = raw.get("entries")
     entries = entries if isinstance(entries, list) else []
@@ -29,7 +29,7 @@ def reduced_program(raw: dict[str, Any], rank: int) -> Program:
 
 
 def _groups(made: Program, raw: dict[str, Any]) -> None:
-    """Members and progress of each group, from what the dump tells of it and from the entries."""
+    """Set the members and progress of each group, from the dump's group tables and the entries."""
     config = raw.get("pg_config") if isinstance(raw.get("pg_config"), dict) else {}
     status = raw.get("pg_status") if isinstance(raw.get("pg_status"), dict) else {}
     local = _by_members(config)
@@ -47,7 +47,7 @@ def _groups(made: Program, raw: dict[str, Any]) -> None:
     counted = {as_text(k): v for k, v in (status or {}).items() if isinstance(v, dict)}
     progress = {by_id[number]: row for number, row in counted.items() if number in by_id}
     made.begun = sum(_number(row, "enqueued") for row in counted.values())
-    # Parts of a batch look open for ever, and where only active entries are kept, the batch that has ended is missing.
+    # Parts of a batch look open forever, and if only active entries are kept, the finished batch is missing.
     idle = {n for n, row in progress.items() if 0 < _number(row, "enqueued") == _number(row, "completed")}
     made.open = [o for o in made.open if o.peer is None or o.group not in idle][:_MOST_OPEN]
     pending: dict[str, int] = {}
@@ -62,14 +62,14 @@ def _groups(made: Program, raw: dict[str, Any]) -> None:
         passing = name in transfers and not made.active_only  # then the counters may be those of sends and receives
         enqueued, completed = _number(progress.get(name), "enqueued"), _number(progress.get(name), "completed")
         seq = reached.get(name, 0)
-        # gloo's counters count point-to-point operations, of which there is no entry
+        # gloo's counters count point-to-point operations, which have no entry
         enqueued = seq if made.backend == "gloo" or passing else max(seq, enqueued)
         ended = pending[name] - 1 if name in pending else enqueued if seq else completed
         made.groups[name] = DumpedGroup(name, desc, ranks, enqueued, min(ended, enqueued), name in progress)
 
 
 def _reached(made: Program) -> dict[str, int]:
-    """Group -> sequence number of its latest collective: that of its last entry."""
+    """Return group -> sequence number of its latest collective, from its last entry."""
     found: dict[str, int] = {}
     between = [s.op in P2P for s in made.symbol_table]
     for position in range(len(made.order) - 1, -1, -1):
@@ -81,7 +81,7 @@ def _reached(made: Program) -> dict[str, int]:
 
 
 def _sizes_shown(made: Program) -> None:
-    """Notes how many members a group has where the output of an all_gather or gather has one part for each."""
+    """Set the size of each group from the output of an all_gather or gather, which has one part per member."""
     parts = {}
     for number, s in enumerate(made.symbol_table):
         if s.op in ("all_gather", "gather") and s.inputs and s.outputs and s.outputs[0][1:] == s.inputs[0]:
@@ -94,7 +94,7 @@ def _sizes_shown(made: Program) -> None:
 
 
 def _by_members(config: Any) -> dict[Any, str]:
-    """Names for groups that torch before 2.4 numbers in each process by itself: their members tell which is which."""
+    """Name groups that torch before 2.4 numbers per process, by their members."""
     names: dict[Any, str] = {}
     counts: dict[tuple[int, ...], int] = {}
     for number, about in config.items() if isinstance(config, dict) else ():
@@ -114,16 +114,15 @@ def _ranks(value: Any) -> tuple[int, ...]:
 
 def _number(status: Any, what: str) -> int:
     value = status.get(f"last_{what}_collective") if isinstance(status, dict) else None
-    if isinstance(value, str) and len(value) < 20 and value.isdecimal():  # as the JSON form has it
+    if isinstance(value, str) and len(value) < 20 and value.isdecimal():  # the type in the JSON form
         value = int(value)
     return min(max(value, 0), _MOST_CALLS) if isinstance(value, int) else 0
 
 
 def _by_order(config: dict[Any, Any], ids: dict[str, int]) -> dict[str, str]:
-    """Local number -> group, for groups of which no entry is left: processes number their groups as they make them.
+    """Return local number -> group, for groups without entries: processes number their groups in order of creation.
 
-    Groups are named by a number that grows with each that is made, so that the order of the names is that of the
-    local numbers, unless an entry says otherwise.
+    Group names are increasing numbers, so their order is that of the local numbers, unless an entry contradicts it.
     """
     names = [name for name in config if isinstance(name, str) and name.isdecimal() and len(name) < 10]
     if len(names) != len(config):

@@ -1,8 +1,8 @@
 """The verdict: which rank the others wait for, what it did, and where.
 
-Two rules see the same records. A: program order; among ranks of one role, who left the common program? B: the
-wait-for graph; where do the chains of waiting end? A names what was done, B shows that it matters: a rank that runs
-another program on purpose blocks nobody.
+Two rules read the same records. A: program order; among ranks of one role, which left the common program? B: the
+wait-for graph; where do the chains of waiting end? A names what was done, B shows that it matters: a rank that runs a
+different program on purpose blocks no rank.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from dtdebug_taxonomy.claims import texts
 from dtdebug_taxonomy.ranks import RankState, Verdict
 
 _UNLIKE = ("wrong_size", "wrong_dtype")
-"""Ways to make the same call with other arguments."""
+"""Kinds in which the same call has different arguments."""
 
 
 def verdict(
     programs: Mapping[int, Program], states: Sequence[RankState], layout: Layout, *, moving: bool | None = None
 ) -> Verdict:
-    """The verdict on dumps, live records, or both; what waits in a run that was `moving` waits for a moment only."""
+    """Return the verdict on dumps, live records, or both; if the run was `moving`, waits are momentary."""
     waits = Waits(programs, layout, states)
     known = {s.rank: s for s in states if s.rank is not None}
     records = Records(programs, known, layout, waits, tuple(range(layout.world_size)), standing=moving is False)
@@ -54,32 +54,32 @@ def verdict(
     if dead is not None:
         return dead
     if relevant:
-        unlike = relevant[0].against and relevant[0].kind in _UNLIKE  # else the places say who left something out
+        unlike = relevant[0].against and relevant[0].kind in _UNLIKE  # else the call sites show who skipped something
         tied = of_disagreement(records, relevant[0]) if unlike else None
         return _with_waits(records, tied or accounts.of_deviations(records, relevant[:1], relevant[1:]))
     return absence.of_waits(records)
 
 
 def _with_waits(records: Records, verdict: Verdict) -> Verdict:
-    """The verdict, and who waits for those that it names."""
+    """Add claims on the ranks that wait for the culprits."""
     those = {*verdict.culprits}
     claims = (*verdict.claims, *waits_of(records, [w for w in records.waits.waits if w.awaited & those]))
     return msgspec.structs.replace(verdict, claims=claims, evidence=texts(claims))
 
 
 def matters(d: Deviation, records: Records) -> bool:
-    """The rank hangs, others wait for it, or it has ended."""
+    """True if the rank hangs, others wait for it, or it has ended."""
     state = records.states.get(d.rank)
     gone = state is not None and state.alive is False
     return gone or d.rank in records.waits.awaited or d.rank in records.waits.waiting
 
 
 def deviations(tables: Tables, records: Records) -> list[Deviation]:
-    """Rule A by role, then by group for what roles can't see; the earliest first."""
+    """Return divergences by role, then by group for those that roles can't show; the earliest first."""
     found: dict[int, Deviation] = {}
     for role in records.layout.roles(records.programs):
         if any(records.programs[r].active_only or records.programs[r].parted for r in role):
-            continue  # what has ended is not there, or two threads called: only numbers within a group can be compared
+            continue  # ended entries are missing, or two threads called: only numbers within a group can be compared
         aligned = tables.of_role(role)
         for ranks in on_purpose(tables, aligned):
             shared = common({r: aligned.tokens[r] for r in ranks}, records.waits.pull)
@@ -99,7 +99,7 @@ def deviations(tables: Tables, records: Records) -> list[Deviation]:
 
 
 def _halves(d: Deviation, role: Sequence[int], records: Records) -> bool:
-    """As many send as receive, to each other: so the ranks of a role pass something on, which is no parting."""
+    """True if as many send as receive, to each other: ranks of a role pass data on, which is not a divergence."""
     p = records.programs[d.rank]
     came = p.symbol(d.position).op
     within = {*records.layout.members.get(p.group(d.position), ())} <= {*role}

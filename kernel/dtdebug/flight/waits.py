@@ -1,4 +1,4 @@
-"""Who waits for whom: for each operation that has not ended, the ranks that have not come."""
+"""Wait-for graph: for each unfinished operation, the ranks that have not arrived."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _PAIRS = ("send", "recv", "isend", "irecv")
 
 
 class Wait(NamedTuple):
-    """A rank in an operation, and whom it waits for."""
+    """A rank in an operation, and the ranks that it waits for."""
 
     rank: int
     group: str
     op: str
     seq: int | None
     position: int | None
-    """Place in the rank's program, if the recorder has it."""
+    """Position in the rank's program, if recorded."""
     awaited: frozenset[int]
-    """Ranks that have not come; empty if all came and it has not ended all the same."""
+    """Ranks that have not arrived; empty if all have and it is still unfinished."""
 
 
 class Waits:
-    """The wait-for graph of a moment."""
+    """The wait-for graph at one moment."""
 
     def __init__(self, programs: Mapping[int, Program], layout: Layout, states: Sequence[RankState]) -> None:
         self._programs, self._layout = programs, layout
@@ -47,7 +47,7 @@ class Waits:
     def _of(self, rank: int) -> None:
         p, state = self._programs.get(rank), self._states.get(rank)
         if state is not None and state.alive is False and not is_victim(state):
-            return  # what a rank waited for that others have ended, its dump still says
+            return  # the dump of a rank ended by others still shows what it waited for
         pending = state.pending if state is not None else None
         if p is not None:
             first: dict[str, Open] = {}
@@ -60,7 +60,7 @@ class Waits:
                 self._failed(rank, p, state)
             for o in first.values():
                 missing = self._missing(rank, o)
-                # what all have entered is not waited in while it is queued
+                # an operation that all have entered is not waited in while it is queued
                 if missing or (self.at_head(rank, o) and not self.unbegun(rank, o.group, o.seq)):
                     self.waits.append(Wait(rank, o.group, p.symbol_table[o.symbol].op, o.seq, o.position, missing))
         known = {(w.group, w.op) for w in self.waits if w.rank == rank}
@@ -68,7 +68,7 @@ class Waits:
             self._live(rank, pending, recorded=bool(p is not None and p.open))
 
     def _failed(self, rank: int, p: Program, state: RankState) -> None:
-        """A rank that lost its peers: its last collective failed, which some recorders keep as ended (gloo)."""
+        """Add the wait of a rank that lost its peers: some recorders (gloo) keep its failed collective as ended."""
         last = len(p.order) - 1
         if last < 0 or not lost_peer(state) or p.symbol(last).op in P2P:
             return
@@ -79,7 +79,7 @@ class Waits:
             self.waits.append(Wait(rank, o.group, p.symbol(last).op, o.seq, last, missing))
 
     def _live(self, rank: int, pending: Operation, *, recorded: bool) -> None:
-        """What the rank's own stack says, where the recorder keeps no entry: gloo's send and recv, old versions."""
+        """Add the wait from the rank's stack, if the recorder has no entry: gloo's send and recv, old versions."""
         group = pending.group or DEFAULT
         if pending.op in _PAIRS and pending.peer is not None:
             there = self._states.get(pending.peer)
@@ -87,22 +87,22 @@ class Waits:
             met = other is not None and other.op in _PAIRS and other.peer == rank and other.op[-4:] != pending.op[-4:]
             awaited = frozenset() if met else frozenset({pending.peer})
             self.waits.append(Wait(rank, group, pending.op, pending.seq, None, awaited))
-        elif pending.peers:  # which of them are done is not known; those in the same batch have come
+        elif pending.peers:  # which of them are done is unknown; those in the same batch have arrived
             there_too = {s.rank for s in self._states.values() if s.pending is not None and rank in s.pending.peers}
             self.waits.append(Wait(rank, group, pending.op, None, None, frozenset(pending.peers) - there_too))
         elif not recorded and pending.op not in _PAIRS:
             members = self._layout.members.get(group, ())
             others = {m: s.pending for m in members if (s := self._states.get(m)) is not None and s.pending is not None}
             met_there = {m for m, other in others.items() if _alike(other, group, pending.seq)}
-            if pending.seq is None:  # two stacks name their calls in one way
+            if pending.seq is None:  # both names come from stacks: comparable
                 met_there = {m for m in met_there if others[m].op == pending.op}
             awaited = frozenset(set(members) - met_there - {rank})
             self.waits.append(Wait(rank, group, pending.op, pending.seq, None, awaited))
 
     def _peer(self, rank: int, o: Open, op: str, peer: int) -> None:
-        """A point-to-point operation waits for its other half, which the other side keeps open too.
+        """Add the wait of a point-to-point operation for its other half, which the other side also keeps open.
 
-        Where that is queued behind something else, it has not come yet.
+        If the other half is queued behind another operation, it has not arrived yet.
         """
         group = o.group
         members = self._layout.members.get(group, ())
@@ -123,15 +123,15 @@ class Waits:
 
     def _missing(self, rank: int, o: Open) -> frozenset[int]:
         key = (o.group, o.seq)
-        if key not in self._absent:  # once for all who wait in it
+        if key not in self._absent:  # computed once for all ranks that wait in it
             self._absent[key] = self._absence(o)
         missing, started, idle = self._absent[key]
         if not missing and (rank in started or (not started and self.at_head(rank, o))):
-            return idle - {rank}  # begun on the device of some, still queued behind something on that of others
+            return idle - {rank}  # begun on some devices, still queued behind another operation on others
         return missing
 
     def unbegun(self, rank: int, group: str, seq: int | None) -> bool:
-        """The rank has called it, and its device has not begun it while that of others has.
+        """True if the rank has called it and only its device has not begun it.
 
         Only with TORCH_NCCL_ENABLE_TIMING=1 does the recorder know when a device begins.
         """
@@ -159,22 +159,22 @@ class Waits:
                     idle.add(m)
                 elif mine is not None:
                     unknown.add(m)
-        if started:  # its device tells of beginnings, so that those of which none is told have not begun
+        if started:  # this device reports starts, so operations without one have not begun
             idle |= unknown
         return frozenset(missing), frozenset(started), frozenset(idle)
 
     def _open(self, rank: int, group: str, seq: int) -> Open | None:
-        """A collective that a rank has not ended."""
+        """Return a collective that a rank has not ended."""
         p = self._programs[rank]
         return next(
             (x for x in p.open if x.group == group and x.seq == seq and p.symbol_table[x.symbol].op not in P2P), None
         )
 
     def at_head(self, rank: int, o: Open) -> bool:
-        """The rank's device is at this operation: it was begun there, or is the first of those that have not ended.
+        """True if the rank's device is at this operation: it started there, or is the first unfinished one.
 
-        Kernels run in the order in which a rank called them, but for those of different streams; there the first that
-        does not end holds up what depends on it.
+        Kernels of one stream run in the order in which a rank called them; across streams, the first unfinished one
+        holds up its dependents.
         """
         p = self._programs[rank]
         if o.started or any(x.started for x in p.open):
@@ -184,19 +184,19 @@ class Waits:
         return together or o.position <= first.position
 
     def pull(self, rank: int) -> int:
-        """How many ranks wait for a rank."""
+        """Return the number of ranks that wait for a rank."""
         return len(self.awaited.get(rank, ()))
 
     def sinks(self) -> list[int]:
-        """Awaited ranks that wait for nobody themselves: where the chains of waiting end."""
+        """Return awaited ranks that wait for no rank themselves: the ends of the chains of waiting."""
         return sorted(r for r in self.awaited if r not in self.waiting)
 
     def cycle(self) -> list[int]:
-        """Ranks that wait for each other in a circle, if any do: the smallest such set."""
+        """Return the smallest set of ranks that wait for each other in a circle, if any."""
         return min(self._circles(), key=len, default=[])
 
     def in_circles(self) -> set[int]:
-        """All ranks that wait, over others, for themselves."""
+        """Return all ranks that wait, directly or via others, for themselves."""
         return {rank for circle in self._circles() for rank in circle}
 
     def _circles(self) -> list[list[int]]:
@@ -208,7 +208,7 @@ class Waits:
 
 
 def _alike(pending: Operation | None, group: str, seq: int | None) -> bool:
-    """The stack shows a collective that may be this one; what it leaves open does not speak against it."""
+    """True if the stack shows a collective that may be this one; missing details count as a match."""
     if pending is None or pending.op in _PAIRS:
         return False
     return (pending.group or DEFAULT) == group and (None in (pending.seq, seq) or pending.seq == seq)

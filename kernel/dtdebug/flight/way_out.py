@@ -1,4 +1,4 @@
-"""Where a rank can have left the loop that its peers are still in: the source's `return`, `break` and `sys.exit`."""
+"""Finds the `return`, `break` or `sys.exit` by which a rank can have left the loop that its peers are still in."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _EXITS = ("exit", "quit", "sys.exit", "os._exit")
 
 
 class WayOut(NamedTuple):
-    """The one statement that leaves the loops of a rank's last call before their end."""
+    """The only statement that leaves the loops of a rank's last call early."""
 
     claim: Claim
     certain: bool
-    """The loops end by nothing else, and the call is in each pass: they are endless, or of a number that is written."""
+    """True if nothing else ends the loops: they are endless or literal in number, and each pass makes the call."""
 
 
 def way_out(records: Records, state: RankState) -> WayOut | None:
-    """How a rank that has finished left loops; None where the source has several ways, or none.
+    """Return how a finished rank left its loops; None if the source has several ways, or none.
 
-    A rank that says itself which call ended its program needs no source.
+    A rank that reports the call that ended its program needs no source.
     """
     p = records.programs.get(state.rank if state.rank is not None else -1)
     if p is None or EXITED in state.facts or not len(p.order):
@@ -51,15 +51,15 @@ def way_out(records: Records, state: RankState) -> WayOut | None:
 
 
 class Ways(NamedTuple):
-    """What leaves the loops around one line."""
+    """Statements that leave the loops around one line."""
 
     statements: list[Frame]
     certain: bool
-    """Nothing else ends them."""
+    """True if nothing else ends the loops."""
 
 
 def ways_of(frame: Frame) -> Ways | None:
-    """The statements that leave the loops around a line; None where the source is not there."""
+    """Return the statements that leave the loops around a line; None if the source is missing."""
     tree = source.tree(frame.file)
     if tree is None:
         return None
@@ -72,10 +72,10 @@ def ways_of(frame: Frame) -> Ways | None:
 
 
 def runs_out(frame: Frame) -> bool:
-    """The loops around a line end only where what they go through ends, each pass with a call there.
+    """True if the loops around a line end only when their iterables do, and each pass calls there.
 
-    No `while`, nothing leaves them early, their number of passes is not written down, and no pass goes without the
-    call: by a condition, or in DDP's `no_sync()`.
+    They are not `while` loops, nothing leaves them early, their number of passes is not a literal, and no pass skips
+    the call: by a condition, or in DDP's `no_sync()`.
     """
     tree, ways = source.tree(frame.file), ways_of(frame)
     if tree is None or ways is None or ways.statements:
@@ -87,22 +87,22 @@ def runs_out(frame: Frame) -> bool:
 
 
 def _function(tree: ast.Module, line: int) -> ast.AST:
-    """The innermost function, or the module, that the line is in."""
+    """Return the innermost function, or the module, that contains the line."""
     inside: ast.AST = tree
     for node in ast.walk(tree):
         if isinstance(node, _FUNCTIONS) and node.lineno <= line <= (node.end_lineno or 0):
-            inside = node  # of nested ones the inner one is walked to later
+            inside = node  # an inner function is visited later
     return inside
 
 
 def _loops(function: ast.AST, line: int) -> list[ast.For | ast.While | ast.AsyncFor]:
-    """The loops of the function that the line is in, the outermost first."""
+    """Return the loops of the function that contain the line, the outermost first."""
     loops = (n for n in _within(function) if isinstance(n, _LOOPS))
     return sorted((n for n in loops if n.lineno <= line <= (n.end_lineno or 0)), key=lambda n: n.lineno)
 
 
 def _leaving(inside: ast.AST, *, returns: bool, breaks: bool) -> Iterator[ast.stmt | ast.expr]:
-    """The statements that end a loop from inside: a `break` of its own, a `return`, a call that ends the program."""
+    """Yield the statements that end a loop from inside: its own `break`, a `return`, a call that ends the program."""
     for node in ast.iter_child_nodes(inside):
         if isinstance(node, _FUNCTIONS):
             continue
@@ -115,7 +115,7 @@ def _leaving(inside: ast.AST, *, returns: bool, breaks: bool) -> Iterator[ast.st
 
 
 def _ends_more(node: ast.AST) -> bool:
-    """It leaves the function or the program."""
+    """True if the node leaves the function or the program."""
     exits = isinstance(node, ast.Call) and ast.unparse(node.func) in _EXITS
     return exits or isinstance(node, ast.Return | ast.Raise)
 
@@ -128,7 +128,7 @@ def _within(function: ast.AST) -> Iterator[ast.AST]:
 
 
 def _is_in_every_pass(loop: ast.For | ast.While | ast.AsyncFor, line: int) -> bool:
-    """No condition of the loop, and no `continue`, lets a pass go by without that line."""
+    """True if every pass of the loop reaches that line: no condition, no `continue`."""
     if any(isinstance(node, ast.Continue) for node in _within(loop)):
         return False
     around = [n for n in _within(loop) if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or 0)]
@@ -136,12 +136,12 @@ def _is_in_every_pass(loop: ast.For | ast.While | ast.AsyncFor, line: int) -> bo
 
 
 def _is_unsynchronised(loop: ast.AST) -> bool:
-    """Some backward passes of the loop reduce nothing, and each rank may say which."""
+    """True if some backward passes of the loop reduce nothing, which each rank may decide."""
     return any(isinstance(node, ast.Attribute) and node.attr in _UNSYNCHRONISED for node in _within(loop))
 
 
 def _is_guarded(function: ast.AST, line: int) -> bool:
-    """An exception there may be handled in the function: that too leaves a loop."""
+    """True if the function may handle an exception raised there: that leaves a loop too."""
     tries = (n for n in _within(function) if isinstance(n, ast.Try | ast.TryStar) and n.handlers)
     return any(n.lineno <= line <= (n.end_lineno or 0) for n in tries)
 

@@ -1,1 +1,1 @@
-"""A job on several hosts: which have come, what each has written, whether their launchers meet."""
+"""A job on several hosts: those that have arrived, their files, and the rendezvous of their launchers."""

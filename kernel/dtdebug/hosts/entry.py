@@ -1,4 +1,4 @@
-"""How a run enters a folder that the user named: as the first host of its job, as a further one, or not at all."""
+"""Entry of a run into a folder that the user named: as the first host of its job, as a further one, or not at all."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from dtdebug.records.folder import Run, RunFolder
 from dtdebug_taxonomy.hosts import Host
 
 _OVER = 120.0
-"""Seconds without a word from any host after which a run is over."""
+"""Seconds without an update from any host after which a run is over."""
 _OURS = frozenset(("ranks", "flight", "stacks", "errors", "hosts", "token", "ask"))
 _PASSING = (".run.json", ".dtdebug-", ".token.", ".ask.")
-"""How files begin that another host has there for a moment as it enters."""
+"""Prefixes of temporary files that another host creates there as it enters."""
 
 
 def refusal(path: Path, command: Sequence[str]) -> str:
-    """Why a run can't collect into a folder that the user named; empty if it can, as first or further host.
+    """Return why a run can't collect into a folder that the user named; empty if it can, as first or further host.
 
     Raises:
         OSError: the folder can't be read.
@@ -58,7 +58,7 @@ def refusal(path: Path, command: Sequence[str]) -> str:
 
 
 def enter(path: Path, command: Sequence[str]) -> RunFolder:
-    """The folder as the run on this host uses it: the first host's or a further one's.
+    """Return the folder for the run on this host, as the job's first or a further one.
 
     Raises:
         OSError: it can't be written.
@@ -75,5 +75,5 @@ def enter(path: Path, command: Sequence[str]) -> RunFolder:
 
 
 def _has_ended(host: Host) -> bool:
-    """A run on this host has."""
+    """True if a run on this host has ended."""
     return host.finished is not None or (host.silent > GONE and not living([host.pid]))

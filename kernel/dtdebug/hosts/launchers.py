@@ -1,7 +1,7 @@
-"""Launchers (torchrun, accelerate) that have started no rank: how far they are on their way to the other hosts.
+"""Observes launchers (torchrun, accelerate) that have started no rank: how far they got in connecting to other hosts.
 
-Read from outside: the process, its sockets, the name that it looks for, and its stack where py-spy may look. A port
-that the launcher itself tries again and again is tried once; nothing is sent there.
+Read from outside: the process, its sockets, the name that it resolves, and its stack if py-spy may read it. A port that
+the launcher itself polls is tried once; nothing is sent there.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _PEERS = 4096
 
 
 def waiting(pid: int) -> tuple[Plan, WaitingLauncher] | None:
-    """The launcher at or below a process that has started no rank, with its plan; None if there is none.
+    """Return the launcher at or below a process that has started no rank, with its plan; None if there is none.
 
-    Nor if its stack was read and it is in no rendezvous: it begins or ends.
+    Also None if its stack was read and is in no rendezvous: it is starting or ending.
     """
     launcher = _innermost(pid)
     if launcher is None or find_ranks(launcher.pid):
@@ -54,14 +54,14 @@ def waiting(pid: int) -> tuple[Plan, WaitingLauncher] | None:
 
 
 def addresses() -> tuple[str, ...]:
-    """The addresses of this host's interfaces, without those that each host has."""
+    """Return the addresses of this host's interfaces, without those that every host has."""
     found = (a.address.partition("%")[0] for each in psutil.net_if_addrs().values() for a in each
              if a.family in (socket.AF_INET, socket.AF_INET6))  # fmt: skip
     return tuple(dict.fromkeys(a for a in found if not a.startswith(("127.", "fe80:")) and a != "::1"))[:64]
 
 
 def _innermost(pid: int) -> psutil.Process | None:
-    """The launcher that has no launcher below it."""
+    """Return the launcher that has no launcher below it."""
     found = None
     with suppress(psutil.Error):
         top = psutil.Process(pid)
@@ -73,18 +73,18 @@ def _innermost(pid: int) -> psutil.Process | None:
 
 
 def _stack(pid: int) -> tuple[str, str]:
-    """(function of torch's rendezvous that the launcher is in, why its stack was not read)."""
+    """Return (function of torch's rendezvous that the launcher is in, why its stack was not read)."""
     try:
         stack = outside.spy(pid, time.monotonic() + _LOOKING).stack
     except outside.OutsideError as error:
         return "", f"stack of process {pid}: {one_line(clean(str(error)), 200)}"
     inside = [f.function for f in stack if _RENDEZVOUS in f.file or f.function == "_rendezvous"]
-    name = "next_rendezvous"  # what is below it are helpers that pause
+    name = "next_rendezvous"  # frames below it are helpers that pause
     return (name if name in inside else inside[-1] if inside else ""), ""
 
 
 def _way(pid: int, planned: Plan) -> WaitingLauncher:
-    """What sockets and names say of the launcher's way to the place where all meet."""
+    """Return the launcher's progress towards the rendezvous endpoint, by its sockets and names."""
     if not planned.port or not planned.address:
         return WaitingLauncher(pid=pid)
     try:
@@ -118,7 +118,7 @@ def _way(pid: int, planned: Plan) -> WaitingLauncher:
 
 
 def _resolve(name: str) -> tuple[str, ...]:
-    """The addresses of a name; none if there are none, or none in time."""
+    """Return the addresses of a name; empty if there are none, or none in time."""
 
     def ask() -> tuple[str, ...]:
         return tuple(dict.fromkeys(str(row[4][0]) for row in socket.getaddrinfo(name, None)))
@@ -130,7 +130,7 @@ def _resolve(name: str) -> tuple[str, ...]:
 
 
 def _trouble(planned: Plan, found: tuple[str, ...]) -> str:
-    """Why the place where all meet can't be reached, in words that follow a host's name."""
+    """Describe why the rendezvous endpoint can't be reached, to follow a host's name."""
     if not found:
         return f"the name {planned.address} does not resolve there"
     why = f"{planned.endpoint} does not answer"
@@ -150,7 +150,7 @@ def _trouble(planned: Plan, found: tuple[str, ...]) -> str:
 
 
 def socket_holder(inodes: set[int]) -> str:
-    """The process that has one of these sockets; it may belong to a user whom we may not look at."""
+    """Describe the process that has one of these sockets; it may belong to a user whose processes are unreadable."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal() and sockets.owned(int(entry.name)) & inodes:
             with suppress(psutil.Error):

@@ -1,4 +1,4 @@
-"""What a launch command and its variables say of the job: how many hosts, which one this is, where they meet."""
+"""Plan of a job from its launch command and variables: number of hosts, this host's number, and the endpoint."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ _ACCELERATE = {
     "rdzv-backend": "backend",
 }  # fmt: skip
 _STATIC_PORT, _C10D_PORT = 29500, 29400
-"""Where the command names no port."""
+"""Default ports, if the command names none."""
 _LOOPBACK = "127.0.0.1"
 
 
 def is_launcher(command: Sequence[str]) -> bool:
-    """The command is that of torchrun or of `accelerate launch` itself, not of a shell around it."""
+    """True if the command is torchrun or `accelerate launch` itself, not a shell around it."""
     return _options(command[:4]) is not None
 
 
 def ranks_command(command: Sequence[str]) -> tuple[str, ...]:
-    """What a command runs, without the options of the launcher: these may differ between the hosts of a job."""
+    """Return the command without the launcher's options, which may differ between the hosts of a job."""
     found = _options(command)
     return tuple(found[1][_past(found[1]) :]) if found is not None else tuple(command)
 
 
 def plan(command: Sequence[str], variables: Mapping[str, str]) -> Plan:
-    """The plan of a command, also of one within `bash -c`; variables where the command is silent."""
+    """Return the plan of a command, including one within `bash -c`; variables fill the gaps."""
     for words in _commands(command):
         found = _options(words)
         if found is not None:
@@ -62,7 +62,7 @@ def _commands(command: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _options(words: Sequence[str]) -> tuple[str, Sequence[str]] | None:
-    """(launcher, what follows its name), if a launcher is among the words."""
+    """Return (launcher, words after its name), if a launcher is among the words."""
     for index, word in enumerate(words[:64]):
         name = PurePath(word).name
         if name == "torchrun" or word in ("torch.distributed.run", "torch.distributed.launch"):
@@ -75,7 +75,7 @@ def _options(words: Sequence[str]) -> tuple[str, Sequence[str]] | None:
 
 
 def _read(words: Sequence[str]) -> dict[str, str]:
-    """The options before the program, by name with dashes."""
+    """Return the options before the program, by name with dashes."""
     found: dict[str, str] = {}
     index, end = 0, _past(words)
     while index < end:
@@ -89,7 +89,7 @@ def _read(words: Sequence[str]) -> dict[str, str]:
 
 
 def _past(words: Sequence[str]) -> int:
-    """Where the options end."""
+    """Return the index after the options."""
     index = 0
     while index < len(words) and words[index].startswith("-") and words[index] not in ("-m", "--"):
         name, equals, _ = _option(words[index])

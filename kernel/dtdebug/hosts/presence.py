@@ -1,11 +1,11 @@
-"""Several hosts in one folder: each says there what it is and what it saw, and one of them says what is found.
+"""Shares the state of several hosts in one folder, and elects the host that reports.
 
-Hosts speak through files alone, each written by one host and replaced whole; what only one may have is a name that
-only one can make. Ages are those of the file system's clock, for clocks of hosts differ.
+Hosts communicate only through files, each written by one host and replaced whole; exclusive roles are files that only
+one host can create. Ages use the file system's clock, as the clocks of hosts differ.
 
-hosts/PLACE.json    a `Host`, written anew every few seconds while its job runs
-hosts/PLACE.seen    what that host saw of its own ranks
-hosts/PLACE.log     what its job printed; that of the host that came first is output.log
+hosts/PLACE.json    a `Host`, rewritten every few seconds while its job runs
+hosts/PLACE.seen    what that host observed of its own ranks
+hosts/PLACE.log     output of its job; that of the first host is output.log
 hosts/reporter-N    the place that reports; the next number if that one has gone
 """
 
@@ -33,9 +33,9 @@ from dtdebug_taxonomy.hosts import Host, Plan, WaitingLauncher
 from dtdebug_taxonomy.ranks import MOST_RANKS, RankState
 
 _BEAT, _LOOK = 4.0, 1.0
-"""Seconds between two writings of the own file, and two readings of the others'."""
+"""Seconds between two writes of the own file, and two reads of the others'."""
 GONE = 15.0
-"""Seconds without a word after which a host is taken for gone."""
+"""Seconds without an update after which a host counts as gone."""
 _LIMIT, _SEEN_LIMIT = 256 << 10, 64 << 20
 _MOST = 4096
 _REPORTERS = 64
@@ -43,10 +43,10 @@ _JOB = ("SLURM_JOB_ID", "SLURM_STEP_ID", "TORCHELASTIC_RUN_ID", "KUBERNETES_JOB_
 
 
 class HostView(msgspec.Struct, frozen=True, kw_only=True):
-    """What a host saw of its own ranks."""
+    """Observation of a host's own ranks."""
 
     final: bool = False
-    """Its job has ended."""
+    """True if its job has ended."""
     states: tuple[RankState, ...] = ()
     deaths: tuple[Death, ...] = ()
     starved: tuple[int, ...] = ()
@@ -54,12 +54,12 @@ class HostView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def own_file_name() -> str:
-    """What the files of this run on this host are called."""
+    """Return the name of this run's files on this host, without extension."""
     return f"{re.sub(r'[^A-Za-z0-9_.]', '_', socket.gethostname())[:100]}-{os.getpid()}"
 
 
 def read_hosts(folder: RunFolder) -> list[Host]:
-    """What the hosts of a run said of themselves, by name; `silent` is how long each has not."""
+    """Return the hosts of a run from their files, by name; `silent` is the age of each file in seconds."""
     now = _now(folder)
     found = []
     for path in sorted(folder.hosts.glob("*.json"))[:_MOST]:
@@ -71,7 +71,7 @@ def read_hosts(folder: RunFolder) -> list[Host]:
 
 
 class Presence:
-    """One host among those of the job: the one where this runs."""
+    """Presence of this host among those of the job."""
 
     def __init__(self, folder: RunFolder, command: Sequence[str]) -> None:
         self._folder = folder
@@ -81,25 +81,25 @@ class Presence:
 
     @property
     def own(self) -> Host:
-        """What this host says of itself."""
+        """Return this host's own state."""
         return self._own
 
     @property
     def others(self) -> list[Host]:
-        """The other hosts as they were seen last."""
+        """Return the other hosts as last read."""
         return self._others
 
     def all(self) -> list[Host]:
-        """All hosts as their files stand now, and this one."""
+        """Return all hosts by their current files, including this one."""
         self._look()
         return [self._own, *self._others]
 
     def begin(self, pid: int) -> None:
-        """The job has been started as that process."""
+        """Record that the job has been started as that process."""
         self._say(pid=pid)
 
     def beat(self, records: Iterable[RankState] = ()) -> None:
-        """Says now and then that this host lives, and looks at the others."""
+        """Periodically update this host's file, and read the others'."""
         now = time.monotonic()
         if now - self._beaten >= _BEAT:
             self._say(ranks=self._mine(records) or self._own.ranks)
@@ -107,33 +107,33 @@ class Presence:
             self._look()
 
     def meets(self, planned: Plan | None, meeting: WaitingLauncher | None) -> None:
-        """The launcher of this host has started no rank, or (None) no longer so."""
+        """Record that this host's launcher has started no rank, or (None) no longer waits."""
         if meeting != self._own.meeting:
             self._say(meeting=meeting, plan=planned or self._own.plan)
 
     def end(self, status: int) -> None:
-        """The job of this host has ended."""
+        """Record that the job of this host has ended."""
         self._say(finished=time.time(), status=status)
 
     def stops(self) -> None:
-        """The job of this host is ended, for it hangs."""
+        """Record that the job of this host is ended because it hangs."""
         self._say(stopped=True)
 
     def stopped(self) -> bool:
-        """Another host ends its job, for it hangs."""
+        """True if another host ends its job because it hangs."""
         self._look()
         return any(h.stopped for h in self._others)
 
     def failed(self) -> bool:
-        """The job of another host has ended otherwise than by success."""
+        """True if the job of another host has failed."""
         return any(h.status for h in self._others)
 
     def met(self) -> bool:
-        """Another host has found that its launcher starts no rank."""
+        """True if another host has found that its launcher starts no rank."""
         return any(h.meeting is not None for h in self._others)
 
     def gather_meetings(self, patience: float = 6.0) -> None:
-        """Waits until each other host has ranks or has looked at its launcher, so long at most."""
+        """Wait until each other host has ranks or has inspected its launcher, for at most `patience` seconds."""
         until = time.monotonic() + patience
         while time.monotonic() < until:
             self._say()
@@ -143,14 +143,14 @@ class Presence:
             time.sleep(0.2)
 
     def await_report(self, patience: float = 25.0) -> None:
-        """Waits until the host that reports has done so: it may still need what would end here."""
+        """Wait until the reporting host has reported: it may still need what would end here."""
         until = time.monotonic() + patience
         while not self._folder.verdict.exists() and time.monotonic() < until:
             self._say()
             time.sleep(0.2)
 
     def contribute(self, seen: HostView) -> None:
-        """Leaves for the host that reports what was seen here."""
+        """Leave this host's observation for the host that reports."""
         here = socket.gethostname()
         own = [s for s in seen.states if s.host == here]
         with suppress(OSError):
@@ -158,7 +158,7 @@ class Presence:
             files.write(path, msgspec.json.encode(msgspec.structs.replace(seen, states=tuple(own))))
 
     def reporter(self) -> str:
-        """The host that reports instead of this one; empty if this one does, from now on."""
+        """Return the host that reports instead of this one; empty if this one does, from now on."""
         self._look()
         for number in range(1, _REPORTERS):
             path = self._folder.hosts / f"reporter-{number}"
@@ -168,7 +168,7 @@ class Presence:
                     return ""
             try:
                 named = files.read_start(path, 400).decode(errors="replace")
-            except OSError:  # no file can be made there: rather two reports than none
+            except OSError:  # no file can be created there: better two reports than none
                 return ""
             if named == own_file_name():
                 return ""
@@ -178,12 +178,12 @@ class Presence:
         return ""
 
     def silent(self) -> None:
-        """Lets another host report: the job of this one has succeeded."""
+        """Let another host report: the job of this one has succeeded."""
         if self._own.reports:
             self._say(reports=False)
 
     def gather(self, patience: float, *, final: bool) -> dict[str, HostView]:
-        """What the other hosts saw, waited for so long at most; after the end of the job, until they have ended too."""
+        """Return the other hosts' observations, after at most `patience` seconds; if `final`, wait for their end."""
         until = time.monotonic() + patience
         while True:
             self._say()
@@ -224,7 +224,7 @@ class Presence:
 
 
 def itself(command: Sequence[str]) -> Host:
-    """The own host as it enters the job."""
+    """Return this host as it enters the job."""
     return Host(
         name=socket.gethostname(),
         place=own_file_name(),
@@ -241,22 +241,22 @@ def _job(variables: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def cleaned(command: Sequence[str]) -> tuple[str, ...]:
-    """A command without secrets."""
+    """Return a command without secrets."""
     return tuple(clean(word) for word in command)
 
 
 def save_host(folder: RunFolder, host: Host) -> None:
-    """Writes the file of a host; raises OSError."""
+    """Write the file of a host; raises OSError."""
     files.write(folder.hosts / f"{host.place}.json", msgspec.json.encode(host))
 
 
 def _lost(host: Host) -> bool:
-    """The host has ended without a report, or has gone."""
+    """True if the host has ended without a report, or has gone."""
     return not host.reports if host.finished is not None else host.silent > GONE
 
 
 def make(path: Path, data: bytes) -> bool:
-    """Makes a file that is not there yet, whole at once; False if it is. Raises OSError."""
+    """Create a file atomically; False if it exists. Raises OSError."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -270,7 +270,7 @@ def make(path: Path, data: bytes) -> bool:
 
 
 def _now(folder: RunFolder) -> float:
-    """The time by the clock of the file system, in seconds since the epoch; ours where that can't be had."""
+    """Return the file system's time in seconds since the epoch; ours if that is unknown."""
     try:
         with tempfile.NamedTemporaryFile(dir=folder.path, prefix=".now.") as file:
             return os.fstat(file.fileno()).st_mtime

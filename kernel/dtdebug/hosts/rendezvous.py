@@ -1,7 +1,7 @@
-"""A rendezvous that does not complete: who has come, who has not, from what the hosts say of themselves.
+"""Verdicts on a rendezvous that does not complete: arrived and missing hosts, from the hosts' own reports.
 
-Nothing is guessed of a host of which nothing was read: where only its absence is known, its number is said, or how many
-are missing.
+Nothing is assumed about hosts that were not read: if only their absence is known, the verdict gives their numbers, or
+how many are missing.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from dtdebug_taxonomy.hosts import Host, WaitingLauncher
 from dtdebug_taxonomy.ranks import MOST_RANKS, CollectiveRef, Verdict, spell
 
 _SEEN, _ALONE = 0.9, 0.6
-"""Confidence: where the hosts themselves say it, and where one host sees only its own side."""
+"""Confidence if the hosts themselves report it, and if one host sees only its own side."""
 _SHOWN = 8
 
 
 def is_waiting(hosts: Sequence[Host]) -> bool:
-    """Some launcher of a job of several hosts has started no rank."""
+    """True if a launcher of a multi-host job has started no rank."""
     return any(h.meeting is not None and h.plan.most > 1 for h in hosts)
 
 
 def all_came(hosts: Sequence[Host]) -> bool:
-    """Each host that the job waits for has come, and none has trouble: nothing is known to be missing."""
+    """True if all expected hosts have arrived, and none has trouble."""
     return rendezvous_verdict(hosts).kind == "not_understood" and len(hosts) >= max(
         (h.plan.least for h in hosts), default=1
     )
 
 
 def rendezvous_verdict(hosts: Sequence[Host]) -> Verdict:
-    """What keeps the launchers from meeting; `not_understood` where nothing shows it."""
+    """Return the verdict on what keeps the launchers apart; `not_understood` if nothing shows it."""
     waiting = [(h, h.meeting) for h in hosts if h.meeting is not None and h.finished is None]
     claims = [*(_state(h, m) for h, m in waiting), *(c for h, m in waiting for c in _way(h, m))]
     for cause in (_disagreement, _misled, _held, _ended):
@@ -46,7 +46,7 @@ Found = tuple[Sequence[Host], str, list[Claim]]
 
 
 def _disagreement(hosts: Sequence[Host]) -> Found | None:
-    """Options that must be alike on all hosts, or different on each, and are not."""
+    """Find options that must be equal on all hosts, or different on each, and are not."""
     nodes = [h for h in hosts if h.plan.node is not None and h.finished is None]
     twice = [h for h in nodes if sum(other.plan.node == h.plan.node for other in nodes) > 1]
     if twice:
@@ -69,7 +69,7 @@ def _disagreement(hosts: Sequence[Host]) -> Found | None:
 
 
 def _misled(hosts: Sequence[Host]) -> Found | None:
-    """Hosts that look for the others elsewhere than where a launcher waits for them, or can't get there."""
+    """Find hosts that try a different endpoint from the waiting launcher's, or can't reach it."""
     there = [h for h in hosts if h.meeting is not None and h.meeting.listens]
     there += [h for h in hosts if there and h.meeting is not None and h.meeting.connected and h not in there]
     lost = [h for h in hosts if h.meeting is not None and h.meeting.trouble]
@@ -87,7 +87,7 @@ def _misled(hosts: Sequence[Host]) -> Found | None:
 
 
 def _held(hosts: Sequence[Host]) -> Found | None:
-    """Another process has the port where all meet."""
+    """Find a host whose rendezvous port another process holds."""
     blocked = next((h for h in hosts if h.meeting is not None and h.meeting.holder), None)
     if blocked is None or blocked.meeting is None:
         return None
@@ -95,7 +95,7 @@ def _held(hosts: Sequence[Host]) -> Found | None:
 
 
 def _ended(hosts: Sequence[Host]) -> Found | None:
-    """A host has come and its launcher has ended."""
+    """Find hosts whose launcher has ended."""
     gone = [h for h in hosts if h.status]
     if not gone:
         return None
@@ -106,7 +106,7 @@ def _ended(hosts: Sequence[Host]) -> Found | None:
 
 
 def _count(hosts: Sequence[Host], waiting: Sequence[tuple[Host, WaitingLauncher]], claims: list[Claim]) -> Verdict:
-    """Who has come is counted; the rest is missing."""
+    """Return the verdict by counting: hosts that have not arrived are missing."""
     expected = max((h.plan.least for h in hosts), default=1)
     known = {address: h.label for h in hosts for address in h.addresses}
     there = next(((h, m) for h, m in waiting if m.listens), None)
@@ -178,7 +178,7 @@ def _verdict(
 
 
 def _ranks(hosts: Sequence[Host], nodes: Sequence[int]) -> tuple[int, ...]:
-    """The ranks of nodes, where torchrun numbers them by node: only if each host starts as many."""
+    """Return the ranks of nodes; empty unless each host starts equally many, as torchrun numbers ranks by node."""
     sizes = {h.plan.per_node for h in hosts}
     size = sizes.pop() if len(sizes) == 1 else None
     if not size or not nodes or max(nodes) * size > MOST_RANKS:

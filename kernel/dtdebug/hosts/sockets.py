@@ -1,4 +1,4 @@
-"""The TCP sockets of a process's network namespace, as /proc shows them."""
+"""TCP sockets of a process's network namespace, from /proc."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pathlib import Path
 import msgspec
 
 _LIMIT = 8 << 20
-"""Bytes of a table of sockets that are read."""
+"""Maximum size in bytes of a table of sockets."""
 _FILES = 4096
 _STATES = {"01": "connected", "02": "connecting", "0A": "listening"}
 
 
 class Socket(msgspec.Struct, frozen=True, kw_only=True):
-    """One TCP socket."""
+    """A TCP socket."""
 
     state: str
-    """connected, connecting, listening, or empty for another one."""
+    """connected, connecting, listening, or "" for any other state."""
     address: str
     port: int
     far: str
@@ -29,7 +29,7 @@ class Socket(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def sockets(pid: int) -> list[Socket]:
-    """All TCP sockets of the process's network namespace; those of other processes too.
+    """Return all TCP sockets of the process's network namespace, including those of other processes.
 
     Raises:
         OSError: they can't be read.
@@ -44,7 +44,7 @@ def sockets(pid: int) -> list[Socket]:
 
 
 def owned(pid: int) -> set[int]:
-    """Inodes of the sockets that a process has open; empty if it may not be looked at."""
+    """Return the inodes of a process's open sockets; empty if unreadable."""
     found = set()
     with suppress(OSError):
         for entry in list(os.scandir(f"/proc/{pid}/fd"))[:_FILES]:
@@ -65,7 +65,7 @@ def _rows(text: str) -> Iterator[Socket]:
 
 
 def _address(text: str) -> tuple[str, int]:
-    """(address, port) of the kernel's hexadecimal form: words of four bytes in the order of this machine."""
+    """Return (address, port) from the kernel's hexadecimal form: words of four bytes in this machine's byte order."""
     number, _, port = text.partition(":")
     raw = b"".join(bytes.fromhex(number[i : i + 8])[::-1] for i in range(0, len(number), 8))
     address = ipaddress.ip_address(raw)

@@ -1,4 +1,4 @@
-"""Archives of runs, read with care: plain files of a run's folder and nothing else, within bounds."""
+"""Unpacks archives of runs defensively: only plain files of a run's folder, within bounds."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import zlib
 from pathlib import Path, PurePosixPath
 
 _MEMBER, _ALL, _MEMBERS = 16 << 20, 512 << 20, 6_000
-"""Bytes of a file and of all, and files, that are taken from an archive."""
+"""Maximum bytes of a file and of all files, and number of files, taken from an archive."""
 _PARTS = {"ranks": (".json",), "errors": (".json",), "stacks": (".txt",), "hosts": (".json", ".log"), "flight": ("",)}
 _TOP = frozenset(("run.json", "verdict.json", "output.log"))
 
 
 class UnpackError(ValueError):
-    """The file is no archive of a run; the text says why, in one line."""
+    """The file is not an archive of a run; the text gives the reason, in one line."""
 
 
 def unpack(archive: Path, target: Path) -> list[str]:
-    """Writes the files of a run into a folder that exists; what was left out.
+    """Write the files of a run into an existing folder, and return what was left out.
 
     Raises:
         UnpackError: it can't be read, or holds nothing of a run.
@@ -26,7 +26,7 @@ def unpack(archive: Path, target: Path) -> list[str]:
     left_out: list[str] = []
     taken = total = 0
     try:
-        with tarfile.open(archive, "r|gz") as tar:  # as a stream: nothing is sought, and a bomb ends with the bound
+        with tarfile.open(archive, "r|gz") as tar:  # as a stream, which needs no seeking and ends a bomb at the bound
             for seen, member in enumerate(tar):
                 if seen >= _MEMBERS or total > _ALL:
                     left_out.append("the rest: the archive is too large")
@@ -54,7 +54,7 @@ def unpack(archive: Path, target: Path) -> list[str]:
 
 
 def _inside(name: str) -> PurePosixPath | None:
-    """Where a member belongs in the folder, by a list of what a run's folder holds; None for anything else."""
+    """Return a member's path in the run's folder, by an allow list; None for anything else."""
     run, *parts = PurePosixPath(name).parts or ("/",)
     if run in ("/", "..") or any(
         part in ("..", "/") or part.startswith(".") or "\0" in part or len(part) > 200 for part in parts

@@ -1,1 +1,1 @@
-"""A job as a whole: it is run and watched, its ends are read, one case is made of all."""
+"""Runs and watches a job as a whole, reads how its ranks ended and makes one case of the results."""

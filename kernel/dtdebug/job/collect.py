@@ -1,4 +1,4 @@
-"""From a look at a run's ranks to what is found: the verdict, the diagnosis, and what was not read."""
+"""Builds a case from one observation of a run's ranks: verdict, diagnosis and coverage."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dtdebug_taxonomy.snapshot import Snapshot
 
 _STACK_LIMIT = 1 << 20
 _FOUND_LIMIT = 256 << 20
-"""Bytes of a verdict with its ranks that are still read."""
+"""Maximum size in bytes of a saved verdict with its ranks."""
 _SUCCESS = Record(source="exit", words="exit status 0 of the job")
 
 
@@ -46,10 +46,10 @@ def conclude(
     hosts: Sequence[Host] = (),
     keep: bool = True,
 ) -> Case:
-    """The verdict and the diagnosis on states that were seen, with all that the folder holds.
+    """Return the verdict and the diagnosis on observed states, with everything in the run's folder.
 
-    `moving`: whether the ranks still moved then, if somebody watched them. `hosts`: what those of the job said of
-    themselves. `keep`: this is the answer of the run, to be found in its folder.
+    `moving`: True if the ranks still moved then, None if not watched. `hosts`: what the job's hosts report about
+    themselves. `keep`: save this case in the folder as the result of the run.
     """
     output, first_lines, notes = _output(folder)
     tried = attempts(seen.states)
@@ -104,7 +104,7 @@ def conclude(
         missing_dumps=missing,
         notes=tuple(dict.fromkeys((*notes, *said, *more))),
         next=next_host(verdict, ended.states, hosts)
-        or ("" if seen.printed is not None else following(verdict, ended.states, folder)),  # its user has ended it
+        or ("" if seen.printed is not None else following(verdict, ended.states, folder)),  # the user has ended it
     )
     found = _with(found, watch)
     if folder is not None and keep:
@@ -113,21 +113,21 @@ def conclude(
 
 
 def _by_output(verdict: Verdict, states: Sequence[RankState], snapshot: Snapshot) -> Verdict:
-    """The verdict, or, of ranks that have all ended and whose records explain nothing, the one that they printed."""
+    """Return the printed verdict if all ranks have ended and their records explain nothing; else `verdict`."""
     if verdict.kind != "not_understood" or not states or any(s.alive is not False for s in states):
         return verdict
     printed = verdict_of_log(snapshot, exclusive)
     if printed is None or not printed.culprits:
         return verdict
     mute = {c.ranks for c in printed.claims if c.what == "ended"}
-    if any(s.exception and (s.rank,) in mute for s in states):  # its launcher printed less than the rank has raised
+    if any(s.exception and (s.rank,) in mute for s in states):  # the launcher printed less than the rank raised
         return verdict
     claims = distinct((*printed.claims, *verdict.claims))
     return msgspec.structs.replace(printed, claims=claims, evidence=texts(claims))
 
 
 def succeeded(folder: RunFolder) -> Case:
-    """A job that has ended with exit status 0."""
+    """Return the case of a job that has ended with exit status 0."""
     states = last(folder).states
     claim = Claim(what="left", ranks=tuple(sorted({s.rank for s in states if s.rank is not None})), record=_SUCCESS)
     said = (claim,) if claim.ranks else ()
@@ -150,7 +150,7 @@ def succeeded(folder: RunFolder) -> Case:
 
 
 def _seen(folder: RunFolder | None) -> Watched | None:
-    """What the watch has seen; a defect of it costs only that."""
+    """Return the watch's findings; a defect in the watch loses only these."""
     try:
         return watched(folder.path) if folder is not None else None
     except Exception as error:
@@ -166,7 +166,7 @@ def _with(found: Case, seen: Watched | None) -> Case:
 
 
 def _sourced(snapshot: Snapshot) -> Snapshot:
-    """With what the checks see in the files that the stacks name; a defect of a check costs only that."""
+    """Add the findings of checks in the files on the stacks; a defect in a check loses only these."""
     from dtdebug.check.culprits import sourced_snapshot
 
     try:
@@ -177,20 +177,20 @@ def _sourced(snapshot: Snapshot) -> Snapshot:
 
 
 def _is_silent(folder: RunFolder | None, state: RankState) -> bool:
-    """The agent of that rank wrote records, but no last one."""
+    """True if the rank's agent wrote records, but no final one."""
     record = folder.record(state.pid or 0, state.host) if folder else None
     return record is not None and record.alive is not False
 
 
 def _placed(folder: RunFolder | None, states: Iterable[RankState]) -> list[RankState]:
-    """The states with the place that C code wrote when a signal ended a rank."""
+    """Add the stack that C code wrote when a signal ended a rank."""
     from dtdebug.probe.roads import parse_traceback
 
     result = []
     for state in states:
         file = folder.announced_stack(state) if folder is not None else None
         if file is not None and state.alive is False and not state.exception:
-            with suppress(OSError, ValueError):  # later than what any look has seen
+            with suppress(OSError, ValueError):  # later than any observation
                 written = parse_traceback(files.read_start(file, _STACK_LIMIT).decode(errors="replace"))
                 stack = before_agent(written) or state.stack
                 state = msgspec.structs.replace(state, stack=stack)  # noqa: PLW2901 - the same rank, completed
@@ -199,7 +199,7 @@ def _placed(folder: RunFolder | None, states: Iterable[RankState]) -> list[RankS
 
 
 def printed_output(folder: RunFolder) -> str:
-    """What the job has printed until now, or the part of it that was kept."""
+    """Return the kept part of the job's output so far."""
     return _output(folder)[0]
 
 
@@ -234,14 +234,14 @@ def _diagnosis(snapshot: Snapshot, folder: RunFolder | None) -> Diagnosis | None
 
 
 def _as_printed(snapshot: Snapshot) -> Snapshot:
-    """Where ranks were to be seen at work, nothing has failed but what was printed: where they are is no symptom."""
+    """Drop ranks and source findings if the ranks were at work: then only printed text can show a failure."""
     if snapshot.verdict is None or snapshot.verdict.kind != "none":
         return snapshot
     return msgspec.structs.replace(snapshot, ranks=(), source_findings=())
 
 
 def concluded(folder: RunFolder) -> Case | None:
-    """What was found while the run was watched to its end, if anything was: its ranks are gone now and tell less."""
+    """Return the case saved while the run was watched to its end, if any: its ranks are gone and would show less."""
     run = folder.load_run()
     if run is None or run.finished is None or not run.status:
         return None

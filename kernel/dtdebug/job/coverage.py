@@ -1,6 +1,6 @@
-"""What an answer rests on: which ranks were read, by what, which were not and why; and what would show more.
+"""Coverage of an answer: ranks that were read and by which source, those that were not and why, and the next command.
 
-Where only some of a job's hosts were read, nothing may be said of ranks of which nothing was read.
+If only some of a job's hosts were read, nothing may be said about ranks that were not.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _STACKS = {
     "dump": "flight-recorder dumps of {ranks}",
     "trace": "flight-recorder traces of {ranks}",
 }
-"""Road -> what came by it."""
+"""Source -> description of what it provided."""
 JOIN = "dtdebug join REPORT... with the report, the folder or the archive of each host"
 _SHOWN = 64
 _BY_USER = frozenset((1, 2, 3, 13, 15))
-"""SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM: what users, terminals and schedulers send."""
+"""SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM: sent by users, terminals and schedulers."""
 
 
 def coverage(
     states: Sequence[RankState], output: str, missing_dumps: Sequence[int] = (), notes: Sequence[str] = ()
 ) -> Coverage:
-    """What was looked at, and what was not."""
+    """Return what was read, and what was not."""
     read = [s for s in states if s.rank is not None and was_read(s)]
     by_road: dict[str, list[int]] = defaultdict(list)
     for s in read:
@@ -68,12 +68,12 @@ def coverage(
 
 
 def was_read(state: RankState) -> bool:
-    """Something is known of the rank besides that it should be there."""
+    """True if anything is known of the rank except that it should exist."""
     return state.alive is False or bool(state.stack or state.pending or state.groups or state.exception)
 
 
 def following(verdict: Verdict, states: Sequence[RankState], folder: RunFolder | None) -> str:
-    """The one command that would show more, where something is left to be known of ranks that live."""
+    """Return the command that would show more about living ranks; "" if there is none."""
     living = [s for s in states if s.alive and s.pid]
     here = [s for s in living if s.host in ("", socket.gethostname())]
     if verdict.kind in ("none", "dead", "left") or not here:
@@ -86,7 +86,7 @@ def following(verdict: Verdict, states: Sequence[RankState], folder: RunFolder |
 
 
 def _silent(states: Sequence[RankState]) -> list[str]:
-    """Ranks that were not read, those with one reason together."""
+    """Describe the ranks that were not read, grouped by reason."""
     why: dict[str, list[int]] = defaultdict(list)
     for s in states:
         said = "; ".join(f"{road}: {answer}" for road, answer in s.roads.items() if answer != "ok")
@@ -99,7 +99,7 @@ def _dumps(missing: Sequence[int]) -> list[str]:
 
 
 def unread(states: Sequence[RankState], hosts: Sequence[Host]) -> tuple[int, ...]:
-    """Ranks of the job of which nothing was read, if it has more hosts than those that were; else none."""
+    """Return the job's unread ranks if it has more hosts than were read; else none."""
     several = (
         any(h.plan.most > 1 for h in hosts)
         or any((s.local_world_size or s.world_size or 0) < (s.world_size or 0) for s in states if not alone(s))
@@ -112,7 +112,7 @@ def unread(states: Sequence[RankState], hosts: Sequence[Host]) -> tuple[int, ...
 
 
 def limited(verdict: Verdict, states: Sequence[RankState], missing: Sequence[int]) -> Verdict:
-    """The verdict, unless it rests on what ranks did of which nothing was read."""
+    """Return the verdict, unless it depends on what unread ranks did."""
     if not missing or (verdict.kind == "not_arrived" and not states):
         return verdict
     if verdict.culprits and not set(verdict.culprits) & set(missing):
@@ -137,7 +137,7 @@ def limited(verdict: Verdict, states: Sequence[RankState], missing: Sequence[int
 
 
 def bereft(verdict: Verdict, states: Sequence[RankState], hosts: Sequence[Host]) -> Verdict:
-    """The verdict, or, where it names nothing, how the launcher of a host has ended: no rank explains that."""
+    """Return how a host's launcher ended if the verdict names no cause: ranks can't explain that end."""
     killed = [h for h in hosts if h.status is not None and h.status < 0 and -h.status not in _BY_USER]
     killed = killed or [h for h in hosts if h.status and not states]
     if verdict.kind not in ("none", "not_understood") or not killed or not any(h.plan.most > 1 for h in hosts):
@@ -162,7 +162,7 @@ def bereft(verdict: Verdict, states: Sequence[RankState], hosts: Sequence[Host])
 
 
 def next_host(verdict: Verdict, states: Sequence[RankState], hosts: Sequence[Host]) -> str:
-    """What to do next where hosts were not read; empty where all were."""
+    """Return the next step if hosts were not read; "" if all were."""
     known = {s.rank for s in states if s.rank is not None and was_read(s)}
     if known and known >= {*range(world_size(states))}:
         return ""
@@ -171,7 +171,7 @@ def next_host(verdict: Verdict, states: Sequence[RankState], hosts: Sequence[Hos
 
 
 def covered(coverage: Coverage, states: Sequence[RankState], hosts: Sequence[Host]) -> Coverage:
-    """The coverage with what is known of hosts."""
+    """Add the coverage of hosts."""
     missing = unread(states, hosts)
     names = {h.name for h in hosts} | {s.host for s in states if s.host and s.alive is not None}
     expected = max((h.plan.least for h in hosts), default=1)
@@ -203,7 +203,7 @@ def _waits(state: RankState) -> bool:
 
 
 def _waiting(states: Sequence[RankState]) -> list[Claim]:
-    """One claim for those that wait in the same call at the same place."""
+    """Return one claim for each set of ranks that wait in the same call at the same place."""
     classes: dict[tuple[object, ...], Claim] = {}
     for s in states:
         if s.pending is not None and s.alive is not False and s.rank is not None:

@@ -1,7 +1,7 @@
-"""Cause before victim: how each rank ended, and whose end came first in the order of causes, not of clocks.
+"""Determines how each rank ended, and which end caused the others, by cause and not by clock.
 
-A rank whose peer has gone fails with an error of communication, often earlier than the culprit's process ends. So a
-rank that raised something else, or was killed, comes before all ranks that only lost their peers.
+A rank whose peer has gone fails with an error of communication, often before the culprit's process ends. So a rank
+that raised a different error, or was killed, comes before all ranks that only lost their peers.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ _DISAGREEING = frozenset({"skipped", "extra", "replaced", "wrong_size", "wrong_d
 
 
 class Ends(NamedTuple):
-    """The ranks with their ends, and what is to be said of them."""
+    """The ranks with their ends, and notes on them."""
 
     states: list[RankState]
     notes: tuple[str, ...]
     roots: tuple[int, ...]
-    """Ranks whose end others can't explain."""
+    """Ranks whose end the others' ends do not explain."""
     named: int | None = None
-    """The rank that torchrun calls the root cause."""
+    """Rank that torchrun calls the root cause."""
     raised: tuple[int, ...] = ()
-    """Those of the roots that say themselves what was wrong, or were killed for memory."""
+    """Roots that report their own error, or were killed for memory."""
     starved: tuple[int, ...] = ()
     """Ranks that the kernel killed for memory."""
     children: tuple[Raised, ...] = ()
-    """What processes of multiprocessing have raised that are no ranks."""
+    """Exceptions of multiprocessing processes that are not ranks."""
     said: exits.Exits | None = None
-    """What was printed of ends."""
+    """Printed reports of ends."""
 
 
 def ends(
@@ -57,10 +57,10 @@ def ends(
     starvations: int = 0,
     silent: Collection[int] = (),
 ) -> Ends:
-    """The states refined by what launcher and ranks printed, by ends that were seen, and by the kernel's killings.
+    """Refine the states by printed reports of launcher and ranks, by observed deaths, and by the kernel's OOM kills.
 
-    `silent` are processes that ended without the last words of their agent: no interpreter ended them. `starved` are
-    processes that the kernel killed for memory, `starvations` how many of our control group.
+    `silent` are processes that ended without a final record of their agent: no interpreter shut them down. `starved`
+    are processes that the kernel killed for memory, `starvations` their number in our control group.
     """
     said = exits.exits_in(output)
     told = _Told(said.exits)
@@ -83,7 +83,7 @@ def ends(
 
 
 def correction(named: int | None, culprits: Collection[int], states: Iterable[RankState]) -> list[str]:
-    """What to say where torchrun's root cause, the end that it saw first, is another rank than the culprits."""
+    """Return a note if torchrun's root cause, the end that it saw first, is not one of the culprits."""
     if named is None or not culprits or named in culprits:
         return []
     victim = next((s for s in states if s.rank == named), None)
@@ -94,11 +94,11 @@ def correction(named: int | None, culprits: Collection[int], states: Iterable[Ra
 def settle(
     verdict: Verdict | None, ended: Ends, earlier: Verdict | None = None, *, measured: bool = False
 ) -> Verdict | None:
-    """The verdict of the records, unless a rank's own end says more.
+    """Return the verdict of the records, unless a rank's own end explains more.
 
-    Where the records show that a rank called something else than its peers, that is the cause of all ends. `earlier`
-    was found before the ends; `measured`: while the ranks made no progress for the user's limit, so that only a rank
-    that failed by itself since then says more than it. Time-outs, signals and the launcher's killing do not.
+    If the records show that a rank made a different call from its peers, that is the cause of all ends. `earlier` was
+    found before the ends; `measured`: after no progress for the user's limit, so that only a rank that failed on its
+    own since then overrides it. Time-outs, signals and the launcher's kills do not.
     """
     if measured and earlier is not None and not ended.raised:
         return earlier
@@ -111,7 +111,7 @@ def settle(
     if verdict is None or verdict.kind in ("none", "not_understood"):
         return own
     if verdict.kind == "dead" and set(verdict.culprits) == set(own.culprits):
-        # It knows the collective and who waits; the sentence about the end is ours.
+        # The records' verdict has the collective and the waiting ranks; `own` has the sentence about the end.
         placed = {site.rank for site in own.sites}
         claims = distinct((*own.claims, *(c for c in verdict.claims if c.what not in ("raised", "ended", "left"))))
         return msgspec.structs.replace(
@@ -127,24 +127,24 @@ def settle(
 
 
 def uninterrupted(state: RankState) -> RankState:
-    """A rank that the user's interrupt ended is taken as it was before: that end is nobody's fault."""
+    """Restore a rank that the user's interrupt ended to its state before: that end is not a failure."""
     return standing(state) if _interrupted(state) else state
 
 
 def standing(state: RankState) -> RankState:
-    """The rank as if it had not ended."""
+    """Return the state as if the rank had not ended."""
     return msgspec.structs.replace(state, alive=True, exception="", exit_code=None, signal="")
 
 
 def _with_unseen(states: Sequence[RankState], said: exits.Exits) -> list[RankState]:
-    """The states, and an empty one for each rank that only the output knows."""
+    """Add an empty state for each rank that appears only in the output."""
     known = {s.rank for s in states}
     told = {*said.exceptions, *(e.rank for e in said.exits if e.rank is not None)}
     return [*states, *(RankState(rank=rank) for rank in sorted(told - known) if rank < MOST_RANKS)]
 
 
 class _Told:
-    """What was printed of ends, by process and by rank; what was printed last counts."""
+    """Printed reports of ends, by process and by rank; the last report counts."""
 
     def __init__(self, printed: Iterable[exits.Exit]) -> None:
         self._by_pid: dict[int, tuple[int, exits.Exit]] = {}
@@ -160,7 +160,7 @@ class _Told:
                     self._without_pid[told.rank] = row
 
     def of(self, state: RankState) -> tuple[int | None, str]:
-        """Exit code and signal of a rank: by its process, else by its number."""
+        """Return exit code and signal of a rank: by its process, else by its number."""
         rank = -1 if state.rank is None else state.rank
         rows = (self._by_pid.get(state.pid or 0), self._without_pid.get(rank))
         _, told = max((row for row in rows if row), default=(0, exits.Exit()), key=lambda row: row[0])
@@ -201,7 +201,7 @@ def _refine(state: RankState, said: exits.Exits, told: _Told, deaths: Sequence[D
 
 
 def _enforced(states: list[RankState], said: exits.Exits) -> list[RankState]:
-    """Gives the rank that gloo aborted, if it is only one, the message that its process printed."""
+    """Add the printed gloo message to the aborted rank, if there is exactly one."""
     aborted = [s for s in states if s.signal == "SIGABRT" and not s.exception]
     if len(aborted) != 1 or not said.sizes:
         return states
@@ -210,7 +210,7 @@ def _enforced(states: list[RankState], said: exits.Exits) -> list[RankState]:
 
 
 def _watched(state: RankState, said: exits.Exits) -> RankState:
-    """Gives a rank that NCCL's watchdog ended what that one printed: the process may crash while it is taken down."""
+    """Add the NCCL watchdog's message to the rank that it ended: the process may crash during the shutdown."""
     words = said.watchdogs.get(-1 if state.rank is None else state.rank)
     if words is None or state.exception or state.signal not in ("SIGABRT", "SIGSEGV"):
         return state
@@ -218,14 +218,14 @@ def _watched(state: RankState, said: exits.Exits) -> RankState:
 
 
 def _silenced(state: RankState) -> RankState:
-    """A rank of which nobody knows how it ended, only that it was not by its program."""
+    """Mark a rank that ended in an unknown way, but not by its program."""
     if state.alive is not False or state.exception or state.signal or state.exit_code is not None:
         return state
     return msgspec.structs.replace(state, facts={**state.facts, _END: "without last words: killed, or os._exit"})
 
 
 def _roots(states: Sequence[RankState], said: exits.Exits, deaths: Sequence[Death]) -> tuple[int, ...]:
-    """Ranks whose end the others' can't explain: own exceptions, then violent ends, then a launcher's signals."""
+    """Return ranks whose end no other explains: own exceptions, then violent ends, then a launcher's signals."""
     ranked = [s for s in states if s.rank is not None]
     order = {d.pid: d.time for d in deaths}
     raised = [
@@ -243,7 +243,7 @@ def _roots(states: Sequence[RankState], said: exits.Exits, deaths: Sequence[Deat
     violent += mute if not raised and not violent else []
     if raised:
         raised = _spoken(raised, order)
-        # A launcher ends with SIGKILL those who do not listen: a violent end is a cause only if it came first.
+        # A launcher sends SIGKILL to ranks that ignore SIGTERM: a violent end is a cause only if it came first.
         first = min((order[s.pid] for s in raised if s.pid in order), default=None)
         violent = [s for s in violent if first is not None and s.pid in order and order[s.pid] < first]
     elif len(violent) > 1 and (seen := [order[s.pid] for s in violent if s.pid in order]):
@@ -253,9 +253,9 @@ def _roots(states: Sequence[RankState], said: exits.Exits, deaths: Sequence[Deat
 
 
 def _spoken(raised: Sequence[RankState], order: Mapping[int, float]) -> list[RankState]:
-    """Without the exit statuses that another rank's own exception explains.
+    """Drop exit statuses that another rank's own exception explains.
 
-    1 is what Python ends with after any exception, so of one that nobody has seen; other numbers are the program's own.
+    1 is Python's status after any exception, so that exception was not seen; other numbers are the program's own.
     """
     first = min((order.get(s.pid or 0, 0.0) for s in raised if s.exception), default=None)
     if first is None:
@@ -268,12 +268,12 @@ def _interrupted(state: RankState) -> bool:
 
 
 def _aborted_by_gloo(state: RankState, said: exits.Exits) -> bool:
-    """Whether gloo ended it: it aborts ranks whose peers sent another size: which of them is wrong the records tell."""
+    """True if gloo ended the rank: it aborts ranks whose peers sent a different size; the records show who is wrong."""
     return state.signal == "SIGABRT" and said.enforce and (not said.enforced or state.rank in said.enforced)
 
 
 def _verdict(ended: Ends) -> Verdict:
-    """The verdict that the ends alone allow."""
+    """Return the verdict that the ends alone allow."""
     by_rank = {s.rank: s for s in ended.states}
     culprits = [by_rank[rank] for rank in ended.roots]
     victims = [s for s in ended.states if s.rank not in ended.roots and s.rank is not None and _how(s)]
@@ -295,7 +295,7 @@ def _verdict(ended: Ends) -> Verdict:
 
 
 def _summary(claims: Sequence[Claim]) -> str:
-    """Who ended how, ranks that ended alike together."""
+    """Describe how ranks ended, with equal ends joined."""
     alike: dict[Claim, list[int]] = {}
     for c in claims:
         key = msgspec.structs.replace(c, ranks=(), record=Record(source="exit"))
@@ -305,7 +305,7 @@ def _summary(claims: Sequence[Claim]) -> str:
 
 
 def _claim(state: RankState, ended: Ends) -> Claim:
-    """How the rank has ended."""
+    """Return the claim on how the rank ended."""
     claim = ending(state)
     if line := _line(state, ended):
         claim = msgspec.structs.replace(claim, record=msgspec.structs.replace(claim.record, source="output", line=line))
@@ -320,7 +320,7 @@ def _claim(state: RankState, ended: Ends) -> Claim:
 
 
 def _line(state: RankState, ended: Ends) -> int:
-    """The line of the output that says of the rank how it ended, in the same words; 0 where none does."""
+    """Return the output line that reports the same end of the rank; 0 if there is none."""
     if ended.said is None or state.rank is None:
         return 0
     if state.exception:
@@ -331,7 +331,7 @@ def _line(state: RankState, ended: Ends) -> int:
 
 
 def _how(state: RankState) -> str:
-    """How it ended, in words that follow its number; empty where it did not fail."""
+    """Describe how the rank ended, to follow its number; "" if it did not fail."""
     if state.exception:
         return f"raised {shortened(state.exception)}"
     if state.signal:

@@ -1,6 +1,6 @@
-"""Ranks that are held up by something other than communication, in which all others wait for them.
+"""Finds ranks blocked outside of communication while all others wait for them.
 
-Who waits for a lock, a pipe, a timer, a child or the GIL can't come, whatever operation or number the others wait for.
+A rank that waits for a lock, a pipe, a timer, a child or the GIL can't arrive, whatever the others wait in.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from dtdebug_taxonomy.waiting import ACTIVE, WaitKind, phrase
 _OUTSIDE: frozenset[WaitKind] = frozenset(
     ("lock", "pipe", "socket", "child", "subprocess", "loader", "sleep", "events", "rpc", "disk", "stopped")
 )
-"""`thread` too, unless the thread that it waits for may be in a collective, as in the backward pass."""
+"""`thread` counts too, unless the awaited thread may be in a collective, as in the backward pass."""
 _AMONG: frozenset[WaitKind] = frozenset(("collective", "store", "rendezvous"))
 _AT_EXIT = ("/threading.py", "/concurrent/futures/thread.py", "/multiprocessing/util.py", "/weakref.py")
-"""Files of the outermost frame while the interpreter shuts down."""
+"""Files of the outermost frame during interpreter shutdown."""
 _SURE, _SEVERAL = 0.85, 0.6
 _MOST = 8
 
 
 class Split(NamedTuple):
-    """The living ranks of a job that were read."""
+    """Partition of a job's living ranks that were read."""
 
     held: tuple[RankState, ...]
-    """Those that keep the GIL."""
+    """Ranks that hold the GIL."""
     outside: tuple[RankState, ...]
-    """Those that wait for something outside of the job, and for no other of these."""
+    """Ranks that wait for something outside of the job, and for no other rank listed here."""
     waiting: tuple[RankState, ...]
-    """Those that wait in communication, or for what another rank holds."""
+    """Ranks that wait in communication, or for something that another rank holds."""
 
 
 def elsewhere(states: Sequence[RankState]) -> Verdict | None:
-    """The verdict where every living rank is either held up elsewhere or waits in communication; else None."""
+    """Return the verdict if every living rank is either blocked outside of communication or waits in it; else None."""
     split = _split(states)
     if split is None:
         return None
@@ -64,9 +64,9 @@ def elsewhere(states: Sequence[RankState]) -> Verdict | None:
 
 
 def unended(states: Sequence[RankState], standing: Sequence[RankState]) -> Verdict | None:
-    """The verdict where all that is left of the job are ranks whose program has run to its end, and not their process.
+    """Return the verdict if the only ranks left have finished the program but not the process.
 
-    Python waits there for threads that are no daemons, for child processes and for what `atexit` was given.
+    Python waits there for non-daemon threads, for child processes and for `atexit` handlers.
     """
     gone = [s for s in states if s.alive is False]
     if not standing or len(gone) + len(standing) < len(states) or not all(map(finished, gone)):
@@ -90,32 +90,32 @@ def unended(states: Sequence[RankState], standing: Sequence[RankState]) -> Verdi
 
 
 def _ends(state: RankState) -> bool:
-    """Its interpreter shuts down: what it runs then is below no module."""
+    """True if the interpreter shuts down: its frames are then not below a module."""
     started = any(f.function in ("<module>", "_bootstrap") for f in state.stack)
     return bool(state.stack) and not started and state.stack[0].file.endswith(_AT_EXIT)
 
 
 def holds_gil(state: RankState) -> bool:
-    """A thread of it keeps the GIL, by its state or by what its main thread is in."""
+    """True if one of its threads holds the GIL, by its state or by what its main thread is in."""
     kind = state.waiting.kind if state.waiting is not None else ""
     return state.alive is not False and (state.gil_held or kind == "gil")
 
 
 def in_communication(state: RankState) -> bool:
-    """Its main thread waits for other ranks."""
+    """True if the main thread waits for other ranks."""
     if holds_gil(state):
         return False
     return state.pending is not None or (state.waiting is not None and state.waiting.kind in _AMONG)
 
 
 def thread_communicates(state: RankState) -> bool:
-    """Its main thread waits for its threads, one of which waits for other ranks."""
+    """True if the main thread waits for its threads, one of which waits for other ranks."""
     waits = state.waiting is not None and state.waiting.kind == "thread"
     return waits and any(other.kind in _AMONG for other in state.beside)
 
 
 def _split(states: Sequence[RankState]) -> Split | None:
-    """The parts, if nobody is left over and both those who wait and those who are waited for exist."""
+    """Return the partition if it is complete and has both waiting and awaited ranks; else None."""
     living = [s for s in states if s.rank is not None and s.alive is not False]
     world = max((s.world_size or 0 for s in living), default=0)
     if not living or any(s.alive is None for s in living) or len({s.rank for s in states}) < world:
@@ -127,7 +127,7 @@ def _split(states: Sequence[RankState]) -> Split | None:
         return None
     ranks = {s.rank for s in living}
     ends = [s for s in outside if s.waiting is None or s.waiting.rank not in ranks - {s.rank}]
-    if not ends and not held:  # they hold what each other waits for
+    if not ends and not held:  # each holds what the other waits for
         return Split(held, tuple(outside), inside) if inside else None
     waiting = (*inside, *(s for s in outside if s not in ends))
     return Split(held, tuple(ends), waiting) if waiting else None
@@ -135,7 +135,7 @@ def _split(states: Sequence[RankState]) -> Split | None:
 
 def _is_outside(state: RankState) -> bool:
     w = state.waiting
-    if w is not None and w.kind == "thread":  # the frames of its own that wait, and no other thread that communicates
+    if w is not None and w.kind == "thread":  # waits in its own frames, and no other thread communicates
         return bool(w.op) and not thread_communicates(state)
     return w is not None and w.kind in _OUTSIDE
 
@@ -147,7 +147,7 @@ def _summary(
     inside: Sequence[RankState],
     claims: Sequence[Claim],
 ) -> str:
-    """The culprit first, what it is in and where; then who waits for it."""
+    """Describe the culprit and its place, then the ranks that wait for it."""
     first = claims[0].text.rstrip(".")
     if len(those) > 1:
         first = f"{spell(culprits, _MOST).capitalize()} never came; {first[0].lower()}{first[1:]}"
@@ -164,6 +164,6 @@ def _call(state: RankState) -> str:
 
 
 def _collective(inside: Sequence[RankState]) -> CollectiveRef | None:
-    """What most of them wait in; None where no state says."""
+    """Return the operation that most of them wait in; None if unknown."""
     calls = Counter((_call(s), s.pending.seq if s.pending is not None else None) for s in inside if _call(s))
     return CollectiveRef(*calls.most_common(1)[0][0]) if calls else None

@@ -1,4 +1,4 @@
-"""Who holds what a rank waits for: ranks in a circle of locks or pipes, and the rank that has not answered its call."""
+"""Finds the holder of what a rank waits for: circles of locks or pipes, and the rank that has not answered a call."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from dtdebug_taxonomy.waiting import REMOTE, Waiting
 _HELD = ("lock", "pipe")
 _SURE, _LIKELY = 0.95, 0.8
 _LINKS, _MOST = 4, 8
-"""Ranks of a circle, and others, of which it is said what they wait for."""
+"""Maximum numbers of ranks of a circle, and of other ranks, whose waits are listed."""
 
 
 def holders_in_circle(states: Sequence[RankState], verdict: Verdict | None) -> Verdict | None:
-    """The verdict where ranks hold what each other waits for; it knows what the rest wait in from the one before.
+    """Return the verdict if ranks hold what each other waits for; `verdict` supplies the collective of the rest.
 
-    Who is holding it may wait in communication for the one rank that has not come.
+    The holder itself may wait in communication for the only rank that has not arrived.
     """
     living = {s.rank: s for s in states if s.rank is not None and s.alive is not False}
     awaited = {
@@ -56,9 +56,9 @@ def holders_in_circle(states: Sequence[RankState], verdict: Verdict | None) -> V
 
 
 def with_remote_call(verdict: Verdict, states: Sequence[RankState]) -> Verdict:
-    """The verdict with the one thread that runs a remote call, where the rank it names waits for an answer.
+    """Add the only thread that runs a remote call, if the named rank waits for an answer.
 
-    Where nothing is understood, that thread's rank is whom a rank that waits for an answer waits for.
+    If nothing is understood, that thread's rank is the one that the asking ranks wait for.
     """
     living = [s for s in states if s.rank is not None and s.alive is not False]
     rows = [(s, w) for s in living for w in s.beside if w.words == REMOTE]
@@ -79,7 +79,7 @@ def with_remote_call(verdict: Verdict, states: Sequence[RankState]) -> Verdict:
 def _unanswered(
     verdict: Verdict, state: RankState, answers: Waiting, claim: Claim, asking: Sequence[RankState]
 ) -> Verdict:
-    """The verdict on the rank whose thread `answers` a call, as `claim` says, for which others wait."""
+    """Return the verdict on the rank whose thread `answers` a call that the `asking` ranks wait for."""
     at = CallSite(claim.ranks[0], answers.file, answers.line, answers.function)
     waits = [c for s in asking for c in claims_of(s)[:1]]
     claims = (*waits, claim, *(c for c in verdict.claims if c not in waits and c.text != claim.text))
@@ -97,13 +97,13 @@ def _unanswered(
 
 
 def _asks(state: RankState) -> bool:
-    """Its main thread waits for the answer to a call."""
+    """True if the main thread waits for the answer to a call."""
     w = state.waiting
     return w is not None and (w.kind == "rpc" or w.op.endswith("Future.wait"))
 
 
 def _circle(awaited: Mapping[int, int]) -> list[int]:
-    """The ranks of a circle, in the order in which they wait for each other; empty where there is none."""
+    """Return the ranks of a circle, in the order in which they wait for each other; empty if there is none."""
     for first in awaited:
         path: list[int] = []
         rank = first

@@ -1,4 +1,4 @@
-"""The reports of several hosts as one case: their states, dumps and output are put together and analysed anew."""
+"""Joins the reports of several hosts: merges their states, dumps and output, and analyses the job again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dtdebug_taxonomy.hosts import Host
 from dtdebug_taxonomy.ranks import RankState, Verdict, say
 
 _REPORT = 256 << 20
-"""Bytes of a report that is read."""
+"""Maximum size in bytes of a report."""
 _FILES = 4096
 _OF_JOB = ("SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "MASTER_PORT")
 _GZIP = b"\x1f\x8b"
@@ -39,7 +39,7 @@ class JoinError(ValueError):
 
 
 class ReportPart(NamedTuple):
-    """What one report holds."""
+    """Contents of one report."""
 
     name: str
     case: Case | None = None
@@ -48,10 +48,10 @@ class ReportPart(NamedTuple):
 
 
 def join(paths: Sequence[Path]) -> Case:
-    """One case from the reports of the hosts of one job.
+    """Return one case from the reports of the hosts of one job.
 
     Raises:
-        JoinError: a report can't be read, or is of another job than the first.
+        JoinError: a report can't be read, or belongs to a different job from the first.
 
     """
     with tempfile.TemporaryDirectory(prefix="dtdebug-join-") as scratch:
@@ -76,7 +76,7 @@ def join(paths: Sequence[Path]) -> Case:
 
 
 def read_report(path: Path, scratch: Path) -> ReportPart:
-    """One report: a folder, an archive, or JSON of either form; raises JoinError."""
+    """Read one report: a folder, an archive, or JSON of either form; raises JoinError."""
     name = clean(str(path))
     try:
         kind = path.stat().st_mode
@@ -112,7 +112,7 @@ def _of_folder(name: str, folder: RunFolder) -> ReportPart:
 
 
 def _case(name: str, data: bytes) -> Case:
-    """A case as `verdict.json` has it, or in its form for programs."""
+    """Decode a case, either `verdict.json` or the JSON form for programs."""
     try:
         form = msgspec.json.decode(data)
     except (ValueError, RecursionError):
@@ -127,14 +127,14 @@ def _case(name: str, data: bytes) -> Case:
 
 
 def _plain(form: dict[str, Any]) -> dict[str, Any]:
-    """The parts of a case that are joined; what is concluded from them is concluded anew."""
+    """Return the parts of a case that are joined; conclusions are drawn again."""
     verdict = {key: value for key, value in form["verdict"].items() if key not in ("where", "claims")}
     kept: dict[str, Any] = {key: form[key] for key in ("v", "ranks", "hosts", "progress", "notes") if key in form}
     return {**kept, "verdict": verdict}
 
 
 def _same_job(parts: Sequence[ReportPart]) -> None:
-    """Raises JoinError where two reports can't be of one job."""
+    """Raise JoinError if two reports can't be of one job."""
     first: tuple[str, list[RankState]] | None = None
     for part in parts:
         states = [s for s in _own_states(part) if s.environment or s.world_size]
@@ -157,7 +157,7 @@ def _variable(states: Iterable[RankState], name: str) -> str:
 
 
 def _own_states(part: ReportPart) -> list[RankState]:
-    """The ranks that were read for this report: later what its folder holds, completed by what was seen before."""
+    """Return the ranks read for this report: observed states, completed by later records of its folder."""
     seen = [s for s in part.case.ranks if _is_read(s)] if part.case is not None else []
     if part.folder is None:
         return seen
@@ -171,7 +171,7 @@ def _is_read(state: RankState) -> bool:
 
 
 def _states(parts: Sequence[ReportPart]) -> tuple[tuple[RankState, ...], dict[int, str]]:
-    """The states of all ranks, and whether they moved."""
+    """Return the states of all ranks, and their progress."""
     states: tuple[RankState, ...] = ()
     progress: dict[int, str] = {}
     for part in parts:
@@ -188,7 +188,7 @@ def _states(parts: Sequence[ReportPart]) -> tuple[tuple[RankState, ...], dict[in
 
 
 def _hosts(parts: Sequence[ReportPart], states: Sequence[RankState]) -> list[Host]:
-    """What the hosts said of themselves, each once."""
+    """Return what the hosts report about themselves, each host once."""
     found: dict[tuple[str, str], Host] = {}
     for part in parts:
         told = [*(part.case.hosts if part.case is not None else ())]
@@ -203,15 +203,15 @@ def _hosts(parts: Sequence[ReportPart], states: Sequence[RankState]) -> list[Hos
 
 
 def _meeting(known: Sequence[Host], states: Sequence[RankState]) -> Verdict | None:
-    """The verdict on a rendezvous that did not complete, if none of the ranks was started."""
+    """Return the verdict on a rendezvous that did not complete, if no rank was started."""
     if states or not rendezvous.is_waiting(known):
         return None
-    # They were ended by those who waited for them in vain: that is no cause.
+    # Other launchers ended these hosts after waiting for them: that end is not the cause.
     return rendezvous.rendezvous_verdict([msgspec.structs.replace(h, finished=None, status=None) for h in known])
 
 
 def _gathered(parts: Sequence[ReportPart], target: Path) -> RunFolder:
-    """One folder of what the folders hold that has a name of its own in each: dumps, output, announced stacks."""
+    """Copy the folders' uniquely named files into one folder: dumps, output, announced stacks."""
     folder = RunFolder(target)
     for made in (target, folder.ranks, folder.flight, folder.stacks, folder.errors, folder.hosts):
         made.mkdir(mode=0o700)
@@ -228,7 +228,7 @@ def _gathered(parts: Sequence[ReportPart], target: Path) -> RunFolder:
 
 
 def _copy(path: Path, target: Path) -> None:
-    """A plain file, unless a newer one of that name is there."""
+    """Copy a plain file, unless a newer one of that name exists."""
     with suppress(OSError):
         if path.is_symlink() or not path.is_file():
             return

@@ -1,6 +1,6 @@
-"""The one reading of ranks that were seen: how each ended, what the records say, and the verdict that follows.
+"""Judges observed ranks: how each ended, what the records show, and the resulting verdict.
 
-Terminal, notebook and panel all ask here, so that they say the same of one job.
+Terminal, notebook and panel all use this, so that they give the same answer on one job.
 """
 
 from __future__ import annotations
@@ -22,42 +22,42 @@ from dtdebug_taxonomy.view import Timeline
 
 
 class Basis(msgspec.Struct, frozen=True, kw_only=True):
-    """What a verdict is made from besides the states."""
+    """Input of a verdict besides the states."""
 
     output: str = ""
-    """What the job has printed."""
+    """Output of the job."""
     earlier: Verdict | None = None
-    """What the records said while the ranks still were where they are seen."""
+    """Verdict of the records while the ranks still were where they are observed."""
     measured: bool = False
-    """That verdict was found while no rank made progress for as long as the user's limit."""
+    """True if that verdict was found after no rank made progress for the user's limit."""
     moving: bool | None = None
-    """Whether the ranks still moved then, if somebody watched them."""
+    """True if the ranks still moved then; None if not watched."""
     progress: Mapping[int, str] = {}
-    """Of each rank between two looks."""
+    """Progress of each rank between two observations."""
     seconds: float = 0.0
-    """For how long no rank has made progress, as far as somebody watched."""
+    """Seconds without progress of any rank, if watched."""
     deaths: Sequence[Death] = ()
     starved: Collection[int] = ()
     starvations: int = 0
     silent: Collection[int] = ()
-    """As in `ends.ends`."""
+    """See `ends.ends`."""
 
 
 class Judgement(NamedTuple):
-    """What follows from states that were seen."""
+    """Result of judging observed states."""
 
     verdict: Verdict
     ended: ends.Ends
     missing: tuple[int, ...] = ()
     """Ranks without a dump."""
     notes: tuple[str, ...] = ()
-    """Of the records; those of the ends are with them."""
+    """Notes of the records; those of the ends are in `ended`."""
     timeline: Timeline | None = None
-    """The latest collectives, if they were asked for."""
+    """Latest collectives, if requested."""
 
 
 def judge(folder: RunFolder | None, states: Sequence[RankState], basis: Basis, *, timeline: bool = False) -> Judgement:
-    """The verdict on states that were seen, with the records of the run and the ends of its ranks."""
+    """Return the verdict on observed states, with the records of the run and the ends of its ranks."""
     ended = ends.ends(
         basis.output,
         states,
@@ -68,7 +68,7 @@ def judge(folder: RunFolder | None, states: Sequence[RankState], basis: Basis, *
     )
     found, notes = recorded(folder, ended.states, moving=basis.moving, timeline=timeline)
     verdict = ends.settle(found.verdict if found else None, ended, basis.earlier, measured=basis.measured)
-    if verdict is None or verdict is not basis.earlier:  # else it was judged by what was seen then
+    if verdict is None or verdict is not basis.earlier:  # otherwise the states of that time were used
         before = [ends.uninterrupted(state) for state in ended.states]
         verdict = outcome.judged(verdict, outcome.TwoLooks(before, basis.progress, basis.moving, basis.seconds))
         verdict = with_failed_child(verdict, before, ended.children)
@@ -80,7 +80,7 @@ def judge(folder: RunFolder | None, states: Sequence[RankState], basis: Basis, *
 def recorded(
     folder: RunFolder | None, states: Sequence[RankState], *, moving: bool | None = None, timeline: bool = False
 ) -> tuple[Analysis | None, tuple[str, ...]]:
-    """What the records say, with its notes; a defect in their analysis leaves what the ends of the ranks tell."""
+    """Return the analysis of the records, with its notes; a defect in it leaves only the ends of the ranks."""
     seen = [ends.uninterrupted(state) for state in states]
     try:
         if folder is not None and folder.flight.is_dir():
@@ -88,7 +88,7 @@ def recorded(
         else:
             with tempfile.TemporaryDirectory() as empty:
                 found = analyse(Path(empty), states=seen, moving=moving, timeline=timeline)
-    except FlightError:  # neither dumps nor records: there is nothing to analyse
+    except FlightError:  # neither dumps nor records
         return None, ()
     except Exception as error:
         return None, (f"the flight records could not be analysed ({type(error).__name__}: {error})",)

@@ -1,9 +1,8 @@
-"""`dtdebug run`: a job runs as before, and what is known of it is there when it fails or hangs.
+"""`dtdebug run`: runs a job unchanged, and has its data ready when it fails or hangs.
 
-The job stays in our process group: what a terminal sends, or `kill` to the group, reaches it directly, so that only
-signals which were sent to us alone are passed on (a launcher that is told twice to end leaves its ranks behind). The
-main thread does nothing else; whatever reads files or ranks runs in threads, for which the end of the job waits with a
-bound.
+The job stays in our process group: signals from a terminal, or from `kill` to the group, reach it directly, so that
+only signals sent to us alone are forwarded (a launcher that gets SIGTERM twice leaves its ranks behind). The main
+thread does nothing else; reading files or ranks happens in threads, which delay the end of the job only up to a bound.
 """
 
 from __future__ import annotations
@@ -38,24 +37,24 @@ from dtdebug.records.folder import Run, RunFolder
 from dtdebug.watch.result import NOTHING_SEEN
 
 STOPPED = 124
-"""Exit status of a job that `--stop-on-hang` ended, as with timeout(1)."""
+"""Exit status of a job ended by `--stop-on-hang`, as with timeout(1)."""
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
-"""Exit status of a command that can't be started, as a shell's."""
+"""Exit statuses of a command that can't be started, as in a shell."""
 _PASSED_ON = (
     signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT,
     signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT, signal.SIGTSTP,
 )  # fmt: skip
 _IMPATIENT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _FROM_KERNEL = 128
-"""`si_code` of a signal that the terminal sent: the job has it already."""
+"""`si_code` of a signal from the terminal: the job has received it already."""
 _TICK = 0.2
-"""Seconds after which an end that was not signalled is seen all the same."""
+"""Seconds between checks for an end without a signal."""
 _LAST_WORDS, _COLLECTING, _DISK = 2.0, 30.0, 5.0
-"""Seconds: for output still on its way, for collecting after a failure, and for a disk to answer before the start."""
+"""Seconds to wait for remaining output, for collecting after a failure, and for a disk to answer before the start."""
 
 
 def launch(command: Sequence[str], options: Options) -> int:
-    """Runs the command; its exit status, or `STOPPED`. Where a signal ended it, the same signal ends this process.
+    """Run the command and return its exit status, or `STOPPED`; a signal that ended it also ends this process.
 
     Raises:
         OSError: the command can't be started.
@@ -86,7 +85,7 @@ def _folder(options: Options, command: Sequence[str]) -> RunFolder:
 
 
 def _answers(place: Path) -> bool:
-    """Something can be made there, or it fails at once; a disk that has gone would let the job wait for ever."""
+    """True if the place is writable or fails at once; a disk that has gone would block the job forever."""
 
     def touch() -> None:
         there = next(folder for folder in (place, *place.absolute().parents) if folder.is_dir())
@@ -97,14 +96,14 @@ def _answers(place: Path) -> bool:
 
 
 def _replace(command: Sequence[str]) -> None:
-    """Becomes the command: without a place for what is collected that is all there is to do."""
+    """Replace this process by the command: without a place to collect data there is nothing else to do."""
     for name in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
         signal.signal(name, signal.SIG_DFL)
     os.execvp(command[0], list(command))  # noqa: S606 - this is what the user asked for
 
 
 def _arming(folder: RunFolder, options: Options) -> dict[str, str]:
-    """Variables that arm the ranks; none if that fails."""
+    """Return the variables that arm the ranks; none if that fails."""
     try:
         from dtdebug.agent.arming import arming_variables
 
@@ -120,7 +119,7 @@ def _arming(folder: RunFolder, options: Options) -> dict[str, str]:
 
 
 def _watching(folder: RunFolder, options: Options) -> tuple[Path, list[str], dict[str, Any]]:
-    """What the ranks are told: to watch, besides what the user's options let them do already."""
+    """Return the folder, tasks and options for the ranks: watching, and the tasks that the user's options add."""
     told: dict[str, Any] = {}
     if named := options.environment.get(COURSE):
         told = msgspec.json.decode(state.read_start(Path(named), 1 << 20), type=dict[str, Any])
@@ -146,9 +145,9 @@ class _Job:
         self._begun = time.time()
 
     def run(self) -> int:
-        """The job's status, or minus its signal."""
-        # Also those that we were started to ignore (nohup, cron, `&` in a script): the job, which begins with them
-        # ignored as it would without us, may handle them later, and what is blocked reaches us all the same.
+        """Run the job and return its status, or its negated signal."""
+        # Block even the signals that we were started to ignore (nohup, cron, `&` in a script): the job starts with them
+        # ignored as it would without us, but may handle them later, and blocked signals still reach us.
         signals = {*_PASSED_ON, signal.SIGCHLD, signal.SIGWINCH}
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         variables = {**os.environ, **self._options.environment, **_arming(self._folder, self._options)}
@@ -159,7 +158,7 @@ class _Job:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             self._hosts.end(NOT_FOUND)
             if len(self._hosts.all()) == 1:
-                shutil.rmtree(self._folder.path, ignore_errors=True)  # nothing was begun
+                shutil.rmtree(self._folder.path, ignore_errors=True)  # nothing has started
             raise
         self._relay.start(self._pid)
         self._saving.start()  # a slow disk must not keep a signal from the job
@@ -169,7 +168,7 @@ class _Job:
             self._monitor.stop()
             self._relay.wait(_LAST_WORDS)
             self._finish(status, signals)
-        while signal.sigtimedwait(signals, 0):  # of an impatient user: nothing is left that they could end
+        while signal.sigtimedwait(signals, 0):  # an impatient user's signals: nothing is left to end
             pass
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return STOPPED if self._monitor.stopped else status
@@ -191,10 +190,10 @@ class _Job:
             script = shutil.which(self._command[0])
             if error.errno != errno.ENOEXEC or script is None:
                 raise
-            return begin("/bin/sh", script, *self._command[1:])  # no first line says what runs it: as shells do
+            return begin("/bin/sh", script, *self._command[1:])  # no shebang line: run it by sh, as shells do
 
     def _started(self) -> None:
-        """Says that the job has begun."""
+        """Record that the job has started."""
         self._hosts.begin(self._pid)
         self._save()
 
@@ -202,7 +201,7 @@ class _Job:
         finished = time.time() if status is not None else None
         if status is not None:
             self._hosts.end(status)
-        if self._folder.output.parent == self._folder.hosts:  # run.json is the first host's
+        if self._folder.output.parent == self._folder.hosts:  # run.json belongs to the first host
             return
         with suppress(OSError):
             self._folder.save_run(
@@ -217,7 +216,7 @@ class _Job:
             )
 
     def _follow(self, signals: set[signal.Signals]) -> int:
-        """Passes signals on until the job has ended."""
+        """Forward signals until the job has ended."""
         while True:
             if (info := signal.sigtimedwait(signals, _TICK)) is not None:
                 self._pass_on(info)
@@ -245,7 +244,7 @@ class _Job:
         return None
 
     def _finish(self, status: int, signals: set[signal.Signals]) -> None:
-        """Says why the job failed; nothing if it did not."""
+        """Report why the job failed; nothing if it did not."""
         done = threading.Event()
         threading.Thread(target=self._conclude, args=(status, done), daemon=True).start()
         until = time.monotonic() + (_COLLECTING if status or self._options.watch else _LAST_WORDS)
@@ -258,7 +257,7 @@ class _Job:
                 return
 
     def _succeed(self) -> None:
-        """Says what the watch has seen, and in the user's file that the job has succeeded."""
+        """Report the watch's findings, and write to the user's file that the job has succeeded."""
         if self._options.output:
             self._speaker.write(succeeded(self._folder), "")
         elif self._options.watch and not self._options.quiet:
@@ -283,7 +282,7 @@ class _Job:
                 self._hosts.silent()
                 if not self._monitor.stopped and not self._hosts.failed():
                     self._succeed()
-            elif not self._monitor.stopped:  # else it was reported already
+            elif not self._monitor.stopped:  # otherwise it was reported already
                 self._monitor.conclude(_how(status, interrupted=self._monitor.interrupted))
         except Exception as error:
             self._speaker.say(f"collecting failed ({type(error).__name__}: {error}); see {self._folder.path}")
@@ -302,7 +301,7 @@ def _how(status: int, *, interrupted: bool) -> str:
 
 
 def _ignores(pid: int, name: int) -> bool:
-    """The process ignores that signal now; False where the system does not say."""
+    """True if the process ignores that signal now; False if unknown."""
     with suppress(OSError, ValueError):
         for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines():
             if line.startswith("SigIgn:"):
@@ -311,7 +310,7 @@ def _ignores(pid: int, name: int) -> bool:
 
 
 def _die(number: int) -> None:
-    """Ends this process as the job ended, without a core of ours."""
+    """End this process as the job ended, without writing a core dump."""
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(OSError, ValueError):

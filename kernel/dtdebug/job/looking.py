@@ -1,6 +1,6 @@
-"""The ranks of a run as they are seen now, twice where that tells what moves, and as they are left when they end.
+"""Observes the ranks of a run: once, twice to see which move, and as they are left when they end.
 
-What several hosts saw of their own ranks is put together on the one that reports.
+The host that reports merges what several hosts observed of their own ranks.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from dtdebug_taxonomy.waiting import Waiting
 
 _INTERRUPTED = "interrupted: what had come by then"
 PAUSE = 1.0
-"""Seconds between two looks at a rank that seems to hang."""
+"""Seconds between two observations of a rank that seems to hang."""
 _AT_END, _AT_HANG = 8.0, 10.0
-"""Seconds for which the other hosts are waited for: they see a hang at about the same time."""
+"""Seconds to wait for the other hosts: they detect a hang at about the same time."""
 
 
 class LiveRanks(msgspec.Struct, frozen=True, kw_only=True):
-    """The living ranks, seen twice."""
+    """The living ranks, observed twice."""
 
     states: tuple[RankState, ...] = ()
     progress: dict[int, str] = {}
     notes: tuple[str, ...] = ()
     verdict: Verdict | None = None
-    """What the records said while the ranks still were where they are seen here."""
+    """Verdict of the records while the ranks still were where they are observed here."""
     measured: bool = False
-    """That verdict was found while no rank made progress for as long as the user's limit."""
+    """True if that verdict was found after no rank made progress for the user's limit."""
     seconds: float = 0.0
-    """For how long no rank has made progress, as far as somebody watched."""
+    """Seconds without progress of any rank, if watched."""
     interrupted: bool = False
-    """The user has ended it (Ctrl-C); what had come by then is in it."""
+    """True if the user interrupted the observation (Ctrl-C); it holds the answers that had arrived."""
     printed: str | None = None
-    """What the job had printed until its user ended it: what comes then is the noise of ending."""
+    """Output of the job until its user ended it; later output only comes from the interrupt."""
 
 
 def ask_ranks(
@@ -57,7 +57,7 @@ def ask_ranks(
     pause: float = PAUSE,
     addresses: Callable[[], dict[int, str]] | None = None,
 ) -> LiveRanks:
-    """Asks the living ranks; a second time after a moment, to tell what moves from what stands."""
+    """Ask the living ranks; a second time after a pause, to see which of them move."""
     from dtdebug.probe.gather import gather
 
     here, stop = socket.gethostname(), threading.Event()
@@ -68,7 +68,7 @@ def ask_ranks(
         return LiveRanks(states=tuple(first))
     begun = movement.sample(first, here)
     time.sleep(pause)
-    works, rests = movement.workers(begun, movement.sample(first, here))  # before they are asked, for that is work
+    works, rests = movement.workers(begun, movement.sample(first, here))  # before asking, as answering takes CPU
     second = _fresh(gather(folder, pids, timeout, dumps=False, addresses=addresses, stop=stop))
     return LiveRanks(
         states=merged(first, second),
@@ -83,7 +83,7 @@ def _fresh(states: Iterable[RankState]) -> list[RankState]:
 
 
 def _answered(state: RankState) -> RankState:
-    """A rank of another host without an answer: where it was when it wrote its record it may have left long ago."""
+    """Drop the stack of a remote rank that did not answer: it may have left the place in its record long ago."""
     silent = state.host != socket.gethostname() and state.roads.get("files", "ok") != "ok"
     if not silent or state.roads.get("endpoint") == "ok":
         return state
@@ -91,32 +91,32 @@ def _answered(state: RankState) -> RankState:
 
 
 def alive(folder: RunFolder) -> bool:
-    """Some rank of the run still runs on this host."""
+    """True if a rank of the run is still running on this host."""
     here = socket.gethostname()
     return bool(living(r.pid for r in folder.records() if r.host == here))
 
 
 def last(folder: RunFolder) -> LiveRanks:
-    """What the ranks left behind; those of this host have ended."""
+    """Return the final records of the ranks; those of this host have ended."""
     here = socket.gethostname()
     return LiveRanks(states=tuple(gone(r) if r.host == here else r for r in map(tidy, folder.records())))
 
 
 def gone(record: RankState) -> RankState:
-    """A rank without last words: where it was when it wrote its record says nothing of where it ended."""
+    """Drop the stack of an ended rank without a final record: it may not be where it died."""
     if record.alive is False and (record.exception or EXITED in record.facts):
         return record
     return msgspec.structs.replace(record, alive=False, stack=(), native=(), pending=None, waiting=None, beside=())
 
 
 def merged(before: Iterable[RankState], after: Iterable[RankState]) -> tuple[RankState, ...]:
-    """The later states; what the rank said earlier of its place stays where it says nothing of it now."""
+    """Return the later states, completed by earlier ones where a rank gives no new answer."""
     early = {(s.host, s.pid): s for s in before if s.pid}
     result = []
     for state in after:
         old = early.pop((state.host, state.pid or 0), None)
         if old is not None:
-            if state.stack and state.stack != old.stack:  # it is elsewhere now: what it was in is over
+            if state.stack and state.stack != old.stack:  # it has moved: drop what it was in
                 old = msgspec.structs.replace(old, native=(), pending=None, waiting=None, beside=(), system={})
             state = msgspec.structs.replace(  # noqa: PLW2901 - the same rank, completed
                 state,
@@ -142,9 +142,9 @@ def merged(before: Iterable[RankState], after: Iterable[RankState]) -> tuple[Ran
 def before_interrupt(
     now: Iterable[RankState], before: Iterable[RankState], deaths: Iterable[Death] = ()
 ) -> tuple[tuple[RankState, ...], list[Death]]:
-    """Ranks that made no progress, and their ends, as they were before the user's interrupt moved them.
+    """Restore ranks that made no progress, and their ends, to their state before the user's interrupt.
 
-    A command-line framework catches the interrupt and exits with a status: nothing of that says where the rank was.
+    A command-line framework catches the interrupt and exits with a status, which does not show where the rank was.
     """
     stood = {(s.host, s.pid): s for s in before if s.alive and s.pid is not None}
     states, ended = [], set()
@@ -165,7 +165,7 @@ def _place(state: RankState) -> object:
 
 
 def _fuller(now: Waiting | None, before: Waiting | None) -> Waiting | None:
-    """What a rank is in now; of two looks at the same, the one that had the time to name it."""
+    """Return what a rank is in now; of two equal waits, the more detailed one."""
     if now is None or before is None or now.kind != before.kind:
         return now or before
     return (
@@ -174,7 +174,7 @@ def _fuller(now: Waiting | None, before: Waiting | None) -> Waiting | None:
 
 
 class Pool(NamedTuple):
-    """All that was seen."""
+    """Observations of all hosts."""
 
     look: LiveRanks
     deaths: list[Death]
@@ -184,7 +184,7 @@ class Pool(NamedTuple):
 def shared(
     presence: Presence, look: LiveRanks, deaths: Sequence[Death], starved: Collection[int] = (), *, final: bool
 ) -> Pool | None:
-    """What all hosts saw, where this one reports; None where another one does, for which this one's is left."""
+    """Return the observations of all hosts if this one reports; None if another does, after leaving it ours."""
     presence.contribute(
         HostView(
             final=final, states=look.states, deaths=tuple(deaths), starved=tuple(starved), progress=dict(look.progress)
@@ -197,7 +197,7 @@ def shared(
 
 
 def pooled(look: LiveRanks, deaths: Sequence[Death], starved: Collection[int], others: Iterable[HostView]) -> Pool:
-    """A look completed by what other hosts saw of their ranks: each knows its own best."""
+    """Complete an observation by those of other hosts: each host knows its own ranks best."""
     states, progress, ended, killed = look.states, dict(look.progress), list(deaths), set(starved)
     for seen in others:
         theirs = {(s.host, s.pid) for s in seen.states}

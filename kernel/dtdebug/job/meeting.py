@@ -1,4 +1,4 @@
-"""A running job whose launchers have not met, as `attach` finds it: on this host, and by what the others wrote."""
+"""Finds a running job whose launchers have not connected: on this host, and in the other hosts' records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dtdebug_taxonomy.hosts import Host
 
 
 def unmet(folder: RunFolder | None, pids: Sequence[int]) -> Case | None:
-    """The case of a launcher of several hosts that has started no rank; None where there is none."""
+    """Return the case of a multi-host launcher that has started no rank; None if there is none."""
     here = socket.gethostname()
     known = presence.read_hosts(folder) if folder is not None else []
     run = folder.load_run() if folder is not None else None

@@ -1,4 +1,4 @@
-"""The watch over a running job: looks for a hang and for the first rank that fails, and says what it finds."""
+"""Watches a running job for a hang and for the first rank that fails, and reports the result."""
 
 from __future__ import annotations
 
@@ -30,42 +30,42 @@ from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.ranks import RankState, Verdict
 
 _TICK, _LOOK, _SHARE = 0.2, 1.0, 0.05
-"""Seconds between two looks at alarms and at records, and the share of a core that reading the records may take."""
+"""Seconds between checks of alarms and of records, and the share of a core that reading the records may take."""
 _AGAIN = 60.0
-"""Seconds after which a hang that was reported is looked at again."""
+"""Seconds until a reported hang is examined again."""
 _MOVING = 4.0
-"""Seconds that counters may rest in a job that moves: records are written every two."""
+"""Seconds without changed counters in a job that moves: records are written every two."""
 _MAY_COME = 0.4
-"""Confidence up to which a rank may only be slow: that it is not is news."""
+"""Confidence up to which a rank may only be slow; above it, a hang is news."""
 _PATIENCE, _UNFINISHED = 5.0, 15.0
-"""Seconds: from SIGTERM to SIGKILL, and for a look that was begun before the end of the job."""
+"""Seconds from SIGTERM to SIGKILL, and for an observation that began before the end of the job."""
 
 
 class Monitor:
-    """Watches from a thread: whatever a file system or a rank makes it wait for, the job is not kept from its end."""
+    """Watches from a thread, so that a slow file system or rank does not delay the job's end."""
 
     def __init__(self, folder: RunFolder, relay: Relay, speaker: Speaker, options: Options, hosts: Presence) -> None:
         self.interrupted = False
-        """The user wants the job to end."""
+        """True if the user wants the job to end."""
         self.stopped = False
-        """The job was ended because it hangs."""
+        """True if the job was ended because it hangs."""
         self._folder, self._relay, self._speaker, self._options = folder, relay, speaker, options
         self._hosts, self._deferred = hosts, False
         self._rankless = time.monotonic()
-        """Since then no rank of this host lives."""
+        """Time since which no rank of this host is alive."""
         self._deaths, self._memory, self._progress = Deaths(folder), MemoryKills(), Progress(time.monotonic())
         self._records: list[RankState] = []
         self._seen = LiveRanks()
         self._asked = False
         self._printed: str | None = None
-        """What the job had printed when the user ended it."""
+        """Output of the job when the user ended it."""
         self._moving = False
-        """The counters moved until the user ended the job."""
+        """True if the counters moved until the user ended the job."""
         self._before: tuple[RankState, ...] = ()
-        """The ranks' records then."""
+        """Records of the ranks at that time."""
         self._reported: Verdict | None = None
         self._hang: Verdict | None = None
-        """The last verdict on a hang, even if a counter has moved since."""
+        """Last verdict on a hang, even if a counter has moved since."""
         self._moves = 0
         self._next_look = 0.0
         self._examine_after = options.hang_after
@@ -75,13 +75,13 @@ class Monitor:
         self._thread = threading.Thread(target=self._run, name="dtdebug-monitor", daemon=True)
 
     def start(self, job: int) -> None:
-        """Begins to watch the job of that process."""
+        """Start watching the job with that process id."""
         self._job = job
         self._deaths.start()
         self._thread.start()
 
     def interrupt(self) -> None:
-        """The user ends the job; how it stood is seen now, for ending it moves it."""
+        """Record that the user ends the job, and its state now, which the interrupt changes."""
         if not self.interrupted:
             self._moving = self._progress.standing(self._records) < _MOVING
             with suppress(Exception):
@@ -90,27 +90,27 @@ class Monitor:
             self.interrupted = True
 
     def resume(self) -> None:
-        """The job was stopped, as by Ctrl-Z, and goes on."""
+        """Note that the job continues after being stopped, as by Ctrl-Z."""
         self._progress.restart(time.monotonic())
 
     def stop(self) -> None:
-        """The job has ended: no further look is begun."""
+        """Stop watching after the end of the job: no new observation is started."""
         self._stop.set()
         self._deaths.stop()
 
     def conclude(self, what: str) -> None:
-        """Says what is found after the end."""
+        """Report what is found after the end."""
         if (self._options.stop_on_hang or self._options.stop_unexplained) and self._hosts.stopped():
             self.stopped = True
             self._defer()
             return
-        self._thread.join(_UNFINISHED)  # a look that was begun before the end saw more than can be seen now
+        self._thread.join(_UNFINISHED)  # an observation from before the end saw more than is visible now
         after = ask_ranks(self._folder, twice=False).states if alive(self._folder) else last(self._folder).states
         count, starved = self._memory.killed()
         states, deaths = merged(self._seen.states, after), self._deaths.seen()
         if self.interrupted and not self._moving:
             states, deaths = before_interrupt(states, self._before, deaths)
-        restarted = attempt(states) > attempt(self._seen.states)  # what was seen before says nothing of this attempt
+        restarted = attempt(states) > attempt(self._seen.states)  # earlier observations do not apply to this attempt
         seen = msgspec.structs.replace(
             self._seen,
             states=states,
@@ -139,7 +139,7 @@ class Monitor:
             )
             return
         known = self._hang is not None and _essence(found.verdict) == _essence(self._hang)
-        with suppress(Exception):  # a remark on top of the answer, which must not cost the answer
+        with suppress(Exception):  # an additional remark must not cost the answer
             if note := self._options.foreseen(found):
                 found = msgspec.structs.replace(found, notes=(note, *found.notes))
         self._speaker.report(found, what, brief=known)
@@ -177,7 +177,7 @@ class Monitor:
         return any(r.initialized or (r.world_size or 0) > 1 for r in self._records)
 
     def _moved(self, *, moved: bool) -> None:
-        """A hang is over once it has moved more than the one step that a time-out makes."""
+        """End a hang once more moved than the one step that a time-out makes."""
         self._moves = self._moves + 1 if moved else 0
         if self._moves < 2:
             return
@@ -188,7 +188,7 @@ class Monitor:
         self._examine_after = self._options.hang_after
 
     def _glance(self) -> None:
-        """Sees the ranks as they stand, before the launcher ends them."""
+        """Observe the ranks before the launcher ends them."""
         seen = ask_ranks(self._folder, twice=False)
         if self.interrupted and not self._moving:
             seen = msgspec.structs.replace(seen, states=before_interrupt(seen.states, self._before)[0])
@@ -207,13 +207,13 @@ class Monitor:
         self._hosts.contribute(HostView(states=self._seen.states, deaths=tuple(self._deaths.seen())))
 
     def _defer(self) -> None:
-        """Another host reports; said once."""
+        """Report once that another host reports."""
         if not self._deferred:
             self._deferred = True
             self._speaker.remark(f"host {self._hosts.reporter()} reports: {clean(str(self._folder.path))}")
 
     def _meets(self, now: float) -> bool:
-        """It is time to see whether the launcher still waits for those of other hosts: no rank of this one lives."""
+        """True if it is time to check whether the launcher waits for other hosts: no rank of this one is alive."""
         if any(r.host == socket.gethostname() and r.alive is not False for r in self._records):
             self._rankless = now
             self._hosts.meets(None, None)
@@ -224,7 +224,7 @@ class Monitor:
         )
 
     def _meet(self, now: float) -> None:
-        """Says so if the launchers of several hosts do not meet."""
+        """Report if the launchers of several hosts do not connect."""
         found = waiting(self._job)
         self._hosts.meets(*(found or (None, None)))
         since = now - self._rankless
@@ -233,7 +233,7 @@ class Monitor:
         if found is None or self._stop.is_set() or not rendezvous.is_waiting(self._hosts.all()):
             return
         if rendezvous.all_came(self._hosts.all()) and since < max(_AGAIN, 2 * self._options.hang_after):
-            return  # the last one has come just now: they need a moment
+            return  # the last one has just arrived: they need a moment
         if self._hosts.reporter():
             self._defer()
             self._hosts.await_report()
@@ -249,7 +249,7 @@ class Monitor:
             self._end(self._job)
 
     def _examine(self) -> None:
-        """Looks closely at ranks whose counters rest, and says so if they make no progress."""
+        """Examine ranks whose counters have stopped, and report if they make no progress."""
         standing = self._progress.standing(self._records)
         seen = msgspec.structs.replace(ask_ranks(self._folder), seconds=standing)
         pool = shared(self._hosts, seen, self._deaths.seen(), final=False)
@@ -265,7 +265,7 @@ class Monitor:
         elif not moved:
             self._examine_after = standing + self._pause(found, standing)
         if moved or found.verdict.kind == "none":
-            self._seen = LiveRanks()  # where ranks were while they went on says nothing of where they end
+            self._seen = LiveRanks()  # places of ranks that were moving do not show where they end
             return
         self._hang = found.verdict
         if self._stop.is_set():  # it has ended meanwhile: one report is enough
@@ -280,28 +280,28 @@ class Monitor:
             self._end(self._job, *self._ours())
 
     def _end(self, *pids: int) -> None:
-        """Ends the job, which hangs."""
+        """End the job, which hangs."""
         self.stopped = True
         self._hosts.stops()
         end(pids, _PATIENCE)
 
     def _pause(self, found: Case, standing: float) -> float:
-        """Seconds until ranks that make no progress are looked at again: soon where one of them may only be slow.
+        """Return the seconds until hanging ranks are examined again: soon if one of them may only be slow.
 
-        A program that was importing or computing at the first look may hang ever since.
+        A program that was importing or computing when first examined may have hung since then.
         """
         if is_certain(found.verdict, found.progress, found.ranks):
             return max(_AGAIN, self._options.hang_after)
         return min(_AGAIN, max(self._options.hang_after, _MOVING, standing / 4))
 
     def _ends(self, found: Case) -> bool:
-        """The user wants a job ended of which this is found."""
+        """True if the user wants a job with this result to be ended."""
         if self._options.stop_unexplained:
             return True
         return self._options.stop_on_hang and is_certain(found.verdict, found.progress, found.ranks)
 
     def _ours(self) -> list[int]:
-        """The ranks that live outside of the job's tree; what a record says alone must end nobody."""
+        """Return living ranks outside of the job's process tree. Never kill on a record alone."""
         from dtdebug.probe.processes import variables
 
         told = [r.pid for r in self._records if r.host == socket.gethostname() and r.alive is not False]

@@ -1,7 +1,7 @@
-"""Which ranks made progress between two looks: counters and stacks, and what the operating system counted meanwhile.
+"""Finds which ranks made progress between two observations: by counters, stacks and the system's accounting.
 
-Only processes of this host have figures of the system. A main thread that waits uses none of them, however often the
-agent beside it is asked.
+Only processes of this host have system figures. A main thread that waits uses none of them, however often the agent's
+thread is asked.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from dtdebug_taxonomy.frames import own_frames
 from dtdebug_taxonomy.ranks import RankState
 
 _MAIN, _THREADS, _CHILDREN = 0.05, 0.5, 0.1
-"""Parts of a CPU from which the main thread, the other threads, and the child processes are believed to work.
+"""CPU shares above which the main thread, the other threads, and the child processes count as working.
 
-The agent's thread takes some CPU to answer, which is why the other threads have to take more.
+The agent's thread takes some CPU to answer, so the other threads have a higher threshold.
 """
 _BYTES = 4096
-"""Bytes that a main thread reads or writes when it works: a line that says it waits is shorter."""
+"""Bytes that a working main thread reads or writes; a line that reports waiting is shorter."""
 _MOST = 256
-"""Processes that are read."""
+"""Maximum number of processes that are read."""
 
 
 class Work(NamedTuple):
-    """What a process had used at a moment."""
+    """Resources that a process had used at one moment."""
 
     time: float
     """Seconds, monotonic."""
@@ -44,13 +44,13 @@ class Work(NamedTuple):
 
 
 def sample(states: Iterable[RankState], host: str) -> dict[int, Work]:
-    """What the processes of the ranks on this host have used so far."""
+    """Return the resources used so far by the processes of the ranks on this host."""
     pids = [s.pid for s in states if s.pid and s.alive is not False and s.host in ("", host)]
     return {pid: work for pid in pids[:_MOST] if (work := _work(pid)) is not None}
 
 
 def workers(before: dict[int, Work], after: dict[int, Work]) -> tuple[frozenset[int], frozenset[int]]:
-    """(processes that worked between two samples, those that did not); of the others nothing is known."""
+    """Return (processes that worked between two samples, those that did not); others are unknown."""
     works: set[int] = set()
     rests: set[int] = set()
     for pid, late in after.items():
@@ -70,9 +70,9 @@ def progress(
     works: Collection[int] = (),
     rests: Collection[int] = (),
 ) -> dict[int, Progress]:
-    """For each rank what happened between two looks, with what the system counted of those that it knows.
+    """Return each rank's progress between two observations, with the system figures that are known.
 
-    CPU time is no progress of a rank in an operation: libraries poll while they wait. A rank at rest that was seen at
+    CPU time is not progress of a rank in an operation: libraries poll while they wait. A rank at rest that was seen at
     two lines of one function polls as well.
     """
     early, late = [*before], [*after]
@@ -90,9 +90,9 @@ def progress(
 
 
 def still(found: Mapping[int, str], then: Iterable[RankState], now: Iterable[RankState]) -> dict[int, str]:
-    """What two looks have shown of ranks, without that of which a later look shows that it is over.
+    """Return the progress without that of ranks which a later observation shows elsewhere.
 
-    A rank that worked and is at another place since may wait there. One that has ended, or gave no answer, keeps it.
+    A rank that worked and has since moved may wait there. One that has ended, or gave no answer, keeps its progress.
     """
     places = {s.rank: _place(s) for s in then}
     over = {s.rank for s in now if s.alive and s.stack and _place(s) != places.get(s.rank)}
@@ -104,7 +104,7 @@ def _place(state: RankState) -> list[tuple[str, int]]:
 
 
 def _polls(a: RankState | None, b: RankState) -> bool:
-    """Both looks found it in one function of the user's, called from one place."""
+    """True if both observations found it in one function of the user's, called from one place."""
     mine, then = own_frames(b.stack), own_frames(a.stack) if a is not None else ()
     return bool(mine and then) and mine[:-1] == then[:-1] and mine[-1].function == then[-1].function
 
@@ -121,7 +121,7 @@ def _work(pid: int) -> Work | None:
         main = _main_thread(pid)
     except (psutil.Error, OSError, ValueError, IndexError):
         return None
-    # Children that have ended meanwhile count as well, as the compilers that a build starts.
+    # Includes children that have ended meanwhile, such as the compilers that a build starts.
     children += total.children_user + total.children_system
     return Work(time.monotonic(), main, total.user + total.system - main, children, _bytes(pid))
 
@@ -132,7 +132,7 @@ def _main_thread(pid: int) -> float:
 
 
 def _bytes(pid: int) -> int:
-    """0 where the kernel does not count it, or does not say."""
+    """Return the bytes that the main thread has read and written, 0 if unknown."""
     with suppress(OSError, ValueError):
         lines = Path(f"/proc/{pid}/task/{pid}/io").read_text().splitlines()
         rows = dict(line.split(": ", 1) for line in lines)

@@ -1,6 +1,6 @@
-"""From the verdict of the records to the one that is said: what moved does not hang, the rest may not be understood.
+"""Reconciles the recorded verdict with observed progress: moving ranks are not hung, others may not be understood.
 
-`none` needs every rank to have made progress; a rank that still works is slow, whoever waits for it.
+`none` needs every rank to have made progress; a rank that still works is slow, whatever waits for it.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _FACTS = frozenset(("skipped", "extra", "replaced", "wrong_size", "wrong_dtype",
 """Kinds that hold whatever the rank does now."""
 _BY_STACKS = frozenset(("not_arrived", "skipped", "replaced"))
 _CIRCLE = 0.8
-"""Kinds, and the confidence in them up to which stacks alone may speak: of ranks that wait for each other."""
+"""Kinds, and the maximum confidence in them, that stacks alone may override for ranks that wait for each other."""
 _DOUBTFUL, _PARTLY = 0.4, 0.3
-"""Confidence that a rank which still works hangs, and that all is well where some ranks gave no answer."""
+"""Confidence that a rank which still works hangs, and that there is no hang if some ranks gave no answer."""
 _CHANGED = "counters or stacks changed between two looks"
 _PROCESSES = ("subprocess", "child")
 _LONG = 10.0
-"""Seconds for which a rank may be waited for, where nobody gave a limit, before it is said to be late."""
+"""Seconds that ranks may wait for a rank, without a limit from the user, before it counts as late."""
 _ENTIRELY = frozenset(("saving_checkpoint", "loading_checkpoint", "preparing_data", "downloading"))
 """Activities whose library may call the user's code; imports and compilation may have the whole program below them."""
 _WORDS = {
@@ -46,18 +46,18 @@ _WORDS = {
 
 
 class TwoLooks(NamedTuple):
-    """What two looks at the ranks have shown."""
+    """Result of observing the ranks twice."""
 
     states: Sequence[RankState]
     progress: Mapping[int, str]
     moving: bool | None = None
-    """Somebody watched: the counters moved until then, or rested for as long as the user's limit; None: nobody did."""
+    """True if the counters moved until then, False if they rested for the user's limit, None if not watched."""
     seconds: float = 0.0
-    """For how long they have rested."""
+    """Seconds without changed counters."""
 
 
 def judged(verdict: Verdict | None, seen: TwoLooks) -> Verdict:
-    """The verdict, held against what was seen of the ranks."""
+    """Return the verdict, reconciled with the observed ranks."""
     found = with_gone_threads(with_broken_threads(_judged(verdict, seen), seen.states), seen.states)
     return with_remote_call(with_handled_exceptions(found, seen.states), seen.states)
 
@@ -83,18 +83,18 @@ def _judged(verdict: Verdict | None, seen: TwoLooks) -> Verdict:
 
 
 def _by_threads(verdict: Verdict, states: Sequence[RankState]) -> bool:
-    """Those that it names wait for threads of theirs which are in communication: they are held up as the others are."""
+    """True if the culprits wait for their own threads, which are in communication: they are blocked like the others."""
     named = [s for s in states if s.rank in verdict.culprits]
     return verdict.kind == "not_arrived" and bool(named) and all(map(thread_communicates, named))
 
 
 def _held_up(verdict: Verdict | None, states: Sequence[RankState], seen: TwoLooks) -> Verdict | None:
-    """The verdict, or, where it does not name them, the ranks that can't come while all others wait for them."""
+    """Return the ranks that block all others, if the verdict does not name them; else the verdict."""
     found = None if seen.moving or (verdict is not None and verdict.kind in ("dead", "left")) else elsewhere(states)
     if found is None or any(seen.progress.get(rank) == "slow" for rank in (*found.culprits, *found.waiting)):
         return verdict
     if seen.moving is None and any(seen.progress.get(rank, "unknown") == "unknown" for rank in found.culprits):
-        return verdict  # where it was for a moment
+        return verdict  # it may have been there only for a moment
     if verdict is None or verdict.kind in ("none", "not_understood"):
         return found
     same = set(verdict.culprits) <= set(found.culprits)
@@ -106,7 +106,7 @@ def _held_up(verdict: Verdict | None, states: Sequence[RankState], seen: TwoLook
 
 
 def is_certain(verdict: Verdict, progress: Mapping[int, str], states: Sequence[RankState]) -> bool:
-    """The job may be ended for it: an operation is waited in, and the rank that it waits for was seen not to move."""
+    """True if the job may be ended for it: ranks wait, and the rank that they wait for was seen not to move."""
     if verdict.kind in ("none", "not_understood"):
         return False
     if verdict.kind in _FACTS:
@@ -117,7 +117,7 @@ def is_certain(verdict: Verdict, progress: Mapping[int, str], states: Sequence[R
 
 
 def healthy(ranks: Iterable[int], states: Sequence[RankState]) -> str:
-    """What all of these ranks are busy with, if libraries' frames show that it is slow work that ends; else empty."""
+    """Return the slow activity that all these ranks are in, by the libraries' frames; "" if there is none."""
     by_rank = {s.rank: s for s in states}
     found = {_activity(by_rank[r]) if r in by_rank else "" for r in ranks}
     return _WORDS.get(found.pop(), "") if len(found) == 1 else ""
@@ -140,7 +140,7 @@ def _moved(rank: int, seen: TwoLooks) -> bool:
 
 
 def _unaccused(verdict: Verdict | None, states: Sequence[RankState], seen: TwoLooks) -> Verdict:
-    """Nobody is accused by the records: all is well, or it is not understood."""
+    """Return the verdict if the records name no culprit: no hang, or not understood."""
     if not states:
         return Verdict(kind="not_understood", summary="No rank was seen.")
     if seen.moving:
@@ -182,14 +182,14 @@ def _unaccused(verdict: Verdict | None, states: Sequence[RankState], seen: TwoLo
 
 
 def _has_moved(state: RankState, seen: TwoLooks) -> bool:
-    """CPU time is no progress of a rank that has been in an operation for as long as the counters have rested."""
+    """True if the rank made progress; CPU time alone does not count inside an operation while counters rest."""
     now = seen.progress.get(-1 if state.rank is None else state.rank)
     inside = any(g.enqueued and g.completed is not None and g.enqueued > g.completed for g in state.groups)
     return now == "slow" or (now == "busy" and not (seen.moving is False and inside))
 
 
 def _all_came(moved: Sequence[RankState], seen: TwoLooks, dark: set[int]) -> bool:
-    """Ranks that gave no answer have ended operations together with one whose counters moved."""
+    """True if the silent ranks have ended operations together with a rank whose counters moved."""
     counted = [s for s in moved if seen.progress.get(s.rank or 0) == "slow"]
     return any(dark <= set(g.ranks) and g.completed for s in counted for g in s.groups)
 
@@ -213,7 +213,7 @@ def _well(verdict: Verdict | None, moved: Sequence[RankState], words: str) -> Ve
 
 
 def _ended(verdict: Verdict | None, states: Sequence[RankState]) -> Verdict:
-    """All have ended, and no end explains the others."""
+    """Return the verdict if all ranks have ended and no end explains the others."""
     if all(finished(s) for s in states):
         claim = claim_on("left", states)
         ranks = [s.rank for s in states if s.rank is not None]
@@ -239,7 +239,7 @@ def _ended(verdict: Verdict | None, states: Sequence[RankState]) -> Verdict:
 
 
 def _slow(verdict: Verdict, states: Sequence[RankState], seen: TwoLooks, what: str) -> Verdict:
-    """Others wait for a rank that works: slow, and a hang only if it never ends."""
+    """Return the verdict if others wait for a rank that works: slow, and a hang only if it never ends."""
     rest = all(seen.progress.get(rank) == "stuck" for rank in verdict.waiting)
     waited = max((seen.seconds * rest, *(lasted(s) for s in states if s.rank in verdict.waiting)))
     young = seen.moving is not False and waited < _LONG and verdict.kind != "gil_held"
@@ -267,14 +267,14 @@ def _slow(verdict: Verdict, states: Sequence[RankState], seen: TwoLooks, what: s
 
 
 def _at_rest(states: Sequence[RankState]) -> str:
-    """What ranks wait in that have moved since they were first seen; empty if the last look found them at work."""
+    """Describe what ranks that have moved wait in now; "" if they are at work."""
     found = {phrase(s.waiting) if s.waiting is not None and s.waiting.kind not in ACTIVE else "" for s in states}
     words = found.pop() if len(found) == 1 else ""
     return words and f"waiting {words}"
 
 
 def _used(states: Sequence[RankState]) -> str:
-    """What has shown that ranks are at work."""
+    """Describe what shows that ranks are at work."""
     if states and all(s.waiting is not None and s.waiting.kind in _PROCESSES for s in states):
         return "its child processes use the CPU, or its stack changed between two looks"
     return _CHANGED if _at_rest(states) else "it uses the CPU"

@@ -1,7 +1,7 @@
-"""The bounded copy of what a job printed: who keeps it, and how it is read.
+"""Bounded copy of a job's output: a process that keeps it, and functions that read it.
 
-It is kept by a process of its own, which takes pieces from memory that it shares with the relay. A disk that is slow,
-full or gone delays that process alone: what it can't write in time is overwritten, and counted.
+A separate process keeps it and takes pieces from memory shared with the relay. A slow, full or missing disk delays only
+that process: pieces that it can't write in time are overwritten, and counted.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from dtdebug.logs.shapes import Shapes
 HEAD, TAIL = 256 << 10, 1 << 20
 """Bytes of the output that are kept: of the beginning always, of the end up to twice as much."""
 MIDDLE = 256 << 10
-"""Bytes that are kept of the lines between them which are unlike the others."""
+"""Bytes kept of the lines between them that differ from the others."""
 BOTH = b"* "
-"""Mark of a line of both streams, where they are one; `1 ` and `2 ` are standard output and standard error."""
+"""Mark of a line if both streams are one; `1 ` and `2 ` are standard output and standard error."""
 _LEFT_OUT = b"~ "
 """Mark of our own remark."""
 _MARKS = (b"1 ", b"2 ", BOTH)
 _MARK = re.compile(rb"(?m)^[12*~] ")
 _REMARK = re.compile(rb"(?m)^~ \[dtdebug: about (\d{1,18}) bytes[^\n]{0,80}\n?")
 _LINE = 64 << 10
-"""Bytes of a line that has no end yet."""
+"""Maximum number of bytes of a line without an end."""
 _RING = 4 << 20
-"""Bytes that wait for the disk."""
+"""Bytes that may wait for the disk."""
 _BATCH, _PAUSE, _SHARE = 1 << 20, 0.02, 0.1
-"""Bytes that are written at once, seconds between two writes, and the share of a core that the copy may take."""
+"""Bytes written at once, seconds between two writes, and the share of a core that the copy may take."""
 _WRITTEN, _ERROR = 0, 1
-"""Words that the keeper shares with the launcher: bytes that it has done with, and the error that ended the copy."""
+"""Words shared with the launcher: number of bytes processed, and the error that ended the copy."""
 
 
 class Keeper:
-    """Takes what is printed and writes the copy, in a child; in a thread where there can be none."""
+    """Writes the copy in a child process; in a thread if there can't be one."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -56,17 +56,17 @@ class Keeper:
         self._ended = threading.Event()
 
     def put(self, mark: bytes, piece: memoryview) -> None:
-        """Hands on a piece of one stream; never waits."""
+        """Pass on a piece of one stream; never blocks."""
         self._ring.put(_MARKS.index(mark), piece)
         with suppress(OSError):  # it is awake, or gone
             os.write(self._waker, b".")
 
     def end(self) -> None:
-        """Nothing comes any more; called where pieces are put."""
+        """Signal the end of the output; called in the process that puts pieces."""
         os.close(self._waker)
 
     def start(self, *, apart: bool) -> None:
-        """Begins to write. Apart: pieces are put by another process, whose end is seen by the pipe."""
+        """Start writing. `apart`: another process puts the pieces, and the pipe shows its end."""
         if apart:
             os.close(self._waker)
             self._pid = fork(self._child)
@@ -76,20 +76,20 @@ class Keeper:
             os.close(self._wake)
 
     def written(self) -> int:
-        """Bytes that are in the copy, or were left out of it where it is bounded."""
+        """Return the number of bytes in the copy, or left out of it by its bound."""
         return self._words[_WRITTEN]
 
     def trouble(self) -> str:
-        """Why bytes are not kept."""
+        """Return why bytes are not kept."""
         error = self._words[_ERROR]
         return os.strerror(error) if error else "they came faster than they could be written"
 
     def wait(self, seconds: float) -> bool:
-        """The copy is complete, or as complete as it will be, within that time."""
+        """True if the copy is as complete as it will be within that time."""
         return ended(self._pid, seconds) if self._pid else self._ended.wait(seconds)
 
     def _child(self) -> None:
-        """Holds none of the job's streams: whoever reads them must see their end though this process waits."""
+        """Run the child without the job's streams: their readers must see the end even if this process still waits."""
         null = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
             os.dup2(null, stream)
@@ -99,14 +99,14 @@ class Keeper:
         try:
             copy = Copy(self._path)
             over = select.poll()
-            over.register(self._wake, 0)  # tells of the end alone
+            over.register(self._wake, 0)  # only to see the end
             empty = open_ = True
             while open_ or not empty:
                 if empty:
                     open_ = bool(os.read(self._wake, 1 << 16))
                 began = time.thread_time()
                 empty = self._take(copy)
-                if open_:  # the cores are the job's
+                if open_:  # leave the cores to the job
                     spent = time.thread_time() - began
                     over.poll(1000 * max(_PAUSE, spent / _SHARE))
             copy.finish()
@@ -115,7 +115,7 @@ class Keeper:
             self._ended.set()
 
     def _take(self, copy: Copy) -> bool:
-        """Writes what is there, up to a bound; says whether that was all."""
+        """Write the available pieces, up to a bound; True if that was all."""
         size, lost = 0, self._ring.lost
         while size < _BATCH and (found := self._ring.take()):
             if self._ring.lost > lost:
@@ -132,7 +132,7 @@ class Keeper:
 
 
 def fork(work: Callable[[], object]) -> int | None:
-    """A child that does the work and ends; None where there can be no child."""
+    """Start a child that does the work and ends; None if there can't be one."""
     try:
         pid = os.fork()
     except OSError:
@@ -146,14 +146,14 @@ def fork(work: Callable[[], object]) -> int | None:
 
 
 def ended(pid: int, seconds: float) -> bool:
-    """The child ends within that time."""
+    """True if the child ends within that time."""
     end = time.monotonic() + seconds
     try:
         while not os.waitpid(pid, os.WNOHANG)[0]:
             if time.monotonic() > end:
                 return False
             time.sleep(0.005)
-    except ChildProcessError:  # it was seen to end before
+    except ChildProcessError:  # its end was seen before
         pass
     return True
 
@@ -166,13 +166,13 @@ class Copy:
         self._file: io.FileIO | None = None
         self._rest: dict[bytes, bytes] = {}
         self._ready: list[bytes] = []
-        """Lines that are yet to be written."""
+        """Lines to be written."""
         self._size = self._head = 0
         self._shapes = Shapes(most=MIDDLE)
         self._unlike = b""
-        """What of the middle is in the file, behind the head."""
+        """Middle part of the file, after the head."""
         self.error = 0
-        """The number of the error that ended it."""
+        """Number of the error that ended it."""
         with self._until_error():
             self._open()
 
@@ -180,14 +180,14 @@ class Copy:
         self._file = io.FileIO(state.append(self._path), "a")
 
     def add(self, mark: bytes, chunk: bytes) -> None:
-        """Takes a piece of one stream; whole lines are ready to be written."""
+        """Add a piece of one stream; whole lines become ready to be written."""
         whole, newline, rest = chunk.rpartition(b"\n")
         before = self._rest.pop(mark, b"")
         if newline:
             whole = before + whole
         else:
             rest = before + rest
-        if len(rest) > _LINE:  # of a progress bar only what is seen last
+        if len(rest) > _LINE:  # keep only the visible end of a progress bar
             rest = rest[rest.rfind(b"\r") + 1 :]
         if len(rest) > _LINE:
             whole, newline, rest = whole + newline + rest, b"\n", b""
@@ -196,12 +196,12 @@ class Copy:
             self._ready.append(mark + whole.replace(b"\n", b"\n" + mark) + b"\n")
 
     def lose(self, count: int) -> None:
-        """So many bytes came faster than they could be written: said at their place."""
+        """Note in place that `count` bytes arrived faster than they could be written."""
         self._end_lines()
         self._ready.append(_remark(count))
 
     def flush(self) -> None:
-        """Writes what is ready."""
+        """Write the lines that are ready."""
         text = b"".join(self._ready)
         self._ready.clear()
         if self._file is None or not text:
@@ -215,7 +215,7 @@ class Copy:
                 self._shorten()
 
     def finish(self) -> None:
-        """Nothing comes any more: the last line of a stream may have no end."""
+        """Write the rest at the end of the output: the last line of a stream may be incomplete."""
         self._end_lines()
         self.flush()
         if self._file is not None:
@@ -262,7 +262,7 @@ def _remark(count: int) -> bytes:
 
 
 def kept(path: Path) -> bytes:
-    """The copy without its marks; empty if there is none."""
+    """Return the copy without its marks; empty if there is none."""
     try:
         return _MARK.sub(b"", state.read_start(path, HEAD + 3 * TAIL))
     except OSError:

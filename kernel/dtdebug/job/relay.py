@@ -1,9 +1,9 @@
-"""What a job prints goes on as it comes, from a process of its own; a bounded copy is kept by another.
+"""Passes a job's output on as it comes, from a separate process; another process keeps a bounded copy.
 
 The relay is a process and not a thread: nothing that collects delays a byte, and if the collector is killed the job
-still prints. It touches no file: who writes the copy may have to wait for a disk. Where the job printed to a terminal
-it gets a terminal, where it printed to a pipe or a file it gets a pipe. When our reader has gone we close our end, so
-that the job learns of it as it did before.
+still prints. It touches no file: the process that writes the copy may have to wait for a disk. If the job printed to a
+terminal it gets a terminal, if it printed to a pipe or a file it gets a pipe. When our reader has gone we close our
+end, so that the job notices it as before.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from pathlib import Path
 from dtdebug.job.output import BOTH, Keeper, ended, fork
 
 _CHUNK, _PIPE = 256 << 10, 1 << 20
-"""Bytes that are read at once, and that a pipe to or from us holds where the system allows it."""
+"""Bytes read at once, and the capacity of a pipe to or from us where the system allows it."""
 _COUNTER = struct.Struct("=QB")
-"""Bytes passed on, and the last of them."""
+"""Number of bytes passed on, and the last of them."""
 _MOMENT = struct.Struct("=d")
 _TOGETHER, _PATIENCE = 0.1, 0.05
-"""Seconds between two receipts of what was sent to a group, and that the other one is waited for."""
+"""Maximum seconds between two receipts of a signal to the group, and seconds to wait for the other receipt."""
 
 
 class RelayedStream:
@@ -36,23 +36,23 @@ class RelayedStream:
 
     def __init__(self, targets: tuple[int, ...]) -> None:
         self.targets = targets
-        """Descriptors of the job that it stands for; the first is ours to write to."""
+        """Descriptors of the job that it replaces; we write to the first one."""
         self.mark = BOTH if len(targets) > 1 else b"%d " % targets[0]
         self.terminal = os.isatty(targets[0])
         self.ours, self.theirs = _terminal(targets[0]) if self.terminal else _pipe()
 
     def resize(self) -> None:
-        """Gives the job's terminal the size of ours."""
+        """Set the job's terminal to the size of ours."""
         with suppress(OSError):
             fcntl.ioctl(self.ours, termios.TIOCSWINSZ, fcntl.ioctl(self.targets[0], termios.TIOCGWINSZ, bytes(8)))
 
 
 def channels() -> list[RelayedStream]:
-    """A channel for each of our two streams; one for both where they are the same, so that their order stays."""
+    """Return a channel for each of our two streams; one for both if they are the same, which preserves their order."""
     one, two = os.fstat(1), os.fstat(2)
     try:
         os.fstat(0)
-    except OSError:  # our pipes must not take its number; the job finds it closed as ever
+    except OSError:  # our pipes must not take its number; the job still finds it closed
         os.open(os.devnull, os.O_RDONLY)
     if (one.st_dev, one.st_ino) == (two.st_dev, two.st_ino):
         return [RelayedStream((1, 2))]
@@ -60,20 +60,20 @@ def channels() -> list[RelayedStream]:
 
 
 def _pipe() -> tuple[int, int]:
-    """A pipe that holds much: a job that prints fast is woken seldom."""
+    """Open a large pipe, so that a job that prints fast is woken seldom."""
     ours, theirs = os.pipe()
     _widen(ours)
     return ours, theirs
 
 
 def _widen(pipe: int) -> None:
-    with suppress(OSError, AttributeError):  # it is no pipe, the system has a limit, or no such call
+    with suppress(OSError, AttributeError):  # not a pipe, limited by the system, or no such call
         if fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ) < _PIPE:
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE)
 
 
 def _terminal(like: int) -> tuple[int, int]:
-    """A pseudo-terminal as the given one, but that changes no byte: the real one does that."""
+    """Open a pseudo-terminal like the given one that changes no byte: the real one does that."""
     ours, theirs = os.openpty()
     mode = termios.tcgetattr(like)
     mode[1] &= ~termios.OPOST
@@ -84,7 +84,7 @@ def _terminal(like: int) -> tuple[int, int]:
 
 
 class Relay:
-    """Passes the channels on until nobody can write to them any more."""
+    """Passes the channels on until no process can write to them."""
 
     def __init__(self, through: list[RelayedStream], log: Path) -> None:
         self._channels = through
@@ -97,7 +97,7 @@ class Relay:
         self._ended = threading.Event()
 
     def start(self, job: int) -> None:
-        """Begins, in a child; in threads of this process where there can be no child."""
+        """Start in a child; in threads of this process if there can't be one."""
         for channel in self._channels:
             os.close(channel.theirs)
         self._pid = fork(lambda: self._child(job))
@@ -109,21 +109,21 @@ class Relay:
         self._copy.start(apart=self._pid is not None)
 
     def passed(self) -> int:
-        """Bytes that went through so far."""
+        """Return the number of bytes passed on so far."""
         return sum(self._counter(n)[0] for n in range(len(self._channels)))
 
     def notes(self) -> tuple[str, ...]:
-        """What of the output was not kept, and why; nothing where all was."""
+        """Return a note on lost output and the reason; empty if nothing was lost."""
         missing, why = self.passed() - self._copy.written(), self._copy.trouble()
         return (f"{missing:,} bytes of what the job printed were not kept: {why}",) if missing > 0 else ()
 
     def in_line(self) -> bool:
-        """The job has begun a line on standard error (or on what is both) and not ended it."""
+        """True if the job has begun a line on standard error, or on the joint stream, and not ended it."""
         ends = [self._counter(n) for n, channel in enumerate(self._channels) if 2 in channel.targets]
         return any(count and last not in b"\n" for count, last in ends)
 
     def got(self, number: int) -> bool:
-        """The relay, too, has just received that signal: it was sent to our group, and the job has it already."""
+        """True if the relay has just received that signal too: it was sent to our group, so the job has received it."""
         began = time.monotonic()
         while self._pid and time.monotonic() - began < _PATIENCE:
             (moment,) = _MOMENT.unpack_from(self._received, number * _MOMENT.size)
@@ -133,11 +133,11 @@ class Relay:
         return False
 
     def wait(self, seconds: float) -> bool:
-        """All is passed on; False where processes that outlive the job still hold the streams after that time."""
+        """True if everything is passed on; False if processes that outlive the job still hold the streams by then."""
         return ended(self._pid, seconds) if self._pid else self._ended.wait(seconds)
 
     def wait_for_copy(self, seconds: float) -> bool:
-        """The copy is complete, as far as it will be; False where the disk takes longer."""
+        """True if the copy is as complete as it will be; False if the disk takes longer."""
         return self._copy.wait(seconds)
 
     def _counter(self, number: int) -> tuple[int, int]:
@@ -145,14 +145,14 @@ class Relay:
         return count, last
 
     def _child(self, job: int) -> None:
-        """The signals of the launcher are blocked here, too: only the end of the streams ends this process."""
+        """Run the child with the launcher's signals blocked: only the end of the streams ends this process."""
         self._pid = 0
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
         self._begin()
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         while not self._ended.is_set():
-            # Woken by the last pump with the signal that also tells of a new size of the window.
+            # The last pump wakes it with the signal that also reports a new window size.
             number = signal.sigwait(blocked)
             if self._ended.is_set():
                 return
@@ -201,5 +201,5 @@ def _write(target: int, rest: memoryview) -> None:
     while rest:
         try:
             rest = rest[os.write(target, rest) :]
-        except BlockingIOError:  # whoever started us made the stream so
+        except BlockingIOError:  # set by the process that started us
             select.select([], [target], [])

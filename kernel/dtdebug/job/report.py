@@ -1,4 +1,4 @@
-"""What was found as text for a terminal, and as one archive to send."""
+"""Formats a case as text for a terminal, and packs a run as one archive to send."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dtdebug_taxonomy.headline import seen
 from dtdebug_taxonomy.ranks import CallSite, Verdict, ranges
 
 _SITES, _SEEN, _NOTES = 6, 6, 6
-"""Lines of each part that a terminal shows; verdict.json has all."""
+"""Maximum numbers of lines of each part on a terminal; verdict.json has all."""
 _SOURCE_LIMIT = 4 << 20
 _MEMBER_LIMIT, _MEMBERS = 16 << 20, 5_000
 _ROADS_SHOWN = 8
@@ -31,9 +31,9 @@ _COMMANDS = 16
 
 
 def to_text(found: Case, what: str, folder: RunFolder | None = None, *, brief: bool = False) -> str:
-    """The verdict, where, why, what it means and what to do; each line is safe to show.
+    """Format the verdict with places, reasons, explanation and advice; each line is safe to show.
 
-    Briefly: what there is to say to someone who has seen the rest.
+    Briefly: only what is new to a user who has seen the rest.
     """
     lines = [f"dtdebug: {_line(found.verdict.summary or what)}"]
     if found.verdict.summary and what:
@@ -73,7 +73,7 @@ def _details(found: Case) -> Iterator[str]:
 
 
 def _watched(found: Case) -> Iterator[str]:
-    """What did not hold while it trained, and who was late."""
+    """Yield the violated training invariants and the late ranks."""
     if found.watch or found.late:
         from dtdebug.watch.result import lines
 
@@ -81,7 +81,7 @@ def _watched(found: Case) -> Iterator[str]:
 
 
 def _covered(found: Case) -> Iterator[str]:
-    """What was looked at, and what was not."""
+    """Yield what was read, and what was not."""
     c = found.coverage
     if c.read:
         yield f"  read: {_line('; '.join(c.read))}"
@@ -95,7 +95,7 @@ def _notes(found: Case) -> Iterator[str]:
 
 
 def _sites(v: Verdict) -> Iterator[str]:
-    """Culprits one by one, those who wait joined by place."""
+    """Yield the places of culprits one by one, then those of waiting ranks joined by place."""
     culprits = [site for site in v.sites if site.rank in v.culprits]
     waiting: dict[tuple[str, int, str], list[int]] = {}
     for site in v.sites:
@@ -112,7 +112,7 @@ def _sites(v: Verdict) -> Iterator[str]:
 
 
 def _source(file: str, line: int) -> str:
-    """The line of the user's code, if that file is here."""
+    """Return the line of the user's code, if that file is here."""
     try:
         path = Path(file)
         if not path.is_file() or path.stat().st_size > _SOURCE_LIMIT:
@@ -123,7 +123,7 @@ def _source(file: str, line: int) -> str:
 
 
 def _classes(found: Case) -> Iterator[str]:
-    """Which ranks stand together, where more than one look or place is known."""
+    """Yield groups of ranks with the same stack, if stacks are known, and their progress."""
     if not any(s.stack for s in found.ranks if s.rank is not None):
         return
     from dtdebug.probe import stacks
@@ -134,7 +134,7 @@ def _classes(found: Case) -> Iterator[str]:
 
 
 def _differences(found: Case) -> Iterator[str]:
-    """What differs between the ranks and should not: variables, versions, data."""
+    """Yield unexpected differences between the ranks: variables, versions, data."""
     from dtdebug.probe import differences
 
     telling = [d for d in differences.differences(found.ranks) if d.suspicion != "expected"]
@@ -143,7 +143,7 @@ def _differences(found: Case) -> Iterator[str]:
 
 
 def _silent(found: Case) -> Iterator[str]:
-    """Living ranks, or ranks nobody found, that no road led to."""
+    """Yield the failed attempts to read ranks that are alive or were not found."""
     silent = [s for s in found.ranks if s.alive is not False and not s.stack and not s.gil_held and s.roads]
     for state in silent[:_ROADS_SHOWN]:
         said = "; ".join(f"{road}: {_line(answer)}" for road, answer in state.roads.items() if answer != "ok")
@@ -154,7 +154,7 @@ def _silent(found: Case) -> Iterator[str]:
 
 
 def _elsewhere(found: Case) -> Iterator[str]:
-    """What would ask for the ranks that were not reached."""
+    """Yield commands that would ask the ranks that were not reached."""
     if found.unanswered and not found.commands:
         yield f"  no answer of rank {ranges(found.unanswered)}: --host NAME names another host where it may be"
     elif found.commands:
@@ -176,20 +176,20 @@ class ArchivedFile(NamedTuple):
     inside: str
     size: int
     masked: int
-    """Secrets that were masked in it."""
+    """Number of secrets that were masked in it."""
     binary: bool = False
-    """A dump: it goes in as it is."""
+    """True for a dump, which is included unchanged."""
 
     def line(self) -> str:
-        """What a reader who sends it should know."""
+        """Format the line that tells the sender what the file contains."""
         told = "as it is, nothing masked in it" if self.binary else f"{self.masked} masked" if self.masked else ""
         return f"{self.inside}  {self.size:,} bytes{f'  {told}' if told else ''}"
 
 
 def survey(folder: RunFolder, *, dumps: bool = False) -> tuple[list[ArchivedFile], list[str]]:
-    """What an archive of a run would hold, and what is left out; nothing is written.
+    """Return the members of a run's archive, and what is left out; nothing is written.
 
-    Flight-recorder dumps are binary and can't be masked: they go in only if asked for.
+    Flight-recorder dumps are binary and can't be masked: they are included only on request.
     """
     found: list[ArchivedFile] = []
     left_out: list[str] = []
@@ -215,7 +215,7 @@ def survey(folder: RunFolder, *, dumps: bool = False) -> tuple[list[ArchivedFile
 
 
 def archive(folder: RunFolder, members: Sequence[ArchivedFile], target: Path | None = None) -> Path:
-    """One archive of those files with secrets masked: a new file of 0600.
+    """Write one archive of those files with secrets masked: a new file with mode 0600.
 
     Raises:
         OSError: it can't be written, or exists.
@@ -235,7 +235,7 @@ def archive(folder: RunFolder, members: Sequence[ArchivedFile], target: Path | N
 
 
 def _prepared(path: Path, *, dump: bool) -> tuple[bytes, int]:
-    """What is sent of a file, and how many secrets were masked in it; raises OSError."""
+    """Return the contents of a file to send, and the number of secrets masked in it; raises OSError."""
     raw = files.read_start(path, _MEMBER_LIMIT + 1)
     if dump or len(raw) > _MEMBER_LIMIT:
         return raw, 0
@@ -244,7 +244,7 @@ def _prepared(path: Path, *, dump: bool) -> tuple[bytes, int]:
 
 
 def _members(folder: RunFolder) -> Iterator[Path]:
-    """Regular files of ours, no links: another's file must not get into the archive."""
+    """Yield our own regular files, no links: other files must not get into the archive."""
     parts = (
         (folder.hosts, "*.json"),
         (folder.ranks, "*.json"),
@@ -267,7 +267,7 @@ def _cleaned(raw: bytes, *, is_json: bool) -> bytes:
 
 
 def _masked(value: Any, name: str = "") -> Any:
-    """A value without secrets: quotes that JSON escapes would hide them in its text, and a name may tell of one."""
+    """Mask secrets in a decoded value: escaped quotes would hide them in JSON text, and a key may reveal one."""
     if isinstance(value, str):
         text = clean(value)
         return mask(f"{name}={text}").removeprefix(f"{name}=") if name else text

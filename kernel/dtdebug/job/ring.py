@@ -1,7 +1,7 @@
-"""The last of what was printed, in memory that two processes share: one puts, one takes, and neither waits.
+"""Ring buffer of the latest output, in memory shared by two processes: one puts, one takes, and neither waits.
 
-Who puts never asks who takes: what was not taken in time is overwritten, oldest first, and whoever takes learns how
-much that was. The beginning has a place of its own, which is never overwritten.
+The writer never waits for the reader: pieces not taken in time are overwritten, oldest first, and the reader learns
+how many bytes were lost. The beginning has a separate place, which is never overwritten.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import threading
 from collections import deque
 
 _FRAME = struct.Struct("=BI")
-"""What a piece begins with: its mark, and how many bytes it has."""
+"""Header of a piece: its mark, and its length in bytes."""
 _FIRST, _LAST = 0, 1
-"""Words of the shared header: before which place pieces may be overwritten, and where the newest ends."""
+"""Words of the shared header: the place before which pieces may be overwritten, and the end of the newest piece."""
 _HEADER = 16
 _STEP = 64 << 10
-"""Bytes that are given up at once: whoever puts a large piece must not visit each small one before."""
+"""Bytes given up at once, so that a large piece need not visit each small one before it."""
 
 
 class Ring:
@@ -31,13 +31,13 @@ class Ring:
         self._bytes = memoryview(self._memory)[_HEADER:]
         self._lock = threading.Lock()
         self._starts: deque[int] = deque([0])
-        """Places where a piece begins, about a step from each other."""
+        """Start places of pieces, about one step apart."""
         self._taken = 0
         self.lost = 0
-        """Bytes that were overwritten before they were taken, as far as that was seen."""
+        """Number of bytes known to be overwritten before they were taken."""
 
     def put(self, mark: int, piece: memoryview) -> None:
-        """Adds a piece of at most half the ring; any thread of one process may do so."""
+        """Add a piece of at most half the ring; any thread of one process may call this."""
         with self._lock:
             begin = self._words[_LAST]
             end = begin + _FRAME.size + len(piece)
@@ -50,11 +50,11 @@ class Ring:
             self._words[_LAST] = end
 
     def take(self) -> tuple[int, bytes] | None:
-        """The oldest piece that is still there and was not taken; None if there is none."""
+        """Return the oldest piece that was not taken or overwritten; None if there is none."""
         while self._taken < self._words[_LAST]:
             begin, after = self._taken, self._taken + _FRAME.size
             mark, size = _FRAME.unpack(self._read(begin, _FRAME.size))
-            if self._is_whole(begin, after):  # else the size that was read may be anything
+            if self._is_whole(begin, after):  # otherwise the size that was read may be anything
                 piece = self._read(after, size)
                 if self._is_whole(begin, after + size):
                     self._taken = after + size
@@ -65,17 +65,17 @@ class Ring:
         return None
 
     def _is_whole(self, begin: int, end: int) -> bool:
-        """What was read there was not overwritten meanwhile."""
+        """True if what was read there was not overwritten meanwhile."""
         return end <= self._head or self._words[_FIRST] <= begin
 
     def _give_up(self, before: int) -> None:
-        """Says that whatever begins before that place will be overwritten."""
+        """Mark whatever begins before that place as overwritten."""
         while self._starts[0] < before:
             self._starts.popleft()
         self._words[_FIRST] = self._starts[0]
 
     def _parts(self, place: int, size: int) -> list[tuple[int, int]]:
-        """Where so many bytes lie: offset and length of each part."""
+        """Return offset and length of each part of `size` bytes at a place."""
         parts = []
         while size:
             offset = place if place < self._head else self._head + (place - self._head) % self._size

@@ -1,4 +1,4 @@
-"""The runs below the state directory: which is the newest, which still lives, which may go."""
+"""Runs below the state directory: the newest, those still running, and those to delete."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from dtdebug.records.folder import RunFolder
 
 KEPT = 20
 _AT_ONCE = 50
-"""Folders that are deleted at one start, so that a start stays quick."""
+"""Maximum number of folders deleted at one start, so that a start stays quick."""
 
 
 def parent() -> Path:
-    """Where the folders of runs are."""
+    """Return the folder of all runs."""
     return state.folder() / "runs"
 
 
 def take(path: Path, command: Sequence[str]) -> RunFolder:
-    """The folder that the user named for a run, made if it is not there; several hosts of one job share it.
+    """Return the folder that the user named for a run, created if missing; several hosts of one job share it.
 
     Raises:
-        OSError: it can't be made, or holds something else.
+        OSError: it can't be created, or holds something else.
 
     """
-    path = path.absolute()  # ranks may work elsewhere
+    path = path.absolute()  # ranks may have a different working directory
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     if path.stat().st_uid == os.geteuid():
-        path.chmod(0o700)  # others must not put their files beside ours
+        path.chmod(0o700)  # others must not put their files next to ours
     elif os.geteuid():
         raise PermissionError(errno.EPERM, "belongs to another user", str(path))
     if why := entry.refusal(path, command):
@@ -44,13 +44,13 @@ def take(path: Path, command: Sequence[str]) -> RunFolder:
 
 
 def newest() -> RunFolder | None:
-    """The newest run that still lives, or else the newest."""
+    """Return the newest run that is still running, or else the newest."""
     found = _ours()
     return next((folder for folder in found if lives(folder)), found[0] if found else None)
 
 
 def lives(folder: RunFolder) -> bool:
-    """The job of the folder still runs, as far as this host can tell."""
+    """True if the job of the folder is still running, if this host can check it."""
     run = folder.load_run()
     if run is None or run.finished is not None:
         return False
@@ -58,14 +58,14 @@ def lives(folder: RunFolder) -> bool:
 
 
 def forget_old() -> None:
-    """Deletes all but the newest runs that have ended."""
+    """Delete all but the newest runs that have ended."""
     old = [folder for folder in _ours()[KEPT:] if not lives(folder)]
     for folder in old[-_AT_ONCE:]:
         shutil.rmtree(folder.path, ignore_errors=True)
 
 
 def _ours() -> list[RunFolder]:
-    """Folders that we made, newest first."""
+    """Return folders that we made, newest first."""
     found = []
     with suppress(OSError):
         for entry in os.scandir(parent()):

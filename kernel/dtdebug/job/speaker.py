@@ -1,4 +1,4 @@
-"""What the user of `dtdebug run` chose, and how what is found reaches them."""
+"""Options of `dtdebug run`, and the output of its results."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from dtdebug_taxonomy.case import Case, contract
 
 
 class Options(NamedTuple):
-    """What the user chose."""
+    """Options of the user."""
 
     hang_after: float = 120.0
     stop_on_hang: bool = False
     stop_unexplained: bool = False
-    """Ends also what makes no progress for a reason that is not understood, or may still go on."""
+    """True to also end a job that hangs for an unknown reason, or may still make progress."""
     folder: Path | None = None
     quiet: bool = False
     format: str = "text"
     output: Path | None = None
     watch: bool = False
-    """Looks at invariants of the training while it runs."""
+    """True to check training invariants during the run."""
     environment: Mapping[str, str] = {}
-    """Variables that the job gets besides: what its ranks do with their collectives (see `course`)."""
+    """Extra variables for the job, which control what its ranks do with their collectives (see `course`)."""
     after: Callable[[], None] = lambda: None
     """Called when the job has ended."""
     foreseen: Callable[[Case], str] = lambda _: ""
-    """A note on what would have told of the failure before the run."""
+    """Returns a note on a check that would have predicted the failure before the run."""
 
 
 class Speaker:
-    """Our words, on standard error on a line of their own, or in the file that the user named."""
+    """Writes our messages to standard error, each on its own line, or to the file that the user named."""
 
     def __init__(
         self, relay: Relay | None = None, options: Options | None = None, run: RunFolder | None = None
@@ -45,14 +45,14 @@ class Speaker:
         self._relay, self._options, self._run = relay, options or Options(), run
 
     def say(self, text: str, prefix: str = "dtdebug: ") -> None:
-        """A line, or several."""
+        """Print one or several lines."""
         begin = "\n" if self._relay is not None and self._relay.in_line() else ""
         with suppress(OSError, AttributeError):  # it may be closed
             sys.stderr.write(begin + prefix + text.rstrip("\n") + "\n")
             sys.stderr.flush()
 
     def report(self, found: Case, what: str, *, brief: bool = False) -> None:
-        """What was found; nothing if the user wants none."""
+        """Report a case; nothing if the user asked for quiet."""
         from dtdebug.job.report import to_text
 
         if self._options.output:
@@ -61,7 +61,7 @@ class Speaker:
             self.say(to_text(found, what, self._run, brief=brief), prefix="")
 
     def write(self, found: Case, what: str) -> None:
-        """What was found, into the file that the user named."""
+        """Write a case to the file that the user named."""
         from dtdebug import state
         from dtdebug.job.report import to_text
 
@@ -75,6 +75,6 @@ class Speaker:
             self.say(f"{self._options.output}: can't be written: {error.strerror}")
 
     def remark(self, text: str) -> None:
-        """A line that only those who read reports want."""
+        """Print a line that only readers of text reports want."""
         if not self._options.quiet and not self._options.output:
             self.say(text)

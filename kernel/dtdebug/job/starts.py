@@ -1,4 +1,4 @@
-"""How often the ranks of a job were started: anew after each failure, or never, and then what was printed is all."""
+"""Attempts of a job: ranks restarted after each failure, or never started, so that only printed text remains."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from dtdebug_taxonomy.snapshot import Snapshot
 
 _FAILS = re.compile(r"(?i)\b(?:error|fatal|failed|no such|not found|cannot|can't|could not|unable|denied|refused)\b")
 _PROGRAM = re.compile(r"[/\\](?:bin|Scripts)[/\\][^/\\.]{1,100}\Z")
-"""The few lines with which an installed command begins."""
+"""Path of an installed command, whose few lines only start the program."""
 _LAST = 200
-"""Lines from the end in which the one that tells of the failure is looked for."""
+"""Number of lines from the end that are searched for the failure."""
 _WORDS = 300
 _COUNT = "TORCHELASTIC_RESTART_COUNT"
 _SHOWN = 200
-"""Characters of an exception that a note tells."""
+"""Maximum number of characters of an exception in a note."""
 
 
 def unstarted(verdict: Verdict, states: Sequence[RankState], snapshot: Snapshot, run: Run | None) -> Verdict:
-    """The verdict, or, where no rank was seen and the command has failed, what it said last."""
+    """Return the command's last words if it failed and no rank was seen; else `verdict`."""
     if states or verdict.kind != "not_understood" or verdict.claims or run is None or not run.status:
         return verdict
     claim = _raised(snapshot) or _said(snapshot)
@@ -47,7 +47,7 @@ def unstarted(verdict: Verdict, states: Sequence[RankState], snapshot: Snapshot,
 
 
 def _raised(snapshot: Snapshot) -> Claim | None:
-    """The last exception that was printed, at the line of the program that it went through."""
+    """Return a claim on the last printed exception, at the program's line that it passed through."""
     last = next((e for e in Incident(snapshot).errors if e.line), None)
     if last is None:
         return None
@@ -59,7 +59,7 @@ def _raised(snapshot: Snapshot) -> Claim | None:
 
 
 def _said(snapshot: Snapshot) -> Claim | None:
-    """The last line that speaks of a failure, else the last line."""
+    """Return a claim on the last line that reports a failure, else on the last line."""
     lines = [line for line in read_output(snapshot).lines if line.body.strip()][-_LAST:]
     told = next((line for line in reversed(lines) if _FAILS.search(line.body)), lines[-1] if lines else None)
     if told is None:
@@ -69,25 +69,25 @@ def _said(snapshot: Snapshot) -> Claim | None:
 
 
 class Attempts(NamedTuple):
-    """Ranks by whether they are of the last attempt."""
+    """Ranks of the last attempt, and of earlier ones."""
 
     last: tuple[RankState, ...]
     earlier: tuple[RankState, ...]
-    """Those that have ended; one that still runs may hold what the last attempt needs."""
+    """Ranks that have ended; one that is still running may hold what the last attempt needs."""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What ended each attempt before the last."""
+        """Return one note for each earlier attempt: what ended it."""
         return tuple(_told(number, self.earlier) for number in sorted({_number(state) for state in self.earlier}))
 
 
 def attempt(states: Sequence[RankState]) -> int:
-    """The number of the last attempt that is known of; 0 where no launcher counts them."""
+    """Return the number of the last known attempt; 0 if no launcher counts them."""
     return max(map(_number, states), default=0)
 
 
 def attempts(states: Sequence[RankState]) -> Attempts:
-    """Where no launcher counts attempts, all are of the last one."""
+    """Split the ranks by attempt; if no launcher counts attempts, all belong to the last one."""
     newest = attempt(states)
 
     def is_left(state: RankState) -> bool:

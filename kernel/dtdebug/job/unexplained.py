@@ -1,4 +1,4 @@
-"""Ranks that stand and nothing explains it: what is known of them all the same, as claims."""
+"""Claims about hung ranks that no record explains."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dtdebug_taxonomy.ranks import RankState, Verdict, say, spell
 def not_understood(
     states: Sequence[RankState], still: Sequence[RankState], progress: Mapping[int, str], seconds: float
 ) -> Verdict:
-    """What is known of ranks that make no progress: who is where since when, how they differ, what the system shows.
+    """Return a verdict on ranks without explained progress: places, waits, differences and system state.
 
-    `still` are those of them that were not seen to move, `seconds` for how long.
+    `still` are the ranks that were not seen to move, for `seconds`.
     """
     living = [s for s in states if s.alive is not False and s.rank is not None]
     dark = tuple(s.rank for s in living if s.alive is None and s.pid and s.rank is not None)
@@ -54,13 +54,13 @@ def not_understood(
 
 
 def _lock_of_nobody(states: Sequence[RankState]) -> str:
-    """The one file for whose lock all of these wait, of which nobody is seen to be the holder."""
+    """Return the only file whose lock all of these wait for, if no observed rank holds it; else ""."""
     locks = {s.waiting.path if s.waiting and s.waiting.kind == "lock" and not s.waiting.pid else "" for s in states}
     return locks.pop() if len(locks) == 1 else ""
 
 
 def places(states: Iterable[RankState]) -> list[Claim]:
-    """Where ranks are, those of one place together, the largest group first."""
+    """Return claims on where ranks are, one for each place, the largest group first."""
     found: dict[tuple[object, ...], list[RankState]] = {}
     for s in states:
         frame = shown_frame(s.stack)
@@ -87,7 +87,7 @@ def places(states: Iterable[RankState]) -> list[Claim]:
 
 
 def counters(states: Iterable[RankState]) -> list[Claim]:
-    """How many operations of a group ranks have begun, where they differ in that."""
+    """Return claims on the number of operations begun on a group, if ranks differ in it."""
     found: dict[str, dict[int, list[int]]] = {}
     for s in states:
         for g in s.groups:
@@ -108,7 +108,7 @@ def counters(states: Iterable[RankState]) -> list[Claim]:
 
 
 def _group(state: RankState, name: str) -> str:
-    """How a group is called in a sentence."""
+    """Return the display name of a group."""
     group = next((g for g in state.groups if g.name == name), None)
     if group is not None and group.ranks and len(group.ranks) == state.world_size:
         return "world"
@@ -117,7 +117,7 @@ def _group(state: RankState, name: str) -> str:
 
 
 def claim_on(what: str, states: Sequence[RankState], *, words: str = "", seconds: float | None = None) -> Claim:
-    """A claim on these ranks, on the record that claims of its kind rest on."""
+    """Return a claim on these ranks, on the record for claims of its kind."""
     ranks = tuple(s.rank for s in states if s.rank is not None)
     source = "exit" if what == "left" else "system" if what == "moved" else "stack"
     record = Record(source=source, rank=ranks[0] if ranks else None, words=words)  # type: ignore[arg-type]
@@ -129,6 +129,6 @@ def _short(claim: Claim) -> str:
 
 
 def lasted(state: RankState) -> float:
-    """Seconds for which the rank has been in its operation, by its own clock; 0 where nobody knows."""
+    """Return the seconds that the rank has been in its operation, by its own clock; 0 if unknown."""
     since = state.pending.since if state.pending is not None else None
     return max(0.0, state.time - since) if since and state.time else 0.0

@@ -1,7 +1,7 @@
-"""What ended within a rank that lives: a thread or a child process, by an exception or in silence.
+"""Finds threads or child processes that ended inside a living rank, by an exception or silently.
 
-An exception holds a rank up if it has ended the thread that was to come, or if the rank still handles it, as in the
-`finally` of a program whose other ranks go on.
+An exception blocks a rank if it ended the thread that the others wait for, or if the rank still handles it, as in the
+`finally` of a program whose other ranks continue.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from dtdebug_taxonomy.spelling import shortened
 from dtdebug_taxonomy.waiting import ALONE, Waiting, WaitKind
 
 _OF_CHILD: frozenset[WaitKind] = frozenset(("child", "pipe", "subprocess", "loader", "lock", "events"))
-"""How a rank may wait for what a child process gives."""
+"""Kinds of wait for something that a child process provides."""
 _EXPLAINED = frozenset(("not_arrived", "not_understood"))
-"""Kinds that say where ranks are and not why; a rank that called something else did so by its program."""
+"""Kinds that state where ranks are but not why; a rank that made a different call did so by its program."""
 _SHOWN = 4
 _ALONE = 0.6
-"""Confidence that the only thread that failed is what everybody waits for, where nothing else says so."""
+"""Confidence that the only failed thread is what all ranks wait for, without further evidence."""
 
 
 def with_broken_threads(verdict: Verdict, states: Sequence[RankState]) -> Verdict:
-    """The verdict with what ended threads of the ranks that are waited for."""
+    """Add the exceptions that ended threads of the awaited ranks."""
     living = [s for s in states if s.broken and s.alive is not False and s.rank is not None]
     if not living or verdict.kind in ("none", "dead", "left"):
         return verdict
@@ -63,9 +63,9 @@ def with_broken_threads(verdict: Verdict, states: Sequence[RankState]) -> Verdic
 
 
 def with_handled_exceptions(verdict: Verdict, states: Sequence[RankState]) -> Verdict:
-    """The verdict with the exception that led a rank, and no other, out of the common program.
+    """Add the exception that led one rank, and no other, out of the common program.
 
-    Nothing has printed it: the rank waits in an `except`, in a `finally`, or in what ends a `with`.
+    Nothing has printed it: the rank waits in an `except`, in a `finally`, or at the end of a `with`.
     """
     living = [s for s in states if s.handling is not None and s.alive is not False and s.rank is not None]
     if not living or verdict.kind in ("none", "dead", "left"):
@@ -73,7 +73,7 @@ def with_handled_exceptions(verdict: Verdict, states: Sequence[RankState]) -> Ve
     places = Counter(_raised_at(s) for s in living)
     alone = [s for s in living if places[_raised_at(s)] == 1 or len(living) < len(states) / 2]
     named = [s for s in alone if s.rank in verdict.culprits]
-    if len(named) != 1 or named[0].handling is None:  # of others it is told, for it may have been handled long ago
+    if len(named) != 1 or named[0].handling is None:  # others are only reported, as they may have been handled long ago
         told = distinct((*verdict.claims, *(_claim(s, s.handling) for s in alone[:_SHOWN] if s.handling is not None)))
         return msgspec.structs.replace(verdict, claims=told, evidence=texts(told)) if alone else verdict
     rank, site = named[0].rank or 0, call_site(named[0].rank, named[0].handling.stack)
@@ -93,7 +93,7 @@ def with_handled_exceptions(verdict: Verdict, states: Sequence[RankState]) -> Ve
 
 
 def with_gone_threads(verdict: Verdict, states: Sequence[RankState]) -> Verdict:
-    """The verdict with the threads that the waiting ranks still have, where the one they wait for has none left."""
+    """Add the threads that the waiting ranks still have, if the awaited rank has none left."""
     waits = _one_waits(verdict, states)
     others = [s for s in states if s.rank in verdict.waiting and s.alive is not False]
     if waits is None or ALONE not in waits.words or not others:
@@ -114,7 +114,7 @@ def with_gone_threads(verdict: Verdict, states: Sequence[RankState]) -> Verdict:
 
 
 def with_failed_child(verdict: Verdict, states: Sequence[RankState], children: Sequence[Raised]) -> Verdict:
-    """The verdict with what a child process has raised, where the one rank that is waited for waits for a child."""
+    """Add the exception of a child process, if the only awaited rank waits for a child."""
     waits = _one_waits(verdict, states)
     if waits is None or waits.kind not in _OF_CHILD or len(children) != 1:
         return verdict
@@ -134,7 +134,7 @@ def with_failed_child(verdict: Verdict, states: Sequence[RankState], children: S
 
 
 def _one_waits(verdict: Verdict, states: Sequence[RankState]) -> Waiting | None:
-    """What the one rank that the others wait for is in, where the verdict says where it is and not why."""
+    """Return what the only awaited rank is in, if the verdict states where it is but not why."""
     named = [s for s in states if s.rank in verdict.culprits and s.alive is not False]
     return named[0].waiting if len(named) == len(verdict.culprits) == 1 and verdict.kind in _EXPLAINED else None
 
@@ -146,7 +146,7 @@ def _raised_at(state: RankState) -> object:
 
 
 def _may_wait_for_it(state: RankState) -> bool:
-    """Its main thread waits for a thread, or for other ranks; a sleep or a lock holds it up whatever a thread did."""
+    """True if the main thread waits for a thread or for other ranks; a sleep or a lock is independent of threads."""
     w = state.waiting
     return in_communication(state) or (w is not None and w.kind in ("thread", "events"))
 

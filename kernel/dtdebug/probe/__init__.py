@@ -1,1 +1,1 @@
-"""Asks ranks where they are, by all the ways there are, and compares what they say."""
+"""Asks ranks where they are, through all available channels, and compares their answers."""

@@ -1,7 +1,7 @@
-"""Ranks that wait for others to set up the default process group: who has come, who has not, and who goes elsewhere.
+"""Verdicts on ranks that wait in the set-up of the default process group: arrived, missing, and misdirected ranks.
 
-A rank whose address, port or number of ranks differs from the others' never meets them; of two processes with one
-rank, one is taken for the other.
+A rank whose address, port or number of ranks differs from the others' never reaches them; of two processes with the
+same rank, one is mistaken for the other.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from dtdebug_taxonomy.ranks import TWICE, CollectiveRef, Kind, RankState, Verdic
 
 _SET_UP = "init_process_group"
 _MEETING = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE")
-"""What all ranks must have alike to meet."""
+"""Variables that must be equal on all ranks for them to connect."""
 _SHOWN = 8
 
 
 def arrival(states: Sequence[RankState]) -> Verdict | None:
-    """The verdict where living ranks wait for the others in `init_process_group`; None where none does."""
+    """Return the verdict if living ranks wait for the others in `init_process_group`; None if none does."""
     inside = [s for s in states if s.alive and not s.initialized and is_inside(s)]
     if not inside:
         return None
@@ -111,12 +111,12 @@ def _named(missing: Sequence[int]) -> str:
 
 
 def is_inside(state: RankState) -> bool:
-    """The main thread is in the set-up of the default process group."""
+    """True if the main thread is in the set-up of the default process group."""
     return any(f.function == _SET_UP and f.file.endswith("distributed_c10d.py") for f in state.stack)
 
 
 def _apart(states: Sequence[RankState]) -> tuple[list[Claim], tuple[int, ...]]:
-    """What ranks have otherwise than the others, and who is in the minority; nobody where there is none."""
+    """Return claims on settings that differ between ranks, and the ranks in the minority, if there is one."""
     claims, odd = [], set()
     for name in _MEETING:
         values: dict[str, list[int]] = defaultdict(list)
@@ -145,7 +145,7 @@ def _twice(state: RankState) -> Claim:
 
 
 def _elsewhere(state: RankState) -> tuple[Claim, ...]:
-    """What a rank that has not come waits in, as far as that is known, and where it is."""
+    """Return claims on what a rank that has not arrived waits in, if known, and where it is."""
     found = tuple(claim for claim in claims_of(state) if claim.what in ("waits", "at"))
     return found or (
         placed(Claim(what="at", ranks=(state.rank or 0,), record=_record(state)), shown_frame(state.stack)),
@@ -159,11 +159,11 @@ def _record(state: RankState) -> Record:
 
 
 def _is_whole(states: Sequence[RankState], world: int) -> bool:
-    """All ranks of the job are to be on this host."""
+    """True if all ranks of the job should be on this host."""
     local = {s.local_world_size for s in states if s.local_world_size}
     return not local or max(local) >= world or any(map(alone, states))
 
 
 def alone(state: RankState) -> bool:
-    """By torchrun's variables its host is the only one of the job, whatever number of ranks the program names."""
+    """True if torchrun's variables show a single host, whatever number of ranks the program names."""
     return state.environment.get("GROUP_WORLD_SIZE") == "1"

@@ -1,4 +1,4 @@
-"""Which processes are connected with each other by TCP: ranks of a job are, workers of a pool or a loader are not."""
+"""Finds processes connected with each other by TCP: ranks of a job are, workers of a pool or a loader are not."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class Sockets(NamedTuple):
     """The TCP sockets of a process."""
 
     listens: frozenset[int]
-    """Ports alone."""
+    """Ports without addresses."""
     ends: frozenset[tuple[End, End]]
     """(here, there) of each connection that neither side has closed."""
 
 
 def sockets(pid: int) -> Sockets:
-    """Those of a process; none where it has ended or may not be read."""
+    """Return the sockets of a process; none if it has ended or may not be read."""
     try:
         found = psutil.Process(pid).net_connections("tcp")
     except (psutil.Error, OSError):
@@ -33,15 +33,15 @@ def sockets(pid: int) -> Sockets:
 
 
 def _end(address: tuple[str, int]) -> End:
-    """One end, written alike whichever of the two protocols a socket is of."""
+    """Return one end in the same form for both IP protocols."""
     return address[0].removeprefix("::ffff:"), address[1]
 
 
 def among(pids: Iterable[int], apart: Collection[int] = ()) -> set[int]:
-    """Those that are connected with another of them, but with none of the processes `apart`.
+    """Return the processes that are connected with another one of them, but with none of the processes `apart`.
 
-    Who is connected with the process that started it, as a worker of Dask with its scheduler, works for that one; what
-    a child has inherited connects it with nobody, for its other end is as it was.
+    A process that is connected with its parent, such as a Dask worker with its scheduler, works for that one. Sockets
+    that a child has inherited do not count, as their other end is unchanged.
     """
     theirs = {end for pid in apart for end in sockets(pid).ends}
     own = {pid: sockets(pid).ends - theirs for pid in pids}

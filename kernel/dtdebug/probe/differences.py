@@ -1,7 +1,6 @@
-"""What differs between ranks at rest: versions, variables, libraries, amount of data.
+"""Finds differences between ranks: versions, variables, libraries, amount of data.
 
-Most of what differs has to: each rank has its number. What must be the same and is not explains a hang before any
-stack does.
+Most differences are expected: each rank has its number. An unexpected one explains a hang before any stack does.
 """
 
 from __future__ import annotations
@@ -18,11 +17,12 @@ from dtdebug_taxonomy.ranks import RankState, spell
 
 Suspicion = Literal["wrong", "odd", "expected"]
 """wrong: has to be the same on all ranks (or different, where ranks may not share it) and is not; odd: may differ for
-a reason; expected: differs by design."""
+a reason; expected: differs by design.
+"""
 
 UNSET = "not set"
 _VALUE, _SHOWN = 60, 5
-"""Characters of a value, and values, that a sentence shows."""
+"""Maximum numbers of characters of a value, and of values, that a sentence shows."""
 
 _SAME = re.compile(
     r"(?:WORLD_SIZE|MASTER_(?:ADDR|PORT)|TORCHELASTIC_(?:RUN_ID|RESTART_COUNT|MAX_RESTARTS)|HOROVOD_SIZE"
@@ -33,20 +33,20 @@ _PER_RANK = re.compile(
     r"(?:(?:GROUP_|ROLE_|NODE_|LOCAL_)?RANK|HOSTNAME|TF_CONFIG|JOB_COMPLETION_INDEX|TORCHELASTIC_ERROR_FILE"
     r"|TORCH_FR_\w{1,64}|(?:OMPI|PMI|PMIX|MV2|SLURM|SLURMD|HOROVOD|RAY|JAX)_\w{1,64})\Z"
 )
-"""What launchers tell each rank alone; what they tell all alike is in `_SAME`."""
+"""Variables that launchers set for each rank separately; those set for all alike are in `_SAME`."""
 _PER_HOST = re.compile(
     r"(?:(?:NCCL|GLOO)_SOCKET_IFNAME|NCCL_HOSTID|NCCL_IB_HCA|NCCL_TOPO_FILE|NCCL_GRAPH_FILE|NCCL_DEBUG_FILE|UCX_NET_DEVICES|FI_\w{0,40}IFACE)\Z"
 )
-"""These name hardware or files of one machine."""
+"""Variables that name hardware or files of one machine."""
 _DEVICES = re.compile(r"(?:CUDA|HIP|ROCR|NVIDIA)_VISIBLE_DEVICES\Z")
 _WORK = re.compile(r"(?i)batch|data.?set|samples|shards|length|steps|epoch|seed|accumul|param")
 """Facts that must agree for the ranks to do the same work."""
 _ROADS = frozenset({"endpoint", "worker_server", "faulthandler", "asked", "GIL"})
-"""How a rank is reached, and what one look at it found: no property of the run."""
+"""Facts on channels and single observations, which are not properties of the run."""
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is not the same on all ranks."""
+    """A property that differs between ranks."""
 
     key: str
     """Name of the variable, package or fact."""
@@ -55,12 +55,12 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """(value, ranks), the most frequent first."""
     suspicion: Suspicion
     odd: tuple[int, ...] = ()
-    """Ranks that do not have what most have; empty where no value has a majority."""
+    """Ranks without the majority's value; empty if no value has a majority."""
     sentence: str
 
 
 def differences(states: Iterable[RankState]) -> tuple[Difference, ...]:
-    """Everything that differs, the most suspicious first; ranks whose record holds nothing are left out."""
+    """Return all differences, the most suspicious first; ranks with empty records are left out."""
     known = sorted((s for s in states if s.rank is not None), key=lambda s: s.rank or 0)
     found = [*_parts(known, "version"), *_parts(known, "variable"), *_parts(known, "fact"), *_shared(known)]
     order: dict[Suspicion, int] = {"wrong": 0, "odd": 1, "expected": 2}
@@ -68,7 +68,7 @@ def differences(states: Iterable[RankState]) -> tuple[Difference, ...]:
 
 
 def to_text(found: Sequence[Difference], lines: int = 20) -> str:
-    """A sentence for each difference that may matter; the expected ones are only counted."""
+    """Format a sentence for each difference that may matter; the expected ones are only counted."""
     telling = [d for d in found if d.suspicion != "expected"]
     text = [f"{'!' if d.suspicion == 'wrong' else '-'} {d.sentence}" for d in telling[:lines]]
     if len(telling) > lines:
@@ -85,12 +85,12 @@ def _parts(states: Sequence[RankState], kind: Literal["variable", "version", "fa
     if len(rows) < 2:
         return
     for key in sorted({key for _, row in rows for key in row}):
-        # A fact that was not recorded, as of a rank that has ended early, is no difference.
+        # A fact that was not recorded, for example because the rank ended early, is not a difference.
         having = [(s, row) for s, row in rows if kind != "fact" or key in row]
         values = [row.get(key, UNSET) for _, row in having]
         if key in _ROADS or all(value == values[0] for value in values):
             continue
-        # A package that one rank has not imported yet has no version there: that tells of the code, not of the machine.
+        # A package that one rank has not imported yet has no version there: a difference of code, not of the machine.
         if kind == "version" and len({v for v in values if v != UNSET}) < 2:
             continue
         yield _difference(key, kind, [s for s, _ in having], values)
@@ -135,13 +135,13 @@ def _suspicion(key: str, kind: str, states: Sequence[RankState], values: Sequenc
         return "expected"
     if _DEVICES.match(key):
         return "expected" if _regular(states, values) else "odd"
-    if (by_host or key == "NCCL_HOSTID") and _PER_HOST.match(key):  # that one says which ranks share a host
+    if (by_host or key == "NCCL_HOSTID") and _PER_HOST.match(key):  # NCCL_HOSTID defines which ranks share a host
         return "odd"
     return "wrong" if _SAME.match(key) else "odd"
 
 
 def _regular(states: Sequence[RankState], values: Sequence[str]) -> bool:
-    """Ranks with the same local rank see the same devices, whatever the host."""
+    """True if ranks with the same local rank see the same devices, whatever the host."""
     locals_ = {(s.local_rank, v) for s, v in zip(states, values, strict=True)}
     return None not in {s.local_rank for s in states} and len(locals_) == len({s.local_rank for s in states})
 
@@ -158,7 +158,7 @@ def _values(
         return f"on {spell(ranks, 8)}{host}"
 
     shown = [f"{_quoted(value)} {place(ranks)}" for value, ranks in groups[:_SHOWN]]
-    if most:  # the odd ones first: they are what to look at
+    if most:  # the odd ones first
         value, ranks = groups[0]
         shown = [*shown[1:], f"{_quoted(value)} on the other {len(ranks)}"]
     rest = len(groups) - _SHOWN
@@ -175,7 +175,7 @@ def _quoted(value: str) -> str:
 
 
 def _shared(states: Sequence[RankState]) -> Iterator[Difference]:
-    """What two living processes may not have in common: a rank, a place on the host, a device."""
+    """Yield what two living processes share and must not: a rank, a place on the host, a device."""
     living = [s for s in states if s.alive is not False]
     names = Counter(s.rank for s in living)
     for rank in [r for r, n in names.items() if n > 1 and r is not None]:
@@ -188,7 +188,7 @@ def _shared(states: Sequence[RankState]) -> Iterator[Difference]:
 
 
 def _places(states: Sequence[RankState]) -> dict[tuple[str, str, str], set[int]]:
-    """(variable, host, value) -> ranks, of what each rank of a host should have for itself."""
+    """Return (variable, host, value) -> ranks, for variables that each rank of a host should have to itself."""
     found: dict[tuple[str, str, str], set[int]] = {}
     for s in states:
         rank = s.rank or 0

@@ -1,4 +1,4 @@
-"""What a rank waits in, asked from outside: its frames, those of its other threads and children, and /proc.
+"""Determines from outside what a rank waits in: by its frames, its other threads and children, and /proc.
 
 Frames name operations, locks of libraries and workers; the operating system names files, holders and other ends.
 """
@@ -25,22 +25,22 @@ from dtdebug_taxonomy.stack_waits import by_stack, function_of_c
 from dtdebug_taxonomy.waiting import ACTIVE, ALONE, REMOTE, Waiting, phrase
 
 _SAMPLE = 0.1
-"""Seconds over which the use of a CPU is measured."""
+"""Seconds over which the CPU use is measured."""
 _BUSY = 0.5
-"""Share of a core from which on a thread computes."""
+"""Minimum share of a core of a thread that counts as computing."""
 _NATIVE = 0.7
-"""Seconds that reading native frames takes: with less left it is not begun."""
+"""Seconds needed to read native frames, which are skipped if less time is left."""
 _CHILDREN = 8
 _AGENT = "dtdebug-"
 _ANSWERS = "torch/distributed/rpc/internal.py"
 _POOL = "concurrent/futures/process.py"
 _LOCKED = f"{ALONE}: it has the lock itself, or a thread that has ended has"
 _STOPPED = {"T": "a signal", "t": "a debugger"}
-"""States of a stopped process, and by what it is."""
+"""States of a stopped process, and what stopped it."""
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the waiting of one process."""
+    """Explanation of the waits of one process."""
 
     waiting: Waiting | None = None
     beside: tuple[Waiting, ...] = ()
@@ -49,7 +49,7 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """The process that is asked about, with what is known of it already."""
+    """The process to explain, with what is known of it already."""
 
     pid: int
     stack: tuple[Frame, ...] = ()
@@ -57,15 +57,15 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     others: tuple[spied.ThreadLook, ...] = ()
     native: tuple[str, ...] = ()
     held: bool = False
-    """It is holding the GIL: its interpreter answers nobody."""
+    """True if it is holding the GIL, so that its interpreter does not answer."""
     owns: bool = False
-    """The main thread owned the GIL when it was looked at, which every running thread does."""
+    """True if the main thread owned the GIL when observed, as every running thread does."""
     may_spy: bool = True
-    """py-spy may look into it; where it may not, it was refused before."""
+    """True if py-spy may inspect it; False after a refusal."""
 
 
 def explain(subject: Subject, deadline: float) -> Explained:
-    """What the main thread, other threads and children are in; returns by the deadline (of the monotonic clock)."""
+    """Return what the main thread, other threads and children are in, by the deadline (monotonic clock)."""
     pid, began = subject.pid, time.monotonic()
     first = procfs.thread(pid, pid)
     if first.state in _STOPPED:
@@ -81,11 +81,11 @@ def explain(subject: Subject, deadline: float) -> Explained:
         look = _native_look(pid, deadline)
         native = look.native
         inside = by_stack(subject.stack, native) if native else inside
-        subject = replace(subject, others=look.others or subject.others)  # a lock's name is in native frames alone
+        subject = replace(subject, others=look.others or subject.others)  # only native frames name a lock
     if inside is not None and inside.kind == "lock" and (system is None or system.kind != "lock"):
         inside = _of_library(inside, subject, rank_of, deadline)
     if (inside is None or inside.kind == "socket") and system is not None and system.kind == "sleep":
-        system = contended(pid, rank_of) or system  # C code that tries a lock again and again: sqlite, HDF5
+        system = contended(pid, rank_of) or system  # C code that retries a lock: sqlite, HDF5
     held = subject.held or (busy and subject.owns and _holds(subject, native, deadline))
     waiting = _busy(subject, native, inside, held=held) if busy or held else chosen(inside, system, subject.stack)
     waiting = with_store(waiting, subject.stack, variables(pid).get("MASTER_PORT", ""))
@@ -106,24 +106,24 @@ def explain(subject: Subject, deadline: float) -> Explained:
 
 
 def _is_of_a_process_pool(subject: Subject) -> bool:
-    """What it waits for comes from a child: the only thread that could give it is that of a pool of processes."""
+    """True if it waits for a child: the only thread that could help is that of a process pool."""
     return not _own_threads(subject) and any(f.file.endswith(_POOL) for t in subject.others for f in t.stack)
 
 
 def _is_alone(subject: Subject) -> bool:
-    """No other thread of its program runs Python."""
+    """True if no other thread of its program runs Python."""
     return subject.may_spy and all(t.name.startswith(_AGENT) or not t.stack for t in subject.others)
 
 
 def _stopped(pid: int, state: str) -> Waiting:
-    """What its main thread was in counts no more."""
+    """Return the wait of a stopped process; its main thread's frames no longer matter."""
     record = Record(source="system", path=f"/proc/{pid}/stat", words=f"state {state}")
     words = f"`kill -CONT {pid}` lets it go on" if state == "T" else ""
     return Waiting(kind="stopped", op=_STOPPED[state], record=record, words=words)
 
 
 def _needs_native(inside: Waiting | None, system: Waiting | None, *, busy: bool) -> bool:
-    """Python frames and the system call leave open what C code waits for."""
+    """True if Python frames and the system call do not show what C code waits for."""
     if busy:
         return inside is None or inside.kind not in AMONG_RANKS
     if inside is not None:
@@ -141,7 +141,7 @@ def _native_look(pid: int, deadline: float) -> spied.ProcessLook:
 
 
 def _holds(subject: Subject, native: Sequence[str], deadline: float) -> bool:
-    """A C function that was called before the first look has not let go of the GIL since."""
+    """True if a C function called before the first observation has not released the GIL since."""
     if not function_of_c(native):
         return False
     try:
@@ -152,7 +152,7 @@ def _holds(subject: Subject, native: Sequence[str], deadline: float) -> bool:
 
 
 def _busy(subject: Subject, native: Sequence[str], inside: Waiting | None, *, held: bool) -> Waiting:
-    """A thread on a CPU; NCCL and gloo may spin while they wait for others."""
+    """Return the state of a thread on a CPU; NCCL and gloo may spin while they wait for others."""
     if inside is not None and inside.kind in AMONG_RANKS and not held:
         return inside
     function = clean(function_of_c(native))
@@ -167,7 +167,7 @@ def _busy(subject: Subject, native: Sequence[str], inside: Waiting | None, *, he
 
 
 def _of_library(inside: Waiting, subject: Subject, rank_of: RankOf, deadline: float) -> Waiting:
-    """A lock that a library tries again and again: its path is in a local variable, its holder in /proc/locks."""
+    """Complete a lock that a library polls: its path is in a local variable, its holder in /proc/locks."""
     if (open_one := contended(subject.pid, rank_of)) is not None:
         return replace(open_one, op=inside.op)
     try:
@@ -184,7 +184,7 @@ def _of_library(inside: Waiting, subject: Subject, rank_of: RankOf, deadline: fl
 
 
 def _with_child(found: Waiting, subject: Subject, rank_of: RankOf, deadline: float) -> Waiting:
-    """The child that is waited for, with its own line and what it waits in itself."""
+    """Add the awaited child, with its line and its own wait."""
     own = [c for c in procfs.children(subject.pid) if (said := procfs.command(c)) and not HELPER.search(said)]
     wanted = [found.pid] if found.pid else own
     idle: Waiting | None = None
@@ -194,7 +194,7 @@ def _with_child(found: Waiting, subject: Subject, rank_of: RankOf, deadline: flo
         if found.kind == "loader" and stack and not any(f.file.endswith("_utils/fetch.py") for f in stack):
             continue
         if found.kind == "loader" and not stack and subject.may_spy:
-            continue  # the resource tracker and others that are no Python program
+            continue  # the resource tracker and others that are not Python programs
         mine = own_frame(stack)
         its = chosen(by_stack(stack), by_system(child, now, rank_of), stack)
         mutual = its is not None and its.pid == subject.pid
@@ -214,7 +214,7 @@ def _with_child(found: Waiting, subject: Subject, rank_of: RankOf, deadline: flo
 
 
 def _child_stack(pid: int, deadline: float) -> tuple[Frame, ...]:
-    """A child's own frames: a forked one has those of its parent below."""
+    """Return a child's own frames: a forked one has its parent's below."""
     try:
         stack = outside.spy(pid, deadline).stack
     except outside.OutsideError:
@@ -224,12 +224,12 @@ def _child_stack(pid: int, deadline: float) -> tuple[Frame, ...]:
 
 
 def _own_threads(subject: Subject) -> list[str]:
-    """The other threads that stand in the user's code: any of them may be the one that is waited for."""
+    """Return the other threads in the user's code: any of them may be the awaited one."""
     return [t.name for t in subject.others if own_frame(t.stack) is not None and not t.name.startswith(_AGENT)]
 
 
 def _beside(subject: Subject, rank_of: RankOf) -> tuple[Waiting, ...]:
-    """Other threads that run the user's code or wait for other ranks."""
+    """Return the waits of other threads that run the user's code or wait for other ranks."""
     found = []
     for thread in subject.others:
         own = own_frame(thread.stack)

@@ -1,4 +1,4 @@
-"""Asks every rank of a job where it is, by all the roads there are, within one deadline.
+"""Asks every rank of a job where it is, through all channels, within one deadline.
 
 In this order: the endpoint of its agent (milliseconds) and the record that the agent writes into the run's folder
 (both need the interpreter); then the worker server, which answers while the GIL is held; then py-spy; and
@@ -24,9 +24,9 @@ from dtdebug.records.untrusted import tidy
 from dtdebug_taxonomy.ranks import MOST_RANKS, TWICE, RankState
 
 TIMEOUT = 3.0
-"""Seconds that gathering takes at most."""
+"""Maximum seconds for gathering."""
 _GRACE = 0.05
-"""Seconds after the deadline in which inquiries still note that they were late."""
+"""Seconds after the deadline in which inquiries may still record that they were late."""
 
 
 def gather(
@@ -39,13 +39,13 @@ def gather(
     addresses: Callable[[], dict[int, str]] | None = None,
     stop: threading.Event | None = None,
 ) -> list[RankState]:
-    """The states of all ranks, by rank; those that the job should have and nobody found are in it with `alive=None`.
+    """Return the states of all ranks, by rank; missing ranks have `alive=None`.
 
-    `pids` are ranks or processes above them (a launcher, a kernel). With `dumps`, the flight-recorder dumps that the
-    agents write on demand are waited for; where none comes, the worker server's trace is written in its place.
-    `native` asks py-spy for native frames too. `addresses` gives more endpoints by rank, such as those of the job's
-    store, and runs beside the rest. An interrupt (Ctrl-C) ends the waiting: what has come by then is returned, and
-    what was written stays in the folder, and `stop` is set.
+    `pids` are ranks or processes above them (a launcher, a kernel). With `dumps`, waits for the flight-recorder dumps
+    that the agents write on demand; if none comes, writes the worker server's trace instead. `native` also asks py-spy
+    for native frames. `addresses` returns more endpoints by rank, as of the job's store, and runs in parallel.
+    An interrupt (Ctrl-C) ends the waiting: the states so far are returned, written files stay in the folder, and `stop`
+    is set.
     """
     request = Request(target, timeout, dumps=dumps, native=native)
     more = begin([addresses], request.deadline)[0] if addresses else None
@@ -67,7 +67,7 @@ def gather(
 
 
 def _known(target: RunFolder | None, pids: Sequence[int]) -> list[tuple[RankProcess, RankState | None]]:
-    """The processes to ask, with the records that they had before they were asked."""
+    """Return the processes to ask, with their records from before."""
     here = socket.gethostname()
     records = [record for record in target.records() if record.pid] if target else []
     recorded = {record.pid for record in records if record.host in ("", here)}
@@ -88,7 +88,7 @@ def _known(target: RunFolder | None, pids: Sequence[int]) -> list[tuple[RankProc
 
 
 def _ask(inquiries: Sequence[Inquiry], deadline: float) -> bool:
-    """Asks all beside each other; True if the user interrupted it."""
+    """Ask all in parallel; True if the user interrupted it."""
     try:
         until(begin([inquiry.run for inquiry in inquiries], deadline), deadline + _GRACE)
     except KeyboardInterrupt:
@@ -99,7 +99,7 @@ def _ask(inquiries: Sequence[Inquiry], deadline: float) -> bool:
 def _elsewhere(
     request: Request, more: Future[dict[int, str]], states: Sequence[RankState]
 ) -> tuple[list[RankState], str]:
-    """The ranks that only the further addresses lead to, and how reading the addresses went."""
+    """Return the ranks known only by the additional addresses, and how reading these went."""
     here = {state.rank for state in states}
     try:
         found = {rank: where for rank, where in more.result(timeout=request.left()).items() if rank not in here}
@@ -117,9 +117,9 @@ def _elsewhere(
 
 
 def one_each(states: Iterable[RankState]) -> list[RankState]:
-    """One state a rank: that of a living process before those of earlier attempts, the newest of these.
+    """Return one state per rank: a living process before earlier attempts, the newest of these.
 
-    Of two living ones the one in a process group: the other is a wrapper that has started it.
+    Of two living ones, take the one in a process group: the other is a wrapper that started it.
     """
     kept: dict[object, RankState] = {}
     for state in states:
@@ -133,7 +133,7 @@ def one_each(states: Iterable[RankState]) -> list[RankState]:
 
 
 def _beside(state: RankState, other: RankState | None) -> RankState:
-    """Notes another living process that has the rank and is neither its wrapper nor what it wraps."""
+    """Note another living process with the same rank that is not its wrapper or wrapped process."""
     if other is None or not (state.alive and other.alive) or state.initialized != other.initialized:
         return state
     if state.pid in (None, other.pid, other.parent) or other.pid in (None, state.parent):
@@ -148,11 +148,11 @@ def _weight(state: RankState) -> tuple[bool, bool, float]:
 
 
 def _missing(states: Sequence[RankState]) -> list[int]:
-    """The ranks that the world of the others has and that are not among them."""
+    """Return the ranks of the world that have no state."""
     return sorted(set(range(world_size(states))) - {state.rank for state in states})
 
 
 def world_size(states: Sequence[RankState]) -> int:
-    """How many ranks the job has, as most of the ranks say; 0 if none does."""
+    """Return the job's number of ranks by majority; 0 if unknown."""
     sizes = Counter(state.world_size for state in states if state.world_size and state.world_size <= MOST_RANKS)
-    return sizes.most_common(1)[0][0] if sizes else 0  # one rank that lies is outvoted
+    return sizes.most_common(1)[0][0] if sizes else 0  # a single wrong rank is outvoted

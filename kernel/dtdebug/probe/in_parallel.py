@@ -1,4 +1,4 @@
-"""Runs what may wait beside each other, in daemon threads: what is late keeps neither others nor the exit waiting."""
+"""Runs blocking calls in daemon threads with a deadline; slow ones delay neither others nor the exit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _THREADS = 64
 
 
 def begin(tasks: Sequence[Callable[[], T]], deadline: float) -> list[Future[T]]:
-    """Begins the tasks, in order; those whose turn comes after the deadline are never begun."""
+    """Start the tasks, in order; those whose turn comes after the deadline never run."""
     futures: list[Future[T]] = [Future() for _ in tasks]
     turns = deque(zip(tasks, futures, strict=True))
 
@@ -35,6 +35,6 @@ def begin(tasks: Sequence[Callable[[], T]], deadline: float) -> list[Future[T]]:
 
 
 def until(futures: Sequence[Future[T]], deadline: float) -> list[T | None]:
-    """Waits for the results at most until the deadline; None for what was late or failed."""
+    """Wait for the results until the deadline; None for late or failed ones."""
     wait(futures, timeout=max(0.0, deadline - time.monotonic()))
     return [f.result() if f.done() and f.exception() is None else None for f in futures]

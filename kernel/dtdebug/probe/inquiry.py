@@ -1,4 +1,4 @@
-"""Asks one rank where it is, road by road, and says of each road whether it answered."""
+"""Asks one rank where it is, channel by channel, and records which channels answered."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from dtdebug_taxonomy.ranks import Frame, Operation, RankState
 from dtdebug_taxonomy.stack_waits import operation
 
 TOKEN = "DTDEBUG_TOKEN"  # noqa: S105 - the name of the variable
-"""Environment variable with what endpoints want to see."""
+"""Environment variable with the token that endpoints require."""
 _PAUSE, _MOMENT = 0.05, 0.1
 _RESERVE = 0.3
-"""Seconds that are kept for fetching a trace where no dump comes."""
+"""Seconds reserved for fetching a trace if no dump comes."""
 _POLL = 0.01
 _AGENT = "dtdebug-"
-"""Names of the agent's own threads, which may keep the lock for a moment to write what they are asked for."""
+"""Prefix of the agent's own threads, which may hold the GIL for a moment to write an answer."""
 _LOOPBACK = ("127.", "localhost:", "[::1]:")
 
 
 class Inquiry:
-    """What is asked of one rank, and what has come of it so far: its state can be read at any moment."""
+    """Questions to one rank and the answers so far; its state can be read at any time."""
 
     def __init__(self, request: Request, found: RankProcess | None, record: RankState | None) -> None:
         self._request = request
@@ -49,7 +49,7 @@ class Inquiry:
         self._pid = found.pid if found and host in {"", socket.gethostname()} else None
 
     def run(self) -> None:
-        """Asks; returns by the deadline."""
+        """Ask the rank; returns by the deadline."""
         if self._pid is not None:
             self._status = self._liveness(self._pid)
         if self._status == "ended":
@@ -71,13 +71,13 @@ class Inquiry:
     def _liveness(self, pid: int) -> str:
         seen = self._record.time if self._record else None
         status = liveness(pid, seen)
-        if status == "stopped":  # for a moment only, if a look of before has just ended
+        if status == "stopped":  # briefly, if an earlier inspection has just ended
             time.sleep(_MOMENT)
             status = liveness(pid, seen)
         return status
 
     def state(self) -> RankState | None:
-        """What is known now; None of a process that turned out to be no rank."""
+        """Return the current state; None for a process that turned out not to be a rank."""
         if self._helper:
             return None
         found = self._found
@@ -119,7 +119,7 @@ class Inquiry:
     def _operation(
         self, stack: Sequence[Frame], native: Sequence[str], world: int | None, rank: int | None
     ) -> Operation | None:
-        """The operation that the frames show; of two ranks, the other one is the peer."""
+        """Return the operation in the frames; between two ranks, the other one is the peer."""
         found = operation(stack, native) if self._pid is not None else None
         if found is not None and self._seen.in_world:
             found = msgspec.structs.replace(found, group="")
@@ -130,13 +130,13 @@ class Inquiry:
         return msgspec.structs.replace(found, peer=1 - rank) if world == 2 and rank in (0, 1) else found
 
     def _interpreter(self) -> bool:
-        """The roads through the interpreter of the rank: its endpoint, then its record."""
+        """Try the channels through the rank's interpreter: its endpoint, then its record."""
         if self._status == "stopped" or self._record is None:
             return False
         return self._endpoint(self._record) or self._files()
 
     def _without_interpreter(self) -> None:
-        """The worker server, py-spy, faulthandler: they tell a held GIL from a process that hangs."""
+        """Try the worker server, py-spy and faulthandler, which distinguish a held GIL from a hanging process."""
         server = self._status != "stopped" and self._worker_server()
         seen = self._pid is not None and (self._spy(self._pid) or self._faulthandler(self._pid))
         silent = bool(self._roads.keys() & {"endpoint", "files"}) and self._status == "running"
@@ -160,7 +160,7 @@ class Inquiry:
         return self._answer is not None
 
     def _token(self) -> str:
-        """What the rank's endpoint wants to see: as the rank was given it, else as its folder or we have it."""
+        """Return the endpoint's token: from the rank's environment, else from the folder or our environment."""
         given = variables(self._pid).get(TOKEN, "") if self._pid is not None else ""
         if not given and self._request.folder is not None:
             with suppress(OSError):
@@ -190,7 +190,7 @@ class Inquiry:
         return False
 
     def _is_fresh(self, new: RankState, before: RankState) -> bool:
-        """The record answers this request: it says so, or is newer and has a stack as only full records have."""
+        """True if the record answers this request: by its number, else if it is newer and has a full record's stack."""
         asked = new.facts.get("asked", "")
         if asked.isdecimal():
             return int(asked) >= (self._request.number or 0)
@@ -223,12 +223,12 @@ class Inquiry:
 
     @staticmethod
     def _names_others(look: spied.ProcessLook) -> bool:
-        """Local variables tell with whom it waits."""
+        """True if local variables name the ranks that it waits for."""
         found = operation(look.stack)
         return found is not None and bool(found.op in spied.PAIRS or found.group)
 
     def _explain(self, pid: int) -> None:
-        """What the process waits in, with its other threads and children."""
+        """Explain what the process waits in, with its other threads and children."""
         look = self._seen
         if self._roads.get("py-spy") is None:
             with suppress(outside.OutsideError):
@@ -247,7 +247,7 @@ class Inquiry:
             self._explained = explain(subject, self._request.deadline - _RESERVE)
 
     def _native(self, pid: int) -> None:
-        """Last, for it reads symbols: that takes seconds where the libraries are large."""
+        """Read native frames; last, as large libraries take seconds to read."""
         with self._road("py-spy --native"):
             native = outside.spy(pid, self._request.deadline, native=True).native
             self._seen = msgspec.structs.replace(self._seen, native=native)
@@ -265,7 +265,7 @@ class Inquiry:
         return bool(self._seen.stack)
 
     def _dump(self) -> None:
-        """Waits for the rank's dump; without one, the worker server's trace takes its place."""
+        """Wait for the rank's dump; without one, save the worker server's trace instead."""
         base = self._answer or self._record
         if base is None or base.rank is None or (self._answer is not None and not base.initialized):
             return
@@ -283,11 +283,11 @@ class Inquiry:
             self._save_trace(base.rank, roads.trace(source, self._request.deadline, self._token()))
 
     def _source(self, base: RankState) -> Path | str:
-        """Where the recorder's trace can be had of a rank that writes no dump."""
+        """Return the source of the recorder's trace for a rank that writes no dump."""
         return self._socket() or (base.facts.get("endpoint", "") if self._answer else "")
 
     def _socket(self) -> Path | None:
-        """The worker server's: as announced, else where it is if the process stood still before it announced it."""
+        """Return the worker server's socket: as announced, else the usual path if the process hung before that."""
         if self._pid is None:
             return None
         base, folder = self._answer or self._record, self._request.folder
@@ -303,15 +303,15 @@ class Inquiry:
         if b'"entries"' not in trace and b'"pg_status":{}' in trace:  # nothing has been recorded yet
             return
         older = folder.flight / f"rank_{rank}"
-        with suppress(OSError):  # a reader would prefer it, and it shows where the rank was at an earlier request
+        with suppress(OSError):  # readers would prefer it, but it is from an earlier request
             older.rename(folder.flight / f".older_rank_{rank}")
         state.write(folder.flight / f"rank_{rank}.json", trace)
 
     @contextmanager
     def _road(self, name: str) -> Iterator[None]:
-        """Notes how a road went."""
+        """Record the result of a channel."""
         began = time.monotonic()
-        self._roads[name] = "no answer until the deadline"  # unless what follows is there in time
+        self._roads[name] = "no answer until the deadline"  # unless the code below finishes in time
         try:
             yield
             self._roads[name] = "ok"

@@ -1,4 +1,4 @@
-"""A process that was named and is no rank: what it is, where it is, and which process to name in its place."""
+"""Describes a process that is not a rank: what it is, where it is, and which process to ask instead."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _COMMAND, _SHOWN = 80, 8
 
 
 def stranger(pid: int, states: Sequence[RankState]) -> str:
-    """What is to be said of a process that is no rank and starts none; empty where it may be one.
+    """Return a message for a process that is neither rank nor launcher; "" if it might be a rank.
 
-    A number in its environment tells nothing if a rank has started it, for all that a rank starts inherit it.
+    A rank number in its environment proves nothing if a rank started it, as all children inherit it.
     """
     above, ranks = _above(pid)
-    if any(each.pid == pid for each in ranks):  # started by multiprocessing, it has no number
+    if any(each.pid == pid for each in ranks):  # processes started by multiprocessing have no number
         return ""
     parent = next((each for each in ranks if each.pid in above and _is_copy(pid, each.pid)), None)
     own = [state for state in states if state.pid == pid and state.stack]
@@ -45,7 +45,7 @@ def stranger(pid: int, states: Sequence[RankState]) -> str:
 
 
 def _above(pid: int) -> tuple[set[int], list[RankProcess]]:
-    """The processes of this user above one, and the ranks below the nearest of them that has several, else one."""
+    """Return this user's processes above one, and the ranks below the nearest of them with several, else with one."""
     above: list[int] = []
     with suppress(psutil.Error):
         above = [up.pid for up in psutil.Process(pid).parents() if up.pid > 1 and up.uids().real == os.getuid()]
@@ -55,7 +55,7 @@ def _above(pid: int) -> tuple[set[int], list[RankProcess]]:
 
 
 def _is_copy(pid: int, parent: int) -> bool:
-    """It was forked from a rank or spawned by its multiprocessing: any other program may be the rank itself."""
+    """True if it was forked from a rank or spawned by its multiprocessing: another program may be the rank itself."""
     return command(pid) == command(parent) or "multiprocessing" in command(pid)
 
 

@@ -1,7 +1,7 @@
-"""Ranks that gave no answer here: which they are, what asks for them on other hosts, and how answers are joined.
+"""Finds ranks that did not answer here, builds commands that ask for them on other hosts, and joins the answers.
 
-Agents put their addresses into their job's own store. It speaks PyTorch's protocol, and this program imports no torch:
-a short script in the job's own Python reads it, and waits for no key. When the store's host has ended, there is nothing
+Agents put their addresses into their job's own store. It uses PyTorch's protocol, and this program imports no torch: a
+short script in the job's own Python reads it, without waiting for keys. If the store's host has ended, there is nothing
 to read. Nothing else here runs a command or opens a connection.
 """
 
@@ -24,9 +24,9 @@ from dtdebug_taxonomy.ranks import MOST_RANKS, RankState, spell
 _JOB = "SLURM_JOB_ID"
 _LISTS = ("SLURM_JOB_NODELIST", "SLURM_NODELIST")
 _OF_JOB = (_JOB, "TORCHELASTIC_RUN_ID", "MASTER_PORT")
-"""Variables that all ranks of a job have alike: what another host answers may be of another job."""
+"""Variables that are equal on all ranks of a job: another host's answer may come from a different job."""
 _WHOLE = 500
-"""Characters from which a variable in a record may have been cut off."""
+"""Length in characters from which a variable in a record may be truncated."""
 _LOOPBACK = ("127.", "localhost:", "[::1]:")
 TIMEOUT = 30.0
 """Seconds for importing torch and reading."""
@@ -55,7 +55,7 @@ json.dump(found, sys.stdout)
 
 
 def unanswered(states: Sequence[RankState]) -> tuple[int, ...]:
-    """The ranks of the job that neither answered nor are known to have ended."""
+    """Return the ranks of the job that neither answered nor are known to have ended."""
     answered = {state.rank for state in states if state.alive is not None}
     return tuple(rank for rank in range(world_size(states)) if rank not in answered)
 
@@ -68,10 +68,10 @@ def commands(
     named: Sequence[str] = (),
     program: Sequence[str] = ("dtdebug",),
 ) -> list[remote.RemoteCommand]:
-    """What asks on the hosts that the user named as `NAME` or `NAME=TARGET`, else on those where ranks may be.
+    """Return commands for the hosts that the user named as `NAME` or `NAME=TARGET`, else for likely ones.
 
     Raises:
-        ValueError: a host has no possible name, or what that road needs is not known.
+        ValueError: a host name is invalid, or the transport needs an unknown value.
 
     """
     job = _variable(states, _JOB)
@@ -99,7 +99,7 @@ def commands(
 
 
 def joined(states: Sequence[RankState], others: Sequence[RankState]) -> tuple[tuple[RankState, ...], tuple[str, ...]]:
-    """(states, notes): the states with what other hosts say of ranks that gave no answer here."""
+    """Return (states, notes): the states completed by other hosts' answers for ranks that were silent here."""
     world, ours = world_size(states), {name: _variable(states, name) for name in _OF_JOB}
     answered = {state.rank for state in states if state.alive and state.rank is not None}
     more: list[RankState] = []
@@ -119,7 +119,7 @@ def joined(states: Sequence[RankState], others: Sequence[RankState]) -> tuple[tu
 
 
 def reachable(addresses: Mapping[int, str], host: str) -> tuple[dict[int, str], tuple[str, ...]]:
-    """(addresses, notes): without those that mean another thing here than on the rank's host."""
+    """Return (addresses, notes), without loopback addresses of the rank's own host."""
     if f"{host}:".startswith(_LOOPBACK) or host == "::1":
         return dict(addresses), ()
     loopback = [rank for rank, address in addresses.items() if address.startswith(_LOOPBACK)]
@@ -130,7 +130,7 @@ def reachable(addresses: Mapping[int, str], host: str) -> tuple[dict[int, str], 
 
 
 def store_of(states: Sequence[RankState]) -> str:
-    """`HOST:PORT` of the job's store, if the ranks have put addresses there that other hosts can reach."""
+    """Return the store's `HOST:PORT`, if the ranks put addresses there that other hosts can reach."""
     for state in states:
         address, place = state.facts.get("endpoint", ""), store_address(state.environment)
         if state.alive and place and address and not address.startswith(_LOOPBACK):
@@ -139,7 +139,7 @@ def store_of(states: Sequence[RankState]) -> str:
 
 
 def _hosts(states: Sequence[RankState]) -> Iterator[str]:
-    """Hosts of silent ranks, and those of the Slurm job from which nobody answered."""
+    """Yield the hosts of silent ranks, and the hosts of the Slurm job without an answer."""
     from dtdebug.probe.adapters import mpi
 
     missing = set(unanswered(states))
@@ -171,16 +171,16 @@ def _is_of_another_job(other: RankState, world: int, ours: Mapping[str, str]) ->
 
 
 class StoreError(Exception):
-    """The store could not be read; the text says why."""
+    """The store could not be read; the text gives the reason."""
 
 
 def addresses(
     host: str, port: int, *, python: str = sys.executable, world: int = 1, timeout: float = TIMEOUT
 ) -> dict[int, str]:
-    """`host:port` of the agent of each rank, as the job's store at that place has them.
+    """Return each rank's agent address, `host:port`, from the job's store.
 
     Raises:
-        StoreError: there is no store any more, it does not answer in time, or that Python has no torch.
+        StoreError: the store has gone, does not answer in time, or that Python has no torch.
 
     """
     try:
@@ -208,13 +208,13 @@ def addresses(
 
 
 def store_address(variables: Mapping[str, str]) -> tuple[str, int] | None:
-    """Host and port of the store in the environment of a rank."""
+    """Return host and port of the store from a rank's environment."""
     host, port = variables.get("MASTER_ADDR", ""), variables.get("MASTER_PORT", "")
     return (host, int(port)) if host and port.isdecimal() and int(port) < 65536 else None
 
 
 def python_of(command: tuple[str, ...], variables: Mapping[str, str]) -> str:
-    """The Python that a rank runs, so that its torch is the one that reads the store; else our own."""
+    """Return the Python that a rank runs, whose torch can read the store; else our own."""
     program = command[0] if command else ""
     if Path(program).is_absolute() and "python" in Path(program).name:
         return program

@@ -1,4 +1,4 @@
-"""Looks into a process from outside: its stack through py-spy.
+"""Inspects a process from outside: reads its stack through py-spy.
 
 The process need not answer, so this works while the GIL is held.
 """
@@ -24,13 +24,13 @@ from dtdebug_taxonomy.stack_waits import operation
 
 
 class OutsideError(Exception):
-    """The process could not be looked into; the text says why."""
+    """The process could not be inspected; the text gives the reason."""
 
 
 def observe(
     found: RankProcess, timeout: float = 2.0, *, native: bool = False, thread: str = "MainThread"
 ) -> RankState | None:
-    """A rank as it looks from outside, or None if its stack shows that it is a helper (a worker of a data loader)."""
+    """Return a rank's state from outside, or None if its stack shows a helper (a worker of a data loader)."""
     roads, look, rank = {}, None, found.rank
     began = time.monotonic()
     try:
@@ -63,14 +63,14 @@ def observe(
 
 
 def observe_pid(pid: int, timeout: float = 2.0, *, thread: str = "MainThread") -> RankState:
-    """A process as it looks from outside, whether or not it seems to be a rank."""
+    """Return a process's state from outside, even if it does not look like a rank."""
     return observe(describe(pid), timeout, thread=thread) or RankState(pid=pid, host=socket.gethostname(), alive=True)
 
 
 def spy(
     pid: int, deadline: float, *, native: bool = False, local: bool = False, thread: str = "MainThread"
 ) -> ProcessLook:
-    """The stack of a thread (by a part of its name) through py-spy, first without stopping the process, then with.
+    """Return the stack of a thread (by a part of its name) through py-spy, first without stopping the process.
 
     Raises:
         OutsideError: no py-spy, no permission, no Python process, not in time.
@@ -81,7 +81,7 @@ def spy(
         raise OutsideError("py-spy is not installed: pip install 'dtdebug[stacks]'")
     command = [program, "dump", "--json", "--pid", str(pid), *(["--native"] if native else []), *["--locals"] * local]
     ways = [[]] if native else [["--nonblocking"], []]
-    if liveness(pid) == "stopped":  # stopping it again would let it go on afterwards
+    if liveness(pid) == "stopped":  # py-spy would continue it afterwards
         ways = ways[:-1]
         if native:
             raise OutsideError("is stopped, and py-spy would let it go on to read native frames")
@@ -97,7 +97,7 @@ def spy(
                 capture_output=True,
                 timeout=left,
                 stdin=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C must not end it while it keeps the process stopped
+                start_new_session=True,  # Ctrl-C must not end it while the process is stopped
             )
             if done.returncode == 0:
                 return parse_spy(done.stdout, pid, thread)
@@ -113,23 +113,23 @@ def spy(
 
 
 def can_spy() -> bool:
-    """py-spy is installed; whether it may look is another question."""
+    """True if py-spy is installed; it may still lack permission."""
     return _program() is not None
 
 
 def is_helper(look: ProcessLook) -> bool:
-    """The process works for a rank: it is a worker of a data loader."""
+    """True if the process is a data loader's worker."""
     return any(frame.function == "_worker_loop" and "data" in frame.file for frame in look.stack)
 
 
 def spawned_rank(look: ProcessLook) -> int | None:
-    """The first argument that torch.multiprocessing gives to what it spawns."""
+    """Return the first argument that torch.multiprocessing gives to spawned functions."""
     value = look.variables.get("i", "")
     return int(value) if value.isdecimal() and len(value) < 10 else None
 
 
 def refusal(pid: int, said: str) -> str:
-    """Why py-spy could not look, in one line: which permission, if it is one."""
+    """Return why py-spy failed, in one line, with the missing permission if that is the reason."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     if "ermission" not in said and "not permitted" not in said:
         return f"py-spy: {lines[0][:200]}" if lines else "py-spy said nothing"
@@ -151,7 +151,7 @@ def refusal(pid: int, said: str) -> str:
 
 
 def _let_go_on(pid: int) -> None:
-    """Continues a process that ran before py-spy stopped it, if ending py-spy has left it so."""
+    """Continue a process that py-spy left stopped when it was killed."""
     end = time.monotonic() + 0.5
     while liveness(pid) == "stopped":
         if time.monotonic() > end:
@@ -167,7 +167,7 @@ def _program() -> str | None:
 
 
 def status_of(process: str) -> dict[str, str]:
-    """The rows of /proc/PROCESS/status; empty where it can't be read."""
+    """Return the rows of /proc/PROCESS/status; empty if unreadable."""
     lines = (line.partition(":") for line in _text(f"/proc/{process}/status").splitlines())
     return {name: value.strip() for name, _, value in lines}
 

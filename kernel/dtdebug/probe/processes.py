@@ -1,7 +1,7 @@
-"""The processes of a job as the operating system shows them: which are ranks, and whether they live.
+"""Processes of a job as the operating system shows them: which are ranks, which are alive, which ran out of memory.
 
-To that belongs whether the host's memory ran out: the kernel's counters and log, where they can be read. A rank names
-itself in its environment, but so do its helpers (they inherit it) and, under Slurm, its launcher.
+OOM kills come from the kernel's counters and log, if readable. A rank has its number in its environment, but so do its
+helpers (they inherit it) and, under Slurm, its launcher.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import psutil
 from dtdebug.clean import allowed_variables
 
 _RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
-"""The nearest to the program first: torchrun's variable outranks that of the srun that started torchrun."""
+"""Nearest to the program first: torchrun's variable outranks that of the srun that started torchrun."""
 _WORLD = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_NTASKS")
 _LOCAL = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
 _LOCAL_WORLD = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE")
@@ -31,7 +31,7 @@ _LAUNCHER = re.compile(
     r"|ipyparallel\.(?:cluster|controller|engine\.nanny))\Z"
 )
 HELPER = re.compile(r"multiprocessing\.(?:resource_tracker|forkserver|managers)|from multiprocessing\.resource_tracker")
-"""What multiprocessing starts for itself: nobody waits for one of these."""
+"""Helper processes of multiprocessing, which no rank waits for."""
 _KILLED = re.compile(r"(?:Killed process|\boom_reaper: reaped process|oom-kill:.{0,2000}[, ]pid=)\s*(?P<pid>\d{1,9})")
 _COUNTER = re.compile(r"(?m)^oom_kill (?P<count>\d{1,18})$")
 _LINES = 20_000
@@ -43,7 +43,7 @@ class RankProcess(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
     parent: int | None = None
     rank: int | None = None
-    """None where it was spawned by multiprocessing: only its stack tells."""
+    """None if spawned by multiprocessing: only its stack shows the number."""
     world_size: int | None = None
     local_rank: int | None = None
     local_world_size: int | None = None
@@ -51,7 +51,7 @@ class RankProcess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Process(msgspec.Struct, frozen=True, kw_only=True):
-    """What the operating system shows of a process."""
+    """Properties of a process from the operating system."""
 
     pid: int
     parent: int
@@ -61,7 +61,7 @@ class _Process(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_ranks(pid: int) -> list[RankProcess]:
-    """The ranks among a process and its descendants, by rank; empty if it has ended or belongs to another user."""
+    """Return the ranks among a process and its descendants, by rank; empty if it has ended or may not be read."""
     try:
         top = psutil.Process(pid)
         family = [top, *top.children(recursive=True)]
@@ -71,24 +71,24 @@ def find_ranks(pid: int) -> list[RankProcess]:
 
 
 def ranks_below(pid: int) -> list[int]:
-    """Process ids of the ranks that a process has started, directly or not."""
+    """Return the process ids of the ranks that a process has started, directly or not."""
     return [found.pid for found in find_ranks(pid) if found.pid != pid]
 
 
 def ranks_of_job(job: Mapping[str, str]) -> list[RankProcess]:
-    """The ranks on this host that have all these variables in their environment, by rank."""
+    """Return the ranks on this host that have all these variables in their environment, by rank."""
     named = (process for process in psutil.process_iter() if job.items() <= variables(process.pid).items())
     return ranks_among([seen for process in named if (seen := _look(process)) is not None])
 
 
 def ranks_with(variable: str) -> list[RankProcess]:
-    """The ranks on this host that have this variable in their environment, whatever its value."""
+    """Return the ranks on this host that have this variable in their environment, whatever its value."""
     named = (process for process in psutil.process_iter() if variable in variables(process.pid))
     return ranks_among([seen for process in named if (seen := _look(process)) is not None])
 
 
 def ranks_among(family: Sequence[_Process]) -> list[RankProcess]:
-    """The ranks among a process and its descendants, parents first."""
+    """Return the ranks among a process and its descendants; `family` has parents first."""
     by_pid = {process.pid: process for process in family}
     ranks: dict[int, RankProcess] = {}
     for process in family:
@@ -107,7 +107,7 @@ def ranks_among(family: Sequence[_Process]) -> list[RankProcess]:
 
 
 def describe(pid: int) -> RankProcess:
-    """A process taken for a rank, with what its environment says of it."""
+    """Return a process treated as a rank, with the values in its environment."""
     with suppress(psutil.Error):
         seen = _look(psutil.Process(pid))
         if seen is not None:
@@ -116,7 +116,7 @@ def describe(pid: int) -> RankProcess:
 
 
 def variables(pid: int) -> dict[str, str]:
-    """The environment that a process was started with; empty if it may not be read."""
+    """Return the environment that a process was started with; empty if unreadable."""
     try:
         return dict(psutil.Process(pid).environ())
     except (psutil.Error, OSError):
@@ -124,7 +124,7 @@ def variables(pid: int) -> dict[str, str]:
 
 
 def liveness(pid: int, seen: float | None = None) -> str:
-    """`running`, `stopped` or `ended`; a process that began after it was `seen` is another one with its number."""
+    """Return `running`, `stopped` or `ended`; a process younger than `seen` is a different one with the same id."""
     try:
         process = psutil.Process(pid)
         status = process.status()
@@ -150,7 +150,7 @@ def _look(process: psutil.Process) -> _Process | None:
 
 
 def _is_program(process: _Process) -> bool:
-    """It is a Python program that is neither a launcher nor a helper of multiprocessing."""
+    """True if it is a Python program that is neither a launcher nor a helper of multiprocessing."""
     if not process.command:
         return False
     if not (_PYTHON.match(process.name) or _PYTHON.match(Path(process.command[0]).name)):
@@ -160,16 +160,16 @@ def _is_program(process: _Process) -> bool:
 
 
 def _is_spawned(process: _Process, parent: _Process | None) -> bool:
-    """It was started by multiprocessing: spawned, or forked without becoming another program."""
+    """True if multiprocessing started it: spawned, or forked without an exec."""
     if any("multiprocessing.spawn" in word or "--multiprocessing-fork" in word for word in process.command):
         return True
     return parent is not None and len(process.command) > 1 and process.command == parent.command
 
 
 def _led(process: _Process, family: Sequence[_Process]) -> dict[int, RankProcess]:
-    """A program that started itself anew for all ranks of its host but the first, which it is; empty if it did not.
+    """Return all local ranks of a program that is the first one and restarted itself for the others; else empty.
 
-    Lightning does so, and gives them their number on the host alone.
+    Lightning does so, and gives them only their local number.
     https://github.com/Lightning-AI/pytorch-lightning/blob/master/src/lightning/fabric/strategies/launchers/subprocess_script.py
     """
     below = [p for p in family if p.parent == process.pid and _is_program(p) and p.variables.get("NODE_RANK") == "0"]
@@ -183,7 +183,7 @@ def _led(process: _Process, family: Sequence[_Process]) -> dict[int, RankProcess
 
 
 def _only_launches(process: _Process, family: Sequence[_Process], by_pid: Mapping[int, _Process]) -> bool:
-    """Its children were given ranks of their own, several, by a variable that it does not have or has otherwise."""
+    """True if its children have rank numbers that it does not have itself."""
     own = _number(process.variables, _RANK)
     below = [p for p in family if any(up == process.pid for up in _ancestors(p, by_pid))]
     return len({_number(p.variables, _RANK) for p in below if _is_program(p)} - {None, own}) > 0
@@ -218,21 +218,21 @@ def _number(variables: Mapping[str, str], names: Sequence[str]) -> int | None:
 
 
 class MemoryKills:
-    """Remembers how often the kernel had killed for memory before the job."""
+    """Counts OOM kills since the start of the job."""
 
     def __init__(self) -> None:
         self._begun = time.clock_gettime(time.CLOCK_MONOTONIC)
         self._before = _kills()
 
     def killed(self) -> tuple[int | None, frozenset[int]]:
-        """How many processes of our control group the kernel has killed since, and which; None if it can't be read."""
+        """Return the number of OOM kills in our control group since then (None if unreadable) and their processes."""
         now = _kills()
         count = None if now is None or self._before is None else now - self._before
         return count, _logged(self._begun)
 
 
 def _kills() -> int | None:
-    """`oom_kill` of our control group, version 2 or 1."""
+    """Return `oom_kill` of our control group, version 2 or 1."""
     with suppress(OSError):
         for line in Path("/proc/self/cgroup").read_text().splitlines():
             _, controllers, path = line.split(":", 2)
@@ -241,7 +241,7 @@ def _kills() -> int | None:
             root, name = (
                 ("/sys/fs/cgroup/memory", "memory.oom_control") if controllers else ("/sys/fs/cgroup", "memory.events")
             )
-            for folder in (root + path, root):  # in a container its own group is mounted as the root
+            for folder in (root + path, root):  # a container's own group is mounted as the root
                 with suppress(OSError):
                     found = _COUNTER.search(Path(folder, name).read_text())
                     if found:
@@ -250,7 +250,7 @@ def _kills() -> int | None:
 
 
 def _logged(since: float) -> frozenset[int]:
-    """Processes that the kernel's log says it killed for memory since then; empty where it can't be read."""
+    """Return the processes that the kernel's log lists as OOM-killed since then; empty if unreadable."""
     pids: set[int] = set()
     try:
         handle = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -1,6 +1,6 @@
-"""Commands that look at ranks on other hosts: built and shown, run only when that is asked for.
+"""Commands that inspect ranks on other hosts: built and shown, run only on request.
 
-Each is a list of words that no local shell sees; what a remote shell sees is quoted.
+Each is a list of words that no local shell sees; words for a remote shell are quoted.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from dtdebug_taxonomy.stack_waits import operation
 TIMEOUT = 20.0
 """Seconds for all commands together."""
 _LIMIT = 64 << 20
-"""Bytes of an answer that are read."""
+"""Maximum number of bytes of an answer."""
 _NAME = re.compile(r"[A-Za-z0-9_][\w.@:%\[\],-]*\Z")
-"""Hosts, jobs, pods: what begins with a dash would be an option."""
+"""Hosts, jobs, pods: a leading dash would make an option."""
 
 _JSON = re.compile(rb"(?m)^(?:\{|\[\s{0,9}(?:\{|\]))")
 
 
 class RemoteCommand(msgspec.Struct, frozen=True, kw_only=True):
-    """A command that looks at the ranks of one place."""
+    """A command that inspects the ranks of one place."""
 
     where: str
     """Host, node or pod."""
     words: tuple[str, ...]
     pid: int | None = None
-    """The process that py-spy looks into; None of a command that prints records of ranks."""
+    """Process that py-spy inspects; None for a command that prints records of ranks."""
 
     def __str__(self) -> str:
         return shlex.join(self.words)
@@ -55,23 +55,23 @@ class _Report(msgspec.Struct):
 
 
 def attach(target: str = "", *, program: Sequence[str] = ("dtdebug",)) -> list[str]:
-    """What prints the records of all ranks on the host where it runs; `target` is a process id or a run."""
+    """Return the command that prints the records of all ranks on its host; `target` is a process id or a run."""
     return [*program, "attach", "--format", "json", *([target] if target else [])]
 
 
 def stack(pid: int, *, program: Sequence[str] = ("py-spy",)) -> list[str]:
-    """What prints the stacks of one process on the host where it runs; needs no dtdebug there."""
+    """Return the command that prints the stacks of one process on its host; needs no dtdebug there."""
     return [*program, "dump", "--json", "--nonblocking", "--pid", str(pid)]
 
 
 def over_ssh(host: str, words: Sequence[str], *, pid: int | None = None) -> RemoteCommand:
-    """The command on a host by ssh, which never asks for a password; raises ValueError for a name that is none."""
+    """Return the command on a host by ssh, which never asks for a password; raises ValueError for an invalid name."""
     options = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=5")
     return RemoteCommand(where=host, words=("ssh", *options, _name(host), "--", shlex.join(words)), pid=pid)
 
 
 def over_srun(job: str, node: str, words: Sequence[str], *, pid: int | None = None) -> RemoteCommand:
-    """The command on a node of a Slurm job, beside its step and without a device; raises ValueError."""
+    """Return the command on a node of a Slurm job, next to its step and without a device; raises ValueError."""
     options = ("--overlap", f"--jobid={_name(job)}", f"--nodelist={_name(node)}", "--nodes=1", "--ntasks=1")
     return RemoteCommand(where=node, words=("srun", *options, "--gres=gpu:0", "--mem=0", *words), pid=pid)
 
@@ -79,7 +79,7 @@ def over_srun(job: str, node: str, words: Sequence[str], *, pid: int | None = No
 def over_kubectl(
     pod: str, words: Sequence[str], *, namespace: str = "", container: str = "", pid: int | None = None
 ) -> RemoteCommand:
-    """The command in a pod; raises ValueError."""
+    """Return the command in a pod; raises ValueError."""
     options = (
         *(("--namespace", _name(namespace)) if namespace else ()),
         *(("--container", _name(container)) if container else ()),
@@ -88,7 +88,7 @@ def over_kubectl(
 
 
 def run(commands: Sequence[RemoteCommand], timeout: float = TIMEOUT) -> tuple[list[RankState], list[str]]:
-    """(states, notes): runs the commands beside each other; a note says which failed and why.
+    """Run the commands in parallel and return (states, notes); a note gives a failed command and the reason.
 
     Only on an explicit request of the user: the commands log in to other machines.
     """
@@ -102,10 +102,10 @@ def run(commands: Sequence[RemoteCommand], timeout: float = TIMEOUT) -> tuple[li
 
 
 def read_states(data: bytes, command: RemoteCommand) -> list[RankState]:
-    """The records in what a command printed, cleaned.
+    """Return the records in a command's output, cleaned.
 
     Raises:
-        ValueError: it is no JSON of records.
+        ValueError: it is not JSON of records.
 
     """
     found_json = _JSON.search(data)  # a login may print before it
@@ -152,7 +152,7 @@ def _one(command: RemoteCommand, deadline: float) -> tuple[list[RankState], str]
 
 
 def _read(process: subprocess.Popen[bytes], deadline: float) -> bytes:
-    """All that it prints; raises TimeoutError, or ValueError where it is too much."""
+    """Return everything that it prints; raises TimeoutError, or ValueError if it is too much."""
     stream, data = process.stdout, bytearray()
     if stream is None:
         return b""
@@ -170,7 +170,7 @@ def _read(process: subprocess.Popen[bytes], deadline: float) -> bytes:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ends the command and what it started, if it still runs."""
+    """Kill the command and its children, if still running."""
     if process.poll() is None:
         with suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,7 +1,7 @@
-"""The roads into an armed process, within a deadline: its endpoint, its worker server, a stack written on a signal.
+"""Channels into an armed process, each with a deadline: its endpoint, its worker server, a stack written on a signal.
 
-The stack is written by faulthandler, which needs no interpreter. Who answers over HTTP is not trusted: a body may be
-huge, never end, come byte by byte or be no JSON. The standard client bounds each read, never the whole answer; here the
+The stack is written by faulthandler, which needs no interpreter. HTTP servers are not trusted: a body may be huge,
+never end, come byte by byte or not be JSON. The standard client bounds each read, never the whole answer; here the
 whole answer has one deadline and one size.
 """
 
@@ -28,11 +28,11 @@ from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.ranks import Frame, RankState
 
 _INTERPRETER = 0.4
-"""Share of the time that the roads through the interpreter have; the rest is for those that do without."""
+"""Share of the time for channels that need the interpreter; the rest is for the others."""
 STATE_LIMIT = 4 << 20
-"""Bytes of a state that are still read."""
+"""Maximum size in bytes of a state."""
 TRACE_LIMIT = 64 << 20
-"""Bytes of a flight-recorder trace that are still read."""
+"""Maximum size in bytes of a flight-recorder trace."""
 _LENGTH = re.compile(rb"(?i)\r\ncontent-length:[ \t]*(\d{1,18})\r\n")
 _CAUGHT = signal.SIGUSR1 if hasattr(signal, "SIGUSR1") else None
 _TRACED_THREAD = re.compile(r"(?:Current t|T)hread 0x[0-9a-f]+.*\(most recent call first\):")
@@ -40,7 +40,7 @@ _TRACED_FRAME = re.compile(r'  File "(?P<file>.*)", line (?P<line>\d+) in (?P<fu
 
 
 class Request:
-    """Its number in the folder, its deadlines, and the dumps that were there before."""
+    """Request with its number in the folder, its deadlines, and the dumps from before it."""
 
     def __init__(self, folder: RunFolder | None, timeout: float, *, dumps: bool = True, native: bool = False) -> None:
         began = time.monotonic()
@@ -60,11 +60,11 @@ class Request:
                 self.refused = f"can't be asked: {error}"
 
     def left(self) -> float:
-        """Seconds until the deadline."""
+        """Return the seconds until the deadline."""
         return max(0.0, self.deadline - time.monotonic())
 
     def has_dump(self, rank: int) -> bool:
-        """A dump of that rank has come since the request was made."""
+        """True if a dump of that rank has arrived since the request."""
         path = self.folder.flight / f"rank_{rank}" if self.folder else Path()
         with suppress(OSError):
             return stamp(path) != self._dumps.get(path.name)
@@ -72,17 +72,17 @@ class Request:
 
 
 def stamp(path: Path) -> tuple[int, int]:
-    """What tells a file from the one that stood there before."""
+    """Return a key that changes when the file is replaced or rewritten."""
     status = path.stat()
     return status.st_ino, status.st_mtime_ns
 
 
 class RoadError(Exception):
-    """A road did not answer; the text says why."""
+    """A channel did not answer; the text gives the reason."""
 
 
 def endpoint(address: str, token: str, deadline: float) -> RankState:
-    """What the agent at `host:port` says of its rank, all details.
+    """Return the detailed state of the agent's rank at `host:port`.
 
     Raises:
         RoadError: it can't be reached, does not answer in time or answers something else.
@@ -96,15 +96,15 @@ def endpoint(address: str, token: str, deadline: float) -> RankState:
 
 
 def ping(path: Path, deadline: float) -> None:
-    """Raises RoadError unless the worker server on that socket answers; it needs no GIL for that."""
+    """Raise RoadError unless the worker server on that socket answers; it needs no GIL for that."""
     _http(path, "POST", "/handler/ping", deadline, limit=STATE_LIMIT)
 
 
 def trace(where: Path | str, deadline: float, token: str = "") -> bytes:
-    """The flight recorder's JSON from a worker server's socket, which needs no GIL, or from an endpoint.
+    """Return the flight recorder's JSON from a worker server's socket, which needs no GIL, or from an endpoint.
 
     Raises:
-        RoadError: it can't be reached, does not answer in time or answers something that is no JSON object.
+        RoadError: it can't be reached, does not answer in time or answers something that is not a JSON object.
 
     """
     if isinstance(where, Path):
@@ -128,7 +128,7 @@ def _place(address: str) -> tuple[str, int]:
 def _http(
     target: Path | tuple[str, int], method: str, path: str, deadline: float, *, limit: int, token: str = ""
 ) -> bytes:
-    """The body of an answer 200."""
+    """Return the body of an answer with status 200."""
     secret = f"Authorization: Bearer {token}\r\n" if token else ""
     head = f"{method} {path} HTTP/1.1\r\nHost: rank\r\n{secret}Content-Length: 0\r\nConnection: close\r\n\r\n"
     began = time.monotonic()
@@ -163,7 +163,7 @@ def _connect(target: Path | tuple[str, int], deadline: float) -> socket.socket:
 
 
 def _receive(connection: socket.socket, deadline: float, limit: int) -> bytes:
-    """Head and body as they came: up to the announced length, else to the end."""
+    """Return head and body as received: up to the announced length, else to the end."""
     received, whole = bytearray(), None
     while whole is None or len(received) < whole:
         connection.settimeout(_left(deadline))
@@ -197,9 +197,9 @@ class _Answer:
 
 
 def traceback(pid: int, file: Path, deadline: float) -> tuple[Frame, ...]:
-    """The main thread's stack, innermost last, that faulthandler appends to its announced file on SIGUSR1.
+    """Return the main thread's stack, innermost last, that faulthandler appends to its announced file on SIGUSR1.
 
-    The signal is sent only to a process that catches it: any other would end by it.
+    Signals only a process that catches SIGUSR1: any other would be killed by it.
 
     Raises:
         OutsideError: it does not catch the signal, may not be signalled or wrote nothing in time.
@@ -223,7 +223,7 @@ def traceback(pid: int, file: Path, deadline: float) -> tuple[Frame, ...]:
 
 
 def parse_traceback(text: str) -> tuple[Frame, ...]:
-    """The stack of the oldest thread, the main one, in faulthandler's text; innermost last."""
+    """Return the stack of the oldest thread, the main one, in faulthandler's text; innermost last."""
     stack: list[Frame] = []
     for line in text.splitlines():
         if _TRACED_THREAD.match(line):
@@ -234,7 +234,7 @@ def parse_traceback(text: str) -> tuple[Frame, ...]:
 
 
 def _appended(file: Path, before: int, deadline: float) -> str:
-    """What was written after `before`, once nothing more comes."""
+    """Return the text written after `before`, once no more is added."""
     size, last = before, time.monotonic()
     while time.monotonic() < deadline:
         now = file.stat().st_size

@@ -1,4 +1,4 @@
-"""What py-spy prints of a process, read: the stacks of its threads, who is holding the GIL, the variables that tell."""
+"""Reads py-spy's output on a process: stacks of its threads, owner of the GIL, relevant variables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dtdebug_taxonomy.ranks import Frame
 from dtdebug_taxonomy.stack_waits import named_group
 
 FRAMES = 200
-"""Frames of a stack that are kept, the innermost ones."""
+"""Maximum number of frames kept of a stack, the innermost ones."""
 _THREADS, _TEXT = 64, 1000
 PAIRS = {"send": "dst", "recv": "src", "send_object_list": "dst", "recv_object_list": "src"}
 """Function of torch.distributed -> its argument that holds the other side, a rank of the whole job."""
@@ -21,36 +21,36 @@ _TELLING = frozenset(("_wrap", "__call__", "acquire", "_poll_until_acquired", "_
 
 
 class ThreadLook(msgspec.Struct, frozen=True, kw_only=True):
-    """What was seen of one of its other threads."""
+    """Observation of one other thread."""
 
     name: str = ""
     tid: int | None = None
-    """As the operating system numbers it."""
+    """Id of the operating system."""
     stack: tuple[Frame, ...] = ()
     native: tuple[str, ...] = ()
     active: bool = False
 
 
 class ProcessLook(msgspec.Struct, frozen=True, kw_only=True):
-    """What was seen in a process."""
+    """Observation of a process."""
 
     stack: tuple[Frame, ...] = ()
     """Main thread, innermost last."""
     native: tuple[str, ...] = ()
     lock: str = ""
-    """The thread that owns the GIL, and where it is."""
+    """Thread that owns the GIL, and where it is."""
     owns: bool = False
-    """It is the main thread."""
+    """True if the main thread owns the GIL."""
     lock_idle: bool = False
-    """That thread owns it while it waits in a system call."""
+    """True if the owner of the GIL waits in a system call."""
     variables: dict[str, str] = {}
-    """Local variables of the frames that spawn a rank or try to take a lock, as py-spy prints them."""
+    """Local variables of frames that spawn a rank or try to take a lock, as py-spy prints them."""
     peer: int | None = None
-    """The rank that its send or recv names, where local variables were asked for."""
+    """Rank that its send or recv names, if local variables were read."""
     in_world: bool = False
-    """The group that its line names is None, where local variables were asked for: that of all ranks."""
+    """True if the group in its source line is None, the group of all ranks; only if local variables were read."""
     others: tuple[ThreadLook, ...] = ()
-    """Its other threads."""
+    """Other threads of the process."""
 
 
 class _SpyFrame(msgspec.Struct):
@@ -71,7 +71,7 @@ class _SpyThread(msgspec.Struct):
 
 
 def parse_spy(data: bytes, pid: int, thread: str = "MainThread") -> ProcessLook:
-    """What `py-spy dump --json` printed of a process; raises msgspec.MsgspecError."""
+    """Parse the output of `py-spy dump --json` on a process; raises msgspec.MsgspecError."""
     return _look(msgspec.json.decode(data, type=list[_SpyThread]), pid, thread)
 
 
@@ -118,7 +118,7 @@ def _peer(thread: _SpyThread) -> int | None:
 
 
 def _in_world(thread: _SpyThread) -> bool:
-    """The group that the program's own line names is None: a function's `group=None`, which means all ranks."""
+    """True if the group in the program's own line is None: a function's `group=None`, which means all ranks."""
     frames = [f for f in thread.frames if not f.module]
     inner = next((n for n, f in enumerate(frames) if f.filename.endswith("torch/distributed/distributed_c10d.py")), 0)
     caller = next((f for f in frames[inner:] if "/torch/distributed/" not in f.filename), None)
@@ -134,7 +134,7 @@ def _stack(thread: _SpyThread) -> tuple[Frame, ...]:
 
 
 def _native(thread: _SpyThread) -> tuple[str, ...]:
-    """The native frames below the innermost Python frame, innermost last."""
+    """Return the native frames inside the innermost Python frame, innermost last."""
     native = []
     for frame in thread.frames:
         if not frame.module:
@@ -149,8 +149,8 @@ def _owner(thread: _SpyThread) -> str:
 
 
 def frame_of(file: str, line: int, function: str) -> Frame:
-    """A frame with its line of the source, if that is here."""
-    name = function.rpartition(".")[2]  # faulthandler and older Pythons give no class either
+    """Return a frame with its source line, if available here."""
+    name = function.rpartition(".")[2]  # faulthandler and older Pythons omit the class
     return Frame(file, line, name, _code(file, line))
 
 

@@ -1,6 +1,6 @@
-"""The stacks of many ranks as one tree: which ranks stand together, which apart, and which move.
+"""Merges the stacks of many ranks into one tree, which shows where they diverge, and compares two reads of them.
 
-After STAT (LLNL): ranks with equal stacks are a class; a prefix tree of the classes shows where they part.
+Follows STAT (LLNL): ranks with equal stacks are a class; a prefix tree of the classes shows where they diverge.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from dtdebug_taxonomy.ranks import TWICE, Frame, RankState, ranges
 
 Progress = Literal["stuck", "slow", "busy", "gone", "unknown"]
 """stuck: same place, same counters; slow: counters moved; busy: moves in the user's code, but no counter does;
-gone: the process has ended; unknown: not read twice."""
+gone: the process has ended; unknown: not read twice.
+"""
 
 LINES, WIDTH = 40, 110
-"""Lines and characters of a line of a rendered tree: one screen."""
+"""Maximum lines, and characters of a line, of a rendered tree: one screen."""
 _SHAPES = ((12, 99), (8, 99), (5, 99), (5, 4), (3, 3), (4, 2), (2, 2), (3, 1))
-"""(branches of a node, branchings below each other) to show: the first of these that fits the screen."""
+"""(branches of a node, branchings below each other) to show: the first that fits the screen."""
 _RANGES = 8
 _LEVELS = 50
-"""Branchings below each other that are told apart: ranks in a recursion could have thousands."""
+"""Maximum depth of branchings: ranks in a recursion could have thousands."""
 
 
 class StackClass(msgspec.Struct, frozen=True):
@@ -36,19 +37,19 @@ class StackClass(msgspec.Struct, frozen=True):
 
 
 class StackNode(msgspec.Struct, frozen=True):
-    """Frames that some ranks share, and the branches where they part."""
+    """Frames that some ranks share, and the branches where they diverge."""
 
     frames: tuple[Frame, ...]
-    """Outermost first; of the root empty where the ranks share nothing."""
+    """Outermost first; empty for the root if the ranks share nothing."""
     ranks: tuple[int, ...]
     branches: tuple[StackNode, ...]
-    """The largest first."""
+    """Branches, the largest first."""
 
 
 def classes(states: Iterable[RankState]) -> tuple[StackClass, ...]:
-    """Ranks grouped by stack, the largest class first; ranks whose stack is unknown are left out."""
+    """Group the ranks by stack, the largest class first; ranks with an unknown stack are left out."""
     found: dict[tuple[Frame, ...], list[int]] = {}
-    same: dict[tuple[str, int, str], Frame] = {}  # one road to a stack knows the text of a line, another does not
+    same: dict[tuple[str, int, str], Frame] = {}  # only some sources of a stack know the text of a line
     for rank, state in _by_rank(states).items():
         if state.stack:
             stack = tuple([same.setdefault((f.file, f.line, f.function), f) for f in state.stack])
@@ -58,7 +59,7 @@ def classes(states: Iterable[RankState]) -> tuple[StackClass, ...]:
 
 
 def stack_tree(rows: Sequence[StackClass]) -> StackNode:
-    """The prefix tree of classes, chains without a branch joined."""
+    """Return the prefix tree of classes; chains without a branch are joined."""
     return _node(list(rows), 0)
 
 
@@ -78,7 +79,7 @@ def _node(rows: list[StackClass], depth: int, level: int = 0) -> StackNode:
 
 
 def _shared(rows: list[StackClass], depth: int) -> int:
-    """How many frames from a depth on all stacks have in common."""
+    """Return the number of frames from a depth on that all stacks share."""
     if not rows:
         return 0
     first, most = rows[0].stack, min(len(row.stack) for row in rows) - depth
@@ -88,7 +89,7 @@ def _shared(rows: list[StackClass], depth: int) -> int:
 
 
 def to_text(states: Iterable[RankState], culprits: Collection[int] = (), lines: int = LINES) -> str:
-    """The tree on one screen, however many ranks; `>` marks the user's own code."""
+    """Format the tree on one screen, however many ranks; `>` marks the user's own code."""
     known = _by_rank(states)
     rows = classes(known.values())
     root = stack_tree(rows)
@@ -129,12 +130,12 @@ def _lines(node: StackNode, most: int, levels: int, culprits: frozenset[int], in
 
 
 def _split(branches: int, most: int) -> tuple[int, int]:
-    """How many of the largest and of the smallest branches are shown: outliers tell more than a third crowd."""
+    """Return how many of the largest and of the smallest branches to show: outliers matter more than a third crowd."""
     return (branches, 0) if branches <= most else (most - most // 2, most // 2)
 
 
 def _frames(node: StackNode, own: int) -> Iterator[str]:
-    """The innermost frames of the user's own, and the library's frame at the end; the rest is counted."""
+    """Yield the user's innermost frames and the library's last one; count the rest."""
     mine = [i for i, frame in enumerate(node.frames) if not is_library(frame.file)]
     kept = {*mine[-own:], len(node.frames) - 1} if node.frames else set()
     skipped = 0
@@ -150,7 +151,7 @@ def _frames(node: StackNode, own: int) -> Iterator[str]:
 
 
 def short_frame(frame: Frame) -> str:
-    """A frame in few words: file, line, function."""
+    """Format a frame briefly: file, line, function."""
     return clean(f"{short(frame.file)}:{frame.line} {frame.function}")
 
 
@@ -163,7 +164,7 @@ def _count(number: int, one: str, several: str = "") -> str:
 
 
 def compare(before: Iterable[RankState], after: Iterable[RankState]) -> dict[int, Progress]:
-    """For each rank what happened between two looks at it."""
+    """Return each rank's progress between two observations."""
     early, late = _by_rank(before), _by_rank(after)
     return {rank: _progress(early.get(rank), late.get(rank)) for rank in sorted(early.keys() | late.keys())}
 
@@ -174,19 +175,19 @@ def _progress(a: RankState | None, b: RankState | None) -> Progress:
     if a is None or b is None:
         return "unknown"
     if a.pid != b.pid and b.facts.get(TWICE):
-        return "unknown"  # two processes have the rank, and each look has read another one
+        return "unknown"  # two processes have the rank, and each observation read a different one
     if a.pid != b.pid or _moved(a, b):
         return "slow"
     if not (a.stack and b.stack):
         return "unknown"
     if a.stack == b.stack:
         return "stuck"
-    # A library that polls while it waits changes its own frames only.
+    # A library that polls while it waits changes only its own frames.
     return "stuck" if own_frames(a.stack) == own_frames(b.stack) and own_frame(b.stack) is not None else "busy"
 
 
 def _moved(a: RankState, b: RankState) -> bool:
-    """A counter that both looks have differs."""
+    """True if a counter of both observations differs."""
     return any(b_value != a_value for a_value, b_value in _pairs(_counters(a), _counters(b)))
 
 
@@ -205,14 +206,14 @@ def _pairs(
 
 
 def progress_text(found: Mapping[int, str]) -> str:
-    """`stuck: 0-2,4-7; busy: 3`, the kinds in the order of concern."""
+    """Format as `stuck: 0-2,4-7; busy: 3`, in the order of concern."""
     order: tuple[Progress, ...] = ("gone", "busy", "stuck", "slow", "unknown")
     rows = ((kind, [rank for rank, now in found.items() if now == kind]) for kind in order)
     return "; ".join(f"{kind}: {ranges(ranks, _RANGES)}" for kind, ranks in rows if ranks)
 
 
 def _by_rank(states: Iterable[RankState]) -> dict[int, RankState]:
-    """One state of each rank: of two, as after a restart, the later."""
+    """Return one state for each rank: of two, as after a restart, the later."""
     found: dict[int, RankState] = {}
     for state in states:
         if state.rank is not None:

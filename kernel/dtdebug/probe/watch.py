@@ -1,4 +1,4 @@
-"""Watches a running job from outside: does it still move, and which of its ranks has ended, how?"""
+"""Watches a running job from outside: progress of its ranks, and how ranks ended."""
 
 from __future__ import annotations
 
@@ -23,42 +23,42 @@ from dtdebug_taxonomy.ranks import RankState
 _ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
 _ERROR_LIMIT = 1 << 20
 _GET_INFO, _INFO, _INFO_EXIT = 0xC040FF0B, struct.Struct("=Q52xi"), 8
-"""PIDFD_GET_INFO, the parts of its `struct pidfd_info` that matter here, and PIDFD_INFO_EXIT."""
+"""PIDFD_GET_INFO, the parts of its `struct pidfd_info` that are used, and PIDFD_INFO_EXIT."""
 
 
 class Death(msgspec.Struct, frozen=True, kw_only=True):
-    """A rank's process has ended; later ones have later times."""
+    """End of a rank's process; later ones have later times."""
 
     pid: int
     time: float
     status: int | None = None
-    """Exit code, or minus the signal; None where its parent was faster than we."""
+    """Exit code, or the negated signal; None if its parent reaped it first."""
     host: str = ""
-    """Hosts have the same process ids; empty for this one."""
+    """Host of the process, as ids repeat between hosts; empty for this one."""
 
     def of(self, state: RankState) -> bool:
-        """It is the end of that rank."""
+        """True if it is the end of that rank."""
         return self.pid == state.pid and self.host in ("", state.host)
 
 
 class _Error(msgspec.Struct):
-    """What torchelastic's error file holds."""
+    """Contents of torchelastic's error file."""
 
     message: msgspec.Raw
 
 
 class Progress:
-    """Tells for how long no rank has moved."""
+    """Measures the time since any rank has moved."""
 
     def __init__(self, now: float) -> None:
         self._looked = self._moved = self._printed = now
         self._counters: dict[int | None, tuple[object, ...]] = {}
         self._steps: dict[int | None, int] = {}
-        """Only a full record knows its step, so one without has not gone back."""
+        """Only a full record has a step, so a record without one has not gone back."""
         self._passed = 0
 
     def look(self, records: Sequence[RankState], passed: int, now: float) -> bool:
-        """Takes a look; True if a counter of any rank has moved since the last."""
+        """Compare the records with the last ones; True if a counter of any rank has moved."""
         self._looked = now
         counters = {record.pid: _counters(record) for record in records}
         steps = {record.pid: record.step for record in records if record.step is not None}
@@ -71,18 +71,18 @@ class Progress:
         return moved
 
     def restart(self, now: float) -> None:
-        """The job was stopped by its user until now: that is no hang."""
+        """Restart the measurement: the user had stopped the job until now, which is not a hang."""
         self._looked = self._moved = self._printed = now
 
     def standing(self, records: Iterable[RankState]) -> float:
-        """Seconds without movement; output counts as movement where no rank waits for another."""
+        """Return the seconds without movement; output counts as movement if no rank waits for another."""
         if any(waits(record) for record in records):
             return self._looked - self._moved
         return self._looked - max(self._moved, self._printed)
 
 
 def waits(record: RankState) -> bool:
-    """The rank has begun an operation that has not ended."""
+    """True if the rank has begun an operation that has not ended."""
     begun = (g.enqueued is not None and g.completed is not None and g.enqueued > g.completed for g in record.groups)
     return record.pending is not None or any(begun)
 
@@ -92,7 +92,7 @@ def _counters(record: RankState) -> tuple[object, ...]:
 
 
 class Deaths:
-    """Sees the ranks of this host end, at once and before their launcher reaps them where the kernel allows it."""
+    """Detects ends of this host's ranks, at once and, if the kernel allows it, before their launcher reaps them."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
@@ -102,23 +102,23 @@ class Deaths:
         self._ended: dict[int, Death] = {}
         self._stop = threading.Event()
         self.alarm = threading.Event()
-        """A rank has ended otherwise than by its own success."""
+        """Set when a rank has ended unsuccessfully."""
 
     def start(self) -> None:
-        """Watches from a thread."""
+        """Start watching in a thread."""
         threading.Thread(target=self._watch, name="dtdebug-deaths", daemon=True).start()
 
     def stop(self) -> list[Death]:
-        """Ends the watch; what was seen, in order."""
+        """Stop watching and return the deaths, in order."""
         self._stop.set()
         return self.seen()
 
     def seen(self) -> list[Death]:
-        """The deaths so far, in order."""
+        """Return the deaths so far, in order."""
         return sorted([*self._ended.values()], key=lambda death: death.time)
 
     def know(self, records: Iterable[RankState]) -> None:
-        """Takes in new ranks; one that says itself how it failed raises the alarm."""
+        """Add new ranks; a record of a failure raises the alarm."""
         for record in records:
             if record.exception or record.exit_code:
                 self.alarm.set()
@@ -128,7 +128,7 @@ class Deaths:
                 self._errors[record.rank if record.rank is not None else record.pid] = Path(named)
             if record.pid in self._handles or record.pid in self._ended or record.alive is False:
                 continue
-            with suppress(OSError, AttributeError):  # an old kernel: its end is seen by `_gone`
+            with suppress(OSError, AttributeError):  # an old kernel: `_gone` detects the end
                 self._handles[record.pid] = os.pidfd_open(record.pid)
                 continue
             self._handles[record.pid] = -1
@@ -158,12 +158,12 @@ class Deaths:
             self._keep_errors()
 
     def _succeeded(self, pid: int) -> bool:
-        """Its agent wrote last words, and no failure among them."""
+        """True if its agent wrote a final record without a failure."""
         record = self._folder.record(pid)
         return record is not None and record.alive is False and not (record.exception or record.exit_code)
 
     def _keep_errors(self) -> None:
-        """Copies torchelastic's error files: its launcher removes them with its log folder."""
+        """Copy torchelastic's error files: its launcher removes them with its log folder."""
         for rank, path in list(self._errors.items()):
             with suppress(OSError, msgspec.MsgspecError):
                 data = state.read_start(path, _ERROR_LIMIT)
@@ -172,7 +172,7 @@ class Deaths:
 
 
 def _left_status(handle: int) -> int | None:
-    """How a process ended that has been reaped: newer kernels (6.15) keep it for who holds a descriptor."""
+    """Return the status of a reaped process: newer kernels (6.15) keep it for the holder of a descriptor."""
     request = bytearray(_INFO.size)
     _INFO.pack_into(request, 0, _INFO_EXIT, 0)
     try:
@@ -184,7 +184,7 @@ def _left_status(handle: int) -> int | None:
 
 
 def zombie_status(pid: int) -> int | None:
-    """How a process ended that nobody has reaped yet: exit code, or minus the signal."""
+    """Return the status of a process that is not reaped yet: exit code, or the negated signal."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return os.waitstatus_to_exitcode(int(fields[-1])) if fields[0] == "Z" else None
@@ -203,12 +203,12 @@ def _gone(pid: int) -> bool:
 
 
 def living(pids: Iterable[int | None]) -> list[int]:
-    """Those processes of this host that still run."""
+    """Return the processes of this host that are still running."""
     return [pid for pid in pids if pid is not None and not _gone(pid)]
 
 
 def end(pids: Iterable[int], patience: float) -> None:
-    """Ends processes and all that they started: SIGTERM, and SIGKILL for those that stay."""
+    """End processes and their descendants: SIGTERM, then SIGKILL after `patience` seconds."""
     import psutil
 
     tree: dict[int, psutil.Process] = {}
@@ -221,7 +221,7 @@ def end(pids: Iterable[int], patience: float) -> None:
         for process in tree.values():
             with suppress(psutil.Error):
                 process.send_signal(name)
-        # Not psutil.wait_procs: it would reap our own child, whose status we pass on.
+        # Not psutil.wait_procs: it would reap our own child, whose status we return.
         until = time.monotonic() + patience
         while living(tree) and time.monotonic() < until:
             time.sleep(0.05)

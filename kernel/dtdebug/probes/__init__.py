@@ -1,1 +1,1 @@
-"""What this process can see of itself and of its devices. Each probe is optional and quick."""
+"""Optional, quick probes of this process and its devices."""

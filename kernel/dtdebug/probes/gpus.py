@@ -1,7 +1,7 @@
-"""The devices of this machine, read through NVML in a process of its own.
+"""Devices of this machine, read through NVML in a separate process.
 
 NVML calls can hang on a device that has fallen off the bus, so they never run in the
-user's process, and the reader is ended when it is late.
+user's process, and a late reader is killed.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from dtdebug_taxonomy.snapshot import Gpu
 
 _DRIVER = Path("/proc/driver/nvidia/version")
 TIMEOUT = 3.0
-"""Seconds after which the reader is given up."""
+"""Seconds after which the reader is killed."""
 
 
 def gpus(command: Sequence[str] | None = None, timeout: float = TIMEOUT) -> tuple[tuple[Gpu, ...], str]:
-    """(devices, note): the note says why there are none, and is '' on a machine without a driver."""
+    """Return (devices, note): the note explains why there are none, and is "" on a machine without a driver."""
     if command is None:
         if sys.platform.startswith("linux") and not _DRIVER.exists():
             return (), ""
@@ -40,7 +40,7 @@ def gpus(command: Sequence[str] | None = None, timeout: float = TIMEOUT) -> tupl
 
 
 def read_devices(nvml: Any) -> tuple[Gpu, ...]:
-    """All devices through the module `pynvml` (from nvidia-ml-py).
+    """Return all devices through the module `pynvml` (from nvidia-ml-py).
 
     Raises:
         NVMLError: no driver, no permission, a lost device.

@@ -1,4 +1,4 @@
-"""The state of this process as a rank: read from modules that are loaded already, never imported."""
+"""State of this process as a rank, read from loaded modules; nothing is imported."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _VERSIONED = (
 
 
 def versions() -> dict[str, str]:
-    """Python and the frameworks that are imported, by version."""
+    """Return the versions of Python and of the imported frameworks."""
     found = {"python": ".".join(map(str, sys.version_info[:3]))}
     for name in _VERSIONED:
         module = sys.modules.get(name)
@@ -51,13 +51,13 @@ def _number(variables: Mapping[str, str], *names: str) -> int | None:
 
 
 def rank_state(variables: Mapping[str, str] = os.environ, *, memory: bool = True) -> RankState | None:
-    """Rank, world size and backend of this process, or None if it is no rank.
+    """Return rank, world size and backend of this process, or None if it is not a rank.
 
     Starts no collective and initialises no device: only local attributes are read. `memory` asks the device's
     allocator, which waits while another thread allocates: not for a process that may hang.
     """
     distributed: Any = sys.modules.get("torch.distributed")
-    # While torch is being imported, or built without it, the module is there and the function is not.
+    # While torch is being imported, or if built without it, the module exists and the function does not.
     initialized = bool(getattr(distributed, "is_initialized", bool)())
     world = _number(variables, "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "HOROVOD_SIZE", "SLURM_NTASKS")
     if not initialized and world is None:
@@ -80,7 +80,7 @@ def rank_state(variables: Mapping[str, str] = os.environ, *, memory: bool = True
 
 
 def _device_memory() -> tuple[int, int] | None:
-    """(allocated, reserved) bytes, only where the user's program has initialised CUDA itself."""
+    """Return (allocated, reserved) bytes, but only if the user's program has initialised CUDA itself."""
     cuda: Any = sys.modules.get("torch.cuda")
     if cuda is None or not cuda.is_initialized():
         return None

@@ -1,4 +1,4 @@
-"""The folder of a run: what ranks have written, read with care."""
+"""The folder of a run: reads what ranks have written, defensively."""
 
 VARIABLE = "DTDEBUG_RUN"
-"""Environment variable that tells the agents of a job where its folder is."""
+"""Environment variable with the folder of the job, for its agents."""

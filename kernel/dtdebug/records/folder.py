@@ -1,11 +1,11 @@
-"""The folder of one run: everything that was collected of it, readable without us.
+"""The folder of one run: everything that was collected about it, readable without dtdebug.
 
 run.json          what was started, when, where, and how it ended
 ranks/NAME.json   the record of one rank, kept fresh by its agent; NAME is the process id and a hash of its host
 flight/rank_N     flight-recorder dump of rank N
 stacks/NAME.txt   faulthandler's file of a process, announced in its record
 errors/N.json     torchelastic's error file of rank N
-hosts/            what each host says of itself, and what the job printed there (see `hosts`)
+hosts/            state and output of each host (see `hosts`)
 output.log        what the job printed, bounded; on the first host, if there are several
 ask               a number; agents that see it grow write their dump and their stack
 verdict.json      the verdict and the diagnosis
@@ -32,14 +32,14 @@ from dtdebug_taxonomy.ranks import RankState
 
 T = TypeVar("T")
 VERSION = 1
-"""Version of the layout; a reader says so where it meets a newer one and reads what it knows."""
+"""Version of the layout; a reader reports a newer one and reads what it knows."""
 _RECORD_LIMIT = 4 << 20
-"""Bytes of a record that is still read."""
+"""Maximum size in bytes of a record."""
 _MOST_HOSTS = 4096
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """What was started, and how it ended."""
+    """Command, start and end of a run."""
 
     v: int = VERSION
     command: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     host: str = ""
     pid: int | None = None
     status: int | None = None
-    """Exit status, or minus the signal."""
+    """Exit status, or the negated signal."""
 
 
 class RunFolder:
@@ -68,10 +68,10 @@ class RunFolder:
 
     @staticmethod
     def make(parent: Path | None = None) -> RunFolder:
-        """A new folder of 0700, below the state directory unless told otherwise.
+        """Return a new folder with mode 0700, by default below the state directory.
 
         Raises:
-            OSError: it can't be made.
+            OSError: it can't be created.
 
         """
         if parent is None:
@@ -84,40 +84,40 @@ class RunFolder:
 
     @staticmethod
     def of_environment() -> RunFolder | None:
-        """The folder that this process was told to use, if it exists."""
+        """Return the folder named by this process's environment, if it exists."""
         named = os.environ.get(VARIABLE)
         return RunFolder(Path(named)) if named and Path(named).is_dir() else None
 
     def save_run(self, run: Run) -> None:
-        """Writes `run.json`; raises OSError."""
+        """Write `run.json`; raises OSError."""
         state.write(self.path / "run.json", msgspec.json.encode(run))
 
     def load_run(self) -> Run | None:
-        """What `run.json` says, or None if it is not there or is of no use."""
+        """Return the contents of `run.json`, or None if it is missing or invalid."""
         return _read(self.path / "run.json", Run)
 
     def save_record(self, record: RankState) -> None:
-        """Writes the record of a process; raises OSError."""
+        """Write the record of a process; raises OSError."""
         state.write(self.ranks / f"{name(record.pid or 0, record.host)}.json", msgspec.json.encode(record))
 
     def records(self) -> Iterator[RankState]:
-        """The records that can be read."""
+        """Yield the readable records."""
         for path in sorted(self.ranks.glob("*.json")):
             record = read_record(path)
             if record is not None:
                 yield record
 
     def outputs(self) -> list[Path]:
-        """What the job printed, by host; the first host's first."""
+        """Return the output files, by host; the first host's first."""
         return [self.path / "output.log", *sorted(self.hosts.glob("*.log"))[:_MOST_HOSTS]]
 
     def record(self, pid: int, host: str = "") -> RankState | None:
-        """The record of one process, of this host unless told otherwise, if it can be read."""
+        """Return the record of one process, by default of this host, if readable."""
         path = self.record_path(pid, host)
         return read_record(path) if path is not None else None
 
     def record_path(self, pid: int, host: str = "") -> Path | None:
-        """Where that record is: in a container the same process has another namespace, and so another name."""
+        """Return the path of that record, which has a different name if a container has another namespace."""
         usual = self.ranks / f"{name(pid, host)}.json"
         if usual.exists():
             return usual
@@ -128,35 +128,35 @@ class RunFolder:
         return None
 
     def stack(self, pid: int) -> Path:
-        """Where a process of this host lets faulthandler write."""
+        """Return the faulthandler file of a process of this host."""
         return self.stacks / f"{name(pid)}.txt"
 
     def announced_stack(self, record: RankState) -> Path | None:
-        """The file that a record announces: by its name alone, for the folder may be mounted elsewhere there."""
+        """Return the file that a record announces, by its name alone: the folder may be mounted elsewhere there."""
         file = Path(record.facts.get("faulthandler", "")).name
         ours = file.endswith(".txt") and Path(file).stem.partition("-")[0] == str(record.pid)
         return self.stacks / file if ours else None
 
     def socket(self, pid: int) -> Path:
-        """Where a process of this host has its worker server."""
+        """Return the worker server's socket of a process of this host."""
         return self.ranks / f"{name(pid)}.sock"
 
     def requested(self) -> int:
-        """How often dumps and stacks have been asked for."""
+        """Return the number of requests for dumps and stacks so far."""
         try:
             return int(state.read_start(self.ask, 18))
         except (OSError, ValueError):
             return 0
 
     def request(self) -> int:
-        """Asks all agents for dump and stack; the number of the request. Raises OSError."""
+        """Ask all agents for dump and stack, and return the number of the request. Raises OSError."""
         number = self.requested() + 1
         state.write(self.ask, str(number).encode())
         return number
 
 
 def name(pid: int, host: str = "") -> str:
-    """What the files of a process are called: hosts, and containers of one host, have the same process ids."""
+    """Return the name of a process's files: hosts, and containers of one host, reuse process ids."""
     return f"{pid}-{_place(host or socket.gethostname())}"
 
 
@@ -169,7 +169,7 @@ def _place(host: str) -> str:
 
 
 def read_record(path: Path) -> RankState | None:
-    """The record in a file, without numbers that can't be; None if it can't be read."""
+    """Return the record in a file, without impossible numbers; None if unreadable."""
     record = _read(path, RankState)
     return believed(record) if record is not None else None
 
@@ -177,5 +177,5 @@ def read_record(path: Path) -> RankState | None:
 def _read(path: Path, kind: type[T]) -> T | None:
     try:
         return msgspec.json.decode(state.read_start(path, _RECORD_LIMIT), type=kind)
-    except (OSError, ValueError):  # also of a number of thousands of digits
+    except (OSError, ValueError):  # also for a number of thousands of digits
         return None

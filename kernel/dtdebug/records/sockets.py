@@ -1,4 +1,4 @@
-"""Unix sockets: one below a long path has a short name all the same, and one of a dead process is removed."""
+"""Unix sockets: short names for long paths, and removal of sockets of dead processes."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _LIMIT = 107
-"""Bytes of the path of a Unix socket, by https://man7.org/linux/man-pages/man7/unix.7.html."""
+"""Maximum length in bytes of a Unix socket's path, by https://man7.org/linux/man-pages/man7/unix.7.html."""
 _PATIENCE = 0.2
-"""Seconds that a living process has to take the connection; where it does not, it counts as living."""
+"""Seconds for a living process to accept the connection; without an answer it counts as living."""
 
 
 @contextmanager
 def address(path: Path) -> Iterator[str]:
-    """What to bind or connect to, while the context lasts: the path itself if it fits, else one by way of its folder.
+    """Yield the name to bind or connect to: the path itself if it fits, else one via its folder.
 
     Raises:
-        OSError: the folder is not there, or the path is too long and this system has no way around.
+        OSError: the folder is missing, or the path is too long and this system has no alternative.
 
     """
     if len(os.fsencode(path)) <= _LIMIT:
@@ -37,7 +37,7 @@ def address(path: Path) -> Iterator[str]:
 
 
 def sweep(parent: Path, prefix: str, name: str) -> None:
-    """Removes our folders of that prefix whose socket `name` nobody serves any more: its process was killed."""
+    """Remove our folders of that prefix whose socket `name` has no server any more: its process was killed."""
     with suppress(OSError):
         for folder in parent.glob(f"{prefix}*"):
             with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Makes what another process said of itself safe to keep and to show: bounded, cleaned, never trusted."""
+"""Makes states from other processes safe to keep and to show: bounded, cleaned, never trusted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dtdebug_taxonomy.ranks import MOST_RANKS, RankState
 T = TypeVar("T")
 _MOST_PIDS = 1 << 31
 _TEXT, _ITEMS = 2000, 4096
-"""Characters of a text and items of a list or mapping that are kept; of numbers, one for each rank."""
+"""Maximum characters of a text and items of a list or mapping; lists of numbers may have one for each rank."""
 _BOUNDS = {
     "rank": MOST_RANKS, "world_size": MOST_RANKS + 1, "local_rank": MOST_RANKS, "local_world_size": MOST_RANKS + 1,
     "pid": _MOST_PIDS, "parent": _MOST_PIDS,
@@ -21,18 +21,18 @@ _BOUNDS = {
 
 
 def believed(state: RankState) -> RankState:
-    """The state without numbers that can't be: they are counted up to, and signalled."""
+    """Drop impossible numbers from the state: others are used as counts, and as process ids to signal."""
     absurd = {name: None for name, most in _BOUNDS.items() if (value := getattr(state, name)) and not 0 <= value < most}
     return msgspec.structs.replace(state, **absurd) if absurd else state
 
 
 def tidy(state: RankState) -> RankState:
-    """The state with every text cleaned and bounded, and every list bounded."""
+    """Clean and bound every text of the state, and bound every list."""
     return tidied(believed(state))
 
 
 def tidied(value: T) -> T:
-    """A struct of texts, numbers and lists with every text cleaned and bounded, and every list bounded."""
+    """Clean and bound every text of a struct of texts, numbers and lists, and bound every list."""
     return msgspec.convert(_tidied(msgspec.to_builtins(value)), type(value))
 
 
@@ -47,6 +47,6 @@ def _tidied(value: Any) -> Any:
     return value
 
 
-@lru_cache(maxsize=16_384)  # ranks say the same things
+@lru_cache(maxsize=16_384)  # ranks send equal texts
 def _text(value: str) -> str:
     return clean(value[:_TEXT])

@@ -1,1 +1,1 @@
-"""What the operating system shows of a process that seems stuck: files of /proc, read without stopping it."""
+"""Reads what the operating system shows of a process that seems stuck, from /proc and without stopping it."""

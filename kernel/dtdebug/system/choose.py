@@ -1,4 +1,4 @@
-"""One answer from what a thread's frames show and what the operating system shows: the one that names more."""
+"""Combines what a thread's frames and the operating system show of a wait; the more specific one wins."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dtdebug_taxonomy.waiting import Waiting, phrase
 AMONG_RANKS = frozenset(("collective", "store", "rendezvous"))
 """Kinds that wait for other ranks."""
 OF_PROCESSES = frozenset(("loader", "child", "subprocess"))
-"""Kinds that wait for processes of the rank's own."""
+"""Kinds that wait for the rank's own processes."""
 
 
 _OF_STORE = re.compile(r"\.(get|wait|multi_get|multi_set|set|compare_set|add|check|num_keys|delete_key)\(")
 
 
 def chosen(inside: Waiting | None, system: Waiting | None, stack: Sequence[Frame]) -> Waiting | None:
-    """The one that names more, completed by the other."""
+    """Return the more specific wait, completed by the other."""
     if system is None or inside is None:
         found = inside or system
         return _named(found, stack)
@@ -36,7 +36,7 @@ def chosen(inside: Waiting | None, system: Waiting | None, stack: Sequence[Frame
 
 
 def with_store(found: Waiting | None, stack: Sequence[Frame], port: str) -> Waiting | None:
-    """A wait at the port of the job's store as one for the store, by the call that the line shows."""
+    """Turn a wait at the port of the job's store into one for the store, with the call in the source line."""
     if found is None or found.kind != "socket" or not port or not found.path.endswith(f":{port}"):
         return found
     called = _OF_STORE.search(stack[-1].code) if stack else None
@@ -44,7 +44,7 @@ def with_store(found: Waiting | None, stack: Sequence[Frame], port: str) -> Wait
 
 
 def _named(found: Waiting | None, stack: Sequence[Frame]) -> Waiting | None:
-    """Python's name of a sleep in place of the system call's."""
+    """Use Python's name of a sleep instead of the system call's."""
     if found is not None and found.kind == "sleep" and stack and "sleep" in stack[-1].code:
         return replace(found, op="time.sleep")
     return found

@@ -1,4 +1,4 @@
-"""Figures of a process: CPU over the look, page faults, memory events and pressure of its control group."""
+"""Figures of a process: CPU use, page faults, memory events and pressure of its control group."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _GROUP = re.compile(r"(?m)^(?:0:|\d{1,6}:(?:[\w,=]{0,60},)?memory(?:,[\w,=]{0,60
 _OOM = re.compile(r"(?m)^(?P<name>oom|oom_kill|max|oom_group_kill) (?P<count>\d{1,18})$")
 _PRESSURE = re.compile(r"full avg10=(?P<share>[\d.]{1,8})")
 _LEAST_PRESSURE = 5.0
-"""Percent of the last ten seconds from which on stalls are told."""
+"""Minimum percentage of the last ten seconds for stalls to be reported."""
 
 
 def figures(pid: int, first: ThreadNow, last: ThreadNow, seconds: float) -> dict[str, str]:
-    """State, place in the kernel, CPU, page faults of the main thread; memory events, pressure and OOM kills."""
+    """Return state, kernel function, CPU, page faults of the main thread; memory events, pressure and OOM kills."""
     found = {"state": last.state, "in the kernel at": last.where}
     if last.denied:
         found["system call"] = DENIED
@@ -40,12 +40,12 @@ def figures(pid: int, first: ThreadNow, last: ThreadNow, seconds: float) -> dict
 
 
 def cpu(first: ThreadNow, last: ThreadNow, seconds: float) -> float:
-    """Share of one core that the thread had between two looks."""
+    """Return the share of one core that the thread used between two samples."""
     return min(1.0, max(0, last.ticks - first.ticks) / _TICK / seconds) if seconds > 0 else 0.0
 
 
 def _groups(pid: int) -> list[str]:
-    """The control groups that count the process's memory, in both versions of the hierarchy."""
+    """Return the control groups that count the process's memory, in both versions of the hierarchy."""
     found = []
     for m in _GROUP.finditer(file_start(f"/proc/{pid}/cgroup", 1 << 16)):
         for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/unified"):

@@ -1,4 +1,4 @@
-"""Locks of files, as /proc/locks lists them: who is holding which, and who waits."""
+"""File locks from /proc/locks: holders and waiting processes."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ _LINE = re.compile(
     r"(?P<major>[0-9a-f]{1,8}):(?P<minor>[0-9a-f]{1,8}):(?P<inode>\d{1,20})"
 )
 _MOST = 20_000
-"""Lines that are read."""
+"""Maximum number of lines that are read."""
 
 
 class Lock(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of /proc/locks."""
+    """A line of /proc/locks."""
 
     kind: str
     pid: int
-    """0 or less where its process is not visible here: in another container, or a lock of an open file."""
+    """0 or less if its process is not visible here: in another container, or a lock of an open file."""
     device: tuple[int, int]
     inode: int
     waits: bool
-    """The process wants it and does not have it."""
+    """True if the process waits for the lock."""
     line: str = ""
 
     @property
     def file(self) -> tuple[int, int, int]:
-        """What tells files apart."""
+        """Return the identity of the file."""
         return (*self.device, self.inode)
 
 
 def parse_locks(text: str) -> list[Lock]:
-    """The locks in the text of /proc/locks; a line that can't be read is left out."""
+    """Return the locks in the text of /proc/locks; unreadable lines are left out."""
     found = []
     for line in text.splitlines()[:_MOST]:
         if m := _LINE.match(line):
@@ -56,17 +56,17 @@ def parse_locks(text: str) -> list[Lock]:
 
 
 def wanted(locks: Sequence[Lock], pid: int) -> Lock | None:
-    """The lock that a process waits for."""
+    """Return the lock that a process waits for."""
     return next((lock for lock in locks if lock.waits and lock.pid == pid), None)
 
 
 def held_by(locks: Sequence[Lock], file: tuple[int, int, int], besides: int) -> int | None:
-    """The process that is holding a lock of that file; None if none is visible."""
+    """Return the process that is holding a lock of that file; None if none is visible."""
     return next((k.pid for k in locks if not k.waits and k.file == file and k.pid > 0 and k.pid != besides), None)
 
 
 def identity(path: str) -> tuple[int, int, int] | None:
-    """A file as /proc/locks names it; None if it can't be found."""
+    """Return a file's identity in /proc/locks; None if it can't be found."""
     with suppress(OSError, ValueError):
         status = os.stat(path)  # noqa: PTH116 - /proc/PID/fd/N is followed as it is
         return os.major(status.st_dev), os.minor(status.st_dev), status.st_ino

@@ -1,4 +1,4 @@
-"""What a thread waits in by the system call that it is in: the lock and its holder, the pipe, the socket, the child."""
+"""Finds what a thread waits in by its system call: the lock and its holder, the pipe, the socket, the child."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dtdebug_taxonomy.claims import Record
 from dtdebug_taxonomy.waiting import Waiting, WaitKind
 
 RankOf = Callable[[int], int | None]
-"""The rank that a process is, or works for."""
+"""Returns the rank that a process is, or works for."""
 
 _FIRST_IS_FILE = frozenset(
     ("read", "write", "readv", "writev", "pread64", "pwrite64", "recvfrom", "recvmsg", "sendto", "sendmsg", "connect",
@@ -45,14 +45,14 @@ _PLACES: tuple[tuple[re.Pattern[str], WaitKind], ...] = (
     (re.compile(r"sk_wait|wait_woken|unix_stream|inet_|tcp_|skb_wait|unix_wait"), "socket"),
     (re.compile(r"io_schedule|folio_wait|wait_on_page|rpc_|nfs|fuse_|request_wait|ceph|lustre|ll_|xfs_|jbd2"), "disk"),
 )
-"""(functions of the kernel, what a thread waits in there): all there is where the system call may not be read."""
+"""(kernel functions, kind of wait): the only source if the system call may not be read."""
 _DEPTH = 32
 
 
 def by_system(pid: int, now: ThreadNow, rank_of: RankOf | None = None) -> Waiting | None:
-    """What the thread waits in; None while it runs, and where only its stack says what it waits for (futex, epoll).
+    """Return the thread's wait; None while it runs, and if only its stack shows the object (futex, epoll).
 
-    Without `rank_of`, nobody looks for the process at the other end: that takes the open files of all processes.
+    Without `rank_of`, skips the search for the process at the other end, which reads the open files of all processes.
     """
     record = Record(
         source="system",
@@ -86,7 +86,7 @@ def by_system(pid: int, now: ThreadNow, rank_of: RankOf | None = None) -> Waitin
 
 
 def rank_namer(pid: int, variables: Callable[[int], dict[str, str]]) -> RankOf:
-    """Names the other ranks of the job that a process belongs to; what it has started itself has its number too."""
+    """Return a function that maps processes of the same job to their rank; the process's own children get None."""
     job = variables(pid)
 
     def rank_of(other: int) -> int | None:
@@ -99,7 +99,7 @@ def rank_namer(pid: int, variables: Callable[[int], dict[str, str]]) -> RankOf:
 
 
 def lock_of(path: str, pid: int, rank_of: RankOf) -> Waiting | None:
-    """The lock of a file that a process tries again and again, with who is holding it; None if nobody visible is."""
+    """Return the wait for a file lock that a process polls, with the holder; None if no holder is visible."""
     file = locks.identity(absolute(pid, path))
     known = locks.parse_locks(file_start("/proc/locks"))
     held = next((k for k in known if file is not None and not k.waits and k.file == file and k.pid != pid), None)
@@ -111,7 +111,7 @@ def lock_of(path: str, pid: int, rank_of: RankOf) -> Waiting | None:
 
 
 def contended(pid: int, rank_of: RankOf) -> Waiting | None:
-    """A file that the process has open and of which another process is holding a lock."""
+    """Return the wait for an open file of the process on which another process holds a lock."""
     known = locks.parse_locks(file_start("/proc/locks"))
     held = {k.file: k for k in known if not k.waits and k.pid != pid}
     if not held:
@@ -144,7 +144,7 @@ def _lock(pid: int, now: ThreadNow, rank_of: RankOf | None) -> Waiting | None:
 
 
 def _holder(known: Iterable[locks.Lock], file: tuple[int, int, int], pid: int) -> int | None:
-    """Who is holding the lock: as listed, else who has the file open, for a lock outlives the process that took it."""
+    """Return the lock's holder: as listed, else a process with the file open, as a lock outlives its process."""
     listed = locks.held_by([*known], file, pid)
     if listed is not None and command(listed):
         return listed
@@ -202,7 +202,7 @@ def _socket(pid: int, inode: int, record: Record, rank_of: RankOf | None) -> Wai
 
 
 def _other_end(pid: int, name: str, *, writing: bool) -> int | None:
-    """Another process with the pipe or FIFO open in the other direction."""
+    """Return another process with the pipe or FIFO open in the other direction."""
     for other in processes():
         if other == pid:
             continue

@@ -1,6 +1,6 @@
 """Bounded readers of /proc: state, system call, open files, memory of a thread's arguments.
 
-Where reading takes more rights than we have, that is said in place of the value.
+If reading requires more rights than we have, the result states that instead of the value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dtdebug.clean import one_line
 _LIMIT = 4 << 20
 _PATH = 1024
 _FILES = 4096
-"""Open files of a process that are looked at."""
+"""Maximum number of open files of a process that are read."""
 _POLLED = 64
 DENIED = "needs the rights of a debugger: CAP_SYS_PTRACE, or the same user with yama's ptrace_scope at 0"
 
@@ -43,7 +43,7 @@ _AARCH64 = {
 }  # fmt: skip
 _NUMBERS = {"x86_64": _X86_64, "aarch64": _AARCH64}.get(platform.machine(), {})
 _OPENED = {"openat": 1, "open": 0}
-"""Which argument is the path."""
+"""Index of the argument that is the path."""
 
 
 class ThreadNow(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,22 +52,22 @@ class ThreadNow(msgspec.Struct, frozen=True, kw_only=True):
     state: str = ""
     """R: runs; S: sleeps; D: sleeps in the kernel and can't be interrupted; T: stopped; Z: ended."""
     where: str = ""
-    """The function of the kernel in which it sleeps."""
+    """Kernel function in which it sleeps."""
     call: str = ""
-    """The system call that it is in; empty while it runs, and where it may not be read."""
+    """System call that it is in; empty while it runs, and if unreadable."""
     arguments: tuple[int, ...] = ()
     ticks: int = 0
-    """Time on a CPU so far, in ticks of the clock."""
+    """CPU time so far, in clock ticks."""
     faults: int = 0
-    """Pages that had to be read from a disk so far."""
+    """Number of pages read from a disk so far."""
     denied: bool = False
-    """The system call may not be read."""
+    """True if the system call may not be read."""
     line: str = ""
-    """The content of /proc/.../syscall."""
+    """Content of /proc/.../syscall."""
 
 
 def thread(pid: int, tid: int) -> ThreadNow:
-    """A thread now; with defaults where it has ended."""
+    """Return a thread's current state; with defaults if it has ended."""
     fields = file_start(f"/proc/{pid}/task/{tid}/stat").rpartition(")")[2].split()
     where = file_start(f"/proc/{pid}/task/{tid}/wchan").strip()
     denied, line = False, ""
@@ -91,7 +91,7 @@ def thread(pid: int, tid: int) -> ThreadNow:
 
 
 def parse_syscall(line: str) -> tuple[str, tuple[int, ...]]:
-    """(name or number of the system call, its arguments) of a line of /proc/PID/syscall; ('', ()) while it runs."""
+    """Return (name or number of the system call, arguments) in a line of /proc/PID/syscall; ('', ()) while it runs."""
     words = line.split()
     if len(words) < 7 or not words[0].isdecimal():
         return "", ()
@@ -103,7 +103,7 @@ def parse_syscall(line: str) -> tuple[str, tuple[int, ...]]:
 
 
 def opening(pid: int, now: ThreadNow) -> str:
-    """The path that a thread is opening, from its memory; empty if it opens none or that may not be read."""
+    """Return the path that a thread is opening, from its memory; empty if it opens none or is unreadable."""
     place = _OPENED.get(now.call)
     if place is None or len(now.arguments) <= place:
         return ""
@@ -115,7 +115,7 @@ def opening(pid: int, now: ThreadNow) -> str:
 
 
 def polled(pid: int, now: ThreadNow) -> list[int]:
-    """The files that a thread waits for in poll, from its memory; empty if that may not be read."""
+    """Return the files that a thread waits for in poll, from its memory; empty if unreadable."""
     if now.call not in ("poll", "ppoll") or len(now.arguments) < 2:
         return []
     number = min(now.arguments[1], _POLLED)
@@ -127,14 +127,14 @@ def polled(pid: int, now: ThreadNow) -> list[int]:
 
 
 def watched(pid: int, now: ThreadNow) -> list[int]:
-    """The files that a thread waits for in epoll."""
+    """Return the files that a thread waits for in epoll."""
     if now.call not in ("epoll_wait", "epoll_pwait") or not now.arguments:
         return []
     return [int(n) for n in re.findall(r"tfd:\s{1,12}(\d{1,9})", file_start(f"/proc/{pid}/fdinfo/{now.arguments[0]}"))]
 
 
 def absolute(pid: int, path: str) -> str:
-    """A path as that process means it."""
+    """Resolve a path relative to that process's working directory."""
     if not path or path.startswith("/"):
         return path
     with suppress(OSError):
@@ -143,55 +143,55 @@ def absolute(pid: int, path: str) -> str:
 
 
 def file_of(pid: int, number: int) -> str:
-    """What an open file of a process is: a path, `pipe:[5]`, `socket:[7]`; empty if it may not be read."""
+    """Return the target of an open file of a process: a path, `pipe:[5]`, `socket:[7]`; empty if unreadable."""
     with suppress(OSError):
         return str(Path(f"/proc/{pid}/fd/{number}").readlink())
     return ""
 
 
 def files(pid: int) -> dict[int, str]:
-    """All open files of a process, as `file_of` names them."""
+    """Return all open files of a process, in the form of `file_of`."""
     found: dict[int, str] = {}
     with suppress(OSError):
-        for entry in os.listdir(f"/proc/{pid}/fd")[:_FILES]:  # noqa: PTH208 - names are all that is wanted
+        for entry in os.listdir(f"/proc/{pid}/fd")[:_FILES]:  # noqa: PTH208 - only names are needed
             if name := file_of(pid, int(entry)):
                 found[int(entry)] = name
     return found
 
 
 def is_fifo(pid: int, number: int) -> bool:
-    """The open file is a FIFO that has a name."""
+    """True if the open file is a named FIFO."""
     with suppress(OSError):
         return stat.S_ISFIFO(Path(f"/proc/{pid}/fd/{number}").stat().st_mode)
     return False
 
 
 def writes(pid: int, number: int) -> bool | None:
-    """The file is open for writing; None if that may not be read."""
+    """True if the file is open for writing; None if unreadable."""
     flags = re.search(r"flags:\s{1,8}(\d{1,12})", file_start(f"/proc/{pid}/fdinfo/{number}"))
     return bool(int(flags[1], 8) & os.O_ACCMODE) if flags else None
 
 
 def command(pid: int) -> str:
-    """A process's command line in one line, clean; empty if it has ended."""
+    """Return a process's command line in one line, cleaned; empty if it has ended."""
     return one_line(file_start(f"/proc/{pid}/cmdline", 4096).replace("\0", " "), 160)
 
 
 def processes() -> list[int]:
-    """The processes that are visible here."""
+    """Return the visible processes."""
     with suppress(OSError):
         return [int(name) for name in os.listdir("/proc") if name.isdecimal()]  # noqa: PTH208
     return []
 
 
 def parent(pid: int) -> int | None:
-    """The parent of a process."""
+    """Return the parent of a process."""
     fields = file_start(f"/proc/{pid}/stat").rpartition(")")[2].split()
     return int(fields[1]) if len(fields) > 1 else None
 
 
 def children(pid: int) -> list[int]:
-    """The living children of a process."""
+    """Return the living children of a process."""
     found: list[int] = []
     with suppress(OSError):
         for tid in os.listdir(f"/proc/{pid}/task")[:_FILES]:  # noqa: PTH208
@@ -203,7 +203,7 @@ def children(pid: int) -> list[int]:
 
 
 def file_start(path: str, limit: int = _LIMIT) -> str:
-    """The beginning of a file; empty if it can't be read."""
+    """Return the beginning of a file; empty if unreadable."""
     with suppress(OSError), Path(path).open("rb") as file:
         return file.read(limit).decode(errors="replace")
     return ""

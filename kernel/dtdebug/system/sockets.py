@@ -1,4 +1,4 @@
-"""The other ends of sockets, as /proc/PID/net lists them."""
+"""Other ends of sockets, from /proc/PID/net."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _UNIX = re.compile(
     r"(?: (?P<path>\S{1,200}))?"
 )
 _MOST = 50_000
-"""Lines that are read."""
+"""Maximum number of lines that are read."""
 
 
 class Connection(msgspec.Struct, frozen=True, kw_only=True):
-    """One socket."""
+    """A socket."""
 
     inode: int
     local: str
@@ -36,7 +36,7 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_tcp(text: str, wanted: frozenset[int]) -> dict[int, Connection]:
-    """The sockets with these inodes in the text of /proc/net/tcp or tcp6."""
+    """Return the sockets with these inodes from the text of /proc/net/tcp or tcp6."""
     found = {}
     for line in text.splitlines()[1:_MOST]:
         if (m := _TCP.match(line)) and int(m["inode"]) in wanted:
@@ -51,7 +51,7 @@ def parse_tcp(text: str, wanted: frozenset[int]) -> dict[int, Connection]:
 
 
 def owner_of(text: str, connection: Connection) -> int | None:
-    """The inode of the other end of a connection within this host."""
+    """Return the inode of the other end of a connection within this host."""
     for line in text.splitlines()[1:_MOST]:
         m = _TCP.match(line)
         if m and address(m["local"]) == connection.remote and address(m["remote"]) == connection.local:
@@ -60,13 +60,13 @@ def owner_of(text: str, connection: Connection) -> int | None:
 
 
 def parse_unix(text: str, wanted: frozenset[int]) -> dict[int, str]:
-    """Inode -> path of the sockets of this host, `` where they have none."""
+    """Return inode -> path of this host's sockets; "" for unnamed ones."""
     rows = (_UNIX.match(line) for line in text.splitlines()[1:_MOST])
     return {int(m["inode"]): m["path"] or "" for m in rows if m and int(m["inode"]) in wanted}
 
 
 def address(word: str) -> str:
-    """`0100007F:1F90` as `127.0.0.1:8080`: words of four bytes in the order of this machine."""
+    """Format `0100007F:1F90` as `127.0.0.1:8080`: words of four bytes in the byte order of this machine."""
     host, _, port = word.partition(":")
     raw = b"".join(struct.pack("=I", int(host[i : i + 8], 16)) for i in range(0, len(host) - 7, 8))
     try:

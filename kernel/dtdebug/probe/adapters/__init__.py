@@ -1,7 +1,7 @@
-"""Looks at ranks that run on an engine the user has already: ipyparallel, Dask, Ray, MPI.
+"""Reads ranks that run on an existing engine of the user: ipyparallel, Dask, Ray, MPI.
 
 Each module has `reach(client)`, which returns a function of a number of seconds that returns the states of the workers
-by then. None starts a cluster, imports an engine before it is asked for, or waits for a collective; a worker that does
+by then. No module starts a cluster, imports an engine before it is used, or waits for a collective; a worker that does
 not answer is in the result with the reason.
 """
 
@@ -25,7 +25,7 @@ _FRAMES = 200
 
 
 def inside(threads: Iterable[int] = ()) -> bytes:
-    """The state of this process as JSON; its stack is that of the first of the threads that exists."""
+    """Return this process's state as JSON, with the stack of the first of the given threads that exists."""
     state = observe() or RankState(host=socket.gethostname(), pid=os.getpid())
     stack = next((found for ident in threads if (found := stack_of(ident))), ())
     return msgspec.json.encode(
@@ -42,7 +42,7 @@ def inside(threads: Iterable[int] = ()) -> bytes:
 
 
 def stack_of(thread: int) -> tuple[Frame, ...]:
-    """A thread's stack, innermost last."""
+    """Return a thread's stack, innermost last."""
     import linecache
 
     found: list[Frame] = []

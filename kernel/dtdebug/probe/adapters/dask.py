@@ -1,4 +1,4 @@
-"""Dask workers: their event loop answers while a task is stuck in a thread; where it does not, their nanny looks."""
+"""Reads Dask workers: by their event loop, which answers while a task is stuck in a thread, else by their nanny."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dtdebug.records.untrusted import tidy
 from dtdebug_taxonomy.ranks import RankState
 
 _OWN_SHARE = 0.4
-"""Share of the time after which the worker is taken not to answer."""
+"""Share of the time after which the worker counts as silent."""
 
 
 def reach(client: Any) -> Reach:
-    """Looks at the workers of a `dask.distributed.Client`, all beside each other."""
+    """Return a reader of the workers of a `dask.distributed.Client`, all in parallel."""
 
     def look(timeout: float) -> Sequence[RankState]:
         began = time.monotonic()
@@ -58,12 +58,12 @@ def _silent(address: str, timeout: float) -> RankState:
 
 
 def _in_worker(dask_worker: Any = None) -> bytes:
-    """Runs in the worker's event loop."""
+    """Return the state from the worker's event loop."""
     return inside(tuple(getattr(dask_worker, "active_threads", ())))
 
 
 def _in_nanny(dask_worker: Any = None) -> bytes:
-    """Runs in the worker's nanny, a process of its own."""
+    """Return the state from the worker's nanny, a separate process."""
     from dtdebug.probe.outside import observe_pid
 
     return msgspec.json.encode(observe_pid(dask_worker.pid, thread="Dask-"))

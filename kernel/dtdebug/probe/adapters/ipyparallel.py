@@ -1,7 +1,7 @@
-"""Engines of ipyparallel: one that is free says its own state; one that is stuck is looked at from outside.
+"""Reads ipyparallel engines: a free one reports its own state; a stuck one is inspected from outside.
 
-A stuck engine runs no second task. Its process is found by what the free ones said of theirs, as early as `reach` is
-called, and by the key of the client's session, which the engines on this machine were given.
+A stuck engine runs no second task. Its process is known from the free engines' reports, made as early as `reach` is
+called, or found by the key of the client's session, which the engines on this machine were given.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from dtdebug.records.untrusted import tidy
 from dtdebug_taxonomy.ranks import RankState
 
 _FIRST = 3.0
-"""Seconds to ask the engines who they are."""
+"""Seconds to ask the engines for their identity."""
 
 
 def reach(client: Any) -> Reach:
-    """Looks at the engines of an `ipyparallel.Client`; best called while none is stuck, so that all are known."""
+    """Return a reader of an `ipyparallel.Client`'s engines; best called while none is stuck, so that all are known."""
     known: dict[int, RankState] = {}
 
     def look(timeout: float) -> Sequence[RankState]:
@@ -51,7 +51,7 @@ def reach(client: Any) -> Reach:
 
 
 def _by_state(client: Any) -> tuple[list[int], list[int]]:
-    """(free, busy) engines: the hub's queues are answered whatever the engines do."""
+    """Return (free, busy) engines: the hub's queues answer whatever the engines do."""
     queues: Mapping[Any, Any] = client.queue_status(verbose=False)
     engines = [engine for engine in queues if isinstance(engine, int)]
     busy = [e for e in engines if queues[e].get("queue", 0) or queues[e].get("tasks", 0)]
@@ -64,13 +64,13 @@ def _answer(result: Any, deadline: float) -> RankState:
 
 
 def _rest(client: Any, engines: Sequence[int], known: set[int | None]) -> dict[int, int | None]:
-    """The process of the one engine that is left, where one process is left: which of several is which, nobody says."""
+    """Return the process of the remaining engine, if exactly one engine and one process remain."""
     left = [pid for pid in processes(client) if pid not in known]
     return {engines[0]: left[0]} if len(engines) == len(left) == 1 else {}
 
 
 def processes(client: Any) -> list[int]:
-    """Process ids of the client's engines on this machine."""
+    """Return the process ids of the client's engines on this machine."""
     key = client.session.key.decode()
     found = []
     for process in psutil.process_iter(["cmdline"]):

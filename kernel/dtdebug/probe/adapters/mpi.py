@@ -1,6 +1,6 @@
-"""The processes of an MPI job: found by the environment that its launcher gave them, never by a call of MPI.
+"""Reads the processes of an MPI job: found by the environment that its launcher gave them, never by a call of MPI.
 
-A call that waits for other ranks would hang with them; what is asked of a communicator here is local.
+A call that waits for other ranks would hang with them; only local properties of a communicator are read here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dtdebug.records.untrusted import tidy
 from dtdebug_taxonomy.ranks import RankState
 
 _JOB = ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "SLURM_STEP_ID")
-"""Variables that all ranks of a job share and other jobs have otherwise."""
+"""Variables that all ranks of a job share and that differ between jobs."""
 _HOST_FILES = ("PBS_NODEFILE", "PE_HOSTFILE", "LSB_DJOB_HOSTFILE")
 _HOST_LISTS = ("SLURM_JOB_NODELIST", "SLURM_NODELIST", "LSB_HOSTS")
 _MOST_HOSTS = 4096
@@ -33,7 +33,7 @@ _RANGES = re.compile(r"([^\[\],]{1,255}+)(?:\[([\d,-]+)\])?([^\[\],]{0,255}+)(?:
 
 
 def reach(comm: Any = None, *, like: int | None = None) -> Reach:
-    """Looks at the ranks on this host that belong to the job of a process (this one unless told otherwise)."""
+    """Return a reader of the ranks on this host that belong to the job of a process (this one by default)."""
     world = int(comm.Get_size()) if comm is not None else None
 
     def look(timeout: float) -> Sequence[RankState]:
@@ -49,7 +49,7 @@ def reach(comm: Any = None, *, like: int | None = None) -> Reach:
 
 
 def ranks_here(like: int | None = None) -> list[RankProcess]:
-    """The ranks on this host whose job is that of a process: by its name, else by the launcher's process above them."""
+    """Return the ranks on this host in a process's job: by the job's name, else by the launcher above them."""
     own = variables(like if like is not None else os.getpid())
     job = {name: own[name] for name in (*_JOB, "SLURM_JOB_ID") if name in own}
     if job.keys() & set(_JOB):
@@ -60,7 +60,7 @@ def ranks_here(like: int | None = None) -> list[RankProcess]:
 
 
 def hosts(environment: Mapping[str, str]) -> list[str]:
-    """The hosts of a job as its scheduler names them in the environment or in the file that this points to."""
+    """Return a job's hosts as its scheduler lists them in the environment or in a file named there."""
     for name in _HOST_FILES:
         if file := environment.get(name):
             try:
@@ -76,7 +76,7 @@ def hosts(environment: Mapping[str, str]) -> list[str]:
 
 
 def _expanded(text: str) -> Iterator[str]:
-    """Hosts of `a[1-3,07],b`."""
+    """Yield the hosts of `a[1-3,07],b`."""
     for before, ranges, after in _RANGES.findall(text[: 1 << 16]):
         if not ranges:
             yield before + after

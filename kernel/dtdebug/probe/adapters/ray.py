@@ -1,4 +1,4 @@
-"""Ray workers: looked at from outside, on this node directly, on each other one by a task that takes no CPU."""
+"""Reads Ray workers from outside: directly on this node, and by a task without CPU on each other node."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from dtdebug.records.untrusted import tidy
 from dtdebug_taxonomy.ranks import RankState
 
 _EACH = 2.0
-"""Seconds that one worker may take."""
+"""Maximum seconds for one worker."""
 
 _NO_WORK = ("ray::IDLE", "ray::DashboardAgent", "ray::RuntimeEnvAgent")
 
 
 def reach(ray: Any) -> Reach:
-    """Looks at the workers of the cluster that the module `ray` is connected to."""
+    """Return a reader of the workers of the cluster that the module `ray` is connected to."""
 
     def look(timeout: float) -> Sequence[RankState]:
         deadline = time.monotonic() + timeout
@@ -60,7 +60,7 @@ def _silent(node: dict[str, Any], why: str) -> list[RankState]:
 
 
 def _raylet(node: dict[str, Any]) -> int | None:
-    """The raylet of a node, if it runs on this machine."""
+    """Return the raylet of a node, if it runs on this machine."""
     name = str(node.get("RayletSocketName", ""))
     for process in psutil.process_iter(["name", "cmdline"]):
         if process.info["name"] == "raylet" and any(name and name in word for word in process.info["cmdline"] or ()):
@@ -69,7 +69,7 @@ def _raylet(node: dict[str, Any]) -> int | None:
 
 
 def workers(raylet: int | None = None) -> bytes:
-    """The busy workers of a raylet as JSON, that of this process unless told otherwise: other nodes run this."""
+    """Return the busy workers of a raylet, by default this process's, as JSON; also run on other nodes."""
     states = []
     for process in psutil.Process(raylet or os.getppid()).children():
         try:
