@@ -1,4 +1,4 @@
-"""All that one host says of itself, before it meets the others."""
+"""Examines one host before it meets the others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Extra(NamedTuple):
-    """What costs more than a moment, and is asked for."""
+    """Optional checks that take more than a moment."""
 
     heavy: bool = False
     torch: bool = False
@@ -28,16 +28,16 @@ class Extra(NamedTuple):
 
 _NOTHING = Extra()
 _LIMIT = 6.0
-"""Seconds for one part of a look."""
+"""Seconds to wait for one part of the examination."""
 
 
 def examine_host(launch: Launch, variables: Mapping[str, str], more: Extra = _NOTHING) -> HostReport:
-    """One look: a fraction of a second; a probe that fails itself becomes a problem of its own."""
+    """Return this host's report within a fraction of a second; a probe that raises is reported as unread."""
     began = time.monotonic()
     unread: dict[str, str] = {}
 
     def tried(what: str, probe: Callable[[], T], limit: float = _LIMIT) -> T | None:
-        try:  # in a thread: a file system that hangs must not hold us
+        try:  # in a thread: a hung file system must not block the examination
             return begin([probe], time.monotonic() + 1.0)[0].result(timeout=limit)
         except TimeoutError:
             unread[what] = f"no answer in {limit:g} s: a file system or resolver hangs"
@@ -123,7 +123,7 @@ def examine_host(launch: Launch, variables: Mapping[str, str], more: Extra = _NO
 
 
 def _boot() -> str:
-    """The network that this process is in: two launchers of one host share it."""
+    """Return an id of the kernel and network namespace: two launchers on one host share it."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123
             return f"{file.read(64).strip()}/{os.stat('/proc/self/ns/net').st_ino}"  # noqa: PTH116
