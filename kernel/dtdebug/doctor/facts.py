@@ -228,7 +228,7 @@ class Meeting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Result of this host's attempt to reach the endpoint."""
 
     result: str = ""
-    """hub, came, unresolved, refused, timeout, unreachable, other, token, version, lost, taken, or none (no endpoint)."""
+    """hub, came, unresolved, refused, timeout, unreachable, other, token, version, lost, taken, none (no endpoint)."""
     words: str = ""
     tries: int = 0
     seconds: float = 0.0

@@ -20,6 +20,7 @@ def read_hostfile(path: Path) -> list[tuple[str, int | None]]:
 
     Raises:
         UsageError: the file or one of its lines can't be read; names the line.
+
     """
     try:
         text = careful.read_text(path, _SIZE)

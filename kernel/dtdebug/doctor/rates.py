@@ -41,7 +41,7 @@ print(json.dumps(found))
 
 
 def rates(place: str) -> tuple[dict[str, float], str]:
-    """Return (million bytes per second by kind, error): 64 MiB each, in unnamed files; nearly full disks are skipped."""
+    """Return (million bytes per second by kind, error): 64 MiB each, in unnamed files; skips nearly full disks."""
     words = [sys.executable, "-I", "-S", "-c", _ASK, place if Path(place).is_dir() else "/tmp"]  # noqa: S108
     try:
         done = subprocess.run(words, capture_output=True, timeout=_LIMIT, check=False, start_new_session=True)

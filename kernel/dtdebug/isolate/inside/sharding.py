@@ -1,6 +1,6 @@
-"""Options of FSDP, of the class and of `fully_shard`: which are used, and how they are changed.
+"""Observes and changes options of FSDP, of the class and of `fully_shard`.
 
-Nothing here imports torch: each function is given the module that the program has just imported.
+Nothing here imports torch: each function gets the module that the program has just imported.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dtdebug.isolate.inside.notes import PartNotes
 
 
 def wrapper(module: ModuleType, notes: PartNotes) -> None:
-    """The class FullyShardedDataParallel."""
+    """Patch the class FullyShardedDataParallel."""
     kind: Any = module.FullyShardedDataParallel
     strategies: Any = module.ShardingStrategy
     original = kind.__init__
@@ -36,7 +36,7 @@ def wrapper(module: ModuleType, notes: PartNotes) -> None:
 
 
 def function(module: ModuleType, notes: PartNotes) -> None:
-    """The function `fully_shard`."""
+    """Patch the function `fully_shard`."""
     original: Any = module.fully_shard
 
     def changed(given: dict[str, Any]) -> None:
@@ -60,7 +60,7 @@ def _call(
 ) -> Any:
     try:
         bound = inspect.signature(original).bind(*args, **kwargs)
-    except (TypeError, ValueError):  # the original says what is wrong
+    except (TypeError, ValueError):  # the original raises it
         return original(*args, **kwargs)
     changed(bound.arguments)
     return original(*bound.args, **bound.kwargs)
