@@ -24,7 +24,7 @@ _PROGRAM, _SEVERAL = 0.45, 0.03
 
 
 Ranks = Literal["needed", "alike", "each"]
-"""needed: one rank never fails; alike: it fails as often as all; each: ranks fail independently, so fewer fail less often."""
+"""needed: one rank never fails; alike: it fails as often as all; each: ranks fail independently, fewer fail less."""
 _RANKS: dict[Ranks, float] = {"needed": 0.4, "alike": 0.4, "each": 0.2}
 
 
@@ -46,7 +46,7 @@ class Explanation(NamedTuple):
 class Odds:
     """Odds of all explanations.
 
-    `parts` can be changed together, `alone` only one at a time; `world` is the number of ranks, or 1 if it can't be changed.
+    `parts` can be changed together, `alone` only one at a time; `world` is the number of ranks, 1 if it is fixed.
     """
 
     def __init__(self, parts: Sequence[str], alone: Sequence[str] = (), world: int = 1) -> None:

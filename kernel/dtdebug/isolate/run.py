@@ -11,7 +11,7 @@ from dtdebug.isolate.identity import FailureIdentity
 
 Outcome = Literal["same", "ok", "other", "timeout"]
 RANKS, NODES, ENVIRONMENT, VERSION = "ranks", "nodes", "environment.", "version."
-"""Names of changes other than factors: number of ranks, number of torchrun agents, environment variable, package version."""
+"""Names of changes other than factors: ranks, torchrun agents, an environment variable, a package version."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,9 +23,7 @@ from dtdebug_taxonomy.factors import Factor
 _FIRST, _SOMETIMES = 3, 8
 """Maximum runs of a command that does not fail at once, and of one that the user reports to fail only sometimes."""
 _RELIABLE, _UNLIKELY = 4, 6
-"""Consecutive failures after which a job counts as always failing; more if several parts are named, since luck names
-such sets more often than they occur.
-"""
+"""Consecutive failures after which a job counts as always failing; higher for several parts, which luck often names."""
 _ROUNDS = 2
 """Maximum searches if a run refutes the user's report."""
 

@@ -31,7 +31,7 @@ def _rank_of(file: str) -> int:
 def here() -> tuple[str, int]:
     """Return the innermost line of the user's own files, else of a library other than torch; ("", 0) if there is none.
 
-    If there are devices, autograd calls hooks on its own threads: then the main thread, which waits for it, has the line.
+    With a GPU, autograd calls hooks on its own threads: then the main thread, which waits for it, has the line.
     """
     found = _innermost(_own(sys._getframe(1)))  # noqa: SLF001 - documented
     if found[0] < 2 and threading.current_thread() is not threading.main_thread():

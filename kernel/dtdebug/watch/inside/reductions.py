@@ -1,4 +1,4 @@
-"""What the program itself has exchanged since the last step: gradients that it reduces by hand, weights, or others."""
+"""Remembers what the program itself reduced since the last step: gradients, weights, or other tensors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST = 100_000
 
 
 class Reductions:
-    """Those of this process."""
+    """Reductions of this process."""
 
     def __init__(self, notes: WatchNotes) -> None:
         self.notes = notes
@@ -35,7 +35,7 @@ class Reductions:
         """Data pointer of a tensor that was reduced to another rank -> a weak reference to its storage."""
 
     def add(self, tensors: list[Any], group: list[int], op: str, *, now: int, backwards: int, close: bool) -> None:
-        """Tensors were reduced in the step `now`; closely also their values are kept."""
+        """Add tensors reduced in the step `now`; if `close`, remember a sample of their values."""
         for tensor in tensors:
             if not values.is_whole(tensor) or not tensor.numel() or not tensor.is_floating_point():
                 continue
@@ -58,23 +58,23 @@ class Reductions:
             self.notes.put("clip", how="early", call="clip_grad_norm_", s=now, site=site)
 
     def gives(self, tensors: list[Any]) -> None:
-        """Tensors were reduced to another rank."""
+        """Remember tensors that were reduced to another rank."""
         weak = sys.modules["torch.multiprocessing.reductions"].StorageWeakRef
         if len(self._given) < _MOST:
             self._given |= {t.data_ptr(): weak(t.untyped_storage()) for t in tensors if values.is_whole(t)}
 
     def given(self, tensor: Any) -> bool:
-        """Whether that tensor was, since the last step."""
+        """True if the tensor was reduced to another rank since the last step."""
         found = self._given.get(tensor.data_ptr())
         return found is not None and not found.expired()
 
     def of(self, tensor: Any) -> tuple[list[int], str, Any, Any] | None:
-        """How the program reduced that tensor since the last step."""
+        """Return the program's reduction of that tensor since the last step, or None."""
         found = self._reduced.get(tensor.data_ptr())
         return found if found is not None and not found[3].expired() else None
 
     def beside(self, parameters: list[Any]) -> None:
-        """A step with these parameters begins: what was reduced beside their gradients is something else."""
+        """Note reductions other than of these parameters' gradients, at the beginning of a step."""
         grads = {p.grad.data_ptr() for p in parameters if p.grad is not None and values.is_whole(p.grad)}
         whole = sum(p.numel() for p in parameters)
         for at, size in self._sizes_at.items():
@@ -82,6 +82,6 @@ class Reductions:
                 self.other = max(self.other, size)
 
     def clear(self) -> None:
-        """A step has ended."""
+        """Forget everything at the end of a step."""
         for held in (self._reduced, self.clipped, self.sizes, self._sizes_at, self._given):
             held.clear()
