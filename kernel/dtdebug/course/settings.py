@@ -17,8 +17,8 @@ FILE = "course.json"
 def job_variables(folder: Path, do: Sequence[str], options: Mapping[str, Any]) -> dict[str, str]:
     """Return the variables for ranks that run the modules `do` of `inside` with `options`.
 
-    The job's processes must also have the folder of dtdebug's `sitecustomize` first on their path, as under `dtdebug run`
-    (`agent.arming`).
+    The job's processes must also have the folder of dtdebug's `sitecustomize` first on their path, as those of
+    `dtdebug run` do (`agent.arming`).
 
     Raises:
         OSError: the folder can't be written.

@@ -56,7 +56,7 @@ class _Hub:
         self._servers: list[asyncio.Server] = []
         self._closed = False
         self._guests: dict[asyncio.StreamWriter, None] = {}
-        """Who has not proved anything yet, the first to come first."""
+        """Connections that are not yet authenticated, oldest first."""
         self._answering = pairs.Answering()
         self._dropped = routes.dropped()
 

@@ -14,7 +14,7 @@ class Company:
         self._first = _busy()
         self._last = self._first
         self._ours: dict[int, float] = {}
-        """Seconds of a processor by process, of those that ended too."""
+        """Pid -> processor seconds, including processes that have ended."""
 
     def look(self, pid: int) -> None:
         """Sample the processor times of the run whose first process is `pid`, and of the host."""

@@ -74,7 +74,7 @@ class Op:
         schema = overload._schema  # noqa: SLF001 - has no other name
         self.at = {argument.name: index for index, argument in enumerate(schema.arguments)}
         self.returns = tuple(str(value.type) for value in schema.returns)
-        """Types of what it returns, such as `List[Tensor]` and `__torch__.torch.classes.c10d.Work`."""
+        """Return types, such as `List[Tensor]` and `__torch__.torch.classes.c10d.Work`."""
 
 
 class OwnCall:

@@ -59,12 +59,12 @@ def matrix(came: Hosts, most: int = 64) -> Matrix:
     places = sorted(range(len(came)), key=lambda i: (came[i].node is None, came[i].node or 0, i))
     row = {i: k for k, i in enumerate(places)}
 
-    def shown(t: Try | None) -> float | None:
+    def cell_value(t: Try | None) -> float | None:
         return None if t is None else t.milliseconds if t.result == "ok" and t.large is not False else -1.0
 
     return Matrix(
         hosts=tuple(names[i] for i in places),
-        milliseconds=tuple(tuple(shown(tried.get((i, j))) for j in places) for i in places),
+        milliseconds=tuple(tuple(cell_value(tried.get((i, j))) for j in places) for i in places),
         rates=tuple(((row[i], row[b.node]), b.rate) for i, c in enumerate(came) for b in c.bulk if b.node in row),
     )
 

@@ -45,11 +45,11 @@ class Commands:
         self._set: dict[str, None] = {}
         """Names that the script has set."""
         self._maybe = 0
-        """How many parts around may be passed over."""
+        """Number of enclosing blocks that may be skipped."""
         self._status: bool | None = True
         self._steps, self._depth = 0, 0
         self._before: tuple[str, ...] = ()
-        """Words before a shell that was given a text."""
+        """Words before a shell that has a text or script."""
         self._text = ""
         self._heredocs: list[Heredoc] = []
 

@@ -39,12 +39,12 @@ class Values:
         self.arrays: dict[str, list[str]] = {}
         self.arguments = list(arguments)
         self.path = path
-        """The script, as it was called."""
+        """Path of the script, as called."""
         self.here = here
-        """This host's name."""
+        """Name of this host."""
         self.folder = "."
         self.empty = False
-        """What is set nowhere counts as empty, as it does for a shell: in conditions."""
+        """Expand unset variables to "", as a shell does; used in conditions."""
 
     def get(self, name: str) -> str | None:
         """Return the value of a variable or argument, or None if unset."""

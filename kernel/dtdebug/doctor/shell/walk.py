@@ -70,7 +70,7 @@ class Walk(Commands):
 
     def _if(self, parts: list[tuple[str, list[Command]]], level: int) -> None:
         open_: bool | None = True
-        """Whether what comes is reached."""
+        """The next branch is reached; None if unknown."""
         holds: bool | None = None
         for part, rows in parts:
             if open_ is False:

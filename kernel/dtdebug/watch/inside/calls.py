@@ -31,7 +31,7 @@ class Calls:
     def __init__(self, notes: WatchNotes, steps: Steps, lost: Lost) -> None:
         self.notes, self._steps, self._lost = notes, steps, lost
         self._open: dict[int, tuple[Any, str, int, int, list[int]]] = {}
-        """Work's id -> (weak reference, call, site, step, data pointers)."""
+        """Id of a work -> (weak reference, call, site, step, data pointers)."""
         self._joins: list[bool] = []
         self._said = 0
 

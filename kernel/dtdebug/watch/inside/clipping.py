@@ -30,10 +30,10 @@ class Clipping:
         self.notes, self._steps, self._models = notes, steps, models
         self._scaler: Any = None
         self._scale: Any = None
-        """`get_scale` of torch, which tells how much losses are scaled."""
+        """torch's `get_scale`, which returns the factor of the losses."""
         self._said: set[str] = set()
         self._late = 0
-        """Times that gradients were clipped after their step, and not before one so far; below 0 where they were."""
+        """Number of clips after the step; -1 once a clip came before its step."""
         self._late_at = 0
 
     def patch(self, module: ModuleType) -> None:

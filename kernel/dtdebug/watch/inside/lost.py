@@ -29,7 +29,7 @@ class GatherCall:
         self.call, self.site, self.step = call, site, step
         self.parameters = [weakref.ref(p) for p in parameters]
         self.bare = 0
-        """Steps in which none of the parameters behind it had a gradient."""
+        """Number of steps in which no parameter behind it had a gradient."""
         self.reached = False
 
 

@@ -26,15 +26,15 @@ class WrappedModel:
         self.ref = weakref.ref(module)
         self.forwards = 0
         self.since: dict[str, int] = {"forward": 0, "synced": 0}
-        """Forward passes with gradients since the last step of an optimizer that holds its parameters; of these, how
-        many that are reduced, and whether the last one is."""
+        """Forward passes with gradients since the last step of an optimizer with its parameters; the number of these
+        that are reduced, and whether the last one is."""
         self.hook = ""
         self.given: list[tuple[Any, float]] = []
-        """Parameters, and a value of the gradient that a communication hook of the program's own was given for each."""
+        """(parameter, value of its gradient) as passed to a custom communication hook."""
         self.looked = False
         self.noted = False
         self.varies = False
-        """It has layers that behave otherwise when they are evaluated."""
+        """It has layers that behave differently in evaluation mode."""
         self._trainable = {id(p) for p in module.parameters() if p.requires_grad}
 
     def parameters(self) -> dict[int, Any]:
@@ -86,7 +86,7 @@ class Models:
         self.loaded: weakref.WeakSet[Any] = weakref.WeakSet()
         """Modules into which weights were loaded."""
         self.last: WrappedModel | None = None
-        """Whose forward pass came last."""
+        """Model with the latest forward pass."""
 
     def find(self, module: Any) -> WrappedModel | None:
         """Return the model of a wrapper."""
@@ -117,11 +117,11 @@ class Models:
         """Return the hook, wrapped to note its inputs; its effect is noted after the backward pass."""
 
         @functools.wraps(hook)
-        def given(state: Any, bucket: Any) -> Any:
+        def noting_hook(state: Any, bucket: Any) -> Any:
             self._given(module, bucket)
             return hook(state, bucket)
 
-        return given
+        return noting_hook
 
     @guarded
     def _given(self, module: Any, bucket: Any) -> None:

@@ -1,4 +1,4 @@
-"""Writes the notes of this process: lines of JSON in its own file in the run's folder, so that a killed rank keeps them.
+"""Writes the notes of this process: lines of JSON in its own file in the run's folder, which survives a killed rank.
 
 An internal error disables the watch, with one line; the job continues.
 """

@@ -22,15 +22,15 @@ class KnownOptimizer:
         self.index = index
         self.steps = 0
         self.left: Any = None
-        """A gradient that the last step used, and its value then."""
+        """(parameter reference, sample of its gradient) in the last step."""
         self.cleared: bool | None = None
-        """Whether that gradient was cleared before another one was added to it; None until that is known."""
+        """That gradient was cleared before another one was added; None until known."""
         self.backwards = 0
         self.pending: dict[str, Any] | None = None
         self.local: list[float | str] = []
-        """Some of the gradients as the last backward pass left them, where no wrapper averages them."""
+        """Sample of the gradients after the last backward pass, if no wrapper averages them."""
         self.models: list[WrappedModel] = []
-        """Whose parameters it holds, as of the last step that was looked at."""
+        """Models whose parameters it holds, as of the last inspected step."""
 
     def holds(self) -> bool:
         """True if the gradient that the last step used is unchanged."""
@@ -83,7 +83,7 @@ def settings_of(group: dict[str, Any]) -> dict[str, Any]:
 
 
 def ratio(before: list[float | str] | None, now: list[float | str]) -> float | None:
-    """Return the factor of the gradients between their reduction and the step, or None if it is not the same for all."""
+    """Return the common factor of the gradients between their reduction and the step, or None if they differ."""
     if not before or len(before) != len(now):
         return None
     pairs = [(b, n) for b, n in zip(before, now, strict=True) if isinstance(b, float) and isinstance(n, float) and b]

@@ -17,22 +17,22 @@ class Reductions:
     def __init__(self, notes: WatchNotes) -> None:
         self.notes = notes
         self._reduced: dict[int, tuple[list[int], str, Any, Any]] = {}
-        """Data pointer of a tensor -> group, operation, value then, and a weak reference to its storage: where that is
-        gone another tensor may be at the same place."""
+        """Data pointer of a tensor -> group, operation, sampled value, weak reference to its storage: once it
+        is freed, another tensor may have the same address."""
         self.sizes: dict[int, tuple[list[int], str, int]] = {}
-        """Number of elements -> group, operation and backward passes until then, for gradients that are copied into one
-        tensor; what was reduced before the last backward pass are weights."""
+        """Number of elements -> group, operation and backward passes so far, for gradients that are copied into one
+        tensor; tensors reduced before the last backward pass are weights."""
         self._sizes_at: dict[int, int] = {}
         """Data pointer -> number of elements."""
         self.largest = self.other = 0
-        """Elements of the largest tensor that was ever exchanged, and of those that were no gradients."""
+        """Elements of the largest tensor ever exchanged, and of the largest other than gradients."""
         self.calls: set[str] = set()
-        """Names of the functions by which it was."""
+        """Names of the functions that exchanged tensors."""
         self.clipped: dict[int, tuple[Any, int]] = {}
-        """Data pointer of a gradient that was clipped -> a weak reference to its storage, place."""
+        """Data pointer of a clipped gradient -> (weak reference to its storage, site)."""
         self._told_early = False
         self._given: dict[int, Any] = {}
-        """Data pointer of a tensor that was reduced to another rank -> a weak reference to its storage."""
+        """Data pointer of a tensor reduced to another rank -> weak reference to its storage."""
 
     def add(self, tensors: list[Any], group: list[int], op: str, *, now: int, backwards: int, close: bool) -> None:
         """Add tensors reduced in the step `now`; if `close`, remember a sample of their values."""

@@ -34,7 +34,7 @@ class Steps:
         self._stack: list[int] = []
         self._most = 0
         self.done = 0
-        """Steps of all optimizers."""
+        """Number of steps of all optimizers."""
         self.backwards = 0
         self.reductions = Reductions(notes)
         self._scaled = False

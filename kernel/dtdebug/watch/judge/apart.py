@@ -71,7 +71,7 @@ def alone(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def _unused(ranks: Sequence[Rank], firsts: Mapping[int, Step]) -> Iterator[Violation]:
-    """Report ranks that sum tensors of the sizes of all gradients before each step, while their weights stay unequal."""
+    """Report ranks that sum tensors of the sizes of all gradients before each step, yet whose weights stay unequal."""
     rows: dict[int, dict[int, Set]] = {}
     for rank in ranks:
         for step in rank.of(Step):

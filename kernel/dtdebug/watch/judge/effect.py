@@ -23,7 +23,7 @@ _RANKS = re.compile(r"world|num_?gpus|n_?gpus|nprocs|num_?processes|num_?replica
 def divided(ranks: Sequence[Rank]) -> Iterator[Violation]:
     """Report losses divided by the number of ranks although a wrapper averages their gradients.
 
-    The divisor may be a coincidence, such as a weight of 1/2 on two ranks: the source must divide by the world size too.
+    The divisor may be a coincidence, such as a weight of 1/2 on two ranks: the source must divide by it, too.
     """
     found: dict[int, tuple[Backward, Rank, int, int]] = {}
     for rank in ranks:

@@ -11,8 +11,9 @@ from dtdebug.watch.rows import Batch, Epoch, Model, Step
 from dtdebug_taxonomy.watched import Violation
 
 _FEW, _TIMES, _OFTEN = 4, 4, 4
-"""Samples that two ranks may share, as by padding, and the same as a multiple of duplicates on one rank: a data set may
-contain equal ones. Minimum epochs of which only the first batch was taken.
+"""Samples that two ranks may share, and how many times the duplicates on one rank; minimum epochs begun.
+
+Ranks share samples by padding, and a data set may contain equal ones. Of each epoch only the first batch was taken.
 """
 
 

@@ -29,8 +29,9 @@ class StepPart(NamedTuple):
 Hyper = list[dict[str, list[Value]]]
 """Settings of an optimizer's groups."""
 Table = dict[tuple[int, int], dict[int, StepPart]]
-"""(optimizer, clock) -> rank -> step. The clock counts forward passes of a replicated model, else steps, and the steps
-since the last pass.
+"""(optimizer, clock) -> rank -> step.
+
+The clock counts forward passes of a replicated model, else steps, and the steps since the last pass.
 """
 
 
