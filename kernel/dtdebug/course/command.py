@@ -41,7 +41,7 @@ def recording(options: argparse.Namespace, command: Sequence[str]) -> tuple[dict
     """Return the variables with which ranks record, and a function that prints the cost at the end.
 
     Raises:
-        UsageError: the folder holds a recording, or can't be written.
+        UsageError: the folder already has a recording, or can't be written.
 
     """
     from dtdebug.course import settings

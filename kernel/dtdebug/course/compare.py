@@ -54,7 +54,7 @@ def runs(left: Path, right: Path) -> Comparison:
     """Compare two recordings rank by rank.
 
     Raises:
-        UsageError: one of them is no recording, or of another version.
+        UsageError: one of them is not a recording, or has another version.
 
     """
     a, b = recording.ranks(left), recording.ranks(right)
@@ -92,7 +92,7 @@ def two_ranks(folder: Path, one: int, other: int) -> Comparison:
     """Compare two ranks of one run: their calls and shapes, not the values, which legitimately differ.
 
     Raises:
-        UsageError: the folder is no recording of these ranks.
+        UsageError: the folder does not contain a recording of these ranks.
 
     """
     names = recording.ranks(folder)

@@ -138,7 +138,7 @@ def ranks(folder: Path) -> dict[int, str]:
     """Return the ranks of a recording, each with its last start.
 
     Raises:
-        UsageError: it is no recording, or can't be read.
+        UsageError: the folder is not a recording, or can't be read.
 
     """
     found: dict[int, int] = {}
@@ -164,7 +164,7 @@ def load(folder: Path, name: str) -> Course:
     """Return the recording of a rank.
 
     Raises:
-        UsageError: it is of another version, or its header can't be read or is that of another rank.
+        UsageError: the version differs, or the header can't be read or names another rank.
 
     """
     head = folder / f"{name}.head.jsonl"

@@ -48,7 +48,7 @@ def rehearse(
     """Run the chosen ranks, several at a time, and compare their calls.
 
     Raises:
-        UsageError: the program is not there, or no rank could be rehearsed.
+        UsageError: the program is missing, or no rank could be rehearsed.
 
     """
     words = program.of(command)

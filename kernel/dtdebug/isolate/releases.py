@@ -27,7 +27,7 @@ def asked_releases(words: Sequence[str]) -> dict[str, str]:
     """Parse options such as `numpy==1.26.4` into package -> version.
 
     Raises:
-        UsageError: it is none, or one package is named twice.
+        UsageError: an option is malformed, or names a package twice.
 
     """
     found: dict[str, str] = {}

@@ -145,7 +145,7 @@ class Runner:
 
         Raises:
             subprocess.TimeoutExpired: it has not ended in time.
-            OutOfBudgetError: it was about to use up this host's memory or disk.
+            OutOfBudgetError: it nearly exhausted this host's memory or disk.
 
         """
         until = time.monotonic() + limit

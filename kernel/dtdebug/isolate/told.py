@@ -46,7 +46,7 @@ def parse_answers(pairs: Sequence[str], situation: str) -> Told:
     """Parse `--answer KEY=VALUE` and `--situation TEXT`; of the text only unambiguous statements count.
 
     Raises:
-        UsageError: no question and no factor is called so, or it has no such value.
+        UsageError: the key is neither a question nor a factor, or does not have that value.
 
     """
     knowledge = load()

@@ -12,7 +12,7 @@ from typing import Any
 def prepare(torch: Any, rank: int, world: int) -> None:
     """Let `init_process_group` create groups of that world without other processes.
 
-    All groups are of torch's own fake backend; a program that asks for the backend's name is told the one that it gave
+    All groups use torch's own fake backend; a program that asks for the backend's name gets the name that it passed
     (https://github.com/pytorch/pytorch/blob/main/torch/testing/_internal/distributed/fake_pg.py).
     """
     c10d: Any = importlib.import_module("torch.distributed.distributed_c10d")

@@ -218,7 +218,7 @@ def _reached(torch: Any, name: str) -> Any:
 def _apart(torch: Any, code: Any) -> None:
     """Keep torch.compile from compiling our kernels, which a compiled program calls.
 
-    A release without this compiles them for nothing, which takes seconds.
+    Releases without this option compile them needlessly, which takes seconds.
     """
     frames = torch._C._dynamo.eval_frame  # noqa: SLF001 - `torch.compiler.disable` would import all of TorchDynamo
     if hasattr(frames, "set_code_exec_strategy"):

@@ -1,10 +1,10 @@
 """Notes of a process: one line of JSON each, in a file per process, so that a killed process loses none.
 
-saw      the program uses this part: `loader.workers`, with a value, and at which of its own lines
+saw      the program uses this part: `loader.workers`, with a value, and the line of its code
 set      this change was made, and where
-lost     a variable that was set is no longer so: the program has changed it
+lost     a variable that was set was changed by the program
 denied   a file that may not be overwritten
-wrote    a file outside of the copy that was made or changed
+wrote    a file outside of the copy that was created or changed
 """
 
 from __future__ import annotations
