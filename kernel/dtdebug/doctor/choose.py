@@ -1,6 +1,6 @@
 """Predicts the interface that gloo and NCCL will choose on this host, by the rules of their sources and manuals.
 
-gloo as torch configures it (ProcessGroupGloo, gloo/transport/tcp/device.cc): GLOO_SOCKET_IFNAME, an exact name; else the
+gloo as torch uses it (ProcessGroupGloo, gloo/transport/tcp/device.cc): GLOO_SOCKET_IFNAME, an exact name; else the
 first address of the host's own name that can be bound; else the loopback. NCCL (its manual, NCCL_SOCKET_IFNAME, and
 src/misc/socket.cc): the variable, prefixes with `^` and `=`; else ib*, else any but docker*, lo, virbr*, else docker*,
 else lo, else virbr*.
