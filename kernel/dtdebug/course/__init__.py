@@ -1,1 +1,1 @@
-"""The course of a run: its collectives recorded, compared, rehearsed and replayed."""
+"""Records, compares, rehearses and replays the collectives of a run."""

@@ -1,4 +1,4 @@
-"""Lines of a program, read without running it: which ranks it names, and where a value decides what it does."""
+"""Reads a program's source without running it: ranks that it names, and lines whose value decides a branch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MOST = 4 << 20
 
 
 def parsed_file(path: Path | str) -> ast.Module | None:
-    """The parsed file; None where it can't be."""
+    """Return the parsed file, or None if it can't be parsed."""
     try:
         data = Path(path).read_bytes()[:_MOST]
         return ast.parse(data)
@@ -19,7 +19,7 @@ def parsed_file(path: Path | str) -> ast.Module | None:
 
 
 def rank_numbers(module: ast.Module) -> set[int]:
-    """Whole numbers that the program compares or divides with: ranks that it may treat in their own way."""
+    """Return the integers that the program compares or divides with: ranks that it may treat specially."""
     found = set()
     for node in ast.walk(module):
         parts: list[ast.expr] = []
@@ -34,9 +34,9 @@ def rank_numbers(module: ast.Module) -> set[int]:
 
 
 def deciding(places: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Of lines that take a value out of a tensor those whose value decides what the program does.
+    """Return the lines, of those that read a value from a tensor, whose value decides a branch.
 
-    A line that only prints or keeps it is none. A file that can't be read counts.
+    A line that only prints or stores it does not count. A file that can't be read counts.
     """
     trees: dict[str, ast.Module | None] = {}
     found = []

@@ -1,4 +1,4 @@
-"""The sub-commands that follow the collectives of a run: `run --record`, diff, replay, rehearse."""
+"""Implements the sub-commands that follow a run's collectives: `run --record`, diff, replay, rehearse."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from dtdebug.course.compare import Comparison
 
 V = 1
-"""Version of the JSON of these commands."""
+"""Version of these commands' JSON."""
 _SIZE = re.compile(r"(\d{1,6})([KMG]?)\Z")
 
 
 def add_options(run: argparse.ArgumentParser) -> None:
-    """The options of `dtdebug run`."""
+    """Add the options of `dtdebug run`."""
     run.add_argument(
         "--record", type=Path, metavar="DIR", help="record the collectives of every rank there, for diff and replay"
     )
@@ -38,10 +38,10 @@ def add_options(run: argparse.ArgumentParser) -> None:
 
 
 def recording(options: argparse.Namespace, command: Sequence[str]) -> tuple[dict[str, str], Callable[[], None]]:
-    """The variables with which the ranks record, and what says at the end what that has cost.
+    """Return the variables with which ranks record, and a function that prints the cost at the end.
 
     Raises:
-        UsageError: the folder holds a recording, or can't be written.
+        UsageError: the folder already has a recording, or can't be written.
 
     """
     from dtdebug.course import settings
@@ -51,7 +51,7 @@ def recording(options: argparse.Namespace, command: Sequence[str]) -> tuple[dict
     if size is None:
         raise UsageError(f"run --data {options.data}: a size such as 0, 512M or 4G")
     limit = int(size[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[size[2]]
-    several = options.folder is not None  # other hosts may have begun to write there
+    several = options.folder is not None  # other hosts may already write there
     if not several and folder.is_dir() and any(folder.glob("rank-*")):
         raise UsageError(f"run --record {folder}: already holds a recording; name a new folder")
     told = {"data": limit, "command": [clean(word) for word in arguments(command)]}
@@ -65,7 +65,7 @@ def recording(options: argparse.Namespace, command: Sequence[str]) -> tuple[dict
 
 
 def cost(folder: Path) -> str:
-    """What recording has cost the ranks, in one line."""
+    """Return the line about the cost of recording."""
     from dtdebug.course import recording
 
     paths = sorted(folder.glob("rank-*.cost.json"))[:4096]
@@ -100,7 +100,7 @@ def _bytes(count: float) -> str:
 
 
 def add(commands: Any) -> None:
-    """Adds the sub-commands to the parser of the command line."""
+    """Add the sub-commands to the parser of the command line."""
     diff = commands.add_parser(
         "diff",
         help="find where two recorded runs diverge: collective, tensor, rank, line",

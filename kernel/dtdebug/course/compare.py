@@ -1,4 +1,4 @@
-"""Where two runs part: the first collective of a rank at which they differ, and what differs."""
+"""Finds where two runs diverge: the first collective of a rank at which they differ, and the difference."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dtdebug.errors import UsageError
 
 What = Literal["value", "shape", "dtype", "order", "missing"]
 _WINDOW = 3
-"""Collectives after which a shift is believed."""
+"""Number of matching collectives that confirm a shift."""
 
 
 class FirstDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """The first collective at which two runs of a rank differ."""
+    """First collective at which two runs of a rank differ."""
 
     rank: int
     index: int
@@ -30,31 +30,31 @@ class FirstDifference(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     line: int
     tensor: int | None = None
-    """Which of its tensors, from 0."""
+    """Index of the differing tensor, from 0."""
     before: str = ""
     after: str = ""
     since: int | None = None
-    """The last collective at which both are known to agree, where the records between it and `index` were not kept."""
+    """Last collective known to agree, if the records between it and `index` were not kept."""
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """What was compared, and with what result."""
+    """Result of a comparison."""
 
     first: FirstDifference | None
     compared: int
-    """Collectives that both runs have, over all ranks."""
+    """Number of collectives that both runs have, over all ranks."""
     others: tuple[FirstDifference, ...] = ()
-    """Of other ranks, in the order in which it spread."""
+    """First differences of the other ranks, in the order in which they spread."""
     notes: tuple[str, ...] = ()
     whole: bool = True
-    """Nothing is missing from what was compared."""
+    """The compared recordings are complete."""
 
 
 def runs(left: Path, right: Path) -> Comparison:
-    """Compares two recordings rank by rank.
+    """Compare two recordings rank by rank.
 
     Raises:
-        UsageError: one of them is no recording, or of another version.
+        UsageError: one of them is not a recording, or has another version.
 
     """
     a, b = recording.ranks(left), recording.ranks(right)
@@ -89,10 +89,10 @@ def runs(left: Path, right: Path) -> Comparison:
 
 
 def two_ranks(folder: Path, one: int, other: int) -> Comparison:
-    """Compares two ranks of one run: what they call and with which shapes, not the values, which differ by right.
+    """Compare two ranks of one run: their calls and shapes, not the values, which legitimately differ.
 
     Raises:
-        UsageError: the folder is no recording of these ranks.
+        UsageError: the folder does not contain a recording of these ranks.
 
     """
     names = recording.ranks(folder)
@@ -114,12 +114,12 @@ def _groups(course: Course) -> list[tuple[tuple[int, ...], int]]:
 
 
 def pair(a: Course, b: Course, *, values: bool) -> tuple[FirstDifference | None, int]:
-    """The first difference of two courses, and how many collectives were compared."""
+    """Return the first difference of two courses, and the number of collectives compared."""
     one, other = map(recording.by_thread, _aligned(a.records, b.records))
     found, compared = list[FirstDifference](), 0
     for thread in dict.fromkeys([*one, *other]):
         mine, theirs = one.get(thread, []), other.get(thread, [])
-        if a.broken_off:  # what it would have called next is not known
+        if a.broken_off:  # its next call is unknown
             theirs = theirs[: len(mine)]
         if b.broken_off:
             mine = mine[: len(theirs)]
@@ -132,7 +132,7 @@ def pair(a: Course, b: Course, *, values: bool) -> tuple[FirstDifference | None,
 def _pair(
     rank: int, left: list[RecordedCollective], right: list[RecordedCollective], *, values: bool
 ) -> tuple[FirstDifference | None, int]:
-    """The same of one thread."""
+    """Return the first difference in one thread, and the number of collectives compared."""
     for index, (x, y) in enumerate(zip(left, right, strict=False)):
         kind, tensor = _differs(x, y, values=values)
         if kind is not None:
@@ -149,7 +149,7 @@ def _pair(
 
 
 def _earlier(a: Course, b: Course, found: FirstDifference | None) -> FirstDifference | None:
-    """Where the checkpoints show that the runs had parted before, among records that were not kept; else `found`."""
+    """Return an earlier difference that the checkpoints show among records that were not kept; else `found`."""
     threads = {record.key.thread for record in (*a.records, *b.records)}
     if len(threads) > 1 or not (_gap(a.records) or _gap(b.records)):
         return found
@@ -168,7 +168,7 @@ def _earlier(a: Course, b: Course, found: FirstDifference | None) -> FirstDiffer
 def _aligned(
     left: list[RecordedCollective], right: list[RecordedCollective]
 ) -> tuple[list[RecordedCollective], list[RecordedCollective]]:
-    """Both from numbers that both have: of long runs the middle is not kept."""
+    """Return the records whose numbers both have: of long runs the middle is not kept."""
     if _gap(left) or _gap(right):
         common = {r.number for r in left} & {r.number for r in right}
         return [r for r in left if r.number in common], [r for r in right if r.number in common]
@@ -196,7 +196,7 @@ def _differs(x: RecordedCollective, y: RecordedCollective, *, values: bool) -> t
 
 
 def _shifted(left: Sequence[RecordedCollective], right: Sequence[RecordedCollective]) -> str:
-    """The run in which one collective is missing from here on; empty where neither does."""
+    """Return which run lacks one collective here, or "" if dropping one does not realign them."""
     if _alike(left[0], right[0]):
         return ""
     if len(right) > 1 and _follow(left, right[1:]):
@@ -212,7 +212,7 @@ def _follow(left: Sequence[RecordedCollective], right: Sequence[RecordedCollecti
 
 
 def _alike(x: RecordedCollective, y: RecordedCollective) -> bool:
-    """The same call from the same line."""
+    """True for the same call from the same line."""
     same = x.key.same_call(y.key) and x.key.shapes == y.key.shapes and x.key.dtypes == y.key.dtypes
     return same and x.key.line == y.key.line
 
@@ -238,7 +238,7 @@ def _difference(
 
 
 def _times(courses: dict[int, Course]) -> dict[tuple[int, int], int]:
-    """When each collective was, counted in collectives that had to be before it: what differs first comes first."""
+    """Return each collective's logical time: the number of collectives that must precede it."""
     order: dict[tuple[int, int], int] = {}
     queues = {rank: iter(course.records) for rank, course in courses.items()}
     heads = {rank: next(queue, None) for rank, queue in queues.items()}
@@ -271,7 +271,7 @@ def _times(courses: dict[int, Course]) -> dict[tuple[int, int], int]:
                         order[(r, head.number)] = clock[r]
                     heads[r] = next(queues[r], None)
                 moved = True
-    for rank, left in heads.items():  # the runs do not fit together: by their numbers from here on
+    for rank, left in heads.items():  # the runs do not match from here on: continue by number
         for late in [*([left] if left is not None else []), *queues[rank]]:
             clock[rank] += 1
             order[(rank, late.number)] = clock[rank]

@@ -1,7 +1,7 @@
-"""Do ranks that were rehearsed call what fits together? Walks all of them at once, as they would run.
+"""Checks that the calls of rehearsed ranks match, by walking all ranks at once, as they would run.
 
-A rank passes a call that it does not wait for, and waits at one that it waits for until all rehearsed members of the
-group are there. Ranks that were not rehearsed are taken to do what the others do.
+A rank continues after an asynchronous call, and stops at a synchronous one until all rehearsed members of the group
+are there. Ranks that were not rehearsed are assumed to act like the others.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from dtdebug.course.recording import Key
 
 ENDED = "has ended"
 _WINDOW = 3
-"""Calls by which two ranks are seen to be shifted."""
+"""Number of matching calls that show that two ranks are shifted."""
 
 
 class RankCall(msgspec.Struct, frozen=True):
-    """One call of a rank."""
+    """Call of a rank."""
 
     number: int
     key: Key
 
 
 class Deadlock(msgspec.Struct, frozen=True, kw_only=True):
-    """Where ranks wait for what others do not call."""
+    """Place where ranks wait for a call that others do not make."""
 
     ranks: tuple[int, ...]
-    """Those that part from the others."""
+    """Ranks that diverge from the others."""
     index: int
     """Number of the call in a rank that makes it, from 1."""
     calls: dict[int, str]
-    """What each rank calls there."""
+    """Rank -> its call there."""
     file: str
     line: int
-    """Of the call that not all of them make."""
+    """Line of the call that some ranks do not make."""
 
 
 Group = tuple[tuple[int, ...], int]
 
 
 def deadlock(courses: Mapping[int, Sequence[RankCall]], complete: frozenset[int]) -> Deadlock | None:
-    """The first place where they part; `complete` are the ranks whose calls are known to their end."""
+    """Return the first divergence, or None; `complete` are the ranks whose program ended normally."""
     in_group: dict[int, dict[Group, list[RankCall]]] = {rank: _by_group(calls) for rank, calls in courses.items()}
     groups = sorted({group for calls in in_group.values() for group in calls})
     found = []
@@ -70,7 +70,7 @@ def _is_message(key: Key) -> bool:
 
 
 def _fits(key: Key) -> tuple[object, ...]:
-    """What must be equal on all ranks of a collective."""
+    """Return the properties that must be equal on all ranks of a collective."""
     same_shape = key.op.startswith(("allreduce", "broadcast", "reduce_"))
     root = key.peer if key.op in ("broadcast_", "reduce_", "gather_", "scatter_") else None
     elements = tuple(_numel(shape) for shape in key.shapes) if same_shape and not key.op.startswith("reduce_s") else ()
@@ -91,7 +91,7 @@ def _parted(calls: dict[int, list[RankCall]], complete: frozenset[int]) -> Deadl
         kinds = {rank: _fits(call.key) if call is not None else () for rank, call in known.items()}
         if len(set(kinds.values())) > 1:
             first = _shift(calls, at)
-            if first < at:  # calls that look alike hid it up to here
+            if first < at:  # similar calls hid it up to here
                 known = {rank: c[first] if first < len(c) else None for rank, c in calls.items()}
                 kinds = {rank: (_place(call),) if call is not None else () for rank, call in known.items()}
             return _described(known, kinds, calls, first)
@@ -99,7 +99,7 @@ def _parted(calls: dict[int, list[RankCall]], complete: frozenset[int]) -> Deadl
 
 
 def _shift(calls: dict[int, list[RankCall]], at: int) -> int:
-    """Where one rank makes a call that another does not make, at or before the place where their kinds differ."""
+    """Return the index of a call that one rank makes and another skips, at or before the first mismatch of kinds."""
     lines = {rank: [_place(call) for call in theirs] for rank, theirs in calls.items()}
     for index in range(at):
         for one in lines.values():
@@ -117,7 +117,7 @@ def _place(call: RankCall) -> tuple[str, int, str]:
 def _described(
     here: dict[int, RankCall | None], kinds: dict[int, tuple[object, ...]], calls: dict[int, list[RankCall]], at: int
 ) -> Deadlock:
-    """The call that is not on all ranks is the one to look at; those that differ from most ranks part."""
+    """Blame the call that ranks make unequally often; the ranks that differ from most diverge."""
     counts = {rank: Counter(map(_place, theirs)) for rank, theirs in calls.items()}
 
     def uneven(call: RankCall) -> bool:
@@ -149,7 +149,7 @@ def _name(call: RankCall | None) -> str:
 
 
 def _crossed(courses: Mapping[int, Sequence[RankCall]], complete: frozenset[int]) -> Deadlock | None:
-    """Each group alone fits, but ranks wait in different groups for each other."""
+    """Find ranks that wait in different groups for each other, although each group alone matches."""
     at = dict.fromkeys(courses, 0)
     arrived: dict[tuple[Group, int], set[int]] = defaultdict(set)
     count: dict[int, Counter[Group]] = {rank: Counter() for rank in courses}
@@ -190,7 +190,7 @@ def _crossed(courses: Mapping[int, Sequence[RankCall]], complete: frozenset[int]
 
 
 def _messages(courses: Mapping[int, Sequence[RankCall]], complete: frozenset[int]) -> Deadlock | None:
-    """A message that is waited for and never sent, between ranks that were both rehearsed to their end."""
+    """Find a message that is awaited and never sent, between ranks that were rehearsed to their end."""
     sent: Counter[tuple[object, ...]] = Counter()
     for rank, calls in courses.items():
         for call in calls:

@@ -1,4 +1,4 @@
-"""The program of a job's command: what a rank runs, without the launcher."""
+"""Extracts the program of a rank from a job's command, without the launcher."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PYTHON = ("python", "pypy")
 
 
 def of(command: Sequence[str]) -> list[str]:
-    """The command line of one rank: `[PYTHON, script, arguments...]` or `[PYTHON, -m, module, arguments...]`.
+    """Return the command line of one rank: `[PYTHON, script, arguments...]` or `[PYTHON, -m, module, arguments...]`.
 
     Raises:
         UsageError: no Python program is named.
@@ -32,5 +32,5 @@ def of(command: Sequence[str]) -> list[str]:
 
 
 def script(rank_command: Sequence[str]) -> Path | None:
-    """The file of the program, where the command names it."""
+    """Return the program's file if the command names one."""
     return Path(rank_command[1]) if len(rank_command) > 1 and rank_command[1] != "-m" else None

@@ -1,14 +1,14 @@
-"""What is recorded of a rank, and how it lies on disk: lines of JSON, each of use without those that follow.
+"""Format of a rank's recording: lines of JSON, each readable without those that follow.
 
 rank-R.A.head.jsonl   of rank R, its A-th start: a header, then checkpoints `[number, digest of all records so far]`
-rank-R.A.S.jsonl      segment S: definitions `{"k": key, ...}` and records `[number, key, [fingerprints]]`; where data
-                      is kept also `["d", number, [[offset, bytes], ...]]`; fingerprints that a GPU gave later
-                      are `["p", number, [fingerprints]]`
-rank-R.A.data         the bytes that collectives have given to this rank
-rank-R.A.cost.json    how the recording ended (`End`); blank until then, so that a full disk has room for it
+rank-R.A.S.jsonl      segment S: definitions `{"k": key, ...}` and records `[number, key, [fingerprints]]`; if data
+                      are kept also `["d", number, [[offset, bytes], ...]]`; late fingerprints from a GPU are
+                      `["p", number, [fingerprints]]`
+rank-R.A.data         bytes that this rank received from collectives
+rank-R.A.cost.json    end of the recording (`End`); blank until then, to reserve space on a full disk
 
-The first segment and the last ones are kept, so a long run takes bounded space; checkpoints tell how far two runs agree
-where their records are gone. A file that ends amid a line is read up to there.
+The first segment and the last ones are kept, so a long run takes bounded space; checkpoints show how far two runs agree
+if their records are gone. A file that ends within a line is read up to there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dtdebug.errors import UsageError
 
 VERSION = 1
 SEGMENT, KEPT = 16 << 20, 4
-"""Bytes of a segment, and how many of them are kept."""
+"""Bytes of a segment, and maximum number of latest segments kept."""
 _MOST_RECORDS, _MOST_KEYS, _MOST_TENSORS = 4 << 20, 1 << 16, 1 << 16
 _LINE = 1 << 20
 _MOST_FILES, _MOST_RANKS = 1 << 14, 1 << 20
@@ -33,32 +33,32 @@ _Bytes = Annotated[int, msgspec.Meta(ge=0, le=1 << 48)]
 
 
 class RecordingHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was recorded, where and by what."""
+    """Header of a rank's recording."""
 
     v: int
     rank: int
     world: int
     command: tuple[str, ...] = ()
-    """Of the rank's own process, without secrets."""
+    """Command of the rank's own process, without secrets."""
     folder: str = ""
-    """Its working directory."""
+    """Working directory."""
     environment: dict[str, str] = {}
     versions: dict[str, str] = {}
     host: str = ""
     started: float = 0.0
     seed: int | None = None
-    """Of torch's default generator when the program had imported torch: another one in each process."""
+    """Seed of torch's default generator after the import of torch; it differs in each process."""
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):
-    """What collectives that look alike have in common."""
+    """Properties shared by similar collectives."""
 
     k: int
     op: str
     group: tuple[int, ...]
-    """Its ranks."""
+    """Global ranks of the group."""
     ordinal: int = 0
-    """Which of the groups with these ranks."""
+    """Index among the groups with these ranks."""
     shapes: tuple[tuple[int, ...], ...] = ()
     dtypes: tuple[str, ...] = ()
     file: str = ""
@@ -67,43 +67,43 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     """Global rank at the other end of a message; the root of a broadcast."""
     tag: int = 0
     waits: bool = False
-    """The program waits for it where it stands."""
+    """The program waits for it immediately."""
     thread: str = ""
-    """Name of the thread that the program started for it; empty for the main one and those of torch."""
+    """Name of the program's thread that made the call; empty for the main thread and those of torch."""
 
     def same_call(self, other: Key) -> bool:
-        """The same operator in the same group."""
+        """True for the same operator in the same group."""
         mine = (self.op, self.group, self.ordinal, self.peer, self.tag)
         return mine == (other.op, other.group, other.ordinal, other.peer, other.tag)
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):
-    """How a rank's recording ended, and what it has cost."""
+    """End and cost of a rank's recording."""
 
     collectives: int = 0
     bytes: int = 0
-    """That were given to them."""
+    """Bytes of all inputs."""
     seconds: float = 0.0
     data: int = 0
     data_to: int = 0
-    """The last collective of which data were kept."""
+    """Number of the last collective whose results were kept."""
     full: bool = False
     stopped: str = ""
-    """Why it ended before the program did."""
+    """Reason why it ended before the program did."""
 
 
 class RecordedCollective(msgspec.Struct, frozen=True):
-    """One collective."""
+    """One recorded collective."""
 
     number: int
     key: Key
     prints: tuple[int | None, ...] = ()
     data: tuple[tuple[int, int], ...] | None = None
-    """Offset and bytes of what it gave; None where that was not kept."""
+    """(offset, bytes) of its results; None if they were not kept."""
 
 
 class Course(msgspec.Struct, kw_only=True):
-    """All that is known of a rank's collectives."""
+    """Recording of a rank's collectives."""
 
     header: RecordingHeader
     records: list[RecordedCollective]
@@ -111,17 +111,17 @@ class Course(msgspec.Struct, kw_only=True):
     data: Path
     notes: list[str]
     end: End | None = None
-    """None for a process that was killed, or left without Python's exit handlers."""
+    """None for a process that was killed, or that skipped Python's exit handlers."""
     damaged: bool = False
 
     @property
     def broken_off(self) -> bool:
-        """The program may have called more than was recorded."""
+        """True if the program may have called more than was recorded."""
         return self.damaged or bool(self.end and self.end.stopped)
 
 
 def by_thread(records: Sequence[RecordedCollective]) -> dict[str, list[RecordedCollective]]:
-    """The records of each thread in its own order: that between threads is another one in each run."""
+    """Return the records of each thread in its own order; the order between threads varies with each run."""
     found: dict[str, list[RecordedCollective]] = {}
     for record in records:
         found.setdefault(record.key.thread, []).append(record)
@@ -135,10 +135,10 @@ _data = msgspec.json.Decoder(tuple[str, int, tuple[tuple[_Bytes, _Bytes], ...]])
 
 
 def ranks(folder: Path) -> dict[int, str]:
-    """The ranks of a recording, each with its last start.
+    """Return the ranks of a recording, each with its last start.
 
     Raises:
-        UsageError: it is no recording, or can't be read.
+        UsageError: the folder is not a recording, or can't be read.
 
     """
     found: dict[int, int] = {}
@@ -161,10 +161,10 @@ def _small(text: str) -> bool:
 
 
 def load(folder: Path, name: str) -> Course:
-    """What was recorded of a rank.
+    """Return the recording of a rank.
 
     Raises:
-        UsageError: it is of another version, or its header can't be read or is that of another rank.
+        UsageError: the version differs, or the header can't be read or names another rank.
 
     """
     head = folder / f"{name}.head.jsonl"
@@ -206,7 +206,7 @@ def load(folder: Path, name: str) -> Course:
 
 
 def read_end(path: Path) -> End | None:
-    """How a recording ended; None where that is not known."""
+    """Return the end of a recording, or None if unknown."""
     try:
         return msgspec.json.decode(state.read_start(path, 1 << 16), type=End)
     except (OSError, ValueError):
@@ -241,11 +241,11 @@ def _segment(path: Path, course: Course) -> None:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """The whole lines of a file, of bounded length."""
+    """Yield the complete lines of a file, of bounded length."""
     try:
         data = state.read_start(path, 4 * SEGMENT)
     except OSError as error:
         raise UsageError(f"{path}: can't be read: {error.strerror}") from None
-    for line in data.split(b"\n")[:-1]:  # what has no end was not finished
+    for line in data.split(b"\n")[:-1]:  # an unterminated line was not finished
         if len(line) <= _LINE:
             yield line

@@ -1,4 +1,4 @@
-"""`dtdebug rehearse`: what chosen ranks of a job would call, without the job."""
+"""Implements `dtdebug rehearse`: finds the collectives of chosen ranks of a job, without the job."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ from dtdebug.course.recording import Key
 from dtdebug.errors import UsageError
 
 _MOST, _ALL = 16, 4
-"""Ranks that are chosen, and a number of ranks of which all are rehearsed."""
+"""Maximum number of chosen ranks, and world size up to which all are rehearsed."""
 _LIMIT = 64 << 20
 
 
 class Rehearsed(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rehearsal has shown."""
+    """Result of a rehearsal."""
 
     world: int
     rehearsed: tuple[int, ...]
     deadlock: matching.Deadlock | None
     value_dependent: tuple[dict[str, Any], ...]
-    """Lines where a value decides what the program does: file and line."""
+    """File and line of each branch that depends on a value."""
     failed: dict[int, str] = {}
-    """Ranks whose program did not come to its end, and why."""
+    """Rank -> reason why its program did not finish."""
     collectives: int = 0
     seconds: float = 0.0
     memory: int = 0
-    """Most bytes that a rank has taken."""
+    """Maximum bytes of memory that a rank used."""
 
 
 def rehearse(
     command: Sequence[str], world: int, *, ranks: Sequence[int] = (), per_host: int = 8, timeout: float = 300.0
 ) -> Rehearsed:
-    """Runs the chosen ranks, some at a time, and compares what they call.
+    """Run the chosen ranks, several at a time, and compare their calls.
 
     Raises:
-        UsageError: the program is not there, or no rank could be rehearsed.
+        UsageError: the program is missing, or no rank could be rehearsed.
 
     """
     words = program.of(command)
@@ -81,7 +81,7 @@ def rehearse(
 
 
 def choose(script: Path | None, world: int, per_host: int) -> tuple[int, ...]:
-    """Ranks that programs treat in their own way: first, last, the bounds of hosts and halves, those it names."""
+    """Return ranks that programs may treat specially: first, last, bounds of hosts and halves, those in the source."""
     if world <= _ALL:
         return tuple(range(world))
     module = branches.parsed_file(script) if script is not None else None
@@ -96,7 +96,7 @@ def choose(script: Path | None, world: int, per_host: int) -> tuple[int, ...]:
 def _run(
     words: Sequence[str], ranks: Sequence[int], world: int, folder: Path, *, per_host: int, timeout: float
 ) -> dict[int, str]:
-    """Rank -> why its program did not come to its end; empty if it did."""
+    """Return rank -> reason why its program did not finish, or ""."""
     variables = settings.job_variables(folder, ["rehearse"], {})
     plan = {
         "command": words, "folder": str(folder), "timeout": timeout,

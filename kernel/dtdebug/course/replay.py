@@ -1,4 +1,4 @@
-"""`dtdebug replay`: one recorded rank alone in one process."""
+"""Implements `dtdebug replay`: runs one recorded rank alone in one process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dtdebug.errors import UsageError
 
 
 class At(msgspec.Struct, frozen=True, kw_only=True):
-    """The first collective whose input is another one."""
+    """First collective whose input differs."""
 
     index: int
     op: str
@@ -32,21 +32,21 @@ class At(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
-    """What a replay has shown."""
+    """Result of a replay."""
 
     rank: int = 0
     inputs: int = 0
-    """Tensors that the program gave to its collectives, and that were compared."""
+    """Number of input tensors of collectives that were compared."""
     identical: int = 0
     first_difference: At | None = None
     why: str = ""
-    """Why it did not get to the end of the recording; empty if it did."""
+    """Reason why the replay did not reach the end of the recording, or ""."""
 
 
 def replay(
     folder: Path, rank: int, command: Sequence[str], *, begin: int = 1, pdb: bool = False, timeout: float = 3600.0
 ) -> Replayed:
-    """Runs the rank's program with the recorded answers.
+    """Run the rank's program with the recorded results.
 
     Raises:
         UsageError: there is no such recording, nothing in it to replay, or its command can't be run here.
@@ -81,10 +81,10 @@ def replay(
 
 
 def _check(course: recording.Course, name: str, begin: int) -> None:
-    """Whether there is something to replay.
+    """Check that there is something to replay.
 
     Raises:
-        UsageError: there is not, or what collectives gave can't be read.
+        UsageError: there is not, or the results of collectives can't be read.
 
     """
     if not course.records:
@@ -102,7 +102,7 @@ def _check(course: recording.Course, name: str, begin: int) -> None:
 
 
 def _folder(header: recording.RecordingHeader) -> str | None:
-    """Where the rank ran; None, for here, if that is no folder of this machine."""
+    """Return the rank's working directory, or None if this machine does not have it."""
     try:
         return header.folder if Path(header.folder).is_dir() else None
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What the ranks of a job are told to do with their collectives: a file, and the variable that names it."""
+"""Writes the instructions to ranks about their collectives: a file, and the variable with its path."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ FILE = "course.json"
 
 
 def job_variables(folder: Path, do: Sequence[str], options: Mapping[str, Any]) -> dict[str, str]:
-    """The variables of a job whose ranks do this: `do` names modules of `inside`, `options` are what those read.
+    """Return the variables for ranks that run the modules `do` of `inside` with `options`.
 
-    The job's processes must also begin with the folder of dtdebug's `sitecustomize` on their path, as those of
+    The job's processes must also have the folder of dtdebug's `sitecustomize` first on their path, as those of
     `dtdebug run` do (`agent.arming`).
 
     Raises:

@@ -1,1 +1,1 @@
-"""`dtdebug doctor`: what would stop a job, found before it runs, on one host or on all of them."""
+"""Implements `dtdebug doctor`: finds what would stop a job before it runs, on one host or on all of them."""

@@ -1,4 +1,4 @@
-"""Asks programs and file systems of the host, in a child that can't hold us longer than its limit."""
+"""Queries programs and file systems in a child process, so that a hung one cannot block longer than its limit."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 
 FOLDER_LIMIT = 6.0
-"""Seconds; a loaded file server answers in less."""
+"""Seconds to wait for a folder; even a loaded file server answers sooner."""
 
 
 def answer_of(words: Sequence[str], limit: float, whom: str, *, failing: bool = False) -> tuple[str, str]:
-    """(what it prints, why there is nothing); with `failing` what it prints counts whatever its exit status is."""
+    """Return (output, error), one of them empty; with `failing`, output counts even if the exit status is not 0."""
     try:
         job = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
     except OSError as error:
@@ -23,7 +23,7 @@ def answer_of(words: Sequence[str], limit: float, whom: str, *, failing: bool = 
         out, error_text = job.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         with suppress(ProcessLookupError):
-            os.killpg(job.pid, signal.SIGKILL)  # with what it has started
+            os.killpg(job.pid, signal.SIGKILL)  # with all its descendants
         with suppress(subprocess.TimeoutExpired):
             job.communicate(timeout=1.0)
         return "", f"{whom} gave no answer in {limit:g} s"
@@ -35,9 +35,9 @@ def answer_of(words: Sequence[str], limit: float, whom: str, *, failing: bool = 
 
 
 def folder_answers(path: Path) -> bool:
-    """False if nothing is heard of it in time; what is not there, or may not be seen, answers, too.
+    """True unless the file system fails to answer in time; a missing or unreadable folder counts as an answer.
 
-    A child asks, since who waits for a file server that is gone can't even be ended.
+    A child process does the `stat`, since a process blocked on a dead file server cannot even be killed.
     """
     try:
         child = subprocess.Popen(
@@ -47,12 +47,12 @@ def folder_answers(path: Path) -> bool:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-    except OSError:  # no such program here
+    except OSError:  # `stat` is not installed
         return True
     try:
         child.wait(FOLDER_LIMIT)
     except subprocess.TimeoutExpired:
         child.kill()
-        child.returncode = -9  # it may stay until the server answers: nobody is to wait for it
+        child.returncode = -9  # it may linger until the server answers: do not wait for it
         return False
     return True

@@ -1,7 +1,7 @@
-"""Much data from one host to another (`--heavy`): how fast it comes, and how many segments have to be sent again.
+"""Measures throughput and retransmissions between hosts (`--heavy`).
 
-Rounds go by offsets: each host sends to the one 1, 2, 4, ... places on, all at a time, as in a job; so a thousand hosts
-take ten rounds. A round sends for a fraction of a second and at most 256 MiB.
+In round k each host sends to the host 2**k places on, all at the same time, as in a job, so that a thousand hosts take
+ten rounds. A round sends for a fraction of a second and at most 256 MiB.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from dtdebug.doctor import wire
 from dtdebug.doctor.facts import Bulk
 
 SENDING = 0.4
-"""Seconds of a round's sending."""
+"""Seconds during which a round sends."""
 _WAIT, _CONNECTING = 4.0, 3.5
 _MOST = 256 << 20
 _PIECE = 256 << 10
 _ASK = b"bulk"
 _INFO = 232
 _AGAIN_AT, _SENT_AT, _TWICE_AT = 100, 136, 216
-"""Places of tcpi_total_retrans, tcpi_segs_out and tcpi_dsack_dups in the kernel's struct tcp_info (linux/tcp.h)."""
+"""Offsets of tcpi_total_retrans, tcpi_segs_out and tcpi_dsack_dups in the kernel's struct tcp_info (linux/tcp.h)."""
 
 
 def offsets(count: int) -> list[int]:
-    """1, 2, 4, ... below the number of hosts."""
+    """Return 1, 2, 4, ... below the number of hosts."""
     return [1 << k for k in range((count - 1).bit_length()) if 1 << k < count]
 
 
 async def is_asked(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, size: int) -> bool:
-    """The first message, which is sent back, asks for bulk."""
+    """Echo the first message and return True if it starts a bulk transfer."""
     first = await reader.readexactly(size)
     writer.write(first)
     await writer.drain()
@@ -39,7 +39,7 @@ async def is_asked(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, s
 
 
 async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Reads until the sender ends, and says how many bytes came."""
+    """Read until the sender ends and reply with the number of bytes received."""
     count = 0
     while count <= _MOST + _PIECE and (piece := await reader.read(_PIECE)):
         count += len(piece)
@@ -48,7 +48,7 @@ async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 async def send(node: int, address: str, port: int, key: str) -> Bulk:
-    """One round's sending to a peer."""
+    """Send to one peer for one round and return the measured rate and segments."""
     try:
         reader, writer = await wire.connect(address, port, _CONNECTING)
     except (OSError, TimeoutError):
@@ -75,9 +75,9 @@ async def send(node: int, address: str, port: int, key: str) -> Bulk:
 
 
 def _segments(writer: asyncio.StreamWriter) -> tuple[int, int]:
-    """Those that were lost, of those sent.
+    """Return (lost, sent) segments of the connection.
 
-    What the receiver says to have had twice (RFC 2883) was late on a busy host and not lost.
+    Segments that the receiver reports as duplicates (RFC 2883) were delayed by a busy host, not lost.
     """
     plug: socket.socket | None = writer.get_extra_info("socket")
     try:

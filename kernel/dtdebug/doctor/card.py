@@ -1,4 +1,4 @@
-"""The answer for a notebook: areas as rows, pairs of hosts as a heat map, all text escaped; a line for the panel."""
+"""Renders the report for notebooks: areas as rows, host pairs as a heat map, all text escaped; a line for the panel."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _MARKS = {
     "unknown": ("not looked at", "rgba(128,128,128,.20)"),
 }
 MIME = "application/vnd.dtdebug.doctor+json"
-"""What the panel of JupyterLab reads."""
+"""MIME type that the JupyterLab panel reads."""
 _FINDINGS, _LENGTH = 3, 300
 _LITTLE = 1.0
-"""Milliseconds more than usual that are no colour: a busy processor takes as long."""
+"""Milliseconds above the median that are not coloured: a busy processor adds as much."""
 _FAILED = "rgba(248,81,73,.55)"
 
 
 def small(report: Report) -> dict[str, Any]:
-    """What the panel shows: when, of what, how it stands, the first findings."""
+    """Return the summary for the panel: time, subject, state and the first findings."""
     worst = next((s for s in ("fault", "warning") if any(f.severity == s for f in report.findings)), "ok")
     told = [f for f in report.findings if f.severity == worst]
     stands = re.split("[;.]", closing_line(report))[0]
@@ -48,7 +48,7 @@ def small(report: Report) -> dict[str, Any]:
 
 
 def html(report: Report) -> str:
-    """All of it."""
+    """Return the whole report as HTML."""
     head = f"{subject(report)}, {report.seconds:.1f} s"
     rows = "".join(row for area in report.areas for row in _area(area, report))
     parts = [
@@ -79,7 +79,7 @@ def _finding(f: HostFinding) -> str:
 
 
 def _matrix(matrix: Matrix) -> Iterator[str]:
-    """Rows call columns: milliseconds of a round trip, or what a pair carried."""
+    """Yield the heat map; rows call columns, and cells show the round trip in ms and the rate if measured."""
     if len(matrix.hosts) < 2:
         return
     values = [v for row in matrix.milliseconds for v in row if v is not None and v >= 0]
@@ -103,7 +103,7 @@ def _pair(matrix: Matrix, i: int, j: int, value: float | None, usual: tuple[floa
     rate = dict(matrix.rates).get((i, j))
     late = value / usual[0] if value > usual[0] + _LITTLE and usual[0] else 1.0
     slow = usual[1] / rate if rate else 1.0
-    share = max(0.0, min(1.0, (max(late, slow) - 1.5) / 6))  # from green, by yellow, to red
+    share = max(0.0, min(1.0, (max(late, slow) - 1.5) / 6))  # from green via yellow to red
     color = f"hsla({round(120 * (1 - share))},70%,45%,.30)"
     more = f", {rate:.0f} MB/s" if rate is not None else ""
     below = f"<br><small>{rate:.0f}</small>" if rate is not None else ""

@@ -1,6 +1,6 @@
-"""Which interface gloo and NCCL will take on this host, by the rules of their sources and manuals.
+"""Predicts the interface that gloo and NCCL will choose on this host, by the rules of their sources and manuals.
 
-gloo as torch makes it (ProcessGroupGloo, gloo/transport/tcp/device.cc): GLOO_SOCKET_IFNAME, an exact name; else the
+gloo as torch uses it (ProcessGroupGloo, gloo/transport/tcp/device.cc): GLOO_SOCKET_IFNAME, an exact name; else the
 first address of the host's own name that can be bound; else the loopback. NCCL (its manual, NCCL_SOCKET_IFNAME, and
 src/misc/socket.cc): the variable, prefixes with `^` and `=`; else ib*, else any but docker*, lo, virbr*, else docker*,
 else lo, else virbr*.
@@ -19,7 +19,7 @@ _LOOPBACK = "127.0.0.1"
 
 
 def gloo(interfaces: Sequence[Interface], own: Name, variables: Mapping[str, str]) -> Choice:
-    """The address that gloo will give to its peers."""
+    """Return the address that gloo will give to its peers."""
     wanted = variables.get("GLOO_SOCKET_IFNAME", "")
     if len(wanted) > 1:
         name = wanted.split(",")[0]
@@ -35,7 +35,7 @@ def gloo(interfaces: Sequence[Interface], own: Name, variables: Mapping[str, str
 
 
 def nccl(interfaces: Sequence[Interface], variables: Mapping[str, str]) -> Choice:
-    """The first interface that NCCL will take for its sockets."""
+    """Return the first interface that NCCL will use for its sockets."""
     family = {"AF_INET": ".", "AF_INET6": ":"}.get(variables.get("NCCL_SOCKET_FAMILY", ""), "")
     cards = [
         (i, a) for i in interfaces for a in i.addresses if i.up and family in a and not bare(a).startswith("fe80:")
@@ -56,7 +56,7 @@ def nccl(interfaces: Sequence[Interface], variables: Mapping[str, str]) -> Choic
 
 
 def matches(name: str, wanted: str) -> bool:
-    """An interface is meant by a value of NCCL_SOCKET_IFNAME."""
+    """True if a value of NCCL_SOCKET_IFNAME selects the interface."""
     without = wanted.startswith("^")
     text = wanted.removeprefix("^")
     exact = text.startswith("=")
@@ -65,7 +65,7 @@ def matches(name: str, wanted: str) -> bool:
 
 
 def bare(address: str) -> str:
-    """Without the length of its prefix."""
+    """Strip the prefix length from an address."""
     return address.partition("/")[0]
 
 

@@ -1,4 +1,4 @@
-"""The sub-command `doctor`: know before the run."""
+"""The sub-command `doctor`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FILES = ("sh", "slurm", "k8s", "json")
 
 
 def add(commands: Any) -> None:
-    """Adds the sub-command to the parser of the command line."""
+    """Add the sub-command to the parser of the command line."""
     doctor = commands.add_parser(
         "doctor",
         help="check before the run: can this job start, on this host and on all others?",
@@ -126,12 +126,12 @@ def _doctor(options: argparse.Namespace) -> int:
         notes.append("the hosts were not authenticated: give all hosts the same DTDEBUG_DOCTOR_TOKEN")
     status = _shown(options, answer.report, tuple(notes))
     if options.format == "text" and options.export is None and not met and answer.meeting.result != "none":
-        print(record(answer))  # for --read: this host could not say it to the others
+        print(record(answer))  # for --read: this host could not report to the others
     return status
 
 
 def before_run(command: Sequence[str]) -> bool:
-    """Examines a job that is about to start, says what is found on standard error; whether the job may start."""
+    """Examine a job that is about to start and print the report to standard error; True if it may start."""
     from dtdebug.clean import clean
     from dtdebug.doctor import show
     from dtdebug.doctor.examine import Chosen, examine
@@ -147,7 +147,7 @@ def before_run(command: Sequence[str]) -> bool:
 
 
 def _keep(command: Sequence[str], report: Report) -> None:
-    """For the wizard, and for a run of this command that fails."""
+    """Save the observations for the wizard, and for a run of this command that fails."""
     from dtdebug.examined import Examined
 
     known = {k: (v, f"dtdebug doctor: {report.grounds.get(k, '')}") for k, v in report.observations.items()}

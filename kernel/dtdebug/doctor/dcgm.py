@@ -1,6 +1,6 @@
-"""NVIDIA's own quick diagnostics (`--heavy`): `dcgmi diag --run 1 --json`, as DCGM 2 to 4 write it.
+"""Runs NVIDIA's quick diagnostics (`--heavy`): `dcgmi diag --run 1 --json`, as DCGM 2 to 4 print it.
 
-The JSON has no schema that is promised, says NVIDIA's manual: what is not understood is said, never taken for well.
+NVIDIA's manual promises no schema for the JSON: unrecognised output is reported, never counted as a pass.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from dtdebug.doctor.asking import answer_of
 from dtdebug.doctor.facts import HostProblem, Severity
 
 LIMIT = 60.0
-"""Seconds; the quick tests normally take some."""
+"""Seconds to wait; the quick tests normally take a few."""
 _SAYS: dict[str, Severity] = {"fail": "fault", "warn": "warning"}
 _MOST = 8
 
 
 def diagnosed() -> tuple[list[HostProblem], str]:
-    """(what a test says against a device of this host, why nothing is known)."""
+    """Run dcgmi and return (problems of this host's devices, why they are unknown)."""
     if shutil.which("dcgmi") is None:
         return [], "dcgmi is not installed"
     text, why = answer_of(["dcgmi", "diag", "--run", "1", "--json"], LIMIT, "DCGM", failing=True)
@@ -32,7 +32,7 @@ def diagnosed() -> tuple[list[HostProblem], str]:
 
 
 def read(text: str) -> tuple[list[HostProblem], str]:
-    """The same of what dcgmi has printed."""
+    """Return (problems, why they are unknown) from dcgmi's output."""
     start = text.find("{")
     try:
         said = msgspec.json.Decoder(dict[str, Any]).decode(text[start:] if start >= 0 else text)
@@ -57,7 +57,7 @@ def read(text: str) -> tuple[list[HostProblem], str]:
 
 
 def _results(body: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
-    """(test, device, status, words) of each result."""
+    """Yield (test, device, status, warnings) of each result."""
     for category in _rows(body.get("test_categories")):
         for test in _rows(category.get("tests")):
             for result in _rows(test.get("results")):

@@ -1,4 +1,4 @@
-"""The devices of this host: asked of NVIDIA's library in a child, which a hung driver can't hold us by."""
+"""Lists this host's devices by querying NVML in a child process, which a hung driver cannot block for long."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dtdebug.doctor.facts import Board, HostProblem
 _NVIDIA = (Path("/proc/driver/nvidia"), Path("/dev/nvidiactl"))
 _AMD = (Path("/dev/kfd"),)
 _ASKING = 5.0
-"""Seconds for the driver to answer."""
+"""Seconds to wait for the driver."""
 _MOST = 64
 _ASK = """
 import json, pynvml as n
@@ -53,14 +53,14 @@ for i in range(n.nvmlDeviceGetCount()):
 print(json.dumps({'driver': text(said('nvmlSystemGetDriverVersion') or ''), 'boards': boards}))
 """
 _SLOW = {0x8: "hardware slowdown", 0x40: "heat", 0x80: "the power supply brakes"}
-"""Bits of nvmlClocksEventReasons that are no ordinary saving of power."""
+"""Bits of nvmlClocksEventReasons other than ordinary power saving."""
 _USED = 2 << 30
 _PAIR = re.compile(r"X|SYS|SOC|NODE|PHB|PXB|PIX|NV\d{1,3}")
-"""How two devices are connected; older drivers say SOC for SYS."""
+"""Kind of connection between two devices; older drivers print SOC for SYS."""
 
 
 class DriverAnswer(NamedTuple):
-    """What the driver said, or why it did not."""
+    """Devices reported by the driver, or why there are none."""
 
     boards: tuple[Board, ...] | None = None
     driver: str = ""
@@ -73,12 +73,12 @@ class _Answer(msgspec.Struct):
 
 
 def has_some() -> bool:
-    """A driver of NVIDIA's or AMD's devices is there, so that the job will not use gloo."""
+    """True if an NVIDIA or AMD driver is installed, so that the job will not use gloo."""
     return any(path.exists() for path in (*_NVIDIA, *_AMD))
 
 
 def devices() -> DriverAnswer:
-    """All devices, with what NVML or, where it is not installed, nvidia-smi says of them."""
+    """Return all devices with the details from NVML, or their names from nvidia-smi if pynvml is not installed."""
     if not any(path.exists() for path in _NVIDIA):
         why = "devices of AMD are not known to doctor" if has_some() else "no driver of devices on this host"
         return DriverAnswer(why=why)
@@ -98,7 +98,7 @@ def devices() -> DriverAnswer:
 
 
 def topology() -> str:
-    """How devices are connected to each other, a row a device; empty if that can't be told."""
+    """Return the connections between devices, one row per device, or "" if unknown."""
     if not any(path.exists() for path in _NVIDIA):
         return ""
     text, _ = answer_of(["nvidia-smi", "topo", "-m"], _ASKING, "the driver")
@@ -106,7 +106,7 @@ def topology() -> str:
 
 
 def matrix(text: str) -> str:
-    """The part of `nvidia-smi topo -m` between devices: `X NV18 NV18` for each."""
+    """Extract the device columns of `nvidia-smi topo -m`: `X NV18 NV18` for each device."""
     rows = [line.split() for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()]
     named = [
         row for row in rows if row and re.fullmatch(r"GPU\d+", row[0]) and len(row) > 1 and _PAIR.fullmatch(row[1])
@@ -115,7 +115,7 @@ def matrix(text: str) -> str:
 
 
 def judge(boards: Sequence[Board]) -> list[HostProblem]:
-    """What a host's own devices show: rows of memory to be remapped, slowed clocks, links down, somebody else's use."""
+    """Return faults of the host's own devices: memory rows to remap, slowed clocks, links down, memory in use."""
     found = []
 
     def add(number: str, indices: list[int], words: str, expected: str) -> None:

@@ -1,4 +1,4 @@
-"""What the launchers' own options say, each in its dialect."""
+"""Parses each launcher's own options."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dtdebug.logs import careful
 PORT, _DEEPSPEED_PORT = 29500, 29500
 _RAY_PORT = 6379
 _DEEPSPEED_HOSTS = Path("/job/hostfile")
-"""Where DeepSpeed looks if no file is named."""
+"""Hostfile that DeepSpeed reads by default."""
 _CONFIG = 1 << 20
 
 
@@ -29,18 +29,18 @@ _TORCHRUN_TAKES = {
     "node-rank": (re.compile(r"\d{1,6}"), "a number"),
     "master-port": (re.compile(r"\d{1,5}"), "a number"),
 }
-"""Options whose values torchrun itself would refuse: https://docs.pytorch.org/docs/stable/elastic/run.html"""
+"""Options that torchrun itself checks (https://docs.pytorch.org/docs/stable/elastic/run.html)."""
 
 
 class LaunchedProgram(NamedTuple):
-    """What the launcher is to run."""
+    """Program that the launcher starts, with its arguments."""
 
     program: str
     arguments: tuple[str, ...]
 
 
 def ray(words: list[str], variables: Mapping[str, str]) -> Launch | None:
-    """`ray start`: the hosts of a cluster meet at its head; `ray job submit -- COMMAND`: what it starts."""
+    """Parse `ray start`, where hosts join at the head node, or `ray job submit -- COMMAND`."""
     if words[:2] == ["job", "submit"]:
         after = words[words.index("--") + 1 :] if "--" in words else []
         return of_ray(LaunchedProgram(*mpi.started_program(after))) or Launch(
@@ -65,7 +65,7 @@ def ray(words: list[str], variables: Mapping[str, str]) -> Launch | None:
 
 
 def of_ray(job: LaunchedProgram, *, sure: bool = True) -> Launch | None:
-    """A program that starts its ranks on a cluster of Ray; None if it is not `sure` and does not say how many.
+    """Return the launch of a program that starts its ranks on Ray, or None if not `sure` and no counts are given.
 
     verl and what is made of it: https://verl.readthedocs.io/en/latest/examples/config.html
     """
@@ -85,7 +85,7 @@ def of_ray(job: LaunchedProgram, *, sure: bool = True) -> Launch | None:
 
 
 def colossalai(words: list[str], variables: Mapping[str, str]) -> Launch:
-    """`colossalai run`, which starts torchrun on each host by ssh; raises UsageError.
+    """Parse `colossalai run`, which starts torchrun on each host by ssh; raises UsageError.
 
     Options: https://colossalai.org/docs/basics/launch_colossalai
     """
@@ -117,7 +117,7 @@ def colossalai(words: list[str], variables: Mapping[str, str]) -> Launch:
 def torchrun(
     command: Sequence[str], options: dict[str, str], job: LaunchedProgram, variables: Mapping[str, str]
 ) -> Launch:
-    """Torchrun, static or with a rendezvous."""
+    """Parse torchrun's options, with a static endpoint or a rendezvous."""
     said = plan(command, variables)
     many = options.get("nproc-per-node", variables.get("PET_NPROC_PER_NODE", "1"))
     refused = {
@@ -148,7 +148,7 @@ def torchrun(
 
 
 def accelerate(options: dict[str, str], job: LaunchedProgram, variables: Mapping[str, str]) -> Launch:
-    """Accelerate launch, its configuration included; raises UsageError."""
+    """Parse the options and configuration file of `accelerate launch`; raises UsageError."""
     config: dict[str, object] = {}
     problems = []
     path = options.get("config-file")
@@ -192,14 +192,14 @@ def accelerate(options: dict[str, str], job: LaunchedProgram, variables: Mapping
 
 
 def _deepspeed_file(options: Mapping[str, str], config: Mapping[str, object]) -> str:
-    """The configuration of DeepSpeed that accelerate is given."""
+    """Return the DeepSpeed configuration file that accelerate is given, or ""."""
     below = config.get("deepspeed_config")
     inside = below.get("deepspeed_config_file") if isinstance(below, dict) else None
     return str(options.get("deepspeed-config-file") or inside or "")
 
 
 def deepspeed(options: dict[str, str], job: LaunchedProgram, variables: Mapping[str, str]) -> Launch:
-    """Deepspeed's own launcher, its hostfile included; raises UsageError."""
+    """Parse the options and hostfile of the `deepspeed` launcher; raises UsageError."""
     path = options.get("hostfile")
     if path is None and _DEEPSPEED_HOSTS.is_file():
         path = str(_DEEPSPEED_HOSTS)
@@ -232,7 +232,7 @@ def deepspeed(options: dict[str, str], job: LaunchedProgram, variables: Mapping[
 
 
 def horovod(options: dict[str, str], job: LaunchedProgram, variables: Mapping[str, str]) -> Launch:
-    """Horovodrun; raises UsageError."""
+    """Parse horovodrun's options; raises UsageError."""
     rows = (
         hostfile.read_hostfile(Path(options["hostfile"]))
         if options.get("hostfile")
@@ -248,7 +248,7 @@ def on_hosts(
     job: LaunchedProgram,
     variables: Mapping[str, str],
 ) -> Launch:
-    """Launchers that start ranks on the hosts of a list: they meet where the launcher or MASTER_ADDR says."""
+    """Return the launch of a launcher that starts ranks on listed hosts; MASTER_ADDR overrides the first host."""
     names = tuple(name for name, _ in rows)
     slots = {n for _, n in rows}
     per_node = next(iter(slots)) if len(slots) == 1 else None
@@ -273,7 +273,7 @@ def on_hosts(
 
 
 def started(job: LaunchedProgram) -> LaunchedProgram:
-    """What `python -u train.py` starts."""
+    """Skip the interpreter and its options: `python -u train.py` starts `train.py`."""
     return LaunchedProgram(*mpi.started_program((job.program, *job.arguments)))
 
 
@@ -291,6 +291,6 @@ def _yaml(path: Path) -> dict[str, object]:
 
 
 def to_count(text: str) -> int | None:
-    """A count or port; None if it is none."""
+    """Return the count or port that a text states, or None if it is not one."""
     text = text.strip()
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 8 else None

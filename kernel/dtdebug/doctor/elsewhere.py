@@ -1,6 +1,6 @@
-"""Doctors on the hosts of a list, started from one place.
+"""Starts doctor on the hosts of a list from one place.
 
-The token goes to each on its standard input, never in a command, where others could read it.
+The token goes to each host's standard input, never into a command line, where others could read it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from dtdebug.errors import UsageError
 from dtdebug.probe import remote
 
 _MORE = 45.0
-"""Seconds beside the wait: to log in, to probe."""
+"""Seconds on top of `wait`: for login and probes."""
 _LIMIT = 16 << 20
 
 
 def over_ray(command: Sequence[str], wait: float) -> Report:
-    """The answer of the nodes of a running Ray cluster; raises UsageError."""
+    """Return the merged report of the nodes of a running Ray cluster; raises UsageError."""
     from dtdebug.doctor import over_ray as ray
 
     found = ray.answers(command, secrets.token_hex(16), wait, wait + _MORE)
@@ -39,7 +39,7 @@ def over_ray(command: Sequence[str], wait: float) -> Report:
 
 
 def examine(path: Path, via: str, command: Sequence[str], wait: float) -> Report:
-    """The answer of the host where all met, with what the hosts know that did not get there.
+    """Start doctor on each host of a file and return the merged report.
 
     Raises:
         UsageError: the file can't be read, or no host answers.
@@ -58,7 +58,7 @@ def examine(path: Path, via: str, command: Sequence[str], wait: float) -> Report
 
 
 def _merged(names: Sequence[str], answers: Sequence[Report | str], via: str) -> Report:
-    """The fullest answer, with what others know that did not get there; raises UsageError."""
+    """Merge the hosts' reports into the most complete one; raises UsageError if no host answered."""
     reports = [(name, a) for name, a in zip(names, answers, strict=True) if isinstance(a, Report)]
     silent = [(name, a) for name, a in zip(names, answers, strict=True) if isinstance(a, str)]
     if not reports:
@@ -87,16 +87,16 @@ def _merged(names: Sequence[str], answers: Sequence[Report | str], via: str) -> 
 def _missed(
     main: Report, names: Sequence[str], silent: Sequence[tuple[str, str]]
 ) -> tuple[list[HostRow], list[HostFinding]]:
-    """The hosts and findings of an answer, where hosts that it misses did not even start: by their names, and why."""
+    """Return hosts and findings of a report, completed by the names and errors of hosts where doctor did not start."""
     called = {f"node {i}": name for i, name in enumerate(names)}
     hosts = [msgspec.structs.replace(r, host=called.get(r.host, r.host)) for r in main.hosts]
     here = {r.host.partition(".")[0] for r in hosts if r.came}
     why = {name: words for name, words in silent if name.partition(".")[0] not in here}
     known = [r for r in hosts if r.host != "?"]
-    if len(hosts) - len(known) == len(why):  # nobody knows their numbers
+    if len(hosts) - len(known) == len(why):  # no report knows the numbers of the missing hosts
         hosts = known + [HostRow(host=n, node=names.index(n), came=False) for n in why]
     gone = [r for r in hosts if not r.came]
-    if len(hosts) < len(names):  # the job does not need them
+    if len(hosts) < len(names):  # the job does not need the other listed hosts
         hosts += [HostRow(host=n, came=False) for n in why if n not in {r.host for r in gone}]
     missed = {r.host for r in gone} & set(why)
     findings = [f if f.id != "DR201" else _by_name(f, called) for f in main.findings]
@@ -152,7 +152,7 @@ def _begin(via: str, name: str, asked: Sequence[str], token: str) -> subprocess.
 
 
 def _end(job: subprocess.Popen[bytes] | str, deadline: float) -> Report | str:
-    """The answer, or why there is none."""
+    """Return the report, or the reason why there is none."""
     if isinstance(job, str):
         return job
     try:
@@ -168,7 +168,7 @@ def _end(job: subprocess.Popen[bytes] | str, deadline: float) -> Report | str:
 
 def _report(out: bytes, error: str) -> Report | str:
     for line in out[:_LIMIT].splitlines():
-        if line.startswith(b"{"):  # a login may print before it
+        if line.startswith(b"{"):  # a login shell may print before it
             with suppress(msgspec.MsgspecError):
                 return msgspec.json.decode(line, type=Report)
     return error or "said nothing"

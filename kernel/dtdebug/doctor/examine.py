@@ -1,4 +1,4 @@
-"""One examination, from the command to the answer: look at this host, meet the others, judge."""
+"""Runs one examination, from the command to the report: inspect this host, meet the others, judge."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _IMPORTING, _WRITING = 60.0, 10.0
 
 
 class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found, and how this host fared."""
+    """Result of an examination, with this host's own report and its meeting."""
 
     report: Report
     look: HostReport
@@ -32,15 +32,15 @@ class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Chosen(NamedTuple):
-    """What the user chose."""
+    """Options of an examination."""
 
     node: int | None = None
     nodes: int | None = None
     wait: float = WAIT
     here: bool = False
-    """This host alone."""
+    """Examine this host only."""
     once: bool = False
-    """Doctor was started on this host alone, whatever the command starts elsewhere."""
+    """Doctor runs on this host only, even if the command starts other hosts."""
     heavy: bool = False
     torch: bool = False
     folder: Path | None = None
@@ -50,7 +50,7 @@ _USUAL = Chosen()
 
 
 def examine(command: Sequence[str], variables: Mapping[str, str], chosen: Chosen = _USUAL) -> HostAnswer:
-    """Examines the job of a launch command.
+    """Examine the job of a launch command.
 
     Raises:
         UsageError: the command names a file that can't be read, or the folder can't be written.
@@ -63,7 +63,7 @@ def examine(command: Sequence[str], variables: Mapping[str, str], chosen: Chosen
         of_pods, first = pods.judge(job)
         return HostAnswer(report=of_pods, look=first, meeting=Meeting(result="none"))
     launch = read_launch(command, variables, node=chosen.node, nodes=chosen.nodes)
-    # hosts are not equally fast at what costs more
+    # hosts differ in speed for expensive checks
     wait = chosen.wait + (_IMPORTING if chosen.torch else 0.0) + (_WRITING if chosen.heavy else 0.0)
     seen = examine_host(launch, variables, Extra(chosen.heavy, chosen.torch, tuple(command)))
     meeting, report = Meeting(result="none"), None
@@ -92,6 +92,6 @@ def examine(command: Sequence[str], variables: Mapping[str, str], chosen: Chosen
 
 
 def record(answer: HostAnswer) -> str:
-    """The line of this host for `--read`."""
+    """Return the line of this host for `--read`."""
     body = {"look": answer.look, "meeting": answer.meeting, "pid": os.getpid()}
     return "dtdebug-doctor " + msgspec.json.encode(body).decode()

@@ -1,4 +1,4 @@
-"""Ports of InfiniBand and RoCE as the kernel shows them, and what NCCL_IB_HCA picks of them."""
+"""Lists InfiniBand and RoCE ports from sysfs and checks them against NCCL_IB_HCA."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST = 64
 
 
 def ports(home: Path = HOME) -> tuple[Port, ...]:
-    """All ports by name; none where there is no such hardware."""
+    """Return all ports by name; empty without such hardware."""
     return tuple(
         Port(
             name=f"{place.parents[1].name}:{place.name}",
@@ -26,7 +26,7 @@ def ports(home: Path = HOME) -> tuple[Port, ...]:
 
 
 def judge(found: Sequence[Port], variables: Mapping[str, str]) -> list[HostProblem]:
-    """What one host shows alone: an HCA that is named and not there, or none that is active."""
+    """Report an HCA that NCCL_IB_HCA names but the host lacks, or a host without an active port."""
     if not found:
         return []
     wanted = variables.get("NCCL_IB_HCA", "")
@@ -52,7 +52,7 @@ def judge(found: Sequence[Port], variables: Mapping[str, str]) -> list[HostProbl
 
 
 def picks(port: Port, wanted: str) -> bool:
-    """A value of NCCL_IB_HCA picks this port: `^` leaves out, `=` is exact, else names are prefixes (NCCL's manual)."""
+    """True if NCCL_IB_HCA selects the port: `^` excludes, `=` is exact, else names are prefixes (NCCL manual)."""
     names, without, exact = _wanted(wanted)
     if not names:
         return True
@@ -83,5 +83,5 @@ def _text(path: Path) -> str:
 
 
 def _word(path: Path) -> str:
-    """`4: ACTIVE` without its number."""
+    """Return a sysfs value without its number, `4: ACTIVE` as `ACTIVE`."""
     return _text(path).rpartition(": ")[2]

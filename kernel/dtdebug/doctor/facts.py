@@ -1,6 +1,6 @@
-"""The types of what is looked at and probed before a run; what follows from it is in `report`.
+"""Types of what doctor inspects and probes before a run; conclusions are in `report`.
 
-A part that was not looked at stays at its default, and `unread` says why; nothing here is ever guessed.
+A part that was not inspected stays at its default, and `unread` gives the reason; nothing here is guessed.
 """
 
 from __future__ import annotations
@@ -12,52 +12,52 @@ import msgspec
 from dtdebug.doctor.routes import Back
 
 VERSION = 1
-"""Of what hosts send each other, and of the JSON form."""
+"""Version of the hosts' protocol and of the JSON form."""
 MOST_HOSTS = 4096
 Severity = Literal["fault", "warning", "hint"]
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a launch command and its variables say of the job on one host."""
+    """Launch settings from the command and environment variables of one host."""
 
     launcher: str = ""
-    """`torchrun`, `accelerate launch`, `deepspeed`, `mpirun`, `horovodrun`, `ray`, `variables`; empty if none."""
+    """`torchrun`, `accelerate launch`, `deepspeed`, `mpirun`, `horovodrun`, `ray`, `variables`; empty if unknown."""
     nodes: int = 1
     least: int = 1
-    """Hosts with which an elastic job can begin."""
+    """Number of hosts with which an elastic job can begin."""
     node: int | None = None
     per_node: int | None = None
-    """Ranks of a host; None if that is left to the number of devices, or not said."""
+    """Ranks per host; None if unknown or left to the number of devices."""
     world: int | None = None
-    """All ranks, where the command itself says so."""
+    """Total number of ranks, if the command states it."""
     address: str = ""
     port: int | None = None
     backend: str = ""
-    """`static`, `c10d`: torchrun's rendezvous."""
+    """Rendezvous of torchrun: `static` or `c10d`."""
     run_id: str = ""
     hosts: tuple[str, ...] = ()
-    """Names of the hosts by node, from a hostfile or the batch system."""
+    """Host names by node, from a hostfile or the batch system."""
     hosts_from: str = ""
     program: str = ""
-    """The training program as the command names it."""
+    """Training program as named in the command."""
     arguments: tuple[str, ...] = ()
     configurations: tuple[str, ...] = ()
-    """Files that the launcher itself is given."""
+    """Configuration files given to the launcher itself."""
     starts: str = ""
-    """The program of the command that itself starts the other hosts, `srun`; empty if each host is started alone."""
+    """Program in the command that starts the other hosts, such as `srun`; empty if each host is started separately."""
     problems: tuple[str, ...] = ()
-    """What in the command could not be read."""
+    """Parts of the command that could not be read."""
     refused: tuple[str, ...] = ()
-    """What the launcher itself will not take."""
+    """Values that the launcher itself would reject."""
 
     @property
     def endpoint(self) -> str:
-        """Where all meet, `HOST:PORT`."""
+        """`HOST:PORT` where all hosts connect, or ""."""
         return f"{self.address}:{self.port}" if self.address and self.port else ""
 
     @property
     def ranks(self) -> int | None:
-        """The size of the world, where it is known."""
+        """World size, or None if unknown."""
         return self.world or (self.per_node * self.nodes if self.per_node else None)
 
 
@@ -68,41 +68,41 @@ class Interface(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     up: bool = False
     mtu: int = 0
     speed: int = 0
-    """Mbit/s; 0 if it does not say."""
+    """Mbit/s; 0 if unknown."""
     addresses: tuple[str, ...] = ()
-    """With the length of the prefix, `10.0.0.1/24`; IPv4 first, each family as the kernel lists it."""
+    """Addresses with prefix length, `10.0.0.1/24`; IPv4 first, each family in the kernel's order."""
     strict: bool = False
-    """It takes only what comes by the way that the answer would take (`rp_filter`)."""
+    """The interface drops packets whose reply would leave by another interface (`rp_filter`)."""
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The interface that a library will take."""
+    """Interface and address that a library will use."""
 
     address: str = ""
     interface: str = ""
     why: str = ""
-    """`GLOO_SOCKET_IFNAME`, `own name`, `fallback`, ..."""
+    """Source of the choice: `GLOO_SOCKET_IFNAME`, `own name`, `fallback`, ..."""
     error: str = ""
-    """Why it will take none."""
+    """Reason why the library will not find an interface."""
     given: str = ""
-    """The value of the variable that chose it."""
+    """Value of the variable that made the choice."""
 
 
 class Name(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A name and where it leads on one host."""
+    """Host name and the addresses to which one host resolves it."""
 
     name: str
     addresses: tuple[str, ...] = ()
     error: str = ""
     place: str = ""
-    """Line of /etc/hosts that says so."""
+    """Line of /etc/hosts that defines the name."""
 
 
 class Port(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A port of InfiniBand or RoCE."""
+    """InfiniBand or RoCE port."""
 
     name: str
-    """`mlx5_0:1`."""
+    """Device and port, `mlx5_0:1`."""
     state: str = ""
     """ACTIVE, DOWN, INIT, ..."""
     link: str = ""
@@ -114,29 +114,29 @@ class Port(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Board(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A device as its driver describes it; what it did not say stays None."""
+    """Device as its driver describes it; what the driver did not report stays None."""
 
     name: str = ""
     used: int | None = None
-    """Bytes of its memory in use before the run."""
+    """Bytes of device memory in use before the run."""
     pids: tuple[int, ...] = ()
-    """Processes that compute on it."""
+    """Processes that compute on the device."""
     pending: bool | None = None
-    """Rows of its memory wait to be remapped, at the next reset."""
+    """Memory rows will be remapped at the next reset."""
     failed: bool | None = None
-    """Rows could not be remapped."""
+    """Memory rows could not be remapped."""
     slowed: int | None = None
-    """Why its clocks are held down now, as bits of NVML."""
+    """Reasons why the clocks are held down now, as NVML bits."""
     width: int | None = None
-    """Lanes of PCIe in use."""
+    """PCIe lanes in use."""
     width_most: int | None = None
     links: tuple[int, ...] = ()
-    """NVLinks, 1 where one is up."""
+    """State of each NVLink: 1 if it is up."""
     mig: bool | None = None
 
 
 class HostProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one host alone can judge: id of a check, and what was measured."""
+    """Fault that one host can judge alone: id of the check, and the measurement."""
 
     id: str
     text: str
@@ -148,87 +148,87 @@ class HostProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class HostReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one host says of itself."""
+    """One host's report about itself."""
 
     host: str
     boot: str = ""
-    """The running kernel and network: two launchers of one host have it alike."""
+    """Id of the running kernel and network; two launchers on one host share it."""
     version: str = ""
     launch: Launch = Launch()
     interfaces: tuple[Interface, ...] = ()
     own: Name = Name(name="")
-    """The host's own name."""
+    """The host's own name, resolved."""
     endpoint: Name = Name(name="")
     takes_itself: bool = False
-    """The launcher here takes this host for the one where all meet, by torch's own rule."""
+    """By torch's own rule, the launcher takes this host for the one where all hosts connect."""
     owns: bool = False
-    """An address of the endpoint's name is one of this host, loopback aside."""
+    """The endpoint's name resolves to a non-loopback address of this host."""
     gloo: Choice = Choice()
     nccl: Choice = Choice()
     versions: dict[str, str] = {}
     files: dict[str, str] = {}
-    """Program, local modules and configurations: path as imported -> hash."""
+    """Path as imported -> hash, for the program, local modules and configurations."""
     variables: dict[str, str] = {}
     place: str = ""
     """Working directory."""
     container: str = ""
-    """What shows that this is a container; empty if nothing does, which proves nothing."""
+    """Sign that this is a container; empty proves nothing."""
     devices: tuple[str, ...] | None = None
-    """Models; None if not looked at."""
+    """Device models; None if not inspected."""
     boards: tuple[Board, ...] = ()
-    """The same devices as their driver describes them."""
+    """The same devices as described by their driver."""
     driver: str = ""
     fabric: tuple[Port, ...] = ()
     topology: str = ""
-    """How devices are connected, by `nvidia-smi topo -m`: the part without names of cards."""
+    """Connections between devices, from `nvidia-smi topo -m`, without network cards."""
     has_devices: bool = False
-    """A driver of devices is there, whether or not it answered."""
+    """A device driver is installed, even if it did not answer."""
     figures: dict[str, float] = {}
-    """Bytes of memory, cores, limits, by name."""
+    """Name -> value of memory in bytes, cores and limits."""
     problems: tuple[HostProblem, ...] = ()
     unread: dict[str, str] = {}
-    """Area or check -> why it was not looked at."""
+    """Area or check -> reason why it was not inspected."""
     ports: tuple[tuple[str, int], ...] = ()
-    """Where this host answers the probes of the others."""
+    """(address, port) pairs where this host answers the other hosts' probes."""
     seconds: float = 0.0
 
 
 class Try(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, array_like=True):
-    """One probe of an address of a peer."""
+    """One probe of a peer's address."""
 
     node: int
     """Index of the peer in the roster."""
     address: str
     result: str = "ok"
-    """ok; or refused, timeout, unreachable, other (somebody else answers), error."""
+    """`ok`, or `refused`, `timeout`, `unreachable`, `other` (a different machine answers), `error`."""
     milliseconds: float = 0.0
-    """Round trip of 64 bytes, the least of five."""
+    """Round trip of 64 bytes; the minimum of five."""
     large: bool | None = None
-    """32 KiB came back."""
+    """True if 32 KiB came back."""
     passes: int = 0
-    """Greatest segment size with which large messages pass where they otherwise do not; bytes."""
+    """Largest segment size in bytes with which large messages pass, if they do not pass otherwise."""
     source: str = ""
     """The caller's own address on its packets."""
 
 
 class Bulk(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, array_like=True):
-    """Much data sent to a peer (`--heavy`)."""
+    """Bulk transfer to a peer (`--heavy`)."""
 
     node: int
     """Index of the peer in the roster."""
     rate: float = 0.0
-    """Million bytes a second that came; 0 if the connection failed."""
+    """Million bytes per second received; 0 if the connection failed."""
     sent: int = 0
-    """Segments, by the kernel's count (TCP_INFO)."""
+    """Segments sent, by the kernel's count (TCP_INFO)."""
     again: int = 0
-    """Segments that were lost, and so had to be sent again."""
+    """Segments that were lost and sent again."""
 
 
 class Meeting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How this host fared on its way to the endpoint."""
+    """Result of this host's attempt to reach the endpoint."""
 
     result: str = ""
-    """hub, came, unresolved, refused, timeout, unreachable, other, token, version, taken, none (no endpoint)."""
+    """hub, came, unresolved, refused, timeout, unreachable, other, token, version, lost, taken, none (no endpoint)."""
     words: str = ""
     tries: int = 0
     seconds: float = 0.0
@@ -236,26 +236,26 @@ class Meeting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Came(msgspec.Struct, kw_only=True):
-    """A host that came to the endpoint, as the collector knows it."""
+    """Host that reached the endpoint, as the collector knows it."""
 
     look: HostReport
     node: int | None
     address: str
-    """From where it came."""
+    """Address from which the host connected."""
     offset: float = 0.0
-    """Its clock less the collector's, in seconds."""
+    """Its clock minus the collector's, in seconds."""
     tries: list[Try] = []
     back: Back = Back()
     bulk: list[Bulk] = []
     lines: dict[str, list[str]] = {}
-    """Hashes of lines of the files that differ."""
+    """File that differs between hosts -> hashes of its lines."""
 
 
 class Stranger(NamedTuple):
-    """Who came and was not let in."""
+    """Host that connected and was rejected."""
 
     address: str
     why: str
-    """token; version: it has another protocol."""
+    """`token`, or `version` for an incompatible protocol."""
     release: str = ""
-    """Of dtdebug, as it says itself, with its protocol."""
+    """dtdebug release and protocol that the host reports."""

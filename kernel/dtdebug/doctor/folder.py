@@ -1,7 +1,7 @@
-"""A shared folder as a second way for hosts to hear of each other (`--folder DIR`), where they do not meet.
+"""Exchanges reports through a shared folder (`--folder DIR`) for hosts that cannot connect.
 
-Each host writes one file, readable by its user alone, with a code that only who knows the token can make, and removes
-it at its end. What others wrote is read with the same bounds as a message; nothing of it is run.
+Each host writes one file, readable by its user alone, with a code that requires the token, and removes it at its end.
+The other hosts' files are read with the same limits as a message; nothing in them is executed.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from dtdebug.errors import UsageError
 
 _FORM = ".json"
 _OLD = 180.0
-"""Seconds, by the file server's clock, after which a file is of another run."""
+"""Seconds, by the file server's clock, after which a file belongs to another run."""
 _LIMIT = 1 << 20
 PAUSE = 0.5
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """What a host wrote."""
+    """Contents of a host's file."""
 
     look: HostReport
     meeting: Meeting = Meeting()
 
 
 class Folder:
-    """The files of one run."""
+    """Files of one run in the shared folder."""
 
     def __init__(self, place: Path, token: str, look: HostReport) -> None:
-        """Makes the folder of the run; raises UsageError where that can't be."""
-        program = PurePath(look.launch.program).name  # what hosts may differ in must not part them here
+        """Create the folder of the run; raises UsageError if that fails."""
+        program = PurePath(look.launch.program).name  # the key must not depend on anything in which hosts may differ
         self._key = hashlib.sha256(f"{token}\0{program}".encode()).digest()
         self._home = place / f"dtdebug-doctor-{self._key.hex()[:16]}"
         self._own = self._home / f"{secrets.token_hex(8)}{_FORM}"
@@ -55,7 +55,7 @@ class Folder:
             raise UsageError(f"doctor --folder {place}: can't be written: {error.strerror}") from None
 
     def write(self, look: HostReport, meeting: Meeting) -> None:
-        """What this host says now, in the place of what it said before; raises OSError."""
+        """Replace this host's file; raises OSError."""
         data = msgspec.json.encode(Said(look=look, meeting=meeting))
         draft = self._own.with_suffix(".draft")
         handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
@@ -65,7 +65,7 @@ class Folder:
         self._seconds = self._own.stat().st_mtime
 
     def read(self) -> list[Said]:
-        """What all hosts say, this one among them; what is another user's, of another run or broken is left out."""
+        """Return all hosts' files, this host's included; skip broken files and those of other users or runs."""
         return list(self._read())
 
     def _read(self) -> Iterator[Said]:
@@ -88,9 +88,9 @@ class Folder:
             yield Said(look=tidied(said.look), meeting=said.meeting)
 
     def wait(self, said: Said, count: int, until: float) -> list[Said]:
-        """What all say once so many have said how they fared, or at a time of the monotonic clock.
+        """Return all files once `count` hosts report a result, or at `until` on the monotonic clock.
 
-        This host says its own again each time: a client of NFS looks at a folder anew after it has changed it itself.
+        This host rewrites its own file each time: an NFS client rereads a folder after it has changed it.
         """
         while True:
             with suppress(OSError):
@@ -101,7 +101,7 @@ class Folder:
             time.sleep(PAUSE)
 
     def close(self) -> None:
-        """Removes what this host wrote, and the folder after the last."""
+        """Remove this host's file, and the folder after the last one."""
         for path in (self._own, self._own.with_suffix(".draft")):
             with suppress(OSError):
                 path.unlink()

@@ -1,7 +1,7 @@
-"""After a failed run: the check that would have told of it before, where the facts of the failure say so.
+"""After a failed run, names the doctor check that would have caught the failure.
 
-What one host can measure alone is measured again, and has to be found; what takes several hosts has to be in the words
-of the failure, with the endpoint of this very command.
+What one host can measure is measured again and must be found; what needs several hosts must be named in the
+failure's text, with the endpoint of this command.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _AT_ENDPOINT = frozenset(("DR101", "DR201", "DR202", "DR203", "DR204", "DR206"))
 _LOOPBACK = "127."
 _SHOWN = 3
 _DIVIDES = re.compile(r"divisib|multiple of|not equal|batch related")
-"""A framework refuses sizes; whether these are the ones is measured."""
+"""Text in which a framework rejects sizes; a measurement decides whether these sizes are the cause."""
 
 
 def foreseen_line(found: Case, command: Sequence[str], variables: Mapping[str, str], output: str) -> str:
-    """One line, or nothing: then no check would have, or it is not known whether one would."""
+    """Return one line, or "" if no check would have caught it or that is unknown."""
     printed = dict(_printed(found, output.splitlines()))
     possible = [known for known in load().values() if printed.keys() & set(known.seen_as)]
     said = found.verdict.summary
@@ -50,7 +50,7 @@ def foreseen_line(found: Case, command: Sequence[str], variables: Mapping[str, s
 
 
 def _printed(found: Case, output: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """(id of a message, the line that holds it) that the job itself printed or raised."""
+    """Yield (message id, line that contains it) for messages that the job itself printed or raised."""
     if found.diagnosis is None or found.verdict.kind == "none":
         return
     for symptom in found.diagnosis.symptoms:

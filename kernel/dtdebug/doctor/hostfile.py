@@ -1,4 +1,4 @@
-"""Lists of hosts: hostfiles of DeepSpeed, MPI and Horovod, `-H a:4,b:4`, and Slurm's `node[01-04,7]`."""
+"""Parses host lists: hostfiles of DeepSpeed, MPI and Horovod, `-H a:4,b:4`, and Slurm's `node[01-04,7]`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _PIECE = re.compile(r"([A-Za-z0-9_.-]{1,200})\[([0-9,-]{1,2000})\]([A-Za-z0-9_.-
 
 
 def read_hostfile(path: Path) -> list[tuple[str, int | None]]:
-    """(host, slots) by line.
+    """Return (host, slots) of each line.
 
     Raises:
-        UsageError: the file can't be read, or a line of it; names the line.
+        UsageError: the file or one of its lines can't be read; names the line.
 
     """
     try:
@@ -59,7 +59,7 @@ def _line(words: list[str], place: str, known: set[str]) -> tuple[str, int | Non
 
 
 def inline(text: str) -> list[tuple[str, int | None]]:
-    """`a:4,b:4` as (host, slots); raises UsageError."""
+    """Parse `a:4,b:4` into (host, slots) pairs; raises UsageError."""
     pieces = [piece.strip() for piece in text[:100_000].split(",") if piece.strip()]
     known: list[tuple[str, int | None]] = []
     for piece in pieces[:_MOST]:
@@ -68,7 +68,7 @@ def inline(text: str) -> list[tuple[str, int | None]]:
 
 
 def included(text: str, rows: list[tuple[str, int | None]]) -> list[tuple[str, int | None]]:
-    """DeepSpeed's `--include host:0,2@other`: those hosts, with as many slots as are named."""
+    """Apply DeepSpeed's `--include host:0,2@other`: the named hosts with their number of named slots."""
     slots = dict(rows)
     found: list[tuple[str, int | None]] = []
     for piece in text[:10_000].split("@"):
@@ -78,7 +78,7 @@ def included(text: str, rows: list[tuple[str, int | None]]) -> list[tuple[str, i
 
 
 def slurm(text: str) -> tuple[str, ...]:
-    """The hosts of SLURM_JOB_NODELIST; none if it is written in a form that is not known."""
+    """Expand SLURM_JOB_NODELIST; empty if its form is not recognised."""
     found: list[str] = []
     for piece in _split(text[:10_000]):
         m = _PIECE.match(piece)
@@ -99,7 +99,7 @@ def slurm(text: str) -> tuple[str, ...]:
 
 
 def _split(text: str) -> list[str]:
-    """At the commas that stand in no brackets."""
+    """Split at commas outside of brackets."""
     pieces, depth, start = [], 0, 0
     for index, letter in enumerate(text):
         if letter in "[]":

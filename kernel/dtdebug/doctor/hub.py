@@ -1,4 +1,4 @@
-"""The side where all meet: waits for the hosts, has them probe each other, judges, and tells them."""
+"""The collecting host: waits for the others, has them probe each other, judges, and sends them the report."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from dtdebug.doctor.roster import FILES_ASKED, PROBING, SAYING, Measured, answer
 from dtdebug.doctor.untrusted import tidied
 
 _BACKLOG, _GUESTS = 2048, 4096
-"""Hosts that may come at one moment, and connections that may be open before they have proved anything."""
+"""Maximum simultaneous arrivals, and open connections that are not yet authenticated."""
 Judge = Callable[[list[Came], list[Stranger], float], Report]
 
 
 async def collect(
     look: HostReport, token: str, wait: float, judge: Judge, *, heavy: bool = False, alone: float = 0.0
 ) -> tuple[Meeting, Report | None]:
-    """Waits for the hosts, and gives the answer that all of them get.
+    """Wait for the hosts, and return the report that all of them get.
 
-    With `alone` it gives none, and ends, if nobody has come after so many seconds.
+    If `alone` is set and no host connects within that many seconds, return no report.
     """
     hub = _Hub(look, token, heavy=heavy)
     try:
@@ -45,7 +45,7 @@ async def collect(
 
 
 class _Hub:
-    """All that came."""
+    """State of the collecting host."""
 
     def __init__(self, look: HostReport, token: str, *, heavy: bool) -> None:
         self._look, self._token, self._heavy = look, token, heavy
@@ -56,12 +56,12 @@ class _Hub:
         self._servers: list[asyncio.Server] = []
         self._closed = False
         self._guests: dict[asyncio.StreamWriter, None] = {}
-        """Who has not proved anything yet, the first to come first."""
+        """Connections that are not yet authenticated, oldest first."""
         self._answering = pairs.Answering()
         self._dropped = routes.dropped()
 
     async def open(self) -> None:
-        """Listens at the port of the job, at all addresses, as torch's store does; raises OSError."""
+        """Listen at the job's port on all addresses, as torch's store does; raises OSError."""
         plugs = []
         for family, address in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")):  # noqa: S104 - as the job will
             plug = socket.socket(family, socket.SOCK_STREAM)
@@ -88,7 +88,7 @@ class _Hub:
         self._channels.append(None)
 
     async def close(self) -> None:
-        """Closes all sockets."""
+        """Close all sockets."""
         self._closed = True
         self._answering.close()
         for server in self._servers:
@@ -96,7 +96,7 @@ class _Hub:
         await asyncio.gather(*(c.close() for c in self._channels if c is not None))
 
     async def run(self, wait: float, judge: Judge, alone: float = 0.0) -> Report | None:
-        """From the first host that comes to the answer that all get."""
+        """Wait for the hosts, run all probes, and return the report that all hosts get."""
         began = time.monotonic()
         if len(self._came) >= self._look.launch.nodes:
             self._full.set()
@@ -138,7 +138,7 @@ class _Hub:
             return None
 
     async def _back(self, index: int) -> None:
-        """Asks a host that drops what comes by another way than the answer how it would answer who waited."""
+        """Ask a host that filters by return path for its routes back to the hosts whose probes went unanswered."""
         came, channel = self._came[index], self._channels[index]
         tries = [t for other in self._came for t in other.tries if t.node == index and t.result in routes.UNANSWERED]
         waited = list(dict.fromkeys(t.source for t in tries if t.source))[: routes.MOST]
@@ -150,7 +150,7 @@ class _Hub:
                 came.back = msgspec.convert(await channel.receive(SAYING), routes.Back)
 
     async def _round(self, offset: int, key: str) -> None:
-        """Each host sends much to the one so many places on, by the way by which that came."""
+        """Have each host send bulk data to the peer `offset` places on, at an address that answered."""
         count = len(self._came)
 
         def target(index: int) -> tuple[int, str, int] | None:
@@ -182,7 +182,7 @@ class _Hub:
             await channel.send(report, SAYING)
 
     async def _guest(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while len(self._guests) >= _GUESTS:  # who only connects must keep no host away
+        while len(self._guests) >= _GUESTS:  # clients that only connect must not keep hosts out
             next(iter(self._guests)).transport.abort()
             del self._guests[next(iter(self._guests))]
         self._guests[writer] = None
@@ -204,7 +204,7 @@ class _Hub:
                 self._strangers[address] = Stranger(address, error.why, error.release)
             writer.close()
             return
-        except (OSError, KeyError, TypeError, ValueError, asyncio.CancelledError):  # nothing of ours; or all is over
+        except (OSError, KeyError, TypeError, ValueError, asyncio.CancelledError):  # not our protocol, or shutting down
             writer.close()
             return
         finally:

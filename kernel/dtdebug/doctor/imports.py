@@ -1,6 +1,6 @@
-"""What the ranks would import (`--torch`): torch and its NCCL as they load, and a gloo group of two processes.
+"""Imports torch and NCCL as the ranks would (`--torch`), and forms a gloo group of two processes.
 
-By the interpreter that the command names, in children with a limit: this process imports no torch.
+Runs the command's interpreter in child processes with a time limit: this process does not import torch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dtdebug.clean import one_line
 from dtdebug.doctor.facts import HostProblem
 
 _IMPORTING, _GROUP = 90.0, 60.0
-"""Seconds: a first import from a network folder takes a minute."""
+"""Seconds to wait; a first import from a network folder takes a minute."""
 _IMPORT = """
 import json, torch
 found = {'torch (imported)': torch.__version__, 'cuda of torch': str(torch.version.cuda or torch.version.hip or 'none')}
@@ -46,7 +46,7 @@ _MARK, _DONE = "dtdebug-torch ", "dtdebug-gloo ok"
 
 
 def torch(command: Sequence[str], variables: Mapping[str, str]) -> tuple[list[HostProblem], dict[str, str]]:
-    """(problems, versions as loaded); two children at a time at most."""
+    """Return (problems, versions as loaded); at most two children run at a time."""
     python = interpreter(command)
     said, error = _ended([_started([python, "-c", _IMPORT], variables)], _IMPORTING)[0]
     line = next((row for row in said.splitlines() if row.startswith(_MARK)), "")
@@ -75,7 +75,7 @@ def torch(command: Sequence[str], variables: Mapping[str, str]) -> tuple[list[Ho
 
 
 def interpreter(command: Sequence[str]) -> str:
-    """The Python of a command's ranks: one that it names, else that of the launcher's first line, else ours."""
+    """Return the Python of the ranks: the one in the command, else the launcher's shebang, else `sys.executable`."""
     for word in command[:16]:
         path = shutil.which(word) if "=" not in word else None
         if path is None:
@@ -107,7 +107,7 @@ def _started(words: Sequence[str], variables: Mapping[str, str]) -> subprocess.P
 
 
 def _ended(children: list[subprocess.Popen[bytes] | str], limit: float) -> list[tuple[str, str]]:
-    """(output, last line of what it complains of) of each; all are ended."""
+    """Return (output, last line of standard error) of each child; all children have ended."""
     found = []
     for child in children:
         if isinstance(child, str):

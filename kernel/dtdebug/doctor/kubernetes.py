@@ -1,6 +1,6 @@
-"""A job that Kubernetes starts: the pods of a manifest, the command of each, and what its operator tells them.
+"""Reads Kubernetes jobs: a manifest's pods, their commands, and the variables that the operator sets.
 
-The manifest is read, nothing is asked of a cluster. What the operators set:
+Only the manifest is read; no cluster is contacted. Variables of the operators:
 https://github.com/kubeflow/training-operator/blob/1417bbc35b6e7840b3ecab1cec17dbf553ad9e85/pkg/controller.v1/pytorch/envvar.go
 https://kubeflow.org/docs/components/trainer/user-guides/pytorch
 """
@@ -21,35 +21,35 @@ from dtdebug.logs import careful
 
 _SIZE, _DOCUMENTS, _DEEPEST, _MOST = 1 << 20, 50, 12, 4096
 _ALIASES = 20
-"""References within a file: a few of a few more each make billions."""
+"""Maximum number of YAML aliases; nested aliases can expand to billions of nodes."""
 _COUNTS = ("replicas", "parallelism", "completions")
 _DEVICES = re.compile(r"(?:[a-z0-9.-]+/)(?:gpu|neuron|npu|hpu|mig-.{1,40})\Z")
 _GIVEN = re.compile(r"\$\(([A-Za-z_]\w{0,100})\)")
 _NUMBERED = re.compile(r"--node[_-]rank[ =]\"?\d")
 _PORT_OF_OPERATOR = 23456
-"""Of the master, and of an elastic rendezvous, where the manifest names none."""
+"""Operator's default port of the master and of an elastic rendezvous."""
 
 
 class Pods(NamedTuple):
-    """Pods of one kind."""
+    """Pods of one role."""
 
     role: str
     number: int | None
-    """None where it is a placeholder."""
+    """Number of pods; None if it is a placeholder."""
     launch: Launch
-    """What the first of them starts."""
+    """Launch of the first pod."""
     devices: int | None
-    """Of each; None where the manifest asks for none."""
+    """Devices per pod; None if the manifest requests none."""
     known: bool
-    """The manifest, not the image, says what is started."""
+    """The manifest, not the image, names the command."""
     numbered: bool
-    """Their command writes down one --node-rank for all of them."""
+    """The command hard-codes one --node-rank for all pods."""
     plain: bool
-    """It is `python PROGRAM`, without a launcher."""
+    """The command is `python PROGRAM`, without a launcher."""
 
 
 class Manifest(NamedTuple):
-    """The first job of a manifest that starts ranks."""
+    """First job in a manifest that starts ranks."""
 
     path: Path
     kind: str
@@ -57,21 +57,21 @@ class Manifest(NamedTuple):
     pods: tuple[Pods, ...]
     elastic: bool
     slots: int
-    """Of each worker of an MPIJob."""
+    """Slots per worker of an MPIJob."""
 
     @property
     def number(self) -> int | None:
-        """Of all its pods; None where that is not known."""
+        """Total number of pods, or None if unknown."""
         numbers = [pods.number for pods in self.pods]
         return None if None in numbers else sum(n for n in numbers if n is not None)
 
 
 Row = tuple[str, int | None, dict[str, Any]]
-"""(role, number, pod)."""
+"""(role, number, pod) of a pod template."""
 
 
 def manifest(command: Sequence[str]) -> Manifest | None:
-    """The job of `kubectl apply -f FILE`, or of FILE alone; None if the command is none of these.
+    """Return the job of `kubectl apply -f FILE` or of FILE alone, or None for any other command.
 
     Raises:
         UsageError: the file can't be read, or has no job.
@@ -113,7 +113,7 @@ def _path(command: Sequence[str]) -> Path | None:
 
 
 def _objects(document: Any, depth: int = 0) -> Iterator[Any]:
-    """The object, or those within it, as of an AppWrapper, a List or a workflow: the innermost."""
+    """Yield the innermost objects with a spec, for example inside an AppWrapper, a List or a workflow."""
     inner = [each for value in _values(document) for each in _objects(value, depth + 1)] if depth < _DEEPEST else []
     if inner:
         yield from inner
@@ -151,7 +151,7 @@ def _job(path: Path, document: Any) -> Manifest | None:
 
 
 def _of_mpi(launcher: Pods, workers: Pods, spec: dict[str, Any]) -> Pods:
-    """The workers, on which the launcher's mpirun starts ranks by a hostfile of the operator."""
+    """Return the workers, with the ranks that the launcher's mpirun starts on them by the operator's hostfile."""
     of = launcher.launch
     hosts = workers.number or 1
     each = of.per_node if hosts == 1 or of.world is None else -(-of.world // hosts)
@@ -165,7 +165,7 @@ def _slots(spec: dict[str, Any]) -> int:
 
 
 def _as_template(spec: dict[str, Any]) -> dict[str, Any]:
-    """The pods of a TrainJob, as other jobs describe theirs."""
+    """Convert a TrainJob's trainer to the pod template form of other jobs."""
     trainer = spec.get("trainer")
     if not isinstance(trainer, dict):
         return spec
@@ -176,7 +176,7 @@ def _as_template(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _templates(node: Any, count: int | None, role: str, depth: int) -> Iterator[Row]:
-    """(role, number, pod) of all pods that are described, wherever that is: each kind of job nests them in its way."""
+    """Yield (role, number, pod) for all pod templates at any depth: each kind of job nests them differently."""
     if depth > _DEEPEST:
         return
     if isinstance(node, list):
@@ -197,7 +197,7 @@ def _templates(node: Any, count: int | None, role: str, depth: int) -> Iterator[
 
 
 def _told(kind: str, name: str, spec: dict[str, Any], rows: Sequence[Row]) -> dict[str, str]:
-    """What the operator, or Kubernetes, tells the first pod."""
+    """Return the variables that the operator or Kubernetes sets in the first pod."""
     numbers = [count for _, count, _ in rows]
     nodes = None if None in numbers else sum(count for count in numbers if count is not None)
     if kind == "PyTorchJob":
@@ -237,13 +237,13 @@ def _many(name: str, number: int | None) -> dict[str, str]:
 
 
 def _port(pod: dict[str, Any]) -> int | None:
-    """The port that the operator takes: the one of that name."""
+    """Return the port named `pytorchjob-port`, as the operator does, or None."""
     ports = [p for c in _containers(pod) for p in _rows(c.get("ports")) if p.get("name") == "pytorchjob-port"]
     return next((p["containerPort"] for p in ports if isinstance(p.get("containerPort"), int)), None)
 
 
 def _pods(role: str, count: int | None, pod: dict[str, Any], variables: Mapping[str, str]) -> Pods:
-    """Those of one template: of its containers the one that most surely starts ranks, else the first."""
+    """Return the pods of a template, judged by the container that most likely starts ranks, else the first."""
     found = [_of_container(role, count, c, variables) for c in _containers(pod)]
     return (
         max(found, key=_surely)
@@ -260,14 +260,14 @@ def _of_container(role: str, count: int | None, container: dict[str, Any], varia
     known = bool(container.get("command"))
     try:
         launch = read_launch(words, variables) if words else Launch()
-    except UsageError as error:  # what it names is in the image
+    except UsageError as error:  # the files that it names are in the image
         launch = Launch(problems=(str(error),))
     plain = bool(words) and PurePath(words[0]).name.startswith("python") and launch.launcher in ("", "variables")
     return Pods(role, count, launch, _devices(container), known, bool(_NUMBERED.search(" ".join(words))), plain)
 
 
 def _value(entry: dict[str, Any], variables: Mapping[str, str]) -> str:
-    """Of a variable of the first pod; empty where Kubernetes alone will know it."""
+    """Return a variable's value in the first pod, or "" if only Kubernetes knows it."""
     if entry.get("value") is not None:
         return str(entry["value"])
     said = str(entry.get("valueFrom"))
@@ -275,7 +275,7 @@ def _value(entry: dict[str, Any], variables: Mapping[str, str]) -> str:
 
 
 def _surely(pods: Pods) -> int:
-    """How surely they start ranks: by a launcher, by a program."""
+    """Return the confidence that pods start ranks: 2 a launcher, 1 a program or an unknown command, 0 otherwise."""
     return 2 if pods.launch.launcher not in ("", "variables") else 1 if pods.launch.program or not pods.known else 0
 
 

@@ -1,4 +1,4 @@
-"""A launch command, read in the dialect of its launcher: how many hosts and ranks, where they meet, what they run."""
+"""Reads a launch command in its launcher's dialect: hosts, ranks, endpoint and program."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from dtdebug_taxonomy.source import launch as launches
 from dtdebug_taxonomy.source.shell import Script
 
 _STARTED = ("SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
-"""Who has one of these was itself started by a batch system or MPI."""
+"""Variables of ranks that a batch system or MPI started."""
 
 
 def read_launch(
     command: Sequence[str], variables: Mapping[str, str], *, node: int | None = None, nodes: int | None = None
 ) -> Launch:
-    """What the command says, or the one in a script that it starts; variables where it is silent.
+    """Return the launch that a command, or the script that it starts, describes; variables fill the gaps.
 
-    `node` overrides which of the hosts this one is; `nodes` is how many there are where the command does not say.
+    `node` overrides this host's node rank; `nodes` is the number of hosts if the command does not state it.
 
     Raises:
         UsageError: a hostfile or configuration that it names can't be read.
@@ -40,7 +40,7 @@ def read_launch(
         found = _of_variables(command, variables)
         if shown and not found.launcher:
             found = _with(found, problems=(f"`{shlex.join(shown)[:120]}`: no launcher is known in it",))
-    gone = within is not None and within.folder != "." and found.program in within.words  # not there, or not known
+    gone = within is not None and within.folder != "." and found.program in within.words  # missing or unknown
     if gone and within is not None and found.program.endswith(".py"):
         found = _with(found, program=str(PurePath(within.folder, found.program)))
     if not found.hosts and found.nodes > 1 and (names := hostfile.slurm(variables.get("SLURM_JOB_NODELIST", ""))):
@@ -55,7 +55,7 @@ def read_launch(
 
 
 def _from(folder: str, word: str) -> str:
-    """A file as it is called from here that a script calls from a folder to which it goes."""
+    """Resolve a file argument of a script against the folder to which the script changes."""
     name, equals, value = word.partition("=") if word.startswith("-") else ("", "", word)
     if folder == "." or not value or value.startswith(("/", "$", "-")) or len(value) > 250:
         return word
@@ -63,7 +63,7 @@ def _from(folder: str, word: str) -> str:
 
 
 def _kind(words: Sequence[str]) -> int:
-    """How surely words start ranks: 3 by a launcher, 2 what Ray is to run, 1 a node of Ray, 0 not by these."""
+    """Return the confidence that words start ranks: 3 a launcher, 2 a Ray job, 1 a Ray node, 0 neither."""
     names = [PurePath(word).name for word in words[:64]]
     for index, name in enumerate(names):
         if name in mpi.PROGRAMS:
@@ -82,7 +82,7 @@ def _kind(words: Sequence[str]) -> int:
 
 
 def is_spare(launch: Launch, variables: Mapping[str, str]) -> bool:
-    """A batch system or MPI has started this as a further task of a host, whose first task examines it."""
+    """True for further tasks of a host that a batch system or MPI started; the first task examines the host."""
     local = (variables.get(name, "") for name in ("SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "LOCAL_RANK"))
     return launch.launcher == "variables" and (dialects.to_count(next(filter(None, local), "")) or 0) > 0
 
@@ -94,7 +94,7 @@ def _with(launch: Launch, **changes: object) -> Launch:
 
 
 def _before(command: Sequence[str], found: Launch) -> list[str]:
-    """The words before the program."""
+    """Return the words before the program."""
     words = list(command)
     return words[: words.index(found.program)] if found.program in words else words
 
@@ -114,7 +114,7 @@ def _of_command(command: Sequence[str], variables: Mapping[str, str]) -> Launch 
     if given is None:
         at = next((i for i, w in enumerate(words[1:8], 1) if PurePath(w).name in launches.PROGRAMS), 0)
         program = any(w.endswith((".py", ".sh")) for w in words[:at])
-        return _of_command(words[at:], variables) if at and not program else None  # a wrapper that is not known
+        return _of_command(words[at:], variables) if at and not program else None  # an unknown wrapper
     options = {
         name.lstrip("-").replace("_", "-"): row.value.text if row.value else "" for name, row in given.options.items()
     }
@@ -144,13 +144,13 @@ _LIKE_TORCHRUN: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "fabric": (("run",), _FABRIC),
     "lightning": (("run", "model"), _FABRIC),
 }
-"""Program -> its words before the options, and those of its options that have other names."""
+"""Program -> its words before the options, and its names for torchrun's options."""
 _BY_VARIABLES = {"llamafactory-cli": ("train",), "swift": ("sft", "pt", "rlhf")}
-"""They start torchrun on this host with what variables say."""
+"""Programs that start torchrun on this host with options from variables."""
 
 
 def _as_torchrun(words: list[str], variables: Mapping[str, str]) -> list[str]:
-    """The command of launchers that are torchrun below, in its words."""
+    """Rewrite the command of a launcher that wraps torchrun as a torchrun command."""
     for index, word in enumerate(words[:8]):
         name = PurePath(word).name
         more, names = _LIKE_TORCHRUN.get(name, ((), {}))
@@ -169,7 +169,7 @@ def _as_torchrun(words: list[str], variables: Mapping[str, str]) -> list[str]:
 
 
 def _without_world(words: list[str]) -> list[str]:
-    """Composer is told how many ranks there are on all hosts, torchrun how many hosts."""
+    """Replace Composer's total number of ranks by torchrun's number of hosts."""
     said = {w: words[i + 1] for i, w in enumerate(words[:-1]) if w in ("--world_size", "--nproc-per-node")}
     world, each = (dialects.to_count(said.get(name, "")) for name in ("--world_size", "--nproc-per-node"))
     if world is None:
@@ -182,7 +182,7 @@ def _without_world(words: list[str]) -> list[str]:
 def _of_mpi(given: mpi.MpiCommand, variables: Mapping[str, str]) -> Launch:
     variables = {**variables, **given.exported}
     below = _of_command(given.after, variables) if given.after else None
-    if below is not None:  # it starts one launcher a host
+    if below is not None:  # it starts one launcher per host
         names = tuple(name for name, _ in given.rows)
         return _with(below, hosts=names, hosts_from="the command" if names else "", starts="mpirun")
     found = dialects.on_hosts(
@@ -192,7 +192,7 @@ def _of_mpi(given: mpi.MpiCommand, variables: Mapping[str, str]) -> Launch:
 
 
 def _of_variables(command: Sequence[str], variables: Mapping[str, str]) -> Launch:
-    """Ranks that a batch system or the user's own script starts: MASTER_*, Slurm's, Open MPI's and plain variables."""
+    """Return the launch of ranks started by a batch system or script: MASTER_*, Slurm, Open MPI, plain variables."""
 
     def first(*names: str) -> int | None:
         return next((n for n in (dialects.to_count(variables.get(name, "")) for name in names) if n is not None), None)

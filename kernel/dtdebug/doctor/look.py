@@ -1,4 +1,4 @@
-"""All that one host says of itself, before it meets the others."""
+"""Examines one host before it meets the others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Extra(NamedTuple):
-    """What costs more than a moment, and is asked for."""
+    """Optional checks that take more than a moment."""
 
     heavy: bool = False
     torch: bool = False
@@ -28,16 +28,16 @@ class Extra(NamedTuple):
 
 _NOTHING = Extra()
 _LIMIT = 6.0
-"""Seconds for one part of a look."""
+"""Seconds to wait for one part of the examination."""
 
 
 def examine_host(launch: Launch, variables: Mapping[str, str], more: Extra = _NOTHING) -> HostReport:
-    """One look: a fraction of a second; a probe that fails itself becomes a problem of its own."""
+    """Return this host's report within a fraction of a second; a probe that raises is reported as unread."""
     began = time.monotonic()
     unread: dict[str, str] = {}
 
-    def tried(what: str, probe: Callable[[], T], limit: float = _LIMIT) -> T | None:
-        try:  # in a thread: a file system that hangs must not hold us
+    def run_probe(what: str, probe: Callable[[], T], limit: float = _LIMIT) -> T | None:
+        try:  # in a thread: a hung file system must not block the examination
             return begin([probe], time.monotonic() + 1.0)[0].result(timeout=limit)
         except TimeoutError:
             unread[what] = f"no answer in {limit:g} s: a file system or resolver hangs"
@@ -46,15 +46,15 @@ def examine_host(launch: Launch, variables: Mapping[str, str], more: Extra = _NO
             unread[what] = f"internal error: {type(error).__name__}: {one_line(str(error), 200)}"
             return None
 
-    cards = tried("interfaces", names.interfaces) or ()
+    cards = run_probe("interfaces", names.interfaces) or ()
     own = names.resolve(socket.gethostname())
     endpoint = names.resolve(launch.address)
-    resources_seen = tried("hosts", lambda: resources.resource_problems(launch, variables))
+    resources_seen = run_probe("hosts", lambda: resources.resource_problems(launch, variables))
     problems, figures, why = resources_seen or ([], {}, {})
     unread |= why
     home = Path(launch.program).parent
     if asking.folder_answers(home):
-        files, reason = tried("code", lambda: software.hashed_files(launch.program, launch.arguments)) or ({}, "")
+        files, reason = run_probe("code", lambda: software.hashed_files(launch.program, launch.arguments)) or ({}, "")
     else:
         files, reason = {}, f"{home} does not answer"
         words = f"no answer in {asking.FOLDER_LIMIT:g} s"
@@ -72,22 +72,22 @@ def examine_host(launch: Launch, variables: Mapping[str, str], more: Extra = _NO
             )
         )
     if launch.nodes == 1:
-        problems += tried("launch", lambda: resources.port(launch)) or ()
+        problems += run_probe("launch", lambda: resources.port(launch)) or ()
     loaded: dict[str, str] = {}
     if more.heavy:
-        rates_seen = tried("speed", lambda: rates.rates(variables.get("TMPDIR", "/tmp")), 15.0)  # noqa: S108
+        rates_seen = run_probe("speed", lambda: rates.rates(variables.get("TMPDIR", "/tmp")), 15.0)  # noqa: S108
         figures |= rates_seen[0] if rates_seen else {}
         if rates_seen and rates_seen[1]:
             unread["speed"] = rates_seen[1]
     if more.torch:
-        wrong, loaded = tried("torch", lambda: imports.torch(more.command, variables), 200.0) or ([], {})
+        wrong, loaded = run_probe("torch", lambda: imports.torch(more.command, variables), 200.0) or ([], {})
         problems += wrong
-    seen = tried("devices", devices.devices) or devices.DriverAnswer()
+    seen = run_probe("devices", devices.devices) or devices.DriverAnswer()
     if seen.why:
         unread["devices"] = seen.why
-    fabric_seen = tried("fabric", fabric.ports) or ()
+    fabric_seen = run_probe("fabric", fabric.ports) or ()
     if more.heavy and seen.boards:
-        wrong, why_not = tried("diagnostics", dcgm.diagnosed, dcgm.LIMIT + 5.0) or ([], "")
+        wrong, why_not = run_probe("diagnostics", dcgm.diagnosed, dcgm.LIMIT + 5.0) or ([], "")
         problems += wrong
         if why_not:
             unread["diagnostics"] = f"DCGM: {why_not}"
@@ -100,20 +100,20 @@ def examine_host(launch: Launch, variables: Mapping[str, str], more: Extra = _NO
         interfaces=cards,
         own=own,
         endpoint=endpoint,
-        takes_itself=bool(launch.address) and bool(tried("names", lambda: names.takes_itself(launch.address))),
+        takes_itself=bool(launch.address) and bool(run_probe("names", lambda: names.takes_itself(launch.address))),
         owns=bool(set(endpoint.addresses) & names.own_addresses(cards)),
         gloo=choose.gloo(cards, own, variables),
         nccl=choose.nccl(cards, variables),
-        versions=(tried("versions", software.versions) or {}) | loaded,
+        versions=(run_probe("versions", software.versions) or {}) | loaded,
         files=files,
-        variables=tried("variables", lambda: software.variables_to_compare(variables)) or {},
+        variables=run_probe("variables", lambda: software.variables_to_compare(variables)) or {},
         place=str(Path.cwd()),
         container=resources.container(variables),
         devices=tuple(b.name for b in seen.boards) if seen.boards is not None else None,
         boards=seen.boards or (),
         driver=seen.driver,
         fabric=fabric_seen,
-        topology=tried("topology", devices.topology) or "",
+        topology=run_probe("topology", devices.topology) or "",
         has_devices=devices.has_some(),
         figures=figures,
         problems=tuple(problems),
@@ -123,7 +123,7 @@ def examine_host(launch: Launch, variables: Mapping[str, str], more: Extra = _NO
 
 
 def _boot() -> str:
-    """The network that this process is in: two launchers of one host share it."""
+    """Return an id of the kernel and network namespace: two launchers on one host share it."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123
             return f"{file.read(64).strip()}/{os.stat('/proc/self/ns/net').st_ino}"  # noqa: PTH116

@@ -1,4 +1,4 @@
-"""The meeting of all hosts where the job itself would meet: one host collects, the others come, all get the answer."""
+"""Connects all hosts where the job would: one host collects, the others come, and all get the report."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ PAUSE = 0.2
 def meeting(
     look: HostReport, token: str, wait: float, judge: hub.Judge, *, heavy: bool, shared: bool = False
 ) -> tuple[Meeting, Report | None]:
-    """How this host fared, and what the one that collects has answered.
+    """Return how this host met the others, and the report of the collecting host.
 
-    Where the host of the endpoint has not the number 0, nobody would listen there: after half of the time it does, and
-    node 0 comes too, so that what is wrong is said by all. With a `shared` folder they hear each other in any case.
+    If the host of the endpoint is not node 0, nothing would listen there: after half of the time it does, and node 0
+    connects to it too, so that all hosts report the mistake. With a `shared` folder they exchange reports in any case.
     """
 
     def collect(seconds: float, alone: float = 0.0) -> tuple[Meeting, Report | None]:
@@ -49,21 +49,21 @@ def _is_numbered(look: HostReport) -> bool:
 
 
 def _is_unlike(look: HostReport) -> bool:
-    """By its number this host is the first, and by its address it is not, or the other way round."""
+    """True if this host is the first by number but not by address, or the reverse."""
     addresses = look.endpoint.addresses
     known = _is_numbered(look) and bool(addresses) and not any(names.is_loopback(a) for a in addresses)
     return known and (look.launch.node == 0) != look.owns
 
 
 def _collects(look: HostReport) -> bool:
-    """All meet at this host."""
+    """True if the other hosts connect to this one."""
     if _is_numbered(look):
         return look.launch.node == 0
     return look.owns or (look.takes_itself and all(names.is_loopback(a) for a in look.endpoint.addresses))
 
 
 async def come(look: HostReport, token: str, wait: float) -> tuple[Meeting, Report | None]:
-    """The side that comes: tries until it is let in or the time is over, probes, and gets the answer."""
+    """Connect to the collecting host, probe the peers, and return the report; retry for `wait` seconds."""
     began, tries, last = time.monotonic(), 0, Meeting(result="timeout")
     if not look.endpoint.addresses:
         return Meeting(result="unresolved", words=look.endpoint.error), None
@@ -119,7 +119,7 @@ async def _inside(
     before = routes.dropped()
     answering.begin(key, index)
     tries = await try_peers(partners, key)
-    known = [f for f in files if f in look.files]  # nothing else is read on a peer's word
+    known = [f for f in files if f in look.files]  # a peer's request must not read any other file
     lines = {f: software.lines(look.launch.program, f) for f in known}
     await channel.send(Measured(tries=tries, lines=lines), SAYING)
     try:
@@ -130,7 +130,7 @@ async def _inside(
             else:
                 node, address, port = msgspec.convert(body["bulk"], tuple[int, str, int])
                 if not any(i == node and [address, port] in [[*p] for p in peer.ports] for i, peer in partners):
-                    raise wire.WireError("other")  # only those of the roster are called
+                    raise wire.WireError("other")  # only peers of the roster are called
                 await channel.send(await bulk.send(node, address, port, key), SAYING)
             body = await channel.receive(PROBING + 2 * SAYING)
         return Meeting(result="came"), msgspec.convert(body, Report)

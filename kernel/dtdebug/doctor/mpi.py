@@ -1,4 +1,4 @@
-"""Commands of MPI and Horovod, which start ranks on the hosts of a list."""
+"""Parses the commands of MPI and Horovod, which start ranks on the hosts of a list."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _TWO = frozenset(("mca", "gmca", "prtemca", "pmixmca", "genv"))
 
 
 class MpiCommand(NamedTuple):
-    """What the command says."""
+    """Parsed arguments of mpirun."""
 
     rows: list[tuple[str, int | None]]
     """(host, slots)."""
     ranks: int | None
     per_node: int | None
     exported: dict[str, str]
-    """Variables that all ranks get."""
+    """Variables exported to all ranks."""
     after: list[str]
-    """What it starts."""
+    """Command that mpirun starts."""
 
 
 def parse_mpirun(words: Sequence[str]) -> MpiCommand:
-    """The words after `mpirun`; Open MPI takes long options with one dash too, MPICH has its own.
+    """Parse the words after `mpirun`; Open MPI also accepts one dash for long options, MPICH has its own.
 
     Raises:
         UsageError: a list of hosts that it names can't be read.
@@ -64,12 +64,12 @@ def parse_mpirun(words: Sequence[str]) -> MpiCommand:
 
 
 def started(words: Sequence[str]) -> list[str]:
-    """What the words after `mpirun` start."""
+    """Return the command in the words after `mpirun`."""
     return _options(words)[1]
 
 
 def _options(words: Sequence[str]) -> tuple[list[tuple[str, str, list[str]]], list[str]]:
-    """(name, value, words after it) of each option, and what is left."""
+    """Return the (name, value, following words) of each option, and the remaining words."""
     found, index = list[tuple[str, str, list[str]]](), 0
     while index < len(words) and words[index].startswith("-"):
         name, equals, value = words[index].lstrip("-").partition("=")
@@ -83,7 +83,7 @@ def _options(words: Sequence[str]) -> tuple[list[tuple[str, str, list[str]]], li
 
 
 def started_program(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """(program, its arguments) of what is started: `python -u train.py --lr 1`."""
+    """Split a started command, `python -u train.py --lr 1`, into (program, arguments)."""
     after = list(words)
     while after and ("=" in after[0] or after[0] == "env"):
         after = after[1:]

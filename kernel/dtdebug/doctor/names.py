@@ -1,4 +1,4 @@
-"""Names and interfaces of this host: where names lead, which cards there are, whether the launcher finds itself."""
+"""Resolves names and lists interfaces of this host, and checks whether the launcher recognises the host."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dtdebug.doctor.facts import Interface, Name
 from dtdebug.probe.in_parallel import begin
 
 _RESOLVING = 4.0
-"""Seconds for a name: resolvers that are cut off take longer."""
+"""Seconds to wait for a name; unreachable resolvers take longer."""
 _MOST = 64
 
 
 def interfaces() -> tuple[Interface, ...]:
-    """The cards of this host in the kernel's order."""
+    """Return this host's interfaces in the kernel's order."""
     order = {name: index for index, name in socket.if_nameindex()}
     states = psutil.net_if_stats()
     found = []
@@ -62,7 +62,7 @@ def _prefix(mask: str | None) -> int:
 
 
 def resolve(name: str) -> Name:
-    """Where a name leads here, all families, in the resolver's order."""
+    """Resolve a name in all families, in the resolver's order."""
     if not name:
         return Name(name="")
 
@@ -75,13 +75,13 @@ def resolve(name: str) -> Name:
         return Name(name=name, error=(error.strerror or str(error))[:200])
     except TimeoutError:
         return Name(name=name, error=f"no answer in {_RESOLVING:g} s")
-    except (OSError, UnicodeError) as error:  # a name may hold anything
+    except (OSError, UnicodeError) as error:  # a name may contain anything
         return Name(name=name, error=str(error)[:200])
     return Name(name=name, addresses=tuple(dict.fromkeys(addresses))[:_MOST], place=_line(name, set(addresses)))
 
 
 def _line(name: str, addresses: set[str]) -> str:
-    """The line of /etc/hosts that gives a name one of these addresses."""
+    """Return the /etc/hosts line that maps a name to one of the addresses, or ""."""
     try:
         with Path("/etc/hosts").open(encoding="utf-8", errors="replace") as file:
             lines = file.read(1 << 20).splitlines()
@@ -95,7 +95,7 @@ def _line(name: str, addresses: set[str]) -> str:
 
 
 def takes_itself(host: str) -> bool:
-    """The launcher takes this host for `host`, as torchrun's c10d rendezvous decides: by names, then addresses."""
+    """True if torchrun's c10d rendezvous would recognise `host` as this host: by names, then by addresses."""
     if host == "localhost" or is_loopback(host):
         return True
     this = socket.gethostname()
@@ -111,7 +111,7 @@ def takes_itself(host: str) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def is_loopback(address: str) -> bool:
-    """It leads to the host itself, whichever that is."""
+    """True for a loopback address."""
     try:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:
@@ -119,12 +119,12 @@ def is_loopback(address: str) -> bool:
 
 
 def own_addresses(cards: Sequence[Interface]) -> set[str]:
-    """All addresses of a host but the loopback's."""
+    """Return all non-loopback addresses of a host."""
     return {bare(a) for card in cards for a in card.addresses if not is_loopback(bare(a))}
 
 
 def outward(cards: Sequence[Interface]) -> list[str]:
-    """The addresses at which peers may find a host, those of real cards first; link-local ones are left out."""
+    """Return the addresses at which peers can reach a host, physical cards first, without link-local ones."""
     found = [
         (card.name.startswith(("docker", "virbr", "br-", "veth", "cni", "flannel")), bare(a))
         for card in cards

@@ -1,7 +1,7 @@
-"""Doctors on all nodes of a running Ray cluster (`--via ray`), started as tasks that ask for no resources.
+"""Starts doctor on all nodes of a running Ray cluster (`--via ray`), as tasks that request no resources.
 
-A child talks to Ray: this process imports none of it. The hosts meet at the first node's address and a free port, as
-the workers of Ray Train do.
+A child process talks to Ray: this process does not import it. The hosts meet at the first node's address and a free
+port, as the workers of Ray Train do.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ for node, task in zip(nodes, tasks):
 
 
 def answers(command: Sequence[str], token: str, wait: float, limit: float) -> list[tuple[str, bytes, str]]:
-    """(node's address, what its doctor printed, what it complained of).
+    """Return (node's address, doctor's output, error) of each node.
 
     Raises:
-        UsageError: no Ray is installed, or no cluster runs.
+        UsageError: Ray is not installed, or no cluster is running.
 
     """
     asked = {

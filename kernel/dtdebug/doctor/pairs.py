@@ -1,7 +1,7 @@
-"""Probes between two hosts: does a connection come about, how long is a round trip, do large messages pass.
+"""Probes between two hosts: connection, round trip, large messages.
 
-Each host answers on ports of the kernel's choice, as gloo, NCCL and MPI do, at its own addresses; who has not come to
-the meeting does not know the key of the run and gets nothing.
+Each host answers at its own addresses on ephemeral ports, as gloo, NCCL and MPI do; a host that did not reach the
+meeting does not know the key of the run and gets no answer.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from dtdebug.doctor import bulk, routes, wire
 from dtdebug.doctor.facts import Try
 
 CONNECTING = 3.5
-"""Seconds for a connection: a host that does not answer to ARP is known after three."""
+"""Seconds to wait for a connection; a host that does not answer ARP fails after three."""
 _ECHO, _LARGE_WAIT, _LIFE = 2.0, 2.5, 20.0
 _SMALL, _LARGE = 64, 32 << 10
 _ROUNDS = 5
 _AT_ONCE = 64
 _FIRST = 16
-"""Peers that are tried first: if none of them answers, the rest is not tried."""
+"""Number of peers tried first; if none of them answers, the others are skipped."""
 _SEGMENTS = (1348, 1148, 536)
 
 
 class Answering:
-    """Answers probes at some addresses, until it is closed."""
+    """Server that answers probes until it is closed."""
 
     def __init__(self) -> None:
         self.ports: list[tuple[str, int]] = []
@@ -40,7 +40,7 @@ class Answering:
         self._guests = 0
 
     async def open(self, addresses: Sequence[str]) -> None:
-        """Listens at the addresses; those that refuse are left out."""
+        """Listen at the addresses that can be bound."""
         for address in addresses:
             try:
                 server = await asyncio.start_server(self._guest, address, 0, limit=wire.LINE)
@@ -50,12 +50,12 @@ class Answering:
             self.ports.append((address, server.sockets[0].getsockname()[1]))
 
     def begin(self, key: str, index: int) -> None:
-        """The key of the run and the number of this host are known: from now on who knows them is answered."""
+        """Start answering callers that know the run's key and this host's index."""
         self._key, self._index = key, index
         self._known.set()
 
     def close(self) -> None:
-        """Listens no more."""
+        """Stop listening."""
         for server in self._servers:
             server.close()
 
@@ -67,7 +67,7 @@ class Answering:
                 async with asyncio.timeout(_LIFE):
                     await self._answer(reader, writer)
         except (wire.WireError, OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass  # the last one: all is over
+            pass  # cancelled: doctor is ending
         finally:
             self._guests -= 1
             writer.close()
@@ -83,7 +83,7 @@ class Answering:
 
 
 async def probe(peers: Sequence[tuple[int, str, int]], key: str) -> list[Try]:
-    """Tries (index, address, port) of each peer."""
+    """Probe (index, address, port) of each peer."""
     turns = asyncio.Semaphore(_AT_ONCE)
 
     async def one(index: int, address: str, port: int) -> Try:
@@ -125,7 +125,7 @@ async def _one(index: int, address: str, port: int, key: str) -> Try:
 
 
 async def _small(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> float:
-    """Seconds of the shortest of some round trips."""
+    """Return the shortest of several round trips in seconds."""
     least = float("inf")
     for _ in range(_ROUNDS):
         began = time.perf_counter()
@@ -145,7 +145,7 @@ async def _large(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 
 async def _segment(index: int, address: str, port: int, key: str) -> int:
-    """The greatest size of segments that pass; 0 if none does."""
+    """Return the largest segment size in bytes that passes, or 0."""
     for size in _SEGMENTS:
         with suppress(OSError, TimeoutError, wire.WireError, asyncio.IncompleteReadError):
             reader, writer = await wire.connect(address, port, CONNECTING, segment=size)
@@ -160,7 +160,7 @@ async def _segment(index: int, address: str, port: int, key: str) -> int:
 
 
 def error_word(error: BaseException) -> str:
-    """An error of a connection as one word."""
+    """Return an error of a connection as one word."""
     if isinstance(error, TimeoutError):
         return "timeout"
     if isinstance(error, ConnectionRefusedError):

@@ -1,4 +1,4 @@
-"""How fast this host writes to disk and shared memory and copies in memory (`--heavy`): in a child with a limit."""
+"""Measures write rates to disk and shared memory and the copy rate in memory (`--heavy`), in a child process."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ print(json.dumps(found))
 
 
 def rates(place: str) -> tuple[dict[str, float], str]:
-    """(million bytes a second by kind, why not): 64 MiB each, in files without a name; a full disk is left alone."""
+    """Return (million bytes per second by kind, error): 64 MiB each, in unnamed files; skips nearly full disks."""
     words = [sys.executable, "-I", "-S", "-c", _ASK, place if Path(place).is_dir() else "/tmp"]  # noqa: S108
     try:
         done = subprocess.run(words, capture_output=True, timeout=_LIMIT, check=False, start_new_session=True)

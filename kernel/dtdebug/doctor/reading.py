@@ -1,4 +1,4 @@
-"""Lines that doctors printed on their hosts, joined from the output of a job."""
+"""Merges the lines that doctor printed on each host from the output of a job."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Said(msgspec.Struct, kw_only=True):
 
 
 def joined(path: Path) -> Report:
-    """One answer from the lines of all hosts.
+    """Return one report from the lines of all hosts.
 
     Raises:
         UsageError: the file can't be read, or has no such line.
@@ -36,7 +36,7 @@ def joined(path: Path) -> Report:
             read = 0
             while (line := file.readline(_LINE)) and read < _SIZE and len(said) < MOST_HOSTS:
                 read += len(line)
-                _, prefix, data = line.partition(_PREFIX)  # srun and kubectl put their own before it
+                _, prefix, data = line.partition(_PREFIX)  # srun and kubectl add their own prefix
                 if prefix and (row := _decoded(data)) is not None:
                     said[row.look.host, row.look.launch.node] = row
     except OSError as error:

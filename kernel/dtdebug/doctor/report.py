@@ -1,4 +1,4 @@
-"""The types of the answer: the contract of `dtdebug doctor --format json`."""
+"""Types of the report: the contract of `dtdebug doctor --format json`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AREAS = ("launch", "names", "interfaces", "network", "versions", "code", "hosts"
 
 
 class Remedy(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do."""
+    """Suggested fix."""
 
     text: str = ""
     commands: tuple[str, ...] = ()
@@ -21,7 +21,7 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that will go wrong."""
+    """Problem found before the run."""
 
     id: str
     area: str
@@ -36,7 +36,7 @@ class HostFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A host in the report."""
+    """Host in the report."""
 
     host: str
     node: int | None = None
@@ -53,24 +53,24 @@ class Area(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unexamined(msgspec.Struct, frozen=True, kw_only=True):
-    """What was not looked at."""
+    """Area that was not examined, and why."""
 
     id: str
     why: str
 
 
 class Matrix(msgspec.Struct, frozen=True, kw_only=True):
-    """What each host measured of each other one; only of few hosts."""
+    """Measurements between each two hosts, if there are few."""
 
     hosts: tuple[str, ...] = ()
     milliseconds: tuple[tuple[float | None, ...], ...] = ()
-    """By caller and called: a round trip; -1 where the connection or large messages fail, None where none was tried."""
+    """Round trips by caller and called; -1 if the connection or large messages fail, None if not tried."""
     rates: tuple[tuple[tuple[int, int], float], ...] = ()
-    """((sender, receiver), million bytes a second)."""
+    """((sender, receiver), million bytes per second)."""
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer."""
+    """Answer of `dtdebug doctor`."""
 
     v: int = VERSION
     seconds: float = 0.0
@@ -83,16 +83,16 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Pairs of hosts that were tried, in at least one direction."""
     matrix: Matrix = Matrix()
     rates: str = ""
-    """What pairs carried, where that was measured."""
+    """Throughput of the pairs, if measured."""
     hidden: int = 0
-    """Findings that are left out: consequences of others, and those beyond the twentieth."""
+    """Number of omitted findings: consequences of others, and those beyond the twentieth."""
     forecast: dict[str, str] = {}
     export: dict[str, str] = {}
     """Settings that were measured to help."""
     pinned: dict[str, str] = {}
-    """Settings that hold what was measured to work."""
+    """Settings that pin what was measured to work."""
     not_examined: tuple[Unexamined, ...] = ()
     observations: dict[str, str] = {}
     """Answers to the wizard's questions."""
     grounds: dict[str, str] = {}
-    """How each of these is known."""
+    """Source of each observation."""

@@ -1,4 +1,4 @@
-"""What this host has: shared memory, limits, memory, cores, room on disk; each of it may be missing or refuse."""
+"""Checks this host's resources, each of which may be unreadable: shared memory, limits, memory, cores, disk space."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHM_LEAST, _FILES_LEAST = 512 << 20, 1024
 _MEMLOCK_LEAST = 64 << 20
 _SPACE_LEAST, _PROCESSES_LEAST = 64 << 30, 512
 _WRITING = 3.0
-"""Seconds for a file to be written: a hung network file system never answers."""
+"""Seconds to wait for a file to be written; a hung network file system never answers."""
 _WRITER = """
 import os, sys
 place, name = sys.argv[1], ''
@@ -43,7 +43,7 @@ except OSError as error:
 def resource_problems(
     launch: Launch, variables: Mapping[str, str]
 ) -> tuple[list[HostProblem], dict[str, float], dict[str, str]]:
-    """(problems, figures, what was not looked at)."""
+    """Return (problems, figures, reasons for what was not checked)."""
     problems: list[HostProblem] = []
     figures: dict[str, float] = {}
     unread: dict[str, str] = {}
@@ -56,7 +56,7 @@ def resource_problems(
 
 
 def port(launch: Launch) -> list[HostProblem]:
-    """Whether the port is free at which the ranks of a job on one host will meet, by listening there for a moment."""
+    """Report the port of a single-host job if it is taken, by listening there for a moment."""
     if not launch.port or launch.launcher not in ("torchrun", "accelerate launch", "deepspeed"):
         return []
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as plug:
@@ -74,7 +74,7 @@ def port(launch: Launch) -> list[HostProblem]:
 
 
 def port_holder(launch: Launch) -> str:
-    """The process that listens at the job's port; empty if that can't be told."""
+    """Return the process that listens at the job's port, or "" if unknown."""
     from dtdebug.hosts import launchers, sockets
 
     try:
@@ -85,7 +85,7 @@ def port_holder(launch: Launch) -> str:
 
 
 def container(variables: Mapping[str, str]) -> str:
-    """What shows that this host is a container."""
+    """Return the sign that this host is a container, or ""."""
     files = ("/.dockerenv", "/run/.containerenv", "/.singularity.d")
     names = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER", "KUBERNETES_SERVICE_HOST", "container")
     found = next((f"{path} is there" for path in files if Path(path).exists()), "")
@@ -94,7 +94,7 @@ def container(variables: Mapping[str, str]) -> str:
 
 def _shm(problems: list[HostProblem], figures: dict[str, float], unread: dict[str, str]) -> None:
     try:
-        free = os.statvfs("/dev/shm")  # noqa: S108 - looked at, not used
+        free = os.statvfs("/dev/shm")  # noqa: S108 - only inspected
     except OSError as error:
         unread["shared memory"] = error.strerror or "error"
         return
@@ -183,7 +183,7 @@ def _cores(
 
 
 def _disks(problems: list[HostProblem], launch: Launch, variables: Mapping[str, str]) -> None:
-    """Writes 4 MiB to disk and removes them: in a child, since a server that hangs would hold us."""
+    """Write 4 MiB to each disk and remove them, in child processes, since a hung file server would block this one."""
     places = {variables.get("TMPDIR", "/tmp"): "temporary files"}  # noqa: S108
     for name, path in _outputs(launch.arguments):
         places.setdefault(path, name)
@@ -232,7 +232,7 @@ def _disks(problems: list[HostProblem], launch: Launch, variables: Mapping[str, 
 
 
 def _outputs(arguments: tuple[str, ...]) -> list[tuple[str, str]]:
-    """The folders that the program is told to write to, where they are there."""
+    """Return the existing folders that the program's options name for output."""
     found = []
     for index, word in enumerate(arguments[:400]):
         name, equals, value = word.lstrip("-").partition("=")

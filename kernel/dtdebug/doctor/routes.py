@@ -1,7 +1,7 @@
-"""Which way the kernel takes: its own address on packets to a peer, and packets that it drops for the way they came.
+"""Reads the kernel's routes: the source address of packets to a peer, and packets dropped by reverse path filtering.
 
-Linux drops what comes in at a card with `rp_filter` 1 if its own way back to the sender leads by another card; a
-question by ARP is then not answered either, and not counted.
+With `rp_filter` 1, Linux drops packets that arrive at one card if the route back to the sender leads through another;
+an ARP request is then not answered either, and not counted.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ import msgspec
 
 MOST = 64
 UNANSWERED = ("timeout", "unreachable")
-"""Results of a connection that nobody answered, or whose question for the card of the address nobody answered."""
+"""Results of a connection without an answer, or without an answer to its ARP request."""
 _DISCARD = 9
 _STRICT = 1
 _CONF = Path("/proc/sys/net/ipv4/conf")
 
 
 class Back(msgspec.Struct, frozen=True, kw_only=True):
-    """How a host would answer peers that got no answer from it."""
+    """A host's routes back to peers that got no answer from it."""
 
     dropped: int = 0
-    """Packets that its kernel dropped since the meeting because of the way they came."""
+    """Packets that reverse path filtering has dropped since the meeting began."""
     ways: dict[str, str] = {}
-    """Address of a peer -> own address on packets to it."""
+    """Peer's address -> source address of packets to it."""
 
 
 def source(address: str) -> str:
-    """The address that the kernel gives to packets for another one; empty where it knows no way. Nothing is sent."""
+    """Return the source address of packets to another address, or "" without a route; sends nothing."""
     try:
-        ipaddress.ip_address(address)  # a name would be asked for
+        ipaddress.ip_address(address)  # a name would be looked up
         with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as plug:
             plug.connect((address, _DISCARD))
             return str(plug.getsockname()[0]).partition("%")[0]
@@ -43,18 +43,18 @@ def source(address: str) -> str:
 
 
 def back(wanted: Iterable[str], before: int) -> Back:
-    """The ways back to some addresses, and what was dropped since the count was `before`."""
+    """Return the routes back to some addresses, and the packets dropped since the count was `before`."""
     return Back(dropped=max(0, dropped() - before), ways={a: source(a) for a in list(wanted)[:MOST]})
 
 
 def is_strict(card: str) -> bool:
-    """A card takes only what comes by the way that the answer would take: the larger of two settings counts."""
+    """True if a card uses strict reverse path filtering: the larger of the global and its own setting applies."""
     values = [_number(_CONF / name / "rp_filter") for name in ("all", card.partition(":")[0])]
     return max(values) == _STRICT
 
 
 def dropped() -> int:
-    """Packets that were dropped for the way they came, by the count of this network."""
+    """Return this network namespace's count of packets dropped by reverse path filtering."""
     try:
         lines = Path("/proc/net/netstat").read_text(encoding="ascii").splitlines()
     except (OSError, ValueError):

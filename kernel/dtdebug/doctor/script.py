@@ -1,4 +1,4 @@
-"""The launch command within a shell script or a text for `bash -c`, with what the script and variables put into it.
+"""Finds the launch command within a shell script or a `bash -c` text, with variables expanded.
 
 The script is read, never run.
 """
@@ -26,24 +26,24 @@ _DIRECTIVES = {
     ("--ntasks-per-node",): "SLURM_NTASKS_PER_NODE", ("--cpus-per-task", "-c"): "SLURM_CPUS_PER_TASK",
     ("--gpus-per-node",): "SLURM_GPUS_PER_NODE",
 }  # fmt: skip
-"""What Slurm makes of a script's own options: https://slurm.schedmd.com/sbatch.html"""
+"""Script option -> variable that Slurm sets from it (https://slurm.schedmd.com/sbatch.html)."""
 
 
 class Within(NamedTuple):
-    """What a script starts."""
+    """Command that a script starts."""
 
     words: list[str]
-    """The command that starts the ranks; empty if there is none."""
+    """Command that starts the ranks; empty if the script has none."""
     exported: dict[str, str]
     """Variables that the script sets."""
     many: int
-    """How many such commands it has."""
+    """Number of such commands."""
     folder: str
-    """Where it is started; `.` if the script stays where it was started."""
+    """Folder where the command starts; `.` if the script does not change it."""
 
 
 def within(command: Sequence[str], variables: Mapping[str, str], kind: Callable[[Sequence[str]], int]) -> Within | None:
-    """What the script of a command starts, None if it has none; `kind` is greater the more surely words start ranks.
+    """Return the command that a script starts, or None without a script; `kind` rates how likely words start ranks.
 
     Raises:
         UsageError: the script can't be read.
@@ -71,12 +71,12 @@ def within(command: Sequence[str], variables: Mapping[str, str], kind: Callable[
     chosen = [f for k, f in rows if k == best]
     if not chosen:
         return Within([], said, 0, ".")
-    first = chosen[-1] if best == 1 else chosen[0]  # of programs without a launcher the last: others prepare
+    first = chosen[-1] if best == 1 else chosen[0]  # among plain programs the last: earlier ones prepare
     return Within(list(first.words), said | first.variables, len(chosen) if best > 1 else 1, first.folder)
 
 
 def _kind(words: Sequence[str], kind: Callable[[Sequence[str]], int]) -> int:
-    """How surely words start ranks: 1 a Python program, 2 one behind srun, more what `kind` says more."""
+    """Return the confidence that a command starts ranks: 1 python, 2 srun python, higher for launchers."""
     if (of_launcher := kind(words)) > 0:
         return of_launcher + 2
     at = next((i for i, w in enumerate(words[:40]) if _PROGRAM.match(w)), None)
@@ -89,7 +89,7 @@ def _kind(words: Sequence[str], kind: Callable[[Sequence[str]], int]) -> int:
 
 
 def _directives(text: str) -> dict[str, str]:
-    """What Slurm would say of the job, by the script's own `#SBATCH` lines."""
+    """Return the variables that Slurm would set from the script's `#SBATCH` lines."""
     script = Script(text)
     rows = {to: d.value for names, to in _DIRECTIVES.items() if (d := script.directive(*names)) is not None and d.value}
     found = {to: value for to, value in rows.items() if value.isdecimal() and len(value) < 7}
@@ -102,7 +102,7 @@ def _directives(text: str) -> dict[str, str]:
 
 
 def _slurm(text: str, variables: Mapping[str, str]) -> tuple[dict[str, str], str]:
-    """The hosts of a job of Slurm under its old name, and the host that a script is read for."""
+    """Return Slurm's hosts under their old variable name, and the host for which the script is read."""
     said = variables.get("SLURM_JOB_NODELIST", "")
     first = next(iter(hostfile.slurm(said)), "")
     if not first:
@@ -117,9 +117,9 @@ def _is_text(command: Sequence[str], place: int) -> bool:
 
 
 def _place(command: Sequence[str]) -> int | None:
-    """Where among the words the script's path is, or its text."""
+    """Return the index of the script's path or text among the words, or None."""
     for index, word in enumerate(command[:8]):
-        if PurePath(word).name in launches.PROGRAMS:  # what comes after it is started on each rank
+        if PurePath(word).name in launches.PROGRAMS:  # what follows is started on each rank
             return None
         if PurePath(word).name in SHELLS:
             rest = index + 1

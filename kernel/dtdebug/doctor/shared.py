@@ -1,4 +1,4 @@
-"""What the shared folder adds to the meeting: hosts that were not let in are heard, and the folder itself is tried."""
+"""Adds reports from the shared folder to the meeting: rejected hosts are heard, and the folder itself is tested."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from dtdebug.doctor.report import HostFinding, Report
 from dtdebug.errors import UsageError
 
 _LATER = 3.0
-"""Seconds beyond the wait in which hosts say how they fared."""
+"""Seconds after the wait in which hosts write their result."""
 _WELL = ("", "none", "hub", "came")
 
 
 class Shared:
-    """The folder of one run, from this host."""
+    """Shared folder of a run, as this host sees it."""
 
     def __init__(self, place: Path, token: str, look: HostReport) -> None:
-        """Writes what this host says of itself; raises UsageError."""
+        """Write this host's report; raises UsageError."""
         if not asking.folder_answers(place):
             raise UsageError(f"doctor --folder {place}: no answer in {asking.FOLDER_LIMIT:g} s: its file server hangs")
         self._place, self._look = place, look
@@ -38,19 +38,19 @@ class Shared:
             self._why = error.strerror or "error"
 
     def judge(self, came: list[Came], strangers: list[Stranger], waited: float) -> Report:
-        """The verdict where all meet, with what hosts say that did not come."""
+        """Return the verdict of the meeting, completed by the files of hosts that did not arrive."""
         launch = self._look.launch
         until = time.monotonic() + _LATER if len(came) < launch.nodes else 0.0
         said = self._folder.wait(Said(look=self._look), launch.nodes - len(came), until)
         return verdict.together(came, strangers, waited, more=[*self._outside(said, came), *self._unlike(said, came)])
 
     def ended(self, meeting: Meeting, report: Report | None, until: float) -> Report | None:
-        """Says how this host fared; one that was not let in answers for all that wrote into the folder."""
+        """Write this host's result; a rejected host judges from all files in the folder."""
         own, nodes = Said(look=self._look, meeting=meeting), self._look.launch.nodes
         complete = report is not None and all(row.came for row in report.hosts) and len(report.hosts) >= nodes
         said = self._folder.wait(own, nodes, 0.0 if complete else until + _LATER)
         if not complete:
-            time.sleep(2 * PAUSE)  # until others have read what is here
+            time.sleep(2 * PAUSE)  # until the others have read this host's file
         if report is not None or len(said) < 2:
             return report
         said.sort(key=lambda s: (s.look.launch.node is None, s.look.launch.node or 0))
@@ -58,7 +58,7 @@ class Shared:
         return verdict.together(came, (), 0.0, more=self._outside(said, ()))
 
     def close(self) -> None:
-        """Removes what this host wrote."""
+        """Remove this host's file."""
         self._folder.close()
 
     def _outside(self, said: Sequence[Said], came: Sequence[Came]) -> list[HostFinding]:
@@ -71,7 +71,7 @@ class Shared:
         return [*_ports(said), *(_joined(rows) for rows in found.values())]
 
     def _unlike(self, said: Sequence[Said], came: Sequence[Came]) -> list[HostFinding]:
-        """Hosts that came and whose file is not in the folder as this host sees it."""
+        """Report arrived hosts whose file is missing from the folder on this host."""
         wrote = {(s.look.host, s.look.launch.node) for s in said}
         absent = [c.look.host for c in came if (c.look.host, c.node) not in wrote]
         if self._why or not absent:
@@ -88,14 +88,14 @@ class Shared:
 
 
 def _joined(rows: list[HostFinding]) -> HostFinding:
-    """One for all hosts that say the same."""
+    """Merge equal findings of several hosts."""
     hosts = [h for f in rows for h in f.hosts]
     text = rows[0].text.replace(f"(seen on {rows[0].hosts[0]})", f"(seen on {folded(hosts)})")
     return replace(rows[0], hosts=tuple(hosts), text=text)
 
 
 def _ports(said: Sequence[Said]) -> list[HostFinding]:
-    """Hosts that were started with another port than most: they cannot meet, so that only the folder shows it."""
+    """Report hosts started with a different port from most: they cannot meet, so only the folder shows it."""
     ports = Counter(s.look.launch.port for s in said)
     if len(ports) < 2:
         return []

@@ -1,4 +1,4 @@
-"""The answer as text, one line an area, of which only problems unfold; and for programs: JUnit, Nagios, exports."""
+"""Formats the report as text, one line per area with problems unfolded, and for programs: JUnit, Nagios, exports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WIDTH = 116
 
 
 def to_text(report: Report, *, notes: tuple[str, ...] = ()) -> str:
-    """All of it, with a newline at its end."""
+    """Return the whole report, with a newline at its end."""
     return "\n".join(_lines(report, notes)) + "\n"
 
 
@@ -66,14 +66,14 @@ def _row(name: str, text: str) -> str:
 
 
 def subject(report: Report) -> str:
-    """What was examined: `4 hosts, 32 ranks, gloo`."""
+    """Return the subject of the report: `4 hosts, 32 ranks, gloo`."""
     hosts = len(report.hosts)
     ranks = f", {report.ranks} rank{'s' * (report.ranks != 1)}" if report.ranks else ""
     return f"{hosts} host{'s' * (hosts != 1)}{ranks}{f', {report.backend}' * bool(report.backend)}"
 
 
 def closing_line(report: Report) -> str:
-    """How it stands, in one line."""
+    """Return the overall result in one line."""
     faults = sum(f.severity == "fault" for f in report.findings)
     if faults:
         helps = "; the settings that were measured to help: dtdebug doctor --export" if report.export else ""
@@ -88,7 +88,7 @@ def closing_line(report: Report) -> str:
 
 
 def to_junit(report: Report, *, strict: bool = False) -> str:
-    """A test suite an area; in it a test case a finding and host, and one for each host without any."""
+    """Return one test suite per area, with a test case per finding and host, and one for each host without findings."""
     from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
     root = Element("testsuites", name="dtdebug doctor", time=str(report.seconds))
@@ -120,7 +120,7 @@ def _body(f: HostFinding) -> str:
 
 
 def to_nagios(report: Report, status: int) -> tuple[str, int]:
-    """(one line, status as plug-ins of Nagios have it: 0 ok, 1 warning, 2 critical, 3 unknown)."""
+    """Return (one line, Nagios plug-in status: 0 ok, 1 warning, 2 critical, 3 unknown)."""
     faults = [f for f in report.findings if f.severity == "fault"]
     warnings = [f for f in report.findings if f.severity == "warning"]
     word, code = (
@@ -131,7 +131,7 @@ def to_nagios(report: Report, status: int) -> tuple[str, int]:
 
 
 def to_export(report: Report, form: str) -> str:
-    """The settings that were measured to help, and those that hold what works."""
+    """Return the settings that were measured to help, and those that pin what works."""
     settings = report.pinned | report.export
     if form == "json":
         return msgspec.json.encode(settings).decode() + "\n"

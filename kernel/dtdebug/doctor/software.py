@@ -1,4 +1,4 @@
-"""Versions, code and variables of this host, for comparison with the others: hashes of code, never code."""
+"""Collects versions, code and variables of this host for comparison: hashes of code, never the code itself."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ _SAME = (
     "DS_",
     "FSDP_",
 )
-"""Beginnings of variables that hosts have to have alike."""
+"""Prefixes of variables that must be equal on all hosts."""
 
 
 def versions() -> dict[str, str]:
-    """Of Python, the C library, the kernel and the packages that matter, by their metadata: nothing is imported."""
+    """Return the versions of Python, the C library and relevant packages from metadata, without importing them."""
     found = {"python": platform.python_version(), "libc": " ".join(platform.libc_ver()), "machine": platform.machine()}
     for name in _PACKAGES:
         try:
@@ -84,12 +84,12 @@ def versions() -> dict[str, str]:
 
 
 def variables_to_compare(environ: Mapping[str, str]) -> dict[str, str]:
-    """The allow-listed variables that hosts have to have alike."""
+    """Return the allow-listed variables that must be equal on all hosts."""
     return {k: v for k, v in allowed_variables(environ).items() if k.startswith(_SAME) and k not in _OF_HOST}
 
 
 def hashed_files(program: str, arguments: Sequence[str]) -> tuple[dict[str, str], str]:
-    """(path -> hash, why not): the program, the local modules that it imports, and configurations that it is given."""
+    """Return (path -> hash, error) of the program, the local modules that it imports, and its configurations."""
     start = Path(program)
     if start.suffix != ".py":
         return {}, "the command names no program file"
@@ -110,7 +110,7 @@ def hashed_files(program: str, arguments: Sequence[str]) -> tuple[dict[str, str]
 
 
 def lines(program: str, name: str) -> list[str]:
-    """Hashes of the lines of a file that differs."""
+    """Return the hashes of the lines of a file that differs."""
     root = Path(program).resolve().parent
     path = Path(name) if name.startswith("/") else root / name
     data = _data(path) or b""
@@ -135,7 +135,7 @@ def _data(path: Path) -> bytes | None:
 
 
 def _local(data: bytes, path: Path, root: Path) -> list[Path]:
-    """The modules beside the program that a file imports."""
+    """Return the modules next to the program that a file imports."""
     try:
         tree = ast.parse(data)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

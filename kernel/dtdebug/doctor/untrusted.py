@@ -1,4 +1,4 @@
-"""What another host says of itself, made safe to show and to put into commands."""
+"""Sanitises another host's report before it is shown or put into commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CARD = re.compile(r"[A-Za-z0-9_.:@-]{1,32}")
 
 
 def tidied(look: HostReport) -> HostReport:
-    """The look without escapes, and without interfaces whose names are none."""
+    """Return the report without escapes, and without interfaces whose names are invalid."""
     return replace(
         look,
         host=one_line(look.host, 100) or "?",

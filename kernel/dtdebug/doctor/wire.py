@@ -1,7 +1,7 @@
-"""How hosts talk: lines of JSON, each with a code that only who knows the token can make; small, bounded, timed.
+"""Protocol between hosts: lines of JSON, each with a code that requires the token; small, bounded, timed.
 
-The server begins with a nonce, the caller answers with its own; both prove that they know the token. Nothing that a
-peer says is run or written; a line is at most a few hundred kilobytes, and each wait has an end.
+The server begins with a nonce, and the caller answers with its own; both prove that they know the token. Nothing that
+a peer sends is run or written; a line has at most a megabyte, and each wait has a limit.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from dtdebug_taxonomy import __version__
 _NAME = b"dtdebug-doctor "
 GREETING = _NAME + b"1 "
 LINE = 1 << 20
-"""Bytes of a line at most."""
+"""Maximum bytes of a line."""
 SEGMENT = 536
-"""Bytes of a segment of doctor's connections: they pass where larger ones are lost."""
+"""Segment size of doctor's connections in bytes: small enough to pass where larger segments are lost."""
 _GREETING_WAIT = 3.0
 _RELEASE = re.compile(rb"dtdebug-doctor (\d{1,4}) ([0-9A-Za-z.+-]{1,40})\n")
-"""What both sides say where their protocols differ: that of each, and its release of dtdebug."""
+"""Protocol and dtdebug release that both sides send if their protocols differ."""
 
 
 class WireError(Exception):
-    """The peer is none of ours: `why` is other, silent, token, version or lost.
+    """The peer is not a valid partner: `why` is other, silent, late, token, version or lost.
 
-    `release`: for version, what the peer says that it has, without proof; empty where it says nothing.
+    `release`: for version, the release that the peer claims, unproven; empty if it sends none.
     """
 
     def __init__(self, why: str, release: str = "") -> None:
@@ -42,14 +42,14 @@ class WireError(Exception):
 
 
 class ProvenConnection:
-    """A connection whose both ends have proved that they know the token."""
+    """Connection whose ends have both proved that they know the token."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, key: bytes, side: bytes) -> None:
         self._reader, self._writer, self._key, self._side = reader, writer, key, side
         self._sent = self._received = 0
 
     async def send(self, body: Any, wait: float) -> None:
-        """Sends one message; raises WireError."""
+        """Send one message; raises WireError."""
         data = msgspec.json.encode(body)
         mac = _mac(self._key, self._side, b"%d" % self._sent, data)
         self._sent += 1
@@ -60,7 +60,7 @@ class ProvenConnection:
             raise WireError("lost") from None
 
     async def receive(self, wait: float) -> Any:
-        """The next message; raises WireError."""
+        """Return the next message; raises WireError."""
         line = await _line(self._reader, wait)
         mac, _, data = line.rstrip(b"\n").partition(b" ")
         other = b"s" if self._side == b"c" else b"c"
@@ -73,7 +73,7 @@ class ProvenConnection:
             raise WireError("other") from None
 
     async def close(self) -> None:
-        """Ends the connection."""
+        """Close the connection."""
         self._writer.close()
         with suppress(Exception):
             await asyncio.wait_for(self._writer.wait_closed(), 1.0)
@@ -82,7 +82,7 @@ class ProvenConnection:
 async def serve(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str, who: str = ""
 ) -> ProvenConnection:
-    """The greeting from the side that was called; `who` is what it proves to be. Raises WireError."""
+    """Greet a caller and return the proven connection; `who` is the identity to prove. Raises WireError."""
     nonce = secrets.token_hex(16).encode()
     writer.write(GREETING + nonce + b"\n")
     line = await _line(reader, _GREETING_WAIT)
@@ -107,7 +107,7 @@ async def serve(
 async def call(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str, who: str = ""
 ) -> ProvenConnection:
-    """The greeting from the side that calls. Raises WireError."""
+    """Greet the called side and return the proven connection. Raises WireError."""
     try:
         line = await _line(reader, _GREETING_WAIT)
     except WireError as error:
@@ -116,7 +116,7 @@ async def call(
         if not line.startswith(_NAME):
             raise WireError("other")
         said = b""
-        with suppress(WireError, OSError):  # one that knows nothing of this closes the connection
+        with suppress(WireError, OSError):  # an older peer closes the connection
             writer.write(_own_release())
             said = await _line(reader, _GREETING_WAIT)
         raise WireError("version", _release(said))
@@ -133,7 +133,7 @@ async def call(
 async def connect(
     address: str, port: int, wait: float, *, segment: int = 0
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection; raises OSError or TimeoutError."""
+    """Open a connection; raises OSError or TimeoutError."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     plug = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -153,7 +153,7 @@ async def _line(reader: asyncio.StreamReader, wait: float) -> bytes:
         line = await asyncio.wait_for(reader.readline(), wait)
     except TimeoutError:
         raise WireError("late") from None
-    except (OSError, ValueError):  # reset; longer than a line may be
+    except (OSError, ValueError):  # reset, or longer than a line may be
         raise WireError("lost") from None
     if not line.endswith(b"\n"):
         raise WireError("lost")

@@ -1,7 +1,7 @@
-"""Runs a failing job again, each time with something changed, and says which component is responsible.
+"""Runs a failing job repeatedly, each time with one change, and reports the responsible component.
 
-`command` knows the launcher, `workspace` gives each run a copy of the working directory, `inside` is what observes and
-changes things in the ranks, `runner` runs, by the `surroundings` that it makes, `outcome` reads what a run has left,
-`company` and `pace` how fast it was, `identity` says whether two failures are the same, `search` decides what to
-run next, of a job that fails only sometimes `sometimes` by `odds`; `rows`, `findings` and `table` say what was found.
+`command` knows the launcher, `workspace` gives each run a copy of the working directory, `inside` observes and changes
+things in the ranks, `runner` runs the job in the `surroundings` that it makes, `outcome` reads the results of a run,
+`company` and `pace` measure its speed, `identity` compares two failures, `search` decides what to run next, with
+`sometimes` and `odds` for a job that fails only sometimes; `rows`, `findings` and `table` report the results.
 """

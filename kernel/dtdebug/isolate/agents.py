@@ -1,6 +1,6 @@
-"""Starts a job of several hosts on this one, an agent of torchrun for each: `python -m dtdebug.isolate.agents N ...`.
+"""Starts a job of several hosts on this one, one torchrun agent per host: `python -m dtdebug.isolate.agents N ...`.
 
-The first agent that ends badly decides the exit status; the others are ended then, as a cluster does it.
+The first agent that fails decides the exit status; the others are terminated then, as on a cluster.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from types import FrameType
 from typing import NoReturn
 
 _LOOK, _PATIENCE = 0.2, 30.0
-"""Seconds between two looks, and for which the others may end by themselves."""
+"""Seconds between two polls, and seconds for the other agents to end."""
 _GPUS = Path("/proc/driver/nvidia/gpus")
 
 
 def agents_command(launch: Sequence[str], options: Sequence[str], agents: int) -> list[str]:
-    """The command that starts them: `launch` up to torchrun, and what comes after it."""
+    """Return the command that starts the agents: `launch` up to torchrun, then `options`."""
     return [sys.executable, "-P", "-m", "dtdebug.isolate.agents", str(agents), str(len(launch)), *launch, *options]
 
 
 def fits(agents: int, ranks: int) -> bool:
-    """Whether all ranks have a device of their own here, if there are any."""
+    """True if each rank can have its own GPU, or if there are no GPUs."""
     found = gpu_count()
     return not found or found >= agents * ranks
 
 
 def gpu_count() -> int:
-    """GPUs of NVIDIA on this host."""
+    """Return the number of NVIDIA GPUs on this host."""
     try:
         return len(list(_GPUS.iterdir()))
     except OSError:
@@ -41,7 +41,7 @@ def gpu_count() -> int:
 
 
 def main(words: Sequence[str]) -> int:
-    """Runs the agents; the exit status is that of the first which failed."""
+    """Run the agents and return the exit status of the first that failed."""
     number, split = int(words[0]), int(words[1])
     launch, options = words[2 : 2 + split], words[2 + split :]
     with socket.socket() as free:
@@ -80,7 +80,7 @@ def _wait(agents: Sequence[subprocess.Popen[bytes]]) -> int:
 
 
 def _environment(rank: int, number: int) -> dict[str, str]:
-    """Each agent sees its own share of the devices, as a host of its own would."""
+    """Return an environment in which an agent sees only its share of the GPUs, as if it were a separate host."""
     found = gpu_count()
     if not found:
         return dict(os.environ)

@@ -27,7 +27,7 @@ _INTERRUPTED = 130
 
 
 def add(commands: Any) -> None:
-    """Adds the sub-command to the parser of the command line."""
+    """Add the sub-command to the parser of the command line."""
     isolate = commands.add_parser(
         "isolate",
         help="rerun a failing job with one change at a time; say which component is responsible",
@@ -104,7 +104,7 @@ def _isolate(options: argparse.Namespace) -> int:
     asked = SearchRequest(
         budget=_seconds(options.budget),
         factors=_factors(choices),
-        variables=variables_to_try() if recorded is None else {},  # what differs is known after the first run
+        variables=variables_to_try() if recorded is None else {},  # the differences are known after the first run
         versions=releases.asked_releases(options.version),
         told=told,
         hang=options.hang,
@@ -132,7 +132,7 @@ def _isolate(options: argparse.Namespace) -> int:
 
 
 def _choices(options: argparse.Namespace, job: JobCommand) -> tuple[Choices, Recorded | None]:
-    """What the user chose, and the recorded run that is compared."""
+    """Return the user's choices, and the recorded run to compare with."""
     hang_after = options.hang_after if options.hang_after is not None else 20.0 if options.hang else 30.0
     if not 0 < hang_after < float("inf"):
         raise UsageError(f"isolate --hang-after {hang_after:g}: more than 0 seconds")
@@ -155,7 +155,7 @@ def _choices(options: argparse.Namespace, job: JobCommand) -> tuple[Choices, Rec
 
 
 def _factors(choices: Choices) -> tuple[Factor, ...]:
-    """What may be changed: to compare numbers nothing that changes them by right."""
+    """Return the factors that may be changed: when numbers are compared, only those that must not alter them."""
     from dtdebug_taxonomy import factors
 
     if choices.kind != "differs":
@@ -164,7 +164,7 @@ def _factors(choices: Choices) -> tuple[Factor, ...]:
 
 
 def _here(job: JobCommand, told: Told) -> tuple[JobCommand, tuple[str, ...]]:
-    """The same job on this host alone, and what that leaves out."""
+    """Return the same job on this host alone, and what that leaves untested."""
     if job.hosts < 2:
         return job, ()
     if told.one_host == "yes":

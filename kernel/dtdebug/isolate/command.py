@@ -1,4 +1,4 @@
-"""The command of a job: its launcher and number of ranks, and the same command with another number."""
+"""Parses the command of a job: its launcher and number of ranks; rewrites it with another number."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _BETWEEN_HOSTS = frozenset(
 
 
 class JobCommand(NamedTuple):
-    """A command, and where its number of ranks stands."""
+    """Command of a job, and the position of its number of ranks."""
 
     words: tuple[str, ...]
     launcher: str = ""
-    """`torchrun`, `accelerate`, `mpirun`; empty for one that is not known."""
+    """`torchrun`, `accelerate` or `mpirun`; empty if unknown."""
     at: int = -1
-    """Index of the word with the number; -1 where the command has none."""
+    """Index of the word with the number; -1 if the command has none."""
     ranks: int | None = None
-    """Ranks that are asked for; None where nobody says (`gpu`, `auto`, a configuration)."""
+    """Requested number of ranks; None if it is not stated (`gpu`, `auto`, a configuration)."""
     hosts: int = 1
     agents: int = 1
-    """Of torchrun, each with so many ranks, that stand for hosts here."""
+    """Number of torchrun agents that stand in for hosts, each with `ranks` ranks."""
 
     def made(self, nodes: int | None, ranks: int | None) -> tuple[str, ...]:
-        """The command with so many agents, and ranks of each; None: as it is, in sum where the agents are fewer."""
+        """Return the command for `nodes` agents with `ranks` each; None keeps them, in total if agents are fewer."""
         if ranks is None and nodes is not None and self.ranks is not None:
             ranks = self.ranks * self.agents // nodes
         words = self.with_ranks(ranks) if ranks is not None else self.words
@@ -49,7 +49,7 @@ class JobCommand(NamedTuple):
         return tuple(agents.agents_command(words[:begin], rest, nodes))
 
     def with_ranks(self, number: int) -> tuple[str, ...]:
-        """The command with another number of ranks; raises ValueError where that can't be set."""
+        """Return the command with another number of ranks; raises ValueError if it can't be set."""
         if self.at < 0:
             raise ValueError("the command does not say how many ranks it starts")
         word = self.words[self.at]
@@ -59,7 +59,7 @@ class JobCommand(NamedTuple):
 
 
 def parse_job(words: Sequence[str]) -> JobCommand:
-    """The job of a command."""
+    """Parse the command of a job."""
     words = tuple(words)
     for index, word in enumerate(words[:64]):
         launcher = _launcher(word, words[index + 1 : index + 2])
@@ -98,7 +98,7 @@ def _counted(words: tuple[str, ...], launcher: str, begin: int) -> JobCommand:
 
 
 def one_host(job: JobCommand) -> JobCommand:
-    """The job of torchrun with what joins it to other hosts taken from its command."""
+    """Return a torchrun job without the options that connect it to other hosts."""
     begin = next(i for i, word in enumerate(job.words) if _launcher(word, ())) + 1
     kept, index = ["--standalone"], begin
     while index < len(job.words) and job.words[index].startswith("-") and job.words[index] != "-m":
@@ -112,9 +112,9 @@ def one_host(job: JobCommand) -> JobCommand:
 
 
 def spread(job: JobCommand) -> JobCommand | None:
-    """The same job with an agent of torchrun on this host for each of its hosts; None where they do not fit."""
+    """Return the job with one torchrun agent on this host per original host, or None if they do not fit."""
     here = one_host(job)
-    if here.at < 0:  # torchrun starts one rank on each
+    if here.at < 0:  # torchrun starts one rank on each host
         begin = next(i for i, word in enumerate(here.words) if _launcher(word, ())) + 1
         here = parse_job((*here.words[:begin], "--nproc-per-node", "1", *here.words[begin:]))
     if here.ranks is None or not 1 < job.hosts <= _AGENTS or not agents.fits(job.hosts, here.ranks):
@@ -123,7 +123,7 @@ def spread(job: JobCommand) -> JobCommand | None:
 
 
 def moved(words: Sequence[str], home: Path, copy: Path) -> tuple[str, ...]:
-    """The command for a copy of its working directory: paths into it lead into the copy, those out of it stay."""
+    """Rewrite the command for a copy of its working directory: paths into it lead into the copy, others stay."""
     return tuple(_moved(word, home, copy) for word in words)
 
 
@@ -138,6 +138,6 @@ def _moved(word: str, home: Path, copy: Path) -> str:
 
 
 def searched(variables: Mapping[str, str], home: Path, copy: Path) -> str:
-    """`PYTHONPATH` for the copy."""
+    """Return `PYTHONPATH` for the copy."""
     given = variables.get("PYTHONPATH", "")
     return os.pathsep.join(_moved(entry, home, copy) for entry in given.split(os.pathsep)) if given else ""

@@ -1,4 +1,4 @@
-"""How much of the processors other programs had while a run went: a busy host makes every job slow."""
+"""Measures the processor share of other programs during a run: a busy host makes every job slow."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import psutil
 
 
 class Company:
-    """Looks at a run's processes, and at the whole host, now and then."""
+    """Samples of the processor times of a run and of the whole host."""
 
     def __init__(self) -> None:
         self._first = _busy()
         self._last = self._first
         self._ours: dict[int, float] = {}
-        """Seconds of a processor by process, of those that ended too."""
+        """Pid -> processor seconds, including processes that have ended."""
 
     def look(self, pid: int) -> None:
-        """Notes what the run whose first process this is, and all others, have used so far."""
+        """Sample the processor times of the run whose first process is `pid`, and of the host."""
         self._last = _busy()
         with suppress(psutil.Error):
             first = psutil.Process(pid)
@@ -28,12 +28,12 @@ class Company:
 
     @property
     def share(self) -> float:
-        """Share of all that the processors did which was not the run's: 0 to 1; 0 where nothing was seen."""
+        """Share of all processor time that was not the run's: 0 to 1; 0 without samples."""
         every = self._last - self._first
         return max(0.0, min(1.0, 1 - sum(self._ours.values()) / every)) if every > 0 and self._ours else 0.0
 
 
 def _busy() -> float:
-    """Seconds that all processors together have worked since the host began."""
+    """Return the seconds that all processors together have worked since boot."""
     times = psutil.cpu_times()
     return float(times.user + times.system + getattr(times, "nice", 0.0))

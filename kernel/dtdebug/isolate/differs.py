@@ -1,4 +1,4 @@
-"""Whether a run gives what a recorded one gave, and what the two were told differently."""
+"""Compares a run with a recorded one: their results, and their settings."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dtdebug.isolate.identity import FailureIdentity
 _MOST = 64
 NOT_SET = "not set"
 _OF_RUN = re.compile(r"(?:LOCAL_|GROUP_|ROLE_)?(?:RANK|WORLD_SIZE|NAME)\Z|MASTER_|TORCHELASTIC|TORCH_FR|DTDEBUG|PWD\Z")
-"""Variables that launcher and dtdebug set for each run."""
+"""Variables that the launcher and dtdebug set for each run."""
 
 
 def difference(recorded: Path, run: Path) -> FailureIdentity | None:
-    """The first collective at which a run parts from the recorded one; None where they agree.
+    """Return the first collective at which a run diverges from the recorded one, or None if they agree.
 
     Raises:
-        UsageError: the recorded one can't be read, or has another number of ranks.
+        UsageError: the recording can't be read, or has another number of ranks.
 
     """
     found = compare.runs(recorded, run)
@@ -42,10 +42,10 @@ def difference(recorded: Path, run: Path) -> FailureIdentity | None:
 
 
 class Recorded:
-    """What the recorded run was told."""
+    """Settings of a recorded run."""
 
     def __init__(self, folder: Path) -> None:
-        """Reads its headers; raises UsageError where it is no recording."""
+        """Read the headers of a recording; raises UsageError if it is not one."""
         self.folder = folder
         names = recording.ranks(folder)
         self._headers = {rank: recording.load(folder, name).header for rank, name in list(names.items())[:_MOST]}
@@ -53,19 +53,19 @@ class Recorded:
         self.world = self._first.world
 
     def seeds(self) -> str:
-        """The generator's seed of each rank as it was when torch was imported, for the ranks to read."""
+        """Return each rank's generator seed at the import of torch, as JSON for the ranks."""
         return json.dumps({str(rank): h.seed for rank, h in self._headers.items() if h.seed is not None})
 
     def variables(self, now: Recorded) -> dict[str, str]:
-        """Variables that differ in another recorded run, and what they were; `not set` for one that was not."""
+        """Return variable -> recorded value for those that differ in another run; `not set` if it was not set."""
         then, other = self._first.environment, now._first.environment
         names = (n for n in then.keys() | other.keys() if then.get(n) != other.get(n) and not _OF_RUN.match(n))
         return {name: then.get(name, NOT_SET) for name in sorted(names)}
 
     def told_differently(self, now: Recorded, copy: Path, home: Path) -> list[str]:
-        """Versions and arguments that differ in another recorded run, which no run changes unasked.
+        """Return versions and arguments that differ in another run, which no run changes unless asked to.
 
-        `copy`: where that run worked, in place of `home`.
+        `copy`: where that run worked instead of `home`.
         """
         then, other = self._first, now._first
         rows = ((name, then.versions.get(name), other.versions.get(name)) for name in sorted(then.versions))
@@ -77,10 +77,10 @@ class Recorded:
 
 
 def checked_recording(folder: Path, ranks: int | None) -> Recorded:
-    """The recorded run.
+    """Return the recorded run.
 
     Raises:
-        UsageError: it is no recording, or of a job with another number of ranks.
+        UsageError: it is not a recording, or has another number of ranks.
 
     """
     found = Recorded(folder)

@@ -1,4 +1,4 @@
-"""Ends all that a run has started."""
+"""Terminates all processes of a run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from dtdebug.probe.watch import end
 
 _PATIENCE = 5.0
 _ROUNDS, _QUIET = 8, 2
-"""How often it is looked for what is left, and how often nothing must be found: a process that begins has no
-environment for a moment."""
+"""Maximum number of searches for remaining processes, and of consecutive searches that must find none.
+
+A process that starts has no environment for a moment.
+"""
 
 
 def clear(process: subprocess.Popen[bytes] | None, place: Path) -> None:
-    """Ends all that the run has started, also what has left its session: it has our variable."""
+    """Terminate all processes of a run, found by dtdebug's variable even if they have left its session."""
     if process is not None:
         if process.poll() is None:
             end([process.pid], _PATIENCE)

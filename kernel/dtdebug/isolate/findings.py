@@ -1,4 +1,4 @@
-"""What the runs say: as claims, as measured indicators, and as the diagnosis that follows."""
+"""Turns the runs into claims, measured indicators and a diagnosis."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGER = "did not fail for longer than it takes to fail"
 
 
 def claims(found: SearchState) -> tuple[Claim, ...]:
-    """One claim a run that tells: what was changed, and whether the job then failed in the same way."""
+    """Return one claim per conclusive run: what was changed, and whether the job then failed in the same way."""
     rows: dict[str, Claim] = {}
     for run in found.runs:
         changed = {name: to for name, to in run.factors.items() if name not in run.unproven}
@@ -39,7 +39,7 @@ def claims(found: SearchState) -> tuple[Claim, ...]:
 
 
 def spelled(changed: Mapping[str, str]) -> str:
-    """Changes in words: `2 ranks, loader workers 0, NCCL_DEBUG not set`."""
+    """Format changes: `2 ranks, loader workers 0, NCCL_DEBUG not set`."""
     counted = {RANKS: "rank", NODES: "host"}
     return ", ".join(
         f"{to} {counted[name]}{'s' * (to != '1')}" if name in counted else f"{factor_name(name)} {to}"
@@ -48,13 +48,13 @@ def spelled(changed: Mapping[str, str]) -> str:
 
 
 def factor_name(name: str) -> str:
-    """How a factor or a variable is called."""
+    """Return the display name of a factor or variable."""
     title = next((f.title for f in factors.load() if f.id == name), "")
     return title or name.removeprefix(ENVIRONMENT).removeprefix(VERSION)
 
 
 def contrasts(found: SearchState, knowledge: Knowledge) -> dict[str, tuple[str, str]]:
-    """What the runs answer of the questions that the knowledge asks, and which runs."""
+    """Return observation -> (answer, run that shows it) for the questions that the runs answer."""
     said: dict[str, tuple[str, str]] = {}
     if found.works_with_one is not None:
         went = found.words[3 if found.works_with_one else 2]
@@ -83,9 +83,9 @@ def contrasts(found: SearchState, knowledge: Knowledge) -> dict[str, tuple[str, 
 
 
 def explained(found: SearchState, told: Told) -> tuple[Snapshot, Diagnosis] | None:
-    """The failure with these contrasts as measured indicators, and its diagnosis; None where nothing was captured.
+    """Return the failure with the runs' contrasts as indicators, and its diagnosis; None if nothing was captured.
 
-    What the user has told is an answer, unless a run has shown it.
+    The user's answers count unless a run has answered the question.
     """
     snapshot = snapshot_of(found.first) if found.first is not None else None
     if snapshot is None:

@@ -1,4 +1,4 @@
-"""What a search has found so far."""
+"""Types of a search's state and results."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ WORDS = {
     "differs": ("differs", "agrees", "differs in the same way", "gives what was recorded"),
 }
 FAILS = ("fails", "ok", "fails in the same way", "does not fail")
-"""What is said of a run that goes as before and of one that does not: in a table, and in a sentence."""
+"""Words for a run that goes as before and for one that does not: in a table, and in a sentence."""
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of the answer: what was changed, how the job then went, what that says."""
+    """Row of the answer: a change, how the job then ran, and the conclusion."""
 
     title: str
     tried: tuple[tuple[str, str], ...]
-    """(what to, how it went), in the order of the runs."""
+    """(value, result) of each run, in order."""
     says: str = ""
 
 
 class Responsible(msgspec.Struct, frozen=True, kw_only=True):
-    """One part of what is responsible."""
+    """One responsible factor."""
 
     factor: str
     value: str
-    """With which change of it the job does not fail; for `program`, its place."""
+    """Value with which the job does not fail; for `program`, its place."""
     text: str
     fix: str = ""
-    """What to do, as an order; empty where the runs do not tell."""
+    """Suggested fix, in the imperative; empty if the runs do not show one."""
     diff: str = ""
-    """The change that was measured, as a patch of the user's file."""
+    """The measured change, as a patch of the user's file."""
 
 
 class SearchState(msgspec.Struct, kw_only=True):
-    """What is known so far."""
+    """State of a search."""
 
     @property
     def words(self) -> tuple[str, str, str, str]:
-        """How runs are told."""
+        """Words that describe the runs."""
         return WORDS.get(self.failure.how, FAILS) if self.failure is not None else FAILS
 
     failure: FailureIdentity | None = None
@@ -55,17 +55,17 @@ class SearchState(msgspec.Struct, kw_only=True):
     unclear: list[str] = []
     """Parts without which the job fails in another way."""
     unproven: list[str] = []
-    """What could not be changed."""
+    """Factors that could not be changed."""
     rate: tuple[int, int] | None = None
-    """(failures, runs) of the settings with which it fails, where it does not always."""
+    """(failures, runs) of the failing settings, if the job fails only sometimes."""
     not_varied: list[str] = []
-    """What might matter and was not changed, and why."""
+    """Settings that may matter and were not changed, with the reason."""
     unfinished: str = ""
-    """Why the search ended early."""
+    """Reason why the search ended early."""
     works_with_one: bool | None = None
     confirmed: bool = False
-    """What is responsible was seen twice."""
+    """The responsible factors were confirmed by a second run."""
     undecided: str = ""
-    """Of a slow job: why no part can be named."""
+    """For a slow job: reason why no part can be named."""
     measured: str = ""
-    """Of a slow job: the seconds that the answer rests on."""
+    """For a slow job: the seconds on which the answer rests."""

@@ -1,7 +1,7 @@
-"""What a failure is, so that the failure of another run can be called the same or another one.
+"""Identifies a failure, so that failures of two runs can be compared.
 
-Type and place decide, and for hangs what is waited in. Which rank it is may change with the number of ranks, and
-numbers within messages do with everything.
+Type and place decide, and for hangs the operation. The rank may change with the number of ranks, and numbers within
+messages change in every run.
 """
 
 from __future__ import annotations
@@ -22,19 +22,22 @@ from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.snapshot import Snapshot
 
 _MESSAGE, _ALIKE = 400, 0.6
-"""Characters of a message that are compared, and the likeness from which two are one."""
+"""Maximum characters of a message to compare, and minimum similarity of equal messages."""
 _VARYING = re.compile(r"0x[0-9a-fA-F]{1,16}|\d{1,20}(?:\.\d{1,20})?|/[^\s'\",]{1,300}")
 _TYPED = re.compile(r"((?:[A-Za-z_]\w{0,100}\.){0,12}[A-Za-z_]\w{0,100})(?:: ?|$)")
 
 
 class FailureIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """A failure by what stays the same when it comes again."""
+    """Properties of a failure that stay the same when it recurs."""
 
     how: Literal["raised", "ended", "ranks", "slow", "differs"]
-    """An exception; an end by signal or exit status; what ranks did to each other, which may end in either or hang; no
-    failure, but slow, or not what a recorded run gave."""
+    """Kind of failure.
+
+    An exception; an end by signal or exit status; a conflict between ranks, which may end in either or hang; or no
+    failure, but slow, or different from a recorded run.
+    """
     hung: bool = False
-    """The ranks made no progress until they were ended."""
+    """The ranks made no progress until they were terminated."""
     type: str = ""
     """Class of the exception, name of the signal, `exit status 3`, or the kind of the verdict."""
     message: str = ""
@@ -43,17 +46,17 @@ class FailureIdentity(msgspec.Struct, frozen=True, kw_only=True):
     line: int = 0
     function: str = ""
     op: str = ""
-    """Collective in which the others wait, or that hangs."""
+    """Collective in which the other ranks wait, or that hangs."""
     role: str = ""
-    """Which ranks: `all ranks`, `rank 0`, `the last rank`, `rank 2`; empty where nobody knows."""
+    """Failing ranks: `all ranks`, `rank 0`, `the last rank`, `rank 2`; empty if unknown."""
     pace: float = 0.0
-    """Seconds of a step, of a job that is slow."""
+    """Seconds per step of a slow job."""
     text: str = ""
     """One sentence: what happened, on which rank, where."""
 
 
 def of_case(case: Case, output: str, status: int, world: int) -> FailureIdentity:
-    """The failure of a run that failed; `status` is that of the job, `world` its number of ranks."""
+    """Return the failure of a failed run; `status` is the job's exit status, `world` its number of ranks."""
     v = case.verdict
     role = _role(v.culprits, world)
     if v.kind not in ("none", "dead", "left", "not_understood"):
@@ -67,7 +70,7 @@ def of_case(case: Case, output: str, status: int, world: int) -> FailureIdentity
 
 
 def same_failure(a: FailureIdentity, b: FailureIdentity) -> bool:
-    """Both are one failure."""
+    """True if both are the same failure."""
     if a.how != b.how:
         return False
     if a.how in ("slow", "differs"):
@@ -136,7 +139,7 @@ def _of_claim(c: Claim, role: str, text: str) -> FailureIdentity:
 
 
 def _printed(output: str) -> FailureIdentity | None:
-    """The exception that a program without ranks printed last."""
+    """Return the last exception that a program without ranks printed, or None."""
     raised = [r for r in logs.read_output(Snapshot(output=output)).events.raised if logs.role(r) != "launcher"]
     if not raised:
         return None

@@ -1,4 +1,4 @@
-"""Whether a run has used up what the user's other programs need: then it is ended, and so is the search."""
+"""Detects that a run nearly exhausts memory or disk: then the run and the search are ended."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import shutil
 from pathlib import Path
 
 MEMORY, DISK = 0.03, 256 << 20
-"""Share of the host's memory, and bytes of the disk of the runs, that must stay free."""
+"""Minimum free share of the host's memory, and minimum free bytes of the disk of the runs."""
 
 
 def used_up(place: Path) -> str:
-    """What is nearly used up, in words; empty if nothing is."""
+    """Return the nearly exhausted resource in words, or ""."""
     import psutil
 
     memory = psutil.virtual_memory()

@@ -1,4 +1,4 @@
-"""The smallest set of changes with which a job does not fail: all at once, then by halves (delta debugging).
+"""Finds the smallest set of changes with which a job does not fail: all at once, then by halves (delta debugging).
 
 A. Zeller, R. Hildebrandt: Simplifying and isolating failure-inducing input, https://doi.org/10.1109/32.988498
 """
@@ -14,7 +14,7 @@ from dtdebug.isolate.tries import Tries
 
 
 class Minimal:
-    """One search among changes that can be made together."""
+    """Search among changes that can be made together."""
 
     def __init__(
         self,
@@ -26,14 +26,14 @@ class Minimal:
         rows: Rows,
         found: SearchState,
     ) -> None:
-        """`setting`: changes beside those that all runs have; `attempt`: how the job goes with a setting."""
+        """`setting`: adds changes to those of all runs; `attempt`: runs a setting and returns the outcome."""
         self._changes, self._with, self._attempt = changes, setting, attempt
         self._tries, self._rows, self._found = tries, rows, found
 
     def find(self) -> list[str]:
-        """Names of the smallest set without which the job does not fail; empty if there is none.
+        """Return the names of the smallest set without which the job does not fail; empty if there is none.
 
-        The one without which it works as the user says is not looked for; rows are written for all that was told.
+        If the user reports that one change helps, return it without a search; write rows for all reported results.
         """
         told = {name: self._tries.told(self._with({name: to})) for name, to in self._changes.items()}
         for name, outcome in told.items():
@@ -44,7 +44,7 @@ class Minimal:
         return enough or (self._sifted(left) if left else [])
 
     def _sifted(self, names: list[str]) -> list[str]:
-        """Those of the names that make the failure go away: all at once, and by halves if that fails otherwise."""
+        """Return the names that make the failure go away: all at once, then by halves if that fails in another way."""
         outcome = self._attempt(self._with({name: self._changes[name] for name in names}))
         known = [name for name in names if name not in self._found.unproven]
         if outcome in ("ok", "timeout"):
@@ -62,7 +62,7 @@ class Minimal:
         return []
 
     def _reduced(self, names: list[str], kept: list[str]) -> list[str]:
-        """Those of the names that are needed beside the kept ones for the failure to go away."""
+        """Return the names that are needed in addition to `kept` for the failure to go away."""
         if len(names) < 2:
             return names
         first, second = names[: (len(names) + 1) // 2], names[(len(names) + 1) // 2 :]
@@ -74,7 +74,7 @@ class Minimal:
         return [*needed, *self._reduced(second, [*needed, *kept])]
 
     def _say_reduced(self, names: Sequence[str], minimal: Sequence[str]) -> None:
-        """What a run with this part changed has shown, also of what is not responsible."""
+        """Write rows for the changes of a reduced set, also for those that are not responsible."""
         failing = [dict(key) for key, runs in self._tries.of.items() if any(run.outcome == "same" for run in runs)]
         together = ", together with the others" if len(minimal) > 1 else ""
         for name in names:

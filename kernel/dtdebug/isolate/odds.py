@@ -1,10 +1,10 @@
-"""What runs of a job that fails only sometimes say, and which run says most next: a sequential test of all suspects.
+"""Odds of all explanations for a job that fails only sometimes: a sequential test that also chooses the next run.
 
 A run without failure is luck or the effect of a change, so each run moves the odds of all explanations by Bayes' rule:
-which part it is, or the program itself; whether it needs other ranks; how often the job fails. The next run is the one
-that is expected to tell most for its cost. See Wald, "Sequential Tests of Statistical Hypotheses", Annals of
-Mathematical Statistics 16(2), 1945, and Chaloner and Verdinelli, "Bayesian Experimental Design: A Review", Statistical
-Science 10(3), 1995.
+which part is responsible, or the program itself; whether it needs other ranks; how often the job fails. The next run is
+the one with the most expected information for its cost. See Wald, "Sequential Tests of Statistical Hypotheses", Annals
+of Mathematical Statistics 16(2), 1945, and Chaloner and Verdinelli, "Bayesian Experimental Design: A Review",
+Statistical Science 10(3), 1995.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 PROGRAM, SEVERAL = "", "*"
-"""Explanations that are no part: the program itself; parts of which none alone is it."""
+"""Explanations other than a single part: the program itself; several parts together."""
 _RATES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97)
-"""How often the job may fail, each as likely at first."""
+"""Possible failure rates, equally likely at first."""
 _STRAY = 0.01
-"""Chance of the same failure although what is responsible was changed."""
+"""Probability of the same failure although the responsible part was changed."""
 _PROGRAM, _SEVERAL = 0.45, 0.03
-"""How likely the program itself, and several parts together, are at first; each part has the same share of the rest."""
+"""Prior probabilities of the program itself and of several parts; the single parts share the rest equally."""
 
 
 Ranks = Literal["needed", "alike", "each"]
-"""One rank alone never fails; it fails as often as all; each rank fails by itself, so that fewer fail less often."""
+"""needed: one rank never fails; alike: it fails as often as all; each: ranks fail independently, fewer fail less."""
 _RANKS: dict[Ranks, float] = {"needed": 0.4, "alike": 0.4, "each": 0.2}
 
 
 class Trial(NamedTuple):
-    """What is changed in a run."""
+    """Changes of a run."""
 
     changed: frozenset[str] = frozenset()
     one: bool = False
@@ -37,17 +37,16 @@ class Trial(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """An explanation, as it is told."""
+    """Explanation, without its failure rate."""
 
     part: str
     needs_ranks: bool
 
 
 class Odds:
-    """The odds of all explanations.
+    """Odds of all explanations.
 
-    `parts` can be changed together, `alone` each only by itself; `world` is the number of ranks, 1 where it can't be
-    changed.
+    `parts` can be changed together, `alone` only one at a time; `world` is the number of ranks, 1 if it is fixed.
     """
 
     def __init__(self, parts: Sequence[str], alone: Sequence[str] = (), world: int = 1) -> None:
@@ -63,32 +62,32 @@ class Odds:
         self._normalise()
 
     def see(self, trial: Trial, *, failed: bool) -> None:
-        """Takes in how a run went."""
+        """Update the odds with the result of a run."""
         for key in self._odds:
             chance = self._chance(key, trial)
             self._odds[key] *= chance if failed else 1 - chance
         self._normalise()
 
     def told(self, trial: Trial, *, failed: bool) -> None:
-        """Takes in what the user says of it, which is as good as some runs."""
+        """Update the odds with a result that the user reports, which counts as one failing or four good runs."""
         for _ in range(1 if failed else 4):
             self.see(trial, failed=failed)
 
     def causes(self) -> list[tuple[Explanation, float]]:
-        """The explanations with their probabilities, likeliest first."""
+        """Return the explanations with their probabilities, likeliest first."""
         return sorted(_causes(self._odds).items(), key=lambda row: -row[1])
 
     def parts(self) -> dict[str, float]:
-        """The probability of each part, of the program and of several."""
+        """Return the probability of each part, of the program and of several parts."""
         found: dict[str, float] = {}
         for (part, _, _), p in self._odds.items():
             found[part] = found.get(part, 0.0) + p
         return found
 
     def next(self, costs: tuple[float, float], closed: Collection[Trial] = ()) -> tuple[Trial, float]:
-        """The run that tells most for its cost, and how many bits it is expected to tell.
+        """Return the run with the most expected information for its cost, and that information in bits.
 
-        `costs`: seconds of a run with all ranks, and with one; `closed`: what can't be run.
+        `costs`: seconds of a run with all ranks, and with one; `closed`: runs that can't be made.
         """
         now = _entropy(_causes(self._odds).values())
         rows = [(trial, now - self._expected(trial)) for trial in self._trials() if trial not in closed]
@@ -103,7 +102,7 @@ class Odds:
             yield from (Trial(changed, one) for changed in sorted(sets, key=sorted))
 
     def _expected(self, trial: Trial) -> float:
-        """Bits that are left to learn after that run, on average."""
+        """Return the expected entropy in bits after that run."""
         failed: dict[Explanation, float] = {}
         went: dict[Explanation, float] = {}
         for key, p in self._odds.items():
@@ -114,7 +113,7 @@ class Odds:
         return sum(total * _entropy(p / total for p in side.values()) for total, side in sides if total > 0)
 
     def _chance(self, key: tuple[str, Ranks, float], trial: Trial) -> float:
-        """How likely the job fails in that run, if that is the explanation."""
+        """Return the probability that the job fails in that run under an explanation."""
         part, how, rate = key
         if part in trial.changed or (part == SEVERAL and trial.changed.issuperset(self._parts)):
             return _STRAY

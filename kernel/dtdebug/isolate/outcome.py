@@ -1,4 +1,4 @@
-"""What a run has shown: how it went beside the first, what the program uses, which changes were seen in its ranks."""
+"""Reads the results of a run: its outcome compared with the first run, parts in use, and changes seen in its ranks."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ FOUND_LIMIT = 64 << 20
 
 
 class CommandEnd(NamedTuple):
-    """How the command of a run has ended."""
+    """Exit of a run's command."""
 
     status: int | None
-    """None if we have ended it."""
+    """Exit status; None if dtdebug ended it."""
     seconds: float
     others: float = 0.0
-    """Share of what the processors did meanwhile that was not this run's; only of a job that is slow."""
+    """Share of the processors' work that was not this run's; only for a slow job."""
 
 
 class RunReader:
-    """Reads runs of one job."""
+    """Reader for the runs of one job."""
 
     def __init__(self, job: JobCommand, home: Path, choices: Choices, factors: Mapping[str, Factor]) -> None:
         self._job, self._home, self._choices, self._factors = job, home, choices, factors
@@ -48,7 +48,7 @@ class RunReader:
     def read(
         self, setting: Mapping[str, str], reference: FailureIdentity | None, ended: CommandEnd, folder: RunFolder
     ) -> tuple[Run, str]:
-        """(what the run has shown, the seed that its rank 0 gave by itself, if it can be given again)."""
+        """Return (run, rank 0's own seed if it can be used in another run, else "")."""
         rows = list(notes.read_notes(folder.path.parent / "notes"))
         saw = {row["name"]: row.get("value", "") for row in rows if row["kind"] == "saw"}
         own = ""
@@ -80,7 +80,7 @@ class RunReader:
     def _pace(
         self, reference: FailureIdentity | None, ended: CommandEnd, folder: RunFolder
     ) -> tuple[Outcome, FailureIdentity | None, float]:
-        """How fast a run that did not fail was, in seconds of a step, and whether that is slow."""
+        """Return the outcome, failure and seconds per step of a run that did not fail, compared with the reference."""
         found = pace.pace(folder.path, ended.seconds if ended.status == 0 else None, ended.others)
         if found is None or (reference is not None and reference.type != found.of):
             return "timeout" if ended.status is None else "other", None, 0.0
@@ -118,7 +118,7 @@ class RunReader:
         return "same" if reference is None or same_failure(reference, failure) else "other", failure
 
     def _places(self, rows: list[dict[str, str]], place: Path) -> dict[str, tuple[str, ...]]:
-        """Lines of the user's files, not of the copy."""
+        """Return part -> lines of the user's files, not of the copy."""
         found: dict[str, dict[str, None]] = {}
         for row in rows:
             if at := row.get("at", ""):
@@ -135,7 +135,7 @@ class RunReader:
         saw: Mapping[str, str],
         folder: RunFolder,
     ) -> bool:
-        """The change was seen in the processes."""
+        """True if the processes noted the change."""
         made = {row["name"] for row in rows if row["kind"] == "set"}
         lost = {row["name"] for row in rows if row["kind"] == "lost"}
         if name in (RANKS, NODES):
@@ -154,7 +154,7 @@ class RunReader:
 
 
 def case_of(folder: RunFolder) -> Case:
-    """What was found of a run; where nothing was, a case that says so."""
+    """Return the verdict of a run, or a case without one."""
     try:
         return msgspec.json.decode(state.read_start(folder.verdict, FOUND_LIMIT), type=Case)
     except (OSError, ValueError):
@@ -162,7 +162,7 @@ def case_of(folder: RunFolder) -> Case:
 
 
 def snapshot_of(run: Run) -> Snapshot | None:
-    """What was captured of a run that failed."""
+    """Return the snapshot captured in a failed run, or None."""
     try:
         data = state.read_start(Path(run.folder).parent / "state" / state.LAST, FOUND_LIMIT)
         return msgspec.json.decode(data, type=Last).snapshot
@@ -171,13 +171,13 @@ def snapshot_of(run: Run) -> Snapshot | None:
 
 
 def _records(folder: RunFolder) -> int:
-    """Ranks that have left a record, by the size that they all give; 0 where they gave none."""
+    """Return the world size that all records state, or 0 if unknown."""
     sizes = {record.world_size for record in folder.records() if record.world_size}
     return sizes.pop() if len(sizes) == 1 else 0
 
 
 def seeds(rows: list[dict[str, str]]) -> str | None:
-    """The seed of rank 0, or what else it gave, where ranks have set unequal seeds; None where they have not."""
+    """Return rank 0's seed if ranks have set unequal seeds, or None."""
     first: dict[str, dict[str, str]] = {}
     for row in rows:
         if row["kind"] == "saw" and row["name"].startswith("seed.") and row.get("rank"):

@@ -1,4 +1,4 @@
-"""How long a step of a run takes, as its ranks note it while `dtdebug run --watch` looks: the slowest rank counts."""
+"""Measures the seconds per step of a run from the ranks' notes of `dtdebug run --watch`; the slowest rank counts."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from dtdebug.watch.rows import Phases
 from dtdebug_taxonomy.snapshot import Snapshot
 
 FASTER = 0.67
-"""Share of the seconds of a step up to which a run is called faster; hosts with other work vary by less."""
+"""Maximum share of the seconds per step at which a run counts as faster; other work on a host changes less."""
 _SECONDS, _STEPS = 12.0, 8
-"""What is measured of a run before it is ended, after its first windows."""
+"""Seconds and steps to measure, after the first windows, before a run is ended."""
 _LEAST = 0.1
-"""Share of a step that counts at least, however busy the host is."""
+"""Minimum share of a step that counts, however busy the host is."""
 
 
 class RunPace(NamedTuple):
-    """How fast a run is."""
+    """Speed of a run."""
 
     seconds: float
     of: str
-    """`step`, or `run` where no steps were counted."""
+    """`step`, or `run` if no steps were counted."""
     enough: bool = False
-    """No more need be measured."""
+    """Enough was measured to end the run."""
     busy: bool = False
-    """Other programs took more than half of the time: what is left says nothing."""
+    """Other programs took more than half of the time: the remainder is meaningless."""
 
     @property
     def text(self) -> str:
-        """In words."""
+        """Description of the speed."""
         return f"{'a step' if self.of == 'step' else 'the whole run'} takes {self.seconds:.3g} s"
 
 
 def pace(run: Path, whole: float | None, others: float = 0.0) -> RunPace | None:
-    """The pace of a run by the folder that watches it; `whole`: the seconds that it took, if it has ended well.
+    """Return the pace of a run from its watch folder; `whole`: its total seconds if it succeeded.
 
-    The first window in which a rank counts steps is left out where others follow: there workers start, and code is
-    compiled. `others`: the share of the processors' work that was not the run's; as much of the time for which the
-    ranks waited for a processor does not count.
+    The first window in which a rank counts steps is dropped if others follow: workers start and code is compiled there.
+    `others`: share of the processors' work that was not the run's; the same share of the time that ranks waited for a
+    processor does not count.
     """
     found, enough, waited = [], True, [0.0]
     for rank in read_ranks(run / FOLDER) if (run / FOLDER).is_dir() else ():
@@ -61,7 +61,7 @@ def pace(run: Path, whole: float | None, others: float = 0.0) -> RunPace | None:
 
 
 def failure(found: RunPace, run: Path) -> FailureIdentity:
-    """Slowness as a failure: who is late, if the ranks have told."""
+    """Return slowness as a failure, with the late rank if known."""
     seen = watched(run)
     late = next(iter(seen.late), None) if seen is not None else None
     why = f" {late.means}" if late is not None else ""
@@ -76,13 +76,13 @@ def failure(found: RunPace, run: Path) -> FailureIdentity:
 
 
 def is_slow(found: RunPace, reference: FailureIdentity | None, above: float | None) -> bool:
-    """Whether it is as slow as before, or slower than the user accepts."""
+    """True if it is as slow as before, or slower than the user accepts."""
     if above is not None:
         return found.seconds > above
     return reference is None or found.seconds > FASTER * reference.pace
 
 
 def snapshot(run: Path) -> Snapshot | None:
-    """What was seen of a run that was slow."""
+    """Return the watch's findings about a slow run, or None."""
     seen = watched(run)
     return Snapshot(watched=seen.violations, late=seen.late) if seen is not None else None

@@ -1,4 +1,4 @@
-"""The change that was measured as a patch of the user's file: keyword arguments of one call."""
+"""Writes a measured change as a patch of the user's file: keyword arguments of one call."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dtdebug_taxonomy.source.text import Text
 
 _LIMIT, _SHOWN = 1 << 20, 4_000
 _REFUSED = {"num_workers": ("persistent_workers", "prefetch_factor", "timeout", "multiprocessing_context")}
-"""Arguments that a loader without workers refuses."""
+"""Arguments that a loader without workers rejects."""
 
 
 def patch(path: Path, line: int, calls: Sequence[str], given: Mapping[str, str]) -> str:
-    """The patch that gives the call on that line these arguments; empty where that can't be done without doubt.
+    """Return the patch that gives these arguments to the call on that line, or "" if that is ambiguous.
 
-    `calls`: names of what is called; another name by which the file imports it counts, too.
+    `calls`: names of the called function; aliases under which the file imports it count, too.
     """
     try:
         before = state.read_start(path, _LIMIT).decode()
@@ -29,7 +29,7 @@ def patch(path: Path, line: int, calls: Sequence[str], given: Mapping[str, str])
     names = {*calls, *(alias.asname for alias in _imported(tree) if alias.asname and alias.name in calls)}
     found = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_at(node, line, names)]
     if len(found) != 1 or any(keyword.arg is None for keyword in found[0].keywords):
-        return ""  # several, or **options that may hold the same name
+        return ""  # several, or **options that may contain the same name
     after = _changed(before, found[0], given)
     try:
         ast.parse(after)
@@ -49,7 +49,7 @@ def _is_at(node: ast.Call, line: int, names: set[str]) -> bool:
 
 
 def _changed(text: str, call: ast.Call, given: Mapping[str, str]) -> str:
-    """The text with these keyword arguments in that call: those that stand there replaced, others added at its end."""
+    """Return the text with these keyword arguments in that call: present ones replaced, others appended."""
     places = Text(text)
 
     def begin(node: ast.expr | ast.keyword) -> int:

@@ -1,4 +1,4 @@
-"""What a search would run, and what that costs: shown before the first run."""
+"""Shows the runs and the cost of a search before the first run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dtdebug.isolate.table import count_of_runs, duration
 
 
 def plan(job: JobCommand, asked: SearchRequest, choices: Choices, first: Run | None) -> str:
-    """What would be run, cheapest first, and what it costs."""
+    """Return the planned runs, cheapest first, and their cost."""
     lines = ["dtdebug isolate: would run, in copies of the working directory, one after another:"]
     kind = {"fails": "if it does not fail", "slow": "if it is not slow", "differs": "if it does not differ"}
     lines.append(f"  the job as it is; again, up to 3 times, {kind[choices.kind]}")

@@ -1,6 +1,7 @@
-"""A package in another version, in a throw-away virtual environment beside the user's, which stays as it is.
+"""Installs a package in another version, in a temporary virtual environment; the user's own stays unchanged.
 
-Only what differs is installed there: the environment sees the user's packages, and its own come first on `PYTHONPATH`.
+Only the difference is installed there: the environment includes the user's packages, and its own come first on
+`PYTHONPATH`.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from dtdebug.errors import UsageError
 
 _ASKED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,99})==([A-Za-z0-9][A-Za-z0-9.!+_-]{0,99})\Z")
 _LIMIT = 600.0
-"""Seconds for which pip may look and build."""
+"""Maximum seconds for pip to search and build."""
 _SHORT = 60.0
 
 
 def asked_releases(words: Sequence[str]) -> dict[str, str]:
-    """Package -> version, of options such as `numpy==1.26.4`.
+    """Parse options such as `numpy==1.26.4` into package -> version.
 
     Raises:
-        UsageError: it is none, or one package is named twice.
+        UsageError: an option is malformed, or names a package twice.
 
     """
     found: dict[str, str] = {}
@@ -42,17 +43,17 @@ def asked_releases(words: Sequence[str]) -> dict[str, str]:
 
 
 class Releases:
-    """The environments of a search, below its folder; each is made when it is first needed."""
+    """Environments of a search, below its folder; each is created when first needed."""
 
     def __init__(self, folder: Path, interpreter: str) -> None:
         self._folder, self._interpreter = folder / "versions", interpreter
         self._made: dict[tuple[tuple[str, str], ...], str | UsageError] = {}
 
     def path(self, wanted: Mapping[str, str], limit: float) -> str:
-        """The folder that has these versions, to be first on `PYTHONPATH`.
+        """Return the folder with these versions, to be first on `PYTHONPATH`.
 
         Raises:
-            UsageError: they can't be had; said once more without another try.
+            UsageError: they can't be installed; remembered, without another try.
 
         """
         key = tuple(sorted(wanted.items()))
@@ -67,7 +68,7 @@ class Releases:
         return found
 
     def close(self) -> None:
-        """Deletes them."""
+        """Delete the environments."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _make(self, wanted: Mapping[str, str], limit: float) -> str:

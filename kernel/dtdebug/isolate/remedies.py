@@ -1,4 +1,4 @@
-"""What to do about what is responsible: in words, and as a patch of the user's file where a call decides it."""
+"""Suggests fixes for what is responsible: in words, and as a patch of the user's file if a call decides it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PLACES = 8
 
 
 def remedy(found: SearchState, name: str, factor: Factor | None, value: str) -> tuple[str, str]:
-    """(what to do, patch), both empty where they do not follow."""
+    """Return (fix, patch), each "" if unknown."""
     if factor is not None:
         is_slow = found.failure is not None and found.failure.how == "slow"
         return (is_slow and factor.slow) or factor.fix, _patch(found, factor)
@@ -58,7 +58,7 @@ def _patch(found: SearchState, factor: Factor) -> str:
 
 
 def isolated(found: SearchState, factors: dict[str, Factor]) -> Isolated:
-    """What was found, as a diagnosis takes it."""
+    """Return the result in the form for a diagnosis."""
     return Isolated(
         parts=tuple(_part(r, factors.get(r.factor)) for r in found.responsible),
         means=_went(found),
@@ -85,12 +85,12 @@ def _ruled_out(found: SearchState) -> tuple[list[str], list[str]]:
 
 
 def _went(found: SearchState) -> str:
-    """How many runs with what is responsible changed did not fail, and how many without that did."""
+    """Return how many runs with and without the responsible change failed."""
     if found.failure is not None and found.failure.how == "slow":
         return found.measured
     blamed = {r.factor for r in found.responsible}
     named = blamed - {RANKS, NODES, "program", "several"}
-    counts = blamed & {RANKS, NODES}  # fewer of them are no run of the same kind
+    counts = blamed & {RANKS, NODES}  # fewer of them are not a run of the same kind
     as_before, _, _, not_so = found.words
     without = [run for run in found.runs if run.outcome != "other" and not (named | counts) & set(run.factors)]
     failing = sum(run.outcome == "same" for run in without)

@@ -1,4 +1,4 @@
-"""What the runs say, row by row: what is responsible, what is ruled out, what stays open."""
+"""Writes the rows of the answer: what is responsible, what is ruled out, what is open."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ _WENT: dict[Outcome, str] = {"other": "another failure", "timeout": "no failure 
 
 
 class Rows:
-    """Writes rows into what is found; `named` are the factors by their names."""
+    """Writer of rows into a search's state; `named` maps names to factors."""
 
     def __init__(self, found: SearchState, named: Mapping[str, Factor]) -> None:
         self._found, self._named = found, named
 
     def clear(self) -> None:
-        """Takes back what was said."""
+        """Remove all conclusions."""
         self._found.rows, self._found.responsible, self._found.ruled_out, self._found.unclear = [], [], [], []
 
     def blame(self, factor: str, value: str, text: str = "") -> None:
-        """Names what is responsible."""
+        """Add a responsible factor."""
         fix, diff = remedy(self._found, factor, self._named.get(factor), value)
         text = text or self._gone(factor)
         self._found.responsible.append(Responsible(factor=factor, value=value, text=text, fix=fix, diff=diff))
 
     def add(self, title: str, tried: Sequence[tuple[str, str]], says: str) -> None:
-        """A row of its own."""
+        """Add a row."""
         self._found.rows.append(RunRow(title=title, tried=tuple(tried), says=says))
 
     def changed(self, name: str, to: str, outcome: Outcome | None, *, said: bool = False, together: str = "") -> None:
-        """One change: how the job went, and what that says; `said` by the user, or tried `together` with others."""
+        """Add the row of one change and its conclusion; `said` by the user, or tried `together` with others."""
         says = ""
         if outcome == "same":
             says = self.rule_out(name)
@@ -45,24 +45,24 @@ class Rows:
         self.add(self.title(name), [(to, self.went(outcome, said=said) + together)], says)
 
     def weighed(self, name: str, tried: Sequence[tuple[str, str]], says: str) -> None:
-        """What runs beside each other have shown of a part, in place of what was said of it before."""
+        """Replace the row of a part by the results of runs compared with each other."""
         rows, title = self._found.rows, self.title(name)
         rows[:] = [row for row in rows if row.title != title]
         self.add(title, tried, says)
 
     def rule_out(self, name: str) -> str:
-        """What is not it, in words."""
+        """Add what is ruled out, and return it in words."""
         f = self._named.get(name)
         says = f.same if f else f"{self._gone(name)} is not it"
         self._found.ruled_out.append(says)
         return says
 
     def note(self, says: str) -> None:
-        """What is not it, in these words."""
+        """Add what is ruled out, in these words."""
         self._found.ruled_out.append(says)
 
     def went(self, outcome: Outcome | None, *, said: bool = False) -> str:
-        """How the job went, in words; None: with nothing changed, for it could not be."""
+        """Return the outcome in words; None means that the change could not be made."""
         if outcome is None:
             return "could not be changed"
         as_before, not_so, *_ = self._found.words
@@ -70,7 +70,7 @@ class Rows:
         return f"{words}{', as you say' * said}"
 
     def title(self, name: str) -> str:
-        """How a factor or a variable is called."""
+        """Return the display name of a factor or variable."""
         f = self._named.get(name)
         return f.title if f else name.removeprefix(ENVIRONMENT).removeprefix(VERSION)
 
@@ -83,7 +83,7 @@ class Rows:
         return f"the variable {name.removeprefix(ENVIRONMENT)}"
 
     def remainder(self) -> None:
-        """What is left where no change but the number of ranks makes the failure go away: the program itself."""
+        """Blame the program itself if only the number of ranks makes the failure go away."""
         found = self._found
         named = [r for r in found.responsible if r.factor not in (RANKS, NODES)]
         failure = found.failure

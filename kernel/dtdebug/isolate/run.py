@@ -1,4 +1,4 @@
-"""What a run of the job is: what was changed in it, and what it has shown."""
+"""Types of a run of the job: its changes, and its results."""
 
 from __future__ import annotations
 
@@ -11,43 +11,42 @@ from dtdebug.isolate.identity import FailureIdentity
 
 Outcome = Literal["same", "ok", "other", "timeout"]
 RANKS, NODES, ENVIRONMENT, VERSION = "ranks", "nodes", "environment.", "version."
-"""Names of what is no factor of a file: the number of ranks, that of torchrun's agents, a variable of the environment,
-a package in another version."""
+"""Names of changes other than factors: ranks, torchrun agents, an environment variable, a package version."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run has shown."""
+    """Results of a run."""
 
     factors: dict[str, str]
     outcome: Outcome
     seconds: float
     pace: float = 0.0
-    """Seconds of a step, or of the whole run, of a job that is slow; 0 where it was not measured."""
+    """Seconds per step, or of the whole run, for a slow job; 0 if not measured."""
     failure: FailureIdentity | None = None
     unproven: tuple[str, ...] = ()
-    """What was to be changed, and was not seen to be."""
+    """Changes that were not seen to be made."""
     saw: dict[str, str] = {}
-    """What the program uses: part -> value."""
+    """Part that the program uses -> value."""
     at: dict[str, tuple[str, ...]] = {}
-    """Where: part -> `FILE:LINE` of the user's own."""
+    """Part -> `FILE:LINE` in the user's code."""
     denied: tuple[str, ...] = ()
     wrote: tuple[str, ...] = ()
-    """Files outside of the copy that were there before, and that are new."""
+    """Files outside of the copy: existing ones that it tried to change (`denied`), and new ones."""
     folder: str = ""
 
 
 class Choices(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user chose for all runs."""
+    """User's choices for all runs."""
 
     hang_after: float = 30.0
     in_place: bool = False
     may_write: tuple[str, ...] = ()
     """Folders and files elsewhere that the runs may change."""
     kind: Literal["fails", "slow", "differs"] = "fails"
-    """What is followed."""
+    """Kind of failure to search for."""
     slow_above: float | None = None
-    """Seconds of a step above which it is slow; else as slow as it is at first."""
+    """Seconds per step above which the job is slow; None: as slow as the first run."""
     recorded: Path | None = None
-    """The run that was recorded, of a job that differs from it."""
+    """Recorded run from which the job differs."""
     seeds: str = ""
-    """Those of its ranks."""
+    """Seeds of the recorded ranks."""

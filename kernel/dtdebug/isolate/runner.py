@@ -1,4 +1,4 @@
-"""One run of the job with something changed: in a copy of the working directory, watched by `dtdebug run`, bounded."""
+"""Runs the job once with changes: in a copy of the working directory, watched by `dtdebug run`, with limits."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from dtdebug_taxonomy import factors
 
 _MORE: dict[str, tuple[str, ...]] = {"fails": (), "slow": ("--watch",), "differs": ("--data", "0")}
 _LOOK = 2.0
-"""Seconds between two looks at how fast a run is."""
+"""Seconds between two measurements of a run's speed."""
 
 
 class Runner:
-    """Runs a job in folders below one of its own."""
+    """Runner of a job, in folders below a given one."""
 
     def __init__(self, job: JobCommand, home: Path, folder: Path, choices: Choices) -> None:
         self._job, self._home, self._folder, self._choices = job, home, folder, choices
@@ -45,7 +45,7 @@ class Runner:
         self._releases: Releases | None = None
 
     def run(self, setting: Mapping[str, str], reference: FailureIdentity | None, limit: float) -> Run:
-        """Runs the job with these changes, for at most so many seconds.
+        """Run the job with these changes, for at most `limit` seconds.
 
         Raises:
             UsageError: the working directory can't be copied, or the command can't be started.
@@ -60,7 +60,7 @@ class Runner:
                 self._copy(copy)
             try:
                 overlay = self._overlay(setting, limit)
-            except UsageError as error:  # alone each of them could be had
+            except UsageError as error:  # each was available alone
                 print(f"dtdebug {error}", file=sys.stderr)
                 gone = tuple(name for name in setting if name.startswith(VERSION))
                 return Run(factors=dict(setting), outcome="other", seconds=0.0, unproven=gone)
@@ -72,7 +72,7 @@ class Runner:
                 shutil.rmtree(copy, ignore_errors=True)
 
     def available(self, wanted: Mapping[str, str], interpreter: str, limit: float) -> tuple[dict[str, str], list[str]]:
-        """Those of these versions that can be had, each alone, and why the others can't be."""
+        """Return the versions that can be installed, each alone, and errors for the others."""
         self._releases = Releases(self._folder, interpreter)
         found, not_had = dict[str, str](), list[str]()
         for name, version in wanted.items():
@@ -84,7 +84,7 @@ class Runner:
         return found, not_had
 
     def close(self) -> None:
-        """Deletes what the search needed and the user does not."""
+        """Delete files that only the search needed."""
         if self._releases is not None:
             self._releases.close()
 
@@ -105,7 +105,7 @@ class Runner:
         job, folder = self._job.made(nodes, ranks), RunFolder(paths.place / "run")
         chosen = [self._factors[name] for name in setting if name in self._factors]
         hang_after = self._choices.hang_after
-        if any(f.knob == "group.timeout" for f in chosen):  # which is to come before a hang is seen, as it does else
+        if any(f.knob == "group.timeout" for f in chosen):  # the time-out should come before the hang is detected
             hang_after *= LONGER
         command = [
             *(sys.executable, "-P", "-m", "dtdebug", "run", "--quiet", "--stop-on-hang", "--stop-on-not-understood"),
@@ -115,7 +115,7 @@ class Runner:
             *("--", *moved(job, self._home, paths.copy)),
         ]
         begun, process, company = time.monotonic(), None, Company()
-        try:  # an interrupt may come when the process has begun and is not known yet
+        try:  # an interrupt may arrive before the process is assigned
             process = subprocess.Popen(
                 command,
                 cwd=paths.copy,
@@ -141,11 +141,11 @@ class Runner:
         return run
 
     def _wait(self, process: subprocess.Popen[bytes], limit: float, folder: RunFolder, company: Company) -> int | None:
-        """The exit status; of a job that is slow None as soon as enough of it was measured.
+        """Return the exit status; None for a slow job once enough was measured.
 
         Raises:
             subprocess.TimeoutExpired: it has not ended in time.
-            OutOfBudgetError: it was about to use up this host's memory or disk.
+            OutOfBudgetError: it nearly exhausted this host's memory or disk.
 
         """
         until = time.monotonic() + limit
@@ -163,7 +163,7 @@ class Runner:
         raise subprocess.TimeoutExpired(process.args, limit)
 
     def _mapped(self, folder: RunFolder, place: Path, copy: Path) -> None:
-        """Lets what was found name the user's files, not those of the copy, which is gone soon."""
+        """Replace the copy's paths by the user's in the results, since the copy is deleted soon."""
         if copy == self._home:
             return
         for path in (folder.verdict, folder.output, place / "state" / state.LAST):

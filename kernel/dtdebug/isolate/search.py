@@ -1,9 +1,9 @@
-"""Which run is next, and what all of them say together: cheap and telling runs first, combinations only where needed.
+"""Decides which run is next, and what all runs show: cheap and informative runs first, combinations only if needed.
 
-First fewer ranks, since what fails with one rank has nothing to do with distribution, and few are cheaper for all that
-follows. Then without communication. Then all parts that the program uses are taken away at once: if it still fails,
-none of them alone is it; if not, the smallest set that matters is found by halving (delta debugging). Data come last.
-A job that is seen to fail only sometimes is searched by `sometimes`.
+First fewer ranks, since a failure with one rank is unrelated to distribution, and few ranks make all later runs
+cheaper. Then without communication. Then all parts in use are removed at once: if the job still fails, none of them
+alone is responsible; if not, the smallest responsible set is found by halving (delta debugging). Data come last. A job
+that fails only sometimes is searched by `sometimes`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ from dtdebug.isolate.weigh import Weighing
 from dtdebug_taxonomy.factors import Factor
 
 _FIRST, _SOMETIMES = 3, 8
-"""Runs of a command that does not fail at once, and of one that fails only sometimes, as the user says."""
+"""Maximum runs of a command that does not fail at once, and of one that the user reports to fail only sometimes."""
 _RELIABLE, _UNLIKELY = 4, 6
-"""Failures without exception after which it is taken to fail each time; more where several parts are named, for luck
-names such sets more often than there are any."""
+"""Consecutive failures after which a job counts as always failing; higher for several parts, which luck often names."""
 _ROUNDS = 2
-"""Searches where a run refutes what the user has told."""
+"""Maximum searches if a run refutes the user's report."""
 
 
 class _VariesError(Exception):
@@ -34,7 +33,7 @@ class _VariesError(Exception):
 
 
 class Search:
-    """The search over settings."""
+    """Search over settings."""
 
     def __init__(
         self,
@@ -47,10 +46,10 @@ class Search:
         suspects: Callable[[Run], Mapping[str, str]] = lambda run: {},
         sometimes: bool = False,
     ) -> None:
-        """A search among these factors.
+        """Prepare a search among these factors.
 
-        `ranks`: how many each agent starts, None if that can't be changed; `variables`: those that may matter, and what
-        they are set to; `suspects`: given the first run, what else can be changed, and to what.
+        `ranks`: number per agent, None if it can't be changed; `variables`: those that may matter, with the new values;
+        `suspects`: given the first run, returns further changes.
         """
         self.found = SearchState(runs=tries.runs)
         self._rows = Rows(self.found, {f.id: f for f in factors})
@@ -61,7 +60,7 @@ class Search:
         self._weighing = Weighing(tries, self.found, self._rows)
 
     def run(self) -> SearchState:
-        """Searches until it is decided or the budget is spent."""
+        """Search until it is decided or the budget is spent."""
         try:
             if not self._reproduce():
                 return self.found
@@ -78,7 +77,7 @@ class Search:
         return self.found
 
     def interrupted(self) -> SearchState:
-        """What is known where the user has ended the search."""
+        """Return the state after the user has interrupted the search."""
         if self.found.failure is None:
             self.found.first = next((run for run in self.found.runs if run.outcome == "same"), None)
             self.found.failure = self.found.first.failure if self.found.first is not None else None
@@ -91,12 +90,12 @@ class Search:
         return self.found.failure is not None and self.found.failure.how == "slow"
 
     def _unless_weighed(self) -> None:
-        """What a search that ended early has named of a slow job, and not proved, is taken back."""
+        """Retract what a search that ended early has named for a slow job without proof."""
         if self._slow:
             self._weighing.judge(self._base)
 
     def _narrowed(self) -> str:
-        """With which fewest changes it was seen not to fail, where the search could not end."""
+        """Return the smallest setting that did not fail, in words, if the search could not finish."""
         good = [dict(key) for key, runs in self._tries.of.items() if {run.outcome for run in runs} == {"ok"}]
         good = [{name: to for name, to in setting.items() if name not in (RANKS, NODES)} for setting in good]
         fewest = min((setting for setting in good if setting), key=len, default=None)
@@ -115,7 +114,7 @@ class Search:
         self._rows.remainder()
 
     def _follow(self) -> None:
-        """A job that fails only sometimes."""
+        """Search for a job that fails only sometimes."""
         parts = {f.id: f.to for f in self._applying("part")} | self._variables
         alone = {f.id: f.to for stage in ("communication", "workload") for f in self._applying(stage)}
         Sometimes(self._tries, self.found, self._rows, Suspects(parts, alone, self._ranks or 1)).run()
@@ -123,7 +122,7 @@ class Search:
     # --- the failure itself
 
     def _reproduce(self) -> bool:
-        """Runs the job as it is; False if it does not fail."""
+        """Run the job unchanged; False if it does not fail."""
         for _ in range(_SOMETIMES if self._sometimes else _FIRST):
             run = self._tries.once({}, self.found.failure)
             if run.outcome == "timeout" and run.failure is None:
@@ -136,20 +135,20 @@ class Search:
         return False
 
     def _check(self) -> None:
-        """Raises _VariesError where the job is seen not to fail each time; how step times vary is weighed later."""
+        """Raise _VariesError if the job does not fail each time; varying step times are weighed later."""
         if self._slow:
             return
         if self._sometimes or self._tries.varies():
             raise _VariesError
 
     def _again(self, setting: Mapping[str, str], times: int) -> None:
-        """Sees that a setting goes the same way so often."""
+        """Repeat a setting until it has run `times` times with the same result."""
         while len(self._tries.of.get(frozenset(setting.items()), ())) < times:
             self._tries.once(setting, self.found.failure)
             self._check()
 
     def _confirm(self) -> bool:
-        """What made the failure go away does so again; False if a run refutes what was told."""
+        """Repeat the change that made the failure go away; False if a run refutes the user's report."""
         if self._slow:
             self._weighing.measure(self._base)
             self._weighing.judge(self._base)
@@ -173,7 +172,7 @@ class Search:
         return not refuted
 
     def _telling(self) -> list[dict[str, str]]:
-        """The settings without failure that the answer rests on: too few ranks, and what is responsible changed."""
+        """Return the good settings on which the answer rests: too few ranks, and the responsible parts changed."""
         named = {r.factor for r in self.found.responsible} - {RANKS, NODES}
         good = [dict(key) for key, runs in self._tries.of.items() if runs[-1].outcome == "ok"]
         said = [self._with({r.factor: r.value}) for r in self.found.responsible if r.factor in named]
@@ -187,7 +186,7 @@ class Search:
     # --- stages
 
     def _needs_hosts(self) -> bool:
-        """Whether it does not fail with the ranks of all agents under one."""
+        """True if the job does not fail with the ranks of all agents under one agent."""
         if self._agents < 2:
             return False
         outcome = self._try({NODES: "1"})
@@ -204,7 +203,7 @@ class Search:
         return outcome in ("ok", "timeout")
 
     def _fewer_ranks(self) -> None:
-        """The smallest number of ranks with which it fails: one first, then by halves."""
+        """Find the smallest number of ranks that fails: one first, then by halves."""
         base, low = dict(self._base), 0
         world = (self._ranks or 0) * (self._agents if base else 1)
         if world < 2:
@@ -239,11 +238,11 @@ class Search:
             self._base = {**base, RANKS: str(high)}
 
     def _communication(self) -> bool:
-        """Whether communication is it: other backends. True if one without it makes the failure go away."""
+        """True if another backend, or none, makes the failure go away."""
         return any(self._is_it(f) for f in self._applying("communication"))
 
     def _alone(self) -> bool:
-        """Whether one process does not fail if no launcher has started it, where one rank does."""
+        """True if one process without a launcher does not fail, although one rank does."""
         alone = self.found.distributed is False and any(self._is_it(f) for f in self._applying("process"))
         if alone:
             self.found.distributed = True
@@ -261,18 +260,18 @@ class Search:
         return outcome in ("ok", "timeout")
 
     def _take_away(self) -> list[str]:
-        """The smallest set of parts without which it does not fail; empty if there is none."""
+        """Return the smallest set of parts without which the job does not fail; empty if there is none."""
         chosen = self._applying("part")
         if self.found.distributed is False:
-            chosen = [f for f in chosen if "group" not in f.uses]  # one rank differs from none
+            chosen = [f for f in chosen if "group" not in f.uses]  # one rank equals no group
         changes = {f.id: f.to for f in chosen} | self._variables
-        if self.found.distributed is False:  # a backend may refuse one rank what it is asked for, too
-            last = self._applying("communication")[:1]  # the most sweeping change comes last: others say more
+        if self.found.distributed is False:  # a backend may reject a request of one rank, too
+            last = self._applying("communication")[:1]  # the broadest change comes last: others are more specific
             chosen, changes = [*chosen, *last], changes | {f.id: f.to for f in last}
         minimal = Minimal(changes, self._with, self._try, tries=self._tries, rows=self._rows, found=self.found).find()
         if any(f.stage == "communication" for f in chosen if f.id in minimal):
-            self.found.distributed = True  # one rank is enough for it, but not without a backend
-        if minimal:  # a part says more than that the ranks communicate
+            self.found.distributed = True  # one rank is enough, but not without a backend
+        if minimal:  # a part is more specific than communication
             self.found.responsible = [r for r in self.found.responsible if r.factor in (RANKS, NODES)]
         for name in minimal:
             narrow = self._narrower(name, {other: changes[other] for other in minimal if other != name})
@@ -280,7 +279,7 @@ class Search:
         return minimal
 
     def _narrower(self, name: str, others: Mapping[str, str]) -> Factor | None:
-        """What is only a part of this part, and enough."""
+        """Return a part of this part that suffices, or None."""
         for f in self._applying("part", within=name):
             outcome = self._try(self._with({f.id: f.to, **others}))
             self._rows.changed(f.id, f.to, outcome)
@@ -291,7 +290,7 @@ class Search:
     # --- one change
 
     def _applying(self, stage: str, within: str = "") -> list[Factor]:
-        """The factors of a stage that apply to what the first run has shown of the program."""
+        """Return the factors of a stage that apply to the program as observed in the first run."""
         saw = self.found.first.saw if self.found.first is not None else {}
         return [
             f
@@ -305,7 +304,7 @@ class Search:
         return {**self._base, **changes}
 
     def _try(self, setting: Mapping[str, str]) -> Outcome | None:
-        """How the job goes with a setting; None if it could not be set."""
+        """Return the outcome of a setting, or None if it could not be set."""
         self._check()
         outcome, unproven = self._tries.outcome(setting, self.found.failure)
         self.found.unproven += [name for name in unproven if name not in {*self.found.unproven, *self._base}]

@@ -1,4 +1,4 @@
-"""A search as a session: its runs are kept on disk after each of them, so that it can be resumed."""
+"""Saves the runs of a search to disk after each run, so that it can be resumed."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from dtdebug.isolate.tries import Tries
 from dtdebug_taxonomy.factors import Factor
 
 _KEPT = 10
-"""Searches that are kept for --resume."""
+"""Maximum number of searches kept for --resume."""
 _NO_INPUT = ("EOFError", "BdbQuit", "bdb.BdbQuit")
-"""What ends a program that is told nothing: `input` and `getpass`, a breakpoint."""
+"""Exceptions of a program without standard input: `input` and `getpass`, a breakpoint."""
 _LIMIT = 16 << 20
 _LOOKING = 20.0
-"""Seconds for which the ranks of a hang are looked at and ended."""
+"""Seconds to inspect and end the ranks of a hang."""
 
 
 class Saved(msgspec.Struct, frozen=True, kw_only=True):
-    """A search that can be resumed."""
+    """Search that can be resumed."""
 
     command: tuple[str, ...]
     home: str
@@ -48,12 +48,12 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is searched."""
+    """Search as requested by the user."""
 
     budget: float
     factors: tuple[Factor, ...]
     variables: Mapping[str, str]
-    """Variables that may matter, and what they are set to."""
+    """Variables that may matter, with the value to try."""
     versions: Mapping[str, str] = {}
     """Packages in another version."""
     told: Told = Told()
@@ -62,7 +62,7 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SavedSearch:
-    """A search as it is kept on disk after each run."""
+    """Search that is saved to disk after each run."""
 
     def __init__(self, job: JobCommand, home: Path, folder: Path, choices: Choices, asked: SearchRequest) -> None:
         self.interrupted = False
@@ -73,7 +73,7 @@ class SavedSearch:
         self._left: Callable[[], float] = lambda: 0.0
 
     def search(self, known: tuple[Run, ...]) -> SearchState:
-        """Searches, beginning with what is known."""
+        """Search, starting with known runs."""
         asked, told = self._asked, self._asked.told
         tries = Tries(
             self._run, known, budget=asked.budget, patience=self._patience, told=dict(told.results), tell=self._tell
@@ -103,8 +103,8 @@ class SavedSearch:
             self._runner.close()
 
     def _suspects(self, found: SearchState, run: Run) -> dict[str, str]:
-        """What the recorded run was told and this one not, and packages that can be had in another version."""
-        # a recording keeps the values of known variables only: what the program's own ones were is seen without them
+        """Return suspects: settings that differ from the recorded run, packages installable in another version."""
+        # a recording keeps only known variables: the program's own ones are found without it
         suspects = {f"{ENVIRONMENT}{name}": to for name, to in variables_read(run.saw).items()}
         if "input" in run.saw:
             found.not_varied.append("what the program reads from standard input, which is empty in all runs")
@@ -150,17 +150,17 @@ class SavedSearch:
 
 
 def _may_hang(failure: FailureIdentity) -> bool:
-    """It hangs, or is what ranks did to each other: that ends in an exception in one run and hangs in the next."""
+    """True for a hang or a conflict between ranks, which can end in an exception in one run and hang in the next."""
     return failure.hung or failure.how == "ranks"
 
 
 def _cleaned(job: JobCommand) -> tuple[str, ...]:
-    """The command as it is kept: without secrets."""
+    """Return the command without secrets."""
     return tuple(clean(word) for word in arguments(job.words))
 
 
 def _alone(job: JobCommand) -> int | None:
-    """One rank, which torchrun starts where no number is given."""
+    """Return 1 for torchrun, which starts one rank by default."""
     return 1 if job.launcher == "torchrun" else None
 
 
@@ -169,7 +169,7 @@ def _interrupt(number: int, frame: object) -> None:
 
 
 def new_folder() -> Path:
-    """A folder for a search; raises UsageError where none can be made."""
+    """Create a folder for a search; raises UsageError."""
     parent = state.folder() / "isolate"
     try:
         state.home()
@@ -182,14 +182,14 @@ def new_folder() -> Path:
 
 
 def _searches() -> list[Path]:
-    """The folders of searches, newest first."""
+    """Return the folders of searches, newest first."""
     with suppress(OSError):
         return sorted((p for p in (state.folder() / "isolate").iterdir() if p.is_dir()), reverse=True)
     return []
 
 
 def last_search(job: JobCommand, home: Path, kind: str) -> tuple[Path, Saved] | None:
-    """The last search of that command in that folder."""
+    """Return the last search of that command in that folder, or None."""
     for folder in _searches():
         with suppress(OSError, ValueError):
             saved = msgspec.json.decode(state.read_start(folder / "search.json", _LIMIT), type=Saved)

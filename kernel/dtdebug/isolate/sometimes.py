@@ -1,6 +1,6 @@
-"""The search of a job that fails only sometimes: each run is the one that tells most, until the odds are clear.
+"""Searches a job that fails only sometimes: each run is the most informative one, until the odds are clear.
 
-Where the budget can't suffice, it ends early, and says how often the job fails and what more runs would have to tell.
+If the budget can't suffice, it ends early, and reports how often the job fails and the number of runs needed.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from dtdebug.isolate.run import RANKS, Run
 from dtdebug.isolate.tries import OutOfBudgetError, Tries
 
 _SURE = 0.93
-"""Probability from which an explanation is named."""
+"""Minimum probability of an explanation to be named."""
 _ENOUGH = 8
-"""Runs after which it is asked whether the budget can suffice."""
+"""Runs after which to check whether the budget can suffice."""
 _HOPE = 2.0
-"""It can, if no more than so many times the runs that are left are expected to be needed."""
+"""Maximum ratio of the expected runs to the runs left in the budget."""
 _BITS = 0.3
-"""What stays open where an explanation is sure enough."""
+"""Remaining entropy in bits once an explanation is sure enough."""
 _UNLIKELY = 0.02
 
 
 class Suspects(NamedTuple):
-    """What can be changed: name -> to."""
+    """Possible changes: name -> new value."""
 
     parts: Mapping[str, str]
-    """All of them at once, too."""
+    """Changes that can be made together."""
     alone: Mapping[str, str]
-    """Each only by itself."""
+    """Changes that can only be made one at a time."""
     ranks: int
-    """How many the command starts; 1 where that can't be changed."""
+    """Number of ranks that the command starts; 1 if it can't be changed."""
 
 
 class Sometimes:
-    """The search over these suspects."""
+    """Search over these suspects."""
 
     def __init__(self, tries: Tries, found: SearchState, rows: Rows, suspects: Suspects) -> None:
         parts, alone, ranks = suspects
@@ -49,7 +49,7 @@ class Sometimes:
         self._unclear: dict[str, None] = {}
 
     def run(self) -> None:
-        """Runs until one explanation is sure, or the budget can't make it so."""
+        """Run until one explanation is sure, or the budget can't suffice."""
         for name in (*self._changes, RANKS):
             trial = Trial(one=True) if name == RANKS else Trial(frozenset((name,)))
             outcome = self._tries.told(self._setting(trial)) if name != RANKS or self._world > 1 else None
@@ -76,7 +76,7 @@ class Sometimes:
         return ranks | {name: to for name, to in self._changes.items() if name in trial.changed}
 
     def _see(self, run: Run) -> None:
-        """Takes in a run; what it did not change counts as not changed."""
+        """Update the odds with a run; changes that it did not make count as not made."""
         changed = frozenset(run.factors) - {RANKS}
         planned = Trial(changed, run.factors.get(RANKS) == "1")
         if run.outcome == "other":
@@ -91,14 +91,14 @@ class Sometimes:
         self._odds.see(Trial(changed - set(run.unproven), planned.one), failed=run.outcome == "same")
 
     def _costs(self) -> tuple[float, float]:
-        """Mean seconds of a run with all ranks, and with one."""
+        """Return the mean seconds of a run with all ranks, and with one."""
         one = [run.seconds for run in self._tries.runs if run.factors.get(RANKS) == "1"]
         full = [run.seconds for run in self._tries.runs if run.factors.get(RANKS) != "1"]
         usual = sum(full) / len(full) if full else 1.0
         return max(usual, 0.1), max(sum(one) / len(one) if one else usual, 0.1)
 
     def _is_hopeless(self, bits: float) -> bool:
-        """The budget can't make it sure; then that is said."""
+        """True if the budget can't suffice; notes that in `unfinished`."""
         if len(self._tries.runs) < _ENOUGH:
             return False
         doubt = -math.fsum(p * math.log2(p) for _, p in self._odds.causes() if p > 0)
@@ -128,7 +128,7 @@ class Sometimes:
             else f"{part} {'only with several ranks' if cause.needs_ranks else 'also with one rank'}"
         )
 
-    # --- what is said
+    # --- the answer
 
     def _say(self) -> None:
         found, rows = self._found, self._rows

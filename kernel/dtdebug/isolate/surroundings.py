@@ -1,4 +1,4 @@
-"""What the processes of a run are told by their environment, and by the file that it names."""
+"""Sets the environment of a run's processes, and the file that it names."""
 
 from __future__ import annotations
 
@@ -18,48 +18,47 @@ from dtdebug.isolate.run import ENVIRONMENT, VERSION, Choices
 from dtdebug_taxonomy.factors import Factor
 
 _OFFLINE = {"WANDB_MODE": "offline", "MLFLOW_TRACKING_URI": "file:mlruns", "COMET_MODE": "OFFLINE"}
-"""Nothing that a run measures is sent anywhere."""
+"""Settings that keep trackers from uploading a run's metrics."""
 _LIBRARIES = re.compile(
     r"(?:NCCL|TORCH|TORCHDYNAMO|TORCHINDUCTOR|PYTORCH|GLOO|CUDA|CUBLAS|UCX|FI|TOKENIZERS|KMP|MKL|GOMP|MALLOC)_\w{1,60}\Z"
     r"|PYTHON(?:WARNINGS|OPTIMIZE|DEVMODE|MALLOC|UTF8|INTMAXSTRDIGITS|ASYNCIODEBUG)\Z|OMP_(?!NUM_THREADS)\w{1,60}\Z"
 )
 _PLACES = re.compile(r"\w{0,60}(?:HOME|DIR|PATH|FILE|ROOT|VISIBLE_DEVICES|TOKEN|KEY|VERSION|ARCH_LIST)\Z")
-"""Variables of libraries that may be what matters, and those that only say where things are, who one is, or of what an
-image was built."""
+"""Library variables that may matter, and those that only name places, identities or the base of an image."""
 _OF_HOST = re.compile(
     r"(?:LOCAL_|GROUP_|ROLE_|NODE_)?(?:RANK|WORLD_SIZE)\Z|(?:MASTER|SLURM|OMPI|PMI|PMIX|LC|XDG|SSH|DTDEBUG)_"
     r"|(?:USER|LOGNAME|SHELL|TERM|LANG|PWD|HOSTNAME|DISPLAY|COLUMNS|LINES|OMP_NUM_THREADS)\Z"
 )
-"""Variables without which a program is not started as it was."""
+"""Variables without which a program would be started differently."""
 
 
 class Paths(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a run takes place."""
+    """Folders of a run."""
 
     home: Path
     """The user's working directory."""
     copy: Path
-    """The one of the run."""
+    """The run's working directory."""
     place: Path
-    """Where its notes are kept."""
+    """Folder of its notes."""
     overlay: str = ""
-    """Packages in other versions; empty if there are none."""
+    """Folder of packages in other versions; empty if there are none."""
 
 
 class Seeds(msgspec.Struct, frozen=True, kw_only=True):
-    """What ranks are to seed their generators with, where that is changed."""
+    """Seeds for the ranks' generators, if they are changed."""
 
     own: str = "0"
-    """That of rank 0 in the last run that changed none."""
+    """Rank 0's seed in the last run that changed none."""
     recorded: str = ""
 
 
 def run_variables(
     setting: Mapping[str, str], chosen: Sequence[Factor], paths: Paths, choices: Choices, *, seeds: Seeds, begun: float
 ) -> dict[str, str]:
-    """The variables of a run's processes; writes what the ranks are to change beside its notes.
+    """Return the environment of a run's processes; writes the changes for the ranks next to its notes.
 
-    `chosen`: the factors of the setting; `begun`: when the search began, seconds of the epoch.
+    `chosen`: the factors of the setting; `begun`: when the search began, in seconds since the epoch.
     """
     told_of = {n.removeprefix(ENVIRONMENT): to for n, to in setting.items() if n.startswith(ENVIRONMENT)}
     taken = {name for name, to in told_of.items() if to == NOT_SET}
@@ -91,17 +90,17 @@ def run_variables(
 
 
 def variables_to_try() -> dict[str, str]:
-    """Variables of libraries that are set, each with what it is changed to."""
+    """Return the library variables that are set, each with the value to try."""
     return {name: NOT_SET for name in sorted(os.environ) if _LIBRARIES.match(name) and not _PLACES.match(name)}
 
 
 def variables_read(saw: Mapping[str, str]) -> dict[str, str]:
-    """The same of variables that the program itself asks for, as a run has noted them."""
+    """Return the variables that the program itself reads, from a run's notes, with the value to try."""
     read = [name.removeprefix("variable.") for name in saw if name.startswith("variable.")]
     theirs = (name for name in sorted(read) if name in os.environ and not _PLACES.match(name))
     return {name: NOT_SET for name in theirs if not _OF_HOST.match(name)}
 
 
 def knob(factor: Factor) -> str:
-    """What the start-up hook in the ranks calls the change of a factor; empty where none is made there."""
+    """Return the name of a factor's change in the ranks' start-up hook, or ""."""
     return factor.knob or next((name for name in factor.uses if name.startswith("argument.")), "")

@@ -1,4 +1,4 @@
-"""The answer as text and as JSON."""
+"""Formats the answer as text and as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RUNS, _TEXT = 200, 240
 
 
 def to_text(found: SearchState, diagnosis: Diagnosis | None) -> str:
-    """What fails, what was changed, what is responsible, and what follows from it."""
+    """Return the failure, the changes, the responsible parts, and the diagnosis as text."""
     return "\n".join(_lines(found, diagnosis)) + "\n"
 
 
@@ -45,7 +45,7 @@ def _lines(found: SearchState, diagnosis: Diagnosis | None) -> Iterator[str]:
     if found.unfinished:
         yield f"  the search ended early: {found.unfinished}; --resume goes on"
     yield f"{_responsible(found)}      {cost}"
-    if diagnosis is None:  # it ended well: there is nothing else to be diagnosed
+    if diagnosis is None:  # it succeeded: there is nothing else to diagnose
         for r in found.responsible:
             yield from (f"  fix: {r.fix}",) if r.fix else ()
             yield from (f"      {line}" for line in r.diff.splitlines())
@@ -83,7 +83,7 @@ def _responsible(found: SearchState) -> str:
 
 
 def to_json(found: SearchState, diagnosis: Diagnosis | None, *, written: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The answer for programs."""
+    """Return the answer as JSON data."""
     failure = found.failure
     return {
         "v": VERSION,
@@ -117,7 +117,7 @@ def to_json(found: SearchState, diagnosis: Diagnosis | None, *, written: tuple[s
 
 
 def progress(run: Run, number: int) -> str:
-    """A run that has ended, in one line."""
+    """Return the line about a finished run."""
     changed = spelled(run.factors) or "as it is"
     as_before, _, _, _ = WORDS.get(run.failure.how, FAILS) if run.failure is not None else FAILS
     words = {"same": as_before, "ok": "ok", "other": "fails in another way", "timeout": "no end in time"}[run.outcome]
@@ -129,11 +129,11 @@ def _seconds(run: Run | None) -> float:
 
 
 def count_of_runs(number: int) -> str:
-    """A number of runs: `1 run`."""
+    """Format a number of runs: `1 run`."""
     return f"{number} run{'s' * (number != 1)}"
 
 
 def duration(seconds: float) -> str:
-    """A duration: `14 s`, `2 min 41 s`."""
+    """Format a duration: `14 s`, `2 min 41 s`."""
     whole = round(seconds)
     return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"

@@ -1,4 +1,4 @@
-"""What the user knows already: results that need no run, and questions that are answered."""
+"""Reads what the user already knows: results that need no run, and answered questions."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ _WENT: dict[str, Outcome] = {"yes": "ok", "no": "same", "works": "ok", "fails": 
 
 
 class Told(NamedTuple):
-    """What the user has said, in words and as answers."""
+    """The user's description and answers."""
 
     situation: str = ""
     answers: tuple[tuple[str, str], ...] = ()
-    """(observation, value) as they were answered."""
+    """(observation, value) of each answer."""
     results: tuple[tuple[str, Outcome], ...] = ()
-    """(factor, how the job goes with it changed)."""
+    """(factor, outcome of the job with it changed)."""
     one_host: str = ""
-    """Whether it works on one host: `yes`, `no`."""
+    """`yes` or `no` if it works or fails on one host; else empty."""
     sometimes: bool = False
-    """It does not fail each time."""
+    """The job fails only sometimes."""
 
 
 def parse_answers(pairs: Sequence[str], situation: str) -> Told:
-    """What `--answer KEY=VALUE` and `--situation TEXT` say; of the words only what is said without doubt.
+    """Parse `--answer KEY=VALUE` and `--situation TEXT`; of the text only unambiguous statements count.
 
     Raises:
-        UsageError: no question and no factor is called so, or it has no such value.
+        UsageError: the key is neither a question nor a factor, or does not have that value.
 
     """
     knowledge = load()
@@ -87,7 +87,7 @@ def parse_answers(pairs: Sequence[str], situation: str) -> Told:
 
 
 def _worded(situation: str) -> Iterator[tuple[str, Outcome]]:
-    """(factor, how it goes with it), in the user's own words: "works without compile", "still fails with gloo"."""
+    """Yield (factor, outcome with it changed) from text such as "works without compile", "still fails with gloo"."""
     text = situation.replace("torch.compile", "compile")
     works = contrast(text)
     words = [works.words.lower()] if works is not None else []

@@ -1,4 +1,4 @@
-"""The runs that were made, and those still to make: how the job goes with a setting, within a budget."""
+"""Runs settings within a budget, and remembers the results."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from dtdebug.isolate.run import NODES, RANKS, Outcome, Run
 
 Execute = Callable[[Mapping[str, str], FailureIdentity | None, float], Run]
 _MOST = 100
-"""Runs of one search."""
+"""Maximum runs of one search."""
 _LONGER, _MORE = 3.0, 20.0
-"""A run may take this many times as long as the failing one, and these seconds more."""
+"""Maximum factor, plus seconds, of a run's time compared with the failing run."""
 _SHORTEST = 2.0
 
 
 class OutOfBudgetError(Exception):
-    """No time is left for another run."""
+    """No budget is left for another run."""
 
 
 class Tries:
-    """Settings and their runs; what `known` runs have shown is not run again.
+    """Settings and their runs; `known` runs are not repeated.
 
-    `told`: factor -> how the job goes with it changed, as the user says; it is not run, unless to confirm it.
-    `budget`: seconds for all runs; `patience`: seconds after which a hang is seen to be one.
+    `told`: factor -> outcome of the job with it changed, as the user reports; it is only run to confirm it. `budget`:
+    seconds for all runs; `patience`: seconds after which a hang is detected.
     """
 
     def __init__(
@@ -45,22 +45,22 @@ class Tries:
         self._known, self._told = list(known), dict(told or {})
 
     def told(self, setting: Mapping[str, str]) -> Outcome | None:
-        """What the user has said of it; None where nothing was said, or a run of ours has shown it.
+        """Return the outcome that the user reports for a setting; None without a report, or after a run of it.
 
-        One change is told of, whatever the number of ranks; and that of one rank.
+        Reports concern one change, with any number of ranks, or one rank.
         """
         changed = [name for name in setting if name not in (RANKS, NODES)]
         name = changed[0] if len(changed) == 1 else RANKS if not changed and setting.get(RANKS) == "1" else ""
         return None if self.of.get(frozenset(setting.items())) else self._told.get(name)
 
     def rate(self) -> tuple[int, int]:
-        """(failures, runs) of all settings with which it fails: what is changed in them has nothing to do with it."""
+        """Return (failures, runs) of all settings that fail: their changes are unrelated to the failure."""
         failing = [runs for runs in self.of.values() if any(run.outcome == "same" for run in runs)]
         tried = [run.outcome for runs in failing for run in runs]
         return tried.count("same"), len(tried)
 
     def outcome(self, setting: Mapping[str, str], failure: FailureIdentity | None) -> tuple[Outcome, tuple[str, ...]]:
-        """How the job goes with a setting, and what was not seen to be set."""
+        """Return the outcome of a setting, and the changes that were not made."""
         if (said := self.told(setting)) is not None:
             return said, ()
         runs = self.of.get(frozenset(setting.items())) or [self.once(setting, failure)]
@@ -69,16 +69,16 @@ class Tries:
         return "same" if "same" in outcomes else outcomes[0], unproven
 
     def varies(self) -> bool:
-        """The job was seen to fail and not to fail with one and the same setting."""
+        """True if one setting both failed and succeeded."""
         seen = [{run.outcome for run in runs if run.outcome in ("same", "ok")} for runs in self.of.values()]
         return any(len(outcomes) > 1 for outcomes in seen)
 
     def left(self) -> float:
-        """Seconds of the budget that are left."""
+        """Return the remaining seconds of the budget."""
         return max(0.0, self._until - self._clock())
 
     def once(self, setting: Mapping[str, str], failure: FailureIdentity | None) -> Run:
-        """One run; an earlier one that is not counted yet, if there is one.
+        """Run once, or count an earlier run that is not counted yet.
 
         Raises:
             OutOfBudgetError: no time is left for it.
@@ -98,7 +98,7 @@ class Tries:
         return run
 
     def _limit(self) -> float:
-        """Seconds that the next run may take."""
+        """Return the maximum seconds of the next run."""
         left = self.left()
         if left < max(_SHORTEST, min((run.seconds for run in self.runs), default=0.0)):
             raise OutOfBudgetError("the budget is spent")

@@ -1,9 +1,9 @@
-"""Which of the changes that make a slow job faster do so by themselves: equal runs beside each other, by turns.
+"""Decides which changes that make a slow job faster do so alone: equal runs compared with each other, in turns.
 
-Halving names what a threshold on single runs lets through, and step times of equal runs vary. So each change is run
-alone beside the job as it is, and where there are several, all of them beside all but this one. A change is named only
-if its slowest run is faster than the fastest one without it, and by more than equal runs differ and a margin: by share,
-or, of three runs each, by seconds, for a share of a short step means little.
+Halving names whatever passes a threshold in single runs, and step times of equal runs vary. So each change is run alone
+and compared with the unchanged job, and if there are several, all of them are compared with all but this one. A change
+is named only if its slowest run is faster than the fastest one without it, and by more than equal runs differ plus a
+margin: by share, or, with three runs each, by seconds, since a share of a short step means little.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from dtdebug.isolate.run import NODES, RANKS
 from dtdebug.isolate.tries import Tries
 
 MARGIN = 0.15
-"""By which share more than equal runs differ a step must take longer without a change; and from which they differ."""
+"""Minimum slow-down without a change, beyond the noise of equal runs; also the noise from which equal runs differ."""
 _TIMES, _LEAST = 3, 2
-"""Runs of each setting, and how many of them must have told a time."""
+"""Runs of each setting, and minimum number of them with a measured time."""
 _COUNTS = (RANKS, NODES)
 Weight = Literal["clear", "none", "varies", "unmeasured"]
 Setting = dict[str, str]
 
 
 class Weighing:
-    """Weighs what was found to be responsible for a slow job."""
+    """Comparison of the responsible changes of a slow job."""
 
     def __init__(self, tries: Tries, found: SearchState, rows: Rows) -> None:
         self._tries, self._found, self._rows = tries, found, rows
 
     def measure(self, base: Mapping[str, str]) -> None:
-        """Makes the runs that `judge` compares, by turns.
+        """Make the runs that `judge` compares, in turns.
 
         Raises:
             OutOfBudgetError: no time is left for one of them.
@@ -50,9 +50,9 @@ class Weighing:
                     self._tries.once(setting, self._found.failure)
 
     def judge(self, base: Mapping[str, str]) -> None:
-        """Keeps only what the runs have shown to matter by itself, and says how the others went.
+        """Keep only the changes that matter alone, and write the rows of the others.
 
-        Fewer ranks leave more of the host to each, so their number is named only where no part is.
+        Fewer ranks leave more of the host to each, so their number is named only if no part is.
         """
         found, base = self._found, dict(base)
         found.undecided = ""
@@ -62,7 +62,7 @@ class Weighing:
         if not parts:
             weights = {r.factor: self._weight(base, r) for r in self._counts()}
             kept = [r for r in self._counts() if weights[r.factor] == "clear"]
-            steady = self._noise() <= 1 / FASTER - 1  # else luck alone makes as much as a change must
+            steady = self._noise() <= 1 / FASTER - 1  # otherwise luck alone has as much effect as a change must have
             kept += [r for r in found.responsible if r.factor == "program" and steady]
             if not (steady or kept):
                 found.undecided = self._varying()
@@ -76,7 +76,7 @@ class Weighing:
         found.responsible, found.confirmed = kept, bool(kept) and weighed
         found.measured = self._told(base, kept)
 
-    # --- what is compared
+    # --- comparisons
 
     def _parts(self) -> list[Responsible]:
         return [r for r in self._found.responsible if r.factor not in (*_COUNTS, "program")]
@@ -85,8 +85,8 @@ class Weighing:
         return [r for r in self._found.responsible if r.factor in _COUNTS]
 
     def _pairs(self, base: Mapping[str, str], r: Responsible) -> Iterator[tuple[Setting, Setting]]:
-        """(with the change, without it): alone, and beside the others."""
-        if r.factor in _COUNTS:  # the value says of how many more than which it needs
+        """Yield (changed, unchanged) settings, for the change alone and with all others."""
+        if r.factor in _COUNTS:  # the value is a lower bound such as `>1`
             yield {**base, r.factor: r.value.removeprefix(">")}, dict(base)
             return
         yield {**base, r.factor: r.value}, dict(base)
@@ -109,7 +109,7 @@ class Weighing:
         return "varies" if noise > MARGIN else "none"
 
     def _runs(self, setting: Mapping[str, str]) -> list[float]:
-        """Seconds of a step of all runs with a setting; 0 of one that says nothing."""
+        """Return the seconds per step of all runs of a setting; 0 for a run that says nothing."""
         runs = self._tries.of.get(frozenset(setting.items()), ())
         return [0.0 if set(run.unproven) & set(setting) else run.pace for run in runs]
 
@@ -117,15 +117,15 @@ class Weighing:
         return [seconds for seconds in self._runs(setting) if seconds > 0]
 
     def _spread(self, setting: Mapping[str, str]) -> float:
-        """By which share the slowest of equal runs takes longer than the fastest."""
+        """Return the share by which the slowest of equal runs takes longer than the fastest."""
         seconds = self._seconds(setting)
         return max(seconds) / min(seconds) - 1 if seconds else 0.0
 
     def _noise(self) -> float:
-        """The greatest share by which equal runs differ, of all that were made."""
+        """Return the largest spread of equal runs."""
         return max(self._spread(dict(key)) for key in self._tries.of)
 
-    # --- what is said
+    # --- the answer
 
     def _varying(self) -> str:
         return f"undecided: step times of equal runs differ by {100 * self._noise():.0f} %"
@@ -143,7 +143,7 @@ class Weighing:
         self._rows.weighed(r.factor, rows, says)
 
     def _told(self, base: Setting, kept: list[Responsible]) -> str:
-        """The seconds that the answer rests on."""
+        """Return the measured seconds on which the answer rests."""
         rows = [
             (setting, self._range(setting))
             for r in kept
@@ -170,6 +170,6 @@ class Weighing:
 
 
 def _far_apart(fast: Sequence[float], slow: Sequence[float]) -> bool:
-    """Between the two lie more seconds than either of them spans."""
+    """True if the gap between the two in seconds is larger than either of their spans."""
     spans = (max(fast) - min(fast), max(slow) - min(slow))
     return min(len(fast), len(slow)) >= _TIMES and min(slow) - max(fast) > max(spans)

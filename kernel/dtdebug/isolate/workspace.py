@@ -1,6 +1,6 @@
-"""A copy of the working directory for each run, so that no run overwrites what is there or finds what another left.
+"""Copies the working directory for each run, so that no run overwrites files or finds those of another.
 
-Small files are copied. Large ones are links, which `inside.guard` keeps from being written; so are folders that
+Small files are copied. Large ones become links, which `inside.guard` protects from being written; so do folders that
 programs do not write to: of version control and of virtual environments.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from dtdebug.errors import UsageError
 
 _LARGE = 8 << 20
-"""Bytes from which a file is linked."""
+"""Minimum bytes of a linked file."""
 _MOST_BYTES, _MOST_FILES = 512 << 20, 20_000
 _LINKED = frozenset((".git", ".hg", ".svn", "node_modules", ".tox", ".mypy_cache", ".ruff_cache", ".pytest_cache"))
 _SPARE = 1 << 30
@@ -22,7 +22,7 @@ _SPARE = 1 << 30
 
 
 def copy(home: Path, target: Path) -> None:
-    """Copies a working directory to a folder that does not exist yet.
+    """Copy a working directory to a folder that does not exist yet.
 
     Raises:
         UsageError: it is too large to be copied for each run, or the disk is too small.
@@ -44,7 +44,7 @@ def copy(home: Path, target: Path) -> None:
 
 
 def _plan(home: Path) -> tuple[int, list[tuple[Path, bool]]]:
-    """Bytes to copy, and (path, is to be linked), folders before what they hold."""
+    """Return the bytes to copy, and (path, is to be linked), folders before their contents."""
     total, rows, folders = 0, list[tuple[Path, bool]](), [home]
     while folders:
         for entry in sorted(os.scandir(folders.pop()), key=lambda e: e.name):

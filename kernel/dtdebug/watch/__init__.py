@@ -1,4 +1,4 @@
-"""`dtdebug run --watch`: what must hold in every healthy training is looked at while it runs.
+"""Implements `dtdebug run --watch`: checks training invariants while the job runs.
 
-`inside` notes in each rank, `notes` reads that, `judge` compares the ranks. Nothing of ours communicates.
+`inside` takes notes in each rank, `notes` reads them, and `judge` compares the ranks. It does not communicate itself.
 """

@@ -1,4 +1,4 @@
-"""Says while the job runs what does not hold: a line for each invariant, as soon as the notes of the ranks show it."""
+"""Announces violated invariants while the job runs: one line each, as soon as the ranks' notes show it."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from dtdebug_taxonomy.spelling import spell
 from dtdebug_taxonomy.watched import Violation
 
 _PAUSE, _SHARE = 1.0, 0.02
-"""Seconds between two looks at the notes, and the share of a core that they may take."""
+"""Seconds between two polls of the notes, and the maximum share of a core for them."""
 _REVOCABLE = frozenset((
     "not-reduced", "never-reduced", "gradients-differ", "groups-train-apart", "parameters-outside-ddp",
     "parameters-unknown-to-ddp", "parameters-outside-plan", "partly-reduced", "replicas-differ", "buffers-differ",
     "batches-differ", "weights-unchanged", "gathered-without-gradient",
 ))  # fmt: skip
-"""What a later step may show to be meant, by an exchange of weights as in local SGD or a loss that comes late."""
+"""Invariants whose violation a later step may excuse: weight exchange as in local SGD, or a late loss."""
 _LATER = 32
-"""Steps after which those are said, as what holds so far."""
+"""Steps after which these are announced, marked "so far"."""
 
 
 class Announcer:
-    """Looks at the notes of a run from time to time."""
+    """Poller of a run's notes."""
 
     def __init__(self, run: Path, say: Callable[[str], None]) -> None:
         self._folder, self._say = run / FOLDER, say
@@ -35,7 +35,7 @@ class Announcer:
         self._said: set[str] = set()
 
     def tick(self, now: float) -> None:
-        """Says what two looks in a row have shown: what explains another violation may be noted after it."""
+        """Announce violations found in two consecutive polls: their cause may be noted after them."""
         if now < self._next or not self._folder.is_dir():
             return
         size = sum(path.stat().st_size for path in self._folder.glob("*.jsonl"))
@@ -56,7 +56,7 @@ class Announcer:
 
 
 def violation_line(violation: Violation) -> str:
-    """The violation in one line."""
+    """Return the violation in one line."""
     v = violation
     place = f", {PurePath(v.file).name}:{v.line}" if v.file else ""
     far = " so far" if v.invariant in _REVOCABLE else ""

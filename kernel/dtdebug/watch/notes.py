@@ -1,4 +1,4 @@
-"""Reads what the ranks have noted: bounded, lines of another form left out."""
+"""Reads the ranks' notes: bounded, and without malformed lines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ R = TypeVar("R", bound=WatchRecord)
 
 
 class Rank:
-    """All that one rank has noted; its loader workers' notes are with it."""
+    """Notes of one rank, including those of its loader workers."""
 
     decoder: ClassVar[msgspec.json.Decoder[Any_]] = msgspec.json.Decoder(Any_)
 
@@ -42,24 +42,24 @@ class Rank:
         self._by_kind: dict[type, list[Any_]] = {}
 
     def add(self, rows: list[Any_]) -> None:
-        """Takes rows of its main process."""
+        """Add rows of its main process."""
         self.rows += rows
         self._sites |= {row.i: row for row in rows if isinstance(row, Site)}
         for row in rows:
             self._by_kind.setdefault(type(row), []).append(row)
 
     def of(self, kind: type[R]) -> list[R]:
-        """Its rows of that kind, in order."""
+        """Return its rows of that kind, in order."""
         return self._by_kind.get(kind, [])  # type: ignore[return-value]
 
     def place(self, site: int) -> tuple[str, int]:
-        """File and line."""
+        """Return the file and line of a site."""
         found = self._sites.get(site)
         return (found.file, found.line) if found is not None else ("", 0)
 
 
 def read_ranks(folder: Path) -> list[Rank]:
-    """The ranks that have noted something, by number; of a rank that was started again the longest life."""
+    """Return the ranks with notes, by number; of a restarted rank, the process with the most rows."""
     processes: list[tuple[Process, list[Any_]]] = []
     total = 0
     for path in sorted(folder.glob("*.jsonl"))[:_FILES]:
@@ -81,7 +81,7 @@ def _rows(raw: bytes) -> Iterator[Any_]:
     for line in raw.splitlines():
         try:
             yield Rank.decoder.decode(line)
-        except (ValueError, RecursionError):  # cut, or of another version
+        except (ValueError, RecursionError):  # truncated, or of another version
             continue
 
 

@@ -1,4 +1,4 @@
-"""What the watch over a run has found, in all."""
+"""Collects the results of the watch over a run."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from dtdebug_taxonomy.spelling import spell
 from dtdebug_taxonomy.watched import Late, Pace, Violation
 
 FOLDER = "watch"
-"""Where the notes of all processes are, below the run's folder."""
+"""Folder of all processes' notes, below the run's folder."""
 _SHOWN = 8
 NOTHING_SEEN = "watch: no rank of a training was seen"
 
 
 class Watched(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a watch."""
+    """Result of a watch."""
 
     violations: tuple[Violation, ...] = ()
     pace: tuple[Pace, ...] = ()
     late: tuple[Late, ...] = ()
     notes: tuple[str, ...] = ()
-    """What was looked at, and what that took; what may be meant."""
+    """Number of inspected steps and their cost; findings that may be intended."""
 
 
 def watched(run: Path) -> Watched | None:
-    """What was found in the folder of a run; None if nobody has watched it."""
+    """Return the result from the folder of a run, or None if it was not watched."""
     if not (run / FOLDER).is_dir():
         return None
     ranks = read_ranks(run / FOLDER)
@@ -46,7 +46,7 @@ def watched(run: Path) -> Watched | None:
 
 
 def found_in(ranks: list[Rank]) -> tuple[Violation, ...]:
-    """The violations, safe to be shown."""
+    """Return the violations, safe to be shown."""
     return tuple(msgspec.structs.replace(v, file=clean(v.file), means=one_line(v.means, 600)) for v in judge(ranks))
 
 
@@ -67,7 +67,7 @@ def _cost(ranks: list[Rank]) -> str:
 
 
 def lines(violations: tuple[Violation, ...], slow: tuple[Late, ...]) -> Iterator[str]:
-    """For a terminal."""
+    """Yield the lines for a terminal."""
     for v in violations[:_SHOWN]:
         place = f" at {v.file}:{v.line}" if v.file else ""
         yield f"{v.invariant}: {spell(v.ranks, 8)}, step {v.step}{place}"

@@ -1,19 +1,19 @@
-"""The lines that the ranks of a watched training write, one type for each kind."""
+"""Records that the ranks of a watched training write, one type for each kind of line."""
 
 from __future__ import annotations
 
 import msgspec
 
 Value = float | str
-"""A number; as text where it is not finite."""
+"""Number; text if it is not finite."""
 
 
 class WatchRecord(msgspec.Struct, tag_field="k", frozen=True):
-    """One line."""
+    """One line of a rank's notes."""
 
 
 class Process(WatchRecord, frozen=True, tag="process"):
-    """Which process wrote what follows."""
+    """Process that wrote the following lines."""
 
     pid: int
     parent: int = 0
@@ -23,7 +23,7 @@ class Process(WatchRecord, frozen=True, tag="process"):
 
 
 class Site(WatchRecord, frozen=True, tag="site"):
-    """A place in the user's code, to which the others refer by number."""
+    """Place in the user's code, to which other records refer by number."""
 
     i: int
     file: str
@@ -32,7 +32,7 @@ class Site(WatchRecord, frozen=True, tag="site"):
 
 
 class Model(WatchRecord, frozen=True, tag="model"):
-    """A wrapped model."""
+    """Wrapped model."""
 
     m: int
     kind: str
@@ -40,22 +40,22 @@ class Model(WatchRecord, frozen=True, tag="model"):
     site: int = 0
     p: str = ""
     ps: list[Value] = []
-    """Its parameters when it was wrapped."""
+    """Parameters when it was wrapped."""
     loaded: bool = False
     """Weights had been loaded into it, or into a part of it."""
     rng: str = ""
-    """The state of the generator that will draw for it."""
+    """State of the generator that it will use."""
 
 
 class Hook(WatchRecord, frozen=True, tag="hook"):
-    """A communication hook."""
+    """Communication hook."""
 
     m: int
     name: str
 
 
 class Hooked(WatchRecord, frozen=True, tag="hooked"):
-    """Values that a communication hook was given, or a reduction by hand (`m` is -1), and what was made of them."""
+    """Input and output values of a communication hook, or of a manual reduction (`m` is -1)."""
 
     m: int
     n: int
@@ -66,7 +66,7 @@ class Hooked(WatchRecord, frozen=True, tag="hooked"):
 
 
 class Shape(WatchRecord, frozen=True, tag="shape"):
-    """Where a model is, and of which types."""
+    """Device and types of a model."""
 
     m: int
     device: str
@@ -74,11 +74,11 @@ class Shape(WatchRecord, frozen=True, tag="shape"):
     numel: int = 0
     uuid: str = ""
     layers: list[str] = []
-    """Its kinds of layers with their settings, of torch's own layers whose replicas have to be alike."""
+    """Layers of torch.nn with their settings, which must be equal on all replicas."""
 
 
 class Forward(WatchRecord, frozen=True, tag="forward"):
-    """A forward pass with gradients."""
+    """Forward pass with gradients."""
 
     s: int
     m: int
@@ -94,7 +94,7 @@ class Forward(WatchRecord, frozen=True, tag="forward"):
 
 
 class Backward(WatchRecord, frozen=True, tag="backward"):
-    """A backward pass."""
+    """Backward pass."""
 
     s: int
     n: int
@@ -134,18 +134,18 @@ class Set(msgspec.Struct, frozen=True):
     ratio: float | None = None
     op: str = ""
     other: int = 0
-    """Elements of the largest tensor that the program reduced beside the gradients."""
+    """Elements of the largest tensor that the program reduced other than gradients."""
     shaped: bool = False
-    """Since the step before it reduced tensors of the sizes of all of these gradients."""
+    """Since the previous step it reduced tensors of the sizes of all of these gradients."""
     rooted: int = 0
-    """Gradients that were reduced to another rank than this one."""
+    """Number of gradients reduced to another rank."""
     b: str = ""
     bs: list[Value] = []
-    """Buffers of a replica that nobody makes equal."""
+    """Buffers of a replica that are not synchronised."""
 
 
 class Step(WatchRecord, frozen=True, tag="step"):
-    """A step of an optimizer."""
+    """Step of an optimizer."""
 
     o: int
     s: int
@@ -160,21 +160,21 @@ class Step(WatchRecord, frozen=True, tag="step"):
     calls: list[str] = []
     """Functions of torch.distributed that the process has called until then."""
     models: list[int] = []
-    """Models of which the optimizer holds parameters."""
+    """Models whose parameters the optimizer holds."""
 
 
 class Begun(WatchRecord, frozen=True, tag="begun"):
-    """The first step of a process."""
+    """First step of a process."""
 
     initialized: bool
     rank: int | None = None
     world: int | None = None
     other: bool = False
-    """Another library than torch.distributed may exchange gradients."""
+    """A library other than torch.distributed may exchange gradients."""
 
 
 class Order(WatchRecord, frozen=True, tag="order"):
-    """A sampler that divides data between ranks begins."""
+    """Start of a sampler that divides data between ranks."""
 
     i: int
     n: int
@@ -189,7 +189,7 @@ class Order(WatchRecord, frozen=True, tag="order"):
 
 
 class Batch(WatchRecord, frozen=True, tag="batch"):
-    """A loader gave a batch."""
+    """Batch of a loader."""
 
     i: int
     e: int
@@ -200,17 +200,17 @@ class Batch(WatchRecord, frozen=True, tag="batch"):
     site: int = 0
     made: int = 0
     shuffles: bool = False
-    """It draws the order of its samples."""
+    """The loader draws the order of its samples."""
     workers: int = 0
     """Workers that each read the data set as a stream."""
     of: int = 0
-    """Batches of an epoch; 0 where nobody knows."""
+    """Batches of an epoch; 0 if unknown."""
     rows: list[int] = []
-    """Hashes of some of its samples, where none comes twice in an epoch."""
+    """Hashes of some of its samples, if none occurs twice in an epoch."""
 
 
 class Epoch(WatchRecord, frozen=True, tag="epoch"):
-    """A loader has given all its batches."""
+    """End of a loader's epoch."""
 
     i: int
     e: int
@@ -221,7 +221,7 @@ class Epoch(WatchRecord, frozen=True, tag="epoch"):
 
 
 class Fetch(WatchRecord, frozen=True, tag="fetch"):
-    """A data set was asked for samples; `before`: generators that it drew from -> their state before."""
+    """Request of samples from a data set; `before`: generators that it used -> their state before."""
 
     w: int
     e: int
@@ -233,11 +233,11 @@ class Fetch(WatchRecord, frozen=True, tag="fetch"):
     file: str = ""
     line: int = 0
     size: int = 0
-    """Samples; 0 where the data set numbers none."""
+    """Number of samples; 0 if the data set does not number them."""
 
 
 class Mesh(WatchRecord, frozen=True, tag="mesh"):
-    """A mesh of ranks was made."""
+    """New mesh of ranks."""
 
     shape: list[int]
     names: list[str]
@@ -246,20 +246,20 @@ class Mesh(WatchRecord, frozen=True, tag="mesh"):
 
 
 class MadeGroup(WatchRecord, frozen=True, tag="group"):
-    """A group was made."""
+    """New process group."""
 
     ranks: list[int] | None
     site: int = 0
 
 
 class Join(WatchRecord, frozen=True, tag="join"):
-    """The program let ranks join early; `f`: model -> its forward passes until then."""
+    """Start of a join context for uneven inputs; `f`: model -> its forward passes until then."""
 
     f: dict[str, int] = {}
 
 
 class Dropped(WatchRecord, frozen=True, tag="dropped"):
-    """A work that nobody waits for."""
+    """Work that the program dropped without waiting."""
 
     call: str
     site: int
@@ -267,7 +267,7 @@ class Dropped(WatchRecord, frozen=True, tag="dropped"):
 
 
 class Early(WatchRecord, frozen=True, tag="early"):
-    """A step read gradients that were still being exchanged."""
+    """Step that read gradients while they were still being exchanged."""
 
     call: str
     site: int
@@ -275,7 +275,7 @@ class Early(WatchRecord, frozen=True, tag="early"):
 
 
 class Outside(WatchRecord, frozen=True, tag="outside"):
-    """A call on a group of which the rank is no member."""
+    """Call on a group that does not include the rank."""
 
     call: str
     site: int
@@ -283,7 +283,7 @@ class Outside(WatchRecord, frozen=True, tag="outside"):
 
 
 class Joined(WatchRecord, frozen=True, tag="joined"):
-    """A collective of the program's own while ranks may have joined."""
+    """Collective by the program itself while ranks may have joined."""
 
     call: str
     site: int
@@ -300,7 +300,7 @@ class Clip(WatchRecord, frozen=True, tag="clip"):
 
 
 class Unloaded(WatchRecord, frozen=True, tag="unloaded"):
-    """A state dict of which no name is one of the model's was loaded, and that was no error."""
+    """Non-strict load of a state dict in which no name matched the model."""
 
     given: int
     first: str
@@ -309,7 +309,7 @@ class Unloaded(WatchRecord, frozen=True, tag="unloaded"):
 
 
 class Gathered(WatchRecord, frozen=True, tag="gathered"):
-    """Outputs of `n` parameters were gathered, and none of these gets a gradient; `n` is 0 where one gets it later."""
+    """Gathered outputs of `n` parameters without a gradient; `n` is 0 if one gets a gradient later."""
 
     call: str
     s: int
@@ -318,7 +318,7 @@ class Gathered(WatchRecord, frozen=True, tag="gathered"):
 
 
 class Replicated(WatchRecord, frozen=True, tag="replicated"):
-    """A tensor was declared to be the same on all ranks of a group."""
+    """Tensor declared equal on all ranks of a group."""
 
     group: list[int]
     n: int
@@ -329,7 +329,7 @@ class Replicated(WatchRecord, frozen=True, tag="replicated"):
 
 
 class Phases(WatchRecord, frozen=True, tag="phases"):
-    """What the main thread was busy with in a window of time."""
+    """Samples of the main thread's phases in a window of time."""
 
     t: float
     seconds: float
@@ -337,17 +337,17 @@ class Phases(WatchRecord, frozen=True, tag="phases"):
     counts: dict[str, int]
     lines: list[tuple[str, str, int, int]]
     waited: float = 0.0
-    """Seconds for which the main thread could have run and had no processor; 0 where the kernel does not say."""
+    """Seconds that the main thread was runnable without a processor; 0 if the kernel does not count them."""
 
 
 class Off(WatchRecord, frozen=True, tag="off"):
-    """The watch has ended itself there."""
+    """The watch was disabled."""
 
     why: str
 
 
 class LastWords(WatchRecord, frozen=True, tag="end"):
-    """The last words."""
+    """End of a process's notes."""
 
     spent: float
     seconds: float

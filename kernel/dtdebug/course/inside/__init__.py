@@ -1,1 +1,1 @@
-"""What runs inside of the user's ranks; it uses torch only after the program has imported it."""
+"""Code that runs inside the user's ranks; it uses torch only after the program has imported it."""

@@ -1,4 +1,4 @@
-"""A rank alone in its process: groups of any size that send nothing, and the answers of collectives made by us."""
+"""Runs one rank alone in its process: groups of any size that send nothing, with made-up results of collectives."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 
 def prepare(torch: Any, rank: int, world: int) -> None:
-    """Lets `init_process_group` make groups of that world without meeting anybody.
+    """Let `init_process_group` create groups of that world without other processes.
 
-    All groups are of torch's own fake backend; a program that asks for the backend's name is told the one that it gave
+    All groups use torch's own fake backend; a program that asks for the backend's name gets the name that it passed
     (https://github.com/pytorch/pytorch/blob/main/torch/testing/_internal/distributed/fake_pg.py).
     """
     c10d: Any = importlib.import_module("torch.distributed.distributed_c10d")
@@ -52,7 +52,7 @@ def prepare(torch: Any, rank: int, world: int) -> None:
 
 
 def _replace(old: Any, new: Any) -> None:
-    """In all modules of torch.distributed that have it by its name, as `device_mesh` has `init_process_group`."""
+    """Replace a function in all modules of torch.distributed that import it by name, such as `device_mesh`."""
     called = str(old.__name__)
     for name, module in list(sys.modules.items()):
         if name.startswith("torch.distributed") and vars(module).get(called) is old:
@@ -60,12 +60,12 @@ def _replace(old: Any, new: Any) -> None:
 
 
 def _spawned(rank: int, fn: Any, args: tuple[Any, ...] = (), *rest: Any, **options: Any) -> None:
-    """The function that the program starts in many processes, here for one rank."""
+    """Call the function that the program would start in many processes, for one rank."""
     fn(rank, *args)
 
 
 def launcher_variables(rank: int, world: int, per_host: int) -> dict[str, str]:
-    """The variables that a launcher would set."""
+    """Return the variables that a launcher would set."""
     hosts = -(-world // per_host)
     return {
         "RANK": str(rank), "WORLD_SIZE": str(world),
@@ -76,7 +76,7 @@ def launcher_variables(rank: int, world: int, per_host: int) -> dict[str, str]:
 
 
 def answer(call: Any, torch: Any) -> Any:
-    """What the operator returns when it has ended, as torch's callers expect it."""
+    """Return the operator's result after it has ended, as torch's callers expect it."""
     if not call.returns:
         return None
     outputs = call.args[0] if call.args else None
@@ -97,5 +97,5 @@ def _made(torch: Any) -> Any:
 
 
 def my_environment() -> tuple[int, int]:
-    """Rank and number of ranks as the launcher would have told."""
+    """Return the rank and number of ranks from the launcher's variables."""
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))

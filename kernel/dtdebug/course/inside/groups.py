@@ -1,4 +1,4 @@
-"""Process groups as they are named in recordings: by their ranks."""
+"""Describes process groups in recordings by their ranks."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 
 
 class OwnGroup(NamedTuple):
-    """A process group, as this rank knows it."""
+    """Process group as seen by this rank."""
 
     name: str
     ranks: tuple[int, ...]
-    """Global ranks in the order of the group; empty where nobody knows."""
+    """Global ranks in the order of the group; empty if unknown."""
     rank: int
-    """Of this process in the group."""
+    """Rank of this process in the group."""
     ordinal: int
-    """Which it is of the groups with the same ranks, in the order in which this rank has made them, from 0."""
+    """Index among the groups with the same ranks, in the order in which this rank created them, from 0."""
     description: str = ""
 
 
@@ -23,7 +23,7 @@ _known: dict[str, tuple[Any, OwnGroup]] = {}
 
 
 def group_of(boxed: Any) -> OwnGroup:
-    """The group of a call's argument."""
+    """Return the group of a call's argument."""
     distributed: Any = sys.modules["torch.distributed"]
     group = distributed.ProcessGroup.unbox(boxed)
     name = str(getattr(group, "group_name", ""))
@@ -44,7 +44,7 @@ def _described(group: Any, name: str, members: dict[int, int] | None, table: dic
 
 
 def my_rank() -> tuple[int, int] | None:
-    """The global rank and the number of ranks of this process; None before `init_process_group`."""
+    """Return this process's global rank and number of ranks; None before `init_process_group`."""
     distributed: Any = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_initialized():
         return None

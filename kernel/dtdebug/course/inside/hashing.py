@@ -1,8 +1,8 @@
-"""A fingerprint of a tensor's bits that costs about as much as reading it once.
+"""Fingerprints a tensor's bits, at about the cost of reading it once.
 
 Each 8 bytes are multiplied by an odd weight of their place, and summed modulo 2**64: a change of one value always
-changes the sum, several changes cancel with a chance of about 2**-64, and values that change places are seen (which
-`torch.hash_tensor`, an exclusive or, does not see).
+changes the sum, several changes cancel with a probability of about 2**-64, and swapped values are detected (unlike by
+`torch.hash_tensor`, an exclusive or).
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from typing import Any, NamedTuple
 
 _BLOCK = 1 << 14
 _CHUNK = 1 << 23
-"""Bytes of 8 that are weighed at a time, so that what is copied stays small."""
+"""Number of 8-byte words summed at a time, so that copies stay small."""
 _MASK = (1 << 64) - 1
 _MULTIPLIER = 0x9E3779B97F4A7C15
 _weights: dict[Any, Any] = {}
 
 
 class Sums(NamedTuple):
-    """The weighed sums of a tensor, still where the tensor is."""
+    """Weighted sums of a tensor, still on its device."""
 
     size: int
     """Bytes of the tensor."""
     parts: list[list[Any]]
-    """Of the bytes behind the last whole word, then of each chunk."""
+    """The bytes after the last whole word, then the sums of each chunk."""
 
     def fingerprint(self, values: Sequence[Sequence[int]]) -> int:
-        """The fingerprint, once the values of all parts are known."""
+        """Return the fingerprint from the values of all parts."""
         if not self.size:
             return 0
         rest, *chunks = values
@@ -42,7 +42,7 @@ class Sums(NamedTuple):
 
 
 def fingerprint(tensor: Any) -> int | None:
-    """64 bits of what the tensor holds; None where it has no plain values (sparse, meta, encrypted).
+    """Return 64 bits of the tensor's contents, or None if it has no plain values (sparse, meta, encrypted).
 
     On an accelerator it waits for the values: the caller decides when.
     """
@@ -58,7 +58,7 @@ def fingerprint(tensor: Any) -> int | None:
 
 
 def sums(tensor: Any) -> Sums | None:
-    """The first half of a fingerprint, which waits for nothing; None as there."""
+    """Start a fingerprint without waiting for values; None as for `fingerprint`."""
     torch: Any = sys.modules["torch"]
     if tensor.is_meta or tensor.layout != torch.strided:
         return None
@@ -88,9 +88,9 @@ def sums(tensor: Any) -> Sums | None:
 
 
 def in_line(plain: Any, torch: Any) -> Any:
-    """The tensor's values one behind the other, so that they can be viewed as another type."""
+    """Return the tensor's values contiguously, so that they can be viewed as another type."""
     data = plain.contiguous().view(-1)
-    if data.stride(0) != 1:  # of a single value, which counts as contiguous
+    if data.stride(0) != 1:  # a single value, which counts as contiguous
         data = data.clone(memory_format=torch.contiguous_format)
     return data
 

@@ -1,7 +1,7 @@
-"""Fingerprints of tensors on a GPU for which the program does not wait: the GPU writes their sums to host memory.
+"""Fingerprints tensors on a GPU without making the program wait: the GPU writes their sums to host memory.
 
-Whether they are there is seen by reading that memory alone. A question to CUDA would need care (another thread may
-capture a graph), and to wait would keep the program from running ahead of its GPU.
+Reading that memory alone shows whether they have arrived. A query to CUDA would need care (another thread may be
+capturing a graph), and waiting would keep the program from running ahead of its GPU.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dtdebug.course.inside.hashing import Sums, sums
 
 
 class Awaited:
-    """The fingerprints of one call, under way."""
+    """Pending fingerprints of one call."""
 
     def __init__(self, tensors: list[Any], torch: Any) -> None:
         self._sums: list[Sums | None] = [sums(tensor) for tensor in tensors]
@@ -22,11 +22,11 @@ class Awaited:
         self._there = torch.zeros(count + 1, dtype=torch.int64, pin_memory=bool(flat) and flat[0].is_cuda)
         if flat:
             self._there[:-1].copy_(torch.cat(flat), non_blocking=True)
-        # the mark follows the values on their stream, so that whoever sees it sees them
+        # the mark follows the values on their stream: once it is visible, they are too
         self._there[-1:].copy_(flat[0].new_ones(1) if flat else torch.ones(1, dtype=torch.int64), non_blocking=True)
 
     def ready(self, patience: float = 0.0) -> bool:
-        """Whether the GPU has come so far; waits at most for so many seconds."""
+        """True once the GPU has written the sums; waits for at most `patience` seconds."""
         until = time.monotonic() + patience
         while not self._there[-1].item():
             if time.monotonic() >= until:
@@ -35,7 +35,7 @@ class Awaited:
         return True
 
     def prints(self) -> list[int | None]:
-        """One for each tensor; of use once they are ready."""
+        """Return one fingerprint for each tensor; valid once they are ready."""
         values = iter(self._there[:-1].tolist())
         return [
             None
@@ -46,5 +46,5 @@ class Awaited:
 
 
 def can_follow(tensors: list[Any]) -> bool:
-    """All are on one GPU."""
+    """True if all tensors are on one GPU."""
     return bool(tensors) and tensors[0].is_cuda and len({t.device for t in tensors}) == 1

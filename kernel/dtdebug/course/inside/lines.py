@@ -1,4 +1,4 @@
-"""The line of the user's program that led to a collective."""
+"""Finds the line of the user's program that led to a collective."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dtdebug.threads import frames_of
 from dtdebug_taxonomy.frames import is_library
 
 _GENERATED = ("<", "/torchinductor_", "/torch_compile_debug", "/.triton/")
-"""Code that is in no file of the user's: `<string>`, `<eval_with_key>.3`, what TorchInductor writes."""
+"""Path prefixes and parts of generated code: `<string>`, `<eval_with_key>.3`, files of TorchInductor."""
 
 
 @lru_cache(maxsize=8192)
 def _rank_of(file: str) -> int:
-    """2 for a file of the user's program, 1 for one of a library other than torch, 0 for none that says where."""
+    """Return 2 for a file of the user's program, 1 for one of a library other than torch, 0 for any other."""
     if file.startswith("<ipython-input-"):
         return 2
     if any(part in file[:1] if part == "<" else part in file for part in _GENERATED):
@@ -29,9 +29,9 @@ def _rank_of(file: str) -> int:
 
 
 def here() -> tuple[str, int]:
-    """The innermost line of the user's own files, else of a library that is not torch; ("", 0) if there is none.
+    """Return the innermost line of the user's own files, else of a library other than torch; ("", 0) if there is none.
 
-    Autograd calls hooks on its own threads, where it has devices: then the main thread, which waits for it, says where.
+    With a GPU, autograd calls hooks on its own threads: then the main thread, which waits for it, has the line.
     """
     found = _innermost(_own(sys._getframe(1)))  # noqa: SLF001 - documented
     if found[0] < 2 and threading.current_thread() is not threading.main_thread():
@@ -59,7 +59,7 @@ def _innermost(frames: Iterable[FrameType]) -> tuple[int, str, int]:
 
 
 def is_blocking() -> bool:
-    """`dist.send` or `dist.recv` has called, which wait; `isend` and `irecv` do not."""
+    """True if called by `dist.send` or `dist.recv`, which wait, unlike `isend` and `irecv`."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - documented
     for _ in range(12):
         if frame is None:
@@ -71,7 +71,7 @@ def is_blocking() -> bool:
 
 
 def object_sizes() -> list[int] | None:
-    """Bytes of each object that is about to be sent, none where its tensor ends with it; None: no object is sent."""
+    """Return the bytes of each object about to be sent, [] if each fills its tensor; None if no object is sent."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - documented
     for _ in range(20):
         if frame is None:
@@ -89,7 +89,7 @@ def object_sizes() -> list[int] | None:
 
 
 def user_frame() -> FrameType:
-    """The innermost frame of the user's own files; the caller's where there is none."""
+    """Return the innermost frame of the user's own files, or the caller's."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - documented
     while frame is not None:
         if _rank_of(frame.f_code.co_filename) == 2:

@@ -1,7 +1,7 @@
-"""Fingerprints of what a call sends. Objects are sent as pickles: behind a shorter one is whatever the memory held.
+"""Fingerprints the inputs of a call. Objects are sent as pickles: a shorter one is followed by arbitrary memory.
 
 A tensor within an object is pickled by `torch.save`, with the address of its storage as its name
-(https://github.com/pytorch/pytorch/blob/main/torch/storage.py): another one in each run, which counts for nothing.
+(https://github.com/pytorch/pytorch/blob/main/torch/storage.py): it differs in each run and is ignored.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from dtdebug.course.inside.hashing import fingerprint
 
 _OPS = ("allgather_", "gather_", "scatter_", "broadcast_", "send")
 _TENSOR = b"_load_from_bytes"
-"""Is in the pickle of each storage."""
+"""Bytes in the pickle of each storage."""
 _ADDRESS = re.compile(rb"X[\x0c-\x14]\0\0\0[0-9]{12,20}")
-"""Digits as a string of pickle's protocol 2, which `torch.save` writes; the program's own are of another one."""
+"""Digits as a string of pickle's protocol 2, which `torch.save` writes; the program's own use another protocol."""
 
 
 def fingerprints(call: road.OwnCall, inputs: list[Any], torch: Any) -> list[int | None]:
-    """One for each tensor that the call sends."""
+    """Return one fingerprint for each tensor that the call sends."""
     if carries_objects(call, inputs, torch):
         sizes = lines.object_sizes()
         if sizes is not None:
@@ -33,7 +33,7 @@ def fingerprints(call: road.OwnCall, inputs: list[Any], torch: Any) -> list[int 
 
 
 def carries_objects(call: road.OwnCall, inputs: list[Any], torch: Any) -> bool:
-    """What it sends looks like the bytes of pickles."""
+    """True if the inputs look like pickles."""
     first = inputs[0] if inputs else None
     return first is not None and call.op in _OPS and first.dtype == torch.uint8 and first.dim() == 1
 

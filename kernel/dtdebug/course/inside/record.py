@@ -1,6 +1,6 @@
-"""Records the collectives of this rank: what they are, where they were called, a fingerprint of each input.
+"""Records the collectives of this rank: call, place, and a fingerprint of each input.
 
-What collectives give to this rank is kept as well, up to a limit, so that the rank can be replayed alone.
+Results of collectives are kept as well, up to a limit, so that the rank can be replayed alone.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from dtdebug.course.inside.start import complain
 from dtdebug.course.recording import KEPT, SEGMENT, VERSION, End, Key, RecordingHeader
 
 _UNDER_WAY, _LAST = 1024, 2.0
-"""Calls whose fingerprints a GPU may owe; seconds in which it may give them where there is no later."""
+"""Maximum calls with pending GPU fingerprints; seconds to wait for them at the end."""
 _PATIENCE = 10.0
-"""Seconds for which an asynchronous collective is waited for, to keep what it gives."""
+"""Seconds to wait for an asynchronous collective, to keep its result."""
 _encode = msgspec.json.Encoder().encode
 _ROOM = 1024
-"""Bytes that are reserved for how the recording ends."""
+"""Bytes reserved for the end of the recording."""
 _WAIT, _MESSAGES = ("monitored_barrier_",), ("send", "recv_", "recv_any_source_")
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 
 
 def begin(told: dict[str, Any], torch: Any) -> None:
-    """Records from now on."""
+    """Record from now on."""
     road.install(torch)
     recorder = Recorder(told, torch)
     road.add(recorder)
@@ -49,7 +49,7 @@ def begin(told: dict[str, Any], torch: Any) -> None:
 
 
 class Recorder:
-    """Listens on the road and writes."""
+    """Listener on the transport that writes the recording."""
 
     name = "the recording"
 
@@ -64,7 +64,7 @@ class Recorder:
         self.forked()
 
     def forked(self) -> None:
-        """A new process has files of its own."""
+        """Start new files in a forked process."""
         self._name, self._head, self._file, self._data, self._end = "", -1, -1, -1, -1
         self._stopped = ""
         self._segment, self._written, self._kept, self._digest = 0, 0, 0, 0
@@ -78,7 +78,7 @@ class Recorder:
         self._resolved = 0
 
     def before(self, call: road.OwnCall) -> None:
-        """Writes the call before it is begun: one that hangs is the last that is recorded."""
+        """Write the call before it begins: one that hangs is the last one recorded."""
         try:
             self._record(call)
         except Exception as error:
@@ -102,7 +102,7 @@ class Recorder:
         self._spent += time.perf_counter() - begin
 
     def _resolve(self, patience: float) -> None:
-        """Adds the fingerprints that have come, in the order of the calls: each counts for the digest."""
+        """Add the fingerprints that have arrived, in call order: each goes into the digest."""
         until = time.monotonic() + patience
         while self._open_prints:
             number, key, prints = self._open_prints[0]
@@ -122,7 +122,7 @@ class Recorder:
         self._written += len(line)
 
     def after(self, call: road.OwnCall, result: Any) -> None:
-        """Keeps what it gives."""
+        """Keep the result of a call."""
         if self._full or not (outputs := call.outputs):
             return
         try:
@@ -131,7 +131,7 @@ class Recorder:
             self._stop(_said(error))
 
     def _gave(self, call: road.OwnCall, outputs: list[Any], work: Any) -> None:
-        if call.op.startswith("recv") and work is not None:  # to wait here may wait for a send that comes later
+        if call.op.startswith("recv") and work is not None:  # waiting here may wait for a send that comes later
             self._late[id(work)] = (work, call.number, outputs)
         elif self._ended(work, waits=call.value("async_op") is False or "reduce_scatter" in call.op):
             self._keep(call.number, outputs)
@@ -139,7 +139,7 @@ class Recorder:
             self._stop(f"an asynchronous collective took more than {_PATIENCE:.0f} s")
 
     def finish(self) -> None:
-        """Says how it ended and what it has cost."""
+        """Write how the recording ended and its cost."""
         if self._stopped:
             return
         try:
@@ -152,7 +152,7 @@ class Recorder:
     def _write_end(self) -> None:
         if self._end < 0:
             return
-        with suppress(Exception):  # of those that have not come by then the record has none
+        with suppress(Exception):  # those that have not arrived are missing from the record
             self._resolve(_LAST)
         told = End(
             collectives=self._count, bytes=self._bytes, seconds=round(self._spent, 4), data=self._kept,
@@ -195,9 +195,9 @@ class Recorder:
         self._end = end
 
     def _line(self, key: tuple[Any, ...], thread: str, call: int, prints: list[int | None]) -> bytes:
-        """Writes the record; gives what all of its key have in common, for the digest."""
+        """Write the record; return the encoded key of its calls, for the digest."""
         if self._file < 0 or self._written > SEGMENT:
-            self._resolve(_LAST)  # they stand in the segment of their calls
+            self._resolve(_LAST)  # they belong in the segment of their calls
             self._next()
         known, text = self._keys.get((thread, *key)), b""
         if known is None:
@@ -215,7 +215,7 @@ class Recorder:
         return known[1]
 
     def _next(self) -> None:
-        """Another segment; the first and the last ones are kept."""
+        """Start another segment; the first and the last ones are kept."""
         if self._file >= 0:
             os.close(self._file)
             self._segment += 1
@@ -259,7 +259,7 @@ class Recorder:
         return self._torch.distributed.Work.unbox(last) if type(last).__name__ == "ScriptObject" else None
 
     def _ended(self, work: Any, *, waits: bool) -> bool:
-        """Waits without a deadline only where the program would wait as well, and for what ends only by a wait.
+        """Wait for a work; without a deadline only if the program would wait, too, or the work ends only by a wait.
 
         That is reduce_scatter with gloo: `is_completed` stays false until then.
         """
@@ -279,7 +279,7 @@ class Recorder:
         return True
 
     def _watch_waits(self) -> None:
-        """Messages are kept when the program has waited for them."""
+        """Keep received messages once the program has waited for them."""
         work_type = self._torch.distributed.Work
         original = work_type.wait
 
@@ -297,7 +297,7 @@ class Recorder:
 
 
 def append(handle: int, text: bytes) -> None:
-    """Writes all of it or nothing: half a line would spoil the next one."""
+    """Write all of it or nothing: half a line would corrupt the next one."""
     written = os.write(handle, text)
     try:
         while written < len(text):
@@ -312,14 +312,14 @@ def _said(error: Exception) -> str:
 
 
 def thread_name() -> str:
-    """Name of the thread that the program started; empty for the main one and for those of torch."""
+    """Return the name of a thread that the program started; "" for the main thread and those of torch."""
     here = threading.current_thread()
     main = here is threading.main_thread() or isinstance(here, threading._DummyThread)  # noqa: SLF001 - has no other name
     return "" if main else here.name[:200]
 
 
 def described(call: road.OwnCall, inputs: list[Any] | None = None) -> tuple[Any, ...]:
-    """What collectives that look alike have in common, as in `Key`; the last two are file and line."""
+    """Return the properties shared by similar collectives, as in `Key`; the last two are file and line."""
     tensors, group = (call.inputs if inputs is None else inputs) or call.outputs, call.group
     root = call.value("root_rank", call.value("dst", call.value("src")))
     peer = group.ranks[root] if isinstance(root, int) and 0 <= root < len(group.ranks) else None
@@ -342,11 +342,11 @@ def _dtype(dtype: Any) -> str:
 
 
 def raw(tensor: Any, torch: Any) -> list[memoryview]:
-    """The tensor's bytes."""
+    """Return the tensor's bytes."""
     plain = tensor.detach()
     if not plain.numel():
         return []
     data = in_line(plain, torch).view(torch.uint8).cpu()
     if data.data_ptr() == plain.data_ptr():
-        data = data.clone()  # what NumPy has seen can't be resized any more, as FSDP1 does with its parameters
+        data = data.clone()  # a tensor exported to NumPy can't be resized any more, as FSDP1 does with its parameters
     return [memoryview(data.numpy())]

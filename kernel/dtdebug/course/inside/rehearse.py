@@ -1,8 +1,7 @@
-"""Rehearses one rank: its collectives are written down and give what can be known without the others.
+"""Rehearses one rank: records its collectives, and computes their results without the other ranks.
 
-What a rehearsed rank broadcasts is kept for those that are rehearsed after it; all that others would send is as if they
-had the same. Where the program takes a value out of a tensor that a collective has given, that line is noted: what it
-does with it is not known.
+Broadcasts of a rehearsed rank are kept for those rehearsed after it; other ranks' inputs are assumed to equal its own.
+If the program reads a value from the result of a collective, that line is noted: the branch it takes is unknown.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from dtdebug.course.inside import alone, lines, road
 from dtdebug.course.inside.record import described
 
 _SHARED = 16 << 20
-"""Bytes of one broadcast that are kept for other ranks."""
+"""Maximum bytes of a broadcast kept for other ranks."""
 _TAKES = frozenset(("aten::_local_scalar_dense", "aten::equal", "aten::nonzero", "aten::is_nonzero"))
 _encode = msgspec.json.Encoder().encode
 
 
 def begin(told: dict[str, Any], torch: Any) -> None:
-    """Rehearses from now on; where that can't be, the program must not run as if it were the rank."""
+    """Start the rehearsal; if that fails, exit, since the program must not run as a normal rank."""
     try:
         _begin(told, torch)
     except Exception as error:
@@ -44,7 +43,7 @@ def _begin(told: dict[str, Any], torch: Any) -> None:
 
 
 class Actor:
-    """Answers every collective of the program without the other ranks."""
+    """Replacement of every collective of the program, without the other ranks."""
 
     def __init__(self, folder: Path, rank: int, torch: Any) -> None:
         self._folder, self._rank, self._torch = folder, rank, torch
@@ -56,7 +55,7 @@ class Actor:
         self._watching = False
 
     def play(self, call: road.OwnCall) -> Any:
-        """Writes it down, gives an answer."""
+        """Record a call and return its result."""
         if not self._watching:
             self._watching = True
             self._taint.__enter__()
@@ -69,7 +68,7 @@ class Actor:
         return alone.answer(call, self._torch)
 
     def finish(self) -> None:
-        """Says what the rehearsal has taken, and that the program came to its end."""
+        """Write the lines that read values and the resources used, which also shows that the program ended."""
         if os.getpid() != self._pid:
             return
         usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -115,12 +114,12 @@ class Actor:
                 value = self._torch.frombuffer(bytearray(data[:size]), dtype=self._torch.uint8)
                 tensor.detach().copy_(value.view(tensor.dtype).view(tensor.shape))
                 data = data[size:]
-            elif not tensor.dtype.is_floating_point:  # what was there before is not known either
+            elif not tensor.dtype.is_floating_point:  # its earlier contents are unknown, too
                 tensor.zero_()
 
 
 def _others_alike(op: str, rank: int, args: Any, tensors: tuple[list[Any], list[Any]]) -> None:
-    """What it gives if all ranks have what this one has; a sum is as its mean."""
+    """Set the outputs as if all ranks had this rank's inputs; a sum equals their mean."""
     outputs, inputs = tensors
     if op in ("allgather_", "gather_", "allgather_coalesced_"):
         pairs = [(out, mine) for outs, mine in zip(args[0], inputs, strict=False) for out in outs]
@@ -147,7 +146,7 @@ def _repeat(out: Any, mine: Any) -> None:
 
 
 def _taint(torch: Any, takes: Any) -> Any:
-    """A mode that follows what collectives have given, through the operators that work on it."""
+    """Return a dispatch mode that tracks tensors derived from the results of collectives."""
     base: Any = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
     weak: Any = importlib.import_module("torch.multiprocessing.reductions").StorageWeakRef
 
@@ -159,7 +158,7 @@ def _taint(torch: Any, takes: Any) -> Any:
         def mark(self, tensor: Any) -> None:
             storage = _storage(tensor)
             if storage is not None and storage._cdata not in self._seen:  # noqa: SLF001 - its address
-                # a weak reference keeps the address from being another's, not the data
+                # a weak reference keeps the address from being reused, but not the data
                 self._seen[storage._cdata] = weak(storage)  # noqa: SLF001
                 if len(self._seen) > 1 << 14:
                     self._seen.pop(next(iter(self._seen)))
@@ -184,5 +183,5 @@ def _taint(torch: Any, takes: Any) -> Any:
 def _storage(tensor: Any) -> Any:
     try:
         return tensor.untyped_storage()
-    except (NotImplementedError, RuntimeError):  # sparse, a subclass without one
+    except (NotImplementedError, RuntimeError):  # sparse, or a subclass without storage
         return None

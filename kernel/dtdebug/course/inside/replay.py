@@ -1,4 +1,4 @@
-"""Replays this rank alone: its collectives give what was recorded; what it gives to them is compared."""
+"""Replays this rank alone: its collectives return the recorded results, and their inputs are compared."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dtdebug.course.inside.record import described, thread_name
 
 
 def begin(told: dict[str, Any], torch: Any) -> None:
-    """Replays from now on; where that can't be, the program must not run as if it were the rank."""
+    """Start the replay; if that fails, exit, since the program must not run as a normal rank."""
     try:
         _begin(told, torch)
     except Exception as error:
@@ -40,7 +40,7 @@ def _begin(told: dict[str, Any], torch: Any) -> None:
 
 
 class Player:
-    """Answers every collective of the program."""
+    """Replacement of every collective of the program."""
 
     def __init__(self, course: recording.Course, told: dict[str, Any], torch: Any) -> None:
         self._course, self._torch, self._told = course, torch, told
@@ -54,13 +54,13 @@ class Player:
         self._why, self._pid = "", os.getpid()
 
     def play(self, call: road.OwnCall) -> Any:
-        """Compares the inputs, gives the outputs."""
+        """Compare the inputs with the recording, and return the recorded outputs."""
         record = self._next(call)
         self._last = max(self._last, call.number)
         if record is None:
             last = self._course.records[-1].number if self._course.records else 0
             why = f"collective #{call.number} was not recorded; the recording goes to #{last}"
-            if self._course.end is None or self._course.broken_off:  # what came then is not known
+            if self._course.end is None or self._course.broken_off:  # the recording ended early
                 self._leave(why)
             self._end(call, why, "missing")
         key = described(call)
@@ -82,7 +82,7 @@ class Player:
         return alone.answer(call, self._torch)
 
     def _next(self, call: road.OwnCall) -> recording.RecordedCollective | None:
-        """What was recorded of this call: by its number, and among several threads by that in its own."""
+        """Return the record of a call: by its number, or with several threads by its number in the thread."""
         if len(self._threads) < 2:
             return self._records.get(call.number)
         thread = thread_name()
@@ -91,7 +91,7 @@ class Player:
         return known[at] if at < len(known) else None
 
     def finish(self) -> None:
-        """Writes what was found."""
+        """Write the result."""
         if os.getpid() != self._pid:
             return
         if not self._why and self._course.records and self._last < self._course.records[-1].number:
@@ -156,7 +156,7 @@ class Player:
                 tensor.detach().copy_(value)
 
     def _stop_here(self, where: str) -> None:
-        """Opens the debugger in the program's frame, and goes on as it says; it never steps into torch or into us."""
+        """Open the debugger in the program's frame, and continue as the user says; never step into torch or dtdebug."""
         import bdb
         import pdb  # noqa: T100 - that is asked for
 
@@ -165,7 +165,7 @@ class Player:
         debugger.reset()
         here = lines.user_frame()
         frame: FrameType | None = here
-        while frame is not None:  # as Pdb.set_trace, which would stop in our next line, not in the program's
+        while frame is not None:  # like Pdb.set_trace, which would stop in our next line, not in the program's
             frame.f_trace = debugger.trace_dispatch
             debugger.botframe, frame = frame, frame.f_back
         debugger.interaction(here, None)

@@ -1,28 +1,27 @@
-"""The road that every collective of a process takes: PyTorch's dispatcher, with listeners beside it.
+"""Intercepts every collective of a process in PyTorch's dispatcher, and calls listeners.
 
 All collectives and messages of torch.distributed, also those of DDP's C++ reducer, FSDP, DTensor and compiled
 functional collectives, pass the dispatcher as operators of the namespace `c10d`
 (https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/Ops.cpp). A kernel at the key `BackendSelect`
-sees each call, whatever its backend, and passes it on; no code of the user's is touched.
+sees each call, whatever its backend, and redispatches it; the user's code is not changed.
 
     class Listener:
-        name = "the watch"                     # what the one line on standard error calls it if it fails
-        def before(self, call: Call) -> None: ...   # inputs are as the program gave them
-        def after(self, call: Call, result) -> None: ...   # it was *begun*; its Work may not have ended
+        name = "the watch"                     # name in the message on standard error if it fails
+        def before(self, call: Call) -> None: ...   # inputs are as the program passed them
+        def after(self, call: Call, result) -> None: ...   # it has *begun*; its Work may not have ended
 
     road.add(Listener())
 
-`call.number` counts the collectives of this process from 1; `call.op` is as "allreduce_"; `call.inputs` are the tensors
-that the call reads (none at a broadcast's receivers: what they hold before is nothing), `call.outputs` those that it
-writes, `call.group` has `name`, `ranks`, `rank` (mine in it) and `ordinal`; `call.args` are those of the schema,
-`call.value("root_rank")` gives one by its name. `call.site()` is the line of the user's program that led here: ask only
-inside `before` or `after`. Both run on the thread that calls, without autograd, and must start no collective. What they
-raise takes that listener off, with one line on standard error; the job goes on.
+`call.number` counts the collectives of this process from 1; `call.op` is a name like "allreduce_"; `call.inputs` are
+the tensors that the call reads (none for the receivers of a broadcast, whose contents are irrelevant), `call.outputs`
+those that it writes, `call.group` has `name`, `ranks`, `rank` (of this process) and `ordinal`; `call.args` follow the
+schema, and `call.value("root_rank")` returns one by name. `call.site()` is the line of the user's program that made the
+call, valid only in `before` or `after`. Both run on the calling thread, without autograd, and must start no collective.
+A listener that raises is removed, with one line on standard error; the job continues.
 
 Calls on fake or meta tensors (tracing, shape propagation) reach no listener and are not counted.
 
-Replay and rehearsal give the answer instead of the process group: `road.instead(function)`; what it raises is raised
-in the program.
+Replay and rehearsal replace the process group: `road.instead(function)`; its exceptions are raised in the program.
 """
 
 from __future__ import annotations
@@ -45,28 +44,28 @@ _ONLY_WRITES = frozenset(("recv_", "recv_any_source_"))
 _ONLY_READS = frozenset(("send",))
 _NEITHER = frozenset(("barrier", "monitored_barrier_"))
 _SKIPPED = frozenset(("check_for_nan",))
-"""No collective: it looks at one tensor."""
+"""Operators that are not collectives: they check one tensor."""
 _NEEDS = ("_C._dispatch_get_all_op_names", "_C.DispatchKey.BackendSelect", "_C.DispatchKeySet", "library.Library")
 
 
 class NotOnThisReleaseError(RuntimeError):
-    """Something that is needed is missing from the release of PyTorch."""
+    """The release of PyTorch lacks something that is needed."""
 
 
 class Listener(Protocol):
-    """What is told of each collective."""
+    """Observer of each collective."""
 
     name: str
 
     def before(self, call: OwnCall) -> None:
-        """The call is about to begin."""
+        """Handle a call before it begins."""
 
     def after(self, call: OwnCall, result: Any) -> None:
-        """It has begun; where it is synchronous, its caller waits for it next."""
+        """Handle a call that has begun; if it is synchronous, its caller waits for it next."""
 
 
 class Op:
-    """One operator: its name and where its arguments stand."""
+    """Operator: its name and the positions of its arguments."""
 
     __slots__ = ("at", "name", "overload", "returns")
 
@@ -75,11 +74,11 @@ class Op:
         schema = overload._schema  # noqa: SLF001 - has no other name
         self.at = {argument.name: index for index, argument in enumerate(schema.arguments)}
         self.returns = tuple(str(value.type) for value in schema.returns)
-        """Types of what it returns, such as `List[Tensor]` and `__torch__.torch.classes.c10d.Work`."""
+        """Return types, such as `List[Tensor]` and `__torch__.torch.classes.c10d.Work`."""
 
 
 class OwnCall:
-    """One collective or message that this process begins."""
+    """Collective or message that this process begins."""
 
     __slots__ = ("_group", "_op", "_site", "args", "kwargs", "number")
 
@@ -90,16 +89,16 @@ class OwnCall:
 
     @property
     def op(self) -> str:
-        """Its name, as `allreduce_` or `_allgather_base_`."""
+        """Name, such as `allreduce_` or `_allgather_base_`."""
         return self._op.name
 
     @property
     def returns(self) -> tuple[str, ...]:
-        """The types of what the operator returns."""
+        """Types that the operator returns."""
         return self._op.returns
 
     def value(self, name: str, default: Any = None) -> Any:
-        """The argument of that name in the schema."""
+        """Return the argument with that name in the schema."""
         index = self._op.at.get(name)
         if index is not None and index < len(self.args):
             return self.args[index]
@@ -107,7 +106,7 @@ class OwnCall:
 
     @property
     def group(self) -> OwnGroup:
-        """The process group."""
+        """Process group of the call."""
         if self._group is None:
             self._group = group_of(self.value("process_group"))
         return self._group
@@ -119,7 +118,7 @@ class OwnCall:
 
     @property
     def inputs(self) -> list[Any]:
-        """The tensors whose values it sends or reduces."""
+        """Tensors whose values the call sends or reduces."""
         if self.op in _NEITHER or self.op in _ONLY_WRITES:
             return []
         if self.op == "broadcast_" and self.group.rank != self.value("root_rank"):
@@ -128,7 +127,7 @@ class OwnCall:
 
     @property
     def outputs(self) -> list[Any]:
-        """The tensors that it writes on this rank."""
+        """Tensors that the call writes on this rank."""
         if self.op in _NEITHER or self.op in _ONLY_READS:
             return []
         return self._named(_WRITES | _BOTH)
@@ -137,7 +136,7 @@ class OwnCall:
         return flat([self.value(name) for name in self._op.at if name in names])
 
     def site(self) -> tuple[str, int]:
-        """File and line of the user's program that led here; ("", 0) where there is none."""
+        """Return the file and line of the user's program that made the call, or ("", 0)."""
         if self._site is None:
             self._site = lines.here()
         return self._site
@@ -152,31 +151,31 @@ _torch: Any = None
 
 
 def add(listener: Listener) -> None:
-    """Tells the listener of every collective from now on."""
+    """Call the listener for every collective from now on."""
     _listeners.append(listener)
 
 
 def remove(listener: Listener) -> None:
-    """Tells it of no more."""
+    """Remove a listener."""
     if listener in _listeners:
         _listeners.remove(listener)
 
 
 def instead(function: Replacement) -> None:
-    """Lets a function answer every collective; the process group is not asked."""
+    """Let a function perform every collective instead of the process group."""
     global _replacement
     _replacement = function
 
 
 def flat(value: Any) -> list[Any]:
-    """The tensors in an argument, in lists of any depth."""
+    """Return the tensors in an argument, in lists of any depth."""
     if isinstance(value, list | tuple):
         return [tensor for inner in value for tensor in flat(inner)]
-    return [value] if isinstance(value, _torch.Tensor) else []  # to ask a group for an attribute takes 25 us
+    return [value] if isinstance(value, _torch.Tensor) else []  # asking a group for an attribute takes 25 us
 
 
 def install(torch: ModuleType) -> None:
-    """Sets up the road, once in a process.
+    """Install the kernels, once in a process.
 
     Raises:
         NotOnThisReleaseError: PyTorch has no such dispatcher (before 2.4), or was built without torch.distributed.
@@ -201,7 +200,7 @@ def install(torch: ModuleType) -> None:
             op = Op(name, getattr(t.ops.c10d, name).default)
             if "process_group" in op.at:
                 kernel = _kernel(op, below)
-                _apart(t, kernel.__code__)  # the same code for all
+                _apart(t, kernel.__code__)  # all kernels share this code
                 library.impl(name, kernel, "BackendSelect", with_keyset=True)
     _torch, _library = t, library
     os.register_at_fork(after_in_child=_forked)
@@ -217,9 +216,9 @@ def _reached(torch: Any, name: str) -> Any:
 
 
 def _apart(torch: Any, code: Any) -> None:
-    """Keeps torch.compile from compiling our own functions, which a compiled program calls by its collectives.
+    """Keep torch.compile from compiling our kernels, which a compiled program calls.
 
-    A release without this compiles them for nothing, which takes seconds.
+    Releases without this option compile them needlessly, which takes seconds.
     """
     frames = torch._C._dynamo.eval_frame  # noqa: SLF001 - `torch.compiler.disable` would import all of TorchDynamo
     if hasattr(frames, "set_code_exec_strategy"):
@@ -256,7 +255,7 @@ def _tell(call: OwnCall, what: str, *more: Any) -> None:
 
 
 def _is_traced(args: tuple[Any, ...]) -> bool:
-    """The tensors have no values: something is being traced."""
+    """True if the tensors have no values: the program is being traced."""
     for argument in args:
         for tensor in flat(argument):
             return bool(tensor.is_meta) or type(tensor).__name__ in ("FakeTensor", "FunctionalTensor")
@@ -264,6 +263,6 @@ def _is_traced(args: tuple[Any, ...]) -> bool:
 
 
 def _forked() -> None:
-    """A child counts its own collectives."""
+    """Restart the numbering in a forked child."""
     global _numbers
     _numbers = itertools.count(1)

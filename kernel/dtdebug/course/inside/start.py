@@ -1,9 +1,9 @@
-"""How following the collectives gets into a process: when the program has imported torch.
+"""Starts the modules that follow collectives in a process, once the program has imported torch.
 
 `DTDEBUG_COURSE` names a file of JSON: `{"folder": DIR, "do": ["record", ...], ...options}`. Each name in `do` is a
-module of this package with `begin(told, torch)`, where `told` is that JSON; one that follows the collectives sets up
-the road and adds its listener to it (see `road`). The watch needs none: no call of a job that is only watched passes
-through Python for us.
+module of this package with `begin(told, torch)`, where `told` is that JSON; one that follows collectives installs the
+kernels of `road` and adds a listener. The watch needs neither: in a job that is only watched, no call passes through
+our Python code.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from types import ModuleType
 from typing import Any
 
 VARIABLE = "DTDEBUG_COURSE"
-"""Environment variable that names the file of what is to be done."""
+"""Environment variable with the path of the settings file."""
 
 
 def begin(name: str) -> ModuleSpec | None:
-    """Where that module is, with what begins after its import; begins at once if torch is imported already."""
+    """Return a module's spec that starts after its import, or start at once if torch is already imported."""
     if "torch" in sys.modules:
         ready(sys.modules["torch"])
         return None
@@ -47,7 +47,7 @@ def _after(loader: Any, then: Any) -> None:
 
 
 def ready(torch: ModuleType) -> None:
-    """Begins what the file names; what fails says so in one line, and the job goes on."""
+    """Start the modules in the settings file; a failure prints one line, and the job continues."""
     try:
         with open(os.environ[VARIABLE], encoding="utf-8") as file:  # noqa: PTH123 - pathlib takes milliseconds
             told: dict[str, Any] = json.load(file)
@@ -62,7 +62,7 @@ def ready(torch: ModuleType) -> None:
 
 
 def complain(text: str) -> None:
-    """One line on standard error, whatever has become of it; the job goes on."""
+    """Print one line on standard error, ignoring errors; the job continues."""
     rank = os.environ.get("RANK")
     line = f"dtdebug: {f'rank {rank}: ' if rank else ''}{' '.join(text.split())[:500]}; the job goes on\n"
     with suppress(OSError):

@@ -1,15 +1,15 @@
-"""Runs the ranks of a rehearsal one after the other, each in a fork of this process, which has imported torch already.
+"""Runs the ranks of a rehearsal in forks of this process, which has already imported torch.
 
-Most of what a short rank takes is the import of torch and of what its optimizers import; forked ranks share it, also in
-memory. Nothing else is imported beforehand: other libraries read the rank's environment while they are imported. Torch
-starts no threads of computation before the first tensor is computed, so the fork finds none.
+Most time of a short rank goes to importing torch and the modules that its optimizers import; forked ranks share that,
+also in memory. Nothing else is imported in advance: other libraries read the rank's environment at import. Torch starts
+no compute threads before the first tensor is computed, so it is safe to fork.
 
     PYTHON warm.py PLAN
 
 PLAN is a file of JSON: `command` (of a rank, as `[PYTHON, script, ...]` or `[PYTHON, -m, module, ...]`),
 `environment` (of all ranks), `ranks` (a list of `[rank, its variables]`), `folder`, `at_once` and `timeout` (seconds,
-of a rank). What a rank prints is in `said-R.txt` there; `ends.json` says how each ended: an exit code, minus a signal,
-or `null` for one that ran out of time. The first rank runs alone: what it broadcasts is then known to the others.
+of a rank). A rank's output is in `said-R.txt` there; `ends.json` holds each result: an exit code, minus a signal, or
+`null` for a rank that timed out. The first rank runs alone: its broadcasts are then available to the others.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from typing import Any
 
 _PAUSE = 0.01
 _ALSO = ("torch.distributed", "torch.nn.parallel", "torch._dynamo")
-"""What the first step of any optimizer and the first wrapped model import."""
+"""Modules that the first step of any optimizer and the first wrapped model import."""
 
 
 def main(plan: dict[str, Any]) -> list[str] | None:
-    """Runs all ranks. In the process of a rank: its command line."""
+    """Run all ranks; in the process of a rank, return its command line."""
     command = plan["command"]
-    if sys.platform == "linux":  # elsewhere the system's libraries may not be forked
+    if sys.platform == "linux":  # elsewhere system libraries may not survive a fork
         _warm(command)
     waiting, running, ends = list(plan["ranks"]), dict[int, tuple[int, float]](), dict[str, int | None]()
     signal.signal(signal.SIGTERM, lambda number, frame: _end(running, number, frame))
@@ -65,12 +65,12 @@ def main(plan: dict[str, Any]) -> list[str] | None:
 
 def _warm(command: list[str]) -> None:
     for name in ("torch", *_ALSO, *_named(command)):
-        with suppress(Exception):  # the program will say so itself
+        with suppress(Exception):  # the program will report it
             importlib.import_module(name)
 
 
 def _named(command: list[str]) -> list[str]:
-    """Parts of torch that the script imports, as far as its own text says."""
+    """Return the torch modules that the script itself imports."""
     try:
         tree = ast.parse(Path(command[1]).read_bytes()) if command[1] != "-m" else None
     except (OSError, SyntaxError, ValueError, RecursionError):
@@ -82,7 +82,7 @@ def _named(command: list[str]) -> list[str]:
 
 
 def _become(plan: dict[str, Any], rank: int, variables: dict[str, str]) -> list[str]:
-    """Makes this process that rank."""
+    """Turn this process into a rank."""
     said = os.open(Path(plan["folder"], f"said-{rank}.txt"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     os.dup2(said, 1)
     os.dup2(said, 2)
@@ -104,7 +104,7 @@ def _end(running: dict[int, tuple[int, float]], number: int, frame: FrameType | 
 
 
 def _run(command: list[str]) -> None:
-    """The program of the rank, as Python runs it."""
+    """Run the rank's program as Python does."""
     module = command[1] == "-m"
     sys.argv = command[2:] if module else command[1:]
     sys.path[0] = "" if module else str(Path(command[1]).resolve().parent)
@@ -115,10 +115,10 @@ def _run(command: list[str]) -> None:
 
 
 class _Leaving:
-    """Ends a rank once its own exit handlers have run: to take torch down in each fork takes ten times what it did."""
+    """Exits a rank after its own exit handlers: tearing down torch in each fork takes ten times as long as the rank."""
 
     status: int | None = None
-    """The rank's exit status, as Python would have given it; None in the process that forks."""
+    """Exit status of the rank, as from Python; None in the forking process."""
 
     def __call__(self) -> None:
         if self.status is not None:
@@ -130,9 +130,9 @@ class _Leaving:
 
 if __name__ == "__main__":
     _leaving = _Leaving()
-    atexit.register(_leaving)  # the first that is registered runs last
+    atexit.register(_leaving)  # the first handler registered runs last
     _mine = main(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
-    if _mine is not None:  # here, so that the rank's frames lie on nothing of ours but this
+    if _mine is not None:  # at module level, so that the rank's stack contains no other frame of ours
         _leaving.status = 1
         try:
             _run(_mine)

@@ -1,4 +1,4 @@
-"""The watch over a training, as one thing that ranks may be told to do."""
+"""Makes the watch of a training one of the modules that ranks can start."""
 
 from dtdebug.watch.inside.start import begin
 

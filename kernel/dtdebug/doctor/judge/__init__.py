@@ -1,1 +1,1 @@
-"""What the looks and probes mean: pure functions from records of hosts to findings."""
+"""Judges reports and probes: pure functions from host records to findings."""

@@ -1,4 +1,4 @@
-"""Who came to the endpoint, who did not, and whether all were started alike."""
+"""Judges arrivals: hosts that reached the endpoint, missing hosts, and launch settings that differ."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dtdebug.doctor.report import HostFinding, HostRow
 
 
 def starts_elsewhere(launch: Launch) -> str:
-    """Why it is no fault that nobody came: the command starts the other hosts, and doctor was started here alone."""
+    """Explain why missing hosts are expected: the command starts the other hosts and doctor ran here only; else ""."""
     if not launch.starts:
         return ""
     if launch.starts == "srun":
@@ -24,7 +24,7 @@ def starts_elsewhere(launch: Launch) -> str:
 
 
 def rows(came: Sequence[Came]) -> list[HostRow]:
-    """All hosts of the job; of those that did not come what is known."""
+    """Return all hosts of the job; for missing hosts, only what is known."""
     called = labels(came)
     if len(came) < 2 and starts_elsewhere(came[0].look.launch):
         return [HostRow(host=called[0], node=came[0].node, address=came[0].address)]
@@ -38,14 +38,14 @@ def rows(came: Sequence[Came]) -> list[HostRow]:
     nodes = [c.node for c in came]
     if None not in nodes:
         left = [i for i in range(launch.nodes) if i not in nodes]
-        if len(came) == launch.nodes:  # as many as shall be: a number that is twice, not a host that is missing
+        if len(came) == launch.nodes:  # all arrived: a node number is used twice, and no host is missing
             left = []
         return found + [HostRow(host=f"node {i}", node=i, came=False) for i in left[: launch.nodes - len(came)]]
     return found + [HostRow(host="?", came=False) for _ in range(max(0, launch.nodes - len(came)))]
 
 
 def judge(came: Sequence[Came], strangers: Sequence[Stranger], waited: float) -> Iterator[HostFinding]:
-    """What the hosts that came show of the launch."""
+    """Yield findings about the launch from the hosts that arrived."""
     launch, called = came[0].look.launch, labels(came)
     nodes = [c.node for c in came]
     if launch.backend in ("static", "env") or all(n is not None for n in nodes):
@@ -110,7 +110,7 @@ def judge(came: Sequence[Came], strangers: Sequence[Stranger], waited: float) ->
 
 
 def _first_elsewhere(came: Sequence[Came], called: list[str]) -> Iterator[HostFinding]:
-    """Node 0 is not the host of the endpoint."""
+    """Report a node 0 that is not the host of the endpoint."""
     launch = came[0].look.launch
     for c, name in zip(came, called, strict=True):
         if c.node != 0 or launch.backend == "c10d" or c.look.owns or c.look.takes_itself:
@@ -155,7 +155,7 @@ def _alike(came: Sequence[Came], called: list[str]) -> Iterator[HostFinding]:
 
 
 def outside(look: HostReport, meeting: Meeting) -> Iterator[HostFinding]:
-    """What a host that was not let in knows of the reason."""
+    """Yield what a rejected host knows about the reason."""
     launch, name = look.launch, [look.host]
     where = launch.endpoint
     tries = f"{meeting.tries} tr{'y' if meeting.tries == 1 else 'ies'} in {meeting.seconds:.0f} s"
@@ -224,7 +224,7 @@ def outside(look: HostReport, meeting: Meeting) -> Iterator[HostFinding]:
 
 
 def _down(look: HostReport) -> str:
-    """The interface of the endpoint's network that is down."""
+    """Return the name of an interface that is down in the endpoint's network, or ""."""
     import ipaddress
 
     for card in look.interfaces:
@@ -239,7 +239,7 @@ def _down(look: HostReport) -> str:
 
 
 def planned(launch: Launch, look: HostReport) -> Iterator[HostFinding]:
-    """What the command alone shows."""
+    """Yield findings from the command alone."""
     name = [look.host]
     for words in (*launch.refused, *launch.problems):
         severity: Severity = "fault" if words in launch.refused else "warning"

@@ -1,4 +1,4 @@
-"""Rows of hosts beside each other: versions, code, variables, clocks, devices, memory."""
+"""Compares hosts: versions, code, variables, clocks, devices, memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dtdebug.doctor.judge.findings import apart, finding, folded, labels
 from dtdebug.doctor.report import HostFinding
 
 _HEART_BEAT = 15.0
-"""Seconds: five of torch's, three times, after which c10d takes a host for dead."""
+"""Seconds after which c10d considers a host dead: three of torch's 5 s heartbeats."""
 _OFF = 1.0
 _HARD = frozenset(
     (
@@ -25,12 +25,12 @@ _HARD = frozenset(
     )
 )
 _DETAIL = "DETAIL"
-"""Of TORCH_DISTRIBUTED_DEBUG: ranks that have it exchange more messages."""
+"""Value of TORCH_DISTRIBUTED_DEBUG with which ranks exchange more messages."""
 _SHOWN = 4
 
 
 def judge(came: Sequence[Came], *, is_gloo: bool) -> Iterator[HostFinding]:
-    """All of it."""
+    """Yield all differences between hosts."""
     if len(came) < 2:
         return
     called = labels(came)
@@ -184,7 +184,7 @@ def _devices(came: Sequence[Came], called: list[str]) -> Iterator[HostFinding]:
 
 
 def _fabric(came: Sequence[Came], called: list[str]) -> Iterator[HostFinding]:
-    """Ports that are active elsewhere and not here, or slower here; drivers and connections that differ."""
+    """Yield ports that are inactive or slower than on the other hosts, and differing drivers and topologies."""
     rows = [(i, p) for i, c in enumerate(came) for p in c.look.fabric]
     for name in dict.fromkeys(p.name for _, p in rows):
         mine = [(i, f"{p.state}, {p.rate}") for i, p in rows if p.name == name]

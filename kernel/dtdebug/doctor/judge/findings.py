@@ -1,4 +1,4 @@
-"""How a finding is made: what is known of it by its id, what was measured by the judge."""
+"""Builds findings from a catalogue entry and a measurement."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def finding(
     commands: Sequence[str] = (),
     export: Mapping[str, str] | None = None,
 ) -> HostFinding:
-    """One, with what the knowledge says of its id."""
+    """Return a finding, completed from the catalogue entry of its id."""
     known = load()[name]
     return HostFinding(
         id=name,
@@ -43,14 +43,14 @@ def finding(
 
 
 def labels(came: Sequence[Came]) -> list[str]:
-    """What hosts are called: by their names, with their place where two have one name."""
+    """Return display names of hosts, with an index if two share a name."""
     names = [c.look.host for c in came]
     twice = {name for name, count in Counter(names).items() if count > 1}
     return [f"{name}#{i}" if name in twice else name for i, name in enumerate(names)]
 
 
 def folded(names: Sequence[str]) -> str:
-    """`h[0-2,7]` for names that differ in their last number."""
+    """Abbreviate names that differ in their last number: `h[0-2,7]`."""
     heads: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
         digits = len(name) - len(name.rstrip("0123456789"))
@@ -75,7 +75,7 @@ def _runs(numbers: list[str]) -> list[str]:
 
 
 def apart(values: Sequence[Hashable]) -> tuple[Hashable, list[int]]:
-    """(what most have, places of the others); of a tie all are others."""
+    """Return (most common value, indices of the other values); in a tie all values count as others."""
     counts = Counter(values).most_common(2)
     most = counts[0][0]
     tie = len(counts) > 1 and counts[0][1] == counts[1][1]

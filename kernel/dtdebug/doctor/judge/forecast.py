@@ -1,6 +1,6 @@
-"""Whether gloo and NCCL will connect: simulated over the addresses that were measured.
+"""Predicts whether gloo and NCCL will connect, by simulating them on the measured addresses.
 
-Of each pair gloo's larger address calls the smaller one (`isInitiator` of gloo/transport/tcp/device.cc).
+In each pair, gloo's larger address calls the smaller one (`isInitiator` of gloo/transport/tcp/device.cc).
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from dtdebug.doctor.names import is_loopback
 
 
 class Pair(NamedTuple):
-    """A pair whose connection will fail."""
+    """Pair whose connection will fail."""
 
     caller: int
     called: int
     address: str
     why: str
-    """itself, family, refused, timeout, unreachable, other, error, large, none (no address)."""
+    """itself, family, refused, timeout, unreachable, other, error, large, or none (without an address)."""
 
 
 class Forecast(NamedTuple):
-    """What is to be expected of a library."""
+    """Expected result for a library."""
 
     verdict: str
-    """connects, fails, or unknown where pairs were not measured."""
+    """`connects`, `fails`, or `unknown` if pairs were not measured."""
     failing: tuple[Pair, ...]
     pairs: int
 
 
 def gloo(came: Hosts) -> Forecast:
-    """Each pair once, from the larger address to the smaller."""
+    """Predict gloo: each pair once, the larger address calling the smaller one."""
     failing, unknown, count = [], 0, 0
     packed = [_bytes(c.look.gloo) for c in came]
     for i, j in combinations(range(len(came)), 2):
@@ -62,7 +62,7 @@ def gloo(came: Hosts) -> Forecast:
 
 
 def nccl(came: Hosts) -> Forecast:
-    """Each pair in both directions."""
+    """Predict NCCL: each pair in both directions."""
     failing, unknown, count = [], 0, 0
     for i in range(len(came)):
         for j, other in enumerate(came):
@@ -91,8 +91,8 @@ def _why(tried: Try | None) -> str:
 
 
 def _bytes(choice: Choice) -> bytes:
-    """The address as it is compared; nothing if there is none."""
+    """Return the packed address for comparison, or b"" if there is none."""
     try:
         return ipaddress.ip_address(choice.address).packed
-    except ValueError:  # none, or what a peer sent
+    except ValueError:  # no address, or not one: a peer sent it
         return b""

@@ -1,4 +1,4 @@
-"""What much data between the hosts shows (`--heavy`): a host that is slower than the pairs without it, and loss."""
+"""Judges bulk transfers (`--heavy`): slow hosts and packet loss."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dtdebug.doctor.judge.matrix import Hosts
 from dtdebug.doctor.report import HostFinding
 
 _SLOW = 4.0
-"""Times slower than the pairs without it."""
+"""Minimum slowdown compared with the pairs without the host."""
 _LOSS, _LEAST = 0.003, 20
-"""Share of segments that are sent again, and how many at least: below, TCP's own probing for bandwidth does so too."""
+"""Minimum share and number of retransmitted segments; TCP's bandwidth probing stays below."""
 _LOUDER = 4.0
-"""Times the loss of the quieter pairs: where all hosts lose a little, none of them is it."""
+"""Minimum ratio to the loss of the quieter pairs: if all hosts lose a little, none is at fault."""
 _FIGURES = (
     ("disk_rate", "writes", "to disk"),
     ("shm_rate", "writes", "to shared memory"),
@@ -25,7 +25,7 @@ _SLOW_HOST = 5.0
 
 
 def judge(came: Hosts) -> Iterator[HostFinding]:
-    """All of it; nothing where nothing was sent."""
+    """Yield all findings; none if nothing was sent."""
     called = labels(came)
     rows = [(i, b.node, b.rate, b) for i, c in enumerate(came) for b in c.bulk if 0 <= b.node < len(came)]
     yield from _rates(came, called)
@@ -41,7 +41,7 @@ def judge(came: Hosts) -> Iterator[HostFinding]:
         mine_ = [b for _, _, b in rows_]
         left = [(i, j, b) for i, j, b in left if host not in (i, j)]
         ends = {h for i, j, _ in rows_ for h in (i, j)}
-        hosts = [called[host]] if len(ends) > 2 else [called[h] for h in sorted(ends)]  # of one pair either may be it
+        hosts = [called[host]] if len(ends) > 2 else [called[h] for h in sorted(ends)]  # either host of one pair
         again, sent = sum(b.again for b in mine_), sum(b.sent for b in mine_)
         way = "to or from it" if len(hosts) == 1 else "between them"
         pairs = [(called[i], called[j]) for i, j, b in lossy if b in mine_]
@@ -60,7 +60,7 @@ def _loss(bulk: Bulk) -> float:
 
 
 def _slow(called: list[str], rows: list[tuple[int, int, float]]) -> Iterator[HostFinding]:
-    """A host that is slow; where one direction is much slower, the other follows from it."""
+    """Yield slow hosts; if one direction is much slower, only that one."""
     for host, name in enumerate(called):
         others = [r for i, j, r in rows if host not in (i, j)]
         ways = {
@@ -84,7 +84,7 @@ def _slow(called: list[str], rows: list[tuple[int, int, float]]) -> Iterator[Hos
 
 
 def _rates(came: Sequence[Came], called: list[str]) -> Iterator[HostFinding]:
-    """A host's own disk and memory beside the others'."""
+    """Compare each host's own disk and memory rates with the other hosts'."""
     for key, verb, where in _FIGURES:
         values = [c.look.figures.get(key, 0.0) for c in came]
         for i, value in enumerate(values):
@@ -100,6 +100,6 @@ def _rates(came: Sequence[Came], called: list[str]) -> Iterator[HostFinding]:
 
 
 def throughput_line(came: Hosts) -> str:
-    """Of the report: from the slowest to the fastest pair."""
+    """Return the report's throughput from the slowest to the fastest pair, or ""."""
     rates = sorted(b.rate for c in came for b in c.bulk if b.rate)
     return f"; {rates[0]:.0f} to {rates[-1]:.0f} MB/s" if rates else ""

@@ -1,4 +1,4 @@
-"""What is wrong with names and interfaces, and the setting that fixes it, if one was measured to."""
+"""Judges names and interfaces, and suggests a setting if one was measured to work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dtdebug.doctor.report import HostFinding
 
 
 def names(came: Hosts) -> Iterator[HostFinding]:
-    """The endpoint's name on all hosts, and who takes itself for it."""
+    """Check that all hosts resolve the endpoint to one host, and that exactly one recognises itself."""
     looks, called = [c.look for c in came], labels(came)
     launch = looks[0].launch
     sets = [frozenset(a for a in look.endpoint.addresses if not is_loopback(a)) for look in looks]
@@ -49,7 +49,7 @@ def names(came: Hosts) -> Iterator[HostFinding]:
 
 
 def alone(look: HostReport, *, is_gloo: bool, several: bool) -> Iterator[HostProblem]:
-    """What one host sees of its variables."""
+    """Yield problems that one host finds in its own variables."""
     severity: Severity = "fault" if is_gloo and several else "warning"
     given = look.gloo.interface
     wrong = HostProblem(id="DR112", text="", severity=severity, expected="an interface of this host")
@@ -77,7 +77,7 @@ def _is_up(look: HostReport, name: str) -> bool:
 
 
 def gloo(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[HostFinding]:
-    """Addresses that gloo will take and that lead nowhere, with the pairs that will fail for it."""
+    """Yield unreachable addresses that gloo will use, with the pairs that will fail."""
     called = labels(came)
     if len(came) < 2:
         return
@@ -153,7 +153,7 @@ def _addresses(
 
 
 def reached_by_all(came: Hosts) -> dict[str, str]:
-    """The interface by which all hosts reached each other, where it has one name on all."""
+    """Return the setting for the interface that all hosts can reach, if its name is the same on all."""
     found = shared(came, range(len(came)))
     cards = {card for card, _ in found.values()}
     return {"GLOO_SOCKET_IFNAME": cards.pop()} if len(found) == len(came) and len(cards) == 1 else {}
@@ -169,7 +169,7 @@ def _pairs(called: list[str], pairs: Sequence[Pair]) -> list[tuple[str, str]]:
 
 
 def nccl(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[HostFinding]:
-    """Interfaces that NCCL will take and that do not reach each other, where NCCL will be used."""
+    """Yield interfaces that NCCL will use and that cannot reach each other, if NCCL will be used."""
     called = labels(came)
     bad = [p for p in forecast.failing if p.why != "none"]
     if is_gloo or not bad:
@@ -194,6 +194,6 @@ def nccl(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[HostFind
 
 
 def pinned(came: Hosts) -> dict[str, str]:
-    """What holds the interface by which all reached each other."""
+    """Return the settings that pin the interface through which all hosts reached each other."""
     found = reached_by_all(came)
     return {**found, "NCCL_SOCKET_IFNAME": f"={found['GLOO_SOCKET_IFNAME']}"} if found else {}

@@ -1,4 +1,4 @@
-"""The text of an area's line: what is well, or why it was not looked at."""
+"""Text of an area's line: the result if all is well, or why it was not inspected."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SAID = {
 
 
 def line(area: str, report: Report, look: HostReport) -> str:
-    """In a few words."""
+    """Return the short text for an area."""
     why = next((u.why for u in report.not_examined if u.id == area), "")
     if area == "partition":
         return why or "batch and parallel sizes agree with the ranks"
@@ -56,7 +56,7 @@ def line(area: str, report: Report, look: HostReport) -> str:
 
 
 def models(look: HostReport) -> str:
-    """Number and models of a host's devices."""
+    """Return the number and models of a host's devices."""
     return f"{len(look.devices or ())} x {', '.join(sorted(set(look.devices or ())))}"
 
 

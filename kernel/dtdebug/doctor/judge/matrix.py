@@ -1,4 +1,4 @@
-"""The hosts that came, with what each tried of each, found by the host and the address that was called."""
+"""Hosts that arrived, with their probes indexed by called host and address."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dtdebug.doctor.facts import Came, Try
 
 
 class Hosts(list[Came]):
-    """A list of hosts, in the order of their numbers in what they tried."""
+    """Arrived hosts, in the order that their probes number them."""
 
     def __init__(self, came: Iterable[Came] = ()) -> None:
         super().__init__(came)
@@ -19,18 +19,18 @@ class Hosts(list[Came]):
         found: list[dict[str, dict[int, Try]]] = [{} for _ in self]
         for caller, came in enumerate(self):
             for tried in came.tries:
-                if 0 <= tried.node < len(self) and tried.node != caller:  # a peer may send anything
+                if 0 <= tried.node < len(self) and tried.node != caller:  # a peer may send any number
                     found[tried.node].setdefault(tried.address, {})[caller] = tried
         return found
 
     def tried(self, called: int, address: str) -> dict[int, Try]:
-        """Caller -> what it measured of an address of a host."""
+        """Return caller -> probe of an address of the called host."""
         return self._tried[called].get(address, {})
 
     def addresses(self, called: int) -> list[str]:
-        """The addresses of a host that were tried."""
+        """Return the addresses of a host that were probed."""
         return list(self._tried[called])
 
     def share(self, one: int, other: int) -> bool:
-        """Both are on one host."""
+        """True if both run on the same machine."""
         return bool(self[one].look.boot) and self[one].look.boot == self[other].look.boot

@@ -1,4 +1,4 @@
-"""What was measured, as answers to the wizard's questions: only where it settles them."""
+"""Converts measurements to answers for the wizard's questions, only if they settle them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BY_FINDING = (
 def observations(
     found: Sequence[HostFinding], rows: Sequence[HostRow], looks: Sequence[HostReport], *, several: bool
 ) -> dict[str, tuple[str, str]]:
-    """Observation -> (value, how it is known)."""
+    """Return observation -> (value, how it is known)."""
     said: dict[str, tuple[str, str]] = {}
     launch = looks[0].launch
     if launch.launcher in _LAUNCHERS:
@@ -54,5 +54,5 @@ def observations(
 
 
 def _cards(look: HostReport) -> list[str]:
-    """Interfaces that are up and have an address, but the loopback."""
+    """Return the interfaces that are up and have a non-loopback address."""
     return [c.name for c in look.interfaces if c.up and any(not is_loopback(bare(a)) for a in c.addresses)]

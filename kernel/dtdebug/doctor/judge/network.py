@@ -1,4 +1,4 @@
-"""What the probes of all pairs mean: a host, a pair, a direction, or all; judged by rows and columns of the matrix."""
+"""Attributes failed probes to a host, a pair, a direction or the whole network, by rows and columns of the matrix."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dtdebug.doctor.names import is_loopback
 from dtdebug.doctor.report import HostFinding, Matrix
 
 _SLOW_TIMES, _SLOW_MORE = 5.0, 5.0
-"""Times, and milliseconds more, that a slow host's round trips take."""
+"""Minimum factor, and minimum extra milliseconds, of a slow host's round trips."""
 _SHOWN = 6
 _FEW = 16
-"""Hosts among which one is in so many of the pairs that these are left out when it is judged."""
+"""With at most this many hosts, ignore a suspect host's own pairs when judging it."""
 
 
 def judge(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[HostFinding]:
-    """All of it; what does no harm to the library that will be used is a warning."""
+    """Yield all findings; a failure that does not affect the library in use is a warning."""
     if len(came) < 2:
         return
     names = labels(came)
@@ -52,25 +52,25 @@ def judge(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[HostFin
 
 
 def matrix(came: Hosts, most: int = 64) -> Matrix:
-    """The round trips of all pairs, for a picture of them."""
+    """Return the round trips of all pairs, for the heat map."""
     if not 1 < len(came) <= most:
         return Matrix()
     tried, names = _best(came), labels(came)
     places = sorted(range(len(came)), key=lambda i: (came[i].node is None, came[i].node or 0, i))
     row = {i: k for k, i in enumerate(places)}
 
-    def shown(t: Try | None) -> float | None:
+    def cell_value(t: Try | None) -> float | None:
         return None if t is None else t.milliseconds if t.result == "ok" and t.large is not False else -1.0
 
     return Matrix(
         hosts=tuple(names[i] for i in places),
-        milliseconds=tuple(tuple(shown(tried.get((i, j))) for j in places) for i in places),
+        milliseconds=tuple(tuple(cell_value(tried.get((i, j))) for j in places) for i in places),
         rates=tuple(((row[i], row[b.node]), b.rate) for i, c in enumerate(came) for b in c.bulk if b.node in row),
     )
 
 
 def _best(came: Hosts) -> dict[tuple[int, int], Try]:
-    """(caller, called) -> what was tried at the one address of the called host by which others reach it."""
+    """Return (caller, called) -> probe of the called host's best address."""
     found: dict[tuple[int, int], Try] = {}
     for j, other in enumerate(came):
         known = came.addresses(j)
@@ -174,13 +174,13 @@ def _large(
 
 
 def _card(came: Hosts, host: int) -> str:
-    """The interface by which a host came, or that gloo takes there."""
+    """Return the interface through which a host connected, or else the one that gloo uses there."""
     rows = [(a.partition("/")[0], c.name) for c in came[host].look.interfaces for a in c.addresses]
     return next((name for a, name in rows if a == came[host].address), came[host].look.gloo.interface)
 
 
 def _slow(names: list[str], tried: dict[tuple[int, int], Try], failed: set[tuple[int, int]]) -> Iterator[HostFinding]:
-    """A host's round trips beside those of the pairs without it: a plain median would hide one of four hosts."""
+    """Compare a host's round trips with those of the pairs without it: a plain median would hide one of four hosts."""
     times: dict[frozenset[int], float] = {}
     for p, t in tried.items():
         if p not in failed and t.milliseconds:
@@ -209,7 +209,7 @@ def _slow(names: list[str], tried: dict[tuple[int, int], Try], failed: set[tuple
 def _attributed(
     count: int, bad: set[frozenset[int]], every: set[frozenset[int]]
 ) -> tuple[list[int], set[frozenset[int]]]:
-    """(hosts all of whose pairs are bad, the pairs that are left)."""
+    """Return (hosts whose pairs are all bad, remaining bad pairs)."""
     left, found = set(bad), list[int]()
     if count < 3:
         return [], left
@@ -249,13 +249,13 @@ def _worded(tried: Try) -> str:
 
 
 def unreached(came: Hosts, host: int, address: str) -> bool:
-    """Nobody who tried an address of a host reached it."""
+    """True if no host that tried the address reached it."""
     rows = came.tried(host, address).values()
     return bool(rows) and all(t.result != "ok" for t in rows)
 
 
 def shared(came: Hosts, hosts: Iterable[int]) -> dict[int, tuple[str, str]]:
-    """Host -> (interface, address) that all who tried it reached, the way by which it came first."""
+    """Return host -> (interface, address) that all callers reached, preferring the one through which it connected."""
     found: dict[int, tuple[str, str]] = {}
     for host in hosts:
         look = came[host].look

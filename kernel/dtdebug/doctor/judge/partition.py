@@ -1,6 +1,6 @@
-"""Batch sizes and parallel sizes against the ranks that the command really starts.
+"""Checks batch and parallel sizes against the number of ranks that the command starts.
 
-Only what the framework itself refuses, by its own rule, is a problem; what it rounds, pads or lets other options decide
+Only what the framework itself rejects, by its own rule, is a problem; what it rounds, pads or leaves to other options
 is not.
 """
 
@@ -15,14 +15,14 @@ from dtdebug.doctor.judge.sizes import Sizes
 
 
 def judge(launch: Launch) -> tuple[list[HostProblem], bool]:
-    """(problems, whether there was anything to look at)."""
+    """Return (problems, whether any sizes were found)."""
     found = sizes.sizes_of(launch)
     rules = {"megatron": _megatron, "deepspeed": _deepspeed, "torchtitan": _titan}
     return [p for spoken in found for p in rules[spoken.dialect](spoken, launch.ranks)], bool(found)
 
 
 def _megatron(s: Sizes, world: int | None) -> Iterator[HostProblem]:
-    """As Megatron-LM checks its arguments: world, batch, layers, heads, query groups, sequence, experts.
+    """Apply Megatron-LM's own checks: world, batch, layers, heads, query groups, sequence, experts.
 
     `validate_args` of
     https://github.com/NVIDIA/Megatron-LM/blob/d98e8a64ddf34856e74b24714e3bedb2f5a39553/megatron/training/arguments.py,
@@ -34,7 +34,7 @@ def _megatron(s: Sizes, world: int | None) -> Iterator[HostProblem]:
     if world and world % product:
         yield _indivisible(s, world, product, "tp", "pp", "cp")
         return
-    tensor = "etp" if s.number("etp") else "tp"  # experts are cut as the rest is, unless it is said
+    tensor = "etp" if s.number("etp") else "tp"  # experts default to the tensor parallel size
     experts = prod(s.number(n) or 1 for n in ("ep", tensor, "pp"))
     if world and s.number("ep") and world % experts:
         yield _indivisible(s, world, experts, "ep", tensor, "pp")
@@ -52,14 +52,14 @@ def _megatron(s: Sizes, world: int | None) -> Iterator[HostProblem]:
 
 
 def _deepspeed(s: Sizes, world: int | None) -> Iterator[HostProblem]:
-    """As DeepSpeed does: what is not said of batch, micro batch and steps follows from the rest."""
+    """Apply DeepSpeed's check: of batch, micro batch and steps, missing ones follow from the others."""
     parts = (s.number("tp") or 1) * (s.number("pp") or 1)
     if world and world % parts == 0 and "batch" not in s.open:
         yield from _batch(s, world, world // parts)
 
 
 def _titan(s: Sizes, world: int | None) -> Iterator[HostProblem]:
-    """As torchtitan's ParallelDims: all degrees multiply to the world; a shard degree of -1 takes what is left.
+    """Apply torchtitan's ParallelDims: the degrees multiply to the world; a shard degree of -1 takes the rest.
 
     `_validate` of
     https://github.com/pytorch/torchtitan/blob/b5bcd76c66d0acb1a08b176d9639425bc55e0b2a/torchtitan/distributed/parallel_dims.py

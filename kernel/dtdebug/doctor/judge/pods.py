@@ -1,4 +1,4 @@
-"""What the manifest of a job of Kubernetes shows by itself: can its pods come together, and do they get devices?"""
+"""Judges a Kubernetes manifest alone: can its pods connect, and do they get devices?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROWS = 256
 
 
 def judge(job: Manifest) -> tuple[Report, HostReport]:
-    """(the answer, the first pod)."""
+    """Return (report, report of the first pod)."""
     first = job.pods[0]
     launch = first.launch
     look = HostReport(host=f"{job.kind} {job.name}", launch=launch)
@@ -112,7 +112,7 @@ def _of_pods(job: Manifest, pods: Pods) -> Iterator[HostFinding]:
 
 
 def _alike(job: Manifest) -> Iterator[HostFinding]:
-    """Numbers that are written down, though one template makes several pods."""
+    """Yield node ranks that are hard-coded although one template makes several pods, and pods that differ."""
     rows = [(p, p.launch) for p in job.pods if p.launch.launcher == "torchrun" and p.launch.backend == "static"]
     for pods, launch in rows:
         if launch.node is not None and pods.number != 1 and pods.numbered:

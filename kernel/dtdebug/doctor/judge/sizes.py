@@ -1,8 +1,8 @@
-"""Batch and parallel sizes that a command and its configurations name, each in the dialect of who reads it.
+"""Reads batch and parallel sizes from a command and its configurations, one dialect per framework.
 
-One word means different things: `train_batch_size` is the whole batch in a configuration of DeepSpeed, and that of one
-rank in the examples of diffusers. So a name counts only in a dialect that shows by what it alone has, and what another
-option may decide too is open.
+One name has several meanings: `train_batch_size` is the global batch in a DeepSpeed configuration, and the per-rank
+batch in the examples of diffusers. So a name counts only in a dialect that an unambiguous name identifies, and a size
+that other options may decide is open.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MEGATRON = {
 }
 _MEGATRON_OWN = frozenset(("tensor_model_parallel_size", "pipeline_model_parallel_size"))
 _MEGATRON_PLACES = ("", "model", "trainer.strategy")
-"""Before the last dot of a name, as Hydra writes it for NeMo; elsewhere it is an engine of inference that is meant."""
+"""Prefixes before the last dot that Hydra uses for NeMo; others belong to an inference engine."""
 _TITAN = {
     "tensor_parallel_degree": "tp",
     "pipeline_parallel_degree": "pp",
@@ -58,48 +58,48 @@ _DEEPSPEED = {
 _HARMLESS = re.compile(r"norm|^recompute|^checkpoint_num_layers|^distribute_")
 _LAYERS = re.compile(r"layer|pipeline|embedding_stage|hybrid")
 _BATCH = re.compile(r"rampup_batch|decrease_batch|step_batch|sequence_parallel_size|num_weight_shards|weight_remat")
-"""Options of Megatron that decide the batch, or the ranks that share one, as well."""
+"""Options of Megatron that also decide the batch, or the ranks that share one."""
 _PARTED = re.compile(r"parallel|pipe|stages|ulysses|ring_attn")
 _PARTED_PROGRAM = re.compile(rb"\bPipelineModule\b|\bmpu\s*=|\bsequence_parallel_size\b|\bUlysses")
 
 
 class Size(msgspec.Struct, frozen=True):
-    """A number, and where it was read."""
+    """Number and its source."""
 
     value: int
     place: str
 
 
 class Sizes(msgspec.Struct, frozen=True):
-    """What one dialect says."""
+    """Sizes in one dialect."""
 
     dialect: str
     """`megatron`, `deepspeed`, `torchtitan`."""
     values: dict[str, Size]
     open: frozenset[str] = frozenset()
-    """`layers`, `batch`, `groups`: what else decides these is not known."""
+    """`layers`, `batch`, `groups` if other options decide them."""
 
     def number(self, name: str) -> int | None:
-        """A size; None if it is not said, or is said to be chosen later."""
+        """Return a size, or None if it is missing or chosen later."""
         found = self.values.get(name)
         return found.value if found is not None and found.value > 0 else None
 
     def places(self, *names: str) -> str:
-        """Where sizes were read, with their values."""
+        """Return the sources of sizes, with their values."""
         return ", ".join(_place(self.values[n]) for n in names if n in self.values)
 
 
 class _Option(msgspec.Struct, frozen=True):
     before: str
-    """What stands before the last dot."""
+    """Prefix before the last dot."""
     name: str
     value: str
     word: str
-    """As it is written."""
+    """The option as written."""
 
 
 def sizes_of(launch: Launch) -> list[Sizes]:
-    """All dialects that are spoken."""
+    """Return the sizes of all dialects found."""
     options = list(_options(launch.arguments[:_WORDS]))
     found = [_megatron(options), _titan(options)]
     of_megatron = found[0].values if found[0] else {}
@@ -120,7 +120,7 @@ def _options(words: tuple[str, ...]) -> Iterator[_Option]:
 
 
 def _numbers(options: Iterable[_Option], names: Mapping[str, str], places: tuple[str, ...]) -> dict[str, Size]:
-    """Of several the last counts, as for argparse."""
+    """Return name -> size; the last option wins, as in argparse."""
     return {
         names[o.name]: Size(int(o.value), o.word)
         for o in options
@@ -214,7 +214,7 @@ def _flat(mapping: Mapping[object, object], names: Mapping[str, str], path: str)
 
 
 def _mappings(value: object, depth: int, seen: set[int] | None = None) -> Iterator[dict[object, object]]:
-    """All mappings; what aliases of YAML share is read once."""
+    """Yield all nested mappings; those shared by YAML aliases once."""
     seen = set() if seen is None else seen
     if isinstance(value, dict) and depth and id(value) not in seen:
         seen.add(id(value))

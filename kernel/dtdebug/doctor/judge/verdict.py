@@ -1,4 +1,4 @@
-"""The report: findings in order, causes before what follows from them, one line an area."""
+"""Builds the report: sorted findings, causes before their consequences, and one line per area."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ORDER = {"fault": 0, "warning": 1, "hint": 2}
 def together(
     came: Sequence[Came], strangers: Sequence[Stranger], waited: float, more: Sequence[HostFinding] = ()
 ) -> Report:
-    """The answer for all hosts that came."""
+    """Return the report for all hosts that arrived."""
     came = Hosts(came)
     looks, called = [c.look for c in came], labels(came)
     is_gloo = uses_gloo(looks)
@@ -47,7 +47,7 @@ def together(
     said = {"gloo": gloo.verdict}
     if not is_gloo:
         said["nccl"] = nccl.verdict
-    if len(came) < looks[0].launch.least:  # what did not come can't be connected either, however well the others do
+    if len(came) < looks[0].launch.least:  # missing hosts cannot be connected either, however well the others do
         said = dict.fromkeys(said, "fails")
     if len(came) < 2:
         said = {}
@@ -77,7 +77,7 @@ def together(
 
 
 def alone(look: HostReport, meeting: Meeting) -> Report:
-    """The answer of one host: its own, or all that it knows if it was not let in."""
+    """Return the report of one host: about itself, or all that it knows if it was rejected."""
     is_gloo, several = uses_gloo([look]), look.launch.nodes > 1
     found = [*coming.planned(look.launch, look)]
     elsewhere = coming.starts_elsewhere(look.launch)
@@ -104,7 +104,7 @@ def alone(look: HostReport, meeting: Meeting) -> Report:
 
 
 def uses_gloo(looks: Sequence[HostReport]) -> bool:
-    """No host has a device, so that the job's backend is gloo."""
+    """True if no host has a device, so that the job's backend is gloo."""
     return not any(look.devices or (look.has_devices and look.devices is None) for look in looks)
 
 
@@ -113,7 +113,7 @@ def _own(look: HostReport, *, is_gloo: bool) -> list[HostProblem]:
 
 
 def _grouped(rows: Sequence[tuple[str, HostProblem]]) -> list[HostFinding]:
-    """Problems of single hosts: one finding where several have the same."""
+    """Merge the same problem on several hosts into one finding."""
     groups: dict[tuple[str, str], list[tuple[str, HostProblem]]] = {}
     for name, problem in rows:
         groups.setdefault((problem.id, problem.text), []).append((name, problem))
@@ -211,7 +211,7 @@ def _report(
 
 
 def _causes(found: Sequence[HostFinding]) -> list[HostFinding]:
-    """Without what follows from another finding on the same hosts, and without what is said twice."""
+    """Drop duplicates and findings that follow from another one on the same hosts."""
     kept: list[HostFinding] = []
     known = load()
     for f in found:
@@ -226,7 +226,7 @@ def _causes(found: Sequence[HostFinding]) -> list[HostFinding]:
 
 
 def _follows(f: HostFinding, cause: HostFinding) -> bool:
-    """One finding is explained by another of a kind that may: of pairs only where the other has them all."""
+    """True if one finding explains the other: for pairs, only if the cause covers them all."""
     if f.pairs and cause.pairs:
         return {frozenset(p) for p in f.pairs} <= {frozenset(p) for p in cause.pairs}
     either = not f.hosts or not cause.hosts or f.id in ("DR201", "DR111")
@@ -234,7 +234,7 @@ def _follows(f: HostFinding, cause: HostFinding) -> bool:
 
 
 def _area(area: str, draft: Report, look: HostReport, unread: dict[str, str], *, follows: bool) -> Area:
-    """`follows`: a fault of this area is not shown, since a shown one explains it."""
+    """Return an area's line; `follows`: a fault of this area is hidden because a shown one explains it."""
     state = _state(area, draft.findings, unread)
     text = line(area, draft, look)
     if state == "ok" and follows:

@@ -1,4 +1,4 @@
-"""Packets that leave by another card than the one that was chosen, and packets dropped because of the way they came."""
+"""Detects packets that leave by another card than the chosen one, and packets that `rp_filter` drops."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dtdebug.doctor.routes import UNANSWERED
 
 
 def astray(came: Hosts, *, is_gloo: bool) -> Iterator[HostFinding]:
-    """Hosts whose packets to peers carry the address of another card than the one that a variable names."""
+    """Yield hosts whose packets carry an address of a different card from the one that a variable names."""
     called = labels(came)
     groups: dict[tuple[str, str], list[tuple[int, int, str]]] = {}
     for j, other in enumerate(came):
@@ -41,7 +41,7 @@ def astray(came: Hosts, *, is_gloo: bool) -> Iterator[HostFinding]:
 
 
 def dropped(came: Hosts, forecast: Forecast) -> Iterator[HostFinding]:
-    """Hosts that drop what comes in at a card since their own way back leads by another; `forecast` of what is used."""
+    """Yield hosts that drop packets since their reply would leave by another card; `forecast` is the used library's."""
     called = labels(came)
     harmful = {frozenset((p.caller, p.called)) for p in forecast.failing}
     for j, host in enumerate(came):
@@ -86,7 +86,7 @@ def _chosen(look: HostReport, *, is_gloo: bool) -> Choice:
 
 
 def _means(choice: Choice, card: str, *, is_gloo: bool) -> bool:
-    """A card is one that the variable allows; all are where it is not set, or names the loopback."""
+    """True if the variable allows the card; always if it is unset or names the loopback."""
     if not choice.given or choice.error or is_loopback(choice.address):
         return True
     names = [name.partition(":")[0] for name in choice.given.split(",")]
@@ -94,6 +94,6 @@ def _means(choice: Choice, card: str, *, is_gloo: bool) -> bool:
 
 
 def _card(look: HostReport, address: str) -> str:
-    """The card that has an address, without the label of an alias; empty if none, or the loopback, has it."""
+    """Return the card that has an address, without alias label; empty if none or the loopback."""
     found = next((c.name for c in look.interfaces if any(bare(a) == address for a in c.addresses)), "")
     return "" if found == "lo" else found.partition(":")[0]

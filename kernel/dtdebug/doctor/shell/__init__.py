@@ -1,3 +1,3 @@
-"""What a shell script would start on this host: read and worked out, never run."""
+"""Works out the commands that a shell script would start on this host, without running it."""
 
 SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "sbatch"))

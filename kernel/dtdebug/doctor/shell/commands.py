@@ -1,4 +1,4 @@
-"""What single commands of a script do to its values, and which of them are wanted."""
+"""Applies single commands of a script to its variables, and collects the wanted ones."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from dtdebug_taxonomy.source.commands import Assignment, Command, Heredoc
 from dtdebug_taxonomy.source.text import Span
 
 DEEPEST = 4
-"""Scripts and texts within each other."""
+"""Maximum nesting of scripts and texts."""
 _SETS = frozenset(("export", "declare", "typeset", "local", "readonly", "env"))
 _OTHER_TEXT = frozenset(("eval", "source", "."))
 _SIZE = 400_000
 _FOUND, _LONGEST, _MOST = 200, 50_000, 5_000
-"""Commands that are wanted, characters of a value, elements of an array."""
+"""Maximum number of wanted commands, characters of a value, elements of an array."""
 _HEREDOC = re.compile(r"-d *(?:''|\"\") .{0,200}<<-? *[\"'\\\\A-Za-z_]")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 class Found(NamedTuple):
-    """A command that is wanted."""
+    """Wanted command in a script."""
 
     words: tuple[str, ...]
     variables: dict[str, str]
-    """What the script has set where it stands."""
+    """Variables that the script has set at this place."""
     folder: str
-    """Where it is started: `.` if the script has not gone elsewhere."""
+    """Folder where it starts: `.` if the script has not changed it."""
     place: tuple[str, int]
     """Script, and offset in it."""
 
 
 class Commands:
-    """The state of a walk, and what single commands do to it."""
+    """State of a walk through a script, and the effects of single commands."""
 
     def __init__(self, values: Values, wanted: Callable[[Sequence[str]], bool]) -> None:
         self.found: list[Found] = []
@@ -45,16 +45,16 @@ class Commands:
         self._set: dict[str, None] = {}
         """Names that the script has set."""
         self._maybe = 0
-        """How many parts around may be passed over."""
+        """Number of enclosing blocks that may be skipped."""
         self._status: bool | None = True
         self._steps, self._depth = 0, 0
         self._before: tuple[str, ...] = ()
-        """Words before a shell that was given a text."""
+        """Words before a shell that has a text or script."""
         self._text = ""
         self._heredocs: list[Heredoc] = []
 
     def go(self, text: str) -> None:
-        """All commands of a text of the shell."""
+        """Run through all commands of a shell text."""
         raise NotImplementedError
 
     def _raw(self, span: Span) -> str:
@@ -87,7 +87,7 @@ class Commands:
             self._start(command, words)
 
     def _elsewhere(self, command: Command, words: list[str]) -> None:
-        """`eval TEXT`, `source FILE`."""
+        """Follow `eval TEXT` or `source FILE`."""
         if words[0] == "eval":
             texts = (self._values.expand(w.text).replace("\\\n", " ") for w in command.words[1:])
             self.go(" ".join(" ".join(text.split()) for text in texts))
@@ -95,7 +95,7 @@ class Commands:
             self._script(self._before, words[1:], self._values.arguments)
 
     def _start(self, command: Command, words: list[str]) -> None:
-        """A program, or a shell with a text or script of its own."""
+        """Collect a program, or follow a shell with its own text or script."""
         before = self._before
         for at, word in enumerate(words[:-1]):
             if PurePath(word).name in SHELLS and self._shell(before + tuple(words[:at]), words[at + 1 :]):
@@ -110,7 +110,7 @@ class Commands:
             self.found.append(Found((*before, *words), variables, self._values.folder, place))
 
     def _shell(self, before: tuple[str, ...], rest: list[str]) -> bool:
-        """What a shell is given: `-c TEXT`, or a script that is there."""
+        """Follow a shell's `-c TEXT` or an existing script; False if there is neither."""
         while rest and rest[0].startswith("-"):
             option, *rest = rest
             if option.endswith("c") and rest:
@@ -119,7 +119,7 @@ class Commands:
         return self._script(before, rest, rest[1:])
 
     def _script(self, before: tuple[str, ...], rest: list[str], arguments: list[str]) -> bool:
-        """Goes through a script that is there."""
+        """Follow a script if the file exists."""
         if not rest or not is_known(rest[0]) or self._depth >= DEEPEST:
             return False
         path = Path(self._values.folder, rest[0])
@@ -139,10 +139,10 @@ class Commands:
         self.go(text)
         self._before, values.path, values.arguments = kept
 
-    # -- what is set -------------------------------------------------------------------------------
+    # -- variables --------------------------------------------------------------------------------------
 
     def _lines(self, command: Command) -> None:
-        """`mapfile -t A < <(scontrol show hostnames ...)`, `read -d "" A <<EOF`; other lines are not known."""
+        """Apply `mapfile -t A < <(scontrol show hostnames ...)` and `read -d "" A <<EOF`; other input is unknown."""
         line = self._text[command.span.start :].partition("\n")[0]
         hosts = re.search(r"<\(( ?scontrol [^()]{1,200})\)", line)
         name = next((w.text for w in reversed(command.words[1:]) if _NAME.fullmatch(w.text)), "")
@@ -169,7 +169,7 @@ class Commands:
             return
         values.arrays.pop(name, None)
         text = assignment.value.text
-        if values.get(name) is None:  # A="$A more" adds to nothing
+        if values.get(name) is None:  # A="$A more" appends to an empty value
             text = re.sub(rf"\$(?:{name}\b|\{{{name}\}})", "", text)
         said = values.expand(text)
         self._put(name, values.variables.get(name, "") + said if assignment.adds else said)

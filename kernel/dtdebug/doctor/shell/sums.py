@@ -1,4 +1,4 @@
-"""Sums and conditions of a shell: `$((A * 2))`, `[ -z "$A" ]`, `[[ $A == b* ]]`."""
+"""Evaluates arithmetic and conditions of a shell: `$((A * 2))`, `[ -z "$A" ]`, `[[ $A == b* ]]`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FILES: dict[str, Callable[[Path], bool]] = {"-f": Path.is_file, "-d": Path.is_d
 
 
 def sum_value(text: str, variable: Callable[[str], str | None]) -> int | None:
-    """What a sum of whole numbers and variables gives; None where it holds anything else."""
+    """Evaluate a sum of whole numbers and variables; None if it contains anything else."""
     if len(text) > _LONGEST or "**" in text:
         return None
     try:
@@ -33,7 +33,7 @@ def sum_value(text: str, variable: Callable[[str], str | None]) -> int | None:
 
 
 def _value(node: ast.expr, variable: Callable[[str], str | None]) -> int:
-    """Raises ValueError where it can't be told."""
+    """Evaluate a node; raises ValueError if its value is unknown."""
     if isinstance(node, ast.Constant) and isinstance(node.value, int):
         return node.value
     if isinstance(node, ast.Name) and (said := variable(node.id) or "").lstrip("-").isdecimal() and len(said) < 18:
@@ -53,7 +53,7 @@ def _value(node: ast.expr, variable: Callable[[str], str | None]) -> int:
 
 
 def test_holds(words: Sequence[str]) -> bool | None:
-    """Whether `[ WORDS ]` holds; None where that can't be told. Unset variables have to be put in as empty."""
+    """Evaluate `[ WORDS ]`, or return None if unknown; unset variables must be substituted by ""."""
     words = list(words)
     if words[:1] == ["!"]:
         of_rest = test_holds(words[1:])

@@ -1,6 +1,6 @@
-"""What the small programs print that scripts put into their values: `head -n 1`, `dirname`, `scontrol show hostnames`.
+"""Emulates small programs used in scripts: `head -n 1`, `dirname`, `scontrol show hostnames`.
 
-Each takes its words and what comes in, and gives what it would print; None where that can't be told without running it.
+Each takes its arguments and standard input and returns its output, or None if that is unknown without running it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _RANGE = re.compile(r"-?\d{1,6}")
 
 
 def output(words: Sequence[str], given: str, here: str, folder: str) -> str | None:
-    """What a program prints; `here` is this host's name, `folder` the working directory."""
+    """Return a program's output, or None if unknown; `here` is this host's name, `folder` the working directory."""
     name = PurePath(words[0]).name
     rest = list(words[1:])
     if any("$" in word or "`" in word for word in rest) and name not in ("awk", "gawk", "mawk"):
@@ -34,7 +34,7 @@ def output(words: Sequence[str], given: str, here: str, folder: str) -> str | No
 
 
 def _of_another(words: list[str]) -> str | None:
-    """`srun -w HOST hostname --ip-address`: the host's name leads to the same address."""
+    """Return HOST of `srun -w HOST hostname --ip-address`: its name leads to the same address."""
     for index, word in enumerate(words[:-1]):
         if word in ("-w", "--nodelist"):
             return words[index + 1]

@@ -1,6 +1,6 @@
-"""The variables of a script at one moment, and what the shell would put in for them.
+"""Variables of a script at one moment, and their expansion.
 
-What is not known stays as it is written, with its `$`: so it can be told, and named, later.
+Unknown values stay as written, with their `$`, so that they can be detected and named later.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _QUOTES = re.compile(r"[\"']")
 _SIGN, _STOP = re.compile(r"[$`]"), re.compile(r"[$`]|\s")
 _BRACKETS = {"(": re.compile(r"[()]"), "{": re.compile(r"[{}]")}
 _DEPTH, _LONGEST, _LONGEST_USE = 8, 200_000, 1_500
-"""Of uses within each other; characters of a value, and of `$(...)`."""
+"""Maximum nesting of expansions; maximum characters of a value, and of `$(...)`."""
 _MOST, _USES = 40, 4_000
-"""Commands in `$(...)`; twice the uses in one text."""
+"""Maximum commands in `$(...)`; twice the expansions in one text."""
 
 
 def is_known(text: str) -> bool:
-    """Nothing in it is left to be put in."""
+    """True if nothing is left to expand."""
     return "$" not in text and "`" not in text
 
 
@@ -39,15 +39,15 @@ class Values:
         self.arrays: dict[str, list[str]] = {}
         self.arguments = list(arguments)
         self.path = path
-        """The script, as it was called."""
+        """Path of the script, as called."""
         self.here = here
-        """This host's name."""
+        """Name of this host."""
         self.folder = "."
         self.empty = False
-        """What is set nowhere counts as empty, as it does for a shell: in conditions."""
+        """Expand unset variables to "", as a shell does; used in conditions."""
 
     def get(self, name: str) -> str | None:
-        """What a variable or argument holds; None if it is not set."""
+        """Return the value of a variable or argument, or None if unset."""
         if name.isdecimal():
             at = int(name)
             return self.path if at == 0 else self.arguments[at - 1] if at <= len(self.arguments) else None
@@ -62,7 +62,7 @@ class Values:
         return self.whole_folder() if name == "PWD" else self.variables.get(name)
 
     def expand(self, text: str, depth: int = 0) -> str:
-        """A text with all put in that is known."""
+        """Expand everything in a text that is known."""
         if is_known(text) or depth > _DEPTH or len(text) > _LONGEST:
             return text
         out, at, size = list[str](), 0, 0
@@ -76,16 +76,16 @@ class Values:
         return "".join((*out, text[at:]))
 
     def go_to(self, folder: str) -> None:
-        """Changes the working directory."""
+        """Change the working directory."""
         alone = folder.startswith(("/", "~", "$", "`")) or self.folder == "."
         self.folder = folder if alone else f"{self.folder}/{folder}"
 
     def whole_folder(self) -> str:
-        """The working directory, from the root."""
+        """Return the absolute working directory."""
         return os.path.normpath(Path.cwd() / self.folder)
 
     def words(self, word: Word, source: str) -> list[str]:
-        """The words that one word of a command gives: several, or none, where it has no quotes."""
+        """Expand one word of a command into zero or more words; unquoted expansions are split."""
         text = word.text
         if text in ("$@", "$*", "${@}", "${*}"):
             return list(self.arguments)
@@ -96,7 +96,7 @@ class Values:
         return [found] if found == text or _QUOTES.search(source) else self._parted(found)
 
     def _parted(self, text: str) -> list[str]:
-        """The words of a text; what is not known is not parted."""
+        """Split a text into words, but not within unknown expansions."""
         found, start, at = list[str](), 0, 0
         while (stop := _STOP.search(text, at)) is not None:
             if stop[0] in "$`":
@@ -107,7 +107,7 @@ class Values:
         return [piece for piece in (*found, text[start:]) if piece]
 
     def _items(self, text: str) -> list[str] | None:
-        """The elements of `${NAME[@]}`, `${@:2}`, `$NAME[@]`."""
+        """Return the elements of `${NAME[@]}`, `${@:2}`, `$NAME[@]`, or None for other text."""
         found = re.fullmatch(r"\$\{([A-Za-z_]\w*)\[[@*]\]\}|\$\{[@*]:(\d{1,2})\}", text)
         if not found:
             return None
@@ -119,7 +119,7 @@ class Values:
         return None if only is None else [only]
 
     def _end(self, text: str, start: int) -> int:
-        """Where what begins with a `$` or a backtick ends."""
+        """Return the end of the expansion that begins with a `$` or backtick at `start`."""
         last = start + _LONGEST_USE
         if text[start] == "`":
             return text.find("`", start + 1, last) + 1 or start + 1
@@ -149,7 +149,7 @@ class Values:
         return said if said is not None else "" if self.empty and len(text) > 1 else text
 
     def _braces(self, text: str, depth: int) -> str | None:
-        """What `${NAME...}` gives."""
+        """Expand `${NAME...}`."""
         found = _BRACES.fullmatch(text)
         if not found:
             return None
@@ -188,7 +188,7 @@ class Values:
         return _cut(held, rest, lambda text: self.expand(text, depth + 1))
 
     def _printed(self, text: str, depth: int) -> str | None:
-        """What the commands of `$(...)` print; None where one of them would have to be run."""
+        """Return the output of the commands in `$(...)`, or None if one of them would have to be run."""
         if depth > _DEPTH:
             return None
         printed, given, kept = "", "", self.folder
@@ -213,7 +213,7 @@ class Values:
 
 
 def _cut(held: str, rest: str, expand: Callable[[str], str]) -> str | None:
-    """`${A%.*}`, `${A##*/}`, `${A//x/y}`, `${A:0:3}`, `${A,,}`."""
+    """Apply `${A%.*}`, `${A##*/}`, `${A//x/y}`, `${A:0:3}` or `${A,,}`."""
     if rest in (",,", "^^"):
         return held.lower() if rest == ",," else held.upper()
     if rest[0] == ":":

@@ -1,7 +1,7 @@
-"""Goes through a script as a shell on this host would, to the commands that are wanted.
+"""Walks through a script as a shell on this host would, and collects the wanted commands.
 
-`if`, `case` and loops are followed where what decides is known. Where it is not, all their parts are looked at, and
-what they set is not known afterwards.
+`if`, `case` and loops are followed if their condition is known. Otherwise all branches are visited, and the variables
+that they set are unknown afterwards.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from dtdebug_taxonomy.source.commands import Command
 from dtdebug_taxonomy.source.shell import Script
 
 _TURNS, _STEPS = 64, 20_000
-"""Of one loop; commands in all."""
+"""Maximum turns of one loop; maximum commands in all."""
 _AND_OR = re.compile(r"(&&|\|\|)")
 _RANGE = re.compile(r"\{(\d{1,6})\.\.(\d{1,6})\}")
 
 
 class Walk(Commands):
-    """Goes through one script and those that it starts."""
+    """Walk through one script and those that it starts."""
 
     def go(self, text: str) -> None:
-        """All commands of a text of the shell."""
+        """Run through all commands of a shell text."""
         if self._depth >= DEEPEST:
             return
         self._steps += len(text) // 100
@@ -39,7 +39,7 @@ class Walk(Commands):
         self._depth -= 1
         self._text, self._heredocs = outer
 
-    # -- what decides ------------------------------------------------------------------------------
+    # -- control flow -----------------------------------------------------------------------------------
 
     def _block(self, commands: Sequence[Command], level: int) -> None:
         for block, rows in groupby(commands, lambda c: c.arms[level].block if len(c.arms) > level else -1):
@@ -70,7 +70,7 @@ class Walk(Commands):
 
     def _if(self, parts: list[tuple[str, list[Command]]], level: int) -> None:
         open_: bool | None = True
-        """Whether what comes is reached."""
+        """The next branch is reached; None if unknown."""
         holds: bool | None = None
         for part, rows in parts:
             if open_ is False:
@@ -133,7 +133,7 @@ class Walk(Commands):
                 return
 
     def _condition(self, rows: list[Command], level: int) -> bool | None:
-        """Whether the last of these commands ends well; only of tests that is known."""
+        """Return the success of the last of these commands; None unless it is a test."""
         self._status = None
         for command in rows:
             if len(command.arms) == level + 1:
@@ -141,14 +141,14 @@ class Walk(Commands):
         return self._status
 
     def _looked(self, text: str) -> str:
-        """As a shell of this host puts it in: what is set nowhere is empty."""
+        """Expand a text as a shell on this host: unset variables are empty."""
         self._values.empty = True
         found = self._values.expand(text)
         self._values.empty = False
         return found
 
     def _tested(self, command: Command) -> bool | None:
-        """Whether `[ ... ]`, `[[ ... ]]`, `test ...` or `((...))` holds."""
+        """Evaluate `[ ... ]`, `[[ ... ]]`, `test ...` or `((...))`."""
         first = command.words[0].text
         if first.startswith("(("):
             found = sums.sum_value(self._looked(first[2:-2]), self._values.get)
@@ -163,7 +163,7 @@ class Walk(Commands):
         return sums.test_holds(words)
 
     def _is_there(self, command: Command) -> bool | None:
-        """Of `command -v PROGRAM` and its like whether this host has it."""
+        """Return whether this host has the PROGRAM of `command -v PROGRAM` and the like; None for other commands."""
         words = [self._looked(w.text) for w in command.words if not w.text.startswith("-")]
         if len(words) == 2 and words[0] in ("command", "which", "type", "hash") and is_known(words[1]):
             return shutil.which(words[1]) is not None
@@ -195,7 +195,7 @@ class Walk(Commands):
 def wanted_commands(
     text: str, path: str, given: tuple[Mapping[str, str], Sequence[str], str], wanted: Callable[[Sequence[str]], bool]
 ) -> list[Found]:
-    """The wanted commands of a script by place; `given`: variables, arguments, this host's name."""
+    """Return a script's wanted commands in order; `given`: variables, arguments, this host's name."""
     variables, arguments, here = given
     walk = Walk(Values(variables, arguments, path, here), wanted)
     walk.go(text)

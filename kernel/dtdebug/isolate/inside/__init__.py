@@ -1,1 +1,1 @@
-"""What runs inside of the processes of a run: written for the standard library alone, it imports no torch itself."""
+"""Code that runs inside the processes of a run: uses only the standard library and does not import torch itself."""

@@ -1,4 +1,4 @@
-"""Whether the program reads its standard input, which is empty in all runs; not what dtdebug's own processes read."""
+"""Detects that the program reads its standard input, which is empty in all runs; dtdebug's own processes are exempt."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dtdebug.isolate.inside.notes import PartNotes, is_own
 
 
 class _Input(io.TextIOWrapper):
-    """Reads as before, and notes that it was asked: `input` and `getpass` come by here, too."""
+    """Standard input that notes each read; `input` and `getpass` use it too."""
 
     notes: PartNotes
 
@@ -32,8 +32,8 @@ class _Input(io.TextIOWrapper):
 
 
 def begin(notes: PartNotes) -> None:
-    """Takes the place of `sys.stdin`."""
+    """Replace `sys.stdin`."""
     if isinstance(sys.stdin, io.TextIOWrapper):
         watched = _Input(sys.stdin.buffer, encoding=sys.stdin.encoding, errors=sys.stdin.errors)
         watched.notes = notes
-        sys.stdin = watched  # the first one stays at sys.__stdin__
+        sys.stdin = watched  # the original stays at sys.__stdin__

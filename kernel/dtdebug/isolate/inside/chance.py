@@ -1,6 +1,6 @@
-"""Seeds that a rank sets for itself, and threads: what makes ranks, or runs, differ without a word in the program.
+"""Seeds and threads of a rank: sources of differences between ranks or runs that the program does not mention.
 
-Nothing here imports torch or NumPy: each function is given the module that the program has just imported.
+Nothing here imports torch or NumPy: each function gets the module that the program has just imported.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dtdebug.isolate.inside.notes import PartNotes
 
 
 def seeds(name: str, function: str) -> Any:
-    """A patch of a module's function that sets the seed: `random.seed`, `torch.manual_seed`, `numpy.random.seed`."""
+    """Return a patch of a module's seeding function: `random.seed`, `torch.manual_seed`, `numpy.random.seed`."""
 
     def patch(module: ModuleType, notes: PartNotes) -> None:
         original, process = getattr(module, function), os.getpid()
@@ -38,7 +38,7 @@ def seeds(name: str, function: str) -> Any:
 
 
 def recorded(torch: ModuleType, notes: PartNotes) -> None:
-    """The seed with which torch's generator began in a recorded run, which each process has another of."""
+    """Set torch's generator to its seed in a recorded run; otherwise each process starts with a different one."""
     wanted = notes.change.get("recorded-seed")
     seed = json.loads(wanted or "{}").get(os.environ.get("RANK", ""))
     if seed is not None:
@@ -47,7 +47,7 @@ def recorded(torch: ModuleType, notes: PartNotes) -> None:
 
 
 def threads(module: ModuleType, notes: PartNotes) -> None:
-    """PyTorch's threads within an operation."""
+    """Patch the number of PyTorch's intra-op threads."""
     original = module.set_num_threads
 
     @functools.wraps(original)

@@ -1,7 +1,7 @@
-"""Keeps the user's files: what was there before the first run is not overwritten, renamed or deleted.
+"""Protects the user's files: those from before the first run are not overwritten, renamed or deleted.
 
-A run works in a copy of the working directory; this is for paths that lead out of it. An audit hook sees what Python
-opens, and the commands that it starts; what C++ writes (`torch.save`) is seen where Python calls it.
+A run works in a copy of the working directory; this protects paths outside of it. An audit hook sees files that Python
+opens and commands that it starts; files that C++ writes (`torch.save`) are seen where Python calls it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_TRUNC | os.O_APPEND | os.O_CREAT
 _STARTS = ("os.system", "subprocess.Popen", "os.exec", "os.posix_spawn")
 _FREE = ("/dev/", "/proc/", "/sys/", "/run/")
 _CACHES = ("/__pycache__/", "/.cache/", "/.triton/", "/torchinductor_", "/.nv/", "/.config/matplotlib/")
-"""What programs keep for themselves, and make again."""
+"""Caches that programs recreate."""
 
 
 class _Guard:
-    """What may be written."""
+    """Paths that may be written."""
 
     def __init__(self, notes: PartNotes, ours: list[str], begun: float) -> None:
         self._notes, self._begun = notes, begun
@@ -48,7 +48,7 @@ class _Guard:
                 self.writes(path)
 
     def writes(self, path: Any) -> None:
-        """Raises PermissionError where a file that was there before the first run would be changed."""
+        """Raise PermissionError if a file from before the first run would be changed."""
         try:
             text = os.fsdecode(path) if isinstance(path, (str, bytes, os.PathLike)) else ""
             real = os.path.realpath(text) if text else ""
@@ -71,16 +71,16 @@ _guard: _Guard | None = None
 
 
 def begin(notes: PartNotes, ours: list[str], begun: float) -> None:
-    """Watches what this process writes; `ours` are folders that it may change, `begun` is when the first run began."""
+    """Watch this process's writes; `ours` are folders that it may change, `begun` is when the first run began."""
     global _guard
-    if not ours:  # the user wants the runs where they are
+    if not ours:  # the user wants runs in place
         return
     _guard = _Guard(notes, ours, begun)
     sys.addaudithook(_guard.event)
 
 
 def saving(module: ModuleType, notes: PartNotes) -> None:
-    """`torch.save` opens its file in C++."""
+    """Patch `torch.save`, which opens its file in C++."""
     original = module.save
 
     @functools.wraps(original)

@@ -1,4 +1,4 @@
-"""Data loaders of PyTorch: what they use, and how they are changed."""
+"""Observes and changes PyTorch's data loaders."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DEPTH = 8
 
 
 def patch(module: ModuleType, notes: PartNotes) -> None:
-    """Observes and changes `DataLoader`."""
+    """Patch `DataLoader` to observe and change its options."""
     kind: Any = module.DataLoader
     original, iterate = kind.__init__, kind.__iter__
     signature = inspect.signature(original)
@@ -25,7 +25,7 @@ def patch(module: ModuleType, notes: PartNotes) -> None:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - takes its place
         try:
             bound = signature.bind(self, *args, **kwargs)
-        except TypeError:  # the original says what is wrong
+        except TypeError:  # the original raises it
             original(self, *args, **kwargs)
             return
         given = bound.arguments
@@ -47,7 +47,7 @@ def patch(module: ModuleType, notes: PartNotes) -> None:
 
 
 def values(module: ModuleType, notes: PartNotes) -> None:
-    """Batches as the loader's iterators give them: of which shapes, and made-up values in place of theirs."""
+    """Patch the loaders' iterators: note the shapes of batches, and replace their values by made-up ones if wanted."""
     kind: Any = module._BaseDataLoaderIter  # noqa: SLF001 - the iterators of all loaders
     original = kind.__next__
 
@@ -66,7 +66,7 @@ def values(module: ModuleType, notes: PartNotes) -> None:
 
 
 def _floats(batch: Any, depth: int = 0) -> Iterator[Any]:
-    """The tensors of a batch that hold floating-point numbers."""
+    """Yield the floating-point tensors of a batch."""
     torch: Any = sys.modules["torch"]
     if isinstance(batch, torch.Tensor) and batch.is_floating_point():
         yield batch
@@ -76,7 +76,7 @@ def _floats(batch: Any, depth: int = 0) -> Iterator[Any]:
 
 
 def _made_up(batch: Any) -> Any:
-    """The same batch with other numbers; those of the program's own generator are not used up."""
+    """Return a copy of the batch with random values, without consuming the program's own generator."""
     torch: Any = sys.modules["torch"]
     chance = torch.Generator().manual_seed(0)
     batch = copy.deepcopy(batch)
@@ -99,7 +99,7 @@ def _change(given: dict[str, Any], notes: PartNotes) -> None:
         if notes.wants("loader.workers"):
             given["num_workers"] = 0
             for name in ("persistent_workers", "prefetch_factor", "timeout", "multiprocessing_context"):
-                given.pop(name, None)  # they are refused without workers
+                given.pop(name, None)  # they are rejected without workers
             notes.note("set", "loader.workers", 0)
         elif notes.wants("loader.persistent") and given.pop("persistent_workers", False):
             notes.note("set", "loader.persistent")
@@ -111,7 +111,7 @@ def _change(given: dict[str, Any], notes: PartNotes) -> None:
 
 
 def _start(given: dict[str, Any], notes: PartNotes) -> None:
-    """How the workers are started: anew, where all they get is pickled, or as copies of the rank."""
+    """Observe how the workers are started, spawned or forked; fork them if wanted."""
     context: Any = given.get("multiprocessing_context")
     method = context or sys.modules["multiprocessing"].get_start_method(allow_none=True)
     if (method if isinstance(method, str) else method and method.get_start_method()) in ("spawn", "forkserver"):
@@ -122,7 +122,7 @@ def _start(given: dict[str, Any], notes: PartNotes) -> None:
 
 
 def _last_batch(loader: Any, given: dict[str, Any], notes: PartNotes) -> None:
-    """Drops the last batch where it is smaller; not where nothing would be left."""
+    """Drop a smaller last batch, unless nothing would be left."""
     batches: Any = getattr(loader, "batch_sampler", None)
     size = getattr(batches, "batch_size", None)
     if type(batches).__name__ != "BatchSampler" or type(size) is not int or size < 2 or batches.drop_last:
@@ -137,7 +137,7 @@ def _last_batch(loader: Any, given: dict[str, Any], notes: PartNotes) -> None:
 
 
 def _length(value: Any) -> int:
-    """Its length; 0 where nobody says."""
+    """Return the length, or 0 if it has none."""
     try:
         return len(value)
     except Exception:
@@ -145,7 +145,7 @@ def _length(value: Any) -> int:
 
 
 def _one_batch(loader: Any, iterate: Callable[[Any], Iterator[Any]], steps: int, notes: PartNotes) -> Iterator[Any]:
-    """The first batch, for as many steps; a copy each time, for programs change batches in place."""
+    """Yield copies of the first batch for as many steps as usual; copies, since programs change batches in place."""
     first = next(iterate(loader))
     for step in range(steps):
         if step:

@@ -1,10 +1,10 @@
-"""What a process of a run notes: one line of JSON each, in a file of its own, so that a killed process has said it all.
+"""Notes of a process: one line of JSON each, in a file per process, so that a killed process loses none.
 
-saw      the program uses this part: `loader.workers`, with a value, and at which of its own lines
+saw      the program uses this part: `loader.workers`, with a value, and the line of its code
 set      this change was made, and where
-lost     a variable that was set is no longer so: the program has changed it
+lost     a variable that was set was changed by the program
 denied   a file that may not be overwritten
-wrote    a file outside of the copy that was made or changed
+wrote    a file outside of the copy that was created or changed
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 VARIABLE = "DTDEBUG_ISOLATE"
-"""Environment variable: the file with what the processes of this run are to do."""
+"""Environment variable with the path of the file that instructs the processes of this run."""
 LONGER = 3
-"""A time-out that is changed is so many times as long."""
+"""Factor by which time-outs are increased."""
 _MOST, _BYTES = 500, 4 << 20
 _OURS = f"{__file__.rpartition('/isolate/')[0]}/"
 _FOREIGN = ("<", f"{os.path.dirname(os.__file__)}/", _OURS)  # noqa: PTH120
-"""What is not the user's own file; so is what pip has installed."""
+"""Prefixes of files that are not the user's own; files installed by pip count as foreign, too."""
 
 
 class PartNotes:
-    """The notes of this process, and of its forked children in files of their own."""
+    """Notes of this process; forked children write separate files."""
 
     def __init__(self, folder: str, change: dict[str, str], environment: dict[str, str | None]) -> None:
         self._folder, self.change, self._environment = folder, change, environment
@@ -35,16 +35,16 @@ class PartNotes:
         self._busy = threading.local()
 
     def wants(self, knob: str) -> bool:
-        """Whether that change is to be made."""
+        """True if the change is to be made."""
         return knob in self.change
 
     def check_environment(self) -> None:
-        """Notes which variables are as they should be; None: not set."""
+        """Note which variables have the expected value; None means not set."""
         for name, value in self._environment.items():
             self.note("set" if os.environ.get(name) == value else "lost", f"environment.{name}", value or "")
 
     def note(self, kind: str, name: str, value: object = "") -> None:
-        """Writes a note, each once; a folder that can't be written costs only the note."""
+        """Write a note, each once; if the folder can't be written, only the note is lost."""
         row = (kind, name, str(value)[:500])
         if row in self._said or len(self._said) >= _MOST or getattr(self._busy, "now", False):
             return
@@ -67,13 +67,13 @@ class PartNotes:
 
 
 def is_foreign(file: str) -> bool:
-    """Whether a file of code is not the user's own."""
+    """True if a code file is not the user's own."""
     return file.startswith(_FOREIGN) or "-packages/" in file
 
 
 def is_own() -> bool:
-    """Whether code of dtdebug is under way that no program has called: its own process, armed by what it inherits."""
-    frame, outermost = sys._getframe(3), ""  # noqa: SLF001 - who reads, beyond `asks`
+    """True if dtdebug's own process is running, which inherited the variable, and no user program."""
+    frame, outermost = sys._getframe(3), ""  # noqa: SLF001 - the reader, above `asks`
     while frame is not None:
         name = frame.f_code.co_filename
         if not name.startswith("<"):  # `runpy`, and the text of `-c`, from which our children call a function
@@ -83,7 +83,7 @@ def is_own() -> bool:
 
 
 def _place() -> str:
-    """`FILE:LINE` of the user's own code that is under way; empty if none is."""
+    """Return `FILE:LINE` of the innermost user frame, or ""."""
     frame = sys._getframe(2)  # noqa: SLF001
     while frame is not None:
         name = frame.f_code.co_filename
@@ -94,7 +94,7 @@ def _place() -> str:
 
 
 def read_notes(folder: Path) -> Iterator[dict[str, str]]:
-    """The notes of all processes; lines that are cut or foreign are left out."""
+    """Yield the notes of all processes; skip truncated and foreign lines."""
     for path in sorted(folder.glob("*.jsonl"))[:4096]:
         try:
             with path.open("rb") as file:

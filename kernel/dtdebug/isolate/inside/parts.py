@@ -1,6 +1,6 @@
-"""Parts of PyTorch that a program may use: each is noted, and changed where that is wanted.
+"""Patches parts of PyTorch that a program may use: notes their use, and changes them if wanted.
 
-Nothing here imports torch: each function is given the module that the program has just imported.
+Nothing here imports torch: each function gets the module that the program has just imported.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ PRECISION = (
     "bf16", "fp16", "half", "amp", "use_amp", "use_bf16", "use_fp16", "mixed_precision", "precision", "dtype",
     "torch_dtype", "amp_dtype", "data_type", "param_dtype",
 )  # fmt: skip
-"""How programs call these options."""
+"""Names that programs give to these options."""
 FULL = {
     "bf16": "fp32", "fp16": "fp32", "bfloat16": "float32", "float16": "float32", "half": "float32", "16": "32",
     "bf16-mixed": "32", "16-mixed": "32", "bf16-true": "32", "16-true": "32", "torch.bfloat16": "torch.float32",
     "torch.float16": "torch.float32",
 }  # fmt: skip
-"""Half precision and the full one that is spelled alike."""
+"""Half precision -> full precision in the same spelling."""
 _FIRST_BUCKET, _MIB = 1, 1 << 20
-"""DDP's first bucket has so many MiB unless it is told otherwise."""
+"""Default size in MiB of DDP's first bucket; bytes of a MiB."""
 _LONGEST = 60
-"""Seconds of a time-out."""
+"""Longest time-out in seconds that a run can wait for three times."""
 
 
 def arguments(module: ModuleType, notes: PartNotes) -> None:
-    """Options of the program, as argparse has read them: also those that stay at their defaults."""
+    """Patch argparse to note and change the program's options, including those at their defaults."""
     parse = module.ArgumentParser.parse_known_args
 
     @functools.wraps(parse)
@@ -65,7 +65,7 @@ def arguments(module: ModuleType, notes: PartNotes) -> None:
 
 
 def _precision(found: Any, notes: PartNotes) -> None:
-    """Options that choose half precision, as a switch or by name."""
+    """Note and change options that choose half precision, as a switch or by name."""
     for name in PRECISION:
         value: Any = getattr(found, name, None)
         spelled = str(value).lower()
@@ -82,7 +82,7 @@ def _precision(found: Any, notes: PartNotes) -> None:
 
 
 def _is_launcher() -> bool:
-    """The process only starts ranks."""
+    """True if the process only starts ranks."""
     main = getattr(sys.modules.get("__main__"), "__file__", None) or ""
     inside = main.replace("\\", "/")
     return inside.endswith(("/torchrun", "/torch/distributed/run.py", "/torch/distributed/launch.py")) or (
@@ -91,7 +91,7 @@ def _is_launcher() -> bool:
 
 
 def torch(module: ModuleType, notes: PartNotes) -> None:
-    """`torch.compile`, threads, and deterministic algorithms."""
+    """Patch `torch.compile`, threads, and deterministic algorithms."""
     compiled = module.compile
 
     @functools.wraps(compiled)
@@ -111,7 +111,7 @@ def torch(module: ModuleType, notes: PartNotes) -> None:
 
 
 def cuda(module: ModuleType, notes: PartNotes) -> None:
-    """Whether a device is used."""
+    """Note that a GPU is used."""
     begin = module._lazy_init  # noqa: SLF001 - what all uses of a device call first
 
     @functools.wraps(begin)
@@ -123,7 +123,7 @@ def cuda(module: ModuleType, notes: PartNotes) -> None:
 
 
 def anomaly(module: ModuleType, notes: PartNotes) -> None:
-    """Anomaly detection of autograd: both of its classes switch it on by this function."""
+    """Patch autograd's anomaly detection: both of its classes call this function to switch it on."""
     switch: Any = sys.modules["torch"]
     original = switch.set_anomaly_enabled
 
@@ -139,17 +139,17 @@ def anomaly(module: ModuleType, notes: PartNotes) -> None:
 
 
 def autocast(module: ModuleType, notes: PartNotes) -> None:
-    """Mixed precision."""
+    """Patch autocast of mixed precision."""
     _off(module.autocast, "amp", "autocast", notes)
 
 
 def scaler(module: ModuleType, notes: PartNotes) -> None:
-    """The scaler of gradients, which belongs to mixed precision."""
+    """Patch the gradient scaler of mixed precision."""
     _off(module.GradScaler, "amp", "scaler", notes)
 
 
 def _off(kind: Any, knob: str, what: str, notes: PartNotes) -> None:
-    """Notes where a class is made that is enabled by default; disables it where that is wanted."""
+    """Patch a class that is enabled by default: note its use, and disable it if wanted."""
     original = kind.__init__
 
     @functools.wraps(original)
@@ -168,15 +168,15 @@ def _off(kind: Any, knob: str, what: str, notes: PartNotes) -> None:
 
 
 def bound(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments | None:
-    """What a call gives each parameter; None where the function refuses it."""
+    """Return the arguments bound to a function's parameters, or None if it would reject them."""
     try:
         return inspect.signature(function).bind(*args, **kwargs)
-    except (TypeError, ValueError):  # the original says what is wrong
+    except (TypeError, ValueError):  # the original raises it
         return None
 
 
 def checkpointing(module: ModuleType, notes: PartNotes) -> None:
-    """Activation checkpointing."""
+    """Patch activation checkpointing."""
     original = module.checkpoint
     own = ("use_reentrant", "context_fn", "determinism_check", "debug", "early_stop", "preserve_rng_state")
 
@@ -192,7 +192,7 @@ def checkpointing(module: ModuleType, notes: PartNotes) -> None:
 
 
 def ddp(module: ModuleType, notes: PartNotes) -> None:
-    """The options of DistributedDataParallel."""
+    """Patch the options of DistributedDataParallel."""
     kind: Any = module.DistributedDataParallel
     original = kind.__init__
     options = (
@@ -215,7 +215,7 @@ def ddp(module: ModuleType, notes: PartNotes) -> None:
             if notes.wants(knob) and bool(given.arguments.get(name, usual)) != wanted:
                 given.arguments[name] = wanted
                 notes.note("set", knob)
-                if knob == "ddp.static":  # which allows for unused parameters: that stays so
+                if knob == "ddp.static":  # a static graph allows unused parameters: keep that
                     given.arguments["find_unused_parameters"] = True
         _buffers(given.arguments, notes)
         _buckets(given.arguments, notes)
@@ -234,11 +234,11 @@ def _buffers(given: dict[str, Any], notes: PartNotes) -> None:
 
 
 def _buckets(given: dict[str, Any], notes: PartNotes) -> None:
-    """One bucket for all gradients, where there are several."""
+    """Put all gradients into one bucket, if there are several."""
     try:
         parameters = [p for p in given["module"].parameters() if p.requires_grad]
         size = sum(p.numel() * p.element_size() for p in parameters)
-    except Exception:  # DDP says what is wrong with them
+    except Exception:  # DDP raises its own error
         return
     if len(parameters) > 1 and size > (given.get("bucket_cap_mb") or _FIRST_BUCKET) * _MIB:
         notes.note("saw", "ddp.buckets")
@@ -249,7 +249,7 @@ def _buckets(given: dict[str, Any], notes: PartNotes) -> None:
 
 
 def groups(module: ModuleType, notes: PartNotes) -> None:
-    """Process groups and their backend."""
+    """Patch the process groups and their backend."""
     c10d: Any = module
     begin, further = c10d.init_process_group, c10d.new_group
 
@@ -257,7 +257,7 @@ def groups(module: ModuleType, notes: PartNotes) -> None:
     def init_process_group(*args: Any, **kwargs: Any) -> Any:
         notes.check_environment()
         given = bound(begin, args, kwargs)
-        if given is not None and given.arguments.get("backend"):  # noted now: a backend may refuse to begin
+        if given is not None and given.arguments.get("backend"):  # noted now: a backend may fail to start
             notes.note("saw", f"backend.{str(given.arguments['backend']).lower()}")
             if os.environ.get("WORLD_SIZE", "1") != "1":
                 notes.note("saw", "group")
@@ -293,7 +293,7 @@ def groups(module: ModuleType, notes: PartNotes) -> None:
 
 
 def _longer(given: dict[str, Any], notes: PartNotes) -> None:
-    """A time-out that the program has chosen, and that a run can wait for three times."""
+    """Note a time-out that the program has chosen, if short enough, and triple it if wanted."""
     limit = given.get("timeout")
     if limit is not None and 0 < limit.total_seconds() <= _LONGEST:
         notes.note("saw", "group.timeout", f"{limit.total_seconds():g} s")
@@ -303,7 +303,7 @@ def _longer(given: dict[str, Any], notes: PartNotes) -> None:
 
 
 def _fake(given: dict[str, Any]) -> None:
-    """A group that sends nothing; the module that has it is imported for its name to be known."""
+    """Use a group that sends nothing; importing its module registers the backend."""
     fake: Any = importlib.import_module("torch.testing._internal.distributed.fake_pg")
     rank, world = given.get("rank", -1), given.get("world_size", -1)
     given.update(

@@ -1,4 +1,4 @@
-"""What a program that the job starts would write, as far as its command says so: redirections, `rm`, `mv`, `cp`, ..."""
+"""Finds the files that a started command would write: redirections, `rm`, `mv`, `cp`, ..."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 _SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
 _BEFORE = ("sudo", "env", "nice", "nohup", "exec", "command", "time", "builtin")
 _ALL = ("rm", "rmdir", "mv", "unlink", "shred", "truncate", "tee")
-"""Each of their arguments is changed; of the others the last is."""
+"""Commands that change each of their arguments; those below change only the last."""
 _LAST = ("cp", "install", "ln", "rsync")
 _SET = re.compile(r"[A-Za-z_]\w*=")
 _LONGEST = 100_000
 
 
 def written(event: str, args: tuple[Any, ...]) -> Iterator[str]:
-    """The paths that a command would change, of what an audit event says of a program that is started."""
+    """Yield the paths that a command would change, from the audit event of its start."""
     if event == "os.system":
         yield from _of_text(os.fsdecode(args[0]), os.getcwd())  # noqa: PTH109 - pathlib takes milliseconds
     elif event == "subprocess.Popen":
@@ -29,7 +29,7 @@ def written(event: str, args: tuple[Any, ...]) -> Iterator[str]:
 
 
 def _of_text(text: str, home: str) -> Iterator[str]:
-    """Of a shell's command line; what can't be read says nothing."""
+    """Yield the paths in a shell command line; none if it can't be parsed."""
     try:
         lexer = shlex.shlex(text[:_LONGEST].replace("\n", " ; "), posix=True, punctuation_chars=True)
         lexer.whitespace_split = True
@@ -43,7 +43,7 @@ def _of_text(text: str, home: str) -> Iterator[str]:
             into = False
             yield _path(token, home)
         elif token and set(token) <= set("<>&|") and ">" in token:
-            into = not token.endswith("&")  # `2>&1` is no file
+            into = not token.endswith("&")  # `2>&1` is not a file
             words = words[:-1] if words and words[-1].isdecimal() else words
         elif token and set(token) <= set(";&|()"):
             yield from _of_words(words, home)

@@ -1,4 +1,4 @@
-"""Which variables of the environment the program itself asks for, without needing them to be there."""
+"""Detects the environment variables that the program reads optionally."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 from dtdebug.isolate.inside.notes import PartNotes, is_foreign
 
 _BETWEEN = ("<frozen os>", "<frozen _collections_abc>", os.__file__)
-"""Frames of `os.getenv`, of `.get` and of `in`."""
+"""Files of the frames of `os.getenv`, `.get` and `in`."""
 
 LAUNCHED = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
-"""By these a program knows that a launcher has started it."""
+"""Variables by which a program detects a launcher."""
 _TAKEN = (*LAUNCHED, "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 
 def without_launcher(notes: PartNotes) -> None:
-    """Takes from the only rank what says that a launcher has started it, where that is wanted."""
+    """Remove the launcher's variables from the only rank, if wanted."""
     if notes.wants("no-launcher") and os.environ.get("WORLD_SIZE") == "1":
         for name in _TAKEN:
             os.environ.pop(name, None)
@@ -27,12 +27,12 @@ def without_launcher(notes: PartNotes) -> None:
 
 
 def accelerate(module: ModuleType, notes: PartNotes) -> None:
-    """Accelerate goes on as one process where no launcher has started it."""
+    """Note that Accelerate is used, which continues as one process if no launcher has started it."""
     notes.note("saw", "launcher.asked", module.__name__)
 
 
 def begin(notes: PartNotes) -> None:
-    """Watches `os.environ`; `os.environ[NAME]` is left out, which fails where the variable is taken away."""
+    """Watch `os.environ`, except `os.environ[NAME]`, which would fail without the variable."""
     kind: Any = type(os.environ)
     original = kind.__getitem__
 

@@ -1,6 +1,6 @@
-"""Options of FSDP, of the class and of `fully_shard`: which are used, and how they are changed.
+"""Observes and changes options of FSDP, of the class and of `fully_shard`.
 
-Nothing here imports torch: each function is given the module that the program has just imported.
+Nothing here imports torch: each function gets the module that the program has just imported.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from dtdebug.isolate.inside.notes import PartNotes
 
 
 def wrapper(module: ModuleType, notes: PartNotes) -> None:
-    """The class FullyShardedDataParallel."""
+    """Patch the class FullyShardedDataParallel."""
     kind: Any = module.FullyShardedDataParallel
     strategies: Any = module.ShardingStrategy
     original = kind.__init__
 
-    def changed(given: dict[str, Any]) -> None:
+    def change(given: dict[str, Any]) -> None:
         if given.get("sharding_strategy") in (None, strategies.FULL_SHARD):
             _option(given, "fsdp.reshard", "sharding_strategy", strategies.SHARD_GRAD_OP, notes)
         if given.get("mixed_precision") is not None:
@@ -30,16 +30,16 @@ def wrapper(module: ModuleType, notes: PartNotes) -> None:
 
     @functools.wraps(original)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - takes its place
-        _call(original, (self, *args), kwargs, changed)
+        _call(original, (self, *args), kwargs, change)
 
     kind.__init__ = __init__
 
 
 def function(module: ModuleType, notes: PartNotes) -> None:
-    """The function `fully_shard`."""
+    """Patch the function `fully_shard`."""
     original: Any = module.fully_shard
 
-    def changed(given: dict[str, Any]) -> None:
+    def change(given: dict[str, Any]) -> None:
         if given.get("reshard_after_forward") is not False:
             _option(given, "fsdp.reshard", "reshard_after_forward", False, notes)
         policy: Any = given.get("mp_policy")
@@ -50,19 +50,19 @@ def function(module: ModuleType, notes: PartNotes) -> None:
 
     @functools.wraps(original)
     def fully_shard(*args: Any, **kwargs: Any) -> Any:
-        return _call(original, args, kwargs, changed)
+        return _call(original, args, kwargs, change)
 
     module.fully_shard = fully_shard  # type: ignore[attr-defined]
 
 
 def _call(
-    original: Any, args: tuple[Any, ...], kwargs: dict[str, Any], changed: Callable[[dict[str, Any]], None]
+    original: Any, args: tuple[Any, ...], kwargs: dict[str, Any], change: Callable[[dict[str, Any]], None]
 ) -> Any:
     try:
         bound = inspect.signature(original).bind(*args, **kwargs)
-    except (TypeError, ValueError):  # the original says what is wrong
+    except (TypeError, ValueError):  # the original raises it
         return original(*args, **kwargs)
-    changed(bound.arguments)
+    change(bound.arguments)
     return original(*bound.args, **bound.kwargs)
 
 

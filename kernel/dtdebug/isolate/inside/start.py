@@ -1,4 +1,4 @@
-"""How the observing and changing gets into a process: once, at its start, and after the import of what is changed."""
+"""Installs the patches in a process: once, at its start, and after the import of each patched module."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PATCHES: dict[str, Patch] = {
 
 
 class _After:
-    """Patches modules as soon as they are imported; finds none itself."""
+    """Import hook that patches modules as soon as they are imported; finds no modules itself."""
 
     def __init__(self, notes: PartNotes) -> None:
         self._notes, self._waiting = notes, dict(PATCHES)
@@ -61,7 +61,7 @@ def _wrap(loader: Any, patch: Patch, notes: PartNotes) -> None:
 
     def exec_module(module: ModuleType) -> None:
         execute(module)
-        with suppress(Exception):  # of another version: then nothing is seen to be changed
+        with suppress(Exception):  # another version: the change is not seen to be made
             patch(module, notes)
 
     loader.exec_module = exec_module
@@ -77,7 +77,7 @@ def _version(name: str) -> str:
 
 
 def begin() -> None:
-    """Reads what is to be done, and begins."""
+    """Read the instructions, and install the patches."""
     with open(os.environ[VARIABLE], encoding="utf-8") as file:  # noqa: PTH123 - pathlib takes milliseconds to import
         told = json.load(file)
     notes = PartNotes(told["notes"], told["change"], told["environment"])

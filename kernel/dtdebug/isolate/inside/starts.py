@@ -1,4 +1,4 @@
-"""How a program starts its own ranks: as copies of itself, or anew."""
+"""Observes how a program starts its own ranks: forked or spawned."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dtdebug.isolate.inside.parts import bound
 
 
 def patch(module: ModuleType, notes: PartNotes) -> None:
-    """Ranks that are forked: what torch and notebook_launcher start them by. Those of a launcher never are."""
+    """Patch the function with which torch and notebook_launcher fork ranks; launchers never fork them."""
     original = module.start_processes
 
     @functools.wraps(original)

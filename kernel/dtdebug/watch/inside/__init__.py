@@ -1,1 +1,1 @@
-"""What notes, inside of a rank, how it trains: small bounded records, no collective, nothing changed."""
+"""Takes notes inside a rank about its training: small bounded records, without collectives or side effects."""

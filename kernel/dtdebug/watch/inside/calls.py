@@ -1,4 +1,4 @@
-"""What the program itself calls of torch.distributed: works nobody waits for, groups, meshes, calls in a join."""
+"""Notes the program's own calls of torch.distributed: dropped works, groups, meshes, calls within a join."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _MOST = 256
 
 
 class Calls:
-    """The calls of this process."""
+    """Observer of this process's calls."""
 
     def __init__(self, notes: WatchNotes, steps: Steps, lost: Lost) -> None:
         self.notes, self._steps, self._lost = notes, steps, lost
         self._open: dict[int, tuple[Any, str, int, int, list[int]]] = {}
-        """Work's id -> (weak reference, call, site, step, data pointers)."""
+        """Id of a work -> (weak reference, call, site, step, data pointers)."""
         self._joins: list[bool] = []
         self._said = 0
 
     def patch(self, module: ModuleType) -> None:
-        """Wraps the functions of `torch.distributed.distributed_c10d`."""
+        """Wrap the functions of `torch.distributed.distributed_c10d`."""
         for name in _CALLS:
             if hasattr(module, name):
                 _replace(module, name, self._wrapped(name, getattr(module, name)))
@@ -47,7 +47,7 @@ class Calls:
                 setattr(work, name, self._awaiting(getattr(work, name)))
 
     def patch_join(self, module: ModuleType) -> None:
-        """Wraps the context of uneven inputs."""
+        """Wrap the context manager for uneven inputs."""
         kind = module.Join
         enter, leave = kind.__enter__, kind.__exit__
 
@@ -71,7 +71,7 @@ class Calls:
             self.notes.put("join", f=self._steps.passes())
 
     def patch_mesh(self, module: ModuleType) -> None:
-        """Wraps the making of a mesh; what is sliced from one is not looked at."""
+        """Wrap the construction of a mesh; slices of a mesh are ignored."""
         kind = module.DeviceMesh
         make = kind.__init__
 
@@ -140,7 +140,7 @@ class Calls:
         module: Any = sys.modules["torch.distributed.distributed_c10d"]
         own = not is_library(frame.f_code.co_filename)
         group = kwargs.get("group")
-        if group is None:  # by place it stands among others
+        if group is None:  # positionally it is among the other arguments
             group = next((a for a in args if isinstance(a, module.ProcessGroup) or a is _outside(module)), None)
         tensors = _tensors((*args, *kwargs.values()))
         self._steps.reductions.calls.add(name)
@@ -152,7 +152,7 @@ class Calls:
             ranks = module.get_process_group_ranks(group if group is not None else module.group.WORLD)
             self._steps.reduces(tensors, ranks, _operation(args, kwargs), ended=result is None)
         else:
-            sizes = [t.numel() for t in tensors if t.is_floating_point()]  # states of generators are bytes
+            sizes = [t.numel() for t in tensors if t.is_floating_point()]  # generator states are bytes
             reductions = self._steps.reductions
             reductions.largest = max([reductions.largest, *sizes])
             if name == "reduce" and _root(args, kwargs, group, module) not in (None, module.get_rank()):
@@ -171,14 +171,14 @@ class Calls:
             self._open[number] = (ref, name, site, self._steps.now, pointers)
 
     def _dropped(self, number: int) -> None:
-        """Nobody can wait for it any more."""
+        """Note a work that was dropped without waiting."""
         found = self._open.pop(number, None)
         if found is not None and not sys.is_finalizing():
             self._tell("dropped", call=found[1], site=found[2], s=found[3])
 
     @guarded
     def before_step(self, optimizer: Any) -> None:
-        """A step reads gradients: those that are still being exchanged are read too early."""
+        """Note gradients that the step reads while they are still being exchanged."""
         self._lost.before_step(optimizer)
         if not self._open:
             return
@@ -194,7 +194,7 @@ class Calls:
                 break
 
     def synchronized(self) -> None:
-        """The device has done all it was given."""
+        """Forget open works: the device has finished everything."""
         self._open.clear()
 
     @guarded
@@ -209,7 +209,7 @@ class Calls:
 
 
 def _replace(module: Any, name: str, new: Any) -> None:
-    """Puts it in the place of the function, also where `torch.distributed` has it from there."""
+    """Replace a function, also where `torch.distributed` imports it."""
     old = getattr(module, name)
     setattr(module, name, new)
     package = sys.modules.get("torch.distributed")
@@ -222,7 +222,7 @@ def _outside(module: Any) -> Any:
 
 
 def _root(args: tuple[Any, ...], kwargs: dict[str, Any], group: Any, module: Any) -> Any:
-    """The rank of the job that gets the sum; None where that isn't told."""
+    """Return the global rank that receives the sum, or None if unknown."""
     if kwargs.get("group_dst") is not None:
         return module.get_global_rank(group if group is not None else module.group.WORLD, kwargs["group_dst"])
     return kwargs.get("dst", args[1] if len(args) > 1 else None)

@@ -1,4 +1,4 @@
-"""Clipping that can't do what it says: of gradients that are still scaled, or of shards by one rank's own norm."""
+"""Notes ineffective clipping: of scaled gradients, of shards by one rank's own norm, or at the wrong time."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from dtdebug_taxonomy.frames import is_library
 
 _CLIPS = ("clip_grad_norm_", "clip_grad_value_")
 _STEPS = 8
-"""Steps in which it is seen whether gradients are reduced after they were clipped."""
+"""Number of steps that are checked for gradients reduced after they were clipped."""
 
 
 _LATE = 3
-"""Steps after which it is said that gradients are clipped too late."""
+"""Number of late clips before it is noted."""
 
 
 class Clipping:
-    """The clipping and the loss scaling of this process."""
+    """Observer of this process's clipping and loss scaling."""
 
     def __init__(self, notes: WatchNotes, steps: Steps, models: Models) -> None:
         self.notes, self._steps, self._models = notes, steps, models
         self._scaler: Any = None
         self._scale: Any = None
-        """`get_scale` of torch, which tells how much losses are scaled."""
+        """torch's `get_scale`, which returns the factor of the losses."""
         self._said: set[str] = set()
         self._late = 0
-        """Times that gradients were clipped after their step, and not before one so far; below 0 where they were."""
+        """Number of clips after the step; -1 once a clip came before its step."""
         self._late_at = 0
 
     def patch(self, module: ModuleType) -> None:
-        """Wraps the functions of `torch.nn.utils.clip_grad`, also where `torch.nn.utils` has them from there."""
+        """Wrap the functions of `torch.nn.utils.clip_grad`, also where `torch.nn.utils` imports them."""
         package = sys.modules.get("torch.nn.utils")
         for name in _CLIPS:
             old = getattr(module, name)
@@ -47,9 +47,9 @@ class Clipping:
                 setattr(package, name, new)
 
     def patch_scaler(self, module: ModuleType) -> None:
-        """Wraps what says whether gradients are scaled: between `scale` and `unscale_` or `update` they are.
+        """Wrap the scaler's methods: gradients are scaled between `scale` and `unscale_` or `update`.
 
-        A program that asks for the scale may divide by it on its own.
+        A program that calls `get_scale` may divide by the scale itself.
         """
         kind = module.GradScaler
         self._scale = kind.get_scale
@@ -107,7 +107,7 @@ class Clipping:
 
     @guarded
     def _clipped(self, name: str, parameters: Any, limit: Any, norm: Any, frame: Any) -> None:
-        """Gradients that a step has used already are clipped in vain."""
+        """Note gradients that are clipped after the step that used them."""
         rows = parameters if isinstance(parameters, list) else [parameters]
         if self._late < 0 or name != "clip_grad_norm_" or not rows or not self._steps.done:
             return
@@ -120,7 +120,7 @@ class Clipping:
                 self._tell("late", name, frame, step=self._late_at)
 
     def _remember(self, name: str, parameters: Any, frame: Any) -> None:
-        """Gradients that the program may still reduce: then each rank has clipped its own."""
+        """Remember clipped gradients: if the program reduces them later, each rank has clipped its own."""
         if name != "clip_grad_norm_" or self._steps.done >= _STEPS:
             return
         weak = sys.modules["torch.multiprocessing.reductions"].StorageWeakRef
@@ -131,7 +131,7 @@ class Clipping:
         }
 
     def _sharded(self) -> bool:
-        """Each rank holds a part of a model only, which FSDP has made."""
+        """True if each rank holds only a part of an FSDP model."""
         for model in self._models.all:
             strategy = getattr(model.ref(), "sharding_strategy", None)
             if model.kind == "fsdp" and len(model.group) > 1 and "FULL_SHARD" in str(strategy):

@@ -1,4 +1,4 @@
-"""What the loaders of this process give, in which order, and from which random state."""
+"""Notes the batches of this process's loaders, their order, and the random state of their data sets."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from dtdebug.watch.inside.steps import Steps
 from dtdebug_taxonomy.frames import is_library
 
 _EPOCHS, _FETCHES, _BEGUN = 2, 4, 16
-"""Epochs, and batches of each, whose random state is looked at; epochs whose first batch is."""
+"""Epochs, and batches of each, whose random state is noted; epochs whose first batch is noted."""
 _ONCE = ("RandomSampler", "SequentialSampler", "DistributedSampler")
-"""Samplers that give each sample once."""
+"""Samplers that draw each sample once."""
 
 
 class _Loader:
@@ -32,7 +32,7 @@ class _Loader:
 
 
 class Loaders:
-    """The loaders and samplers of this process."""
+    """Observer of this process's loaders and samplers."""
 
     def __init__(self, notes: WatchNotes, steps: Steps) -> None:
         self.notes, self._steps = notes, steps
@@ -43,7 +43,7 @@ class Loaders:
         self._epochs = 0
 
     def patch(self, module: ModuleType) -> None:
-        """Wraps the loader of `torch.utils.data.dataloader` and its iterators."""
+        """Wrap the loader of `torch.utils.data.dataloader` and its iterators."""
         kind, base = module.DataLoader, module._BaseDataLoaderIter  # noqa: SLF001 - what all iterators are made of
         make, begin, following = kind.__init__, kind.__iter__, base.__next__
         loaders = self
@@ -75,7 +75,7 @@ class Loaders:
             self._patch_fetch(fetcher)
 
     def patch_sampler(self, module: ModuleType) -> None:
-        """Wraps the sampler that divides data between ranks."""
+        """Wrap the sampler that divides data between ranks."""
         kind = module.DistributedSampler
         begin = kind.__iter__
 
@@ -125,7 +125,7 @@ class Loaders:
         known.shuffles = type(getattr(loader, "sampler", None)).__name__ == "RandomSampler"
         known.whole, streams = _gives_once(loader), _streams(loader)
         known.workers = loader.num_workers if streams else 0
-        known.of = 0 if streams else _number(loader)  # torch warns where it has told the length of a stream
+        known.of = 0 if streams else _number(loader)  # torch warns if the length of a stream was wrong
         known.epochs += 1
         known.batches = 0
         known.backwards = self._steps.backwards
@@ -135,7 +135,7 @@ class Loaders:
     def _begun(self, loader: Any, iterator: Any) -> None:
         try:
             iterator._dtdebug = weakref.ref(self._loaders[loader])  # noqa: SLF001 - a mark of ours on it
-        except (AttributeError, KeyError):  # one that takes no marks
+        except (AttributeError, KeyError):  # an iterator without attributes
             return
 
     @guarded
@@ -200,11 +200,11 @@ class Loaders:
             line=self._current.place[1] if self._current is not None else 0,
             s=self._steps.now,
         )
-        if worker is not None:  # a worker ends without last words
+        if worker is not None:  # a worker ends without exit handlers
             self.notes.flush()
 
     def _random(self) -> dict[str, str]:
-        """Hashes of the states of the generators that a data set may draw from."""
+        """Return hashes of the states of the generators that a data set may use."""
         torch: Any = sys.modules["torch"]
         found = {
             "torch": f"{zlib.crc32(torch.get_rng_state().numpy().tobytes()):08x}",
@@ -222,15 +222,15 @@ def _streams(loader: Any) -> bool:
 
 
 def _number(loader: Any) -> int:
-    """Batches of an epoch; 0 where a sampler of the user's own does not tell."""
+    """Return the batches of an epoch, or 0 if a custom sampler does not define them."""
     try:
         return len(loader)
-    except Exception:  # whatever the user's code raises
+    except Exception:  # any exception from user code
         return 0
 
 
 def _gives_once(loader: Any) -> bool:
-    """No sample comes twice in an epoch, as far as its sampler tells."""
+    """True if the sampler shows that no sample occurs twice in an epoch."""
     if _streams(loader):
         return True
     batches = type(loader.batch_sampler).__name__

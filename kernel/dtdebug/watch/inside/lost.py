@@ -1,4 +1,4 @@
-"""What gets lost on its way: weights that a load leaves out, gradients that end at a gathered tensor."""
+"""Notes lost work: weights that a load leaves out, gradients that end at a gathered tensor."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from dtdebug_taxonomy.frames import is_library
 
 GATHERING = frozenset(("all_gather", "all_gather_into_tensor"))
 _NODES, _PLACES, _STEPS = 4096, 8, 3
-"""Nodes of a graph that are gone through, places that are remembered, and steps after which it is said."""
+"""Maximum nodes of a graph to visit and places to remember; steps before it is noted."""
 _LOADS, _TENSORS = 8, 8
-"""Loads that are remembered, and tensors of each by which they are known again."""
+"""Maximum loads to remember, and tensors of each to recognise it."""
 
 
 class GatherCall:
-    """A call that gathers a tensor which has a graph: what it gives has none."""
+    """Call that gathers a tensor with a graph: its output has none."""
 
     def __init__(self, call: str, site: int, step: int, parameters: list[Any]) -> None:
         self.call, self.site, self.step = call, site, step
         self.parameters = [weakref.ref(p) for p in parameters]
         self.bare = 0
-        """Steps in which none of the parameters behind it had a gradient."""
+        """Number of steps in which no parameter behind it had a gradient."""
         self.reached = False
 
 
 class Load:
-    """A load that found no name which fits; another way may still bring its values into a model."""
+    """Load in which no name matched; its values may still reach a model in another way."""
 
     def __init__(self, model: Any, state: Mapping[str, Any], site: int, step: int) -> None:
         self.model, self.site, self.step = weakref.ref(model), site, step
@@ -42,7 +42,7 @@ class Load:
         self.known = {_mark(t) for t in [t for t in state.values() if _tells(t)][:_TENSORS]}
 
     def is_filled(self, parameters: list[Any], loaded: Iterable[Any]) -> bool:
-        """Whether some of its values are in one of these, in the model, or in another one that was loaded since."""
+        """True if some of its values are in one of these parameters, the model, or another model loaded since."""
         model = self.model()
         if model is None or model in loaded:
             return True
@@ -52,7 +52,7 @@ class Load:
 
 
 class Lost:
-    """Of this process."""
+    """Observer of this process's loads and gathers."""
 
     def __init__(self, notes: WatchNotes, models: Models, steps: Steps) -> None:
         self.notes, self._models, self._steps = notes, models, steps
@@ -60,7 +60,7 @@ class Lost:
         self._loads: list[Load] = []
 
     def patch(self, module: ModuleType) -> None:
-        """Wraps `torch.nn.Module.load_state_dict`."""
+        """Wrap `torch.nn.Module.load_state_dict`."""
         kind = module.Module
         load = kind.load_state_dict
 
@@ -84,7 +84,7 @@ class Lost:
                 self._loads.append(Load(model, state, self.notes.site(frame), self._steps.now))
 
     def gathers(self, call: str, tensors: list[Any], frame: Any) -> None:
-        """The program gathers tensors; once for each place."""
+        """Remember a gathering call, once for each place."""
         site = self.notes.site(frame)
         if not sys.modules["torch"].is_grad_enabled() or site in self._gathered or len(self._gathered) >= _PLACES:
             return
@@ -93,7 +93,7 @@ class Lost:
             self._gathered[site] = GatherCall(call, site, self._steps.now, behind)
 
     def before_step(self, optimizer: Any) -> None:
-        """Gradients are complete, and what was to be loaded before the step is."""
+        """Note loads without effect and gathers without gradients, once gradients are complete."""
         if not self._gathered and not self._loads:
             return
         parameters = [p for group in optimizer.param_groups for p in group.get("params", ())]
@@ -108,7 +108,7 @@ class Lost:
                 self._counts(place, alive)
 
     def _counts(self, place: GatherCall, alive: list[Any]) -> None:
-        """Do those parameters have a gradient, by this way or another?"""
+        """Count steps in which those parameters have no gradient at all."""
         place.reached = any(map(_has_gradient, alive))
         place.bare += not place.reached
         if place.bare == _STEPS or (place.reached and place.bare > _STEPS):
@@ -117,7 +117,7 @@ class Lost:
 
 
 def _tells(tensor: Any) -> bool:
-    """By its values it is known again: not all are the same, as where a layer begins with zeros."""
+    """True if its values identify it: they are not all equal, as in a layer that begins with zeros."""
     torch: Any = sys.modules["torch"]
     if not isinstance(tensor, torch.Tensor) or not values.is_whole(tensor) or tensor.numel() < 2:
         return False
@@ -135,7 +135,7 @@ def _has_gradient(parameter: Any) -> bool:
 
 
 def _begin(tensor: Any) -> Any:
-    """The node that made the tensor; below that of DDP, which all outputs of a model share."""
+    """Return the node that made the tensor; below DDP's, which all outputs of a model share."""
     node = tensor.grad_fn
     if type(node).__name__ == "_DDPSinkBackward":
         below = node.next_functions  # one for each tensor
@@ -144,7 +144,7 @@ def _begin(tensor: Any) -> Any:
 
 
 def _parameters(node: Any) -> list[Any]:
-    """The parameters whose gradients would come through that node of a graph."""
+    """Return the parameters whose gradients would pass that node of a graph."""
     found, seen, waiting = [], {node}, [node] if node is not None else []
     while waiting and len(seen) < _NODES:
         here = waiting.pop()

@@ -1,4 +1,4 @@
-"""What is known of the wrapped models of this process: whose replicas they are, what they are given, how they run."""
+"""Notes the wrapped models of this process: their group, inputs and modes."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from dtdebug.watch.inside import values
 from dtdebug.watch.inside.notes import WatchNotes, guarded
 
 _HOOKED, _VALUES = 8, 12
-"""Forward passes, and values of each, of which it is noted what a communication hook makes of them."""
+"""Forward passes, and values of each, for which the effect of a communication hook is noted."""
 _LAYERS, _LONGEST = 64, 160
-"""Kinds of layers that are noted, and characters of each."""
+"""Maximum layers to note, and characters of each."""
 
 
 class WrappedModel:
-    """A wrapped model."""
+    """Wrapped model."""
 
     def __init__(self, number: int, module: Any, kind: str, group: list[int]) -> None:
         self.number, self.kind, self.group = number, kind, group
         self.ref = weakref.ref(module)
         self.forwards = 0
         self.since: dict[str, int] = {"forward": 0, "synced": 0}
-        """Forward passes with gradients since the last step of an optimizer that holds its parameters; of these, how
-        many that are reduced, and whether the last one is."""
+        """Forward passes with gradients since the last step of an optimizer with its parameters; the number of these
+        that are reduced, and whether the last one is."""
         self.hook = ""
         self.given: list[tuple[Any, float]] = []
-        """Parameters, and a value of the gradient that a communication hook of the program's own was given for each."""
+        """(parameter, value of its gradient) as passed to a custom communication hook."""
         self.looked = False
         self.noted = False
         self.varies = False
-        """It has layers that behave otherwise when they are evaluated."""
+        """It has layers that behave differently in evaluation mode."""
         self._trainable = {id(p) for p in module.parameters() if p.requires_grad}
 
     def parameters(self) -> dict[int, Any]:
-        """Id -> parameter, without those that the wrapper was told to ignore."""
+        """Return id -> parameter, without those that the wrapper ignores."""
         module = self.ref()
         if module is None:
             return {}
@@ -47,20 +47,20 @@ class WrappedModel:
         return {id(p): p for name, p in inner.named_parameters() if name not in ignored and values.is_whole(p)}
 
     def shards(self) -> tuple[list[Any], list[Any]]:
-        """What this rank holds of the parameters of a sharded model, and of their gradients."""
+        """Return this rank's shards of the parameters and gradients of a sharded model."""
         module = self.ref()
         rows = list(module.parameters()) if module is not None else []
         parts = [_part(p) for p in rows], [_part(p.grad) for p in rows if p.grad is not None]
         return [p for p in parts[0] if p is not None], [g for g in parts[1] if g is not None]
 
     def divisor(self) -> str:
-        """That the program chose by what a sharded model divides the sums of its gradients; empty where it did not."""
+        """Return "own divisor" if the program chose the divisor of a sharded model's gradient sums, else ""."""
         module = self.ref()
         groups = sharded_by(module) if module is not None and self.kind == "fully_shard" else ()
         return "own divisor" if any(getattr(g, "gradient_divide_factor", None) is not None for g in groups) else ""
 
     def buffers(self) -> list[Any]:
-        """Buffers of its replicas that nobody makes equal, but those of layers that keep statistics on purpose."""
+        """Return the buffers that are not synchronised, except those of normalisation layers."""
         module = self.ref()
         if module is None or getattr(module, "broadcast_buffers", True):
             return []
@@ -73,12 +73,12 @@ class WrappedModel:
         ]
 
     def synced_ids(self) -> set[int]:
-        """Ids of the parameters whose gradients it averages: those that were trainable when it was made."""
+        """Return the ids of the parameters whose gradients it averages: those trainable when it was made."""
         return self._trainable
 
 
 class Models:
-    """The wrapped models of this process, in the order in which they were made."""
+    """Wrapped models of this process, in the order in which they were made."""
 
     def __init__(self, notes: WatchNotes) -> None:
         self.notes = notes
@@ -86,15 +86,15 @@ class Models:
         self.loaded: weakref.WeakSet[Any] = weakref.WeakSet()
         """Modules into which weights were loaded."""
         self.last: WrappedModel | None = None
-        """Whose forward pass came last."""
+        """Model with the latest forward pass."""
 
     def find(self, module: Any) -> WrappedModel | None:
-        """The model of a wrapper."""
+        """Return the model of a wrapper."""
         return next((m for m in self.all if m.ref() is module), None)
 
     @guarded
     def made(self, module: Any, kind: str, group: list[int], frame: Any) -> None:
-        """A wrapper was made."""
+        """Note a new wrapper."""
         known = WrappedModel(len(self.all), module, kind, group)
         self.all.append(known)
         p, ps = values.hashes(list(known.parameters().values())) if kind == "ddp" else ("", [])
@@ -107,21 +107,21 @@ class Models:
 
     @guarded
     def hooked(self, module: Any, hook: Any) -> None:
-        """It got a hook for its communication."""
+        """Note a communication hook."""
         known = self.find(module)
         if known is not None:
             known.hook = getattr(hook, "__name__", type(hook).__name__)
             self.notes.put("hook", m=known.number, name=known.hook)
 
     def listened(self, module: Any, hook: Any) -> Any:
-        """That hook, with a note of what it is given; what the step gets from it is noted after the backward pass."""
+        """Return the hook, wrapped to note its inputs; its effect is noted after the backward pass."""
 
         @functools.wraps(hook)
-        def given(state: Any, bucket: Any) -> Any:
+        def noting_hook(state: Any, bucket: Any) -> Any:
             self._given(module, bucket)
             return hook(state, bucket)
 
-        return given
+        return noting_hook
 
     @guarded
     def _given(self, module: Any, bucket: Any) -> None:
@@ -135,7 +135,7 @@ class Models:
 
     @guarded
     def forward(self, module: Any, given: Any, step: int, frame: Any, *, synced: bool) -> None:
-        """A forward pass with gradients begins."""
+        """Note the beginning of a forward pass with gradients."""
         known = self.find(module)
         if known is None:
             return
@@ -178,7 +178,7 @@ class Models:
 
 
 def sharded_by(model: Any) -> Iterator[Any]:
-    """What FSDP2 keeps of each part of a model that it shards."""
+    """Yield FSDP2's parameter groups of a model."""
     for module in model.modules():
         state = module._get_fsdp_state() if hasattr(module, "_get_fsdp_state") else None  # noqa: SLF001 - no public name
         yield from getattr(state, "_fsdp_param_groups", None) or filter(
@@ -187,7 +187,7 @@ def sharded_by(model: Any) -> Iterator[Any]:
 
 
 def _part(tensor: Any) -> Any:
-    """What this rank holds of a tensor; None where that is nothing."""
+    """Return this rank's part of a tensor, or None if it is empty."""
     torch: Any = sys.modules["torch"]
     local = getattr(tensor, "_local_tensor", tensor).detach()
     known = type(local) is torch.Tensor and local.layout is torch.strided and local.device.type != "meta"
@@ -195,14 +195,14 @@ def _part(tensor: Any) -> Any:
 
 
 def _varies(module: Any) -> bool:
-    """It has layers of that kind."""
+    """True if it has layers that behave differently in evaluation mode."""
     torch: Any = sys.modules["torch"]
     kinds = (torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._BatchNorm)  # noqa: SLF001 - their bases
     return any(isinstance(m, kinds) for m in module.modules())
 
 
 def _layers(module: Any) -> list[str]:
-    """The layers of torch.nn with their settings, each once; not those that the wrapper leaves to its rank."""
+    """Return the torch.nn layers with their settings, without duplicates and those that the wrapper ignores."""
     ignored = set(getattr(module, "parameters_to_ignore", ()))
     found: set[str] = set()
     for name, inner in getattr(module, "module", module).named_modules():
@@ -213,7 +213,7 @@ def _layers(module: Any) -> list[str]:
 
 
 def _cast() -> list[str]:
-    """Devices on which autocast is on, with its type."""
+    """Return the devices with autocast enabled, with its type."""
     torch: Any = sys.modules["torch"]
     found = []
     for device in ("cpu", "cuda"):
@@ -226,7 +226,7 @@ def _cast() -> list[str]:
 
 
 def _uuid(device: Any) -> str:
-    """Which card that is; only where it is in use already."""
+    """Return the UUID of the GPU, or "" if CUDA is not initialised."""
     torch: Any = sys.modules["torch"]
     if device is None or device.type != "cuda" or not torch.cuda.is_initialized():
         return ""
@@ -234,7 +234,7 @@ def _uuid(device: Any) -> str:
 
 
 def random_state(known: WrappedModel | None, module: Any = None) -> str:
-    """A hash of the state of the generator that draws for a model."""
+    """Return a hash of the state of the generator that a model uses."""
     torch: Any = sys.modules["torch"]
     module = module if module is not None else known.ref() if known is not None else None
     device = next((p.device for p in module.parameters()), None) if module is not None else None

@@ -1,6 +1,6 @@
-"""The notes of this process: lines of JSON in a file of its own in the run's folder, so that a killed rank keeps them.
+"""Writes the notes of this process: lines of JSON in its own file in the run's folder, which survives a killed rank.
 
-A fault of ours disarms all of it, with one line; the job goes on.
+An internal error disables the watch, with one line; the job continues.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Any
 from dtdebug_taxonomy.frames import is_library
 
 _MOST_BYTES, _MOST_SITES, _HELD = 8 << 20, 4096, 64
-"""Bytes of a file, places that are named in it, and lines that are held back until they are written."""
+"""Maximum bytes of a file, places in it, and buffered lines."""
 _ALLOWANCE, _SHARE = 0.3, 0.02
-"""Seconds that hashing may cost at the start, and its share of the time after that."""
+"""Seconds that hashing may cost at the start, and its maximum share of the time after that."""
 _DENSE, _SPARSEST = 8, 4096
 
 
 class WatchNotes:
-    """The file of this process; forked children get files of their own."""
+    """Notes file of this process; forked children write separate files."""
 
     def __init__(self, folder: str) -> None:
         self._folder, self._pid = folder, os.getpid()
@@ -41,10 +41,10 @@ class WatchNotes:
         atexit.register(self.end)
 
     def put(self, kind: str, /, **values: Any) -> None:
-        """Notes a record."""
+        """Add a record."""
         if self.dead or self._bytes > _MOST_BYTES:
             return
-        if os.getpid() != self._pid:  # a forked child: what the parent held back is the parent's
+        if os.getpid() != self._pid:  # a forked child: buffered lines are the parent's
             self._pid, self._lines, self._sites, self._bytes, self._named = os.getpid(), [], {}, 0, False
         line = json.dumps({"k": kind, **values}, separators=(",", ":"), default=str)
         self._lines.append(line)
@@ -52,7 +52,7 @@ class WatchNotes:
             self.flush()
 
     def flush(self) -> None:
-        """Writes what is held back."""
+        """Write the buffered lines."""
         if not self._lines or self.dead:
             return
         if not self._named:
@@ -72,7 +72,7 @@ class WatchNotes:
             os.close(handle)
 
     def site(self, frame: FrameType | None) -> int:
-        """The number of the nearest place in the user's own code; 0 where there is none."""
+        """Return the number of the innermost place in the user's own code, or 0."""
         while frame is not None and is_library(frame.f_code.co_filename):
             frame = frame.f_back
         if frame is None:
@@ -87,7 +87,7 @@ class WatchNotes:
         return number
 
     def looks(self, number: int) -> bool:
-        """Whether the step of that number is looked at: all at first, then every 2nd, 4th, ... as its cost demands.
+        """True if step `number` is inspected: all at first, then every 2nd, 4th, ... as the cost demands.
 
         The strides are powers of two, so that ranks whose costs differ still have steps in common.
         """
@@ -99,7 +99,7 @@ class WatchNotes:
         return number <= _DENSE or number % self._stride == 0
 
     def end(self) -> None:
-        """The last words."""
+        """Write the final record."""
         if os.getpid() != self._pid or self.dead:
             return
         try:
@@ -109,7 +109,7 @@ class WatchNotes:
             self.dead = True
 
     def fails(self, error: Exception, where: str) -> None:
-        """Disarms; said once."""
+        """Disable the watch, and report it once."""
         if self.dead:
             return
         why = f"{where}: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
@@ -123,7 +123,7 @@ class WatchNotes:
 
 
 def guarded(function: Callable[..., None]) -> Callable[..., None]:
-    """A method of a watcher that never raises, counts its time, and is nothing once the watch is off."""
+    """Wrap a watcher's method so that it never raises, counts its time, and does nothing once the watch is off."""
 
     @functools.wraps(function)
     def run(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -143,7 +143,7 @@ def guarded(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def _refuse_capture() -> None:
-    """Raises while a CUDA graph is captured: to read a value then would break the job's capture."""
+    """Raise during CUDA graph capture: reading a value would break the job's capture."""
     cuda: Any = sys.modules.get("torch.cuda")
     ready = cuda is not None and getattr(cuda, "is_initialized", bool)()  # not while it is being imported
     if ready and cuda.is_current_stream_capturing():
@@ -151,12 +151,12 @@ def _refuse_capture() -> None:
 
 
 def json_number(value: float) -> float | str:
-    """A float as JSON knows it."""
+    """Return a float as JSON can represent it: text if it is not finite."""
     return value if math.isfinite(value) else str(value)
 
 
 def _place() -> dict[str, Any]:
-    """Rank, world size and host, as far as they are known by now."""
+    """Return the rank, world size and host, where known."""
     found: dict[str, Any] = {"host": os.uname().nodename, "initialized": False}
     for key, name in (("rank", "RANK"), ("world", "WORLD_SIZE")):
         text = os.environ.get(name, "")

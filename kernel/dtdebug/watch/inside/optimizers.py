@@ -1,4 +1,4 @@
-"""What is remembered of one optimizer, and what is read from it, its gradients and its losses."""
+"""Reads an optimizer, its gradients and its losses, and keeps its state between steps."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from dtdebug.watch.inside.notes import json_number
 _HYPER = ("lr", "weight_decay", "momentum", "betas", "eps", "nesterov", "amsgrad", "alpha", "maximize")
 _MEANS = ("MeanBackward", "NllLossBackward", "MseLossBackward", "BinaryCrossEntropy", "SmoothL1Loss", "HuberLoss")
 _OPERATIONS = 6
-"""Last operations of a loss that are read."""
+"""Maximum last operations of a loss to read."""
 
 
 class KnownOptimizer:
-    """What is remembered of one optimizer."""
+    """State of one optimizer between its steps."""
 
     def __init__(self, index: int) -> None:
         self.index = index
         self.steps = 0
         self.left: Any = None
-        """A gradient that the last step used, and its value then."""
+        """(parameter reference, sample of its gradient) in the last step."""
         self.cleared: bool | None = None
-        """Whether that gradient was cleared before another one was added to it; None until that is known."""
+        """That gradient was cleared before another one was added; None until known."""
         self.backwards = 0
         self.pending: dict[str, Any] | None = None
         self.local: list[float | str] = []
-        """Some of the gradients as the last backward pass left them, where no wrapper averages them."""
+        """Sample of the gradients after the last backward pass, if no wrapper averages them."""
         self.models: list[WrappedModel] = []
-        """Whose parameters it holds, as of the last step that was looked at."""
+        """Models whose parameters it holds, as of the last inspected step."""
 
     def holds(self) -> bool:
-        """The gradient that the last step used is still there as it was."""
+        """True if the gradient that the last step used is unchanged."""
         parameter = self.left[0]() if self.left is not None else None
         if parameter is None or parameter.grad is None:
             return False
         return bool(values.sample([parameter.grad]) == self.left[1])
 
     def emptied(self) -> bool:
-        """The gradient that the last step used was cleared, whatever was added to it before that."""
+        """True if the gradient that the last step used was cleared, even if others had been added before."""
         parameter = self.left[0]() if self.left is not None else None
         return parameter is None or parameter.grad is None or not any(values.sample([parameter.grad]))
 
 
 def membership() -> dict[str, Any]:
-    """Whether the ranks can exchange anything."""
+    """Return rank and world size, and whether the ranks can communicate."""
     module: Any = sys.modules.get("torch.distributed.distributed_c10d")
     other = any(name in sys.modules for name in ("horovod", "mpi4py", "bagua", "byteps"))
-    speed = getattr(sys.modules.get("deepspeed.comm.comm"), "cdb", None)  # others import it to see whether it is there
+    speed = getattr(sys.modules.get("deepspeed.comm.comm"), "cdb", None)  # others import it to check for it
     other = other or speed is not None
     if module is None or not module.is_initialized():
         return {"initialized": False, "other": other}
@@ -57,12 +57,12 @@ def membership() -> dict[str, Any]:
 
 
 def parameters_of(optimizer: Any) -> list[Any]:
-    """All that it holds."""
+    """Return all its parameters."""
     return [p for group in optimizer.param_groups for p in group.get("params", ())]
 
 
 def gradients_of(optimizer: Any) -> list[Any]:
-    """Those of its whole parameters, none of shards."""
+    """Return the gradients of its whole parameters, without shards."""
     return [
         p.grad
         for p in parameters_of(optimizer)
@@ -71,7 +71,7 @@ def gradients_of(optimizer: Any) -> list[Any]:
 
 
 def settings_of(group: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a group as plain numbers; a learning rate may be a tensor."""
+    """Return the settings of a group as plain numbers; a learning rate may be a tensor."""
     found: dict[str, Any] = {}
     for name in _HYPER:
         value = group.get(name)
@@ -83,7 +83,7 @@ def settings_of(group: dict[str, Any]) -> dict[str, Any]:
 
 
 def ratio(before: list[float | str] | None, now: list[float | str]) -> float | None:
-    """By how much gradients were multiplied between their reduction and the step, if all were by the same."""
+    """Return the common factor of the gradients between their reduction and the step, or None if they differ."""
     if not before or len(before) != len(now):
         return None
     pairs = [(b, n) for b, n in zip(before, now, strict=True) if isinstance(b, float) and isinstance(n, float) and b]
@@ -94,7 +94,7 @@ def ratio(before: list[float | str] | None, now: list[float | str]) -> float | N
 
 
 def divisors(node: Any) -> list[float]:
-    """The numbers by which a loss was divided, or multiplied with their inverse, from the last operation back."""
+    """Return the numbers by which a loss was divided (or multiplied by their inverse), from its last operations."""
     found: list[float] = []
     for _ in range(_OPERATIONS):
         name = type(node).__name__
@@ -109,7 +109,7 @@ def divisors(node: Any) -> list[float]:
 
 
 def is_mean(node: Any) -> bool:
-    """The loss is a mean over the samples of the rank, as far as its last operation tells."""
+    """True if the loss's last operation is a mean over the rank's samples."""
     name = type(node).__name__
     if not name.startswith(_MEANS):
         return False

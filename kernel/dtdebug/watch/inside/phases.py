@@ -1,7 +1,7 @@
-"""What the main thread is busy with, read some times a second: loading, forward, backward, communication, and so on.
+"""Samples the activity of the main thread: loading, forward, backward, communication, and so on.
 
-A sample is a stack of Python; a phase is what its innermost telling frame is. One rank's shares say little: who waits
-for a slow rank shows it as a long backward pass. `judge` compares.
+A sample is a Python stack; its phase follows from its innermost telling frame. One rank's shares mean little: a rank
+that waits for a slow one shows a long backward pass. `judge` compares them.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _TELLS = (
     ("/torch/autograd/", "backward"),
     ("/torch/nn/modules/module.py", "forward"),
 )
-"""Part of a file's path -> phase; the first that any frame has, innermost first."""
+"""(part of a file's path, phase); the innermost frame with a match decides."""
 
 
 class PhaseSampler:
-    """The sampler of this process: a thread that ends with it."""
+    """Sampler of this process: a daemon thread."""
 
     def __init__(self, notes: WatchNotes, steps: Steps) -> None:
         self._notes, self._steps = notes, steps
@@ -42,7 +42,7 @@ class PhaseSampler:
         self._waited = _waited()
 
     def start(self) -> None:
-        """Begins to look."""
+        """Start the sampling thread."""
         threading.Thread(target=self._run, name="dtdebug-phases", daemon=True).start()
 
     def _run(self) -> None:
@@ -98,7 +98,7 @@ class PhaseSampler:
 
 
 def _waited() -> float:
-    """Seconds for which the main thread was ready and had no processor; 0 where the kernel does not count it.
+    """Return the seconds that the main thread was runnable without a processor; 0 if the kernel does not count them.
 
     The second number of schedstat: https://docs.kernel.org/scheduler/sched-stats.html
     """

@@ -1,4 +1,4 @@
-"""What the program itself has exchanged since the last step: gradients that it reduces by hand, weights, or others."""
+"""Remembers what the program itself reduced since the last step: gradients, weights, or other tensors."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ _MOST = 100_000
 
 
 class Reductions:
-    """Those of this process."""
+    """Reductions of this process."""
 
     def __init__(self, notes: WatchNotes) -> None:
         self.notes = notes
         self._reduced: dict[int, tuple[list[int], str, Any, Any]] = {}
-        """Data pointer of a tensor -> group, operation, value then, and a weak reference to its storage: where that is
-        gone another tensor may be at the same place."""
+        """Data pointer of a tensor -> group, operation, sampled value, weak reference to its storage: once it
+        is freed, another tensor may have the same address."""
         self.sizes: dict[int, tuple[list[int], str, int]] = {}
-        """Number of elements -> group, operation and backward passes until then, for gradients that are copied into one
-        tensor; what was reduced before the last backward pass are weights."""
+        """Number of elements -> group, operation and backward passes so far, for gradients that are copied into one
+        tensor; tensors reduced before the last backward pass are weights."""
         self._sizes_at: dict[int, int] = {}
         """Data pointer -> number of elements."""
         self.largest = self.other = 0
-        """Elements of the largest tensor that was ever exchanged, and of those that were no gradients."""
+        """Elements of the largest tensor ever exchanged, and of the largest other than gradients."""
         self.calls: set[str] = set()
-        """Names of the functions by which it was."""
+        """Names of the functions that exchanged tensors."""
         self.clipped: dict[int, tuple[Any, int]] = {}
-        """Data pointer of a gradient that was clipped -> a weak reference to its storage, place."""
+        """Data pointer of a clipped gradient -> (weak reference to its storage, site)."""
         self._told_early = False
         self._given: dict[int, Any] = {}
-        """Data pointer of a tensor that was reduced to another rank -> a weak reference to its storage."""
+        """Data pointer of a tensor reduced to another rank -> weak reference to its storage."""
 
     def add(self, tensors: list[Any], group: list[int], op: str, *, now: int, backwards: int, close: bool) -> None:
-        """Tensors were reduced in the step `now`; closely also their values are kept."""
+        """Add tensors reduced in the step `now`; if `close`, remember a sample of their values."""
         for tensor in tensors:
             if not values.is_whole(tensor) or not tensor.numel() or not tensor.is_floating_point():
                 continue
@@ -58,23 +58,23 @@ class Reductions:
             self.notes.put("clip", how="early", call="clip_grad_norm_", s=now, site=site)
 
     def gives(self, tensors: list[Any]) -> None:
-        """Tensors were reduced to another rank."""
+        """Remember tensors that were reduced to another rank."""
         weak = sys.modules["torch.multiprocessing.reductions"].StorageWeakRef
         if len(self._given) < _MOST:
             self._given |= {t.data_ptr(): weak(t.untyped_storage()) for t in tensors if values.is_whole(t)}
 
     def given(self, tensor: Any) -> bool:
-        """Whether that tensor was, since the last step."""
+        """True if the tensor was reduced to another rank since the last step."""
         found = self._given.get(tensor.data_ptr())
         return found is not None and not found.expired()
 
     def of(self, tensor: Any) -> tuple[list[int], str, Any, Any] | None:
-        """How the program reduced that tensor since the last step."""
+        """Return the program's reduction of that tensor since the last step, or None."""
         found = self._reduced.get(tensor.data_ptr())
         return found if found is not None and not found[3].expired() else None
 
     def beside(self, parameters: list[Any]) -> None:
-        """A step with these parameters begins: what was reduced beside their gradients is something else."""
+        """Note reductions other than of these parameters' gradients, at the beginning of a step."""
         grads = {p.grad.data_ptr() for p in parameters if p.grad is not None and values.is_whole(p.grad)}
         whole = sum(p.numel() for p in parameters)
         for at, size in self._sizes_at.items():
@@ -82,6 +82,6 @@ class Reductions:
                 self.other = max(self.other, size)
 
     def clear(self) -> None:
-        """A step has ended."""
+        """Forget everything at the end of a step."""
         for held in (self._reduced, self.clipped, self.sizes, self._sizes_at, self._given):
             held.clear()

@@ -1,4 +1,4 @@
-"""What is declared to be the same on several ranks: tensors that become replicated DTensors."""
+"""Notes tensors that are declared equal on several ranks: replicated DTensors."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from dtdebug.watch.inside.notes import WatchNotes, guarded
 from dtdebug.watch.inside.steps import Steps
 
 _MOST, _STEPS = 64, 8
-"""Tensors of a group, and steps, of which it is noted what they hold."""
+"""Maximum tensors of a group, and steps, whose values are noted."""
 
 
 class ReplicatedTensors:
-    """The tensors that this process declares to be replicated."""
+    """Observer of tensors that this process declares replicated."""
 
     def __init__(self, notes: WatchNotes, steps: Steps) -> None:
         self.notes, self._steps = notes, steps
         self._counts: Counter[tuple[int, ...]] = Counter()
 
     def patch(self, module: ModuleType) -> None:
-        """Wraps `DTensor.from_local`, by which the plans of tensor parallelism take their inputs."""
+        """Wrap `DTensor.from_local`, through which tensor-parallel plans take their inputs."""
         kind = module.DTensor
         make = kind.from_local
         torch: Any = sys.modules["torch"]

@@ -1,4 +1,4 @@
-"""How the watch gets into a rank: once torch is imported, and after the import of what torch imports later."""
+"""Installs the watch in a rank: once torch is imported, and after the import of its later modules."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from dtdebug.watch.inside.replicated import ReplicatedTensors
 from dtdebug.watch.inside.steps import Steps
 
 FOLDER = "watch"
-"""Where the notes of all processes are, below the run's folder."""
+"""Folder of all processes' notes, below the run's folder."""
 
 
 class Watch:
-    """All that looks at one process."""
+    """All observers of one process."""
 
     def __init__(self, folder: Path) -> None:
         (folder / FOLDER).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ class Watch:
         self._sampling = False
 
     def patches(self) -> dict[str, Callable[[ModuleType], None]]:
-        """Module -> what is done once it is imported."""
+        """Return module -> function to call once it is imported."""
         return {
             "torch.autograd": self._autograd,
             "torch.optim.optimizer": self._optimizer,
@@ -60,7 +60,7 @@ class Watch:
         }
 
     def patch(self, name: str, module: ModuleType) -> None:
-        """Does it, and says so once where that fails."""
+        """Patch a module, or disable the watch with a message if that fails."""
         try:
             self.patches()[name](module)
         except Exception as error:
@@ -171,17 +171,17 @@ class Watch:
 
 
 def _reduces(model: Any) -> bool:
-    """A sharded model reduces its gradients in the next backward pass, as far as this release tells."""
+    """True if a sharded model reduces its gradients in the next backward pass, or if that is unknown."""
     try:
         return all(getattr(group, "reduce_grads", True) for group in sharded_by(model))
-    except Exception:  # the job goes on
+    except Exception:  # the job continues
         return True
 
 
 def _mesh_ranks(model: Any) -> list[int]:
-    """The ranks that divide the data of a sharded model between them; empty where they can't be told.
+    """Return the ranks that divide the data of a sharded model; empty if unknown.
 
-    The root may hold no parameters of its own; then what is sharded within it tells.
+    The root may have no parameters of its own; then the sharded modules within it are used.
     """
     for group in sharded_by(model):
         mesh = getattr(getattr(group, "mesh_info", None), "mesh", None)
@@ -191,7 +191,7 @@ def _mesh_ranks(model: Any) -> list[int]:
 
 
 class _After:
-    """Patches modules as soon as they are imported; finds none itself."""
+    """Import hook that patches modules as soon as they are imported; finds no modules itself."""
 
     def __init__(self, watch: Watch, waiting: set[str]) -> None:
         self._watch, self._waiting = watch, waiting
@@ -220,7 +220,7 @@ class _After:
 
 
 def begin(told: dict[str, Any], torch: ModuleType) -> None:
-    """Begins to watch this process; `watched` of what is told is the run's folder. A launcher is not looked at."""
+    """Watch this process, unless it is a launcher; `watched` of the settings is the run's folder."""
     main = (getattr(sys.modules.get("__main__"), "__file__", None) or " ".join(sys.orig_argv[:3])).replace("\\", "/")
     if "RANK" not in os.environ and main.endswith(
         ("/torchrun", "/torch/distributed/run.py", "/torch/distributed/launch.py")

@@ -1,4 +1,4 @@
-"""The steps of the optimizers and the backward passes before them, by the hooks that torch has for all optimizers."""
+"""Notes the steps of optimizers and the backward passes before them, through torch's global optimizer hooks."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from dtdebug.watch.inside.optimizers import (
 from dtdebug.watch.inside.reductions import Reductions
 
 _CLOSE_LOOKS = 8
-"""Steps at whose gradients also the way from the reduction to the step is looked at."""
+"""Steps whose gradients are also compared between reduction and step."""
 
 
 class Steps:
-    """The optimizers of this process."""
+    """Observer of this process's optimizers."""
 
     def __init__(self, notes: WatchNotes, models: Models) -> None:
         self.notes, self._models = notes, models
@@ -34,7 +34,7 @@ class Steps:
         self._stack: list[int] = []
         self._most = 0
         self.done = 0
-        """Steps of all optimizers."""
+        """Number of steps of all optimizers."""
         self.backwards = 0
         self.reductions = Reductions(notes)
         self._scaled = False
@@ -42,21 +42,21 @@ class Steps:
 
     @property
     def now(self) -> int:
-        """The step that is under way, 1 for the first: of the optimizer that has made the most."""
+        """Current step, from 1, of the optimizer with the most steps."""
         return self._most + 1
 
     def passes(self) -> dict[str, int]:
-        """Forward passes of each wrapped model so far, by its number."""
+        """Return the forward passes of each wrapped model so far, by its number."""
         return {str(m.number): m.forwards for m in self._models.all}
 
     @guarded
     def backward(self, tensors: Any, frame: Any) -> None:
-        """A backward pass begins."""
+        """Note the beginning of a backward pass."""
         self.backwards += 1
         for known in self._known.values():
             known.backwards += 1
             if (known.cleared is None and not known.holds()) or (known.cleared is False and known.emptied()):
-                known.cleared = True  # also where another backward pass went through its parameters, as in a GAN
+                known.cleared = True  # also if another backward pass used its parameters, as in a GAN
         model = self._models.last
         looked = model.looked if model is not None else self.notes.looks(self.backwards)
         loss = tensors[0] if isinstance(tensors, (list, tuple)) and tensors else tensors
@@ -79,7 +79,7 @@ class Steps:
 
     @guarded
     def after_backward(self) -> None:
-        """A backward pass has ended: what the wrappers have left in the gradients."""
+        """Note the gradients that the wrappers have left after a backward pass."""
         for known in self._known.values():
             if known.cleared is None and not known.holds():
                 known.cleared = False
@@ -96,23 +96,23 @@ class Steps:
                     self._exchanged(model)
 
     def _exchanged(self, model: WrappedModel) -> None:
-        """What a hook of the program's own was given, and what the gradients are now, at the same places."""
+        """Note the inputs of a custom communication hook, and the resulting gradients at the same places."""
         given, model.given = model.given, []
         pairs = [(before, p.grad) for p, before in given if p.grad is not None and values.is_whole(p.grad)]
         before, after = [json_number(b) for b, _ in pairs], [v for _, g in pairs for v in values.sample([g])]
         self.notes.put("hooked", m=model.number, n=model.forwards, s=self.now, given=before, after=after)
 
     def _summed(self, optimizer: Any, known: KnownOptimizer, group: list[int]) -> None:
-        """What the program itself has made of the gradients."""
+        """Note the gradients before and after the program's own reduction."""
         now, known.local, before = values.sample(gradients_of(optimizer)), [], known.local
         self.notes.put("hooked", m=-1, n=known.steps + 1, s=known.steps + 1, group=group, given=before, after=now)
 
     def scaled(self) -> None:
-        """A loss was scaled for half precision: it may be infinite on purpose, once in a while."""
+        """Note that losses are scaled for half precision: they may occasionally be infinite on purpose."""
         self._scaled = True
 
     def used(self, parameters: list[Any]) -> int:
-        """Steps of the optimizer of these parameters, if no backward pass came after the last; else 0."""
+        """Return the steps of the optimizer of these parameters if no backward pass followed the last, else 0."""
         for optimizer, known in self._known.items():
             if any(p is parameters[0] for p in parameters_of(optimizer)):
                 return known.steps if not known.backwards else 0
@@ -120,12 +120,12 @@ class Steps:
 
     @guarded
     def reduces(self, tensors: list[Any], group: list[int], op: str, *, ended: bool) -> None:
-        """The program itself has reduced tensors."""
+        """Note tensors that the program itself reduced."""
         close = ended and self.done < _CLOSE_LOOKS
         self.reductions.add(tensors, group, op, now=self.now, backwards=self.backwards, close=close)
 
     def before_step(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A step begins; where it is given a closure, gradients are there only after that."""
+        """Handle the beginning of a step; with a closure, gradients exist only after it."""
         self._begins(optimizer)
         frame = sys._getframe(1)  # noqa: SLF001 - documented
         closure = kwargs.get("closure") or (args[1] if len(args) > 1 and callable(args[1]) else None)
@@ -144,7 +144,7 @@ class Steps:
 
     @guarded
     def _begins(self, optimizer: Any) -> None:
-        if id(optimizer) in self._stack:  # its last step was left by an exception
+        if id(optimizer) in self._stack:  # its last step raised an exception
             del self._stack[self._stack.index(id(optimizer)) :]
         self._stack.append(id(optimizer))
         if optimizer not in self._known:
@@ -187,11 +187,11 @@ class Steps:
         plain = [p for p in with_gradient if values.is_whole(p) and values.is_whole(p.grad)][:1]
         known.left = (weakref.ref(plain[0]), values.sample([plain[0].grad])) if plain else None
         if known.left is not None and not any(isinstance(v, str) or v for v in known.left[1]):
-            known.left = None  # a gradient of zero can't be told from one that was cleared
+            known.left = None  # a gradient of zero is indistinguishable from a cleared one
 
     @guarded
     def after_step(self, optimizer: Any) -> None:
-        """A step has ended."""
+        """Handle the end of a step."""
         if id(optimizer) in self._stack:
             outermost = self._stack[0] == id(optimizer)
             del self._stack[self._stack.index(id(optimizer)) :]
@@ -218,7 +218,7 @@ class Steps:
         self.reductions.clear()
 
     def _sets(self, optimizer: Any) -> list[tuple[WrappedModel | None, list[Any], str]]:
-        """Its whole parameters: those of each replicated model, those beside them."""
+        """Return its whole parameters: those of each replicated model, and the others."""
         mine = [p for p in parameters_of(optimizer) if values.is_whole(p)]
         found: list[tuple[WrappedModel | None, list[Any], str]] = []
         for model in self._models.all:
@@ -245,7 +245,7 @@ class Steps:
         return found
 
     def _sharded(self, model: WrappedModel) -> dict[str, Any]:
-        """What this rank holds of a sharded model."""
+        """Return the record of a sharded model on this rank."""
         weights, grads = model.shards()
         p0, p0s = values.hashes(weights)
         return {

@@ -1,4 +1,4 @@
-"""What tensors hold, in few bytes: hashes of their bits, and a sample that tells rounding from another value."""
+"""Summarises tensors in few bytes: hashes of their bits, and samples that distinguish rounding from other values."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from dtdebug.watch.inside.notes import json_number
 
 _SAMPLES, _BYTES, _DEPTH, _TENSORS = 12, 1 << 16, 4, 16
 _ROWS, _ROW, _TELLS = 32, 256, 4
-"""Samples of a batch that are told apart, values of each by which they are (in all within `_BYTES`), the fewest that
-tell."""
+"""Maximum samples of a batch to hash, values of each (`_BYTES` in all), and minimum values that identify a sample."""
 _BITS = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}
 
 
 def is_whole(tensor: Any) -> bool:
-    """A whole tensor of this rank: no shard, whose values differ by design, and none without data."""
+    """True for a whole tensor of this rank: not a shard, whose values differ by design, and not without data."""
     torch: Any = sys.modules["torch"]
     kind = type(tensor)
     return (
@@ -32,7 +31,7 @@ def is_whole(tensor: Any) -> bool:
 
 
 def hashes(tensors: Sequence[Any]) -> tuple[str, list[float | str]]:
-    """A hash of the bits of all tensors, and some of their values; one wait for a device."""
+    """Return a hash of the bits of all tensors, and some of their values; waits for a device once."""
     torch: Any = sys.modules["torch"]
     if not tensors:
         return "", []
@@ -46,7 +45,7 @@ def hashes(tensors: Sequence[Any]) -> tuple[str, list[float | str]]:
 
 
 def _sums(tensor: Any) -> Iterator[Any]:
-    """The sum of its bits as words of 8 bytes, modulo 2**64, which is the cheapest to read; and of those left over."""
+    """Yield the sum of its bits as 8-byte words modulo 2**64, which is the cheapest to read, and that of the rest."""
     torch: Any = sys.modules["torch"]
     bits = tensor.detach()
     if bits.is_complex():
@@ -63,7 +62,7 @@ def _sums(tensor: Any) -> Iterator[Any]:
 
 
 def sample(tensors: Sequence[Any], most: int = _SAMPLES) -> list[float | str]:
-    """Values at fixed places of some of the tensors."""
+    """Return values at fixed places of some of the tensors."""
     torch: Any = sys.modules["torch"]
     full = [t for t in tensors if t.numel()]
     chosen = full[:: max(1, -(-len(full) // most))] if full else []
@@ -80,7 +79,7 @@ def sample(tensors: Sequence[Any], most: int = _SAMPLES) -> list[float | str]:
 
 
 def spread(tensor: Any) -> list[float | str]:
-    """Values at some places of one tensor, from its beginning to its end."""
+    """Return values at evenly spaced places of one tensor."""
     torch: Any = sys.modules["torch"]
     with torch.no_grad():
         flat = tensor.detach().reshape(-1)
@@ -89,7 +88,7 @@ def spread(tensor: Any) -> list[float | str]:
 
 
 def finite(tensors: Sequence[Any]) -> bool:
-    """No NaN and no infinity in any of them: then their sums are finite, which is cheap to see."""
+    """True if no value is NaN or infinite: usually their sums show it, which is cheap."""
     torch: Any = sys.modules["torch"]
     with torch.no_grad():
         floats = [t.detach() for t in tensors if t.is_floating_point()]
@@ -103,7 +102,7 @@ def finite(tensors: Sequence[Any]) -> bool:
 
 
 def digest(value: Any) -> str:
-    """A hash of the tensors in a batch, the beginning of each; empty where there is none."""
+    """Return a hash of the tensors in a batch, from a part of each, or "" if there are none."""
     crc, any_ = 0, False
     for tensor in _some(_tensors(value, _DEPTH)):
         any_ = True
@@ -113,7 +112,7 @@ def digest(value: Any) -> str:
 
 
 def rows(value: Any) -> list[int]:
-    """A hash of each of some samples in a batch, by its tensors that hold several numbers for each."""
+    """Return hashes of some samples in a batch, from its tensors with several numbers per sample."""
     torch: Any = sys.modules["torch"]
     held = [t.detach() for t in _some(_tensors(value, _DEPTH)) if t.ndim > 1 and t.device.type == "cpu"]
     held = [t for t in held if len(t) == len(held[0]) and not t.is_complex()]
@@ -130,7 +129,7 @@ def rows(value: Any) -> list[int]:
 
 
 def kinds(value: Any) -> list[str]:
-    """Types and devices of the tensors in a batch."""
+    """Return the types and devices of the tensors in a batch."""
     return [f"{str(t.dtype)[6:]}@{t.device.type}" for t in _some(_tensors(value, _DEPTH))]
 
 
@@ -155,7 +154,7 @@ def _tensors(value: Any, depth: int) -> Iterator[Any]:
 
 
 def _bytes(tensor: Any) -> bytes:
-    """The bits of its beginning and its end."""
+    """Return the bits of its beginning and end."""
     torch: Any = sys.modules["torch"]
     with torch.no_grad():
         flat = tensor.detach().reshape(-1)

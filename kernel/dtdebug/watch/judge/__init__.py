@@ -1,7 +1,7 @@
-"""Compares what the ranks have noted, and names what does not hold that holds in every healthy training.
+"""Compares the ranks' notes, and reports violated training invariants.
 
-Only what must be equal is compared: replicas of one model with each other, settings of ranks that train one model. What
-a record does not say is not concluded.
+Only values that must be equal are compared: replicas of one model, settings of ranks that train one model. Nothing is
+concluded from missing records.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MOST = 64
 
 
 def judge(ranks: Sequence[Rank]) -> tuple[Violation, ...]:
-    """The violations, the earliest first, each invariant once for each place."""
+    """Return the violations, the earliest first, each invariant once for each place."""
     found: dict[tuple[str, tuple[int, ...], int], Violation] = {}
     for look in (
         *weights.LOOKS,
@@ -64,7 +64,7 @@ _FOLLOWS = {
         "step-without-gradients",
     ),
 }
-"""What another violation explains: it is not said beside that."""
+"""Violation -> violations that explain it: it is not reported next to them."""
 
 
 def _causes(rows: list[Violation]) -> list[Violation]:

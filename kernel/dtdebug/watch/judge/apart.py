@@ -1,4 +1,4 @@
-"""Ranks that train one model apart: nothing is exchanged, within parts of the job only, or it reaches no gradient."""
+"""Finds ranks that train copies of one model independently: nothing, or nothing useful, is exchanged."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dtdebug_taxonomy.watched import Violation
 
 _TIMES = 3
 _PARTS = frozenset(("send", "recv", "isend", "irecv", "all_to_all", "all_to_all_single"))
-"""Calls of programs whose ranks hold parts of one model rather than copies of it."""
+"""Calls of programs whose ranks hold parts of one model rather than copies."""
 _DATA = re.compile(r"^(d?dp|data|replica)", re.IGNORECASE)
 """Names of a mesh's data-parallel dimension."""
 
 
 def alone(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Ranks that train copies of one model exchange gradients or weights with all that have one."""
+    """Report ranks that train copies of one model and do not exchange gradients or weights with all others."""
     if len(ranks) < 2 or any(b.other for r in ranks for b in r.of(Begun)):
         return
     if any(m.kind != "ddp" for r in ranks for m in r.of(Model)) or any(h for r in ranks for h in r.of(Hook)):
@@ -71,7 +71,7 @@ def alone(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def _unused(ranks: Sequence[Rank], firsts: Mapping[int, Step]) -> Iterator[Violation]:
-    """Tensors of the sizes of all gradients are summed before each step, and the weights are never equal again."""
+    """Report ranks that sum tensors of the sizes of all gradients before each step, yet whose weights stay unequal."""
     rows: dict[int, dict[int, Set]] = {}
     for rank in ranks:
         for step in rank.of(Step):
@@ -93,7 +93,7 @@ def _unused(ranks: Sequence[Rank], firsts: Mapping[int, Step]) -> Iterator[Viola
 
 
 def beside(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Parameters that no replica has, while others are replicated: of the same optimizer, or of one of their own."""
+    """Report parameters outside of the replicas while others are replicated, in the same or a separate optimizer."""
     rows: dict[int, dict[int, list[tuple[Step, Set]]]] = {}
     for rank in ranks:
         wrapped = any(part.kind == "ddp" and len(part.group) > 1 for step in rank.of(Step) for part in step.sets)
@@ -112,7 +112,7 @@ def _beside(ranks: Sequence[Rank], rows: Mapping[int, Sequence[tuple[Step, Set]]
     a, z = starts[min(starts)], ends[min(ends)]
     alike = not any(differ((a[1].p0, a[1].p0s), (p.p0, p.p0s)) for _, p in starts.values())
     apart = any(differ((z[1].p0, z[1].p0s), (p.p0, p.p0s)) for _, p in ends.values())
-    drawn = any(a[1].p0s)  # zeros may be each rank's own, as codes of its samples
+    drawn = any(a[1].p0s)  # zeros may be specific to a rank, such as codes of its samples
     if alike and apart and drawn and z[1].largest <= max(16, z[1].n // 100):
         rank = next(r for r in ranks if r.rank == min(starts))
         also = "also " * (a[1].kind == "beside")
@@ -124,9 +124,9 @@ def _beside(ranks: Sequence[Rank], rows: Mapping[int, Sequence[tuple[Step, Set]]
 
 
 def along_mesh(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Ranks along the data-parallel dimension of a mesh, as copies of a pipeline, exchange what they learn.
+    """Report ranks along the data-parallel dimension of a mesh, such as copies of a pipeline, that exchange nothing.
 
-    Stages may begin equal by one seed, so that only the mesh tells which of them are copies.
+    Stages may begin equal by one seed, so that only the mesh shows which of them are copies.
     """
     by_number = {r.rank: r for r in ranks}
     for group in _copies(ranks):
@@ -152,7 +152,7 @@ def along_mesh(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def _copies(ranks: Sequence[Rank]) -> Iterator[tuple[int, ...]]:
-    """Ranks that differ in the data-parallel coordinate of a mesh only."""
+    """Yield ranks that differ only in the data-parallel coordinate of a mesh."""
     for mesh in [mesh for rank in ranks[:1] for mesh in rank.of(Mesh)]:
         for at, name in enumerate(mesh.names[: len(mesh.shape)]):
             stride, size = prod(mesh.shape[at + 1 :]), mesh.shape[at]

@@ -1,4 +1,4 @@
-"""What becomes of gradients: averaged once, by the wrapper, its hook or the program, cleared, and stepped with."""
+"""Checks gradients: averaged once, by the wrapper, its hook or the program; cleared; and used by the step."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dtdebug_taxonomy.watched import Violation
 _TIMES = 3
 _NO_MEAN = frozenset(("MAX", "MIN", "PRODUCT", "BAND", "BOR", "BXOR"))
 _SAME, _COARSE = 1e-4, 0.05
-"""Relative errors of a factor, and of gradients that were sent in half precision."""
+"""Relative errors of a factor, and of gradients sent in half precision."""
 
 
 def scaling(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Gradients are averaged once between the backward pass and the step."""
+    """Report gradients that are averaged twice between the backward pass and the step."""
     for group, table, wrapped in tables(ranks):
         world = len(group)
         for what, said in _SCALED.items():
@@ -48,7 +48,7 @@ _SCALED = {
 
 
 def by_mean(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Gradients are reduced by a sum or a mean."""
+    """Report gradients that are reduced by something other than a sum or a mean."""
     found: dict[int, tuple[Step, Rank]] = {}
     op = ""
     for rank in ranks:
@@ -64,7 +64,7 @@ def by_mean(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def weights(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Weights that the program averages between two steps are divided by the number of ranks."""
+    """Report weights that the program sums between two steps without dividing them."""
     rows: dict[tuple[int, int], dict[int, tuple[Set, Rank, Step]]] = {}
     for rank in ranks:
         for step in rank.of(Step):
@@ -85,7 +85,7 @@ def weights(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def _is_sum(before: Sequence[Sequence[Value]], after: Sequence[Sequence[Value]]) -> bool:
-    """On each rank the values are the sum of what all had; of some that are not 0."""
+    """True if on each rank the values are the sum of all ranks' values, several of which are not 0."""
     sums = [sum(v for v in row if isinstance(v, float)) for row in zip(*before, strict=False)]
     if sum(bool(v) for v in sums) < _TIMES or any(len(values) != len(sums) for values in (*before, *after)):
         return False
@@ -97,7 +97,7 @@ def _is_sum(before: Sequence[Sequence[Value]], after: Sequence[Sequence[Value]])
 
 
 def sharded(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """The shards of a gradient, which are averaged, are not divided by the ranks once more."""
+    """Report sharded gradients, which are averaged, that are divided by the number of ranks again."""
     found: dict[int, tuple[Step, Rank]] = {}
     world = 0
     for rank in ranks:
@@ -116,7 +116,7 @@ def sharded(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 def _is_scaled(what: str, s: StepPart, world: int, *, wrapped: bool) -> bool:
     if what == "averaged-twice":
-        if s.part.ratio is None or s.step.backwards != 1:  # several are divided by their number
+        if s.part.ratio is None or s.step.backwards != 1:  # several passes are divided by their number
             return False
         averaged = wrapped or s.part.op == "AVG"
         return (averaged or s.part.op == "SUM") and abs(s.part.ratio * world ** (1 if averaged else 2) - 1) < _SAME
@@ -141,7 +141,7 @@ _CLEARING: tuple[tuple[str, Callable[[Step], bool], str], ...] = (
 
 
 def clearing(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Gradients are cleared between two steps, and a step has gradients."""
+    """Report gradients that are not cleared between two steps, and steps without gradients."""
     for invariant, bad, means in _CLEARING:
         hits: dict[int, tuple[Step, Rank]] = {}
         for rank in ranks:
@@ -159,7 +159,7 @@ def clearing(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def exchanged(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """A communication hook, or the program itself, makes the mean of what the ranks had, as far as it keeps values."""
+    """Report communication hooks and manual reductions whose result is not the mean."""
     models = {(r.rank, m.m): m for r in ranks for m in r.of(Model)}
     rows: dict[tuple[tuple[int, ...], int, int], dict[int, Hooked]] = {}
     for rank in ranks:
@@ -195,7 +195,7 @@ _OF_HOOK = {
 
 
 def _made_of(found: Sequence[Hooked], world: int) -> str:
-    """What the hook has made of the values, all of them within its rounding: nothing where it is their mean."""
+    """Return the invariant that the hook's results violate, within rounding, or "" if they are the mean."""
     rows = zip(*(row.given for row in found), strict=False)
     means = [sum(v for v in row if isinstance(v, float)) / world for row in rows]
     pairs = [(mean, a) for mean, a in zip(means, found[0].after, strict=False) if isinstance(a, float)]

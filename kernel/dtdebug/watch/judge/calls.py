@@ -1,4 +1,4 @@
-"""What the program itself called of torch.distributed."""
+"""Checks the program's own calls of torch.distributed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _SAID: tuple[tuple[type[Dropped | Early | Outside | Joined], str, str], ...] = (
 
 
 def wrong_calls(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Calls that are wrong by themselves."""
+    """Report calls that are wrong in themselves."""
     for kind, invariant, means in _SAID:
         found: dict[tuple[tuple[str, int], str], list[tuple[Rank, int]]] = {}
         for rank in ranks:
@@ -59,7 +59,7 @@ def wrong_calls(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def meshes(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Ranks of one mesh agree on it, and all make the same groups in the same order."""
+    """Report ranks that disagree on a mesh, or that create different groups or create them in another order."""
     for a, b in combinations(ranks, 2):
         mine, theirs = ({tuple(sorted(m.ranks)): m for m in r.of(Mesh) if len(set(m.ranks)) > 1} for r in (a, b))
         count_a, count_b = len(a.of(Mesh)), len(b.of(Mesh))
@@ -91,7 +91,7 @@ def meshes(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def _odd_mesh(ranks: Sequence[Rank], members: tuple[int, ...], mesh: Mesh) -> tuple[list[int], tuple[str, int]]:
-    """The ranks that lay it out otherwise than most, and where the first of them does."""
+    """Return the ranks with the rarest layout, and the place of the first of them."""
     by_layout: dict[tuple[object, ...], list[tuple[Rank, Mesh]]] = {}
     for rank in ranks:
         for m in rank.of(Mesh):
@@ -104,7 +104,7 @@ def _odd_mesh(ranks: Sequence[Rank], members: tuple[int, ...], mesh: Mesh) -> tu
 
 
 def launched(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Ranks that a launcher started for one job make a group."""
+    """Report ranks that a launcher started for one job and that create no process group."""
     alone = [r for r in ranks if r.world > 1 and r.of(Step) and r.of(Step)[-1].s >= 3]
     if len(alone) > 1 and all(not b.initialized and not b.other for r in alone for b in r.of(Begun)):
         first = alone[0]

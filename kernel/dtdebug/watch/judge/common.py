@@ -1,4 +1,4 @@
-"""What the comparisons share."""
+"""Helpers shared by the comparisons."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dtdebug_taxonomy.watched import Violation
 
 T = TypeVar("T")
 _ROUNDING = 1e-5
-"""Relative difference of values that rounding may make between replicas."""
+"""Maximum relative difference between replicas that rounding explains."""
 
 
-def violation(  # noqa: PLR0917 - each is one thing that is said
+def violation(  # noqa: PLR0917 - one argument per part of the message
     invariant: str, symptom: str, ranks: Iterable[int], step: int, place: tuple[str, int], means: str
 ) -> Violation:
-    """One of them."""
+    """Return a violation at a place."""
     return Violation(
         invariant=invariant,
         ranks=tuple(sorted(set(ranks))),
@@ -32,13 +32,13 @@ def violation(  # noqa: PLR0917 - each is one thing that is said
 
 
 def who(ranks: Iterable[int]) -> str:
-    """Ranks at the beginning of a sentence."""
+    """Format ranks for the beginning of a sentence."""
     text = spell(tuple(sorted(set(ranks))), 8)
     return f"{text[:1].upper()}{text[1:]}"
 
 
 def differ(a: tuple[str, Sequence[Value]], b: tuple[str, Sequence[Value]]) -> bool:
-    """Other values, not merely rounded otherwise."""
+    """True if the values differ by more than rounding."""
     if a[0] == b[0]:
         return False
     if len(a[1]) != len(b[1]) or list(a[1]) == list(b[1]):
@@ -53,7 +53,7 @@ def differ(a: tuple[str, Sequence[Value]], b: tuple[str, Sequence[Value]]) -> bo
 
 
 def odd(values: Mapping[int, T]) -> tuple[int, ...]:
-    """Ranks whose value is not that of most; all of them where there is no majority."""
+    """Return the ranks whose value differs from most; all ranks if there is no majority."""
     counts = Counter(map(repr, values.values()))
     if len(counts) < 2:
         return ()
@@ -64,7 +64,7 @@ def odd(values: Mapping[int, T]) -> tuple[int, ...]:
 
 
 def groups(ranks: Sequence[Rank], lists: Mapping[int, Sequence[int]]) -> list[list[Rank]]:
-    """Ranks that each name the same group; those that have noted nothing are left out."""
+    """Return the members of each group that name the same group; ranks without notes are left out."""
     found: dict[tuple[int, ...], list[Rank]] = {}
     for rank in ranks:
         named = tuple(lists.get(rank.rank, ()))
@@ -74,11 +74,11 @@ def groups(ranks: Sequence[Rank], lists: Mapping[int, Sequence[int]]) -> list[li
 
 
 def made(rank: Rank) -> tuple[str, int] | None:
-    """Where its first wrapped model was made."""
+    """Return the place where the rank's first wrapped model was made."""
     model = next(iter(rank.of(Model)), None)
     return rank.place(model.site) if model is not None and model.site else None
 
 
 def first(values: Iterable[Any], default: Any = None) -> Any:
-    """The first of them."""
+    """Return the first value, or a default."""
     return next(iter(values), default)

@@ -1,4 +1,4 @@
-"""What the ranks are given: samples, their order, their number, and the random numbers drawn for them."""
+"""Checks the data of the ranks: samples, their order and number, and the random numbers drawn for them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dtdebug.watch.rows import Batch, Epoch, Fetch, Forward, Join, Model, Order,
 from dtdebug_taxonomy.watched import Violation
 
 _TWICE = 2
-"""Different batches that must be alike before it is said: two may be so by chance."""
+"""Minimum number of different batches that must be alike: fewer may be chance."""
 
 
 def inputs(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Ranks that share the work of one model are given different samples."""
+    """Report ranks that share the work of one model and are given the same samples."""
     wrapped = _forwards(ranks)
     rows = wrapped if any(wrapped.values()) else _batches(ranks)
     alike: dict[int, set[int]] = {}
@@ -45,7 +45,7 @@ def inputs(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 Given = dict[tuple[int, ...], tuple[str, int, int, tuple[int, ...]]]
-"""Which batch -> its hash, the step, the place, and the ranks that share its work."""
+"""Batch -> its hash, step and place, and the ranks that share its work."""
 
 
 def _forwards(ranks: Sequence[Rank]) -> dict[int, Given]:
@@ -61,7 +61,7 @@ def _forwards(ranks: Sequence[Rank]) -> dict[int, Given]:
 
 
 def _batches(ranks: Sequence[Rank]) -> dict[int, Given]:
-    """By the loaders that are trained on, where the program reduces gradients itself."""
+    """Return the batches of the loaders in training, for programs that reduce gradients themselves."""
     found: dict[int, Given] = {}
     for rank in ranks:
         group = next(
@@ -77,7 +77,7 @@ def _batches(ranks: Sequence[Rank]) -> dict[int, Given]:
 
 
 def _loader_place(rank: Rank) -> tuple[str, int] | None:
-    """Where the loader was made that is trained on."""
+    """Return the place where the loader used in training was made."""
     rows = rank.of(Batch)
     for b, after in pairwise(rows):
         if after.i == b.i and after.b > b.b and b.made:
@@ -91,7 +91,7 @@ def _misnumbered(ranks: Sequence[Rank]) -> str:
 
 
 def order(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """A sampler that shuffles is told of each new epoch."""
+    """Report shuffling samplers whose epoch is not set."""
     hits: dict[int, tuple[Order, Rank]] = {}
     for rank in ranks:
         for before, after in _pairs(rank):
@@ -107,7 +107,7 @@ def order(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def reseeded(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """A loader that draws the order of its samples draws another in the next epoch."""
+    """Report shuffling loaders that repeat the order of the previous epoch."""
     hits: dict[int, tuple[Batch, Rank]] = {}
     for rank in ranks:
         epochs: dict[int, dict[int, dict[int, Batch]]] = {}
@@ -133,7 +133,7 @@ def reseeded(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def divided(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """The samplers of all ranks divide one order between them, and leave no part of it out."""
+    """Report samplers that divide different orders between the ranks, or leave a part out."""
     begun = {r.rank: [o for o in r.of(Order) if _trained(r, o.loader, o.n)] for r in ranks}
     for a, b in combinations([r for r in ranks if begun[r.rank]], 2):
         for one, other in zip(begun[a.rank], begun[b.rank], strict=False):
@@ -162,7 +162,7 @@ def divided(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def _pairs(rank: Rank) -> Iterator[tuple[Order, Order]]:
-    """Orders that were trained on, one after the other; a program may take a first batch only to look at it."""
+    """Yield consecutive orders used in training; a program may take a first batch only to inspect it."""
     last: dict[int, Order] = {}
     for row in rank.of(Order):
         if not _trained(rank, row.loader, row.n):
@@ -173,7 +173,7 @@ def _pairs(rank: Rank) -> Iterator[tuple[Order, Order]]:
 
 
 def _trained(rank: Rank, loader: int, epoch: int) -> bool:
-    """Backward passes were made while that loader gave its batches."""
+    """True if backward passes ran while that loader gave batches."""
     rows = [b for b in rank.of(Batch) if b.i == loader and b.e == epoch]
     return any(b.b > a.b for a, b in pairwise(rows)) or any(
         e.trained > 0 for e in rank.of(Epoch) if e.i == loader and e.e == epoch
@@ -181,7 +181,7 @@ def _trained(rank: Rank, loader: int, epoch: int) -> bool:
 
 
 def drawn(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """What a data set draws for a sample is another on each rank and in each worker."""
+    """Report data sets that draw the same random numbers on several ranks or workers."""
     rows = {r.rank: [f for f in (*r.workers, *r.of(Fetch)) if f.before] for r in ranks}
     for a, b in combinations([r for r in ranks if rows[r.rank]], 2):
         theirs = {(f.w, f.e, f.n): f for f in rows[b.rank]}
@@ -217,7 +217,7 @@ def drawn(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def numbers(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Ranks have as many batches in an epoch, or let each other join early."""
+    """Report ranks with different numbers of batches in an epoch, unless they may join early."""
     if any(r.of(Join) for r in ranks):
         return
     counts: dict[tuple[int, int], dict[int, tuple[Epoch, Rank]]] = {}

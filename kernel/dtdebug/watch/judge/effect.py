@@ -1,4 +1,4 @@
-"""Steps that have less effect than they should: of a loss that was divided by the ranks, or none at all."""
+"""Finds steps with too little effect: the loss is divided by the number of ranks, or no weight changes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _MOST = 4 << 20
 _RATE = re.compile(r"(^|[^a-z])(lr|learning_?rate)([^a-z]|$)", re.IGNORECASE)
 _OPTIMIZER = re.compile(r"(SGD|Ada\w*|RMSprop|Lion|LAMB|Optimizer)$", re.IGNORECASE)
 _RANKS = re.compile(r"world|num_?gpus|n_?gpus|nprocs|num_?processes|num_?replicas|dp_size", re.IGNORECASE)
-"""Names by which programs call the number of ranks."""
+"""Names that programs use for the number of ranks."""
 
 
 def divided(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """A loss whose gradients a wrapper averages is not divided by the number of ranks as well.
+    """Report losses divided by the number of ranks although a wrapper averages their gradients.
 
-    That number may be chance, as a weight of 1/2 on two ranks: the program's own text must divide by it too.
+    The divisor may be a coincidence, such as a weight of 1/2 on two ranks: the source must divide by it, too.
     """
     found: dict[int, tuple[Backward, Rank, int, int]] = {}
     for rank in ranks:
@@ -50,12 +50,12 @@ def divided(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def _by_ranks(numbers: Sequence[float], world: int, passes: int) -> bool:
-    """Among them is the number of ranks, beside the number of backward passes before the step."""
+    """True if the number of ranks is among the divisors, in addition to the number of backward passes."""
     return numbers.count(world) > (passes == world) and (passes == 1 or passes in numbers)
 
 
 def _division(file: str, line: int) -> int:
-    """The line that divides the loss of that backward pass by the number of ranks; 0 if none does."""
+    """Return the line that divides the loss of that backward pass by the number of ranks, or 0."""
     tree = _program(file)
     called = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and n.lineno <= line <= (n.end_lineno or n.lineno)]
     names = {n.id for call in called for n in ast.walk(call) if isinstance(n, ast.Name)}
@@ -76,7 +76,7 @@ def _division(file: str, line: int) -> int:
 
 
 def _program(file: str) -> ast.Module:
-    """The program's text; empty where it can't be read."""
+    """Return the parsed program, or an empty module if it can't be read."""
     try:
         return ast.parse(Path(file).read_bytes()[:_MOST])
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
@@ -84,7 +84,7 @@ def _program(file: str) -> ast.Module:
 
 
 def _divides(node: ast.AST, worlds: set[str]) -> int:
-    """The line; 0 if it does not."""
+    """Return the line of a division by the number of ranks, or 0."""
     for n in ast.walk(node):
         if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div) and _is_world(n.right, worlds):
             return n.lineno
@@ -92,7 +92,7 @@ def _divides(node: ast.AST, worlds: set[str]) -> int:
 
 
 def _returned(tree: ast.Module, value: ast.expr, worlds: set[str]) -> int:
-    """The same of what a function of the file returns that gives the value."""
+    """Return the line of such a division in the returned value of a called function, or 0."""
     name = value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else ""
     inner = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == name]
     returns = [n.value for f in inner for n in ast.walk(f) if isinstance(n, ast.Return) and n.value is not None]
@@ -107,7 +107,7 @@ _NO_RATE = "with a learning rate of 0: its part of the weights stays as it was."
 
 
 def _rests(file: str) -> bool:
-    """The program's own text gives a rate of 0, so that it is meant: a dry run, or weights that rest for a while."""
+    """True if the program itself sets a learning rate of 0, so unchanged weights are intended."""
     for node in ast.walk(_program(file)):
         if isinstance(node, ast.keyword):
             named, value = node.arg or "", node.value
@@ -132,7 +132,7 @@ def _is_zero(node: ast.expr) -> bool:
 
 
 def unchanged(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """A step with gradients changes the weights, unless the program means it not to."""
+    """Report steps with gradients that do not change the weights, unless the program intends it."""
     hits: dict[str, dict[int, tuple[Step, Rank]]] = {}
     for rank in ranks:
         by_optimizer: dict[int, list[Step]] = {}
@@ -156,7 +156,7 @@ def unchanged(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def _idle(step: Step) -> str:
-    """Why it changed nothing; empty where it did, or where nothing was to be expected."""
+    """Return why a step changed nothing; "" if it changed something or nothing was expected."""
     if not step.grads or any(not p.finite for p in step.sets):
         return ""
     rates = [rate for group in step.hyper for rate in group.get("lr", ())]

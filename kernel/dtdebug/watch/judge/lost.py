@@ -1,4 +1,4 @@
-"""Work that is lost: weights that are overwritten or not loaded, steps and gradients that reach nobody."""
+"""Finds lost work: overwritten or unloaded weights, and steps and gradients without effect."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dtdebug_taxonomy.watched import Violation
 
 _TIMES = 3
 _EXCHANGED = ("reduce", "gather", "all_to_all")
-"""Parts of the names of functions by which the ranks may make one gradient of all."""
+"""Parts of function names by which ranks may average gradients."""
 _Row = dict[int, tuple[Rank, Step, Set]]
 
 
 def _rows(ranks: Sequence[Rank]) -> Iterator[tuple[tuple[int, int], _Row]]:
-    """(optimizer, step) -> rank -> the whole parameters that it steps with beside any wrapper."""
+    """Yield (optimizer, step) -> rank -> the parameters that it steps with outside of any wrapper."""
     found: dict[tuple[int, int], _Row] = {}
     for rank in ranks:
         for step in rank.of(Step):
@@ -26,7 +26,7 @@ def _rows(ranks: Sequence[Rank]) -> Iterator[tuple[tuple[int, int], _Row]]:
 
 
 def discarded(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """What ranks have learnt in a step is not overwritten by the weights of one of them."""
+    """Report steps of ranks that the weights of one rank overwrite."""
     rows = dict(_rows(ranks))
     hits: list[tuple[int, _Row]] = []
     for (optimizer, number), row in rows.items():
@@ -56,7 +56,7 @@ def discarded(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def rooted(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Who steps with a gradient also gets its sum."""
+    """Report ranks that step with a gradient whose sum only another rank receives."""
     hits: dict[int, list[tuple[Rank, Step]]] = {}
     for _, row in _rows(ranks):
         for number, (rank, step, part) in row.items():
@@ -75,7 +75,7 @@ def rooted(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def overwritten(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Weights that ranks loaded are not replaced by those of a rank that loaded none, as wrapping does."""
+    """Report loaded weights that wrapping replaces by those of a rank that loaded none."""
     by_model: dict[tuple[tuple[int, ...], int], dict[int, tuple[Rank, Model]]] = {}
     for rank in ranks:
         for model in rank.of(Model):
@@ -95,7 +95,7 @@ def overwritten(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def unloaded(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """A load that is not strict fills something."""
+    """Report non-strict loads that load nothing."""
     found = {r.rank: (row, r) for r in ranks for row in r.of(Unloaded)[:1]}
     if found:
         row, rank = found[min(found)]
@@ -107,7 +107,7 @@ def unloaded(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def gathered(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Gradients come through what ranks gather, or by another way."""
+    """Report gathered tensors through which no gradient flows."""
     late = {(r.rank, row.site) for r in ranks for row in r.of(Gathered) if not row.n}
     found = {r.rank: (row, r) for r in ranks for row in r.of(Gathered) if (r.rank, row.site) not in late}
     if found:

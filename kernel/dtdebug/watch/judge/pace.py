@@ -1,7 +1,7 @@
-"""Who is late, in which phase: by comparing the shares of phases between ranks, for a stack alone misleads.
+"""Finds late ranks and their phase by comparing the ranks' shares of phases, since a single stack misleads.
 
-A rank that waits for another shows it as a long backward pass or a long collective; the one that is waited for spends
-more time than the others in a phase of its own.
+A rank that waits for another shows a long backward pass or a long collective; the rank that it waits for spends more
+time than the others in another phase.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from dtdebug_taxonomy.watched import Late, Pace
 WAITING = frozenset(("backward", "communication"))
 """Phases that get longer by waiting for another rank."""
 _SAMPLES, _MORE, _TIMES, _WINDOWS = 100, 0.2, 1.5, 0.6
-"""Samples of a rank that are enough to compare; how much larger its share is, and in which share of the windows."""
+"""Minimum samples of a rank; minimum excess and ratio of its share; minimum share of windows that show it."""
 _STARVED, _STEPS = 0.4, 10
-"""Share of the time in the loader from which it holds up all; steps of a training that is compared."""
+"""Minimum share of time in the loader that slows down all ranks; minimum steps of a compared training."""
 
 
 def paces(ranks: Sequence[Rank]) -> tuple[Pace, ...]:
-    """How each rank spent its time."""
+    """Return each rank's speed and shares of phases."""
     found = []
     for rank in ranks:
         rows = rank.of(Phases)
@@ -46,7 +46,7 @@ def paces(ranks: Sequence[Rank]) -> tuple[Pace, ...]:
 
 
 def late(ranks: Sequence[Rank]) -> tuple[Late, ...]:
-    """The ranks that make others wait, and what holds up all."""
+    """Return the ranks that make others wait, or the phase that slows down all."""
     known = [p for p in paces(ranks) if p.samples >= _SAMPLES and p.seconds and _steps(p) >= _STEPS]
     if len(known) < 2 or len(known) < len(ranks):
         return ()
@@ -100,7 +100,7 @@ def _waiting(pace: Pace) -> float:
 
 
 def _lasting(by_rank: dict[int, Rank], rank: int, phase: str, others: Sequence[int]) -> bool:
-    """In most windows of time, not only once, as in an evaluation on one rank."""
+    """True if it holds in most windows, not only once, as in an evaluation on one rank."""
     usual = median(
         sum(r.counts.get(phase, 0) for r in by_rank[o].of(Phases))
         / max(1, sum(sum(r.counts.values()) for r in by_rank[o].of(Phases)))

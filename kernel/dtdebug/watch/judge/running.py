@@ -1,4 +1,4 @@
-"""How the models run: random state, modes, numbers, precision, devices."""
+"""Checks how models run: random state, modes, finite numbers, precision, devices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TWICE, _IN_A_ROW, _LOOKS = 2, 3, 8
 
 
 def _together(ranks: Sequence[Rank]) -> Iterator[tuple[int, list[Rank]]]:
-    """Each wrapped model with the ranks that share its work."""
+    """Yield each wrapped model with the ranks that share its work."""
     found: dict[tuple[int, ...], list[Rank]] = {}
     for rank in ranks:
         for model in rank.of(Model):
@@ -29,7 +29,7 @@ def _by_pass(rank: Rank, model: int) -> dict[int, Forward]:
 
 
 def randomness(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Ranks whose random states were apart stay apart where the model draws, as for dropout."""
+    """Report ranks with separate random states that become equal where the model draws, as for dropout."""
     for members, hit, apart in _drawn_alike(ranks):
         if apart:
             yield violation(
@@ -40,7 +40,7 @@ def randomness(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def same_draws(ranks: Sequence[Rank]) -> tuple[str, ...]:
-    """Notes: many programs seed all ranks alike on purpose, and torch itself begins so."""
+    """Return notes on equal random states, which many programs intend, and with which torch itself begins."""
     return tuple(
         f"watch: the model draws the same random numbers on {who(r.rank for r in members).lower()}, as for dropout: "
         "they are seeded alike. If that is not meant, seed with the rank after the model is made."
@@ -50,7 +50,7 @@ def same_draws(ranks: Sequence[Rank]) -> tuple[str, ...]:
 
 
 def _drawn_alike(ranks: Sequence[Rank]) -> Iterator[tuple[list[Rank], Forward, bool]]:
-    """Ranks of a model that draws the same in several passes, the first of these, and if they were apart before."""
+    """Yield the ranks of a model that draws the same numbers, the first such pass, and whether they differed before."""
     for model, members in _together(ranks):
         passes = [_by_pass(r, model) for r in members]
         after = [{b.f: b.rng for b in r.of(Backward) if b.m == model} for r in members]
@@ -71,7 +71,7 @@ def _drawn_alike(ranks: Sequence[Rank]) -> Iterator[tuple[list[Rank], Forward, b
 
 
 def modes(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """A model that is trained is in training mode, on all ranks."""
+    """Report models that are trained in evaluation mode."""
     for model, members in _together(ranks):
         hits: dict[int, Forward] = {}
         for rank in members:
@@ -95,7 +95,7 @@ def modes(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def finite(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Losses, gradients and weights are finite."""
+    """Report losses, gradients and weights that are not finite."""
     hits: dict[int, tuple[Backward, Rank]] = {}
     for rank in ranks:
         rows = rank.of(Backward)
@@ -126,7 +126,7 @@ def finite(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def precision(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Ranks that share the work of a model run it alike: types, autocast, kind of device."""
+    """Report ranks that run one model with different types, autocast or kinds of device."""
     for model, members in _together(ranks):
         shapes = {r.rank: next((s for s in r.of(Shape) if s.m == model), None) for r in members}
         devices = {r: s.device.partition(":")[0] for r, s in shapes.items() if s is not None}
@@ -155,7 +155,7 @@ def precision(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def settings(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Replicas of one model have the same layers with the same settings."""
+    """Report replicas of one model whose layers have different settings."""
     for model, members in _together(ranks):
         shapes = {r.rank: next((s for s in r.of(Shape) if s.m == model), None) for r in members}
         layers = {r: s.layers for r, s in shapes.items() if s is not None and s.layers}
@@ -171,7 +171,7 @@ def settings(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def nothing(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Each replica has a loss: one that is always 0 adds nothing to the averaged gradients."""
+    """Report replicas whose loss is always 0, which adds nothing to the averaged gradients."""
     for model, members in _together(ranks):
         losses = {r.rank: [b for b in r.of(Backward) if b.m == model] for r in members}
         always = [r for r, rows in losses.items() if len(rows) >= _LOOKS and all(b.loss == 0 for b in rows)]
@@ -188,7 +188,7 @@ def nothing(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def cards(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Each rank of a host has a card of its own."""
+    """Report ranks of a host that share a GPU."""
     held: dict[tuple[str, str], list[Rank]] = {}
     for rank in ranks:
         for shape in rank.of(Shape)[:1]:

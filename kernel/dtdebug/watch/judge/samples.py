@@ -1,4 +1,4 @@
-"""Which samples the ranks are given: each its own part, and none again and again."""
+"""Checks the samples of the ranks: disjoint parts, and no repetition."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from dtdebug.watch.rows import Batch, Epoch, Model, Step
 from dtdebug_taxonomy.watched import Violation
 
 _FEW, _TIMES, _OFTEN = 4, 4, 4
-"""Samples that two ranks may share, as by padding; and how many times as many as come twice on one rank: a data set may
-hold equal ones. Epochs that were begun, of each of which only the first batch was taken."""
+"""Samples that two ranks may share, and how many times the duplicates on one rank; minimum epochs begun.
+
+Ranks share samples by padding, and a data set may contain equal ones. Of each epoch only the first batch was taken.
+"""
 
 
 def shared(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """In one epoch no sample is given to two ranks that share the work of a model."""
+    """Report samples that are given in one epoch to two ranks that share the work of a model."""
     groups = {r.rank: _works_with(r) for r in ranks}
     given = {r.rank: _given(r) for r in ranks}
     for a, b in combinations([r for r in ranks if given[r.rank]], 2):
@@ -40,7 +42,7 @@ def shared(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def _given(rank: Rank) -> dict[tuple[int, int], list[Batch]]:
-    """(loader, epoch) -> what it gave to be trained on."""
+    """Return (loader, epoch) -> its batches used in training."""
     found: dict[tuple[int, int], list[Batch]] = {}
     for one, after in pairwise(rank.of(Batch)):
         if one.rows and (after.i, after.e) == (one.i, one.e) and after.b > one.b:
@@ -53,13 +55,13 @@ def _rows(batches: Sequence[Batch]) -> list[int]:
 
 
 def _works_with(rank: Rank) -> tuple[int, ...]:
-    """The ranks that train one model on other samples, by its wrapper or by sums of the program's own."""
+    """Return the ranks that train one model on other samples, from its wrapper or the program's own sums."""
     wrapped = next((tuple(m.group) for m in rank.of(Model) if len(m.group) > 1), ())
     return wrapped or next((tuple(p.group) for s in rank.of(Step) for p in s.sets if p.own and p.own == p.of), ())
 
 
 def repeated(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Workers that read a stream give each other samples; a loader gives more than its first batch."""
+    """Report workers that repeat each other's samples, and loaders that repeat their first batch."""
     for name, look, means in _REPEATED:
         hits = {rank.rank: (row, rank) for rank in ranks if (row := look(rank)) is not None}
         if hits:
@@ -69,7 +71,7 @@ def repeated(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def _by_each_worker(rank: Rank) -> Batch | None:
-    """The first batch that another worker had given."""
+    """Return the first batch that another worker had already given, or None."""
     epochs: dict[tuple[int, int], dict[int, Batch]] = {}
     for batch in rank.of(Batch):
         if batch.workers > 1 and batch.h:
@@ -87,7 +89,7 @@ def _by_each_worker(rank: Rank) -> Batch | None:
 
 
 def _only_first(rank: Rank) -> Batch | None:
-    """The first batch that came again."""
+    """Return the first batch that was repeated, or None."""
     ended = {(e.i, e.e) for e in rank.of(Epoch)}
     begun: dict[int, list[Batch]] = {}
     for batch in rank.of(Batch):

@@ -1,4 +1,4 @@
-"""What ranks share that hold parts of a model: settings, replicated tensors and parameters, the norm that clips."""
+"""Checks ranks that hold parts of a model: settings, replicated tensors and parameters, the clipping norm."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dtdebug.watch.rows import Clip, Forward, Model, Replicated, Set, Step, Valu
 from dtdebug_taxonomy.watched import Violation
 
 _SMALL = 16
-"""Elements of what a program reduces to report it."""
+"""Maximum elements of a tensor that a program reduces for reporting."""
 _SUMS = frozenset(("all_reduce", "all_reduce_coalesced", "broadcast", "reduce"))
 _TWICE, _NEAR = 2, 1e-2
 
 
 def settings(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """The ranks of one sharded model step with the same settings."""
+    """Report ranks of one sharded model that step with different settings."""
     rows: dict[tuple[tuple[int, ...], int, int], dict[int, tuple[Step, Rank]]] = {}
     for rank in ranks:
         groups = {m.m: tuple(m.group) for m in rank.of(Model) if m.kind != "ddp" and len(m.group) > 1}
@@ -35,7 +35,7 @@ def settings(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def unsynced(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Of the backward passes of a sharded model before a step one is reduced."""
+    """Report sharded models of which no backward pass before a step is reduced."""
     found: dict[int, tuple[Step, Forward, Rank]] = {}
     for rank in ranks:
         rows = {m.m: [f for f in rank.of(Forward) if f.m == m.m] for m in rank.of(Model) if m.kind == "fully_shard"}
@@ -76,7 +76,7 @@ _LEFT = {
 
 
 def left(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Parameters that are left out where all others are shared stay equal."""
+    """Report parameters left out of a plan or reduction, which do not stay equal."""
     for kind, (invariant, means) in _LEFT.items():
         rows: dict[int, list[tuple[Step, Set]]] = {
             r.rank: [(s, p) for s in r.of(Step) for p in s.sets if p.kind == kind and p.of] for r in ranks
@@ -88,7 +88,7 @@ def left(ranks: Sequence[Rank]) -> Iterator[Violation]:
         ):
             continue  # parts of one model, by hand
         if any("all_to_all" in call for found in rows.values() for s, _ in found for call in s.calls):
-            continue  # experts of each rank's own
+            continue  # experts specific to each rank
         starts, ends = ({r: found[at][1] for r, found in rows.items()} for at in (0, -1))
         step = rows[min(rows)][0][0]
         if not _apart(starts) and _apart(ends):
@@ -98,7 +98,7 @@ def left(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def last(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Where several backward passes of a sharded model make a step, the last one is reduced."""
+    """Report sharded models whose last backward pass before a step is not reduced."""
     found: dict[int, tuple[Step, Rank]] = {}
     for rank in ranks:
         rows = [
@@ -122,7 +122,7 @@ def _apart(parts: dict[int, Set]) -> bool:
 
 
 def replicated(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """A tensor that is declared to be replicated is the same on all ranks of its group."""
+    """Report tensors that are declared replicated and differ within their group."""
     rows: dict[tuple[tuple[int, ...], int], dict[int, tuple[Replicated, Rank]]] = {}
     for rank in ranks:
         for row in rank.of(Replicated):
@@ -147,7 +147,7 @@ def replicated(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def _far(one: Replicated, other: Replicated) -> bool:
-    """Other values in most places, not merely rounded otherwise."""
+    """True if most elements differ by more than rounding."""
     if one.shape != other.shape or not one.values:
         return False
     far = sum(_unlike(a, b) for a, b in zip(one.values, other.values, strict=False))
@@ -193,7 +193,7 @@ _CLIPPED = {
 
 
 def clips(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Gradients are clipped by their whole norm, when they are no longer scaled."""
+    """Report gradients that are clipped by a partial norm, while scaled, or at the wrong time."""
     for how, (invariant, means) in _CLIPPED.items():
         found = {r.rank: (row, r) for r in ranks for row in r.of(Clip) if row.how == how}
         if found:

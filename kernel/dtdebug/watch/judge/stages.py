@@ -1,4 +1,4 @@
-"""Stages of a pipeline: what the first reads as inputs belongs to what the last reads as targets."""
+"""Checks that the first stage of a pipeline reads the inputs of the targets that the last stage reads."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _TWICE = 2
 
 
 def read_apart(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Stages that read data read the same samples at the same time.
+    """Report stages that read different samples at the same time.
 
-    Only where all ranks are stages of one pipeline: copies of it are given other samples.
+    Only if all ranks are stages of one pipeline: copies of it are given other samples.
     """
     lasts = {r.rank: r.of(Step)[-1] for r in ranks if r.of(Step)}
     if len(lasts) < len(ranks) or any(r.of(Model) for r in ranks):

@@ -1,4 +1,4 @@
-"""Replicas of one model: their weights, gradients, settings and steps are equal."""
+"""Checks replicas of one model: equal weights, gradients, settings and steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TIMES, _MOST, _SMALL = 3, 1000, 16
 
 
 class StepPart(NamedTuple):
-    """A step of one rank, and the part of it that is compared."""
+    """Step of one rank, and its part to compare."""
 
     rank: Rank
     step: Step
@@ -27,14 +27,16 @@ class StepPart(NamedTuple):
 
 
 Hyper = list[dict[str, list[Value]]]
-"""The settings of an optimizer's groups."""
+"""Settings of an optimizer's groups."""
 Table = dict[tuple[int, int], dict[int, StepPart]]
-"""(optimizer, clock) -> rank -> what it did then. The clock counts forward passes of a replicated model, else steps;
-and steps since the last of these."""
+"""(optimizer, clock) -> rank -> step.
+
+The clock counts forward passes of a replicated model, else steps, and the steps since the last pass.
+"""
 
 
 def tables(ranks: Sequence[Rank]) -> Iterator[tuple[tuple[int, ...], Table, bool]]:
-    """The steps of each group of ranks that hold replicas: by DDP, or because the program reduces their gradients."""
+    """Yield the steps of each group of ranks with replicas, by DDP or by the program's own reductions."""
     found: dict[tuple[int, ...], tuple[Table, bool]] = {}
     shared = _until_joined(ranks)
     for rank in ranks:
@@ -49,7 +51,7 @@ def tables(ranks: Sequence[Rank]) -> Iterator[tuple[tuple[int, ...], Table, bool
                 clock = step.f.get(str(part.m), step.s) if wrapped else step.s
                 if wrapped and clock > shared.get(str(part.m), clock):
                     continue
-                times[step.o, part.m, clock] += 1  # without a pass through the wrapper the clock stays as it was
+                times[step.o, part.m, clock] += 1  # without a pass through the wrapper the clock does not advance
                 clock = clock * _MOST + min(_MOST, times[step.o, part.m, clock]) - 1
                 table, _ = found.setdefault((*part.group, -1 - part.m), ({}, wrapped))
                 table.setdefault((step.o, clock), {}).setdefault(rank.rank, StepPart(rank, step, part))
@@ -58,7 +60,7 @@ def tables(ranks: Sequence[Rank]) -> Iterator[tuple[tuple[int, ...], Table, bool
 
 
 def _until_joined(ranks: Sequence[Rank]) -> dict[str, int]:
-    """Model -> the forward passes by which ranks can be compared: with uneven inputs those before the first joins."""
+    """Return model -> last comparable forward pass: with uneven inputs, before the first rank joins."""
     seconds = [row.f for rank in ranks for row in rank.of(Join)[1:2]]
     counts = {m: [f[m] for f in seconds if m in f] for f in seconds for m in f}
     return {m: min(found) for m, found in counts.items() if len(set(found)) > 1}
@@ -69,7 +71,7 @@ def _stays_equal(hook: str) -> bool:
 
 
 def replicas(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Replicas hold equal weights before and after each step; where they part, what came first."""
+    """Report replicas whose weights diverge before or after a step, with the earliest cause."""
     for group, table, wrapped in tables(ranks):
         if len(group) > 1:
             before: dict[int, StepPart] = {}
@@ -81,7 +83,7 @@ def replicas(ranks: Sequence[Rank]) -> Iterator[Violation]:
                     yield what
                     break
                 if not before and _apart(row):
-                    break  # they were never equal, so that what follows says nothing
+                    break  # they were never equal, so that the rest means nothing
                 before = row
             yield from _skipped(group, table, ranks)
 
@@ -103,7 +105,7 @@ def _parted(row: dict[int, StepPart], before: dict[int, StepPart], *, wrapped: b
         if wrapped:
             return _since_wrapped(row, step, place)
         if len({(s.part.n, s.part.shapes) for s in seen}) > 1 or any(s.part.other > _SMALL for s in seen):
-            return None  # each steps with a part of the weights, and gradients of the others are reduced too
+            return None  # each rank steps with a part of the weights, and other gradients are reduced too
         starts = {s.rank.rank: first(s.rank.of(Step)[0].sets) for s in seen}
         if all(p is not None and p.p0 == starts[one.rank.rank].p0 != apart[one.rank.rank][0] for p in starts.values()):
             return violation(
@@ -136,7 +138,7 @@ def _parted(row: dict[int, StepPart], before: dict[int, StepPart], *, wrapped: b
 
 
 def unlike(hyper: Mapping[int, Hyper], step: int, place: tuple[str, int], whose: str, follows: str) -> Violation:
-    """Ranks whose optimizers have other settings."""
+    """Return the violation for ranks whose optimizers have different settings."""
     names = sorted({
         name for settings in hyper.values() for group in settings for name in group
         if len({repr([g.get(name) for g in other]) for other in hyper.values()}) > 1
@@ -150,7 +152,7 @@ def unlike(hyper: Mapping[int, Hyper], step: int, place: tuple[str, int], whose:
 
 
 def _between(row: dict[int, StepPart], before: dict[int, StepPart], step: int, place: tuple[str, int]) -> Violation:
-    """Weights were changed since the last step, which left them equal."""
+    """Return the violation for weights that changed after a step that left them equal."""
     changed = [
         r for r, s in row.items()
         if r in before and before[r].step.s + 1 == s.step.s and before[r].part.p1 and before[r].part.p1 != s.part.p0
@@ -169,7 +171,7 @@ def _between(row: dict[int, StepPart], before: dict[int, StepPart], step: int, p
 
 
 def _since_wrapped(row: dict[int, StepPart], step: int, place: tuple[str, int]) -> Violation | None:
-    """Weights differ at the first step, though wrapping has made them equal: some ranks changed them between."""
+    """Return the violation for weights that some ranks changed between wrapping and the first step."""
     begun = {r: next((m for m in s.rank.of(Model) if m.m == s.part.m and m.p), None) for r, s in row.items()}
     known = {r: model for r, model in begun.items() if model is not None}
     one = next(iter(known.values()), None)
@@ -229,7 +231,7 @@ def _forward_place(row: dict[int, StepPart], place: tuple[str, int]) -> tuple[st
 
 
 def buffers(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Buffers of replicas, which wrapping has made equal, stay so where nobody broadcasts them."""
+    """Report buffers that wrapping made equal and that diverge without broadcasts."""
     for group, table, wrapped in tables(ranks):
         rows = [row for row in table.values() if wrapped and len(row) == len(group) > 1]
         far = [
@@ -248,7 +250,7 @@ def buffers(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def _skipped(group: Sequence[int], table: Table, ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """At the same forward pass all replicas have made as many steps."""
+    """Report replicas with fewer steps than others at the same forward pass."""
     last: dict[int, dict[int, int]] = {}
     for (optimizer, clock), row in table.items():
         counts = {r: s.step.s for r, s in row.items()}
