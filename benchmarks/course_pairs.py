@@ -1,4 +1,4 @@
-"""What the recorder costs a step, within one job: blocks of steps with it and without it take turns.
+"""Measures the recorder's cost per step, within one job: blocks of steps with and without it alternate.
 
     python benchmarks/course_pairs.py [PAIRS [STEPS [SAMPLES [KIND]]]]
 
@@ -58,7 +58,7 @@ dist.destroy_process_group()
 
 
 def main() -> None:
-    """Prints a line for each kind."""
+    """Print a line for each kind."""
     given = sys.argv[1:4]
     numbers = [*given, *("30", "5", "256")[len(given) :]]
     with tempfile.TemporaryDirectory() as name:

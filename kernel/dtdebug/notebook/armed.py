@@ -98,7 +98,7 @@ class Armed(Live):
             self._take_back = None
 
     def _forked(self) -> None:
-        """Stop offering stacks in a forked child, whose agent does that. Fork hooks can't be removed: it may run late."""
+        """Stop offering stacks in a forked child: its agent does. Fork hooks can't be removed, so this may run late."""
         with suppress(Exception):
             self._let_go()
 
@@ -154,7 +154,7 @@ class Armed(Live):
             timer.start()
 
     def _number(self) -> int:
-        """Return the number of the cell that starts; IPython's releases increment `execution_count` at different times."""
+        """Return the number of the cell that starts; IPython releases increment `execution_count` early or late."""
         inputs = getattr(getattr(self.shell, "history_manager", None), "input_hist_raw", None)
         return len(inputs) if inputs else int(getattr(self.shell, "execution_count", 0))
 

@@ -1,4 +1,4 @@
-"""Estimates how far the hosts' clocks differ, from lines that all ranks print at the same moment, and corrects times."""
+"""Estimates how far the hosts' clocks differ, from lines that all ranks print together, and corrects all times."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HOSTS = 3
 
 
 def clocks(streams: Sequence[Stream]) -> dict[str, float]:
-    """Return host -> seconds that its clock is ahead of the others, from the first steps, which all ranks print together.
+    """Return host -> seconds that its clock is ahead of the others, from the first steps, which ranks print together.
 
     Hosts whose own steps disagree, and hosts without steps, are omitted: their offset is unknown.
     """

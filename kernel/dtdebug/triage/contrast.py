@@ -1,4 +1,4 @@
-"""Uses lines that a healthy run did not print as evidence: against accused ranks, else against the rank that printed them."""
+"""Uses lines that a healthy run did not print as evidence: on accused ranks, else on the rank that printed them."""
 
 from __future__ import annotations
 

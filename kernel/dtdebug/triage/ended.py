@@ -1,4 +1,4 @@
-"""Recognises jobs that were ended from outside: by the scheduler, for another job, by hand. No rank is to blame for that."""
+"""Recognises jobs ended from outside: by the scheduler, for another job, by hand. No rank is to blame for that."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def over(
 def reported_before(
     end: Event | None, found: Outcome, streams: Sequence[Stream], place: Callable[[int], tuple[str, int]]
 ) -> list[before.Reported]:
-    """Return the failures reported before that end, if no other failure is known and no time shows that training continued."""
+    """Return failures reported before that end, if no other failure is known and no time shows continued training."""
     if end is None or found.own or went_on(end, streams) or not all(_after(place(e.line), end) for e in found.exits):
         return []
     return before.reported(end, streams)

@@ -39,7 +39,7 @@ def first_failures(
     by_rank: dict[int, Stream],
     hardware: Sequence[Event],
 ) -> tuple[First, ...]:
-    """Return the ranks that failed on their own, the earliest first; ranks that the verdict accuses precede the others."""
+    """Return the ranks that failed on their own, the earliest first; ranks accused by the verdict precede others."""
     accused = set(verdict.culprits) if verdict is not None else set()
     rows = [_row(r, laid, by_rank) for r in found.own]
     seen = {row.rank for row in rows}

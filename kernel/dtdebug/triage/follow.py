@@ -17,7 +17,7 @@ from dtdebug.triage.names import Whose, of_paths
 from dtdebug.triage.part import Part
 
 _PAUSE, _LOOK, _GRACE = 0.5, 3.0, 2.0
-"""Seconds between two reads of the files, between two listings of the folders, and from a telling line to its judgement:
+"""Seconds between two reads of the files, between two listings of folders, and from a telling line to its judgement:
 in the meantime more lines of the same failure arrive, or training continues after it."""
 _CHUNK = 1 << 20
 

@@ -189,7 +189,7 @@ def _hosted(by_rank: dict[int, Stream], found: Outcome) -> dict[int, Stream]:
 
 
 def _absent(by_rank: dict[int, Stream], world: int) -> tuple[int, ...]:
-    """Return the ranks without any line; empty if there is one rank's log only, or if the first rank of each node prints."""
+    """Return the ranks without any line; empty if only one rank's log is here or one rank per node prints."""
     absent = tuple(sorted(set(range(_size(set(by_rank), world))) - set(by_rank)))[:MOST_RANKS]
     return () if len(by_rank) == 1 or len(absent) > _ABSENT * len(by_rank) else absent
 

@@ -32,11 +32,11 @@ class Laid:
         for place, stream in enumerate(streams):
             time = stream.first if stream.first is not None else _END
             prefix = _prefix(stream, place, alone=nameless < _SEVERAL)
-            for told in stream.told:  # a stream's own lines keep their order, whatever their clocks say
+            for told in stream.told:  # a stream's own lines keep their order, whatever their clocks show
                 time = max(time, told.time or time) if time != _END else told.time or time
                 rows.append((time, place, told.line, f"{prefix}{told.text}", stream.file, told.line, told.until))
             shown = stream.progress
-            if shown is not None and shown.time and stream.rank in several:  # otherwise it is unknown whether it came later
+            if shown is not None and shown.time and stream.rank in several:  # else it is unknown whether it came later
                 rows.append(
                     (shown.time, place, shown.line, f"{prefix}{shown.text}", stream.file, shown.line, shown.time)
                 )
@@ -57,7 +57,7 @@ class Laid:
         return self.times[line - 1] if 0 < line <= len(self.times) else None
 
     def below(self, line: int, end: int) -> bool:
-        """True if a line follows directly after a traceback's last line in its log; other ranks' lines may be between."""
+        """True if a line directly follows a traceback's last line in its log; other ranks' lines may be between."""
         if not end < line <= len(self.places):
             return False
         (file, number), (other, last) = self.places[line - 1], self.places[end - 1]

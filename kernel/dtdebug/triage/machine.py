@@ -55,7 +55,7 @@ def _parts(piece: str) -> Iterable[str]:
 
 
 def _joined(event: Event, hosts: Mapping[str, list[Stream]], middle: float) -> Event:
-    """Set the rank: by process, by device, as the only one on the host, or as the only one there that stopped at that time."""
+    """Set the rank: by process, by device, as the only one on the host or the only one there that stopped then."""
     if event.rank is not None:
         return event
     here = hosts.get(short(event.host), []) if event.host else []

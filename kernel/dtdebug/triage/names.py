@@ -1,4 +1,4 @@
-"""Determines the owner of a log from its path: rank, local rank, attempt, host. Numbers are ranks only if names show it."""
+"""Determines the owner of a log from its path: rank, local rank, attempt, host. Only some numbers are ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Renders a job as one HTML page: what happened, a timeline of all ranks, the machine. Self-contained and searchable."""
+"""Renders a job as one HTML page: what happened, a timeline of all ranks, the machine. It is self-contained."""
 
 from __future__ import annotations
 

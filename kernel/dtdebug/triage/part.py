@@ -23,7 +23,7 @@ class TellingLine(msgspec.Struct, frozen=True, array_like=True):
     time: float | None = None
     """Its own time, else that of a line shortly above it."""
     until: float | None = None
-    """Latest time at which it was printed: its own, else that of the next line below with a time; None if there is none."""
+    """Latest time at which it was printed: its own, else that of the next line below with a time, or None."""
 
 
 class Gap(msgspec.Struct, frozen=True, array_like=True):

@@ -36,7 +36,7 @@ def part_of(sources: Sequence[LogSource], whose: Sequence[Whose]) -> Part:
     for source, names in zip(sources, whose, strict=True):
         try:
             one(part, judge, source, names)
-        except (OSError, EOFError, ValueError) as error:  # truncated archives raise EOFError, files that are not text LogError
+        except (OSError, EOFError, ValueError) as error:  # truncated archives raise EOFError, other data LogError
             why = str(error) if isinstance(error, LogError) else f"{source.name}: {_why(error)}"
             part.unread.append(clean(why)[:300])
         else:

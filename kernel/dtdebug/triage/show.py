@@ -24,7 +24,7 @@ _ROWS, _WORDS, _NEW = 4, 160, 8
 
 
 def to_text(job: Job, diagnosis: Diagnosis, seconds: float, advice: int = 2) -> str:
-    """Return lines on what happened, coverage, the first failure, followers, silent ranks, the machine; then the diagnosis."""
+    """Return lines on what happened, coverage, first failure, followers, silent ranks, machine; then the diagnosis."""
     return "\n".join(_lines(job, diagnosis, seconds, advice))
 
 

@@ -108,7 +108,7 @@ def _seconds(raws: Iterable[bytes]) -> Iterator[float]:
 
 
 def longest(rows: Sequence[Kept], at: When) -> Gap | None:
-    """Return the longest gap between two consecutive printed steps near the end, if it is a stall; None without times."""
+    """Return the longest gap between consecutive printed steps near the end if it is a stall; None without times."""
     found: list[Gap] = []
     before: tuple[int, float] | None = None
     for row in rows:

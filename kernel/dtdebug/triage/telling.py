@@ -32,7 +32,7 @@ _SHORT = 200
 
 
 def how_it_ended(judge: Judge, lined: Sequence[Kept], telling: Sequence[Kept], went_on: Sequence[Kept]) -> str:
-    """Return the kind of the telling lines that end a stream: the last ones without another line or steps after them."""
+    """Return the kind of the telling lines that end a stream: the last without another line or steps after them."""
     last = lined[-_LAST_WORDS:]
     begin = max(steps.until(last), *(row.number for row in went_on), 0)
     begin = max(begin, last[0].number if len(last) == _LAST_WORDS else 0)
@@ -124,7 +124,7 @@ def times_of(lined: Sequence[Kept], rows: Sequence[Kept], at: When) -> _Times:
 def told_lines(rows: Sequence[Kept], times: _Times) -> tuple[TellingLine, ...]:
     """Return the rows as text, each with its times."""
     plain = [_words(row.raw).replace("\n", " ") for row in rows]
-    cleaned = clean("\n".join(plain)).split("\n")  # all at once, so that each of the many kinds of secrets is searched for once
+    cleaned = clean("\n".join(plain)).split("\n")  # all at once: each kind of secret is searched for once
     if len(cleaned) != len(rows):
         cleaned = [clean(text) for text in plain]
     return tuple(
@@ -146,7 +146,7 @@ def _texts(text: str) -> list[str]:
 
 
 def kind_of(telling: Sequence[Kept], went_on: Sequence[Kept]) -> str:
-    """Return a key of the telling lines' shapes, the collective that they name, and whether training continued after them."""
+    """Return a key of the telling lines' shapes, the collective that they name, and whether training continued."""
     shapes = {
         shape(text.encode()) if row.raw[:1] == b"{" else shape(row.raw)
         for row in telling

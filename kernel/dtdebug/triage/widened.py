@@ -16,7 +16,7 @@ from dtdebug_taxonomy.ranks import Verdict, say, spell
 def without_followers(verdict: Verdict | None, by_rank: dict[int, Stream]) -> Verdict | None:
     """Remove ranks accused only for their end, though their telling lines equal those of ranks that are not accused.
 
-    Only some ranks of a kind are read; for the others only the end is known, and a launcher's report names each of them.
+    Only some ranks of a kind are read; of the others only the end is known, and a launcher's report names each of them.
     """
     if verdict is None:
         return None
@@ -35,7 +35,7 @@ def without_followers(verdict: Verdict | None, by_rank: dict[int, Stream]) -> Ve
 
 
 def widened(verdict: Verdict, by_rank: dict[int, Stream], laid: Laid) -> Verdict:
-    """Add the ranks whose telling lines equal those of the ranks that were read, and resolve the claims' file and line."""
+    """Add the ranks whose telling lines equal those of the ranks that were read, and resolve the claims' places."""
     kinds: dict[str, set[str]] = defaultdict(set)
     for what, ranks in (("culprit", verdict.culprits), ("waits", verdict.waiting)):
         for rank in ranks:
