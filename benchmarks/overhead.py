@@ -74,7 +74,7 @@ dist.destroy_process_group()
 
 
 class Block(NamedTuple):
-    """CPU seconds of the ranks and of our threads there, wall-clock seconds, the time, CPU seconds of our own process."""
+    """CPU seconds of the ranks and of our threads there, wall-clock seconds, time, CPU seconds of our own process."""
 
     processor: float
     agents: float

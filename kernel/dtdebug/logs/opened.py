@@ -203,11 +203,11 @@ def opened(source: LogSource) -> Iterator[BinaryIO]:
         raw = _Member(file, source) if source.member else file
         plain = _plain(raw, (source.member or source.path).lower(), source.name)
 
-        def again() -> BinaryIO:
+        def reopen() -> BinaryIO:
             file.seek(0)
             return cast("BinaryIO", gzip.open(cast("BinaryIO", _Member(file, source) if source.member else file), "rb"))
 
-        patient = again if type(plain).__name__ == "IGzipFile" else None
+        patient = reopen if type(plain).__name__ == "IGzipFile" else None
         yield plain if plain is raw else cast("BinaryIO", _Bounded(plain, source.size, patient))
 
 

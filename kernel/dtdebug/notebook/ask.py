@@ -257,9 +257,9 @@ def _from_cell(stack: tuple[Frame, ...], cells: Cells, entry: LastCell | None) -
     begin = next((i for i, frame in enumerate(stack) if INVENTED.fullmatch(frame.file)), len(stack))
     lines = entry.source.splitlines() if entry else []
 
-    def told(frame: Frame) -> Frame:
+    def add_code(frame: Frame) -> Frame:
         known = frame.file == stack[begin].file and 0 < frame.line <= len(lines)
         code = lines[frame.line - 1].strip() if known else frame.code
         return Frame(cells.name(frame.file) or frame.file, frame.line, frame.function, code)
 
-    return tuple(map(told, stack[begin:]))
+    return tuple(map(add_code, stack[begin:]))

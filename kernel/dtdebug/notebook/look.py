@@ -80,7 +80,7 @@ def _look(live: Live, kind: Kind, timeout: float) -> RanksSeen:
     devices: tuple[Gpu, ...] = ()
     if kind == "hang" and states:
 
-        def again(left: float) -> tuple[RankState, ...]:
+        def look_again(left: float) -> tuple[RankState, ...]:
             return _ranks(live, left)
 
         host = socket.gethostname()
@@ -92,11 +92,11 @@ def _look(live: Live, kind: Kind, timeout: float) -> RanksSeen:
             return conclude(live.run, seen, live.output(), moving=moving, progress=progress)
 
         def twice() -> LastSeen:
-            found = watch(watched, again, follows, begin + timeout)
+            found = watch(watched, look_again, follows, begin + timeout)
             if found.states is not states or not _is_open(found.found):
                 return found
             time.sleep(max(0.0, begin + _BETWEEN - time.monotonic()))
-            later = again(max(1.0, begin + timeout - time.monotonic()))
+            later = look_again(max(1.0, begin + timeout - time.monotonic()))
             return LastSeen(later, follows(later), found.moved)
 
         watched = part("verdict", twice, watched)

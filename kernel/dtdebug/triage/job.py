@@ -103,7 +103,7 @@ def view(part: Part) -> Job:
     snapshot = Snapshot(output=laid.text, source="the job's logs")
     on_until = pace.on_until(now)
 
-    def outlived(raised: Raised) -> bool:
+    def is_outlived(raised: Raised) -> bool:
         latest = laid.until[raised.line - 1] if 0 < raised.line <= len(laid.until) else None
         early = latest is not None and on_until is not None and latest < on_until
         follows = ended.follows(end, laid.time(raised.line))
@@ -114,9 +114,9 @@ def view(part: Part) -> Job:
         trained = max((s.progress.line for s in now if s.file == file and s.progress is not None), default=0)
         return own is not None and own.file == file and min(own.line, trained) > line + BELOW
 
-    found = outcome(read_output(snapshot), outlived, later)
+    found = outcome(read_output(snapshot), is_outlived, later)
     end = end or ended.by_hand(found, laid)
-    verdict = verdict_of_log(snapshot, _exclusive, outlived, later)
+    verdict = verdict_of_log(snapshot, _exclusive, is_outlived, later)
     verdict = without_followers(verdict, by_rank)
     by_rank = _hosted(by_rank, found)
     reported = ended.reported_before(end, found, now, laid.place)
