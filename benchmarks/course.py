@@ -3,8 +3,8 @@
     python benchmarks/course.py [ROUNDS [STEPS]]
 
 Runs real gloo jobs of two ranks, DDP and FSDP2, plainly and in each way, in a new random order in each round. A rank
-tells the processor seconds of its training loop; a ratio is that of the sums of both ranks in one round. Beside ours
-stands torch.profiler (Kineto) over the same loop. Needs torch.
+reports the CPU seconds of its training loop; a ratio compares the sums of both ranks in one round. For comparison,
+torch.profiler (Kineto) runs over the same loop. Needs torch.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python benchmarks/course_gpu.py [KIND [RANKS [SAMPLES [PAIRS]]]]      # ddp or fsdp2
 
-Eight transformer layers of width 1,024 in bfloat16, NCCL, fingerprints only; ranks share one GPU, each as a host of its
-own. Seconds by the clock, which is what a user waits for; the watch, which thins out its looks, stands beside a plain
-job instead, by the means of early and late steps. Needs an NVIDIA GPU and its torch.
+Eight transformer layers of width 1,024 in bfloat16, NCCL, fingerprints only; ranks share one GPU, each as a separate
+host. Wall-clock seconds, which is what a user waits for; the watch, which samples less and less often, is compared with
+a plain job by the means of early and late steps. Needs an NVIDIA GPU and its torch.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ MAKERS: list[Callable[[Lab, random.Random], tuple[str, set[str], dict[str, Any]]
 
 
 def maker(function: Callable[[Lab, random.Random], tuple[str, set[str], dict[str, Any]]]) -> Any:
-    """Kind of fault."""
+    """Register a kind of fault."""
     MAKERS.append(function)
     return function
 

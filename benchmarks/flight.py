@@ -4,8 +4,8 @@
 
 Each rank's dump has 8 frames an entry; one rank skips a collective ten entries before the end. Both programs run as
 whole processes, start-up included; in brackets seconds of all processors; memory is the largest sum over a process and
-its children. The dumps have the shape
-that NCCL's have, so `torchfrtrace` reads them as they are (it can't read those of gloo).
+its children. The dumps have the form
+of NCCL's dumps, so `torchfrtrace` reads them as they are (it can't read gloo's dumps).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     python benchmarks/hang.py
 
 Starts a Jupyter kernel for each way to hang (needs jupyter_client, ipykernel 7 for subshells, torch for the ranks) and
-prints median seconds by each road, after those of the very first question, for which ranks write dumps with stacks. The
+prints median seconds for each channel, after the very first question, for which ranks write dumps with stacks. The
 target is about 1 s, whatever the cell does.
 """
 

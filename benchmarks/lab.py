@@ -129,7 +129,7 @@ def alone(server: Any) -> None:
 def held(page: Any) -> dict[str, float]:
     """Return the page's memory after garbage collection."""
     session = page.context.new_cdp_session(page)
-    for _ in range(3):  # what is let go of in one round may have held on to more, and is swept away a moment later
+    for _ in range(3):  # collection in one round may release objects that are freed a moment later
         session.send("HeapProfiler.collectGarbage")
         page.wait_for_timeout(500)
     heap, dom = session.send("Runtime.getHeapUsage"), session.send("Memory.getDOMCounters")

@@ -2,12 +2,12 @@
 
     python benchmarks/overhead.py [JOBS] [PAIRS] [RANKS ...]
 
-Data-parallel training of a small network over gloo ranks on CPU, two unless told otherwise; needs torch. Both jobs are
+Data-parallel training of a small network over gloo ranks on CPU, two by default; needs torch. Both jobs are
 started together and then take turns: one makes a block of steps while the other waits, and which goes first alternates.
-So a pair of blocks meets the same neighbours on a machine that others use too. Processor time of the ranks (their
-agents included) is steadier than the clock. Two jobs differ, too, in what the machine gave them, so a pair of jobs
+So a pair of blocks runs next to the same other load on a shared machine. CPU time of the ranks (their
+agents included) is steadier than the clock. The machine also affects two jobs differently, so a pair of jobs
 counts once: the median of its blocks' ratios, then the median over the jobs, with a 95 % interval by resampling jobs
-and, within them, blocks; and what the process of dtdebug itself took meanwhile, as a share of one processor.
+and, within them, blocks; and the CPU time of dtdebug's own process, as a share of one processor.
 """
 
 from __future__ import annotations

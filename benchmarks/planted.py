@@ -1,12 +1,12 @@
-"""Plants a misspelt variable into real shell scripts and looks whether `dtdebug check` sees it.
+"""Plants a misspelt variable into real shell scripts and checks that `dtdebug check` finds it.
 
 python benchmarks/planted.py FOLDER
 
 Each script that bash accepts gets `export NCCL_DEBGU=INFO` on some lines, one at a time: those on which bash
-would run it, which is so where it accepts that line and refuses `then :` in its place (in a quote, a
-here-document or between the words of a command it would accept both). Nothing is run or kept. Printed are:
-plants that were found, plants that were reported as part of what was not understood, and plants that were
-passed over in silence, each with its place; scripts of which something is reported as not understood.
+would run it: it accepts that line there and rejects `then :` in its place (in a quote, a
+here-document or between the words of a command it would accept both). Nothing is run or kept. It prints
+plants that were found, plants that were reported as part of unparsed text, and plants that were
+missed silently, each with its place; and scripts with a part reported as unparsed.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     .venv/bin/python benchmarks/triage_styles.py --seed 1 --jobs 60
     .venv/bin/python benchmarks/triage_styles.py --seed 1 --only 17 --keep /tmp/job   # one of them, to look at
 
-A job is drawn by its number from the seed: a layout (who writes into which file, with which prefix), a manner of
-logging, who of the ranks prints progress, and a fault. A job counts as right if the first rank and its line, those who
-followed, those who fell silent, the report of the machine and the number of ranks are all right.
+A job is drawn by its number from the seed: a layout (files and prefixes of each rank), a style of
+logging, the ranks that print progress, and a fault. A job counts as right if the first rank and its line, the
+followers, the silent ranks, the report of the machine and the number of ranks are all right.
 """
 
 # ruff: noqa: E501 - lines of logs as they are printed; each fault has one signature
