@@ -1,4 +1,4 @@
-"""How often the answer is right: runs a file of rated cases and prints the figures.
+"""Measures how often the answer is right: runs a file of rated cases and prints the figures.
 
 python benchmarks/accuracy.py CASES.jsonl [--questions 5] [--failures]
 """
@@ -17,7 +17,7 @@ from dtdebug_taxonomy.knowledge import load
 
 
 def kappa(pairs: list[tuple[str, str]]) -> float:
-    """Cohen's kappa of (rated, answered) codes."""
+    """Return Cohen's kappa of (rated, answered) codes."""
     n = len(pairs)
     agreed = sum(a == b for a, b in pairs) / n
     left, right = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
@@ -26,17 +26,17 @@ def kappa(pairs: list[tuple[str, str]]) -> float:
 
 
 def spelling(name: str) -> str:
-    """A fix as compared: `other: x` and `x` are the same."""
+    """Return a fix as it is compared: `other: x` and `x` are the same."""
     return name.removeprefix("other: ").strip().lower()
 
 
 def hits(ranked: list[str], accepted: set[str], among: int) -> bool:
-    """One of the accepted names stands among the first few."""
+    """True if one of the accepted names is among the first few."""
     return bool(accepted & set(ranked[:among]))
 
 
 def figures(cases: list[dict[str, Any]], results: list[dict[str, Any]]) -> dict[str, float]:
-    """First / among three for symptoms and fixes, kappa, mean questions."""
+    """Return first / among three for symptoms and fixes, kappa, and mean questions."""
     n = len(cases)
     symptom = [[s["code"] for s in r["symptoms"]] for r in results]
     fix = [[spelling(f["pattern"]) for f in r["fix_patterns"]] for r in results]
@@ -54,7 +54,7 @@ def figures(cases: list[dict[str, Any]], results: list[dict[str, Any]]) -> dict[
 
 
 def table(cases: list[dict[str, Any]], results: list[dict[str, Any]], by: str) -> list[str]:
-    """Right first / number of cases, by symptom or framework."""
+    """Return right first / number of cases, by symptom or framework."""
     right: dict[str, list[bool]] = defaultdict(list)
     for c, r in zip(cases, results, strict=True):
         right[c[by]].append(hits([s["code"] for s in r["symptoms"]], set(c["accept"]), 1))
@@ -62,7 +62,7 @@ def table(cases: list[dict[str, Any]], results: list[dict[str, Any]], by: str) -
 
 
 def confusions(cases: list[dict[str, Any]], results: list[dict[str, Any]]) -> list[str]:
-    """Rated -> answered pairs that went wrong, the most frequent first."""
+    """Return rated -> answered pairs that were wrong, the most frequent first."""
     wrong = Counter(
         (c["code"], r["symptoms"][0]["code"])
         for c, r in zip(cases, results, strict=True)
@@ -72,7 +72,7 @@ def confusions(cases: list[dict[str, Any]], results: list[dict[str, Any]]) -> li
 
 
 def main() -> int:
-    """Prints the figures for text only and after questions."""
+    """Print the figures for text only and after questions."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("cases", type=Path)
     parser.add_argument("--questions", type=int, default=5)

@@ -1,8 +1,8 @@
-"""What the agent costs a rank: one reading, its share of the time, start-up, a collective with and without it.
+"""Measures the agent's cost for a rank: one reading, its share of the time, start-up, a collective with and without it.
 
     python benchmarks/agent.py
 
-Runs real gloo jobs of two ranks; needs torch. Prints each figure beside its target.
+Runs real gloo jobs of two ranks; needs torch. Prints each figure next to its target.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ main()
 
 
 def run(script: str, variables: dict[str, str], world: int) -> dict[str, float]:
-    """Runs a job; the figures that its ranks printed."""
+    """Run a job and return the figures that its ranks printed."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
@@ -102,7 +102,7 @@ def run(script: str, variables: dict[str, str], world: int) -> dict[str, float]:
 
 
 def started(variables: dict[str, str]) -> float:
-    """Seconds of processor time in which a Python that is no rank starts and ends."""
+    """Return the CPU seconds in which a Python that is not a rank starts and ends."""
     plain = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE")}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, "-c", "import json"], env={**plain, **variables}, check=True)
@@ -111,12 +111,12 @@ def started(variables: dict[str, str]) -> float:
 
 
 def row(what: str, figure: str, target: str = "") -> None:
-    """One line of the table."""
+    """Print one line of the table."""
     print(f"{what:<58}{figure:>16}   {target}", flush=True)
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     with tempfile.TemporaryDirectory() as parent:
         armed = arming.arming_variables(RunFolder.make(Path(parent)))
         pairs = [(run(JOB, {}, 2), run(JOB, armed, 2)) for _ in range(REPEATS)]

@@ -1,9 +1,9 @@
-"""How far two raters agree on threads.jsonl, and how a judge found the first answers: no rater saw the program.
+"""Measures how far two raters agree on threads.jsonl, and how a judge rated the answers; no rater saw the program.
 
 python benchmarks/agreement.py
 
-Each line is a public thread with the labels of both raters (several where several fit, the best first), the cause in
-the words of one, and what the judge said of the answer to what the thread's opener wrote.
+Each line is a public thread with the labels of both raters (several if several fit, the best first), the cause in
+the words of one, and the judge's verdict on the answer to the thread's first post.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ANSWERS = ("useful", "partly", "open", "misleading")
 
 
 def lines(rows: list[dict[str, Any]], name: str) -> list[str]:
-    """The figures of a set."""
+    """Yield the figures of a set."""
     n = len(rows)
     pairs = {level: [(r[level][0][0], r[level][1][0]) for r in rows] for level in _LEVELS}
     agreed = [f"{k} {sum(a == b for a, b in p) / n:.3f} (kappa {kappa(p):.3f})" for k, p in pairs.items()]
@@ -34,7 +34,7 @@ def lines(rows: list[dict[str, Any]], name: str) -> list[str]:
 
 
 def main() -> None:
-    """Prints the figures of each set and of all."""
+    """Print the figures of each set and of all."""
     rows = [json.loads(row) for row in Path(__file__).with_name("threads.jsonl").read_text("utf-8").splitlines()]
     for name in sorted({r["set"] for r in rows}):
         print(*lines([r for r in rows if r["set"] == name], name), sep="\n")

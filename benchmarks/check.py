@@ -1,4 +1,4 @@
-"""Lines per second of `dtdebug check` over a large tree, beside `ruff check` in the same run.
+"""Measures lines per second of `dtdebug check` over a large tree, next to `ruff check` in the same run.
 
 python benchmarks/check.py [FOLDER ...]    default: the installed packages, copied until a million lines are there
 """
@@ -19,7 +19,7 @@ WANTED = 1_000_000
 
 
 def main(folders: list[str]) -> None:
-    """Prints the figures."""
+    """Print the figures."""
     with tempfile.TemporaryDirectory() as scratch:
         roots = [Path(f) for f in folders] or [_tree(Path(scratch))]
         files = [f for root in roots for f in root.rglob("*.py")]
@@ -56,7 +56,7 @@ def main(folders: list[str]) -> None:
 
 
 def _tree(scratch: Path) -> Path:
-    """The installed packages, again and again until there are enough lines."""
+    """Copy the installed packages repeatedly until there are enough lines."""
     packages = Path(sysconfig.get_path("purelib"))
     root, lines, copy = scratch / "tree", 0, 0
     while lines < WANTED:

@@ -1,8 +1,8 @@
-"""What dtdebug costs: start-up, a passing cell, a diagnosis, memory.
+"""Measures the cost of dtdebug: start-up, a passing cell, a diagnosis, memory.
 
     python benchmarks/cost.py
 
-Prints medians; each figure is beside the target that the project has set itself.
+Prints medians, each next to the project's own target.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FAILURE = (
 
 
 def median(action: Callable[[], object], repeats: int = REPEATS) -> float:
-    """Median seconds of an action."""
+    """Return the median seconds of an action."""
     times = []
     for _ in range(repeats):
         begin = time.perf_counter()
@@ -39,7 +39,7 @@ def median(action: Callable[[], object], repeats: int = REPEATS) -> float:
 
 
 def log(size: int) -> str:
-    """A training log of about so many bytes that fails in the middle."""
+    """Write a training log of about this size in bytes that fails in the middle."""
     lines, written, n = [], 0, 0
     while written < size:
         n += 1
@@ -49,7 +49,7 @@ def log(size: int) -> str:
 
 
 def in_process(code: str) -> float:
-    """Seconds that a piece of code reports from a fresh interpreter (median)."""
+    """Return the seconds that a piece of code reports from a fresh interpreter (median)."""
     runs = [
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(REPEATS)
     ]
@@ -104,18 +104,18 @@ print((peak() - before) / 1024, file=sys.stderr)
 
 
 def memory(path: Path) -> float:
-    """MiB that a diagnosis of a file adds to the peak of its process."""
+    """Return the MiB that a diagnosis of a file adds to the peak of its process."""
     run = subprocess.run([sys.executable, "-c", MEMORY, str(path)], capture_output=True, text=True, check=True)
     return float(run.stderr.split()[-1])
 
 
 def row(what: str, figure: str, target: str) -> None:
-    """One line of the table."""
+    """Print one line of the table."""
     print(f"{what:<46}{figure:>14}   {target}", flush=True)
 
 
 def matching(knowledge: Knowledge) -> None:
-    """The matcher against its peer: every pattern searched for with the stdlib, in the same text."""
+    """Compare the matcher with its peer: every pattern searched for with the standard library, in the same text."""
     rows = [(e.id, p) for e in knowledge.evidence.values() for p in e.text]
     compiled = [re.compile(p, re.IGNORECASE | re.MULTILINE) for _, p in rows]
     matcher, text = Matcher(index_of(rows)), log(200_000)
@@ -127,7 +127,7 @@ def matching(knowledge: Knowledge) -> None:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     from dtdebug_taxonomy.diagnosis import diagnose
 
     row("what", "median", "target")

@@ -1,10 +1,10 @@
-"""What following a run costs: processor seconds of paired runs, recorded and watched; bytes; a rehearsed rank.
+"""Measures the cost of following a run: CPU seconds of paired runs, recorded and watched; bytes; a rehearsed rank.
 
     python benchmarks/course.py [ROUNDS [STEPS]]
 
 Runs real gloo jobs of two ranks, DDP and FSDP2, plainly and in each way, in a new random order in each round. A rank
-tells the processor seconds of its training loop; a ratio is that of the sums of both ranks in one round. Beside ours
-stands torch.profiler (Kineto) over the same loop. Needs torch.
+reports the CPU seconds of its training loop; a ratio compares the sums of both ranks in one round. For comparison,
+torch.profiler (Kineto) runs over the same loop. Needs torch.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def made(kind):
         model = torch.nn.parallel.DistributedDataParallel(model)
     return model, torch.optim.AdamW(model.parameters(), lr=1e-4)
 """
-"""The model that is trained, for `course_pairs` too."""
+"""Model that is trained, also used by `course_pairs`."""
 PROGRAM = (
     MODEL
     + """
@@ -66,11 +66,11 @@ WAYS: dict[str, tuple[list[str], list[str]]] = {
     "watched": (["--watch"], []),
     "torch.profiler": ([], ["profile"]),
 }
-"""Way -> options of `dtdebug run`, words for the program."""
+"""Way -> options of `dtdebug run`, arguments of the program."""
 
 
 def loop(place: Path, way: str, kind: str, steps: int) -> tuple[float, float, Path]:
-    """Processor seconds of both ranks' loops, seconds of the slower by the clock, and the recording."""
+    """Return CPU seconds of both ranks' loops, wall-clock seconds of the slower one, and the recording."""
     options, words = WAYS[way]
     folder = Path(tempfile.mkdtemp(dir=place)) / "run"
     env = {**os.environ, "DTDEBUG_STATE": str(place / "state"), "OMP_NUM_THREADS": "1"}
@@ -86,14 +86,14 @@ def loop(place: Path, way: str, kind: str, steps: int) -> tuple[float, float, Pa
 
 
 def interval(ratios: list[float]) -> str:
-    """The median with the bounds that hold it in 95 of 100 draws of the rounds."""
+    """Return the median with bounds that contain it in 95 of 100 draws of the rounds."""
     draw = random.Random(4242)
     medians = sorted(statistics.median(draw.choices(ratios, k=len(ratios))) for _ in range(4000))
     return f"{statistics.median(ratios):+.1%} ({medians[100]:+.1%} to {medians[-101]:+.1%})"
 
 
 def main() -> None:
-    """Prints each figure."""
+    """Print each figure."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
     steps = int(sys.argv[2]) if len(sys.argv) > 2 else STEPS
     order = random.Random(16)

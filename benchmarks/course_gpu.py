@@ -1,10 +1,10 @@
-"""What following a run costs a step on a GPU: blocks with the recorder and without it take turns within one job.
+"""Measures the cost of following a run per step on a GPU: blocks with and without the recorder alternate in one job.
 
     python benchmarks/course_gpu.py [KIND [RANKS [SAMPLES [PAIRS]]]]      # ddp or fsdp2
 
-Eight transformer layers of width 1,024 in bfloat16, NCCL, fingerprints only; ranks share one GPU, each as a host of its
-own. Seconds by the clock, which is what a user waits for; the watch, which thins out its looks, stands beside a plain
-job instead, by the means of early and late steps. Needs an NVIDIA GPU and its torch.
+Eight transformer layers of width 1,024 in bfloat16, NCCL, fingerprints only; ranks share one GPU, each as a separate
+host. Wall-clock seconds, which is what a user waits for; the watch, which samples less and less often, is compared with
+a plain job by the means of early and late steps. Needs an NVIDIA GPU and its torch.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ dist.destroy_process_group()
 
 
 def output(options: list[str], ranks: str, *words: str) -> str:
-    """What a job prints under `dtdebug run` with these options."""
+    """Return the output of a job under `dtdebug run` with these options."""
     with tempfile.TemporaryDirectory() as place:
         (Path(place) / "train.py").write_text(PROGRAM, encoding="utf-8")
         torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", ranks]
@@ -93,7 +93,7 @@ def output(options: list[str], ranks: str, *words: str) -> str:
 
 
 def main() -> None:
-    """Prints the cost of the recorder, then that of the watch."""
+    """Print the cost of the recorder, then the cost of the watch."""
     given = sys.argv[1:]
     kind, ranks, samples, pairs = [*given, *("ddp", "1", "64", "12")[len(given) :]]
     found = re.findall(r"PAIR (\S+) (\S+)", output(["--record", "run", "--data", "0"], ranks, kind, samples, pairs))

@@ -1,11 +1,11 @@
-"""What the recorder costs a step, within one job: blocks of steps with it and without it take turns.
+"""Measures the recorder's cost per step, within one job: blocks of steps with and without it alternate.
 
     python benchmarks/course_pairs.py [PAIRS [STEPS [SAMPLES [KIND]]]]
 
-Two gloo ranks, DDP and FSDP2 of 3.2 M parameters, fingerprints only. Both blocks of a pair meet the same neighbours on
-a machine that others use, too. Processor time of both ranks, the median of the pairs' ratios with a 95 % interval by
-resampling. In the blocks without it a call still passes the road, which is a part of the cost that this does not show:
-some 15 us of each collective. Needs torch.
+Two gloo ranks, DDP and FSDP2 of 3.2 M parameters, fingerprints only. Both blocks of a pair run next to the same other
+load on a shared machine. CPU time of both ranks, the median of the pairs' ratios with a 95 % interval by
+resampling. In the blocks without it a call still passes through the wrapper, a cost that is not included:
+some 15 us for each collective. Needs torch.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ dist.destroy_process_group()
 
 
 def main() -> None:
-    """Prints a line for each kind."""
+    """Print a line for each kind."""
     given = sys.argv[1:4]
     numbers = [*given, *("30", "5", "256")[len(given) :]]
     with tempfile.TemporaryDirectory() as name:

@@ -1,4 +1,4 @@
-"""The laboratory of doctor, all of it: every fault and every healthy network, with figures; beside real gloo if asked.
+"""Runs the whole laboratory of doctor: every fault and healthy network, with figures; optionally next to real gloo.
 
 python benchmarks/doctor.py [--gloo] [NAME ...]; needs root, iproute2 and nft.
 """
@@ -19,7 +19,7 @@ import hosts_lab
 
 
 def main() -> int:
-    """Runs what is named, or all; the exit status is 1 if anything was not found or found without a fault."""
+    """Run the named cases, or all; the exit status is 1 if a fault was missed or a healthy network was blamed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--gloo", action="store_true", help="run real torchrun too, and compare the forecast")
     parser.add_argument("names", nargs="*")

@@ -1,4 +1,4 @@
-"""Faults of several hosts drawn at random, with random hosts: which are named, and what healthy ones are blamed for.
+"""Draws faults of several random hosts: counts which faults are named, and false reports about healthy hosts.
 
 python benchmarks/doctor_random.py [--seed N] [--count N] [--two] [--gloo]; needs root, iproute2 and nft.
 """
@@ -28,17 +28,17 @@ MAKERS: list[Callable[[Lab, random.Random], tuple[str, set[str], dict[str, Any]]
 
 
 def maker(function: Callable[[Lab, random.Random], tuple[str, set[str], dict[str, Any]]]) -> Any:
-    """One kind of fault."""
+    """Register a kind of fault."""
     MAKERS.append(function)
     return function
 
 
 FREE: set[int] = set()
-"""Hosts that carry no fault yet; h0, where all meet, is none of them."""
+"""Hosts without a fault so far; h0, where all hosts connect, is never among them."""
 
 
 def _drawn(r: random.Random, count: int) -> list[int]:
-    """So many hosts that carry no other fault: of two faults on one host the one would hide the other."""
+    """Draw hosts without another fault: of two faults on one host, one would hide the other."""
     drawn = r.sample(sorted(FREE), count)
     FREE.difference_update(drawn)
     return drawn
@@ -54,7 +54,7 @@ def _names(*hosts: int) -> set[str]:
 
 @maker
 def route_refused(lab: Lab, r: random.Random) -> Any:
-    """A route that leads nowhere to one peer."""
+    """Give a host a route to one peer that leads nowhere."""
     a, b = _drawn(r, 2)
     lab.at(a, "ip", "route", "add", r.choice(["unreachable", "prohibit", "blackhole"]), f"{lab.net}.{b + 1}/32")
     return "DR301 DR302", _names(a, b), {}
@@ -62,7 +62,7 @@ def route_refused(lab: Lab, r: random.Random) -> Any:
 
 @maker
 def narrow_mask(lab: Lab, r: random.Random) -> Any:
-    """The network of a host is written so small that it has no way to the others."""
+    """Give a host a netmask so narrow that it has no route to the others."""
     h = _host(r)
     lab.at(h, "ip", "address", "flush", "dev", "eth0")
     lab.at(h, "ip", "address", "add", f"{lab.net}.{h + 1}/32", "dev", "eth0")
@@ -71,7 +71,7 @@ def narrow_mask(lab: Lab, r: random.Random) -> Any:
 
 @maker
 def no_address(lab: Lab, r: random.Random) -> Any:
-    """The card has lost its address."""
+    """Remove the card's address."""
     h = _host(r)
     lab.at(h, "ip", "address", "flush", "dev", "eth0")
     return "DR205 DR204", {f"h{h}"}, {}
@@ -79,7 +79,7 @@ def no_address(lab: Lab, r: random.Random) -> Any:
 
 @maker
 def output_dropped(lab: Lab, r: random.Random) -> Any:
-    """A host's own filter keeps it from calling one peer."""
+    """Let a host's own filter block connections to one peer."""
     a, b = _drawn(r, 2)
     rules = f"type filter hook output priority 0;\nip daddr {lab.net}.{b + 1} {SYN} drop"
     rules = f"table inet o {{\nchain c {{\n{rules}\n}}\n}}\n"
@@ -91,7 +91,7 @@ def output_dropped(lab: Lab, r: random.Random) -> Any:
 
 @maker
 def rejected_by_icmp(lab: Lab, r: random.Random) -> Any:
-    """A host refuses all connections but those to the endpoint, by ICMP."""
+    """Let a host reject all connections except those to the endpoint, by ICMP."""
     h = _host(r)
     lab.filter(h, f"{SYN} reject with icmpx type admin-prohibited")
     return "DR301 DR302 DR111", {f"h{h}"}, {}
@@ -99,35 +99,35 @@ def rejected_by_icmp(lab: Lab, r: random.Random) -> Any:
 
 @maker
 def first_host_is_another(lab: Lab, r: random.Random) -> Any:
-    """Node 0 is not the host of the endpoint."""
+    """Make node 0 another host than the endpoint's."""
     h = _host(r)
     return "DR203 DR201 DR105", {f"h{h}", "h0"}, {"launches": {0: {"node": h}, h: {"node": 0}}}
 
 
 @maker
 def number_too_large(lab: Lab, r: random.Random) -> Any:
-    """A number outside the job."""
+    """Use a node number outside of the job."""
     h = _host(r)
     return "DR209", {f"h{h}"}, {"launches": {h: {"node": lab.count + 3}}}
 
 
 @maker
 def ids_differ(lab: Lab, r: random.Random) -> Any:
-    """Another id of the rendezvous on one host."""
+    """Use a different rendezvous id on one host."""
     h = _host(r)
     return "DR208", {f"h{h}"}, {"c10d": True, "launches": {h: {"more": ("--rdzv-id", "other")}}}
 
 
 @maker
 def ranks_differ(lab: Lab, r: random.Random) -> Any:
-    """Another number of ranks on one host."""
+    """Use a different number of ranks on one host."""
     h = _host(r)
     return "DR208", {f"h{h}"}, {"launches": {h: {"more": ("--nproc-per-node", "2")}}}
 
 
 @maker
 def gloo_on_the_loopback(lab: Lab, r: random.Random) -> Any:
-    """The variable names lo on all hosts."""
+    """Set the variable to lo on all hosts."""
     for variables in lab.variables:
         variables["GLOO_SOCKET_IFNAME"] = "lo"
     return "DR102 DR111 DR112", _names(*range(lab.count)), {}
@@ -135,7 +135,7 @@ def gloo_on_the_loopback(lab: Lab, r: random.Random) -> Any:
 
 @maker
 def families_differ(lab: Lab, r: random.Random) -> Any:
-    """The own name of one host leads to IPv6."""
+    """Let one host's own name resolve to IPv6."""
     h = _host(r)
     for i in range(lab.count):
         lab.at(i, "ip", "address", "add", f"fd77::{i + 1}/64", "dev", "eth0", "nodad")
@@ -145,7 +145,7 @@ def families_differ(lab: Lab, r: random.Random) -> Any:
 
 @maker
 def jumbo_on_one(lab: Lab, r: random.Random) -> Any:
-    """One card sends frames that the switch does not take, and so do its peers."""
+    """Let one card and its peers send frames that the switch does not accept."""
     h = _host(r)
     for i in range(lab.count):
         lab.at(i, "ip", "link", "set", "eth0", "mtu", "9000", "gso_max_segs", "1")
@@ -157,7 +157,7 @@ def jumbo_on_one(lab: Lab, r: random.Random) -> Any:
 
 @maker
 def way_back(lab: Lab, r: random.Random) -> Any:
-    """Both cards of all hosts are in one network, and one host takes only what comes by the way of its answer."""
+    """Put both cards of all hosts into one network; one host accepts only packets by the route of its answer."""
     h = _host(r)
     doctor_faults.in_one_network(lab, "eth1", strict=(h,))
     return "DR119", {f"h{h}"}, {}
@@ -165,7 +165,7 @@ def way_back(lab: Lab, r: random.Random) -> Any:
 
 @maker
 def configuration_differs(lab: Lab, r: random.Random) -> Any:
-    """The configuration that the program is given."""
+    """Change the configuration that the program receives."""
     h = _host(r)
     (lab.folder / "config.yaml").write_text("lr: 0.1\nwidth: 4\n")
     (lab.copy(h) / "config.yaml").write_text("lr: 0.1\nwidth: 8\n")
@@ -174,7 +174,7 @@ def configuration_differs(lab: Lab, r: random.Random) -> Any:
 
 @maker
 def batch(lab: Lab, r: random.Random) -> Any:
-    """A batch for another number of hosts."""
+    """Use a batch size for another number of hosts."""
     for place in set(lab.places):
         (place / "ds.json").write_text(
             f'{{"train_batch_size": {8 * (lab.count + 1)}, "train_micro_batch_size_per_gpu": 8}}'
@@ -184,7 +184,7 @@ def batch(lab: Lab, r: random.Random) -> Any:
 
 @maker
 def world_in_the_shell(lab: Lab, r: random.Random) -> Any:
-    """Variables of communication that only one host has."""
+    """Set variables of communication on only one host."""
     h = _host(r)
     lab.variables[h]["TORCH_DISTRIBUTED_DEBUG"] = "INFO"
     return "DR403", {f"h{h}"}, {}
@@ -192,20 +192,20 @@ def world_in_the_shell(lab: Lab, r: random.Random) -> Any:
 
 @maker
 def first_host_absent(lab: Lab, r: random.Random) -> Any:
-    """The host of the endpoint was not started."""
+    """Do not start the host of the endpoint."""
     return "DR203", {"h1", "h2"}, {"leave": (0,)}
 
 
 @maker
 def two_absent(lab: Lab, r: random.Random) -> Any:
-    """Two hosts were not started."""
+    """Do not start two of the hosts."""
     a, b = _drawn(r, 2)
     return "DR201", {f"node {a}", f"node {b}"}, {"leave": (a, b)}
 
 
 @maker
 def harmless_udp(lab: Lab, r: random.Random) -> Any:
-    """The port is taken by UDP, which TCP does not mind."""
+    """Occupy the port by UDP, which does not affect TCP."""
     job = lab.start(
         0,
         "python3",
@@ -218,14 +218,14 @@ def harmless_udp(lab: Lab, r: random.Random) -> Any:
 
 @maker
 def harmless_debugging(lab: Lab, r: random.Random) -> Any:
-    """NCCL_DEBUG on one host."""
+    """Set NCCL_DEBUG on one host."""
     lab.variables[_host(r)]["NCCL_DEBUG"] = "INFO"
     return "", set(), {}
 
 
 @maker
 def harmless_small_mtu(lab: Lab, r: random.Random) -> Any:
-    """All cards have an MTU of 1280."""
+    """Set an MTU of 1280 on all cards."""
     for i in range(lab.count):
         lab.at(i, "ip", "link", "set", "eth0", "mtu", "1280")
     return "", set(), {}
@@ -233,7 +233,7 @@ def harmless_small_mtu(lab: Lab, r: random.Random) -> Any:
 
 @maker
 def harmless_order(lab: Lab, r: random.Random) -> Any:
-    """Numbers of hosts in another order."""
+    """Number the hosts in another order."""
     numbers = list(range(1, lab.count))
     r.shuffle(numbers)
     return "", set(), {"launches": {i + 1: {"node": n} for i, n in enumerate(numbers)}}
@@ -241,7 +241,7 @@ def harmless_order(lab: Lab, r: random.Random) -> Any:
 
 @maker
 def harmless_route(lab: Lab, r: random.Random) -> Any:
-    """A default route, and a filter for another port."""
+    """Add a default route, and a filter for another port."""
     for i in range(lab.count):
         lab.at(i, "ip", "route", "add", "default", "via", f"{lab.net}.{(i + 1) % lab.count + 1}")
         lab.filter(i, "tcp dport 22 drop", "udp dport 53 drop")
@@ -257,11 +257,11 @@ APART = (
     {"ids_differ", "number_too_large"},
     {"ids_differ", "two_absent"},  # and nobody knows the number of who is absent
 )
-"""Of these the one takes the other away: together they are one fault."""
+"""Pairs of faults that cancel each other: together they are one fault."""
 
 
 def _second(first: Callable[..., Any], lab: Lab, r: random.Random, launch: dict[str, Any]) -> tuple[str, set[str], str]:
-    """Another fault, on other hosts: (ids, hosts, name); its launch is added to that of the first."""
+    """Add another fault, on other hosts: (ids, hosts, name); its launch is merged into the first one's."""
     others = [m for m in MAKERS if m is not first and not m.__name__.startswith(("harmless", "first_host_absent"))]
     make = r.choice([m for m in others if {m.__name__, first.__name__} not in APART])
     ids, named, more = make(lab, r)
@@ -275,13 +275,13 @@ def _second(first: Callable[..., Any], lab: Lab, r: random.Random, launch: dict[
 
 
 def _said(ids: str, named: set[str], findings: list[dict[str, Any]]) -> tuple[bool, bool]:
-    """(one of the hosts is named, the cause is named of one of them)."""
+    """Return (one of the hosts is named, the cause is named for one of them)."""
     causes = [f for f in findings if f["id"] in ids.split() and named & set(f["hosts"])]
     return bool(named & {h for f in findings for h in f["hosts"]}), bool(causes)
 
 
 def main() -> int:
-    """Draws and runs; prints a line each, then the sums."""
+    """Draw and run; print a line each, then the totals."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=len(MAKERS))

@@ -1,4 +1,4 @@
-"""What the collecting host spends on many hosts: each comes over a real socket, with a record and a row of all pairs.
+"""Measures the collecting host's cost with many hosts: each connects over a real socket, with a record and results.
 
 python benchmarks/doctor_scale.py [HOSTS]: seconds, bytes and memory. The hosts are tasks of this process, which answer
 with what a probe of each pair would have measured; that probe itself is not run.
@@ -23,7 +23,7 @@ from dtdebug.doctor.report import Report
 
 
 def main() -> int:
-    """Prints the figures."""
+    """Print the figures."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 1024
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4 * count + 100)), hard))
@@ -65,7 +65,7 @@ def _host(real: HostReport, i: int) -> HostReport:
 
 
 def _tries(index: int, count: int) -> list[Try]:
-    """One host in the middle loses large messages."""
+    """Return results in which one host in the middle loses large messages."""
     bad = count // 2
     return [
         Try(node=j, address=f"10.{j >> 8}.{j & 255}.1", milliseconds=0.2, large=bad not in (index, j), passes=0)

@@ -1,4 +1,4 @@
-"""What the language server costs beside others: start, open, edit, hover, memory, on a file of 3,000 lines.
+"""Measures the language server's cost next to others: start, open, edit, hover, memory, on a file of 3,000 lines.
 
     python benchmarks/editor.py [--rounds 5] [FILE]
 
@@ -36,7 +36,7 @@ if __name__ == "__main__":
     finish(2)
 """
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-"""Modules are compiled, as pip leaves them."""
+"""Modules are compiled, as pip installs them."""
 AIMS = {"start": 500, "open": 60, "change": 40, "hover": 5, "memory": 80}
 CAPABILITIES = {
     "general": {"positionEncodings": ["utf-16", "utf-8"]},
@@ -49,7 +49,7 @@ CAPABILITIES = {
 
 
 def sample() -> str:
-    """The beginning of a long real module that uses torch.distributed, with mistakes at its end."""
+    """Return the beginning of a long real module that uses torch.distributed, with mistakes at its end."""
     file = Path(sysconfig.get_paths()["purelib"], "torch", "distributed", "distributed_c10d.py")
     text = file.read_text(encoding="utf-8")
     end = max(s.lineno - 1 for s in ast.parse(text).body if s.lineno <= LINES and not getattr(s, "decorator_list", []))
@@ -58,7 +58,7 @@ def sample() -> str:
 
 
 class Peer:
-    """One server, spoken to over its pipes."""
+    """Server, spoken to over its pipes."""
 
     def __init__(self, command: list[str]) -> None:
         self.began = time.perf_counter()
@@ -85,7 +85,7 @@ class Peer:
                 self.arrived.put(json.loads(stream.read(length)))
 
     def send(self, method: str, params: Any, *, request: bool = False) -> int:
-        """Sends a message; returns the number of a request."""
+        """Send a message; return the number of a request."""
         self.number += request
         message = {"jsonrpc": "2.0", "method": method, "params": params} | ({"id": self.number} if request else {})
         body = json.dumps(message).encode()
@@ -95,7 +95,7 @@ class Peer:
         return self.number
 
     def wait(self, accept: Any, seconds: float = 120) -> dict[str, Any]:
-        """The first message that is accepted; requests of the server get an empty answer."""
+        """Return the first accepted message; requests of the server get an empty answer."""
         end = time.monotonic() + seconds
         while True:
             message = self.arrived.get(timeout=max(end - time.monotonic(), 0.01))
@@ -108,32 +108,32 @@ class Peer:
                 return message
 
     def ask(self, method: str, params: Any) -> dict[str, Any]:
-        """The answer to a request."""
+        """Return the answer to a request."""
         number = self.send(method, params, request=True)
         return self.wait(lambda m: m.get("id") == number and "method" not in m)
 
     def diagnostics(self) -> dict[str, Any]:
-        """The next diagnostics that are pushed."""
+        """Return the next diagnostics that are pushed."""
         return self.wait(lambda m: m.get("method") == "textDocument/publishDiagnostics")
 
     def memory(self) -> float:
-        """Resident megabytes."""
+        """Return resident megabytes."""
         rows = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8").splitlines()
         return next(int(row.split()[1]) / 1024 for row in rows if row.startswith("VmRSS"))
 
     def cpu(self) -> float:
-        """Milliseconds of processor time of all its threads: tells more than the clock where others work too."""
+        """Return the CPU milliseconds of all its threads, which are steadier than the clock on a shared machine."""
         tasks = Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")
         return sum(int(t.read_text(encoding="utf-8").split()[0]) for t in tasks) / 1e6
 
     def end(self) -> None:
-        """Ends the server."""
+        """End the server."""
         self.process.kill()
         self.process.wait(10)
 
 
 def measure(command: list[str], text: str, edits: int) -> dict[str, float]:
-    """One run of one server; times in milliseconds, memory in megabytes."""
+    """Run one server once; times in milliseconds, memory in megabytes."""
     peer = Peer(command)
     found: dict[str, float] = {}
     try:
@@ -182,7 +182,7 @@ def measure(command: list[str], text: str, edits: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Prints medians of all rounds, and how many times a peer's each is."""
+    """Print medians of all rounds, and their ratios to each peer's."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--edits", type=int, default=10)

@@ -1,11 +1,11 @@
-"""What an answer from flight-recorder dumps costs, beside PyTorch's own analyzer on the same files.
+"""Measures the cost of an answer from flight-recorder dumps, next to PyTorch's own analyzer on the same files.
 
     python benchmarks/flight.py [--ranks 8 64 512] [--entries 2000] [--ours] [--linear]
 
 Each rank's dump has 8 frames an entry; one rank skips a collective ten entries before the end. Both programs run as
 whole processes, start-up included; in brackets seconds of all processors; memory is the largest sum over a process and
-its children. The dumps have the shape
-that NCCL's have, so `torchfrtrace` reads them as they are (it can't read those of gloo).
+its children. The dumps have the form
+of NCCL's dumps, so `torchfrtrace` reads them as they are (it can't read gloo's dumps).
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ PATIENCE = 600.0
 
 
 class Cost(NamedTuple):
-    """What one run took, and the ranks that it named first."""
+    """Cost of one run, and the ranks that it named first."""
 
     seconds: float
     processor: float
-    """Seconds of all processors: what a busy machine does not blur."""
+    """CPU seconds of all processors, which are independent of a busy machine."""
     mebibytes: float
     named: str
 
@@ -48,14 +48,14 @@ class Cost(NamedTuple):
 
 
 def frames(line: int) -> list[dict[str, Any]]:
-    """A stack, innermost first."""
+    """Return a stack, innermost frame first."""
     inner = [{"name": "wrapper", "filename": "/venv/torch/distributed/c10d_logger.py", "line": 83}]
     user = [{"name": f"level_{i}", "filename": "/job/train.py", "line": line + i} for i in range(FRAMES - 1)]
     return inner + user
 
 
 def entries(count: int, groups: int) -> list[dict[str, Any]]:
-    """The entries of a rank that has done nothing wrong, in turn in each of its groups."""
+    """Return the entries of a correct rank, alternating between its groups."""
     stacks = [frames(100 * i) for i in range(len(OPS) * groups)]
     found = []
     for index in range(count):
@@ -92,7 +92,7 @@ def entries(count: int, groups: int) -> list[dict[str, Any]]:
 
 
 def skipping(healthy: list[dict[str, Any]], groups: int) -> list[dict[str, Any]]:
-    """The entries of a rank that leaves out the first collective which the others have not finished."""
+    """Return the entries of a rank that skips the first collective which the others have not finished."""
     place = len(healthy) - AHEAD
     kept = [dict(entry) for entry in healthy if entry is not healthy[place]]
     for index, entry in enumerate(kept[place:], place):
@@ -104,7 +104,7 @@ def skipping(healthy: list[dict[str, Any]], groups: int) -> list[dict[str, Any]]
 
 
 def layout(ranks: int, rank: int, groups: int) -> list[tuple[str, str, range]]:
-    """The groups of a rank: uid, description, members."""
+    """Return the groups of a rank: uid, description, members."""
     found = [("0", "default_pg", range(ranks))]
     if groups > 1:
         first, nth = rank // TP, rank % TP
@@ -114,7 +114,7 @@ def layout(ranks: int, rank: int, groups: int) -> list[tuple[str, str, range]]:
 
 
 def generate(folder: Path, ranks: int, count: int, groups: int) -> int:
-    """Write the dumps; the rank that skips."""
+    """Write the dumps; return the rank that skips."""
     culprit = ranks - 3
     healthy = entries(count, groups)
     programs = {False: healthy, True: skipping(healthy, groups)}
@@ -148,7 +148,7 @@ def generate(folder: Path, ranks: int, count: int, groups: int) -> int:
 
 
 def resident(process: psutil.Process) -> float:
-    """MiB of a process and its children."""
+    """Return the MiB of a process and its children."""
     total = 0
     for one in (process, *process.children(recursive=True)):
         try:
@@ -159,7 +159,7 @@ def resident(process: psutil.Process) -> float:
 
 
 def used() -> float:
-    """Seconds of processors that ended children have taken, and theirs."""
+    """Return the CPU seconds of ended children and of their descendants."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
@@ -183,7 +183,7 @@ def measure(command: list[str], folder: Path) -> Cost:
 
 
 def named(output: str, status: int | None) -> str:
-    """The ranks in the first report of either program."""
+    """Return the ranks in the first report of either program."""
     if output.lstrip().startswith("{"):
         verdict = json.loads(output)["verdict"]
         return f"{verdict['kind']} {','.join(map(str, verdict['culprits']))}"
@@ -213,7 +213,7 @@ def compare(ranks: int, count: int, groups: int, *, ours: bool) -> None:
 
 
 def main() -> None:
-    """Measure what the command line asks for."""
+    """Run the measurements that the command line selects."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=int, nargs="+", default=[8, 64, 512])
     parser.add_argument("--entries", type=int, default=2000)

@@ -1,9 +1,9 @@
-"""How long it takes to learn where a hanging cell is: from a front end, from a subshell, from a terminal.
+"""Measures how long it takes to locate a hanging cell: from a front end, from a subshell, from a terminal.
 
     python benchmarks/hang.py
 
 Starts a Jupyter kernel for each way to hang (needs jupyter_client, ipykernel 7 for subshells, torch for the ranks) and
-prints median seconds by each road, after those of the very first question, for which ranks write dumps with stacks. The
+prints median seconds for each channel, after the very first question, for which ranks write dumps with stacks. The
 target is about 1 s, whatever the cell does.
 """
 
@@ -65,7 +65,7 @@ WAYS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 @contextmanager
 def kernel(home: Path) -> Iterator[tuple[Any, Any]]:
-    """A kernel with the extension; it and its ranks are ended at the end."""
+    """Start a kernel with the extension; it and its ranks are ended at the end."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     (home / "job.py").write_text(JOB)
     environment = {**os.environ, "DTDEBUG_STATE": str(home / "state"), "OMP_NUM_THREADS": "1", "PATH": path}
@@ -86,7 +86,7 @@ def kernel(home: Path) -> Iterator[tuple[Any, Any]]:
 
 
 def begin(client: Any, source: str, signs: tuple[str, ...]) -> None:
-    """Runs a cell that hangs, up to a few seconds after its signs: younger waits are no hang."""
+    """Run a cell that hangs, up to a few seconds after its signs, because shorter waits don't count as a hang."""
     client.execute(source)
     printed, end = "", time.monotonic() + PATIENCE
     while not all(sign in printed for sign in signs) and time.monotonic() < end:
@@ -96,7 +96,7 @@ def begin(client: Any, source: str, signs: tuple[str, ...]) -> None:
 
 
 def reply(channel: Any, request: str) -> dict[str, Any]:
-    """The content of the reply to a request."""
+    """Return the content of the reply to a request."""
     while True:
         message = channel(timeout=10)
         if message["parent_header"].get("msg_id") == request:
@@ -105,14 +105,14 @@ def reply(channel: Any, request: str) -> dict[str, Any]:
 
 
 def by_message(client: Any) -> str:
-    """Our message on the control channel."""
+    """Send our message on the control channel."""
     request = client.session.msg("dtdebug_request", {"kind": "hang"})
     client.control_channel.send(request)
     return str(reply(client.control_channel.get_msg, request["header"]["msg_id"])["text"])
 
 
 def by_subshell(client: Any) -> str:
-    """`%dtdebug hang` in a subshell."""
+    """Run `%dtdebug hang` in a subshell."""
     made = client.session.msg("create_subshell_request", {})
     client.control_channel.send(made)
     subshell = reply(client.control_channel.get_msg, made["header"]["msg_id"])["subshell_id"]
@@ -124,7 +124,7 @@ def by_subshell(client: Any) -> str:
 
 
 def timed(ask: Callable[[], object]) -> str:
-    """Median seconds of several questions, or a dash where none was answered."""
+    """Return the median seconds of several questions, or a dash if none was answered."""
     times = []
     for _ in range(REPEATS):
         start = time.perf_counter()
@@ -138,7 +138,7 @@ def timed(ask: Callable[[], object]) -> str:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     head = f"{'the cell hangs in':<28}{'message':>9}{'subshell':>10}{'terminal':>10}{'first':>8}"
     print(f"{head}   first line of the answer")
     for name, (source, signs) in WAYS.items():

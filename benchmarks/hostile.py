@@ -1,4 +1,4 @@
-"""How time grows with hostile input: seconds for n and for 4n characters of each construction.
+"""Measures how time grows with hostile input: seconds for n and for 4n characters of each construction.
 
     python benchmarks/hostile.py [CHARACTERS]
 
@@ -23,17 +23,17 @@ from dtdebug_taxonomy.snapshot import Snapshot
 
 GROWTH = 4
 LINEAR = 2 * GROWTH
-"""Ratio from which a row is marked; what takes less than `_SHORT` seconds is not judged."""
+"""Ratio from which a row is marked; rows below `_SHORT` seconds are not judged."""
 _SHORT = 0.05
 
 
 def repeated(piece: str, size: int) -> str:
-    """A piece over and over, so many characters long."""
+    """Repeat a piece up to this number of characters."""
     return (piece * (size // len(piece) + 1))[:size]
 
 
 def constructions() -> Iterator[tuple[str, Callable[[int], str]]]:
-    """Name and maker of each hostile text."""
+    """Return name and maker of each hostile text."""
     knowledge = load()
     patterns = [p for e in knowledge.evidence.values() for p in (*e.text, *e.says)]
     needed = list(dict.fromkeys(literal for p in patterns for literal in literals(p)))
@@ -72,7 +72,7 @@ def constructions() -> Iterator[tuple[str, Callable[[int], str]]]:
 
 
 def seconds(action: Callable[[str], object], text: str) -> float:
-    """The better of two runs."""
+    """Return the better time of two runs."""
     times = []
     for _ in range(2):
         begin = time.perf_counter()
@@ -82,12 +82,12 @@ def seconds(action: Callable[[str], object], text: str) -> float:
 
 
 def read(text: str) -> object:
-    """The excerpt of a log."""
+    """Return the excerpt of a log."""
     return reader.read_excerpt(io.BytesIO(text.encode("utf-8", "replace")), "log")
 
 
 def main() -> int:
-    """Prints seconds and ratios; the status tells whether a row is marked."""
+    """Print seconds and ratios; the exit status shows whether a row is marked."""
     size = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
     knowledge = load()
     actions: dict[str, Callable[[str], object]] = {

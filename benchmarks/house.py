@@ -38,7 +38,7 @@ def modules(folders: list[str]) -> Iterator[Path]:
 
 
 def is_bare_participle(name: str) -> bool:
-    """Tell whether a function is named by one past participle or adverb alone."""
+    """True if a function is named by one past participle or adverb alone."""
     bare = name.strip("_")
     return bare in IRREGULAR or (bare.endswith("ed") and bare.isalpha() and bare not in NOT_PARTICIPLES)
 

@@ -1,4 +1,4 @@
-"""Figures of JupyterLab's extension, printed: size, first paint of the card, what closed notebooks leave behind.
+"""Prints figures of JupyterLab's extension: size, first paint of the card, memory left by closed notebooks.
 
     python benchmarks/lab.py [NOTEBOOKS]
 
@@ -48,7 +48,7 @@ PAINT = """async () => {
     await window.jupyterapp.commands.execute('notebook:run-cell');
     return painted;
 }"""
-"""The cell has to end first: its error would abort the next run, if that was sent before."""
+"""The cell has to end first: its error would abort the next run if that was sent earlier."""
 KERNEL = "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.model"
 OPEN_AND_CLOSE = """async ([path, kernel, outputs]) => {
     const app = window.jupyterapp;
@@ -68,7 +68,7 @@ OPEN_AND_CLOSE = """async ([path, kernel, outputs]) => {
 
 
 def main(notebooks: int) -> None:
-    """Prints all figures."""
+    """Print all figures."""
     size = sum(file.stat().st_size for file in nb.LABEXTENSION.rglob("*") if file.is_file())
     print(f"size of the extension: {size / 1_000:.0f} kB")
     with sync_playwright() as p:
@@ -81,7 +81,7 @@ def main(notebooks: int) -> None:
 
 
 def cards(browser: Any) -> list[float]:
-    """Milliseconds from the kernel's message to the painted card."""
+    """Return the milliseconds from the kernel's message to the painted card."""
     with tempfile.TemporaryDirectory() as home, nb.Jupyter("lab", Path(home) / "h") as lab:
         page = lab.open(browser.new_page(), "first.ipynb", nb.notebook(LOAD, RAISES))
         nb.run(page, 0)
@@ -91,7 +91,7 @@ def cards(browser: Any) -> list[float]:
 
 
 def closed(browser: Any, extension: bool, notebooks: int) -> dict[str, float]:
-    """What a notebook leaves behind when it is closed; all use one kernel, and the first ones warm up."""
+    """Measure the memory that a closed notebook leaves; all use one kernel, and the first ones warm up."""
     error = nb.error("RuntimeError", RAISES)
     diagnosis = nb.display({MIME: json.loads(SAMPLE.read_text()), "text/plain": "a diagnosis"})
     printed = {"output_type": "stream", "name": "stdout", "text": "loss 1.0\n" * 20}
@@ -117,7 +117,7 @@ def closed(browser: Any, extension: bool, notebooks: int) -> dict[str, float]:
 
 
 def alone(server: Any) -> None:
-    """Switches other extensions off: some hold on to each notebook that was ever open, and all that hangs on it."""
+    """Disable other extensions: some keep references to each notebook that was ever open."""
     file = server.home / "config" / "labconfig" / "page_config.json"
     config = json.loads(file.read_text())
     installed = Path(sys.prefix) / "share" / "jupyter" / "labextensions"
@@ -127,9 +127,9 @@ def alone(server: Any) -> None:
 
 
 def held(page: Any) -> dict[str, float]:
-    """What the page holds after its garbage was collected."""
+    """Return the page's memory after garbage collection."""
     session = page.context.new_cdp_session(page)
-    for _ in range(3):  # what is let go of in one round may have held on to more, and is swept away a moment later
+    for _ in range(3):  # collection in one round may release objects that are freed a moment later
         session.send("HeapProfiler.collectGarbage")
         page.wait_for_timeout(500)
     heap, dom = session.send("Runtime.getHeapUsage"), session.send("Memory.getDOMCounters")

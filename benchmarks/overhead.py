@@ -1,13 +1,13 @@
-"""What `dtdebug run` costs a job's steps, beside the same job alone, in many short pairs.
+"""Measures the cost of `dtdebug run` for a job's steps, next to the same job alone, in many short pairs.
 
     python benchmarks/overhead.py [JOBS] [PAIRS] [RANKS ...]
 
-Data-parallel training of a small network over gloo ranks on CPU, two unless told otherwise; needs torch. Both jobs are
+Data-parallel training of a small network over gloo ranks on CPU, two by default; needs torch. Both jobs are
 started together and then take turns: one makes a block of steps while the other waits, and which goes first alternates.
-So a pair of blocks meets the same neighbours on a machine that others use too. Processor time of the ranks (their
-agents included) is steadier than the clock. Two jobs differ, too, in what the machine gave them, so a pair of jobs
+So a pair of blocks runs next to the same other load on a shared machine. CPU time of the ranks (their
+agents included) is steadier than the clock. The machine also affects two jobs differently, so a pair of jobs
 counts once: the median of its blocks' ratios, then the median over the jobs, with a 95 % interval by resampling jobs
-and, within them, blocks; and what the process of dtdebug itself took meanwhile, as a share of one processor.
+and, within them, blocks; and the CPU time of dtdebug's own process, as a share of one processor.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ dist.destroy_process_group()
 
 
 class Block(NamedTuple):
-    """Seconds of the ranks' processors, of our threads there, of the clock; the time; seconds of our own process."""
+    """CPU seconds of the ranks and of our threads there, wall-clock seconds, time, CPU seconds of our own process."""
 
     processor: float
     agents: float
@@ -84,13 +84,13 @@ class Block(NamedTuple):
 
 
 class Job(NamedTuple):
-    """A job that waits for its turn."""
+    """Job that waits for its turn."""
 
     orders: IO[str]
     answers: IO[str]
 
     def block(self) -> Block:
-        """Lets it make a block of steps."""
+        """Let it run a block of steps."""
         self.orders.write("go\n")
         self.orders.flush()
         answer = self.answers.readline().split()
@@ -101,7 +101,7 @@ class Job(NamedTuple):
 
 @contextmanager
 def job(prefix: Sequence[str], folder: Path, ranks: int) -> Iterator[Job]:
-    """A job, until it has ended."""
+    """Yield a job, until it has ended."""
     folder.mkdir()
     (folder / "job.py").write_text(JOB, encoding="utf-8")
     orders, answers = folder / "orders", folder / "answers"
@@ -122,7 +122,7 @@ def job(prefix: Sequence[str], folder: Path, ranks: int) -> Iterator[Job]:
 
 
 def interval(jobs: Sequence[Sequence[float]]) -> tuple[float, float, float]:
-    """The median over the jobs of their medians, and between what it lies in 95 of 100 resamples."""
+    """Return the median over the jobs of their medians, and the bounds of 95 of 100 resamples."""
     rng = random.Random(1)
 
     def middle(chosen: Sequence[Sequence[float]]) -> float:
@@ -134,7 +134,7 @@ def interval(jobs: Sequence[Sequence[float]]) -> tuple[float, float, float]:
 
 
 def measured(pairs: int, ranks: int, folder: Path) -> tuple[list[tuple[Block, Block]], float]:
-    """The blocks alone and with dtdebug, and the share of a processor of its own process."""
+    """Return the blocks alone and with dtdebug, and the share of a processor of dtdebug's own process."""
     with ExitStack() as stack:
         alone = stack.enter_context(job([], folder / "alone", ranks))
         ours = stack.enter_context(job([sys.executable, "-m", "dtdebug", "run", "--"], folder / "ours", ranks))
@@ -150,7 +150,7 @@ def measured(pairs: int, ranks: int, folder: Path) -> tuple[list[tuple[Block, Bl
 
 
 def main() -> None:
-    """Prints a table for each number of ranks."""
+    """Print a table for each number of ranks."""
     jobs, pairs, *numbers = (int(word) for word in (*sys.argv[1:], *("6", "40", "2")[len(sys.argv) - 1 :]))
     for ranks in numbers:
         found: list[list[tuple[Block, Block]]] = []

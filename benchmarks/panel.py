@@ -1,4 +1,4 @@
-"""How long the picture of the ranks takes to show the next look, beside the same cells as elements of the document.
+"""Measures how long the picture of the ranks takes to show the next look, next to the same cells as DOM elements.
 
     python benchmarks/panel.py
 
@@ -65,7 +65,7 @@ MEASURE = """async ([count, looks, peer, all]) => {
 
 
 def main() -> None:
-    """Prints one line for each number of ranks and way to draw them."""
+    """Print one line for each number of ranks and way to draw them."""
     print("ranks | cells that change | drawn as        | script, layout: median, p95 | until painted: median, p95")
     with sync_playwright() as p:
         browser = p.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def row(page: Page, count: int, every: bool, *, elements: bool) -> float:
-    """Prints the figures of one way; the median until painted."""
+    """Print the figures of one way; return the median until painted."""
     found: list[list[float]] = page.evaluate(MEASURE, [count, LOOKS, elements, every])
     script, frame = (
         [statistics.median(each), statistics.quantiles(each, n=20)[-1]] for each in (f[WARM:] for f in found)
@@ -92,7 +92,7 @@ def row(page: Page, count: int, every: bool, *, elements: bool) -> float:
 
 
 def serve(route: Route) -> Any:
-    """An empty page, and the modules."""
+    """Serve an empty page, and the modules."""
     path = SHARED / route.request.url.split("/", 3)[3]
     if path == SHARED:
         route.fulfill(body="<!doctype html><html lang=en><title>ranks</title><body>", content_type="text/html")

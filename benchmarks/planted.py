@@ -1,12 +1,12 @@
-"""Plants a misspelt variable into real shell scripts and looks whether `dtdebug check` sees it.
+"""Plants a misspelt variable into real shell scripts and checks that `dtdebug check` finds it.
 
 python benchmarks/planted.py FOLDER
 
 Each script that bash accepts gets `export NCCL_DEBGU=INFO` on some lines, one at a time: those on which bash
-would run it, which is so where it accepts that line and refuses `then :` in its place (in a quote, a
-here-document or between the words of a command it would accept both). Nothing is run or kept. Printed are:
-plants that were found, plants that were reported as part of what was not understood, and plants that were
-passed over in silence, each with its place; scripts of which something is reported as not understood.
+would run it: it accepts that line there and rejects `then :` in its place (in a quote, a
+here-document or between the words of a command it would accept both). Nothing is run or kept. It prints
+plants that were found, plants that were reported as part of unparsed text, and plants that were
+missed silently, each with its place; and scripts with a part reported as unparsed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PLACES = 5
 
 
 def main() -> int:
-    """Prints the figures; 1 if a plant was passed over."""
+    """Print the figures; return 1 if a plant was missed silently."""
     files = sorted(f for f in Path(sys.argv[1]).rglob("*") if f.suffix in SUFFIXES and f.is_file())
     with ThreadPoolExecutor(2) as pool:
         rows = [r for r in pool.map(_planted, files) if r is not None]
@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def _planted(file: Path) -> tuple[int, int, int, list[str], bool] | None:
-    """Plants found, reported, passed over; where the last were; whether something is reported without a plant."""
+    """Return plants found, reported, missed; places of the missed ones; True if a plantless script is reported."""
     try:
         text = file.read_bytes().decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError:
@@ -71,7 +71,7 @@ def _planted(file: Path) -> tuple[int, int, int, list[str], bool] | None:
 
 
 def _accepts(text: str) -> bool:
-    """Whether bash reads a script to its end without an error; it runs none of it."""
+    """True if bash parses a script to its end without an error; nothing is executed."""
     done = subprocess.run(["bash", "-n"], input=text.encode(), capture_output=True, timeout=10, check=False)
     return done.returncode == 0 and b"here-document" not in done.stderr
 

@@ -1,4 +1,4 @@
-"""What passing a job's output on costs, beside the same job alone and through `cat`, by turns.
+"""Measures the cost of relaying a job's output, next to the same job alone and through `cat`, alternating.
 
     python benchmarks/relay.py [MEGABYTES]
 
@@ -48,7 +48,7 @@ ssize_t write(int fd, const void *data, size_t size) {
 
 
 def seconds(command: list[str], environment: dict[str, str]) -> float:
-    """From the start of the command to the end of its output, which is read and thrown away."""
+    """Return the seconds from the start of the command to the end of its output, which is discarded."""
     begin = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, start_new_session=True) as job:
         assert job.stdout is not None
@@ -60,14 +60,14 @@ def seconds(command: list[str], environment: dict[str, str]) -> float:
 
 
 def ways(code: str, environment: dict[str, str]) -> tuple[float, float, float]:
-    """Seconds alone, through `cat`, and with dtdebug."""
+    """Return the seconds alone, through `cat`, and with dtdebug."""
     job, plain = [sys.executable, "-c", code], os.environ.copy()
     ours = [sys.executable, "-m", "dtdebug", "run", "--", *job]
     return seconds(job, plain), seconds(["sh", "-c", '"$@" | cat', "sh", *job], plain), seconds(ours, environment)
 
 
 def row(what: str, code: str, environment: dict[str, str], megabytes: float) -> None:
-    """One line of the table."""
+    """Print one line of the table."""
     turns = [ways(code, environment) for _ in range(TURNS)]
     alone, cat, ours = (statistics.median(times) for times in zip(*turns, strict=True))
     print(
@@ -79,7 +79,7 @@ def row(what: str, code: str, environment: dict[str, str], megabytes: float) -> 
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     megabytes = int(sys.argv[1]) if len(sys.argv) > 1 else 2_000
     with tempfile.TemporaryDirectory() as folder:
         state = os.environ | {"DTDEBUG_STATE": f"{folder}/state"}

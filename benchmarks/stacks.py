@@ -1,4 +1,4 @@
-"""How long it takes to merge the stacks of many ranks: python benchmarks/stacks.py."""
+"""Measures how long it takes to merge the stacks of many ranks: python benchmarks/stacks.py."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEPTH = 22
 
 
 def states(ranks: int, kinds: int) -> list[RankState]:
-    """Ranks in so many places, each with frames of its own as records read from files have them."""
+    """Return ranks in this number of places, each with separate frame objects, as in records read from files."""
     path = "/usr/lib/python3/site-packages/torch/distributed/distributed_c10d.py"
     rows = []
     for kind in range(kinds):
@@ -25,7 +25,7 @@ def states(ranks: int, kinds: int) -> list[RankState]:
 
 
 def main() -> None:
-    """Prints one line for each size."""
+    """Print one line for each size."""
     for ranks, kinds in ((512, 3), (16384, 3), (16384, 512), (16384, 16384)):
         given = states(ranks, kinds)
         begin = time.perf_counter()

@@ -1,4 +1,4 @@
-"""How long the states of all living ranks take: `python benchmarks/state.py [RANKS] [--torch]`.
+"""Measures how long the states of all living ranks take: `python benchmarks/state.py [RANKS] [--torch]`.
 
 Without `--torch` the ranks are armed Python processes that sleep; with it they are a gloo job whose last rank is late,
 so that all others wait in an all_reduce.
@@ -36,7 +36,7 @@ START = 300.0
 
 
 def main(ranks: int, script: str) -> None:
-    """Starts the ranks, asks them, prints, ends them."""
+    """Start the ranks, ask them, print, end them."""
     with tempfile.TemporaryDirectory() as parent:
         folder = RunFolder.make(Path(parent))
         with socket.create_server(("127.0.0.1", 0)) as free:
@@ -63,7 +63,7 @@ def main(ranks: int, script: str) -> None:
 
 
 def wait(folder: RunFolder, ranks: int, *, in_group: bool) -> None:
-    """Until all have a record and an endpoint."""
+    """Wait until all have a record and an endpoint."""
     end = time.monotonic() + START
     while time.monotonic() < end:
         ready = [r for r in folder.records() if r.facts.get("endpoint") and (r.initialized or not in_group)]
@@ -75,7 +75,7 @@ def wait(folder: RunFolder, ranks: int, *, in_group: bool) -> None:
 
 
 def measure(folder: RunFolder, ranks: int) -> None:
-    """Prints how long asking all of them takes."""
+    """Print how long asking all of them takes."""
     seconds, by_endpoint = [], []
     for _ in range(ROUNDS):
         began = time.perf_counter()

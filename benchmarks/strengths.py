@@ -1,9 +1,9 @@
-"""Are the strengths that were set by hand right? Counts on rated cases, compared by leaving repositories out.
+"""Compares hand-set strengths with counts on rated cases, by leaving repositories out.
 
 python benchmarks/strengths.py CASES.jsonl [CASES.jsonl ...]
 
-Two questions. Of the faults that show an indicator, the share that is each symptom: a word says it, the cases count it.
-And of the first causes that are shown, by the word beside them, how many have a fix that the raters accept.
+Two measurements: for each indicator, the share of its cases that have each symptom, as declared by a word and as
+counted; and for each word shown with a first cause, the share of causes with a fix that the raters accept.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from dtdebug_taxonomy.model import STRENGTHS, Strength
 from dtdebug_taxonomy.snapshot import Snapshot
 
 _FOLDS, _PRIOR, _DRAWS = 10, 4.0, 1_000
-"""Parts that repositories are divided into; cases that a hand-set strength is worth; draws of a bootstrap."""
+"""Number of parts of the repositories; weight in cases of a hand-set strength; draws of a bootstrap."""
 
 
 class Row(NamedTuple):
-    """One indicator in one case, and one symptom that it speaks for."""
+    """Indicator in one case, and one symptom that it supports."""
 
     repository: str
     evidence: str
@@ -40,7 +40,7 @@ class Row(NamedTuple):
 
 
 def interval(right: float, n: float) -> tuple[float, float]:
-    """Wilson's interval of 95 %."""
+    """Return Wilson's interval of 95 %."""
     if not n:
         return 0.0, 1.0
     z, p = 1.96, right / n
@@ -50,12 +50,12 @@ def interval(right: float, n: float) -> tuple[float, float]:
 
 
 def repository(case: dict[str, Any]) -> str:
-    """`owner/name` of its thread."""
+    """Return `owner/name` of the case's thread."""
     return "/".join(case.get("url", "").split("/")[3:5]) or case["framework"]
 
 
 def rows_of(knowledge: Knowledge, case: dict[str, Any]) -> Iterable[Row]:
-    """What the words and the output of a case show; circumstances and likenesses left out."""
+    """Return what the words and the output of a case show, without circumstances and likenesses."""
     snapshot = Snapshot(situation=case["situation"], output=case["evidence"])
     for name in {f.evidence for f in collect(knowledge, Incident(snapshot)) if not (f.values or f.scores or f.told)}:
         for code, word in knowledge.evidence[name].symptoms.items():
@@ -63,7 +63,7 @@ def rows_of(knowledge: Knowledge, case: dict[str, Any]) -> Iterable[Row]:
 
 
 def told_by(seen: list[Row]) -> dict[str, Callable[[Row], float]]:
-    """The hand-set strengths, those of each word, and those of each indicator drawn towards its word."""
+    """Return the hand-set strengths, those of each word, and those of each indicator shrunk towards its word."""
     words: dict[str, Counter[bool]] = defaultdict(Counter)
     each: dict[tuple[str, str], Counter[bool]] = defaultdict(Counter)
     for r in seen:
@@ -85,7 +85,7 @@ def told_by(seen: list[Row]) -> dict[str, Callable[[Row], float]]:
 
 
 def compare(rows: list[Row]) -> list[str]:
-    """Brier scores where each repository is told by the others, and how much less than by hand, with an interval."""
+    """Compare Brier scores, each repository predicted from the others, and their gain over hand-set ones."""
     names = sorted({r.repository for r in rows})
     random.Random(1).shuffle(names)
     losses: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -111,7 +111,7 @@ def compare(rows: list[Row]) -> list[str]:
 
 
 def causes(knowledge: Knowledge, cases: list[dict[str, Any]]) -> list[str]:
-    """Of first causes, by the word beside them, how many have a fix that the raters accept."""
+    """Count, by the word shown with a first cause, those with a fix that the raters accept."""
     patterns = {p.name.lower() for p in knowledge.patterns.values()}
     count: dict[str, Counter[bool]] = defaultdict(Counter)
     for case in cases:
@@ -131,7 +131,7 @@ def causes(knowledge: Knowledge, cases: list[dict[str, Any]]) -> list[str]:
 
 
 def main() -> int:
-    """Prints the tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("cases", type=Path, nargs="+")
     options = parser.parse_args()

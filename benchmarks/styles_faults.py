@@ -1,4 +1,4 @@
-"""What goes wrong in a generated job, and what its ranks and launcher print of it."""
+"""Faults of a generated job, and the output of its ranks and launcher."""
 
 # ruff: noqa: E501, ISC004, PLR0917 - lines of logs as they are printed; each fault has one signature
 
@@ -47,7 +47,7 @@ def _watchdogs(job: Job, at: float, r: random.Random, wait: int = 600) -> None:
 
 
 def _report(job: Job, host: str, time: float, rank: int, code: str, words: str) -> None:
-    """What torchrun says where a worker of it has failed."""
+    """Return torchrun's output about a failed worker."""
     if host in job.agents:
         return
     if job.layout in _TASKS:
@@ -107,7 +107,7 @@ _TASKS: dict[str, Callable[[Job, str, int, int], str]] = {
     "slurm-labels": _srun, "slurm-task": _srun, "rank-host": _srun, "rank-files": _srun, "sagemaker": _mpirun,
     "ray": lambda job, host, rank, code: f"ray.exceptions.ActorDiedError: worker of {host} died, exit code {code}",
 }  # fmt: skip
-"""What a launcher other than torchrun says of a rank that failed."""
+"""Output of launchers other than torchrun about a failed rank."""
 
 
 _PAGE = "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html"
@@ -120,7 +120,7 @@ def _raises(job: Job, at: float, r: random.Random) -> None:
 
 
 def _raises_sigterm(job: Job, at: float, r: random.Random) -> None:
-    """The launcher ends all others at once: they say nothing."""
+    """End all other ranks silently, as the launcher ends them at once."""
     _own(job, at, r)
     _report(job, job.host(job.culprit or 0), at + 3, job.culprit or 0, "exitcode  : 1", _PAGE)
 
@@ -206,7 +206,7 @@ def _kernel(host: str, at: float, r: random.Random, what: str) -> list[str]:
 
 
 def _restart(job: Job, at: float, r: random.Random) -> None:
-    """The first attempt failed elsewhere; the last one is asked for."""
+    """Add a first attempt that failed elsewhere; the last one is the one to find."""
     before = (job.culprit or 0) + 1 if (job.culprit or 0) + 1 < job.ranks else 0
     earlier = [[say._replace(time=say.time - 2000) for say in rows] for rows in job.says]
     earlier = [[_again(job, rank, say, r) for say in rows] for rank, rows in enumerate(earlier)]
@@ -252,7 +252,7 @@ def _fine(job: Job, at: float, r: random.Random) -> None:
 
 
 def _fine_one_quiet(job: Job, at: float, r: random.Random) -> None:
-    """One rank prints its first lines only; or all that the others do but for the end."""
+    """Let one rank print its first lines only, or everything that the others print except for the end."""
     quiet = r.randrange(job.ranks)
     if r.random() < 0.6:
         job.says[quiet] = [say for say in job.says[quiet] if say.time < job.start + 20]
@@ -277,7 +277,7 @@ def _fine_retried(job: Job, at: float, r: random.Random) -> None:
 
 
 def _fine_no_goodbye(job: Job, at: float, r: random.Random) -> None:
-    """Some hosts' last ranks end a little earlier, as evaluation is left to the others."""
+    """Let some hosts' last ranks end a little earlier, as evaluation is left to the others."""
     for rank in range(0, job.ranks, 2):
         job.says[rank].append(logged_line(job, rank, at + 200, "evaluation finished"))
 

@@ -1,4 +1,4 @@
-"""The files of a generated job, as launchers and collectors leave them."""
+"""Writes the files of a generated job, as launchers and collectors leave them."""
 
 # ruff: noqa: E501, PLR0912 - lines of logs as they are printed; each fault has one signature
 
@@ -12,19 +12,19 @@ from styles_job import PER_NODE, Job, Say, day
 
 
 class Files:
-    """The files of a job, in memory until all is said."""
+    """Files of a job, in memory until everything is printed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.rows: dict[str, list[tuple[float, str]]] = {}
 
     def put(self, name: str, say: Say, prefix: str = "") -> None:
-        """One line, with what its collector puts before each line of it."""
+        """Add one line, with its collector's prefix."""
         text = say.text if say.text.startswith("\r") and not prefix else say.text.lstrip("\r")
         self.rows.setdefault(name, []).append((say.time, "\n".join(f"{prefix}{row}" for row in text.split("\n"))))
 
     def write(self) -> None:
-        """Writes all, by time."""
+        """Write all lines, by time."""
         for name, rows in self.rows.items():
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,7 +50,7 @@ def _slurm_task(job: Job, out: Files, rank: int, say: Say, attempt: int) -> None
 
 
 def _slurm_node(job: Job, out: Files, rank: int, say: Say, attempt: int) -> None:
-    """One file a node, torchrun --tee within."""
+    """Add a line to its node's file, as torchrun --tee under Slurm does."""
     host, local = _node_of(job, rank)
     out.put(f"pretrain_48213_{host}.out", say, f"[default{local}]:")
 
@@ -65,7 +65,7 @@ def _rank_host(job: Job, out: Files, rank: int, say: Say, attempt: int) -> None:
 
 
 def _kubectl(job: Job, out: Files, rank: int, say: Say, attempt: int) -> None:
-    """Pods running torchrun, all in one file by `kubectl logs --prefix`."""
+    """Add a line of a pod running torchrun to one common file, as `kubectl logs --prefix` does."""
     out.put("kubectl.log", say, f"[pod/{job.host(rank)}/pytorch] ")
 
 
@@ -85,7 +85,7 @@ def _ray(job: Job, out: Files, rank: int, say: Say, attempt: int) -> None:
 
 
 def _json_lines(job: Job, out: Files, rank: int, say: Say, attempt: int) -> None:
-    """Structured logs of all, one file a node; what is not the logger's is wrapped by the collector."""
+    """Add a structured line to its node's file; lines that bypass the logger are wrapped by the collector."""
     host = job.host(rank)
     if say.text.startswith("{"):
         row = {**json.loads(say.text), "host": host}
@@ -115,7 +115,7 @@ PODS = ("kubectl", "kubectl-tee", "stern")
 
 
 def write(job: Job, folder: Path) -> None:
-    """The job's logs."""
+    """Write the job's logs."""
     out = Files(folder)
     layout = LAYOUTS[job.layout]
     for attempt, of in enumerate(([job.before] if job.before else []) + [job.says]):

@@ -1,4 +1,4 @@
-"""A generated job: who says what and when, in the manner of a logger."""
+"""Generated job: its lines with ranks and times, in the style of a logger."""
 
 # ruff: noqa: E501, ISC004, PLR0917 - lines of logs as they are printed; each fault has one signature
 
@@ -27,18 +27,18 @@ FAULTS = (
 
 
 class Say(NamedTuple):
-    """One line of one rank."""
+    """Line of one rank."""
 
     time: float
     text: str
     err: bool = False
     bare: bool = False
-    """Not by the logger: a traceback, a library's own line."""
+    """True for a line that bypasses the logger: a traceback, a library's own line."""
 
 
 @dataclass
 class Job:
-    """What is true of a job."""
+    """Properties of a job."""
 
     ranks: int
     layout: str
@@ -49,7 +49,7 @@ class Job:
     hosts: list[str]
     culprit: int | None = None
     marker: str = ""
-    """Words that stand in the line of the culprit's failure."""
+    """Words in the line of the culprit's failure."""
     exception: str = ""
     silent: set[int] = field(default_factory=set)
     followed: set[int] = field(default_factory=set)
@@ -57,18 +57,18 @@ class Job:
     joinable: bool = False
     says: list[list[Say]] = field(default_factory=list)
     agents: dict[str, list[Say]] = field(default_factory=dict)
-    """Host -> what its launcher prints."""
+    """Host -> output of its launcher."""
     kernel: dict[str, list[str]] = field(default_factory=dict)
     before: list[list[Say]] = field(default_factory=list)
-    """What the ranks said in an earlier attempt."""
+    """Output of the ranks in an earlier attempt."""
 
     def host(self, rank: int) -> str:
-        """Where a rank runs."""
+        """Return the host of a rank."""
         return self.hosts[rank // PER_NODE]
 
 
 def day(time: float, form: str) -> str:
-    """A time as text; `%f` with three digits where the form has `%3`."""
+    """Format a time; `%f` with three digits if the format has `%3`."""
     at = datetime.fromtimestamp(time, UTC)
     return at.strftime(form.replace("%3", f"{at.microsecond // 1000:03d}"))
 
@@ -126,7 +126,7 @@ MANNERS: dict[str, Manner] = {
 
 
 _PRINTED = ("hf", "plain", "megatron", "composer")
-"""Manners that print; loggers and bars write to standard error."""
+"""Styles that print; loggers and progress bars write to standard error."""
 
 
 RAISES = (
@@ -147,7 +147,7 @@ RAISES = (
 
 
 def traceback(name: str, words: str, r: random.Random) -> list[str]:
-    """As Python prints one."""
+    """Format a traceback as Python prints it."""
     rows = [
         "Traceback (most recent call last):",
         '  File "/workspace/src/run.py", line 412, in <module>',
@@ -162,12 +162,12 @@ def traceback(name: str, words: str, r: random.Random) -> list[str]:
 
 
 def does_print(job: Job, rank: int) -> bool:
-    """Whether a rank prints its steps."""
+    """True if a rank prints its steps."""
     return {"all": True, "zero": rank == 0, "last": rank == job.ranks - 1, "node": rank % PER_NODE == 0}[job.who]
 
 
 def progress_line(job: Job, rank: int, time: float, step: int, r: random.Random) -> Say:
-    """What a rank prints of a step."""
+    """Return a rank's line about a step."""
     if job.manner == "json":
         row = {"ts": day(time, "%Y-%m-%dT%H:%M:%S.%3Z"), "level": "info", "rank": rank, "msg": f"step {step} done",
                "loss": round(_loss(r), 4)}  # fmt: skip
@@ -176,7 +176,7 @@ def progress_line(job: Job, rank: int, time: float, step: int, r: random.Random)
 
 
 def logged_line(job: Job, rank: int, time: float, text: str, level: str = "INFO") -> Say:
-    """A line of the logger that is no progress."""
+    """Return a line of the logger that does not show progress."""
     if job.manner == "json":
         row = {"ts": day(time, "%Y-%m-%dT%H:%M:%S.%3Z"), "level": level.lower(), "rank": rank, "msg": text}
         return Say(time, json.dumps(row))
@@ -188,7 +188,7 @@ def logged_line(job: Job, rank: int, time: float, text: str, level: str = "INFO"
 
 
 def first_lines(job: Job, rank: int, nccl: bool, r: random.Random) -> list[Say]:
-    """What a rank prints before its first step."""
+    """Return the lines of a rank before its first step."""
     time, rows = job.start + r.random(), []
     rows.append(logged_line(job, rank, time, f"initialised process group, world size {job.ranks}"))
     if nccl:
@@ -211,7 +211,7 @@ def first_lines(job: Job, rank: int, nccl: bool, r: random.Random) -> list[Say]:
 def error_lines(
     job: Job, rank: int, time: float, name: str, words: str, r: random.Random, *, mark: bool = True
 ) -> list[Say]:
-    """An exception as a rank prints it."""
+    """Return an exception as a rank prints it."""
     rows = traceback(name, words, r)
     if job.manner == "json":
         text = "\n".join(rows)

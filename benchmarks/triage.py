@@ -1,4 +1,4 @@
-"""Logs of jobs: what the reader by shapes loses, whether the first rank is right, speed and memory.
+"""Measures `dtdebug triage`: lines lost by shapes, whether the first rank is right, speed and memory.
 
     .venv/bin/python benchmarks/triage.py loss                  # samples amid healthy logs of other styles
     .venv/bin/python benchmarks/triage.py jobs --ranks 64 --seed 9000
@@ -6,7 +6,7 @@
     .venv/bin/python benchmarks/triage.py long --megabytes 2000 [--shared]    # one log, plain, .gz and .zst
     .venv/bin/python benchmarks/triage.py merge --ranks 16384    # parts of hosts with 8 ranks each
 
-A seed is a set of jobs; take one that nobody has looked at.
+A seed is a set of jobs; use one that nobody has looked at.
 """
 
 # ruff: noqa: E402 - the generator stands among the tests
@@ -50,7 +50,7 @@ STYLES = (
 
 
 def healthy(style: str, size: int, seed: int) -> bytes:
-    """So many bytes in a style."""
+    """Return this number of bytes in a style."""
     r = random.Random(seed)
     lines = (SAMPLES / "none" / f"{style}.txt").read_text().splitlines()
     out, length, n = [], 0, 0
@@ -63,7 +63,7 @@ def healthy(style: str, size: int, seed: int) -> bytes:
 
 
 def loss(size: int, seed: int) -> None:
-    """Indicators of all samples that are lost, each amid two such pieces of a healthy log of the next style."""
+    """Count indicators of all samples that are lost, each between two such pieces of a healthy log of another style."""
     matcher = lexicon(load())
 
     def seen(text: str) -> set[str]:
@@ -97,7 +97,7 @@ def loss(size: int, seed: int) -> None:
 
 
 def first(ranks: int, seed: int, lines: int) -> None:
-    """Whether the first rank, the silent rank and the device are right, in all layouts with all faults."""
+    """Check if the first rank, the silent rank and the device are right, in all layouts with all faults."""
     right: Counter[str] = Counter()
     total: Counter[str] = Counter()
     for i, layout in enumerate(jobs.LAYOUTS):
@@ -120,9 +120,9 @@ def first(ranks: int, seed: int, lines: int) -> None:
 
 
 def speed(ranks: int, megabytes: float, folder: Path) -> None:
-    """Processor time and memory of the command as a user starts it: many logs, one long one, packed ones, and peers.
+    """Measure CPU time and memory of the command: many logs, one long one, compressed ones, and peers.
 
-    All that is written is made by a child, for what it needs is not what reading needs.
+    All logs are written by a child process, because the memory needed for that is not the reader's.
     """
     logs = folder / "logs"
     culprit, _ = _made(logs, ranks, 400)
@@ -140,7 +140,7 @@ def speed(ranks: int, megabytes: float, folder: Path) -> None:
 
 
 def long(megabytes: float, folder: Path, shared: bool) -> None:
-    """The same of one log of that size, plain and packed: of one rank, or of 64 with their labels."""
+    """Measure one log of this size, plain and compressed: of one rank, or of 64 with their labels."""
     folder.mkdir(exist_ok=True)
     log = folder / "job.log"
     made = folder / "made"
@@ -170,7 +170,7 @@ TRIAGE = (DTDEBUG, "triage", "--format", "json")
 
 
 def _made(folder: Path, ranks: int, lines: int, layout: str = "rank-files") -> tuple[int, str]:
-    """Writes the logs of a job, in a child: the memory of a process counts for those that it starts. The culprit."""
+    """Write a job's logs in a child, because memory of a process counts for its children; return the culprit."""
     code = (
         "import sys; from pathlib import Path; import triage_jobs as jobs; "
         f"made = jobs.make(Path(sys.argv[1]), 77, {ranks}, {layout!r}, 'raises', lines={lines}); "
@@ -184,7 +184,7 @@ def _made(folder: Path, ranks: int, lines: int, layout: str = "rank-files") -> t
 
 
 def timed(what: str, size: int, argv: list[str]) -> bytes:
-    """Runs a command and prints its seconds, its rate and its memory; what it printed."""
+    """Run a command and print its seconds, rate and memory; return its output."""
     began = time.perf_counter()
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
         assert child.stdout is not None
@@ -201,7 +201,7 @@ def timed(what: str, size: int, argv: list[str]) -> bytes:
 
 
 def _peers(folder: Path, size: int) -> None:
-    """What others need for the same files: ripgrep for some words; NVIDIA's logsage for each log's errors."""
+    """Measure peers on the same files: ripgrep for some words; NVIDIA's logsage for each log's errors."""
     words = "Traceback|Error|NCCL WARN|Xid|killed|timeout"
     if shutil.which("rg"):
         timed("ripgrep -c, 6 words, 1 thread", size, ["rg", "-j1", "-c", words, str(folder)])
@@ -222,7 +222,7 @@ def _peers(folder: Path, size: int) -> None:
 
 
 def joined(ranks: int) -> None:
-    """Time and memory of joining parts of hosts, one rank of which raised."""
+    """Measure time and memory of joining parts of hosts, one rank of which raised."""
     end, culprit, parts = 1e9, ranks // 2 + 1, []
     lost = "RuntimeError: [1] Connection closed by peer [10.0.0.1]:2000"
     head = ("Traceback (most recent call last):", '  File "/w/a.py", line 5, in main', "    step(batch)")
@@ -250,7 +250,7 @@ def joined(ranks: int) -> None:
 
 
 def main() -> None:
-    """Runs one measurement."""
+    """Run one measurement."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("loss", "jobs", "speed", "long", "merge"))
     parser.add_argument("--ranks", type=int, default=64)

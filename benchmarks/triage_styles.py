@@ -1,11 +1,11 @@
-"""Logs of jobs as many launchers and loggers leave them, with one thing that goes wrong; what triage makes of them.
+"""Judges triage on logs of jobs in the formats of many launchers and loggers, with one fault each.
 
     .venv/bin/python benchmarks/triage_styles.py --seed 1 --jobs 60
     .venv/bin/python benchmarks/triage_styles.py --seed 1 --only 17 --keep /tmp/job   # one of them, to look at
 
-A job is drawn by its number from the seed: a layout (who writes into which file, with which prefix), a manner of
-logging, who of the ranks prints progress, and a fault. A job counts as right if the first rank and its line, those who
-followed, those who fell silent, the report of the machine and the number of ranks are all right.
+A job is drawn by its number from the seed: a layout (files and prefixes of each rank), a style of
+logging, the ranks that print progress, and a fault. A job counts as right if the first rank and its line, the
+followers, the silent ranks, the report of the machine and the number of ranks are all right.
 """
 
 # ruff: noqa: E501 - lines of logs as they are printed; each fault has one signature
@@ -33,7 +33,7 @@ from dtdebug_taxonomy.knowledge import load
 
 
 def draw(seed: int, number: int, sizes: tuple[int, ...]) -> Job:
-    """The job of that number."""
+    """Return the job of this number."""
     r = random.Random(seed * 1_000_003 + number)
     layout = list(LAYOUTS)[(number + seed) % len(LAYOUTS)]
     ranks = r.choice(sizes)
@@ -74,7 +74,7 @@ def _play(job: Job, r: random.Random) -> None:
 
 
 def judge(job: Job, folder: Path) -> list[str]:
-    """What is wrong in the form for programs."""
+    """Return the errors in the form for programs."""
     part = command.read_part([str(folder)], 1)
     found = command.job_of(decode(encode(part), "part"))
     data = json.loads(json.dumps(show.data(found, diagnose(load(), found.snapshot)), default=str))
@@ -126,7 +126,7 @@ def judge(job: Job, folder: Path) -> list[str]:
 
 
 def main() -> None:
-    """Runs the jobs."""
+    """Run the jobs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=60)

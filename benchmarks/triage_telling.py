@@ -1,4 +1,4 @@
-"""Logs in which most lines tell something, by kind: what `dtdebug triage` takes for each.
+"""Measures the time of `dtdebug triage` on logs in which most lines are telling, by kind.
 
 .venv/bin/python benchmarks/triage_telling.py [--ranks 64] [--megabytes 10]
 """
@@ -55,7 +55,7 @@ KINDS = {
 
 
 def made(path: Path, forms: tuple[str, ...], ranks: int, size: float) -> int:
-    """Writes a log of that kind; its bytes."""
+    """Write a log of this kind; return its size in bytes."""
     r, n = random.Random(5), 0
     with path.open("w") as out:
         while out.tell() < size:
@@ -67,7 +67,7 @@ def made(path: Path, forms: tuple[str, ...], ranks: int, size: float) -> int:
 
 
 def main() -> None:
-    """Makes and reads one log of each kind."""
+    """Make and read one log of each kind."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=int, default=64)
     parser.add_argument("--megabytes", type=float, default=10.0)

@@ -1,4 +1,4 @@
-"""Prints the table of `dtdebug/masking/noise.py`: which character follows which in names that people write.
+"""Prints the table of `dtdebug/masking/noise.py`: frequencies of character pairs in names that people write.
 
 `python benchmarks/written_pairs.py FOLDER...`: of each folder 1,500 Python files, chosen with a fixed seed.
 """
@@ -18,12 +18,12 @@ NUMBER = re.compile(r"[\d_.+-]+|(?:0x)?[0-9a-fA-F]+")
 
 
 def folded(text: str) -> str:
-    """Letters without case, every digit as 0, anything else as a hyphen."""
+    """Return letters in lower case, every digit as 0, and anything else as a hyphen."""
     return re.sub(r"[^a-z0]", "-", re.sub(r"[0-9]", "0", text.lower()))
 
 
 def main(folders: list[str]) -> None:
-    """Counts and prints."""
+    """Count and print."""
     words: Counter[str] = Counter()
     for folder in folders:
         files = sorted(Path(folder).rglob("*.py"))

@@ -1,9 +1,9 @@
-"""Is the right component named? Runs `dtdebug isolate` on programs with one planted fault each; prints a line for each.
+"""Measures if the right component is named: runs `dtdebug isolate` on programs with one planted fault each.
 
     .venv/bin/python benchmarks/isolate/measure.py [NAME ...]
 
-A program is right if exactly the planted factors are named, and whether it is of distribution is said right. Beside it
-lies a checkpoint `last.pt`, which no run may change. Minutes on two cores: a run is the start of two to four ranks.
+A program is right if exactly the planted factors are named, and distributed faults are classified as such. Next to it
+is a checkpoint `last.pt`, which no run may change. Minutes on two cores: a run is the start of two to four ranks.
 """
 
 import hashlib
@@ -25,19 +25,19 @@ TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--np
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """The content of each file."""
+    """Return the content of each file."""
     files = (p for p in sorted(folder.rglob("*")) if p.is_file())
     return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
 
 
 def processor() -> float:
-    """Seconds of processor time of all that was started and has ended."""
+    """Return the CPU seconds of all processes that were started and have ended."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return children.ru_utime + children.ru_stime
 
 
 def measured(name: str, truth: dict[str, Any], scratch: Path) -> dict[str, Any]:
-    """What isolate says of one program, compared with the truth."""
+    """Return the answer of isolate on one program, compared with the truth."""
     home = scratch / name
     home.mkdir()
     shutil.copy(HERE / "programs" / f"{name}.py", home)
@@ -79,7 +79,7 @@ def measured(name: str, truth: dict[str, Any], scratch: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measures the named programs, or all."""
+    """Measure the named programs, or all."""
     truths = tomllib.loads((HERE / "programs.toml").read_text())
     chosen = sys.argv[1:] or list(truths)
     with tempfile.TemporaryDirectory() as scratch:

@@ -1,4 +1,4 @@
-"""How many runs a failure takes that comes only sometimes? Simulated; prints a line for each explanation.
+"""Simulates how many runs an intermittent failure takes; prints a line for each explanation.
 
 .venv/bin/python benchmarks/isolate/sometimes.py RATE COUNT [SEED]
 """
@@ -12,7 +12,7 @@ PARTS, MOST, SURE, COSTS = 8, 40, 0.93, (2.0, 1.3)
 
 
 def simulated(rate: float, part: str, draw: random.Random, *, needs_ranks: bool) -> tuple[int, bool | None]:
-    """(runs, whether what is named is right, None if nothing is)."""
+    """Return (runs, True if the named one is right, None if none is named)."""
     odds = Odds([f"part {i}" for i in range(PARTS)], ["data"], 2)
 
     def fails(trial: Trial) -> bool:
@@ -30,7 +30,7 @@ def simulated(rate: float, part: str, draw: random.Random, *, needs_ranks: bool)
 
 
 def main() -> None:
-    """Simulates all four explanations."""
+    """Simulate all four explanations."""
     rate, count = float(sys.argv[1]), int(sys.argv[2])
     draw = random.Random(int(sys.argv[3]) if len(sys.argv) > 3 else 1)
     for part in (PROGRAM, "part 3"):

@@ -18,14 +18,14 @@ __all__ = ["Diagnosis", "Snapshot", "arm", "capture", "diagnose", "load_ipython_
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """`%load_ext dtdebug`."""
+    """Implement `%load_ext dtdebug`."""
     from dtdebug.extension import load
 
     load(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """`%unload_ext dtdebug`: nothing of ours stays behind."""
+    """Implement `%unload_ext dtdebug`: remove everything that loading has set up."""
     from dtdebug.extension import unload
 
     unload(shell)
@@ -34,7 +34,7 @@ def unload_ipython_extension(shell: Any) -> None:
 def diagnose(
     snapshot: Snapshot | None = None, *, situation: str = "", output: str = "", answers: dict[str, str] | None = None
 ) -> Diagnosis:
-    """The diagnosis of a snapshot, or of a user's words and program output.
+    """Diagnose a snapshot, or a user's words and program output.
 
     Raises:
         KnowledgeError: a knowledge file is broken.
@@ -50,7 +50,7 @@ def diagnose(
 
 
 def __getattr__(name: str) -> Any:
-    """`arm`, `capture`, `Snapshot` and `Diagnosis` are imported when they are first used."""
+    """Import `arm`, `capture`, `Snapshot` and `Diagnosis` when they are first used."""
     if name == "arm":
         from dtdebug.agent.arming import arm
 

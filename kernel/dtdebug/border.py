@@ -1,8 +1,8 @@
-"""Secrets are masked where a text is kept or shown, never before it is read: what looks like one may say what failed.
+"""Masks secrets where a text is stored or shown, but not before it is read: a probable secret may explain the failure.
 
-`plain` is for what is read in this process; `diagnose` and `masked` make of it what may be stored and shown. A cause
-may quote a piece of a line without the name that told a secret there, so that what was masked in the whole is also
-masked, by its value, in all that was made of it.
+`plain` returns text to read in this process; `diagnose` and `masked` return what may be stored and shown. A cause
+may quote part of a line without the name that marked a secret, so every value masked once is masked by value
+everywhere.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from dtdebug_taxonomy.snapshot import Snapshot
 __all__ = ["diagnose", "masked", "plain"]
 
 _READ = ("situation", "output", "cell", "cells", "exception", "verdict", "notes")
-"""Parts of a snapshot that hold what was read as it is; its other parts come from records, which hold no secret."""
+"""Parts of a snapshot that hold text as it was read; the other parts come from records, which hold no secrets."""
 _SHORT, _LONG, _CUT = 4, 8, 6
-"""Characters of a value that is masked as a word of its own, anywhere, and of a piece that is left where a text is cut.
+"""Minimum length of a value masked as a separate word, of one masked anywhere, and of a piece left by truncation.
 """
 _COMMON = re.compile(r"[\d.]{1,64}\Z|[A-Za-z]{1,12}\Z")
-"""Values that stand in texts by chance, ours too: they are masked only where something tells what they are."""
+"""Values that also occur by chance; they are masked only if their context marks them."""
 
 T = TypeVar("T")
 
@@ -40,14 +40,14 @@ def diagnose(
     answers: Mapping[str, str] | None = None,
     unknown: tuple[str, ...] = (),
 ) -> Diagnosis:
-    """The diagnosis of what was read as it is; itself without secrets."""
+    """Return the diagnosis of a snapshot with unmasked texts; the result holds no secrets."""
     found = diagnosis.diagnose(knowledge, snapshot, answers, unknown)
     values = _values(snapshot)
     return _without(found, values) if values else found
 
 
 def masked(snapshot: Snapshot) -> Snapshot:
-    """The snapshot without secrets; itself if it holds none."""
+    """Return the snapshot without secrets; itself if it holds none."""
     values = _values(snapshot)
     if not values:
         return snapshot
@@ -56,7 +56,7 @@ def masked(snapshot: Snapshot) -> Snapshot:
 
 
 def _values(snapshot: Snapshot) -> tuple[str, ...]:
-    """What is masked in the texts of a snapshot, longest first."""
+    """Return the values to mask in the texts of a snapshot, longest first."""
     found: set[str] = set()
     for name in (*_READ, "later"):
         for text in _texts(msgspec.to_builtins(getattr(snapshot, name))):
@@ -71,7 +71,7 @@ def _texts(value: object) -> Sequence[str]:
     return [text for part in inner for text in _texts(part)]
 
 
-@lru_cache(maxsize=4)  # an output is looked at when it is diagnosed, and when it is kept
+@lru_cache(maxsize=4)  # an output is read when it is diagnosed, and when it is stored
 def _of_long(text: str) -> tuple[str, frozenset[str]]:
     return masking.found(text)
 
@@ -81,7 +81,7 @@ def _secrets(text: str) -> tuple[str, frozenset[str]]:
 
 
 def _without(value: T, values: Sequence[str]) -> T:
-    """The same without secrets, in all its texts."""
+    """Return the value with the secrets in all its texts masked."""
     made = _walked(msgspec.to_builtins(value), _by_value(values), values)
     return msgspec.convert(made, type(value))
 
@@ -97,7 +97,7 @@ def _walked(value: object, known: re.Pattern[str] | None, values: Sequence[str])
 
 
 def _by_value(values: Sequence[str]) -> re.Pattern[str] | None:
-    """Finds secrets that nothing names, also in lines of their own or in one; a short one only as a word of its own."""
+    """Return a pattern of secrets without context, also for wrapped or joined lines; short ones match whole words."""
     pieces = {piece.strip() for value in values for piece in (*value.split("\n"), " ".join(value.split()))}
     shapes = [
         re.escape(p) if len(p) >= _LONG else rf"(?<![\w.]){re.escape(p)}(?![\w.])"
@@ -108,7 +108,7 @@ def _by_value(values: Sequence[str]) -> re.Pattern[str] | None:
 
 
 def _without_rest(text: str, values: Sequence[str]) -> str:
-    """Without a piece of a secret at the end of a text that was cut there."""
+    """Mask part of a secret at the end of a truncated text."""
     body = text.rstrip(".")
     for value in values:
         for size in range(min(len(value), len(body), 512) - 1, _CUT - 1, -1):

@@ -1,6 +1,6 @@
-"""Makes a snapshot of a failure: the exception as text, the output tail, ranks, devices, versions.
+"""Captures a snapshot of a failure: the exception as text, the output tail, ranks, devices, versions.
 
-Keeps no reference to the exception or its frames, so that no tensor stays alive.
+It keeps no reference to the exception or its frames, so that no tensor stays alive.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from dtdebug_taxonomy.snapshot import ExceptionInfo, Gpu, Snapshot
 _MESSAGE_LIMIT = 16_000
 _FRAMES = 30
 _MEMBERS = 16
-"""Members of an exception group, or failed ranks, that are described."""
+"""Maximum number of members of an exception group, or failed ranks, that are described."""
 _DEPTH = 6
 _MOST = 48
-"""Exceptions of one failure that are described."""
+"""Maximum number of exceptions described for one failure."""
 _INTEGERS = 1 << 31
-"""Ranks, process ids and exit codes are smaller."""
+"""Exclusive upper bound of ranks, process ids and exit codes."""
 
 T = TypeVar("T")
 
@@ -37,9 +37,9 @@ def capture(
     situation: str = "",
     devices: bool = True,
 ) -> Snapshot:
-    """A snapshot of this process now, its texts as they are: `dtdebug.border.masked` goes before keeping or sending it.
+    """Return a snapshot of this process with raw texts; apply `dtdebug.border.masked` before it is stored or sent.
 
-    Probes that fail become notes; none raises.
+    Probes that fail are recorded as notes; none raises.
     """
     notes: list[str] = []
 
@@ -81,12 +81,12 @@ def _child_ranks() -> int:
 
 
 def describe(exception: BaseException) -> ExceptionInfo:
-    """An exception and what it carries, as text; never raises, whatever the exception's class does."""
+    """Return an exception and its chain as text; never raises, whatever the exception's class does."""
     return _described(exception, _DEPTH, set())
 
 
 def _described(exception: BaseException, depth: int, seen: set[int]) -> ExceptionInfo:
-    """One exception with its causes: none twice, for chains may be circles and groups may share members."""
+    """Describe one exception with its causes, each once: chains may be circular and groups may share members."""
     seen.add(id(exception))
     kind = type(exception)
     module, name = foreign.attribute(kind, "__module__"), str(foreign.attribute(kind, "__qualname__", "unknown"))
@@ -111,7 +111,7 @@ def _described(exception: BaseException, depth: int, seen: set[int]) -> Exceptio
 
 
 def _told(value: object, most: int = _MESSAGE_LIMIT) -> str:
-    """A foreign object as text."""
+    """Return a foreign object as text."""
     try:
         text = foreign.bounded_text(value, 2 * most)
     except foreign.RAISES as error:
@@ -139,7 +139,7 @@ def _frames(exception: BaseException) -> tuple[Frame, ...]:
     try:
         trace = foreign.attribute(exception, "__traceback__")
         found = traceback.extract_tb(trace, limit=-_FRAMES) if trace else ()
-    except Exception:  # the name of a source file may be no name of a file
+    except Exception:  # the name of a source file may be invalid as a file name
         return ()
     return tuple(
         Frame(_told(f.filename, 500), f.lineno or 0, _told(f.name, 200), _told(f.line or "", 200)) for f in found
@@ -147,9 +147,9 @@ def _frames(exception: BaseException) -> tuple[Frame, ...]:
 
 
 def _children(exception: BaseException) -> Iterator[ExceptionInfo]:
-    """What failed ranks left in the launcher's exception.
+    """Yield the exceptions of failed ranks that the launcher's exception contains.
 
-    `torch.multiprocessing.ProcessRaisedException` carries the child's traceback as text,
+    `torch.multiprocessing.ProcessRaisedException` contains the child's traceback as text,
     `torch.distributed.elastic.multiprocessing.errors.ChildFailedError` a record for each rank.
     """
     name = foreign.attribute(type(exception), "__name__")
@@ -184,7 +184,7 @@ def _elastic(rank: Any, failure: Any) -> ExceptionInfo:
 
 
 def from_traceback(text: str, rank: int | None) -> ExceptionInfo:
-    """An exception read back from a printed traceback."""
+    """Parse an exception from a printed traceback."""
     from dtdebug_taxonomy.failure.events import last_exception
 
     text = plain(text[-2 * _MESSAGE_LIMIT :])[-_MESSAGE_LIMIT:]

@@ -1,4 +1,4 @@
-"""Makes text safe to keep and to show: no terminal escapes, no control characters, no secrets."""
+"""Makes text safe to store and to show: no terminal escapes, no control characters, no secrets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CONTROL = re.compile(
 )
 _ASCII_CONTROL = dict.fromkeys((*range(9), *range(11, 32), 127))
 _SURROGATE = re.compile("[\ud800-\udfff]")
-"""Half a character, as JSON may carry it: no encoding can write it."""
+"""Lone surrogate, as JSON may contain it; no encoding can write it."""
 
 KEPT_VARIABLES = re.compile(
     r"(?:RANK|LOCAL_RANK|WORLD_SIZE|LOCAL_WORLD_SIZE|(?:GROUP|ROLE)_(?:RANK|WORLD_SIZE)|NODE_RANK|MASTER_ADDR|MASTER_PORT|TF_CONFIG"
@@ -35,12 +35,12 @@ KEPT_VARIABLES = re.compile(
 
 
 def clean(text: str) -> str:
-    """The text without escapes, control characters, overwritten progress bars and secrets: to be kept and shown."""
+    """Return a text to store or show: without escapes, control characters, overwritten progress bars and secrets."""
     return mask(plain(text))
 
 
 def plain(text: str) -> str:
-    """The same with its secrets: to be read in this process, for what looks like one may say what failed."""
+    """Return a text to read in this process: as `clean`, but with secrets, which may explain the failure."""
     if "\r" in text:
         text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
     if "\x1b" in text or "\x9b" in text:
@@ -50,14 +50,14 @@ def plain(text: str) -> str:
     return _SURROGATE.sub("\ufffd", _CONTROL.sub("", text))
 
 
-@lru_cache(maxsize=8192)  # ranks say the same things
+@lru_cache(maxsize=8192)  # ranks print the same things
 def one_line(text: str, most: int) -> str:
-    """The text, clean and in one line of at most so many characters; of a long one only the beginning is read."""
+    """Return the cleaned text in one line of at most `most` characters; only the beginning of a long text is read."""
     return " ".join(clean(text[: 4 * most]).split())[:most]
 
 
 def complain(text: str) -> None:
-    """Says it on standard error as a line of ours, clean: a name in it may hold anything."""
+    """Print a message of ours on standard error, cleaned, because a name in it may hold anything."""
     print(f"dtdebug: {clean(text)}", file=sys.stderr)
 
 
@@ -65,7 +65,7 @@ _SECRET = re.compile(r"(?i)key|token|secret|passw|credential|auth|cookie|session
 
 
 def allowed_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """The allow-listed variables; a value whose name sounds secret is masked."""
+    """Return the allow-listed variables; a value whose name suggests a secret is masked."""
     kept = {k: v for k, v in variables.items() if KEPT_VARIABLES.match(k)}
     return {k: MASK if _SECRET.search(k) else _value(k, v) for k, v in sorted(kept.items())}
 

@@ -1,4 +1,4 @@
-"""The `dtdebug` command.
+"""Entry point and arguments of the `dtdebug` command.
 
 Exit status: 0 nothing found, 1 something found, 2 usage or unreadable input.
 """
@@ -21,7 +21,7 @@ from dtdebug_taxonomy import __version__
 
 
 def run() -> NoReturn:
-    """Entry point of the command: ends the process with its status."""
+    """Run the command and end the process with its status."""
     try:
         with quick():
             status = main()
@@ -31,7 +31,7 @@ def run() -> NoReturn:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; a failure of ours becomes one line unless `--debug` is given."""
+    """Run one command; an internal error becomes one line unless `--debug` is given."""
     words = sys.argv[1:] if arguments is None else arguments
     try:
         options = parser(only=words[0] if words else "").parse_args(words)
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _is_users(error: Exception) -> bool:
-    """What the user has to correct, and is told in one line."""
+    """True for an error that the user has to correct, reported in one line."""
     from dtdebug.logs.reader import LogError
     from dtdebug_taxonomy.knowledge import KnowledgeError
 
@@ -74,7 +74,7 @@ def _complain(text: str) -> None:
 
 
 INTERRUPTED = 128 + signal.SIGINT
-"""Exit status after Ctrl-C, as a shell has it."""
+"""Exit status after Ctrl-C, as in a shell."""
 _DOCTOR = "answer questions from what `dtdebug doctor` measured in the last hour"
 _MODULES = {
     "triage": "dtdebug.triage.command",
@@ -86,14 +86,14 @@ _MODULES = {
     "isolate": "dtdebug.isolate.cli",
     "doctor": "dtdebug.doctor.command",
 }
-"""Command -> the module that adds it; that of `run` adds all that look at ranks."""
+"""Command -> module that adds it; the module of `run` adds all commands that inspect ranks."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what it does not understand in one line, without the terminal's escapes in it."""
+    """Parser that reports errors in one line, without terminal escapes."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """All that it is given, or an error: argparse leaves what a sub-command does not know to the top's help."""
+        """Reject unknown arguments here: argparse reports those of a sub-command with the top-level help."""
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -106,7 +106,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser(only: str = "") -> argparse.ArgumentParser:
-    """The command line, all of it; where `only` is a command, those of others are left out."""
+    """Return the parser of the command line; if `only` is a command, others are left out."""
     top = _Parser(prog="dtdebug", description="Why did my distributed training fail?")
     top.add_argument("--version", action="version", version=f"dtdebug {__version__}")
     top.add_argument("--debug", action="store_true", help="show tracebacks of dtdebug's own failures")
@@ -287,7 +287,7 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _lsp(options: argparse.Namespace) -> int:
-    """Becomes the language server, which is a package of its own and needs pygls."""
+    """Become the language server, which is a separate package and needs pygls."""
     import runpy
     from importlib.util import find_spec
 
@@ -299,7 +299,7 @@ def _lsp(options: argparse.Namespace) -> int:
 
 
 def _mcp(_options: argparse.Namespace) -> int:
-    """Serves until its client closes the streams; needs the SDK of the protocol."""
+    """Serve until the client closes the streams; needs the protocol's SDK."""
     from importlib.util import find_spec
 
     if find_spec("mcp") is None or find_spec("mcp.server.mcpserver") is None:

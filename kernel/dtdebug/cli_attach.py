@@ -1,4 +1,4 @@
-"""The sub-command `attach`: where a running job stands, asked on this host and, if the user says so, on others."""
+"""Sub-command `attach`: inspects a running job on this host and, at the user's request, on others."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from dtdebug_taxonomy.case import Case
 
 _CHILDREN = 256
-"""Processes below a given one that are asked for the folder of their run."""
+"""Maximum number of processes below a given one that are asked for the folder of their run."""
 _WAITED = 10.0
-"""Seconds for which ranks that wait for one at work are watched, where no record says since when they wait."""
+"""Seconds to observe ranks that wait for a working one, if no record shows since when they wait."""
 _AGAIN = 15.0
-"""Seconds of a second look at ranks of which the first one did not say what they wait in."""
+"""Seconds of a second look at ranks if the first one did not show what they wait in."""
 
 
 def add(commands: Any) -> None:
-    """Adds the sub-command to the parser of the command line."""
+    """Add the sub-command to the command-line parser."""
     attach = commands.add_parser(
         "attach",
         help="look into a running job: which rank the others wait for",
@@ -122,7 +122,7 @@ def _attach(options: argparse.Namespace) -> int:
 
 
 def _refuse_strangers(pids: Sequence[int], seen: LiveRanks) -> None:
-    """A process that was named must be a rank, or start some."""
+    """Raise UsageError for a named process that is neither a rank nor the parent of one."""
     from dtdebug.probe.no_rank import stranger
 
     for pid in pids:
@@ -131,12 +131,12 @@ def _refuse_strangers(pids: Sequence[int], seen: LiveRanks) -> None:
 
 
 def _is_timed(seen: LiveRanks) -> bool:
-    """Some rank says since when it waits, as those with an agent do."""
+    """True if a rank reports since when it waits, as ranks with an agent do."""
     return any(s.pending is not None and s.pending.since for s in seen.states)
 
 
 def _show(options: argparse.Namespace, found: Case, what: str, folder: RunFolder | None) -> int:
-    """Prints what was found; the exit status says whether a rank is to blame."""
+    """Print the case; return the exit status, which shows whether a rank is to blame."""
     import msgspec
 
     from dtdebug.job import report
@@ -150,7 +150,7 @@ def _show(options: argparse.Namespace, found: Case, what: str, folder: RunFolder
 
 
 def _nobody(what: str, seen: LiveRanks, commands: Sequence[str]) -> UsageError:
-    """No rank was found; what would ask elsewhere is printed all the same."""
+    """Return the error that no rank was found, and print the commands that would ask elsewhere."""
     for command in commands:
         print(command)
     roads = (f"{road}: {said}" for state in seen.states[:1] for road, said in state.roads.items())
@@ -160,7 +160,7 @@ def _nobody(what: str, seen: LiveRanks, commands: Sequence[str]) -> UsageError:
 
 
 def _commands(options: argparse.Namespace, seen: LiveRanks, folder: RunFolder | None) -> list[RemoteCommand]:
-    """What asks for the ranks that gave no answer, or on the hosts that the user named."""
+    """Return the commands that ask for silent ranks, or on the hosts that the user named."""
     from dtdebug.probe import other_hosts
 
     try:
@@ -174,7 +174,7 @@ def _commands(options: argparse.Namespace, seen: LiveRanks, folder: RunFolder | 
 
 
 def _asked_there(commands: Sequence[RemoteCommand], seen: LiveRanks) -> LiveRanks:
-    """What was seen here, joined with what the commands say."""
+    """Return the local observation joined with the commands' answers."""
     import msgspec
 
     from dtdebug.probe import other_hosts, remote
@@ -184,12 +184,12 @@ def _asked_there(commands: Sequence[RemoteCommand], seen: LiveRanks) -> LiveRank
     others, failed = remote.run(commands)
     states, foreign = other_hosts.joined(seen.states, others)
     lacked = other_hosts.unanswered(seen.states)
-    progress = {rank: now for rank, now in seen.progress.items() if rank not in lacked}  # not looked at twice from here
+    progress = {rank: now for rank, now in seen.progress.items() if rank not in lacked}  # observed once only from here
     return msgspec.structs.replace(seen, states=states, progress=progress, notes=(*seen.notes, *failed, *foreign))
 
 
 def _place(text: str) -> tuple[str, int]:
-    """Host and port of a store."""
+    """Parse host and port of a store."""
     host, _, port = text.rpartition(":")
     if not host or not (port.isascii() and port.isdecimal()) or not 0 < int(port[:9]) < 65536:
         raise UsageError(f"attach --store {clean(text)}: is not HOST:PORT, such as node-0:29500")
@@ -199,7 +199,7 @@ def _place(text: str) -> tuple[str, int]:
 def _addresses(
     place: tuple[str, int], folder: RunFolder | None, pids: Sequence[int]
 ) -> tuple[dict[int, str], tuple[str, ...]]:
-    """(addresses, notes): where the agents of the ranks listen, as the job's store says."""
+    """Return (addresses, notes): the addresses of the ranks' agents from the job's store."""
     import psutil
 
     from dtdebug.probe import other_hosts
@@ -210,7 +210,7 @@ def _addresses(
     for pid in (*pids, *(record.pid for record in records if record.pid and record.host == here)):
         with suppress(psutil.Error, OSError):
             rank = psutil.Process(pid)
-            if rank.uids().real == os.getuid():  # what others have started is not for us to run
+            if rank.uids().real == os.getuid():  # never run a program of another user's process
                 python = other_hosts.python_of(tuple(rank.cmdline()), rank.environ())
                 break
     try:
@@ -221,7 +221,7 @@ def _addresses(
 
 
 def _ask_kernel(options: argparse.Namespace) -> int | None:
-    """The exit status of what a Jupyter kernel says; None where the target is no kernel."""
+    """Return the exit status of a Jupyter kernel's answer; None if the target is not a kernel."""
     if options.target is None or Path(options.target).is_dir():
         return None
     import msgspec
@@ -242,7 +242,7 @@ def _ask_kernel(options: argparse.Namespace) -> int | None:
 
 
 def _target(name: str | None) -> tuple[RunFolder | None, tuple[int, ...], str, tuple[str, ...]]:
-    """Folder, processes, what they are called, and what is to be said of the folder."""
+    """Return the run folder, the processes, their description, and notes on the folder."""
     from dtdebug.job import runs
     from dtdebug.records.folder import RunFolder
 
@@ -264,7 +264,7 @@ def _target(name: str | None) -> tuple[RunFolder | None, tuple[int, ...], str, t
 
 
 def _folder_of(pid: int) -> RunFolder | None:
-    """The folder that a process or one below it collects into."""
+    """Return the folder into which a process or one below it collects."""
     import psutil
 
     from dtdebug.records import VARIABLE
@@ -284,7 +284,7 @@ def _folder_of(pid: int) -> RunFolder | None:
 
 
 def _announced(process: psutil.Process) -> str | None:
-    """The folder where a process that was armed after its start keeps its stack file open."""
+    """Return the folder in which a process armed after its start keeps its stack file open."""
     stacks = (Path(file.path) for file in process.open_files() if file.path.endswith(f"/stacks/{process.pid}.txt"))
     return next((str(path.parents[1]) for path in stacks), None)
 

@@ -1,6 +1,6 @@
-"""`dtdebug diagnose`: a log, a pasted error or a description; and many of them at once.
+"""`dtdebug diagnose`: diagnoses a log, a pasted error or a description; or many of them at once.
 
-What it imports for that is loaded when it is called: an answer comes within a second of the command.
+Its imports are deferred until it is called: an answer comes within a second of the command.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Tee:
-    """A stream that shows what is read from it."""
+    """Stream that copies to another what is read from it."""
 
     def __init__(self, stream: BinaryIO, out: BinaryIO) -> None:
         self._stream, self._out = stream, out
@@ -32,14 +32,14 @@ class _Tee:
 
 
 def _exclusive(file: str, one: int, other: int) -> bool | None:
-    """Asked of a file that two ranks name, which is seldom here."""
+    """Compare the branches that two ranks take in a file; imported late, because it is seldom needed."""
     from dtdebug.flight.source import exclusive
 
     return exclusive(file, one, other)
 
 
 def snapshot_of(log: str | None, situation: str, *, tee: bool = False) -> tuple[Any, int]:
-    """A snapshot of a log and a description, and the bytes of the whole log."""
+    """Return a snapshot of a log and a description, and the size of the whole log in bytes."""
     import msgspec
 
     from dtdebug.clean import plain
@@ -60,7 +60,7 @@ def snapshot_of(log: str | None, situation: str, *, tee: bool = False) -> tuple[
         name = "standard input" if log == "-" else log
         raise UsageError(f"{name}: is empty; describe what you see with --situation, or run `dtdebug wizard`")
     output = plain(excerpt.text)
-    if not situation:  # somebody's thread with a log in it is read for both
+    if not situation:  # a pasted thread that contains a log is split into both
         situation, output = parted(output)
     snapshot = Snapshot(situation=plain(situation), output=output, source=log or "", first_lines=excerpt.first_lines)
     from dtdebug.check.culprits import sourced_snapshot
@@ -73,12 +73,12 @@ def snapshot_of(log: str | None, situation: str, *, tee: bool = False) -> tuple[
 
 
 def is_job(log: str) -> bool:
-    """A folder or an archive: the logs of a job, not one log."""
+    """True for a folder or an archive: the logs of a job, not one log."""
     return log != "-" and (Path(log).is_dir() or log.endswith((".gz", ".zst", ".xz", ".bz2", ".tar", ".tgz")))
 
 
 def _answers(pairs: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """What was answered, and the questions to which the answer is not known."""
+    """Parse the answers, and the questions whose answer is unknown."""
     from dtdebug_taxonomy.knowledge import load
 
     observations = load().observations
@@ -98,7 +98,7 @@ def _answers(pairs: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
 
 
 def diagnose(options: argparse.Namespace) -> int:
-    """Says what the failure is; 1 if something is found."""
+    """Print the diagnosis; return 1 if something is found."""
     if options.batch:
         return _batch(options.batch, options.questions)
     if options.log is None and not options.situation:
@@ -194,7 +194,7 @@ def _batch(path: str, questions: int) -> int:
 
 
 def with_doctor(snapshot: Snapshot) -> Snapshot:
-    """A snapshot with what `dtdebug doctor` measured within the last hour."""
+    """Return a snapshot with the measurements of `dtdebug doctor` within the last hour."""
     import msgspec
 
     from dtdebug import examined

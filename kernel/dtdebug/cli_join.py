@@ -1,4 +1,4 @@
-"""The sub-command `join`: the reports of several hosts as one answer."""
+"""Sub-command `join`: joins the reports of several hosts into one answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MOST = 4096
 
 
 def add(commands: Any) -> None:
-    """Adds the sub-command to the parser of the command line."""
+    """Add the sub-command to the command-line parser."""
     join = commands.add_parser(
         "join",
         help="join the reports of several hosts into one answer",

@@ -1,4 +1,4 @@
-"""The sub-commands that look at the ranks of a job: run, flight, and the archive of `report RUN`."""
+"""Sub-commands that inspect the ranks of a job: run, flight, slow, and the archive of `report RUN`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add(commands: Any) -> None:
-    """Adds the sub-commands to the parser of the command line."""
+    """Add the sub-commands to the command-line parser."""
     run = commands.add_parser(
         "run",
         help="run a job unchanged; if it fails or hangs, say which rank and where",
@@ -148,7 +148,7 @@ def _foreseen(found: Case, command: Sequence[str]) -> str:
     from dtdebug.doctor import foreseen
     from dtdebug.last import Last
 
-    last = Last.load()  # what has just been diagnosed
+    last = Last.load()  # the diagnosis made just now
     output = last.snapshot.output if last is not None and last.pid == os.getpid() else ""
     return foreseen.foreseen_line(found, command, os.environ, output)
 
@@ -177,7 +177,7 @@ def _flight(options: argparse.Namespace) -> int:
 
 
 def _of_run(dumps: Path, prefix: str | None) -> Case | None:
-    """What was found of the run that these dumps are a part of: alone they would tell less, and may mislead."""
+    """Return the case of the run that the dumps belong to; alone they show less, and may mislead."""
     import msgspec
 
     from dtdebug.clean import clean
@@ -212,7 +212,7 @@ def _of_dumps(dumps: Path, prefix: str | None) -> Case:
 
 
 def send(path: Path, *, dumps: bool, only_list: bool = False) -> int:
-    """Says what the archive of a run holds and what is masked in it, then writes it and prints its name."""
+    """List the contents of a run's archive and the masked secrets, then write it and print its name."""
     from dtdebug.job import report
     from dtdebug.records.folder import RunFolder
 

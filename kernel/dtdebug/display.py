@@ -1,4 +1,4 @@
-"""A diagnosis as a MIME bundle: versioned JSON, static HTML without script, plain text."""
+"""Renders a diagnosis as a MIME bundle: versioned JSON, static HTML without script, plain text."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from dtdebug_taxonomy.spelling import shortened
 
 MIME = "application/vnd.dtdebug.diagnosis+json"
 LIMIT = 4_000
-"""Bytes of JSON that may be saved in a notebook."""
+"""Maximum size in bytes of JSON saved in a notebook."""
 _SEEN, _CLAIM = 4, 200
-"""Claims that are shown, and characters of each."""
+"""Maximum number of claims shown, and of characters of each."""
 _LATER = 2
-"""Further failures of the same output that a notebook keeps."""
+"""Maximum number of further failures of the same output that a notebook keeps."""
 _SIZES = (
     (5, 3, 3, 1_200, 2), (3, 3, 2, 600, 2), (2, 2, 1, 1_200, 1), (2, 3, 1, 0, 2), (2, 1, 1, 0, 0), (1, 1, 1, 0, 0),
     (2, 0, 0, 0, 0),
 )  # fmt: skip
-"""How many symptoms, reasons, pieces of advice, characters of a diff and notes to try, until it is small enough: the
-first fix as a diff is worth more than a third piece of advice."""
+"""(symptoms, reasons, pieces of advice, characters of a diff, notes) to try until the result is small enough: the
+first fix as a diff is more valuable than a third piece of advice."""
 
 _STYLE = (
     "border-left:4px solid #c77700;padding:4px 12px;margin:4px 0;max-width:60em;line-height:1.5;overflow-wrap:anywhere"
@@ -51,12 +51,12 @@ _ADDED, _REMOVED = "background:rgba(46,160,67,.18)", "background:rgba(248,81,73,
 
 
 def bundle(d: Diagnosis) -> dict[str, Any]:
-    """What is published under a failed cell."""
+    """Return the MIME bundle to publish under a failed cell."""
     return {MIME: small(d), "text/html": to_html(d), "text/plain": to_text(d, advice=1)}
 
 
 def small(d: Diagnosis) -> dict[str, Any]:
-    """The JSON that a notebook saves: the head of each ranking, below `LIMIT` bytes."""
+    """Return the JSON that a notebook saves: the head of each ranking, below `LIMIT` bytes."""
     for (symptoms, whys, advice, diff, notes), causes in product(_SIZES, (1, 0) if d.later else (0,)):
         short: Diagnosis = msgspec.structs.replace(
             d,
@@ -98,7 +98,7 @@ def small(d: Diagnosis) -> dict[str, Any]:
 
 
 def _first_alone(d: Diagnosis, causes: int) -> Diagnosis:
-    """Of a further failure what it is, and its first causes where there is room for them."""
+    """Return a further failure reduced to its symptom, and its first causes if there is room."""
     return msgspec.structs.replace(
         d,
         symptoms=tuple(msgspec.structs.replace(s, why=()) for s in d.symptoms[: 2 if d.verdict == "apart" else 1]),
@@ -121,7 +121,7 @@ def _shorter(reason: Any) -> Any:
 
 
 def to_html(d: Diagnosis) -> str:
-    """Static HTML: no script, no style sheet, nothing from outside; every text is escaped."""
+    """Format as static HTML: no script, no style sheet, nothing from outside; every text is escaped."""
     parts = [f'<div class="dtdebug" style="{_STYLE}"><b>dtdebug</b>: <b>{escape(clean(first_line(d)))}</b>']
     parts += [f"<div>{escape(subtitle(d))}</div>" if subtitle(d) else ""]
     if d.seen:
@@ -151,7 +151,7 @@ def to_html(d: Diagnosis) -> str:
 
 
 def _later(d: Diagnosis) -> str:
-    """A further failure: what happened, and its first cause."""
+    """Format a further failure: what happened, and its first cause."""
     head = f"<div>{escape(LATER)}</div><div><b>{escape(clean(first_line(d)))}</b></div>"
     return head + "".join(_advice(a, is_open=False) for a in d.advice[:1])
 
@@ -162,7 +162,7 @@ def _why(d: Diagnosis, s: RankedSymptom, label: str) -> str:
 
 
 def _others(d: Diagnosis, shown: tuple[RankedSymptom, ...]) -> str:
-    """What else may be; where too little is known, what comes nearest."""
+    """Format the other possible symptoms; if too little is known, the nearest ones."""
     if d.ordinary:
         return ""
     rest = [s for s in d.symptoms if s not in shown and (not shown or s.band != "unlikely")][:3]

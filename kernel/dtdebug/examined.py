@@ -1,4 +1,4 @@
-"""What `dtdebug doctor` measured last, kept in the state directory: answers to the wizard's questions, with reasons."""
+"""Stores the last measurements of `dtdebug doctor` in the state directory, as answers to the wizard's questions."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from dtdebug import state
 from dtdebug.errors import UsageError
 
 _LIFE = 3600.0
-"""Seconds for which a host is taken to be as it was measured."""
+"""Seconds for which measurements of a host remain valid."""
 
 
 class Examined(msgspec.Struct, frozen=True, kw_only=True):
-    """One examination."""
+    """Measurements of one examination."""
 
     command: tuple[str, ...] = ()
     observations: dict[str, tuple[str, str]] = {}
-    """Observation -> (value, how it is known)."""
+    """Observation -> (value, source of the value)."""
     time: float = 0.0
-    """When it was kept, in seconds since the epoch."""
+    """Time of storage, in seconds since the epoch."""
 
     def save(self) -> bool:
-        """Keeps it; False if the state directory can't be written."""
+        """Store it; False if the state directory can't be written."""
         return state.save(state.DOCTOR, msgspec.structs.replace(self, time=time.time()))
 
 
 def of_run(command: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """What was measured for this very command within the last hour."""
+    """Return the measurements for exactly this command within the last hour."""
     kept = state.load(state.DOCTOR, Examined)
     known = kept is not None and kept.command == tuple(command) and 0 <= time.time() - kept.time < _LIFE
     return kept.observations if kept is not None and known else {}
 
 
 def last_measured() -> dict[str, tuple[str, str]]:
-    """What was measured last, whatever the command.
+    """Return the last measurements, whatever the command.
 
     Raises:
-        UsageError: nothing was within the last hour.
+        UsageError: there are none within the last hour.
 
     """
     kept = state.load(state.DOCTOR, Examined)

@@ -1,7 +1,7 @@
-"""The notebook extension: one `post_run_cell` hook that notices failed cells.
+"""Notebook extension: one `post_run_cell` hook that notices failed cells.
 
-Nothing is patched and nothing replaces another tool's handler. A passing cell costs a few
-dictionary look-ups; all else happens only when a cell has failed.
+Nothing is patched and no other tool's handler is replaced. A passing cell costs a few
+dictionary look-ups; everything else happens only after a cell has failed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Extension(LiveExtension):
-    """What `%load_ext dtdebug` sets up in one shell."""
+    """Everything that `%load_ext dtdebug` sets up in one shell."""
 
     live: Armed | None
 
@@ -28,18 +28,18 @@ class Extension(LiveExtension):
         super().__init__(shell)
         self.tail = Tail()
         self._thread = threading.get_ident()
-        """The thread that runs cells: those of subshells are no failures of the cell that hangs meanwhile."""
+        """Thread that runs cells; failures in subshells are not failures of the cell that hangs meanwhile."""
         self._children = os.times()[2:4]
-        """CPU time of ended child processes when the cell began."""
+        """CPU time of ended child processes at the start of the cell."""
         self._shown: tuple[Any, dict[str, Any]] | None = None
-        """Publisher and bundle of the answer to this cell: `%%capture` swaps publishers while its cell runs."""
+        """Publisher and bundle of the answer to this cell; `%%capture` swaps publishers while its cell runs."""
         self._seen = id(sys.__dict__.get("last_value"))
-        """Identity of the exception that was looked at last: a reference would keep its tensors alive."""
+        """Identity of the last exception examined; a reference would keep its tensors alive."""
         self._told: set[str] = set()
-        """Failed cells that editors were told of."""
+        """Failed cells that editors were notified of."""
 
     def install(self) -> None:
-        """Registers the hooks and the magic."""
+        """Register the hooks and the magic."""
         from dtdebug.magic import register
         from dtdebug.notebook.armed import Armed
 
@@ -55,7 +55,7 @@ class Extension(LiveExtension):
         register(self)
 
     def remove(self) -> None:
-        """Undoes `install`."""
+        """Undo `install`."""
         for event, hook in (("pre_run_cell", self.before), ("post_run_cell", self.after)):
             if hook in self.shell.events.callbacks[event]:
                 self.shell.events.unregister(event, hook)
@@ -65,7 +65,7 @@ class Extension(LiveExtension):
         self.shell.magics_manager.magics["line"].pop("dtdebug", None)
 
     def before(self, info: Any = None) -> None:
-        """A cell begins."""
+        """Handle the start of a cell."""
         if threading.get_ident() != self._thread:
             return
         if self.live is not None:
@@ -75,7 +75,7 @@ class Extension(LiveExtension):
         self._shown = None
 
     def after(self, result: Any = None) -> None:
-        """A cell has ended: diagnose it if it failed, and never raise."""
+        """Handle the end of a cell: diagnose it if it failed; never raise."""
         if threading.get_ident() != self._thread:
             if self.live is not None:
                 self.live.beside_ends()
@@ -86,7 +86,7 @@ class Extension(LiveExtension):
             exception = None
             if result is not None:
                 exception = result.error_in_exec if result.error_in_exec is not None else result.error_before_exec
-            last = sys.__dict__.get("last_value")  # the dictionary: a miss of getattr on sys is slow
+            last = sys.__dict__.get("last_value")  # use the dictionary: a miss of getattr on sys is slow
             if exception is None:
                 if last is None or id(last) == self._seen:
                     if self._shown is not None:
@@ -110,7 +110,7 @@ class Extension(LiveExtension):
             self.report_own(error)
 
     def _alarmed(self) -> bool:
-        """The cell printed a sign of failure; its last lines are waited for only where ranks can have printed them."""
+        """True if the cell printed a sign of failure; late output is awaited only if ranks may have printed it."""
         if os.times()[2:4] != self._children:
             self.tail.settle()
         elif "nbdistributed" in sys.modules:  # prints the errors of its ranks and raises nothing
@@ -118,19 +118,19 @@ class Extension(LiveExtension):
         return self.tail.alarmed
 
     def _show_again(self, publisher: Any, data: dict[str, Any]) -> None:
-        """Shows an answer that `%%capture` has swallowed; it does not swallow the error message either."""
+        """Show an answer that `%%capture` has swallowed; it does not swallow the error message either."""
         if publisher is not self.shell.display_pub:
             self.publish(data)
 
     def _command_failed(self, result: Any) -> bool:
-        """A `!command` of this cell ended with a status other than 0: IPython calls such a cell ok."""
+        """True if a `!command` of this cell ended with a non-zero status; IPython treats such a cell as successful."""
         if not self.shell.user_ns.get("_exit_code"):
             return False
         cell = getattr(getattr(result, "info", None), "raw_cell", None) or ""
         return "!" in cell or "%sx" in cell or "%system" in cell
 
     def _look(self, exception: BaseException | None, result: Any) -> None:
-        """Diagnoses a failed cell, for `%dtdebug` to go on from, and publishes it if it is worth showing unasked."""
+        """Diagnose a failed cell, for `%dtdebug` to continue from, and publish a result worth showing unasked."""
         cell = getattr(getattr(result, "info", None), "raw_cell", None) or ""
         if "%dtdebug" in cell or type(exception).__name__ == "UsageError":
             return
@@ -156,7 +156,7 @@ class Extension(LiveExtension):
             self.publish(self._shown[1])
 
     def _succeeded(self, result: Any) -> None:
-        """A cell ended well: editors forget that it failed before."""
+        """Handle the success of a cell: editors drop its earlier failure."""
         job = _job(result)
         if job in self._told:
             from dtdebug import handoff
@@ -166,13 +166,13 @@ class Extension(LiveExtension):
 
 
 def _job(result: Any) -> str:
-    """What tells one cell from another over several runs: the front end's id, else nothing but its text."""
+    """Return a key of a cell over several runs: the front end's id, or a hash of its text."""
     info = getattr(result, "info", None)
     return f"cell {getattr(info, 'cell_id', None) or hash(getattr(info, 'raw_cell', None))}"
 
 
 def load(shell: Any) -> None:
-    """Installs the extension once for a shell; loading again changes nothing."""
+    """Install the extension once for a shell; loading again changes nothing."""
     if loaded.extension is not None:
         if loaded.extension.shell is shell:
             return
@@ -183,7 +183,7 @@ def load(shell: Any) -> None:
 
 
 def unload(shell: Any) -> None:
-    """Removes the extension from a shell."""
+    """Remove the extension from a shell."""
     if loaded.extension is not None:
         loaded.extension.remove()
         loaded.extension = None

@@ -1,4 +1,4 @@
-"""Looks at a failed cell: is it distributed training, and what is wrong?"""
+"""Decides whether a failed cell is about distributed training, and diagnoses it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _WORTH_A_LOOK = re.compile(
 )
 _OURS = re.compile(r"(?m)(?:^\s*|[!|;&(]\s*|\s-m\s+)dtdebug\s+[a-z-]")
 _MOST_BEFORE = 100_000
-"""Characters of earlier cells that are read with a failed one."""
+"""Maximum characters of earlier cells that are read with a failed one."""
 _ROUNDED = 1.0
-"""Seconds by which a file system may tell wrongly when a file was written."""
+"""Tolerance in seconds of a file system's modification times."""
 _SHELL = re.compile(r"(?m)^\s*%?%(?:sx|system|bash|sh|script)\b|!")
 
 
@@ -36,9 +36,9 @@ def diagnose_failed_cell(
     live: Live | None = None,
     shell: Any = None,
 ) -> tuple[Snapshot, Diagnosis, bool] | None:
-    """The snapshot and diagnosis of a failed cell, or None where a quick look shows nothing of distributed training.
+    """Return the snapshot and diagnosis of a failed cell, or None if a quick look shows no distributed training.
 
-    The third is whether editors are told of it; `job` names the cell there. `live` knows the ranks of the cell.
+    The third value is True if editors were notified; `job` names the cell for them. `live` knows the ranks of the cell.
     `shell` names its cells.
     """
     if not (live is not None and live.has_ranks) and not _worth_a_look(exception, output, cell):
@@ -71,9 +71,9 @@ def diagnose_failed_cell(
 
 
 def ours(cell: str, live: Live | None) -> tuple[bool, Last | None]:
-    """Whether the cell has run dtdebug, and what that found: its own answer stands in the output already.
+    """Return (True if the cell ran dtdebug, its result): its own answer is already in the output.
 
-    To diagnose that output would take our words for those of the user's program.
+    Diagnosing that output would mistake our words for the user's program.
     """
     from dtdebug import state
 
@@ -86,7 +86,7 @@ def ours(cell: str, live: Live | None) -> tuple[bool, Last | None]:
 
 
 def _before(shell: Any) -> tuple[str, ...]:
-    """The sources of the cells that ran before this one, as far as they are no more than a program."""
+    """Return the sources of the cells that ran before this one, up to the size of a program."""
     *inputs, failed = getattr(getattr(shell, "history_manager", None), "input_hist_raw", None) or ("",)
     kept: dict[str, None] = {}
     size = 0
@@ -100,7 +100,7 @@ def _before(shell: Any) -> tuple[str, ...]:
 
 
 def _with_ranks(live: Live, snapshot: Snapshot) -> Snapshot:
-    """The snapshot with the ranks of the cell, or a note why not."""
+    """Return the snapshot with the ranks of the cell, or with a note on why they are missing."""
     try:
         from dtdebug.notebook.postmortem import completed
 
@@ -113,7 +113,7 @@ def _with_ranks(live: Live, snapshot: Snapshot) -> Snapshot:
 
 
 def _worth_a_look(exception: BaseException | None, output: str, cell: str) -> bool:
-    """A quick look, so that the first plain error of a notebook does not load the knowledge."""
+    """True if a quick look finds signs of distributed training, so that other errors don't load the knowledge."""
     if any(name in sys.modules for name in _FRAMEWORKS):
         return True
     try:

@@ -1,4 +1,4 @@
-"""Texts of objects of the user: whatever their classes do when they are asked."""
+"""Converts user objects to text and reads their attributes safely, even if their classes raise."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import dis
 from typing import Any
 
 RAISES = (Exception, SystemExit, GeneratorExit)
-"""What such a class may raise where it is only asked; the user's own interrupt goes through."""
+"""Exceptions that such a class may raise; the user's own interrupt passes through."""
 _RAISE = dis.opmap["RAISE_VARARGS"]
 
 
 class NoTextError(Exception):
-    """The class of an object interrupts whoever asks for its text."""
+    """Raised if an object's class raises KeyboardInterrupt when it is converted to text."""
 
 
 def bounded_text(value: object, most: int) -> str:
-    """At most so many characters of `str(value)`, as a plain `str`; raises one of `RAISES`."""
+    """Return at most `most` characters of `str(value)`, as a plain `str`; raises one of `RAISES`."""
     try:
-        return str.__getitem__(str(value), slice(most))  # an own class of text may do anything in its methods
+        return str.__getitem__(str(value), slice(most))  # a subclass of str may do anything in its methods
     except KeyboardInterrupt as error:
         if not _is_raised(error):
             raise
@@ -25,7 +25,7 @@ def bounded_text(value: object, most: int) -> str:
 
 
 def attribute(owner: object, name: str, otherwise: Any = None) -> Any:
-    """An attribute, or what stands for it where reading it raises: that may run any code."""
+    """Return an attribute, or `otherwise` if it is missing or reading it raises: a property may run any code."""
     try:
         return getattr(owner, name, otherwise)
     except RAISES:
@@ -37,7 +37,7 @@ def attribute(owner: object, name: str, otherwise: Any = None) -> Any:
 
 
 def _is_raised(error: BaseException) -> bool:
-    """A `raise` of the program raised this; the user's interrupt comes in the middle of any other instruction."""
+    """True if a `raise` statement raised this; the user's interrupt arrives at any other instruction."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -1,6 +1,6 @@
-"""What a front end's "Diagnose" button asks: a failed cell as the notebook shows it in, a diagnosis out.
+"""Answers a front end's "Diagnose" button: takes a failed cell as the notebook shows it, returns a diagnosis.
 
-Works without `%load_ext dtdebug` and for notebooks that ran elsewhere, for it goes by the text alone: no cell runs and
+Works without `%load_ext dtdebug` and for notebooks that ran elsewhere, because it uses the text alone: no cell runs and
 nothing is armed. A front end evaluates `look` among the `user_expressions` of a silent request, which no hook sees.
 """
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 _lock = threading.RLock()
 _SPAWNED = re.compile(r"-- Process (\d{1,5}) (?:terminated|exited)")
-"""How `torch.multiprocessing.spawn` names the rank that failed."""
+"""Line of `torch.multiprocessing.spawn` that names the failed rank."""
 
 
 class Reply:
-    """Data that comes as JSON to whoever evaluates it."""
+    """Data displayed as JSON to the front end that evaluates it."""
 
     def __init__(self, content: dict[str, Any]) -> None:
         self.content = content
@@ -36,7 +36,7 @@ class Reply:
 
 
 def look(request: str) -> Reply:
-    """The diagnosis of what is asked; `%dtdebug` goes on from it where the extension is loaded.
+    """Return the diagnosis of a request; `%dtdebug` continues from it if the extension is loaded.
 
     Raises:
         msgspec.MsgspecError: the request has another form.
@@ -47,10 +47,10 @@ def look(request: str) -> Reply:
 
 
 def diagnose(asked: FailedCell) -> dict[str, Any]:
-    """The same for a request that is decoded, from any thread; an answer that is told no more is taken back.
+    """Return the diagnosis of a decoded request, from any thread; answers missing from it are withdrawn.
 
     Raises:
-        ValueError: no such question or answer; nothing has changed then.
+        ValueError: no such question or answer; nothing is changed in this case.
 
     """
     with _lock:
@@ -71,7 +71,7 @@ def diagnose(asked: FailedCell) -> dict[str, Any]:
 
 
 def _go_on(extension: Loaded, session: Session) -> None:
-    """Lets `%dtdebug` and `%dtdebug resume` go on from a session."""
+    """Let `%dtdebug` and `%dtdebug resume` continue from a session."""
     from dtdebug.wizard import keep
 
     extension.snapshot, extension.session = session.snapshot, session
@@ -82,7 +82,7 @@ def _go_on(extension: Loaded, session: Session) -> None:
 
 
 def _known(extension: Loaded | None, asked: FailedCell) -> Session | None:
-    """The session about this failure, if the extension saw the cell fail."""
+    """Return the session about this failure, if the extension saw the cell fail."""
     from dtdebug.clean import clean, mask
     from dtdebug.wizard.session import Session
 
@@ -91,7 +91,7 @@ def _known(extension: Loaded | None, asked: FailedCell) -> Session | None:
     open_one: Session | None = extension.wizard.session if extension.wizard is not None else extension.session
     if asked.cell and clean(asked.cell) != mask(extension.snapshot.cell):
         return None
-    if not asked.cell and (asked.output or asked.ename):  # a text that was pasted
+    if not asked.cell and (asked.output or asked.ename):  # a pasted text
         given = _from_text(asked).snapshot
         if _told(given) != _told(extension.snapshot):
             return None
@@ -99,7 +99,7 @@ def _known(extension: Loaded | None, asked: FailedCell) -> Session | None:
 
 
 def _told(snapshot: Snapshot) -> tuple[str, str]:
-    """What a failure is known again by, whether or not it was kept in between."""
+    """Return the key that identifies a failure across save and reload."""
     from dtdebug.clean import mask
 
     return mask(snapshot.output), mask(snapshot.cell)
@@ -122,7 +122,7 @@ def _from_text(asked: FailedCell) -> Session:
 
 
 def _exception(name: str, message: str) -> ExceptionInfo:
-    """The exception as it would have been captured: a notebook keeps only the last part of its class's name."""
+    """Return the exception as it would have been captured: notebooks store only the last part of its class's name."""
     from dtdebug_taxonomy.knowledge import load
     from dtdebug_taxonomy.snapshot import ExceptionInfo
 

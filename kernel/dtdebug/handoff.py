@@ -1,4 +1,4 @@
-"""Hands failed runs and cells on to editors: `failures.json` in the state directory."""
+"""Hands failed runs and cells over to editors, through `failures.json` in the state directory."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from dtdebug_taxonomy.snapshot import Snapshot
 
 _WORDS = 200
-"""Characters of a line that are kept to know it again."""
+"""Maximum characters of a line that are stored to identify it."""
 
 
 def keep_failure(snapshot: Snapshot, diagnosis: Diagnosis, job: str) -> bool:
-    """Keeps a failure if it is recognised and points at the user's own lines; says whether it did."""
+    """Store a failure if it is recognised and points at the user's own lines; True if stored."""
     from dtdebug.border import masked
     from dtdebug_taxonomy.failures import FILE, failure_of
 
@@ -36,7 +36,7 @@ def keep_failure(snapshot: Snapshot, diagnosis: Diagnosis, job: str) -> bool:
 
 
 def succeeded(job: str) -> None:
-    """A run or a cell that failed before has ended well."""
+    """Remove the failure of a run or a cell that has succeeded since."""
     from dtdebug_taxonomy.failures import FILE
 
     kept = _kept()
@@ -52,7 +52,7 @@ def _kept() -> Failures:
 
 
 def _placed(mark: Mark) -> Mark:
-    """With its absolute path, and the line's text, by which it is known again when the file has changed."""
+    """Add absolute path and line text, so that the mark survives edits of the file."""
     if mark.cell:
         return mark
     path = Path(mark.file).absolute()
@@ -61,7 +61,7 @@ def _placed(mark: Mark) -> Mark:
 
 
 def job_of(command: Sequence[str]) -> str:
-    """What tells one job from another: the programs that its command names, by path, else the command."""
+    """Return a key of the job: the programs that its command names, by path, else the command."""
     scripts = [word for word in command if word.endswith((".py", ".sh", ".sbatch")) and not word.startswith("-")]
     with suppress(OSError):
         scripts = [str(Path(script).resolve()) for script in scripts]

@@ -1,4 +1,4 @@
-"""The last failure that was diagnosed, handed on through the state directory."""
+"""Last diagnosed failure, shared between processes through the state directory."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from dtdebug_taxonomy.snapshot import Snapshot
 
 
 class Last(msgspec.Struct, frozen=True, kw_only=True):
-    """A snapshot with its diagnosis."""
+    """Snapshot with its diagnosis."""
 
     snapshot: Snapshot
     diagnosis: Diagnosis
     time: float = 0.0
-    """When it was kept, in seconds since the epoch."""
+    """Time of storage, in seconds since the epoch."""
     pid: int = 0
-    """Who has kept it."""
+    """Process that stored it."""
     run: str = ""
-    """The run that its environment named: that of the notebook which has started it, if one has."""
+    """Run folder from the environment: that of the notebook that started the process, if any."""
 
     def __post_init__(self) -> None:
-        """Whoever makes it, it holds no secret."""
+        """Mask the snapshot, so that no instance holds a secret."""
         msgspec.structs.force_setattr(self, "snapshot", masked(self.snapshot))
 
     def save(self) -> bool:
-        """Keeps it; False if the state directory can't be written."""
+        """Store it; False if the state directory can't be written."""
         origin = {"time": time.time(), "pid": os.getpid(), "run": os.environ.get(VARIABLE, "")}
         return state.save(state.LAST, msgspec.structs.replace(self, **origin))
 
     @staticmethod
     def of_child(run: Path, since: float) -> Last | None:
-        """What a dtdebug that this notebook has started kept last since then, or None."""
+        """Return the failure that a child dtdebug of this notebook stored last since then, or None."""
         last = Last.load()
         if last is None or last.run != str(run.absolute()) or last.time < since or last.pid == os.getpid():
             return None
@@ -46,5 +46,5 @@ class Last(msgspec.Struct, frozen=True, kw_only=True):
 
     @staticmethod
     def load() -> Last | None:
-        """What was kept last, or None."""
+        """Return the last stored failure, or None."""
         return state.load(state.LAST, Last)

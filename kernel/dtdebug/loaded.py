@@ -1,4 +1,4 @@
-"""What `%load_ext dtdebug` keeps in this process, for whoever goes on from it: front ends, the magic, the hooks."""
+"""State of `%load_ext dtdebug` in this process, shared by front ends, the magic and the hooks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # what they are made of is loaded when a cell has failed
+if TYPE_CHECKING:  # their modules are imported after a cell has failed
     from dtdebug.told import FailedCell
     from dtdebug.wizard.session import Session
     from dtdebug.wizard.widgets import Wizard
@@ -14,35 +14,35 @@ if TYPE_CHECKING:  # what they are made of is loaded when a cell has failed
 
 
 class Loaded(ABC):
-    """The last failure of one shell, and what was answered about it."""
+    """Last failure of one shell, and the answers given about it."""
 
     def __init__(self, shell: Any) -> None:
         self.shell = shell
         self.quiet = False
-        """`%dtdebug off`: nothing appears under failed cells."""
+        """True after `%dtdebug off`: nothing appears under failed cells."""
         self.debug = False
-        """Show the whole traceback of a failure of ours."""
+        """True to show the whole traceback of internal errors."""
         self.snapshot: Snapshot | None = None
         """Snapshot of the last failed cell, or None."""
         self.examined: dict[str, tuple[str, str]] = {}
-        """What `%dtdebug doctor` measured."""
+        """Measurements of `%dtdebug doctor`."""
         self.session: Session | None = None
-        """The wizard's session about it, once something was answered."""
+        """Wizard's session about it, after the first answer."""
         self.given: FailedCell | None = None
-        """What a front end has told about it, all of it, when it last asked."""
+        """Last complete request of a front end about it."""
         self.wizard: Wizard | None = None
-        """The wizard's widgets that are on the screen, or None."""
+        """Wizard's widgets on the screen, or None."""
 
     @abstractmethod
     def remove(self) -> None:
-        """Undoes what loading has set up."""
+        """Undo what loading has set up."""
 
     def publish(self, data: dict[str, Any]) -> None:
-        """Shows a MIME bundle as an output of the running cell."""
+        """Show a MIME bundle as an output of the running cell."""
         self.shell.display_pub.publish(data)
 
     def report_own(self, error: BaseException) -> None:
-        """A failure of ours is one line; with `%dtdebug debug` its traceback."""
+        """Print an internal error in one line; with `%dtdebug debug` print its traceback."""
         try:
             if self.debug:
                 import traceback
@@ -50,9 +50,9 @@ class Loaded(ABC):
                 traceback.print_exception(error)
             else:
                 print(f"dtdebug: internal error ({type(error).__name__}); `%dtdebug debug` shows more", file=sys.stderr)
-        except Exception:  # noqa: S110 - there is nobody left to tell
+        except Exception:  # noqa: S110 - nothing is left to report it to
             pass
 
 
 extension: Loaded | None = None
-"""Set by `%load_ext dtdebug`, None where that has not been run."""
+"""Extension set by `%load_ext dtdebug`, or None."""

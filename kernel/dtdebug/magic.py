@@ -1,4 +1,4 @@
-"""The `%dtdebug` magic: what the last failure was, why, and what to do next."""
+"""Implements the `%dtdebug` magic: shows the last failure, its causes, and the next step."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ USAGE = """%dtdebug                     the wizard, with everything that was mea
 
 
 def register(extension: LiveExtension) -> None:
-    """Adds `%dtdebug` to a shell."""
+    """Add `%dtdebug` to a shell."""
 
     def dtdebug(line: str) -> None:
         run(extension, line)
@@ -43,7 +43,7 @@ def register(extension: LiveExtension) -> None:
 
 
 def run(extension: LiveExtension, line: str) -> None:
-    """One call of the magic; a failure of ours becomes one line."""
+    """Run one call of the magic; an internal error becomes one line."""
     try:
         words = shlex.split(line)
     except ValueError:
@@ -62,7 +62,7 @@ def run(extension: LiveExtension, line: str) -> None:
 
 
 def _session(extension: LiveExtension) -> Session:
-    """The wizard's session of the last failure; an empty one if nothing has failed."""
+    """Return the wizard's session of the last failure; an empty one if nothing has failed."""
     from dtdebug.notebook.verbs import examined
     from dtdebug.wizard.session import Session
     from dtdebug_taxonomy.snapshot import Snapshot
@@ -76,7 +76,7 @@ def _session(extension: LiveExtension) -> Session:
 
 
 def _show(extension: LiveExtension, session: Session) -> None:
-    """The wizard as widgets in a notebook, as questions in a terminal."""
+    """Show the wizard as widgets in a notebook, or as questions in a terminal."""
     if hasattr(extension.shell, "kernel"):
         from dtdebug.wizard import widgets
 
@@ -140,7 +140,7 @@ def _say(extension: LiveExtension, rest: list[str]) -> None:
 
 
 def _go_on(extension: LiveExtension, session: Session) -> None:
-    """Keeps a changed session and shows what is now believed."""
+    """Store a changed session and show the new diagnosis."""
     from dtdebug.display import bundle
     from dtdebug.wizard import keep
 

@@ -1,4 +1,4 @@
-"""What makes a short command quick: half of its time went into what it doesn't need."""
+"""Speeds up short commands, which would spend half of their time on unneeded work."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _NEW_OBJECTS = 100_000
-"""After so many new objects garbage is looked for: an answer makes some 50,000, of which hardly any is garbage."""
+"""Number of new objects that triggers garbage collection; an answer makes some 50,000, hardly any of them garbage."""
 
 
 @contextmanager
 def quick() -> Iterator[None]:
-    """Around the whole of a command, in a process of our own."""
+    """Wrap a whole command, in a process of our own."""
     gc.set_threshold(_NEW_OBJECTS)
     from dtdebug_taxonomy.compiled import compiled_before
 
     with compiled_before():
         yield
-    gc.freeze()  # what ends with the process need not be looked through
+    gc.freeze()  # garbage that ends with the process need not be collected

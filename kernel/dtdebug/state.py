@@ -1,7 +1,7 @@
-"""The user's state directory: the last diagnosis, and wizard sessions that survive a restart.
+"""User's state directory: the last diagnosis, and wizard sessions that survive a restart.
 
-Files are 0600 in a folder that is 0700. A folder that can't be written is no error: what
-would have been kept is then lost with the process, and `save` says so by returning False.
+Files are 0600 in a folder that is 0700. An unwritable folder is not an error: the data
+is then lost with the process, and `save` returns False.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dtdebug_taxonomy.state import folder, write
 __all__ = ["LAST", "append", "folder", "home", "load", "opened", "read_start", "save", "sweep", "write", "written"]
 
 LAST = "last.json"
-"""The last failure that was diagnosed."""
+"""Last diagnosed failure."""
 DOCTOR = "doctor.json"
 
 T = TypeVar("T")
@@ -32,11 +32,11 @@ _OURS = re.compile(
 )
 _TEMPORARY = re.compile(r"\..{1,200}\.[a-z0-9_]{8}")
 _LEFT = 3600.0
-"""Seconds after which a temporary file has no writer any more."""
+"""Seconds after which a temporary file no longer has a writer."""
 
 
 def home() -> Path:
-    """The state directory, made if need be, 0700: one that others may enter is closed to them, with a line.
+    """Return the state directory, created if needed as 0700; one open to others is closed, with a message.
 
     Raises:
         OSError: it can't be made, is another user's, or is open to others and holds more than our files.
@@ -60,7 +60,7 @@ def home() -> Path:
 
 
 def sweep(path: Path, age: float) -> None:
-    """Removes temporary files of `write` that are older than so many seconds: who wrote them was killed."""
+    """Remove temporary files of `write` older than `age` seconds, whose writers were killed."""
     with suppress(OSError):
         for entry in os.scandir(path):
             if _TEMPORARY.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
@@ -70,7 +70,7 @@ def sweep(path: Path, age: float) -> None:
 
 
 def opened(path: Path) -> BinaryIO:
-    """A regular file, to be read: in a folder that others can write, a link leads astray and a pipe blocks.
+    """Open a regular file for reading; refuse links and pipes, which others may put into a shared folder.
 
     Raises:
         OSError: there is no such file, or it can't be read.
@@ -84,7 +84,7 @@ def opened(path: Path) -> BinaryIO:
 
 
 def read_start(path: Path, limit: int) -> bytes:
-    """The beginning of a regular file.
+    """Return the beginning of a regular file.
 
     Raises:
         OSError: as for `opened`.
@@ -95,10 +95,10 @@ def read_start(path: Path, limit: int) -> bytes:
 
 
 def append(path: Path) -> int:
-    """A descriptor that appends to a regular file of 0600, which it makes if need be.
+    """Return a descriptor that appends to a regular file, which is created as 0600 if needed.
 
     Raises:
-        OSError: it can't be written, or something else has its name.
+        OSError: it can't be written, or something else has this name.
 
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -110,7 +110,7 @@ def append(path: Path) -> int:
 
 
 def written(name: str) -> float:
-    """When a record was written, in seconds since the epoch; 0 if there is none."""
+    """Return when a record was written, in seconds since the epoch; 0 if there is none."""
     try:
         return (folder() / name).stat().st_mtime
     except OSError:
@@ -118,7 +118,7 @@ def written(name: str) -> float:
 
 
 def save(name: str, value: object) -> bool:
-    """Writes a record as JSON by atomic rename; False if the directory can't be written."""
+    """Write a record as JSON by atomic rename; False if the directory can't be written."""
     try:
         write(home() / name, msgspec.json.encode(value))
     except OSError:
@@ -127,7 +127,7 @@ def save(name: str, value: object) -> bool:
 
 
 def load(name: str, kind: type[T]) -> T | None:
-    """A saved record, or None if there is none or it can't be read."""
+    """Return a stored record, or None if there is none or it can't be read."""
     try:
         return msgspec.json.decode((folder() / name).read_bytes(), type=kind)
     except (OSError, msgspec.MsgspecError):

@@ -1,4 +1,4 @@
-"""Lets a thread of ours get the interpreter soon while the user's code keeps it busy."""
+"""Lets our threads get the GIL soon while the user's code keeps it busy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _INTERVAL = 0.0005
-"""Seconds after which a busy thread has to pass the interpreter on; Python's own 0.005 cost us that at each file."""
+"""Seconds after which a busy thread has to release the GIL; Python's own 0.005 delayed us at each file."""
 _lock = threading.Lock()
 _depth = 0
 _before = 0.0
@@ -16,7 +16,7 @@ _before = 0.0
 
 @contextmanager
 def short_switch_interval() -> Iterator[None]:
-    """Shortens the interval for as long as anybody is inside; the user's own value comes back."""
+    """Shorten the interval while any caller is inside; the user's value is restored afterwards."""
     global _depth, _before
     with _lock:
         if _depth == 0:

@@ -1,4 +1,4 @@
-"""Keeps the last part of what a cell printed, stdout and stderr together, and earlier lines unlike the others.
+"""Keeps the end of a cell's output, stdout and stderr together, and earlier unusual lines.
 
 ipykernel's stream hooks are per thread and run on the IO thread, so they are registered
 there. A terminal has no such streams: the tail stays empty.
@@ -17,28 +17,28 @@ from typing import Any
 from dtdebug.logs.shapes import Shapes
 
 LIMIT, EARLIER = 64_000, 32_000
-"""Characters of the end that are kept, and bytes of earlier lines that are unlike the others."""
+"""Characters kept of the end, and bytes of earlier unusual lines."""
 _PAUSE, _PAUSES, _QUIET = 0.02, 50, 2
-"""Seconds between two looks at what is still on its way, how many of them there are at most, and how many that find
-nothing are the end."""
+"""Seconds between two checks for pending output, maximum number of checks, and number of checks without output that
+mean the end."""
 _SIGNS = ("Traceback (most recent call last)", "Error on Rank")
-"""Signs of a failure that a cell printed and did not raise."""
+"""Signs of a failure that a cell printed without raising it."""
 
 
 class Tail:
-    """The tail of one cell's output; `alarmed` tells that a sign of failure went by."""
+    """End of one cell's output; `alarmed` is True after a sign of failure."""
 
     def __init__(self) -> None:
         self._parts: deque[str] = deque()
         self._size = 0
         self._earlier = Shapes(most=EARLIER)
         self._rest = ""
-        """The last line that has left the end, as far as it has."""
+        """Incomplete last line that has left the end."""
         self.alarmed = False
         self._hooks: list[tuple[Any, Callable[[Any], Any]]] = []
 
     def attach(self) -> None:
-        """Begins to listen to this process's streams."""
+        """Start listening to this process's streams."""
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "pub_thread") and hasattr(stream, "register_hook"):
                 hook = self._listen
@@ -46,13 +46,13 @@ class Tail:
                 self._hooks.append((stream, hook))
 
     def detach(self) -> None:
-        """Stops listening."""
+        """Stop listening."""
         for stream, hook in self._hooks:
             stream.pub_thread.schedule(lambda s=stream, h=hook: s.unregister_hook(h))
         self._hooks.clear()
 
     def clear(self) -> None:
-        """Forgets what was printed: a new cell begins."""
+        """Forget the output: a new cell starts."""
         self._parts.clear()
         self._size = 0
         self._earlier = Shapes(most=EARLIER)
@@ -60,17 +60,17 @@ class Tail:
         self.alarmed = False
 
     def flush(self) -> None:
-        """Takes in what Python code of this process has printed."""
+        """Collect the output of this process's Python code."""
         for stream, _ in self._hooks:
             stream.flush()
 
     def text(self) -> str:
-        """What was printed: earlier lines unlike the others, then the last `LIMIT` characters and what begins them."""
+        """Return the output: earlier unusual lines, then the last `LIMIT` characters from a line's start."""
         self.settle()
         return self._unlike() + "".join(self._parts)
 
     def so_far(self) -> str:
-        """What has come in by now; from any thread, while the cell runs."""
+        """Return the output so far; callable from any thread, while the cell runs."""
         for _ in range(_PAUSES):
             try:
                 return self._unlike() + "".join(self._parts)
@@ -79,7 +79,7 @@ class Tail:
         return ""
 
     def settle(self) -> None:
-        """Waits shortly for output of child processes: a thread reads it from a pipe, so it comes late."""
+        """Wait briefly for output of child processes: a thread reads it from a pipe, so it arrives late."""
         self.flush()
         quiet = 0
         for _ in range(_PAUSES if self._hooks else 0):
@@ -91,7 +91,7 @@ class Tail:
                 break
 
     def _is_unread(self) -> bool:
-        """Something is still in a pipe in which ipykernel takes what child processes write."""
+        """True if there is output in a pipe through which ipykernel reads from child processes."""
         pipes = [p for p in (getattr(stream, "_fid", None) for stream, _ in self._hooks) if isinstance(p, int)]
         with suppress(OSError, ValueError):
             return bool(select.select(pipes, (), (), 0)[0])
@@ -101,12 +101,12 @@ class Tail:
         try:
             if message["header"]["msg_type"] == "stream":
                 self._add(message["content"]["text"])
-        except Exception:  # noqa: S110 - the user's output goes on whatever becomes of ours
+        except Exception:  # noqa: S110 - the user's output must continue even if this fails
             pass
         return message
 
     def _add(self, text: str) -> None:
-        if len(text) > LIMIT:  # what is before its end leaves at once
+        if len(text) > LIMIT:  # everything before its end leaves at once
             self._leave("".join(self._parts) + text[:-LIMIT])
             self._parts.clear()
             self._size, text = 0, text[-LIMIT:]
@@ -119,7 +119,7 @@ class Tail:
         self.alarmed = self.alarmed or any(sign in text for sign in _SIGNS)
 
     def _leave(self, text: str) -> None:
-        """A part is no longer in the end: of its lines those unlike the others stay."""
+        """Move a part out of the end; its unusual lines are kept."""
         whole, newline, rest = (self._rest + text).rpartition("\n")
         self._rest = rest[-EARLIER:]
         if newline:

@@ -1,6 +1,6 @@
-"""Brings a session up to what a front end tells: it sends all answers each time, maybe fewer than before.
+"""Merges a front end's complete answers into the session; answers missing since the last request are withdrawn.
 
-What was answered elsewhere, as by `%dtdebug answer`, stays; of two answers to one question the later one counts.
+Answers given elsewhere, as by `%dtdebug answer`, stay; of two answers to one question the later one counts.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
     from dtdebug.wizard.session import Session, UserStep
 
 _WORDS = 4096
-"""Characters of the user's words that are taken."""
+"""Maximum characters of the user's words."""
 
 
 class FailedCell(msgspec.Struct, frozen=True, kw_only=True):
-    """A failed cell, and all that the user has told about it so far."""
+    """Failed cell, and everything that the user has answered about it so far."""
 
     cell: str = ""
-    """Its source; with `output` and `ename` empty too: the failure that the extension knows."""
+    """Its source; if `output` and `ename` are empty too, the failure known to the extension is meant."""
     output: str = ""
-    """What it printed, with the traceback."""
+    """Its output, with the traceback."""
     ename: str = ""
     evalue: str = ""
     situation: str = ""
-    """What the user tells in plain words."""
+    """User's description in plain words."""
     answers: dict[str, str] = {}
     unknown: tuple[str, ...] = ()
     """Questions that were put aside."""
 
 
 def session_after(session: Session, now: FailedCell, before: FailedCell | None) -> Session:
-    """The session after what is told now; `before` is what the same front end told the last time.
+    """Return the session after this request; `before` is the previous request of the same front end.
 
     Raises:
         ValueError: no such question or answer.
@@ -57,7 +57,7 @@ def session_after(session: Session, now: FailedCell, before: FailedCell | None) 
 
 
 def _holds(situation: str, words: str) -> bool:
-    """The words stand there as lines of their own, maybe without the secrets, as a session is kept."""
+    """True if the words are in the description as separate lines, possibly masked, as a stored session has them."""
     return any(f"\n{told}\n" in f"\n{situation}\n" for told in (words, mask(words)))
 
 
@@ -66,7 +66,7 @@ def _words(asked: FailedCell) -> str:
 
 
 def _after(session: Session, stepped: Session, key: str, *, new: bool) -> Session:
-    """The session after a step that is new, or missing from it; one that changes nothing leaves no trace."""
+    """Return the session after a step that is new or missing from it; a step without effect is not recorded."""
     if not new and (key in dict(session.answers) or key in session.unknown):
         return session
     same = dict(stepped.answers) == dict(session.answers) and set(stepped.unknown) == set(session.unknown)
@@ -74,7 +74,7 @@ def _after(session: Session, stepped: Session, key: str, *, new: bool) -> Sessio
 
 
 def _taken_back(step: UserStep, text: str, now: FailedCell, before: FailedCell) -> bool:
-    """The front end told this before and tells it no more."""
+    """True if the front end sent this step before and no longer does."""
     if step.kind == "described":
         return text == _words(before) != _words(now)
     if step.kind == "answered":
@@ -83,7 +83,7 @@ def _taken_back(step: UserStep, text: str, now: FailedCell, before: FailedCell) 
 
 
 def _without(session: Session, dropped: Callable[[UserStep, str], bool]) -> Session:
-    """The session without some of its steps, in their order; itself if there is none to drop."""
+    """Return the session without the dropped steps; itself if none is dropped."""
     described = [step.value for step in session.steps if step.kind == "described"]
     situations = iter([*described[1:], session.snapshot.situation])
     texts = [_added(s.value, next(situations)) if s.kind == "described" else "" for s in session.steps]

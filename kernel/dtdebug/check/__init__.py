@@ -1,1 +1,1 @@
-"""`dtdebug check`: the checks over files, folders and the cells of this notebook."""
+"""`dtdebug check`: runs the checks over files, folders and the cells of this notebook."""

@@ -1,4 +1,4 @@
-"""`%dtdebug check`: the checks over the cells that this session has run, or over files."""
+"""`%dtdebug check`: runs the checks over the cells of this session, or over files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dtdebug.clean import clean
 
 
 def report(history: Sequence[str], paths: Sequence[str]) -> str:
-    """What is found, with the line itself and its fix, since a notebook has no squiggles of ours everywhere.
+    """Return the findings with their lines and fixes, since not every notebook shows our squiggles.
 
     `history` is IPython's `In`: the source of each input by its number.
     """
@@ -33,7 +33,7 @@ def report(history: Sequence[str], paths: Sequence[str]) -> str:
 
 
 def _last_of_each(history: Sequence[str]) -> list[tuple[int, str]]:
-    """Inputs by number; of one that was run several times unchanged, the last."""
+    """Return inputs with their numbers; of one that was run several times unchanged, the last."""
     last = {text: number for number, text in enumerate(history) if isinstance(text, str) and text.strip()}
     mine = ((number, text) for text, number in last.items() if not text.lstrip().startswith("%dtdebug"))
     return sorted(mine)
@@ -44,7 +44,7 @@ def _said(f: CheckFinding) -> str:
 
 
 def _fixed(text: str, f: CheckFinding) -> list[str]:
-    """The line as it is, and as its fix makes it."""
+    """Return the line as it is, and as its fix changes it."""
     import difflib
 
     lines = text.split("\n")

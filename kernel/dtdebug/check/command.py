@@ -1,4 +1,4 @@
-"""The sub-command `dtdebug check`."""
+"""Sub-command `dtdebug check`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dtdebug.clean import complain
 from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
 
 _MOST_UNREAD = 40
-"""Parts of files that are listed as not understood."""
+"""Maximum number of unparsed parts of files that are listed."""
 
 
 def add(commands: Any) -> None:
-    """Adds it to the parser of the command line."""
+    """Add the sub-command to the command-line parser."""
     check = commands.add_parser(
         "check",
         help="find distributed mistakes in code and configuration before the run",
@@ -64,10 +64,10 @@ def _check(options: argparse.Namespace) -> int:
             problems |= dict.fromkeys(examined.problems)
             fixed += examined.fixed
             unread += examined.unread
-            seen += examined.lines > 0  # else it could not be read
+            seen += examined.lines > 0  # otherwise it could not be read
     if options.format == "text":
         print(formats.text(findings, colour=sys.stdout.isatty()), end="")
-        sys.stdout.flush()  # in a file or a pipe that takes both, the findings come first
+        sys.stdout.flush()  # in a file or pipe that receives both streams, the findings come first
         print(formats.summary(findings, seen, fixed, len(unread)), file=sys.stderr)
     else:
         print(formats.FORMATS[options.format](findings), end="")
@@ -86,7 +86,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def chosen(listed: str, option: str) -> tuple[str, ...]:
-    """Ids and names of checks, as an option lists them."""
+    """Parse the ids and names of checks that an option lists."""
     from dtdebug_taxonomy.checks import load
 
     ids = tuple(i.strip() for i in listed.split(",") if i.strip())
@@ -109,7 +109,7 @@ def _list() -> int:
 
 @contextmanager
 def _progress(files: int) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal, for many files."""
+    """Show a progress bar on a terminal if there are many files."""
     if files < 500 or not sys.stderr.isatty():
         yield lambda _: None
         return

@@ -1,4 +1,4 @@
-"""The checks over the files that stacks name: what stands on the lines where ranks fail or wait."""
+"""Runs the checks over the files named by stacks, and reports findings on lines where ranks fail or wait."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from dtdebug_taxonomy.source.python import Code
 
 MOST_FILES, MOST_BYTES = 12, 400_000
-"""Files that are read for one failure, and how large one may be: a program, not what was generated."""
+"""Maximum number of files read for one failure, and maximum size of one in bytes; larger ones are generated."""
 _GUARDED = "source-collective-on-some-ranks"
-"""The evidence whose checks see that."""
+"""Evidence whose checks find collectives that only some ranks reach."""
 _UNDECIDED = 0.5
-"""Confidence at most in a verdict on one of two sides that are as many."""
+"""Maximum confidence when two equally large sides disagree."""
 _BY_SOURCE = 0.75
-"""Confidence in what the source decides."""
+"""Confidence in a verdict that the source decides."""
 
 
 def sourced_snapshot(snapshot: Snapshot) -> Snapshot:
-    """The snapshot with what the checks see in the user's own files that its stacks name, as far as they are here."""
+    """Return the snapshot with check findings in the user's own files that its stacks name and that exist here."""
     stacks = _stacks(snapshot)
     verdict = snapshot.verdict
     culprits = verdict.culprits if verdict is not None else ()
@@ -46,7 +46,7 @@ def sourced_snapshot(snapshot: Snapshot) -> Snapshot:
     told = [f for f in found if f.near == "line" or verdict is None or verdict.kind != "dead"]  # it fails on that line
     if verdict is not None and verdict.kind != "none" and (more := sourced.claims(told)):
         texts = tuple(claim.text for claim in more)
-        new = (claim for claim in more if claim not in verdict.claims)  # a verdict that was kept has them already
+        new = (claim for claim in more if claim not in verdict.claims)  # a stored verdict already has them
         verdict = msgspec.structs.replace(
             verdict, claims=(*verdict.claims, *new), evidence=tuple(dict.fromkeys((*verdict.evidence, *texts)))
         )
@@ -54,12 +54,12 @@ def sourced_snapshot(snapshot: Snapshot) -> Snapshot:
 
 
 def _decided(verdict: Verdict, found: Sequence[SourceFinding]) -> Verdict:
-    """Of ranks that disagree, the one that is in a call which, by the source, only it comes to."""
+    """Blame the one side that is in a call which only its ranks can reach according to the source."""
     if (verdict.culprits and verdict.confidence > _UNDECIDED) or verdict.kind not in ("replaced", "skipped"):
         return verdict
     guards = load().evidence[_GUARDED].check
     lines = {f.rank: f for f in found if f.near == "line" and f.check in guards and f.rank is not None}
-    rivals = verdict.alternatives[:1] if verdict.culprits else verdict.alternatives  # the first is the other side
+    rivals = verdict.alternatives[:1] if verdict.culprits else verdict.alternatives  # the first is the opposing side
     sides = [a for a in rivals if a.culprits and lines.keys() >= set(a.culprits)]
     if len(sides) != 1 or lines.keys() & set(verdict.culprits):
         return verdict
@@ -81,7 +81,7 @@ def _decided(verdict: Verdict, found: Sequence[SourceFinding]) -> Verdict:
 
 
 def _stacks(snapshot: Snapshot) -> dict[int | None, tuple[Frame, ...]]:
-    """Rank -> its frames: of living and ended ranks, of the places of the verdict, of exceptions, of the output."""
+    """Return rank -> its frames: of live and ended ranks, verdict sites, exceptions, and the output."""
     stacks: dict[int | None, tuple[Frame, ...]] = {}
 
     def note(rank: int | None, frames: Sequence[Frame]) -> None:
@@ -99,7 +99,7 @@ def _stacks(snapshot: Snapshot) -> dict[int | None, tuple[Frame, ...]]:
 
 
 def _sources(stacks: Mapping[int | None, Sequence[Frame]], culprits: Sequence[int]) -> dict[str, Code]:
-    """The user's own Python files, those of culprits first; what reads them is loaded where there is one."""
+    """Return the user's own Python files, culprits' first; the parser is imported only if there is one."""
     order = sorted(stacks, key=lambda rank: rank not in culprits)
     files = dict.fromkeys(f.file for rank in order for f in reversed(stacks[rank]))
     sources: dict[str, Code] = {}
@@ -112,14 +112,14 @@ def _sources(stacks: Mapping[int | None, Sequence[Frame]], culprits: Sequence[in
         try:
             if path.stat().st_size > MOST_BYTES:
                 continue
-        except (OSError, ValueError):  # of another machine, or gone
+        except (OSError, ValueError):  # on another machine, or deleted
             continue
         from dtdebug.check.files import UnreadableError, read_source
         from dtdebug_taxonomy.source.python import Code
 
         try:
             sources[file] = Code(read_source(path).text, path=file)
-        except (OSError, ValueError, UnreadableError):  # no text
+        except (OSError, ValueError, UnreadableError):  # not text
             continue
     return sources
 

@@ -1,4 +1,4 @@
-"""Which files there are to check, and their text."""
+"""Finds the files to check, and reads their text and settings."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from dtdebug_taxonomy.source.kinds import is_known
 from dtdebug_taxonomy.source.toml import read_toml
 
 LARGEST = 2_000_000
-"""Bytes beyond which a file is data, not a program."""
+"""Size in bytes above which a file counts as data, not a program."""
 _SKIPPED = frozenset({
     "__pycache__", "node_modules", "site-packages", "dist-packages", "venv", "env", "build", "dist", "wandb", "mlruns",
 })  # fmt: skip
-"""Folders below the named ones that hold nothing of the user's own; those that begin with a dot are left out too."""
+"""Folders below the given ones without the user's own code; those that begin with a dot are skipped too."""
 
 
 class UnreadableError(ValueError):
-    """A file that can't be read: the text says which and why."""
+    """File that can't be read; the text names it and the reason."""
 
 
 def files_to_check(paths: Sequence[Path]) -> Iterator[Path]:
-    """The files to check: those that are named, and of folders those of a kind that is read, in a steady order.
+    """Yield the files to check: those named, and from folders those of a known kind, in a stable order.
 
     Raises:
         UnreadableError: a named path does not exist.
@@ -45,11 +45,11 @@ def files_to_check(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """Also folders that can't be read. Links are not followed, so that none leads in a circle or out of the tree."""
+    """Yield files and unreadable folders. Links are not followed, so that none leads in a circle or out of the tree."""
     try:
         entries = sorted(os.scandir(folder), key=lambda e: e.name)
     except OSError:
-        yield folder  # whoever reads it says why
+        yield folder  # reading it reports why
         return
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
@@ -60,17 +60,17 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 class File(NamedTuple):
-    """A file's text and how it is encoded."""
+    """Text of a file and its encoding."""
 
     text: str
     encoding: str
 
 
 def read_source(path: Path) -> File:
-    """A file by the encoding that a Python file declares, else UTF-8.
+    """Read a file in the encoding that a Python file declares, else in UTF-8.
 
     Raises:
-        UnreadableError: it can't be read, is no text, or is too large.
+        UnreadableError: it can't be read, is not text, or is too large.
 
     """
     try:
@@ -96,7 +96,7 @@ def read_source(path: Path) -> File:
 
 @cache
 def settings_of(folder: Path) -> tuple[Settings, tuple[str, ...]]:
-    """What the nearest `pyproject.toml` with `[tool.dtdebug]` says, and what is wrong with it."""
+    """Return the settings of the nearest `pyproject.toml` with `[tool.dtdebug]`, and the problems in it."""
     for home in (folder, *folder.parents):
         file = home / "pyproject.toml"
         if not file.is_file():

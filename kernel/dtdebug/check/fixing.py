@@ -1,4 +1,4 @@
-"""The sub-command `dtdebug fix`: the fixes of findings as patches of the user's own files, proven, and written."""
+"""Sub-command `dtdebug fix`: shows proven fixes of findings as patches of the user's files, or writes them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.source.text import Span
 
 _GRAVEST = get_args(Severity)
-"""Severities, the gravest first: of two fixes that exclude each other, that of the graver finding is taken."""
+"""Severities, the gravest first: of two conflicting fixes, the one of the graver finding is applied."""
 _PASSES = 5
-"""How often a text is gone through: one fix can make room for another."""
+"""Maximum passes over a text; one fix can enable another."""
 
 
 class ShownFix(NamedTuple):
-    """A fix that is shown, by the line of its finding in the text as it was when the fix was made."""
+    """Fix as shown, with the line of its finding in the text before the fix."""
 
     line: int
     check: str
@@ -38,7 +38,7 @@ class ShownFix(NamedTuple):
 
 
 class Fixed(NamedTuple):
-    """What became of one file, or of one cell."""
+    """Result for one file, or for one cell."""
 
     name: str
     """`train.py`, or `demo.ipynb cell 4`."""
@@ -46,11 +46,11 @@ class Fixed(NamedTuple):
     after: str
     changes: tuple[ShownFix, ...]
     rest: tuple[str, ...]
-    """Findings without a proven fix: where to look and what is wrong, a line each."""
+    """Findings without a proven fix: place and problem, one line each."""
 
 
 def add(commands: Any) -> None:
-    """Adds it to the parser of the command line."""
+    """Add the sub-command to the command-line parser."""
     fix = commands.add_parser(
         "fix",
         help="show or write the fixes of what `check` finds, as diffs of your files",
@@ -99,11 +99,11 @@ def _fix(options: argparse.Namespace) -> int:
 
 
 def fixed(path: Path, select: Sequence[str] = (), *, safe_only: bool = False) -> list[Fixed]:
-    """A file with its proven fixes; of a notebook each cell that has a finding.
+    """Return a file with its proven fixes; of a notebook, each cell with a finding.
 
     Raises:
         UnreadableError: the file can't be read.
-        NotebookError: it is no notebook.
+        NotebookError: it is not a notebook.
 
     """
     settings, _ = settings_of(path.absolute().parent)
@@ -154,7 +154,7 @@ def _lines(source: Source, span: Span) -> str:
 
 
 def _cells(path: Path, cells: list[tuple[str, str]], settings: Settings, *, safe_only: bool) -> list[Fixed]:
-    """Cell by cell: a fix that reaches over cells is no diff of one, so that its finding is left as it is."""
+    """Fix cell by cell: a fix that spans cells can't be shown as a diff of one, so its finding is left as it is."""
     notebook = Notebook(cells, path=str(path))
     notebook.code.project = project()
     rows: dict[int, Fixed] = {}
@@ -165,7 +165,7 @@ def _cells(path: Path, cells: list[tuple[str, str]], settings: Settings, *, safe
             name = f"{path} cell {at.cell + 1}"
             row = rows.get(at.cell, Fixed(name, cells[at.cell][1], cells[at.cell][1], (), ()))
             after = in_cell(notebook, source, found, hit, settings) if hit.safe or not safe_only else None
-            if after is not None and not row.changes:  # the places of a second one would be those of the old text
+            if after is not None and not row.changes:  # the positions of a second fix would refer to the old text
                 row = row._replace(after=after, changes=(_change(source, hit),))
             else:
                 row = row._replace(rest=(*row.rest, f"{name}: {hit.check.id} {hit.message}"))

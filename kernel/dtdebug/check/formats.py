@@ -1,4 +1,4 @@
-"""Findings as text, JSON, SARIF 2.1.0 and GitHub's workflow commands."""
+"""Formats findings as text, JSON, SARIF 2.1.0 and GitHub's workflow commands."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _COLOURS: dict[Severity, str] = {"error": "31", "warning": "33", "information": 
 
 
 def where(finding: CheckFinding) -> str:
-    """`train.py:12:5`, or `demo.ipynb:cell 3:2:1`."""
+    """Format a place as `train.py:12:5` or `demo.ipynb:cell 3:2:1`."""
     cell = f"cell {finding.cell}:" if finding.cell else ""
     return clean(f"{finding.path}:{cell}{finding.line}:{finding.column}")
 
 
 def text(findings: Sequence[CheckFinding], *, colour: bool = False) -> str:
-    """A line for each finding, and a last one with the counts."""
+    """Format one line per finding."""
     rows = []
     for f in findings:
         kind = f"\x1b[{_COLOURS[f.severity]}m{f.severity}\x1b[0m" if colour else f.severity
@@ -34,7 +34,7 @@ def text(findings: Sequence[CheckFinding], *, colour: bool = False) -> str:
 
 
 def summary(findings: Sequence[CheckFinding], files: int, fixed: int = 0, unread: int = 0) -> str:
-    """How much was found where, what was not looked at, and what to do next."""
+    """Format the number of findings and files, of parts not understood, and the next step."""
     fixes = f"{fixed} fixed; " if fixed else ""
     unseen = f"; {_number(unread, 'part')} of them not understood" if unread else ""
     if not findings:
@@ -53,13 +53,13 @@ def _number(count: int, what: str) -> str:
 
 
 def as_json(findings: Sequence[CheckFinding]) -> str:
-    """A list of findings; a schema is in the documentation."""
+    """Format the findings as a JSON list; its schema is in the documentation."""
     rows = [msgspec.to_builtins(f) for f in findings]
     return msgspec.json.format(msgspec.json.encode(rows), indent=2).decode() + "\n"
 
 
 def github(findings: Sequence[CheckFinding]) -> str:
-    """Workflow commands that become annotations of a pull request."""
+    """Format workflow commands that become annotations of a pull request."""
     rows = []
     for f in findings:
         place = f"file={_property(f.path)},line={f.line},col={f.column},endLine={f.end_line},endColumn={f.end_column}"
@@ -76,7 +76,7 @@ def _property(value: str) -> str:
 
 
 def sarif(findings: Sequence[CheckFinding]) -> str:
-    """One run of SARIF 2.1.0 with the rules that are named."""
+    """Format one run of SARIF 2.1.0 with the rules that occur."""
     ids = sorted({f.id for f in findings})
     log = {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",

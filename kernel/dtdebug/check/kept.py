@@ -1,4 +1,4 @@
-"""What was found in files that have not changed since: kept by content, version and settings in the state folder."""
+"""Caches the findings in unchanged files by content, version and settings, in the state folder."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from dtdebug.check.files import LARGEST, settings_of
 from dtdebug.check.results import ExaminedFile, Selection
 
 _MOST = 50_000
-"""Files that are kept, those of the last run first."""
+"""Maximum number of cached files; those of the last run take precedence."""
 _LARGEST_STORE = 64_000_000
-"""Bytes; a larger store is not written, and not read."""
+"""Maximum size of the store in bytes; a larger one is neither written nor read."""
 
 
 class _Row(msgspec.Struct, frozen=True, array_like=True):
-    """What is kept of a file."""
+    """Cached result of a file."""
 
     examined: ExaminedFile
     around: bytes
-    """Of the contents of the modules that were read for it."""
+    """Digest of the contents of the modules that were read for it."""
 
 
 class KeptResults:
-    """The results of former runs, as far as they hold for this version and these settings."""
+    """Results of earlier runs that are valid for this version and these settings."""
 
     def __init__(self, choice: Selection) -> None:
         self._file = state.folder() / "checked.msgpack"
@@ -41,10 +41,10 @@ class KeptResults:
         self._used: dict[bytes, bytes] = {}
         self._keys: dict[Path, bytes] = {}
         self._modules: dict[str, bytes] = {}
-        """Digests of the modules that files lead to."""
+        """Digests of the modules that files import."""
 
     def find(self, path: Path) -> ExaminedFile | None:
-        """What was found in a file with this content; None if that is not known."""
+        """Return the findings in a file with this content, or None if they are not cached."""
         key = self._key(path)
         stored = self._former.get(key) if key else None
         if key is None or stored is None:
@@ -59,13 +59,13 @@ class KeptResults:
         return found.examined
 
     def add(self, path: Path, examined: ExaminedFile) -> None:
-        """Keeps a result; not that of a file with problems, which can be gone the next time."""
+        """Cache a result, except of a file with problems, which may disappear by the next run."""
         key = self._keys.get(path)
         if key is not None and not examined.problems:
             self._used[key] = msgspec.msgpack.encode(_Row(examined, self._around(examined.consulted)))
 
     def write(self) -> None:
-        """Stores the results of this run and, as far as there is room, former ones; a failure costs time only."""
+        """Store the results of this run and earlier ones up to the limit; a failure only costs time."""
         rest = {k: v for k, v in self._former.items() if k not in self._used}
         rows = [*self._used.items(), *rest.items()][:_MOST]
         if not self._used.keys() - self._former.keys():
@@ -77,7 +77,7 @@ class KeptResults:
             state.write(state.home() / self._file.name, data)
 
     def _around(self, consulted: Iterable[str]) -> bytes:
-        """Changes with each of some modules."""
+        """Return a digest that changes with each of these modules."""
         found = blake2b(digest_size=16)
         for path in consulted:
             if path not in self._modules:
@@ -112,7 +112,7 @@ def _read(file: Path) -> dict[bytes, bytes]:
 
 @cache
 def _stamp() -> str:
-    """Changes with the interpreter and with each file of the knowledge and of the checks."""
+    """Return a digest that changes with the interpreter and with each file of the knowledge and the checks."""
     found = blake2b(sys.version.encode(), digest_size=16)
     for root in (Path(dtdebug_taxonomy.__file__).parent, Path(__file__).parent):
         for folder, folders, names in os.walk(root):

@@ -1,4 +1,4 @@
-"""What was found in one file, as plain data that can pass between processes."""
+"""Findings in one file, as plain data that can pass between processes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.source.text import Span, Text
 
 _PASSES = 5
-"""How often safe fixes are applied to a text: one can make room for another."""
+"""Maximum passes of safe fixes over a text; one fix can enable another."""
 
 
 class PlacedEdit(msgspec.Struct, frozen=True):
-    """A span by line and column, both from 1, the column in code points; and what takes its place."""
+    """Span by line and column, both from 1, columns in code points, and its replacement."""
 
     start: tuple[int, int]
     end: tuple[int, int]
@@ -32,7 +32,7 @@ class PlacedEdit(msgspec.Struct, frozen=True):
 
 
 class PlacedFix(msgspec.Struct, frozen=True):
-    """The edits of one fix."""
+    """Edits of one fix."""
 
     title: str
     safe: bool
@@ -40,53 +40,53 @@ class PlacedFix(msgspec.Struct, frozen=True):
 
 
 class CheckFinding(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A finding of a check: one element of what `--format json` prints."""
+    """Finding of a check: one element of the output of `--format json`."""
 
     id: str
     name: str
     path: str
     line: int
-    """From 1; in a notebook within its cell."""
+    """Counts from 1; in a notebook, within its cell."""
     column: int
-    """From 1, in code points."""
+    """Counts from 1, in code points."""
     end_line: int
     end_column: int
     message: str
     severity: Severity
     symptom: tuple[str, ...]
     fix_pattern: str
-    """The study's own name of the class of fixes."""
+    """Name of the class of fixes in the study."""
     fix: PlacedFix | None
     cell: int = 0
-    """Of a notebook: its cell, from 1."""
+    """Cell of a notebook, from 1; 0 in other files."""
 
 
 class ExaminedFile(NamedTuple):
-    """One file after its examination."""
+    """Result of the examination of one file."""
 
     findings: tuple[CheckFinding, ...] = ()
     problems: tuple[str, ...] = ()
-    """What of it or of its settings could not be read, a line each."""
+    """Parts of it or of its settings that could not be read, one line each."""
     lines: int = 0
     fixed: int = 0
-    """Findings that safe fixes have removed."""
+    """Number of findings removed by safe fixes."""
     unread: tuple[str, ...] = ()
-    """The parts of it that no check has seen, a line each: where, and why."""
+    """Parts of it that no check has seen, with the reason, one line each."""
     consulted: tuple[str, ...] = ()
     """Other modules of its project that were read for it."""
 
 
 class Selection(NamedTuple):
-    """What the command line says of the checks; it goes before the project's settings."""
+    """Choice of checks on the command line; it takes precedence over the project's settings."""
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     fix: bool = False
-    """Safe fixes are written into the files."""
+    """True to write safe fixes into the files."""
 
 
 def project() -> Project:
-    """The modules around the files that are checked, read from disk."""
+    """Return the modules around the checked files, read from disk on demand."""
     return Project(_text)
 
 
@@ -98,7 +98,7 @@ def _text(path: str) -> str | None:
 
 
 def examine_file(path: Path, choice: Selection, around: Project | None = None) -> ExaminedFile:
-    """The findings in a file; what can't be read becomes a problem, not an error."""
+    """Return the findings in a file; an unreadable part becomes a problem, not an error."""
     around = around or project()
     around.consulted.clear()
     settings, problems = _settings(path, choice)
@@ -126,7 +126,7 @@ def examine_file(path: Path, choice: Selection, around: Project | None = None) -
         return ExaminedFile((), (*problems, f"{path}: {error}"))
     except OSError as error:
         return ExaminedFile((), (*problems, f"{path}: can't be written: {error.strerror}"))
-    except Exception as error:  # a defect of a check must not hide what the others find elsewhere
+    except Exception as error:  # a defect of a check must not hide findings elsewhere
         return ExaminedFile((), (*problems, f"{path}: internal error in a check ({type(error).__name__}: {error})"))
 
 
@@ -138,7 +138,7 @@ def _settings(path: Path, choice: Selection) -> tuple[Settings, tuple[str, ...]]
 
 
 def of_text(text: str, path: str, settings: Settings) -> list[CheckFinding]:
-    """The findings in a text that is no notebook."""
+    """Return the findings in a text that is not a notebook."""
     found, source = _examined(text, path, settings, project())
     return [_finding(f, path, source.text, f.span) for f in found] if source else []
 
@@ -151,7 +151,7 @@ def _examined(text: str, path: str, settings: Settings, around: Project) -> tupl
 
 
 def _unread(source: Source | None, path: Path) -> Iterator[str]:
-    """The parts of a file that no check has seen: `train.sh: lines 40-92 not understood: a quote has no end`."""
+    """Yield the parts of a file that no check has seen: `train.sh: lines 40-92 not understood: a quote has no end`."""
     if source is None:
         return
     for part in source.unread:
@@ -172,7 +172,7 @@ def _lines(text: Text, span: Span) -> str:
 
 
 def _fixed(path: Path, text: str, settings: Settings, around: Project) -> tuple[str, int]:
-    """The text with all safe fixes that are proven, and how many they were."""
+    """Return the text with all proven safe fixes applied, and their number."""
     count = 0
     for _ in range(_PASSES):
         found, source = _examined(text, str(path), settings, around)
@@ -186,7 +186,7 @@ def _fixed(path: Path, text: str, settings: Settings, around: Project) -> tuple[
 
 
 def of_notebook(cells: list[tuple[str, str]], path: str, settings: Settings) -> list[CheckFinding]:
-    """The findings in a notebook's cells, in their order."""
+    """Return the findings in a notebook's cells, in order."""
     return _in_notebook(Notebook(cells, path=path), path, settings)
 
 
@@ -199,9 +199,9 @@ def _in_notebook(notebook: Notebook, path: str, settings: Settings) -> list[Chec
             edits = [notebook.place(source, e.span) for e in found.fix.edits] if found.fix else []
             if found.fix is not None and {e.cell for e in edits} <= {at.cell}:
                 moved = tuple(e._replace(span=p.span) for e, p in zip(found.fix.edits, edits, strict=True))
-                found = found._replace(fix=found.fix._replace(edits=moved))  # noqa: PLW2901 - the same, in its cell
+                found = found._replace(fix=found.fix._replace(edits=moved))  # noqa: PLW2901 - relative to its cell
             else:
-                found = found._replace(fix=None)  # noqa: PLW2901 - a fix that reaches over cells is no use there
+                found = found._replace(fix=None)  # noqa: PLW2901 - a fix that spans cells can't be applied there
             result.append(_finding(found, path, texts[at.cell], at.span, at.cell + 1))
     return sorted(result, key=lambda f: (f.cell, f.line, f.column, f.id))
 

@@ -1,4 +1,4 @@
-"""Examines many files, on all processors where that pays."""
+"""Examines many files, on all processors if it is worthwhile."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dtdebug.check.results import ExaminedFile, Selection, examine_file, project
 from dtdebug_taxonomy.source.project import Project
 
 _FEW = 64
-"""Files for which starting processes does not pay."""
+"""Maximum number of files for which starting processes is not worthwhile."""
 _BATCH = 32
-"""Files that a process is given at a time."""
+"""Number of files that a process gets at a time."""
 _COLLECT = 64
-"""Batches after which a process looks for garbage: a tree is no garbage while it is looked at."""
+"""Number of batches after which a process collects garbage: syntax trees are in use while they are examined."""
 
 
 def examine_all(
@@ -30,10 +30,10 @@ def examine_all(
     *,
     keep: bool = False,
 ) -> Iterator[ExaminedFile]:
-    """The findings file by file, in the order of the paths; `progress` is told how many files are done.
+    """Yield the findings per file, in the order of the paths; `progress` is called with the number of finished files.
 
-    `jobs`: processes; 0 for as many as this process may use. With `keep`, what is known of
-    unchanged files from former runs is taken from the state folder, and new results are put there.
+    `jobs` is the number of processes, 0 for as many as this process may use. With `keep`, results of unchanged
+    files are read from the cache in the state folder, and new results are stored there.
     """
     listed = list(paths)
     if not keep or choice.fix or len(listed) <= _FEW:
@@ -69,7 +69,7 @@ def _examine(
     from dtdebug_taxonomy.checks import load
     from dtdebug_taxonomy.knowledge import load as knowledge
 
-    for check in load().values():  # before the processes are made, so that they share it
+    for check in load().values():  # before the processes are forked, so that they share it
         _ = check.function
     knowledge()
     done = 0
@@ -97,7 +97,7 @@ def _batches(paths: Sequence[Path]) -> Iterator[list[Path]]:
 
 _batches_done = 0
 _around: Project | None = None
-"""Of this process: a module is parsed once for all files that lead to it."""
+"""Project of this process; each module is parsed once for all files that import it."""
 
 
 def _begin() -> None:

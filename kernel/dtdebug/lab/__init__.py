@@ -1,1 +1,1 @@
-"""Labs: break a distributed training, have it diagnosed, fix it."""
+"""Labs: break a distributed training run, have it diagnosed, fix it."""

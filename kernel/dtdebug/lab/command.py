@@ -1,4 +1,4 @@
-"""The sub-command `dtdebug lab`: learn by breaking."""
+"""Sub-command `dtdebug lab`: learn by breaking."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def add(commands: Any) -> None:
-    """Adds it to the parser of the command line."""
+    """Add the sub-command to the command-line parser."""
     lab = commands.add_parser(
         "lab",
         help="learn by breaking: real failing runs to diagnose and fix",
@@ -183,7 +183,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _show(name: str, half: Held) -> None:
-    """One line; and the end of the output where a lab does not keep its word."""
+    """Print one line, and the end of the output of a lab that did not do what it should."""
     from dtdebug.clean import clean
 
     print(f"{'ok ' if half.ok else 'BAD'} {name} {half.file} {half.seconds:5.1f} s: {half.text}", flush=True)
@@ -192,7 +192,7 @@ def _show(name: str, half: Held) -> None:
 
 
 def _named(name: str) -> Lab:
-    """A lab that this machine can run."""
+    """Return a lab that this machine can run."""
     from dtdebug.lab.needs import what_is_missing
     from dtdebug_taxonomy.labs import load_lab
 
@@ -203,7 +203,7 @@ def _named(name: str) -> Lab:
 
 
 def _begun(name: str | None, verb: str) -> tuple[Lab, StartedLab, LabProgress]:
-    """A lab that was started, the last one where none is named."""
+    """Return a lab that was started: the named one, else the last one."""
     from dtdebug.lab.progress import LabProgress
 
     progress = LabProgress.load()
@@ -217,7 +217,7 @@ def _begun(name: str | None, verb: str) -> tuple[Lab, StartedLab, LabProgress]:
 
 
 def _command(lab: Lab, script: Path) -> str:
-    """The command as a user would type it."""
+    """Return the command as a user would type it."""
     import shlex
 
     from dtdebug.lab.execute import command

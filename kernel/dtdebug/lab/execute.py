@@ -1,4 +1,4 @@
-"""Runs the script of a lab below `dtdebug run`, within bounds, and leaves nothing behind."""
+"""Runs the script of a lab under `dtdebug run`, within bounds, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ from dtdebug_taxonomy.snapshot import Snapshot
 from dtdebug_taxonomy.watched import Violation
 
 _PATIENCE = 15.0
-"""Seconds in which a job that was told to end may do so."""
+"""Seconds that a job has to end after it was asked to."""
 _QUIET = {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore", "PYTHONUNBUFFERED": "1"}
 _REPORT_LIMIT = 64 << 20
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run ended, and what is known of it."""
+    """Result of a run."""
 
     status: int | None
-    """Exit status; None where it was ended at its limit."""
+    """Exit status; None if it was ended at its time limit."""
     seconds: float
     output: str
-    """What the job printed."""
+    """Output of the job."""
     found: Case | None = None
-    """What `dtdebug run` found; None where it had nothing to say."""
+    """Result of `dtdebug run`; None if it reported nothing."""
     violated: tuple[Violation, ...] = ()
-    """What did not hold while it trained, if the lab is watched."""
+    """Violated training invariants, if the lab is watched."""
     said: str = ""
-    """What `dtdebug run` itself said, where it was not shown at once."""
+    """Messages of `dtdebug run` itself, if they were not shown at once."""
 
     def works(self, lab: Lab) -> bool:
-        """The work was done, the job has ended well, and what must hold while it trains has held."""
+        """True if the work was done, the job succeeded, and all training invariants held."""
         return self.status == 0 and lab.works in self.output and not self.violated
 
     def snapshot(self, lab: Lab) -> Snapshot:
-        """All that is known, with what a user would say."""
+        """Return everything known about the run, with the description that a user would give."""
         found = self.found
         return Snapshot(
             situation=lab.says,
@@ -65,7 +65,7 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def execute(lab: Lab, script: Path, *, show: bool = False) -> Ran:
-    """Runs a script as its lab says, in a scratch folder; shows its output as it comes if wanted."""
+    """Run a script as its lab specifies, in a scratch folder; optionally show its output as it comes."""
     with tempfile.TemporaryDirectory(prefix="dtdebug-lab-", ignore_cleanup_errors=True) as scratch:
         home = Path(scratch)
         for part in ("work", "tmp"):
@@ -98,7 +98,7 @@ def execute(lab: Lab, script: Path, *, show: bool = False) -> Ran:
 
 
 def command(lab: Lab, script: Path, python: str = sys.executable) -> list[str]:
-    """The command that runs a lab's script."""
+    """Return the command that runs a lab's script."""
     words = {"python": python, "ranks": str(lab.ranks), "script": str(script), "folder": str(script.parent)}
     return [word.format_map(words) for word in lab.command]
 
@@ -110,14 +110,14 @@ def _command(lab: Lab, script: Path, run: RunFolder) -> list[str]:
 
 
 def _environment(temporary: Path) -> dict[str, str]:
-    """That of the user, without what would make the run another one; torchrun never removes its temporary files."""
+    """Return the user's environment without variables that affect the run; torchrun leaves temporary files behind."""
     foreign = (VARIABLE, "RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "GLOO_SOCKET_IFNAME")
     kept = {name: value for name, value in os.environ.items() if name not in foreign}
     return {**kept, **_QUIET, "TMPDIR": str(temporary)}
 
 
 def _kept() -> Path | None:
-    """A place for what is collected that outlives the run: who has seen the report may want to send it."""
+    """Create a folder for the collected files that outlives the run, so that the user can send it with a report."""
     try:
         runs.forget_old()
         runs.parent().mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -131,7 +131,7 @@ def _wait(job: subprocess.Popen[bytes], seconds: float, *, shown: bool) -> int |
         with suppress(subprocess.TimeoutExpired):
             return job.wait(seconds)
     except KeyboardInterrupt:
-        if shown:  # the terminal has sent it to the job, too, which still has something to say
+        if shown:  # the terminal has sent it to the job, too, which still has output
             with suppress(subprocess.TimeoutExpired):
                 job.wait(_PATIENCE)
         raise
@@ -143,7 +143,7 @@ def _wait(job: subprocess.Popen[bytes], seconds: float, *, shown: bool) -> int |
 
 @contextmanager
 def _leaving_in_order() -> Iterator[None]:
-    """A request to end becomes an exception, so that what was started is ended, too."""
+    """Turn a request to end into an exception, so that started processes are ended, too."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -161,7 +161,7 @@ def _leaving_in_order() -> Iterator[None]:
 
 @contextmanager
 def _ended(job: subprocess.Popen[bytes], run: RunFolder) -> Iterator[None]:
-    """Whatever happens, no process of the run is left: ranks are in sessions of their own."""
+    """Kill all processes of the run on exit, including ranks in separate sessions."""
     try:
         yield
     finally:

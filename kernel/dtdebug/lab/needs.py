@@ -1,4 +1,4 @@
-"""Whether this machine can run a lab."""
+"""Checks if this machine can run a lab."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SECONDS = 10
 
 
 def what_is_missing(lab: Lab) -> str:
-    """What is missing, in a few words; empty if nothing is."""
+    """Return the missing requirements in a few words; empty if there are none."""
     if not sys.platform.startswith("linux"):
         return "labs run on Linux only"
     if lab.runs != "cpu":
@@ -26,7 +26,7 @@ def what_is_missing(lab: Lab) -> str:
 
 
 def _network_namespaces() -> bool:
-    """The user may make a network of their own, with a card in it."""
+    """True if the user may create a network namespace with a network interface in it."""
     card = ("ip", "link", "add", "card0", "type", "veth", "peer", "name", "card1")
     try:
         tried = subprocess.run(
@@ -38,7 +38,7 @@ def _network_namespaces() -> bool:
 
 
 def _limits() -> bool:
-    """Address space can be limited."""
+    """True if the address space can be limited."""
     return find_spec("resource") is not None
 
 

@@ -1,4 +1,4 @@
-"""Which labs the user has begun, where, how many hints were read, and which are solved; kept in the state directory."""
+"""User's progress in the labs: started, solved, hints read; stored in the state directory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FILE = "labs.json"
 
 
 class StartedLab(msgspec.Struct, kw_only=True):
-    """One lab of the user."""
+    """Progress in one lab."""
 
     folder: str
     hints: int = 0
@@ -21,23 +21,23 @@ class StartedLab(msgspec.Struct, kw_only=True):
 
 
 class LabProgress(msgspec.Struct, kw_only=True):
-    """All labs of the user, by id."""
+    """Progress in all labs, by id."""
 
     current: str = ""
-    """The lab that was begun last: the one that is meant where none is named."""
+    """Lab that was started last, and the default for commands without a name."""
     labs: dict[str, StartedLab] = {}
 
     @staticmethod
     def load() -> LabProgress:
-        """What was kept, or an empty record."""
+        """Return the stored progress, or an empty record."""
         return state.load(_FILE, LabProgress) or LabProgress()
 
     def save(self) -> bool:
-        """Keeps it; False if the state directory can't be written."""
+        """Store it; False if the state directory can't be written."""
         return state.save(_FILE, self)
 
     def begin(self, lab: str, folder: Path) -> StartedLab:
-        """A lab begins in a folder; hints that were read stay read."""
+        """Start a lab in a folder; hints already read still count."""
         self.current = lab
         begun = self.labs.setdefault(lab, StartedLab(folder=""))
         begun.folder = str(folder.absolute())

@@ -1,4 +1,4 @@
-"""Does a lab keep its word: `before.py` fails and is diagnosed as told, `after.py` works and nothing is said."""
+"""Verifies a lab: `before.py` fails and is diagnosed as declared, `after.py` works without a finding."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.labs import AFTER, BEFORE, FILE, Lab
 
 _AMONG = 2
-"""The cause must be among so many pieces of advice."""
+"""Maximum position of the cause among the pieces of advice."""
 _SHOWN = 2_000
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):
-    """One half of a lab: whether it did what it should."""
+    """Result of one half of a lab."""
 
     file: str
     ok: bool
     seconds: float
     text: str
-    """What was seen, in one line."""
+    """Result in one line."""
     output: str = ""
-    """The end of what was printed, where it did not."""
+    """End of the output if the half did not do what it should."""
 
 
 def verify(lab: Lab) -> tuple[Held, Held]:
-    """Runs both scripts, each in a folder of its own."""
+    """Run both scripts, each in a separate folder."""
     return _before(lab, _run(lab, BEFORE)), _after(lab, _run(lab, AFTER))
 
 
 def lay_out(lab: Lab, script: str, folder: Path) -> Path:
-    """Copies a lab's script and the files beside it into a folder; the script's new place.
+    """Copy a lab's script and the files next to it into a folder; return the script's new path.
 
     Raises:
-        FileExistsError: something has one of these names there: it is left as it is.
+        FileExistsError: a file of one of these names exists there; it is left unchanged.
         OSError: they can't be written.
 
     """
@@ -58,7 +58,7 @@ def lay_out(lab: Lab, script: str, folder: Path) -> Path:
 
 
 def diagnosis_of_run(lab: Lab, ran: Ran) -> Diagnosis:
-    """The diagnosis of a run, with what a user would say where the output alone does not show it."""
+    """Return the diagnosis of a run, with a user's description if the output alone does not show the fault."""
     if ran.found is not None and ran.found.diagnosis is not None and not lab.says:
         return ran.found.diagnosis
     return diagnose(load(), ran.snapshot(lab))
@@ -97,7 +97,7 @@ def _before(lab: Lab, ran: Ran) -> Held:
 
 
 def _unnamed(lab: Lab, ran: Ran) -> list[str]:
-    """The watch names what the lab says, and its line."""
+    """Return errors if the watch does not name the lab's violation and its line."""
     lines = lab.source(BEFORE).splitlines()
     named = [v for v in ran.violated if v.invariant == lab.violates]
     if not named:
@@ -109,7 +109,7 @@ def _unnamed(lab: Lab, ran: Ran) -> list[str]:
 
 
 def _causes(diagnosis: Diagnosis) -> tuple[Explanation, ...]:
-    """What a reader is shown: the causes; where none is known, the guesses."""
+    """Return the advice that a reader sees: the causes, or the guesses if no cause is known."""
     return diagnosis.advice or diagnosis.guesses
 
 
@@ -134,7 +134,7 @@ def _after(lab: Lab, ran: Ran) -> Held:
     verdict = ran.found.verdict if ran.found is not None else None
     if (ran.said and not lab.violates) or (
         verdict is not None and verdict.kind != "none"
-    ):  # "none": it looked once and kept silent
+    ):  # "none": it looked once and printed nothing
         return _held(AFTER, ran, f"works, but dtdebug says: {ran.said or (verdict and verdict.summary)}")
     said = diagnose(load(), ran.snapshot(msgspec.structs.replace(lab, says="")))
     if said.recognised:

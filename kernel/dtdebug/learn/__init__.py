@@ -1,4 +1,4 @@
-"""Learning notebooks: something fails, is read, explained and fixed, and one question is answered."""
+"""Learning notebooks: each shows a failure, explains and fixes it, and asks one question."""
 
 from __future__ import annotations
 

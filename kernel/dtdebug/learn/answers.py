@@ -1,4 +1,4 @@
-"""Checks what a reader of the notebooks answers: right says why, wrong gives a hint and not the answer."""
+"""Checks the answers of readers of the notebooks: the right one is explained, a wrong one gets a hint."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import msgspec
 
 
 class NotebookQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One question of a notebook."""
+    """Question of a notebook."""
 
     asks: str
     choices: dict[str, str]
     right: str
-    """The choice that is right."""
+    """Right choice."""
     why: str
     hints: dict[str, str]
-    """Choice -> what to look at again."""
+    """Choice -> hint on what to look at again."""
 
 
 def answer(question: str, given: object = "") -> None:
-    """Prints whether an answer is right; without an answer the question and its choices."""
+    """Print whether an answer is right; without an answer, print the question and its choices."""
     print(checked(question, given))
 
 
 def checked(question: str, given: object = "") -> str:
-    """What `answer` prints."""
+    """Return the text that `answer` prints."""
     asked = questions().get(str(question).strip().lower())
     if asked is None:
         return f"There is no question {question!r}. There are: {', '.join(questions())}."
@@ -41,7 +41,7 @@ def checked(question: str, given: object = "") -> str:
 
 
 def _chosen(given: str, choices: dict[str, str]) -> str:
-    """The choice that is meant: by its name (of `rank 1` the 1 will do) or its text; '' where it is none."""
+    """Return the choice by its name (1 suffices for `rank 1`) or its text; "" if there is none."""
     words = _words(given)
     return next((c for c, text in choices.items() if words and words in (_words(c), _words(c)[1:], _words(text))), "")
 
@@ -52,6 +52,6 @@ def _words(text: str) -> list[str]:
 
 @lru_cache(maxsize=1)
 def questions() -> dict[str, NotebookQuestion]:
-    """The questions of all notebooks, by name."""
+    """Return the questions of all notebooks, by name."""
     data = Path(__file__).with_name("answers.toml").read_bytes()
     return msgspec.toml.decode(data, type=dict[str, NotebookQuestion])

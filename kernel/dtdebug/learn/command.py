@@ -1,4 +1,4 @@
-"""The sub-command `dtdebug learn`: the learning notebooks, and guides to what developers ask most."""
+"""Sub-command `dtdebug learn`: the learning notebooks, and guides to developers' most frequent questions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def add(commands: Any) -> None:
-    """Adds it to the parser of the command line."""
+    """Add the sub-command to the command-line parser."""
     learn = commands.add_parser(
         "learn",
         help="notebooks, and guides to what developers ask most, with runnable programs",

@@ -1,4 +1,4 @@
-"""The learning notebooks that come with the package."""
+"""Learning notebooks that come with the package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _HOME = Path(__file__).parent
 
 
 class LearningNotebook(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One notebook; `notebooks.toml` holds them in the order in which they are meant to be read."""
+    """Learning notebook; `notebooks.toml` lists them in the intended reading order."""
 
     id: str
     number: int
@@ -20,34 +20,34 @@ class LearningNotebook(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def stem(self) -> str:
-        """Name of its files without what tells their kind."""
+        """Name of its files without their extensions."""
         return f"{self.number:02}_{self.id.replace('-', '_')}"
 
     @property
     def file(self) -> str:
-        """Name of the notebook that readers get."""
+        """File name of the notebook that readers get."""
         return f"{self.stem}.ipynb"
 
 
 def listed() -> tuple[LearningNotebook, ...]:
-    """The notebooks in the order in which they are meant to be read."""
+    """Return the notebooks in the intended reading order."""
     data = (_HOME / "notebooks.toml").read_bytes()
     found: list[LearningNotebook] = msgspec.toml.decode(data, type=dict[str, list[LearningNotebook]])["notebook"]
     return tuple(found)
 
 
-def notebook_file(id: str) -> tuple[str, bytes]:  # noqa: A002 - it is what users call it
-    """The name of a notebook's file and what is in it; raises KeyError if there is no such notebook."""
+def notebook_file(id: str) -> tuple[str, bytes]:  # noqa: A002 - users call it that
+    """Return the name of a notebook's file and its content; raises KeyError if there is no such notebook."""
     notebook = next((n for n in listed() if id in (n.id, str(n.number), n.file, n.stem)), None)
     if notebook is None:
         raise KeyError(f"no notebook {id!r}; there are: {', '.join(n.id for n in listed())}")
     return notebook.file, (_HOME / "notebooks" / notebook.file).read_bytes()
 
 
-def copy(id: str, folder: Path) -> Path:  # noqa: A002 - it is what users call it
-    """Copies a notebook into a folder, which is made; where it now lies.
+def copy(id: str, folder: Path) -> Path:  # noqa: A002 - users call it that
+    """Copy a notebook into a folder, which is created; return its path.
 
-    Never overwrites: where the name is taken the copy gets another one.
+    Never overwrites a file: the copy gets another name if its own is taken.
 
     Raises:
         KeyError: there is no such notebook.

@@ -1,4 +1,4 @@
-"""What `dtdebug learn NAME [DIR]` answers: the list, a topic's guide or its programs, a notebook's copy."""
+"""Builds the answer of `dtdebug learn NAME [DIR]`: the list, a topic's guide or programs, or a notebook's copy."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def answer_page(words: Sequence[str], call: str) -> str:
-    """The answer as Markdown; `call` is how the user calls us: `dtdebug`, or `%dtdebug` in a notebook.
+    """Return the answer as Markdown; `call` is the user's command: `dtdebug`, or `%dtdebug` in a notebook.
 
     Raises:
-        UsageError: nothing has this name, or what was asked for can't be written.
+        UsageError: nothing has this name, or a file can't be written.
 
     """
     from dtdebug_taxonomy import topic_pages
@@ -37,10 +37,10 @@ def answer_page(words: Sequence[str], call: str) -> str:
 
 
 def record(words: Sequence[str]) -> dict[str, Any]:
-    """The answer for programs.
+    """Return the answer for programs.
 
     Raises:
-        UsageError: nothing has this name; files are written without `--format json` only.
+        UsageError: nothing has this name, or a folder is given, as files are only written without `--format json`.
 
     """
     from dtdebug_taxonomy import topic_pages
@@ -79,7 +79,7 @@ def _notebook_row(notebook: LearningNotebook) -> dict[str, Any]:
 
 
 def _name_and_folder(words: Sequence[str]) -> tuple[str, Path | None]:
-    """`device usage` is a name, `backends here` is a name and a folder."""
+    """Split the words: `device usage` is a name, `backends here` is a name and a folder."""
     from dtdebug_taxonomy.topics import UnknownTopicError, find
 
     whole = " ".join(words)
@@ -104,7 +104,7 @@ def _found(name: str) -> Topic | TopicGroup:
 
 
 def _written(found: Topic | TopicGroup, folder: Path) -> str:
-    """Writes the programs of a topic or a group; all or, where one is there already, none."""
+    """Write the programs of a topic or a group; all of them, or none if one exists already."""
     from dtdebug_taxonomy.topics import Topic
 
     topics = (found,) if isinstance(found, Topic) else found.topics

@@ -1,4 +1,4 @@
-"""Opens what a user names or what lies in a folder of logs, whatever it is: a pipe, a device, a file of the kernel."""
+"""Opens files that a user names or that are among logs, without blocking on pipes, devices or files of the kernel."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import stat
 from pathlib import Path
 
 _WAIT = 5.0
-"""Seconds that a pipe may be without anyone who writes to it."""
+"""Seconds to wait for a writer of a pipe."""
 _ROOT = Path("/")
 _KERNEL = tuple(map(Path, ("/proc", "/sys", "/sys/kernel/debug", "/sys/kernel/tracing", "/dev/mqueue")))
-"""Where files have no end, or change what they tell of."""
+"""File systems whose files are endless, or act when they are read."""
 
 
 def log(path: str | Path, *, pipes: bool = False) -> io.FileIO:
-    """A regular file, opened without waiting; with `pipes` also a pipe that someone writes to, and a terminal.
+    """Open a regular file without waiting; with `pipes` also a pipe with a writer, and a terminal.
 
     Raises:
-        OSError: it can't be read, or is none of these; the text says what it is.
+        OSError: it can't be read, or is something else; the text names its type.
 
     """
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | getattr(os, "O_NONBLOCK", 0))
@@ -37,7 +37,7 @@ def log(path: str | Path, *, pipes: bool = False) -> io.FileIO:
 
 
 def read_text(path: str | Path, most: int) -> str:
-    """At most so many characters of a file that the user names, or of a pipe.
+    """Read at most `most` characters of a file or pipe that the user names.
 
     Raises:
         OSError: as by `log`.
@@ -65,14 +65,14 @@ def _refused(handle: int, *, pipes: bool) -> str:
 
 
 def _has_writer(pipe: int) -> bool:
-    """Something has come, or whoever wrote has gone: then there is an end."""
+    """True if there is data, or if the writer has closed the pipe."""
     waiting = select.poll()
     waiting.register(pipe, select.POLLIN)
     return bool(waiting.poll(1000 * _WAIT))
 
 
 def _of_the_kernel() -> set[int]:
-    """The numbers of the file systems that hold what the kernel makes as it is read."""
+    """Return the device numbers of file systems whose content the kernel generates."""
     found = set()
     for place in _KERNEL:
         try:

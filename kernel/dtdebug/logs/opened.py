@@ -1,4 +1,4 @@
-"""Opens what holds logs: files, folders, patterns, compressed files, archives, standard input."""
+"""Finds and opens logs: in files, folders, patterns, compressed files, archives and standard input."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from dtdebug.logs import careful, remote
 from dtdebug.logs.reader import LogError
 
 MOST_FILES = 1 << 18
-"""Files that are read for one job."""
+"""Maximum number of files read for one job."""
 _DEPTH = 12
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst")
 _MOST_UNPACKED = 64 << 30
-"""Bytes of a compressed file that are unpacked."""
+"""Maximum number of bytes unpacked from a compressed file."""
 _FREELY, _FOLD = 256 << 20, 400
-"""Bytes that are unpacked of any file, and how many times its own size of a larger one: logs are seldom above 50."""
+"""Bytes unpacked from any file, and maximum ratio for larger ones; logs seldom compress better than 50:1."""
 _HEADER = 1 << 20
-"""Bytes of a name or of what else an archive says of one member."""
+"""Maximum size in bytes of a member's header in an archive."""
 _OF_HEADERS = (
     tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK,
 )  # fmt: skip
@@ -38,31 +38,31 @@ _NOT_LOGS = (
     ".ckpt", ".parquet", ".arrow", ".zip", ".whl", ".db", ".sqlite", ".tfevents", ".ipynb", ".html", ".svg", ".pdf",
     ".md", ".rst", ".toml", ".yaml", ".yml", ".cfg", ".ini", ".lock", ".c", ".h", ".cpp", ".cu", ".js", ".ts", ".css",
 )  # fmt: skip
-"""Files of a job's folder that hold no log; a file that is named itself is read whatever its name."""
+"""Extensions of files in a job's folder that are not logs; a file named explicitly is always read."""
 _NOT_OF_JOBS = frozenset({"__pycache__", "node_modules", "site-packages"})
 
 
 class LogSource(NamedTuple):
-    """One log."""
+    """Location of one log."""
 
     name: str
-    """As shown: a path, with the member of an archive after a colon."""
+    """Displayed name: a path, with the member of an archive after a colon."""
     path: str
-    """The file to open; `-` is standard input."""
+    """File to open; `-` is standard input."""
     member: str = ""
     size: int = 0
-    """Bytes of the file, compressed if it is."""
+    """Size of the file in bytes, compressed if it is."""
     time: float = 0.0
-    """When it was last written, in seconds since the epoch."""
+    """Time of its last change, in seconds since the epoch."""
     offset: int = 0
-    """Where the member begins in its archive."""
+    """Offset of the member in its archive."""
 
 
 def find_logs(paths: list[str]) -> tuple[list[LogSource], list[str]]:
-    """The logs that paths, folders and patterns name, sorted, each once; and what could not be read, with the reason.
+    """Return the logs that paths, folders and patterns name, sorted, each once, and notes on unreadable ones.
 
     Raises:
-        LogError: nothing at all is there.
+        LogError: there is no log at all.
 
     """
     found: dict[tuple[str, str], LogSource] = {}
@@ -98,7 +98,7 @@ def _may_hold_a_log(name: str) -> bool:
 
 
 def _shown(name: str) -> str:
-    """A name that does nothing to a terminal and can be written."""
+    """Return a name that is safe for a terminal and can be encoded."""
     return name if name.isprintable() else " ".join(clean(name).split())
 
 
@@ -129,7 +129,7 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 
 def _below(folder: str, unread: list[str]) -> Iterator[str]:
-    """Files of a folder and of those in it, links to folders left out; folders that can't be read are noted."""
+    """Yield the files of a folder, recursively and without following links; note folders that can't be read."""
     base = folder.rstrip("/").count("/")
     for root, folders, files in os.walk(folder, onerror=lambda e: unread.append(_shown(f"{e.filename}: {_why(e)}"))):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _NOT_OF_JOBS)
@@ -156,11 +156,11 @@ def _sources(file: str) -> Iterator[LogSource]:
 
 
 class BoundedHeader(tarfile.TarInfo):
-    """What an archive says of a member, refused where that alone is large: it would be held and searched as a whole."""
+    """Header of an archive member; a large one is refused, because it would be held and searched as a whole."""
 
     @classmethod
     def frombuf(cls, buf: Any, encoding: str | None, errors: str) -> BoundedHeader:
-        """As its base class; raises ReadError."""
+        """Parse as the base class does; raises ReadError for a large header."""
         found = super().frombuf(buf, encoding, errors)  # type: ignore[arg-type]
         if found.type in _OF_HEADERS and found.size > _HEADER:
             raise tarfile.ReadError(f"a header of {found.size} bytes")
@@ -171,7 +171,7 @@ _unpacked_here: dict[str, IO[bytes]] = {}
 
 
 def _unpacked(file: str) -> str:
-    """The archive as a file in which each member can be found: unpacked once, without a name, so that none is left."""
+    """Unpack an archive once into an unnamed temporary file in which members can be located; return its path."""
     target = _unpacked_here[file] = tempfile.TemporaryFile(prefix="dtdebug-")  # noqa: SIM115 - read until we end
     with opened(LogSource(file, file, "", Path(file).stat().st_size)) as packed:
         while block := packed.read(1 << 20):
@@ -184,10 +184,10 @@ def _unpacked(file: str) -> str:
 
 @contextmanager
 def opened(source: LogSource) -> Iterator[BinaryIO]:
-    """The text of a log, unpacked as it is read.
+    """Open a log, decompressed as it is read.
 
     Raises:
-        LogError: it is compressed in a way that needs a package that is not installed.
+        LogError: its compression needs a package that is not installed.
         OSError: it can't be read, is damaged, or unpacks to far more than a log would.
 
     """
@@ -203,27 +203,27 @@ def opened(source: LogSource) -> Iterator[BinaryIO]:
         raw = _Member(file, source) if source.member else file
         plain = _plain(raw, (source.member or source.path).lower(), source.name)
 
-        def again() -> BinaryIO:
+        def reopen() -> BinaryIO:
             file.seek(0)
             return cast("BinaryIO", gzip.open(cast("BinaryIO", _Member(file, source) if source.member else file), "rb"))
 
-        patient = again if type(plain).__name__ == "IGzipFile" else None
+        patient = reopen if type(plain).__name__ == "IGzipFile" else None
         yield plain if plain is raw else cast("BinaryIO", _Bounded(plain, source.size, patient))
 
 
 class _Bounded:
-    """What unpacks a file: whatever way it fails is an OSError, and a bomb ends."""
+    """Reader of a compressed file: every failure becomes an OSError, and decompression bombs are stopped."""
 
     def __init__(self, plain: BinaryIO, packed: int, again: Callable[[], BinaryIO] | None = None) -> None:
         self._given = 0
         self._again = again
-        """The same once more in a way that gives all that comes before a fault: the fast one loses up to a megabyte."""
+        """Reopens the file with a slower decoder that returns all data before a fault; the fast one may lose 1 MB."""
         self._some = getattr(plain, "read1", plain.read)
         self._left = min(max(_FREELY, _FOLD * packed), _MOST_UNPACKED)
         self._broken: OSError | None = None
 
     def read(self, size: int) -> bytes:
-        """As of a file; where the rest is damaged, what comes before that is given first."""
+        """Read like a file; if the rest is damaged, return everything before it first."""
         parts: list[bytes] = []
         while size > 0 and self._broken is None and (data := self._unpack(size)):
             parts.append(data)
@@ -238,7 +238,7 @@ class _Bounded:
         except OSError as error:
             self._broken = error
             return b""
-        except Exception as error:  # each way of packing has exceptions of its own
+        except Exception as error:  # each compression format has its own exceptions
             if self._again is not None:
                 return self._slowly(size)
             self._broken = OSError(0, f"is damaged or cut off ({error})")
@@ -258,7 +258,7 @@ class _Bounded:
 
 
 class _Member(io.RawIOBase):
-    """A part of an archive."""
+    """Member of an archive."""
 
     def __init__(self, file: io.FileIO, source: LogSource) -> None:
         super().__init__()
@@ -275,7 +275,7 @@ class _Member(io.RawIOBase):
 
 
 def _plain(raw: io.RawIOBase, name: str, shown: str) -> BinaryIO:
-    """What a file holds, by the end of its name."""
+    """Return the decompressed file, according to the extension of its name."""
     if name.endswith((".zst", ".zstd")):
         return _zstd(raw, shown)
     ways: dict[str, Any] = {
@@ -286,7 +286,7 @@ def _plain(raw: io.RawIOBase, name: str, shown: str) -> BinaryIO:
 
 
 def _fast(way: Any) -> Any:
-    """Of gzip the fast form, where the package is there."""
+    """Return the fast implementation of gzip, if the package is installed."""
     if way is gzip.open:
         try:
             from isal import igzip  # type: ignore[import-not-found,unused-ignore]

@@ -1,6 +1,6 @@
-"""Reduces a log of any size to what is worth reading: its tail and, before that, the first lines of each shape.
+"""Reduces a log of any size to its tail and, before that, the first lines of each shape.
 
-Memory is bounded whatever the size; each line of the excerpt keeps its number in the log.
+Memory is bounded for any size; each line of the excerpt keeps its number in the log.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ from dtdebug.logs.shapes import LINE, Kept, Shapes, cut, runs
 from dtdebug.logs.whole import CHUNK, Whole
 
 WHOLE = 512 << 10
-"""Bytes of a log that is kept as it is."""
+"""Bytes up to which a log is kept unchanged."""
 TAIL = 384 << 10
 REGIONS = 512 << 10
-"""Bytes of the tail of a longer one, and of the lines before it that are unlike the others."""
+"""Bytes of the tail of a longer log, and of the unusual lines before it."""
 _BINARY = 0.05
 _AROUND, _BLOCK = 2, 48
-"""Where too many lines are unlike the rest: lines kept around one that the knowledge names, and of a traceback."""
+"""Lines kept around one known to the knowledge, and lines of a traceback, if too many lines are unusual."""
 
 
 class LogError(ValueError):
-    """A log can't be read: the text says which, why, and what to do."""
+    """Log that can't be read; the text names it, the reason, and what to do."""
 
 
 class Excerpt(NamedTuple):
-    """The part of a log that was kept."""
+    """Part of a log that was kept."""
 
     text: str
     first_lines: tuple[tuple[int, int], ...]
-    """(line of the excerpt, line of the log) where each kept part begins; empty if all was kept."""
+    """(line of the excerpt, line of the log) at the start of each kept part; empty if all was kept."""
     size: int
-    """Bytes of the whole log."""
+    """Size of the whole log in bytes."""
 
 
 def read_path(path: Path) -> Excerpt:
-    """The excerpt of a file.
+    """Return the excerpt of a file.
 
     Raises:
         LogError: a folder, missing, no permission, or not text.
@@ -57,14 +57,14 @@ def read_path(path: Path) -> Excerpt:
 
 
 def read_excerpt(stream: BinaryIO, name: str) -> Excerpt:
-    """The excerpt of a stream, read to its end.
+    """Return the excerpt of a stream, read to its end.
 
     Raises:
         LogError: it is not text.
 
     """
     parts = _Parts()
-    pending = bytearray()  # a pipe gives a few bytes at a time: each is copied once
+    pending = bytearray()  # a pipe delivers a few bytes at a time: each is copied once
     while chunk := stream.read(CHUNK):
         pending += chunk
         if len(pending) >= CHUNK:
@@ -76,7 +76,7 @@ def read_excerpt(stream: BinaryIO, name: str) -> Excerpt:
 
 
 def refuse_binary(begin: bytes, name: str) -> None:
-    """Raises `LogError` for what is not text."""
+    """Raise `LogError` for data that is not text."""
     zeros = begin.count(0)
     if zeros > _BINARY * len(begin):
         utf16 = begin[:2] in (b"\xff\xfe", b"\xfe\xff")
@@ -85,7 +85,7 @@ def refuse_binary(begin: bytes, name: str) -> None:
 
 
 def telling(rows: list[Kept]) -> list[Kept]:
-    """Of too many lines those that the knowledge names, those around them, and tracebacks."""
+    """Select from too many lines those known to the knowledge, those around them, and tracebacks."""
     from dtdebug_taxonomy.knowledge import load
     from dtdebug_taxonomy.lexicon import lexicon
 
@@ -102,7 +102,7 @@ def telling(rows: list[Kept]) -> list[Kept]:
 
 
 class _Parts:
-    """Unlike lines and tail of a stream, with the line numbers where they begin."""
+    """Unusual lines and tail of a stream, with the line numbers where they begin."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -123,7 +123,7 @@ class _Parts:
             self._take(run)
 
     def _take(self, whole: bytes) -> None:
-        """A run of whole lines: those unlike the others, and it may be the tail."""
+        """Add a run of whole lines to the unusual ones and to the tail."""
         self._shapes.take(whole)
         self._tail.append((self._line, whole))
         self._tail_size += len(whole)
@@ -163,7 +163,7 @@ def _assemble(parts: list[tuple[int, bytes]], size: int) -> Excerpt:
 
 
 def _clipped(part: bytes) -> bytes:
-    """Lines cut to `LINE` bytes; a progress bar's line keeps its end, which is what a terminal shows."""
+    """Cut lines to `LINE` bytes; of a progress bar keep the end, which is what a terminal shows."""
     if len(part) <= LINE:
         return part
     kept = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Logs in a store of objects: `s3://`, `gs://`, `abfs://`, by fsspec, where the user has installed it."""
+"""Reads logs in object stores (`s3://`, `gs://`, `abfs://`) through fsspec, if it is installed."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from dtdebug.logs.reader import LogError
 _ADDRESS = re.compile(r"(s3|s3a|gs|gcs|abfs|abfss|az|adl|hdfs|oci|sftp|memory)://")
 _MOST = 1 << 18
 _BLOCK = 8 << 20
-"""Bytes that are fetched at once."""
+"""Bytes fetched at once."""
 
 
 def is_address(path: str) -> bool:
-    """Whether a path names a store of objects."""
+    """True if a path names an object store."""
     return _ADDRESS.match(path) is not None
 
 
 def list_objects(address: str) -> Iterator[tuple[str, int, float]]:
-    """The objects that an address, a folder or a pattern names: address, bytes, time of its last change or 0.
+    """Yield the objects that an address, folder or pattern names: address, size in bytes, time of last change or 0.
 
     Raises:
-        LogError: nothing is there, or the store can't be reached.
+        LogError: there is no object, or the store can't be reached.
 
     """
     files, path = _store(address)
     scheme = address.partition("://")[0]
     try:
         names = files.glob(path, detail=True) if any(c in path for c in "*?[") else files.find(path, detail=True)
-    except Exception as error:  # each store has exceptions of its own
+    except Exception as error:  # each store has its own exceptions
         raise LogError(f"{address}: {error}") from None
     rows = [row for row in names.values() if row.get("type") != "directory"][:_MOST]
     if not rows:
@@ -45,10 +45,10 @@ def list_objects(address: str) -> Iterator[tuple[str, int, float]]:
 
 @contextmanager
 def opened(address: str) -> Iterator[Any]:
-    """The bytes of an object.
+    """Open an object for reading bytes.
 
     Raises:
-        OSError: the store does not give them.
+        OSError: the store does not return them.
 
     """
     files, path = _store(address)

@@ -1,7 +1,7 @@
-"""Which lines of a log are unlike the others: what is left of a line without its digits is its shape.
+"""Finds the unusual lines of a log; the shape of a line is its text without digits.
 
-A healthy log of any size has few shapes. The first lines of each shape are kept, so nothing has to be known of what a
-failure looks like. Letters that hexadecimal digits use are no part of it: addresses and hashes differ in each line.
+A healthy log of any size has few shapes. The first lines of each shape are kept, so no knowledge of failures is
+needed. Hexadecimal digits are ignored, including letters, because addresses and hashes differ in each line.
 """
 
 from __future__ import annotations
@@ -10,50 +10,50 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 KEEP = 8
-"""Lines that are kept of each shape."""
+"""Maximum number of lines kept of each shape."""
 MOST = 1 << 20
-"""Bytes of lines that are kept of a log, unless another bound is given."""
+"""Maximum bytes of lines kept of a log, unless another bound is given."""
 LINE = 2_000
-"""Bytes that are kept of one line."""
+"""Maximum bytes kept of one line."""
 _HEX = b"0123456789abcdefABCDEF"
 _BAR = bytes(10 if c == 13 else c for c in range(256))
-"""A progress bar's states are lines."""
+"""Treats each state of a progress bar as a line."""
 _BLOCK = 256 << 10
-"""Bytes that are looked at together: all their shapes are in memory at once."""
+"""Bytes processed together; all their shapes are in memory at once."""
 _SHAPES, _BYTES = 60_000, 6 << 20
-"""Shapes that are remembered, and their bytes; where there are more, the rare ones are forgotten."""
+"""Maximum number of shapes remembered, and their maximum total size in bytes; beyond that rare ones are dropped."""
 _CHOICES = 24
-"""How often `choose` is asked about one log: it takes some tenths of a second."""
+"""Maximum number of calls of `choose` per log; each takes some tenths of a second."""
 _BACK = 64
-"""Lines in which the beginning of a traceback is looked for above a line that is kept."""
+"""Lines searched for the beginning of a traceback above a kept line."""
 _START = b"Traceback (most recent call last)"
 
 
 class Kept(NamedTuple):
-    """A line that was kept."""
+    """Line that was kept."""
 
     number: int
-    """1-based line of the log; states of one progress bar share it."""
+    """Number of the line in the log, from 1; states of one progress bar share it."""
     raw: bytes
 
 
 Choose = Callable[[list[Kept]], list[Kept]]
-"""Which of too many lines to go on with."""
+"""Selects the lines to continue with from too many lines."""
 
 
 class Shapes:
     """Takes a log run by run and keeps the first lines of each shape.
 
-    `choose` is asked where the lines that are kept exceed `most` bytes; what it leaves beyond half of them is cut, the
-    earliest and the latest lines go first.
+    `choose` is called when the kept lines exceed `most` bytes; if its result exceeds half of that, only the earliest
+    and the latest lines are kept.
     """
 
     def __init__(self, *, keep: int = KEEP, most: int = MOST, choose: Choose | None = None) -> None:
         self.kept: list[Kept] = []
         self.lines = 0
-        """Lines seen."""
+        """Number of lines seen."""
         self.dropped = 0
-        """Lines that were kept at first and given up for want of room."""
+        """Number of lines that were kept at first and dropped later for lack of space."""
         self._keep, self._most, self._choose = keep, most, choose
         self._size = self._choices = 0
         self._common: set[bytes] = set()
@@ -61,12 +61,12 @@ class Shapes:
         self._bytes = 0
         self._before: list[Kept] = []
         self._traces = False
-        """A traceback begins in what is looked at, or shortly above it."""
+        """True if a traceback begins in the current block, or shortly above it."""
         self._last = 0
-        """Number of the last line that was kept."""
+        """Number of the last kept line."""
 
     def take(self, whole: bytes) -> None:
-        """Takes the next run of whole lines."""
+        """Add the next run of whole lines."""
         at = 0
         while at < len(whole):
             end = len(whole) if len(whole) - at <= _BLOCK else whole.rfind(b"\n", at, at + _BLOCK) + 1
@@ -115,7 +115,7 @@ class Shapes:
             self._add(Kept(number, cut(raws[i])), raws, i, direct=places is None)
 
     def _places(self, raws: list[bytes], block: bytes) -> list[int]:
-        """The line of each state of the bars in a block."""
+        """Return the line number of each state of the progress bars in a block."""
         numbers, at, line = [], 0, self.lines + 1
         for raw in raws:
             numbers.append(line)
@@ -124,7 +124,7 @@ class Shapes:
         return numbers
 
     def _add(self, row: Kept, raws: list[bytes], i: int, *, direct: bool) -> None:
-        """Keeps a line, and a traceback that it ends though other lines of it are as others were."""
+        """Keep a line, together with the traceback that it ends, even if other lines of that have common shapes."""
         if self._traces and direct and row.number > self._last + 1 and row.raw and row.raw[:1] != b" ":
             for above in self._traceback(raws, i, row.number):
                 self.kept.append(above)
@@ -134,7 +134,7 @@ class Shapes:
         self._last = row.number
 
     def _traceback(self, raws: list[bytes], i: int, number: int) -> list[Kept]:
-        """The lines above from the beginning of a traceback on, as far as they are not kept."""
+        """Return the lines above from the beginning of a traceback, unless they are already kept."""
         most = min(_BACK, number - self._last - 1)
         here = [Kept(number - i + j, raws[j]) for j in range(max(i - most, 0), i)]
         missing = most - len(here)
@@ -145,7 +145,7 @@ class Shapes:
         return []
 
     def _reduce(self) -> None:
-        """Too much is unlike the rest: what `choose` wants goes first, then the earliest and the latest lines."""
+        """Reduce the kept lines to those that `choose` selects, then to the earliest and the latest ones."""
         before = len(self.kept)
         self._choices += 1
         rows = self._choose(self.kept) if self._choose is not None and self._choices <= _CHOICES else self.kept
@@ -164,7 +164,7 @@ class Shapes:
 
 
 def _ends(rows: list[Kept], most: int) -> list[Kept]:
-    """The first and the last rows, of half as many bytes each."""
+    """Return the first and the last rows, with half of the bytes each."""
     halves: list[list[Kept]] = []
     for way in (rows, rows[::-1]):
         taken: list[Kept] = []
@@ -180,14 +180,14 @@ def _ends(rows: list[Kept], most: int) -> list[Kept]:
 
 
 def cut(line: bytes) -> bytes:
-    """A line of at most `LINE` bytes; of a progress bar its end, which is what a terminal shows."""
+    """Cut a line to `LINE` bytes; of a progress bar keep the end, which is what a terminal shows."""
     if len(line) <= LINE:
         return line
     return line[-LINE:] if b"\r" in line else line[:LINE]
 
 
 def runs(rows: Iterable[Kept]) -> list[tuple[int, list[bytes]]]:
-    """The kept lines as runs that follow each other: (number of the first, lines)."""
+    """Group the kept lines into runs of consecutive ones: (number of the first, lines)."""
     found: list[tuple[int, list[bytes]]] = []
     for number, raw in rows:
         if found and number == found[-1][0] + len(found[-1][1]):

@@ -1,7 +1,7 @@
-"""Masks secrets in text: by who names them, by where they stand, by how they look, and by what this process knows.
+"""Masks secrets in text, recognised by their names, positions and shapes, and by values in this process's environment.
 
-What is masked is the secret alone, so that the text around it still says what happened. Each step is linear in the
-length of the text, whatever the text is.
+Only the secret itself is masked, so that the text around it remains informative. Each step is linear in the
+length of the text, for any text.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ __all__ = ["MASK", "arguments", "found", "mask"]
 
 MASK = "***"
 _AGAIN = 64
-"""Secrets that are looked for once more, so that the time stays linear."""
+"""Maximum number of secrets searched for a second time, so that the time stays linear."""
 
 
 def mask(text: str) -> str:
-    """The text with secrets replaced by `***`; line breaks stay where they are."""
+    """Return the text with secrets replaced by `***`; line breaks stay where they are."""
     return found(text)[0]
 
 
 def found(text: str) -> tuple[str, frozenset[str]]:
-    """The same, and the secrets."""
+    """Return the masked text and the secrets."""
     secrets: set[str] = set()
     for spans in (environ.spans, pem.spans, places.spans, names.spans, commands.spans, looks.spans):
         hidden = spans(text)
@@ -35,13 +35,13 @@ def found(text: str) -> tuple[str, frozenset[str]]:
 
 
 def _again(text: str, secrets: set[str]) -> list[tuple[int, int]]:
-    """Where else in the text one of them stands that nobody would write by chance."""
+    """Return the other occurrences of secrets that nobody would write by chance."""
     made = [s for s in sorted(secrets, key=len, reverse=True)[:_AGAIN] if near.is_a_secret(s) and s in text]
     return [m.span() for s in made for m in re.finditer(rf"(?<!\w){re.escape(s)}(?!\w)", text)]
 
 
 def arguments(words: Sequence[str]) -> list[str]:
-    """The words of a command line without secrets: only they say where a value ends and what is its name."""
+    """Mask the secrets among the words of a command line, where the boundaries and names of values are certain."""
     hidden = commands.hidden(words)
     return [mask(word) if n not in hidden else hidden[n] for n, word in enumerate(words)]
 

@@ -1,4 +1,4 @@
-"""Secrets of command lines: `--password X`, `-u user:secret`, `mysql -pX`, `wandb login X`."""
+"""Finds secrets in command lines: `--password X`, `-u user:secret`, `mysql -pX`, `wandb login X`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dtdebug.masking.values import is_harmless
 
 MASK = "***"
 _GLUED = ("mysql", "mysqldump", "mysqladmin", "mariadb", "sshpass", "7z", "unzip", "zip")
-"""Programs whose `-p` or `-P` has a password behind it, without a space where there is one."""
+"""Programs with a password directly after `-p` or `-P`, without a space."""
 _SPACED = {"docker": "-p", "podman": "-p", "sshpass": "-p", "redis-cli": "-a", "ldapsearch": "-w"}
 _LOGIN = re.compile(
     r"\b(?:wandb|comet|neptune|modal|hf auth|huggingface-cli|ngc|clearml|netlify|kaggle|dvc)\s{1,5}login"
@@ -54,7 +54,7 @@ _NUMBER = re.compile(r"[\d.]{1,20}\Z")
 
 
 def spans(text: str) -> list[tuple[int, int]]:
-    """Where they stand in a text."""
+    """Return the spans of secrets in command lines within a text."""
     found: list[tuple[int, int]] = []
     text = flat(text)
     if "-" in text:
@@ -91,7 +91,7 @@ def _hides(name: str, value: str) -> bool:
 
 
 def hidden(words: Sequence[str]) -> dict[int, str]:
-    """The words of a command line that are or hold a secret, as they may be shown."""
+    """Return index -> masked word, for each word of a command line that is or contains a secret."""
     programs = {word.rpartition("/")[2] for word in words[:8]}
     found: dict[int, str] = {}
     for n, word in enumerate(words):
@@ -111,7 +111,7 @@ def hidden(words: Sequence[str]) -> dict[int, str]:
 
 
 def _takes(flag: str, value: str, programs: set[str]) -> bool:
-    """The value behind that flag is a secret."""
+    """True if the value after this flag is a secret."""
     kind = secret(flag.lstrip("-"))
     if any(flag == _SPACED[program] for program in programs & set(_SPACED)):
         return True

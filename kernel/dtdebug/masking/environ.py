@@ -1,4 +1,4 @@
-"""Secrets that this process was given by its environment: whatever they look like, wherever they turn up."""
+"""Finds secrets from this process's environment anywhere in a text, whatever their shape."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dtdebug.masking.kinds import secret
 
 _LEAST = 8
 _KNOWN_WORD = re.compile(r"[\d.]{1,64}\Z|[a-z]{1,12}\Z|/|(?i:true|false|none)\Z")
-"""Values that may stand in a text by chance."""
+"""Values that may occur in a text by chance."""
 
 
 def values(variables: Mapping[str, str]) -> tuple[str, ...]:
-    """Values of variables that are secrets by their names, longest first."""
+    """Return the values of variables whose names mark secrets, longest first."""
     found = {
         value
         for name, value in variables.items()
@@ -30,7 +30,7 @@ def _own() -> tuple[str, ...]:
 
 
 def spans(text: str) -> list[tuple[int, int]]:
-    """Where they stand."""
+    """Return the spans of these values."""
     found = []
     for value in _own():
         place = text.find(value)

@@ -1,4 +1,4 @@
-"""What a name says about its value; the words are data, names.toml.
+"""Classifies a value by its name; the word lists are data, in names.toml.
 
 A name is read word by word: `access_token` is a secret, `pad_token`, `token_type_ids` and `tokenizer` are not.
 """
@@ -35,13 +35,13 @@ def _read() -> dict[str, frozenset[str]]:
 
 
 def words(kind: str) -> frozenset[str]:
-    """One of the lists of names.toml."""
+    """Return one of the lists of names.toml."""
     return _table()[kind]
 
 
 @lru_cache(maxsize=4096)
 def secret(name: str) -> str:
-    """Of what kind a name's value is: `strong`, `token`, `key`, `weak`, or nothing."""
+    """Return the kind of a name's value: `strong`, `token`, `key`, `weak`, or "" for none."""
     if name.lower() == "pass":
         return "token"
     known = _table()
@@ -55,7 +55,7 @@ def secret(name: str) -> str:
     last, before = words[-1], words[-2] if len(words) > 1 else ""
     if last in known["no_secret"]:
         return ""
-    joined = before + last if before + last in _BETWEEN.sub("", name.lower()) else ""  # not those of `p4_w7`
+    joined = before + last if before + last in _BETWEEN.sub("", name.lower()) else ""  # not across the parts of `p4_w7`
     if not known["secret"].isdisjoint((last, joined)) or last.endswith(tuple(known["ends"])):
         return "" if before in known["passes"] else "strong"
     if last == "key" and before:

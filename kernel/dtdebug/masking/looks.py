@@ -1,4 +1,4 @@
-"""Secrets by how they look: tokens of vendors, signed tokens, and long runs that nobody wrote."""
+"""Finds secrets by their shape: vendors' tokens, signed tokens, and long random strings."""
 
 from __future__ import annotations
 
@@ -40,41 +40,41 @@ _HOOKS = {
     ),
     ".atlasv1.": re.compile(r"(?<!\w)(?P<s>[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,70})"),
 }
-"""What stands in its middle, and the whole."""
+"""Literal that each pattern contains -> the pattern."""
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{20,}+={0,2}")
 _HASHES = re.compile(r"[a-f0-9]{32}-[a-f0-9]{8}-[a-f0-9]{8}\Z")
-"""Mailgun's keys."""
+"""Keys of Mailgun."""
 _FILE, _LINE = 2_000, 60
-"""Characters in a row, and in one of several lines of the same length, that are a file's and no secret's."""
+"""Maximum length of a run, and minimum length of equal lines, beyond which text is a file's content, not a secret."""
 _PEER = re.compile(r"(?:Qm[1-9A-HJ-NP-Za-km-z]{44}|12D3KooW[1-9A-HJ-NP-Za-km-z]{44}|baf[a-z2-7]{56,62})\Z")
-"""Names of nodes and of content in peer-to-peer networks."""
+"""Identifiers of nodes and content in peer-to-peer networks."""
 
 
 _WORD = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z][A-Za-z0-9_-]{18,600}+")
 _MARKS = frozenset(["sk", "rk", "pat", "cfpat", "tok"])
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}:\\?/\\?/[^\s\"'<>)\]]{4,4096}")
 _CAPABLE = re.compile(r"(?i)hook|token(?!i)|secret|key|auth|invite|rpc|/bot|/v\d{1,2}/[A-Za-z0-9_-]{16,}")
-"""Addresses that hold a secret in their path."""
+"""Addresses with a secret in their path."""
 _OF_CONTENT = re.compile(r"(?i)[?&;](?:\w{0,16}id|version|hash|sha\d{0,3}|etag|rev|ref|file|name|usp|tab|list)=\Z")
 _IN_PATH = re.compile(r"(?:~|\.{1,2}|[A-Z]:)?[/\\]+[A-Za-z_.][\w.-]{1,64}[/\\]")
 _ENDS = re.compile(r"\.[a-z][a-z\d]{1,7}(?![\w.-])")
-"""How the name of a file ends."""
+"""Ending of a file name."""
 _DIGEST = re.compile(r"(?i)(?:sha\d{1,3}|md5|blake\d\w?)(?:-|[:=]\Z)")
 _PART = re.compile(r"(?<=/)[A-Za-z0-9_@-]{8,256}")
 _WORD_BEGINS = re.compile(r"[\s\"'=,;:()\[\]{}<>|`]")
 _CONTENT = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "PD94bWw", "PHN2Zy", "AAAA", "JVBER", "H4sI", "eyJ", "_Z")
-"""How pictures, archives, JSON and names of C++ begin; a signed token has dots and is found before."""
+"""Beginnings of encoded images, archives, JSON and C++ names; a signed token has dots and is matched earlier."""
 _NUMBERED = re.compile(
     r"(?i)(?:(?<![a-z])id|uid|hash|digest|checksum|tag|group)\\{0,3}[\"']?"
     r"(?:[ \t]{0,3}[:=][ \t]{0,3}|[ \t])\\{0,3}[\"']?\Z"
 )
-"""What stands behind it is a number of something, in other characters."""
+"""Prefix of an identifier or digest in other characters."""
 _SORTED = re.compile(r"01[0-9A-HJKMNP-TV-Z]{24}\Z")
-"""An identifier that begins with the time."""
+"""Identifier that begins with a timestamp."""
 
 
 def spans(text: str) -> list[tuple[int, int]]:
-    """Where they stand; private keys are found in pem.py."""
+    """Return the spans of secrets; private keys are handled in pem.py."""
     found = [
         m.span()
         for begin in _vendors()
@@ -100,7 +100,7 @@ def spans(text: str) -> list[tuple[int, int]]:
 
 
 def _wrapped(text: str, runs: list[re.Match[str]]) -> set[int]:
-    """Which of the runs are lines of one file: at least three of the same length, one below the other."""
+    """Return the indices of runs that are lines of one file: at least three of equal length, one below the other."""
     below = [
         n
         for n, (one, two) in enumerate(itertools.pairwise(runs))
@@ -111,7 +111,7 @@ def _wrapped(text: str, runs: list[re.Match[str]]) -> set[int]:
 
 
 def _said(word: re.Match[str]) -> tuple[int, int] | None:
-    """The part behind what says that it is secret: `xyz-secret-0f71...`, `sk_7523...`, `api_key-...`."""
+    """Return the span after a word that marks a secret: `xyz-secret-0f71...`, `sk_7523...`, `api_key-...`."""
     for at in (m.start() for m in re.finditer("[_-]", word[0][:80])):
         name, value = word[0][:at], word[0][at + 1 :]
         last = re.split("[_-]", name)[-1].lower()
@@ -122,7 +122,7 @@ def _said(word: re.Match[str]) -> tuple[int, int] | None:
 
 
 def _known(text: str, run: re.Match[str], addresses: list[tuple[int, int]]) -> bool:
-    """It has characters of chance and is no secret: a picture, a digest, an alphabet, a part of a path or of a link."""
+    """True for a random string that is not secret: an image, digest, alphabet, or part of a path or link."""
     begin = run.start()
     before = text[max(0, begin - 64) : begin]
     content = run[0].startswith(_CONTENT) or "bcdefghijk" in run[0].lower() or before.endswith("base64,")
@@ -144,7 +144,7 @@ def _known(text: str, run: re.Match[str], addresses: list[tuple[int, int]]) -> b
 
 
 def _in_path(text: str, begin: int) -> bool:
-    """The word that this is a part of is the path of a file."""
+    """True if the surrounding word is the path of a file."""
     before = text[max(0, begin - 256) : begin + 64]
     inside = begin - max(0, begin - 256)
     start = max((m.end() for m in _WORD_BEGINS.finditer(before, 0, inside)), default=0)
@@ -153,14 +153,14 @@ def _in_path(text: str, begin: int) -> bool:
 
 
 def _of_hooks(text: str, addresses: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Parts of the paths of web hooks that nobody wrote."""
+    """Return the spans of random parts in the paths of webhooks."""
     hooks = [(start, end) for start, end in addresses if "hook" in text[start:end].lower()]
     return [p.span() for start, end in hooks for p in _PART.finditer(text, start, end) if is_opaque(p[0])]
 
 
 @lru_cache(maxsize=1)
 def _vendors() -> dict[str, tuple[str, int]]:
-    """The beginnings of tokens, longest first: which characters follow, and how many at least."""
+    """Return beginning of a token -> (allowed characters, minimum number of them), longest first."""
     return kept("vendors", dict[str, tuple[str, int]], _read, (Path(__file__).parent,))
 
 
@@ -173,6 +173,6 @@ def _read() -> dict[str, tuple[str, int]]:
 
 @cache
 def _shape(begin: str) -> re.Pattern[str]:
-    """Compiled where the beginning occurs, which is seldom: there are some two hundred."""
+    """Compile the pattern of a vendor's token lazily: there are about two hundred, and beginnings seldom occur."""
     allowed, least = _vendors()[begin]
     return re.compile(f"(?:(?<![A-Za-z0-9_])|(?<=\\\\[nrt])){re.escape(begin)}[{allowed}]{{{least},}}+")

@@ -1,4 +1,4 @@
-"""Values of names that say what they are: `WANDB_API_KEY=...`, `"password": "..."`, `clientSecret: ...`."""
+"""Finds values of names that mark secrets: `WANDB_API_KEY=...`, `"password": "..."`, `clientSecret: ...`."""
 
 from __future__ import annotations
 
@@ -25,41 +25,41 @@ _ASSIGNS = re.compile(
     r"|(?:\\{0,3}[\"'][ \t]{0,3})?,[ \t]{0,3}(?=\\{0,3}[\"']))"
     r"(?P<kind>[brfu]{1,2}(?=[\"']))?(?P<quote>\\{0,3}[\"'`])?"
 )
-"""From a name to its value. With a comma alone only where both are quoted, items of a list or of a
-tuple, or behind a constant: `setopt(CURLOPT_PASSWORD, "...")`."""
+"""Separator between a name and its value. A bare comma only counts if both are quoted, as items of a list or
+tuple, or after a constant: `setopt(CURLOPT_PASSWORD, "...")`."""
 _SETS = re.compile(r"(?i)(?:setdefault|(?:set|put|get)_?env|environ\.get)\([ \t]{0,3}\\{0,3}[\"']\Z")
 _PAIR = re.compile(r"[(\[][ \t]{0,3}\\{0,3}[\"']\Z")
-"""What stands before a quoted name that a comma parts from its value."""
+"""Text before a quoted name that a comma separates from its value."""
 _ITEMS = re.compile(r"\[(?P<s>\s{0,64}\\{0,3}[\"'][^\[\]]{4,4096})\]")
 _LISTED = re.compile(r"\n(?P<s>(?:[ ]{0,32}-[ ](?![\w-]+:\s)[^\s]{4,256}[ ]{0,4}(?:\n|\Z)){1,32})")
-"""Several values, in one line or as in YAML."""
+"""Several values, in one line or as a YAML list."""
 _FALLS_BACK = re.compile(
     r"(?:[^\n\"']{0,100}(?i:get\w{0,12}|env|pop)\([ ]?[\"'][\w.-]{1,64}[\"'][ ]?,"
     r"|[^\n]{1,160}?(?:[ ]or|\|\||\?\?|\?:|\?[^\n:]{1,80}:))[ ]?"
     r"(?P<q>[\"'])(?P<s>[^\"'\s]{4,256})(?P=q)"
 )
-"""What is taken where a variable isn't set: `getenv("...", "...")`, `get("...") or "..."`, `env.TOKEN || "..."`."""
+"""Default of an unset variable: `getenv("...", "...")`, `get("...") or "..."`, `env.TOKEN || "..."`."""
 _NUMBERED = re.compile(
     r"(?P<q>[\"'])[ ]?:[ ]?(?P<n>\d{1,7})(?:\s{0,40},\s{0,40}(?P=q)[^\"'\n]{1,64}(?P=q)[ ]?:[ ]?(?P<next>\d{1,7}))?"
 )
 _PIECE = re.compile(r"[\"'](?:<[^<>\"'\s]{1,32}>|\[[A-Z]{2,8}\d{0,3}\]|##[^\"'\s]{1,32})[\"'][ ]?:[ ]?\d{1,7}(?!\d)")
-"""A special piece of a vocabulary with its number, or the rest of a word."""
+"""Special token of a vocabulary, or a word continuation, with its number."""
 _NUMBER_BEFORE = re.compile(r"(?P<n>\d{1,7})\s{0,40},\s{0,40}[\"'][^\"'\n]{0,64}\Z")
 _AROUND = 240
-"""Characters within which the pieces of a vocabulary stand beside each other."""
+"""Maximum distance in characters between entries of a vocabulary."""
 _COMPARES = ("==", "!=", "===", "!==")
 _COMPARED = re.compile(r"\\{0,3}(?P<q>[\"'])(?P<s>[^\"'\\\n]{4,256})\\{0,3}(?P=q)[ \t]{0,3}[=!]={1,2}[ \t]{0,3}\Z")
-"""`"..." == password`: the value stands before the name."""
+"""Value before the name, as in `"..." == password`."""
 _TOLD = re.compile(
     r"(?i)(?<![a-z])(?:name|key)(?:\\{0,3}[\"'])?[ \t]{0,3}[:=>][ \t]{0,5}(?:\\{0,3}[\"'])?(?P<name>[a-z][\w.-]{1,64})"
     r"(?:\\{0,3}[\"']|</(?:name|key)>)?(?:\s|,|\\[nrt]){1,64}[\"'<\\]{0,4}value(?:\\{0,3}[\"'])?[ \t]{0,3}[:=>]"
     r"[ \t]{0,5}(?:\\{0,3}[\"'])?(?P<s>[^\s\"'<\\]{4,4096})"
 )
-"""`- name: DB_PASSWORD`, and in the next line `value: ...`: the environment in Kubernetes, JSON, XML."""
+"""`- name: DB_PASSWORD` with `value: ...` on the next line: environment variables in Kubernetes, JSON, XML."""
 
 
 def spans(text: str) -> list[tuple[int, int]]:
-    """Where values of secrets stand."""
+    """Return the spans of secret values."""
     found = [m.span("s") for m in _TOLD.finditer(text) if _is_told(m)] if "alue" in text else []
     behind = 0
     for trigger in _TRIGGERS.finditer(text):
@@ -80,7 +80,7 @@ def spans(text: str) -> list[tuple[int, int]]:
 
 
 def value(text: str, begin: int, end: int, name: str) -> tuple[int, int] | None:
-    """Where the value of that name stands, if it is a secret."""
+    """Return the span of the name's value if it is a secret."""
     kind = secret(name.lstrip("-"))
     if not kind:
         return None
@@ -117,14 +117,14 @@ def value(text: str, begin: int, end: int, name: str) -> tuple[int, int] | None:
         certain = not (":" in assigns["sep"] and values.is_prose(text, start, stop))
         return (start, stop) if certain else None
     else:
-        written = assigns["sep"] == "="  # as a query, a shell or an argument has it, not as a table or an arrow
+        written = assigns["sep"] == "="  # as in a query, shell or argument, but not in a table or arrow
         certain = kind == "token" and "=" in assigns["sep"] and values.is_made_up(said, letters=written)
     signed = kind == "weak" and text[begin - 1 : begin] in ("?", "&") and "sig" in name.lower() and is_hash(said)
     return (start, stop) if certain or signed or values.credible(said, kind) else None
 
 
 def _is_told(pair: re.Match[str]) -> bool:
-    """A name's value, where both are values of their own."""
+    """True if a name/value pair holds a secret."""
     kind = secret(pair["name"])
     if not kind or values.is_harmless(pair["s"], pair.string, pair.start("s")):
         return False
@@ -132,7 +132,7 @@ def _is_told(pair: re.Match[str]) -> bool:
 
 
 def _listed(before: str, kind: str, constant: str) -> str:
-    """Of what kind an item behind that name is: its value for sure only where something is set."""
+    """Return the kind of an item after a name; it is surely the name's value only if the call sets something."""
     if constant:
         return kind if kind == "strong" and constant.isupper() and "_" in constant else ""
     if kind != "weak" and _SETS.search(before):
@@ -141,7 +141,7 @@ def _listed(before: str, kind: str, constant: str) -> str:
 
 
 def _is_in_a_vocabulary(text: str, begin: int, end: int) -> bool:
-    """A piece of text with its number: the text or one beside it is written as only pieces are, or numbers follow."""
+    """True for an entry of a tokenizer's vocabulary: it or a neighbour looks like one, or numbers are consecutive."""
     if text[begin - 1 : begin] in values.PIECES[:2] or text[begin - 1 : begin + 5] in values.PIECES[2:]:
         return True
     here = _NUMBERED.match(text, end)
@@ -157,13 +157,13 @@ def _is_in_a_vocabulary(text: str, begin: int, end: int) -> bool:
 
 
 def _begins_line(text: str, begin: int) -> bool:
-    """As in YAML: else a colon and words may be prose."""
+    """True if the name begins its line, as in YAML; elsewhere a colon and words may be prose."""
     before = text[max(0, begin - 64) : begin]
     return before.rstrip(" \t-")[-1:] in ("", "\n") and (begin < 64 or "\n" in before)
 
 
 def _compared(text: str, begin: int, name: str) -> tuple[int, int] | None:
-    """Where the value stands that a name of a secret is compared with, in front of it."""
+    """Return the span of the value that the name of a secret is compared with, to the left of it."""
     if text[max(0, begin - 3) : begin].rstrip(" \t")[-1:] != "=" or secret(name) != "strong":
         return None
     found = _COMPARED.search(text, max(0, begin - 300), begin)

@@ -1,6 +1,6 @@
-"""Values that stand close to the name of a secret though nothing assigns them: in a sentence, a table, a list of words.
+"""Finds values close to the name of a secret without an assignment: in a sentence, a table, a list of words.
 
-As nothing says where such a value begins, only what nobody writes by hand is one.
+Since nothing marks the beginning of such a value, only strings that nobody writes by hand count.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from dtdebug.masking.noise import is_made
 from dtdebug.masking.values import is_harmless
 
 _REACH, _LONGEST = 48, 4096
-"""Characters from the name to the value, and of the value."""
+"""Maximum number of characters from the name to the value, and of the value."""
 _ESCAPED = re.compile(r"%[0-9A-F]{2}|\\[nrt](?![\w/])")
 _RUN = re.compile(r"[A-Za-z0-9+/_.~][A-Za-z0-9+/=_.~-]*+")
 _APART = re.compile(r"\n[^\n]*\n|[.!?;][ \t\n]|\Z[\s\S]")
-"""What lies between two things that have nothing to do with each other."""
+"""Separator of unrelated items."""
 _CHOSEN = re.compile(
     r"(?=.{0,64}[A-Za-z])(?:(?=.{0,64}\d.{0,64}\d)|(?=.{0,64}[!#$%&*^]))[A-Za-z!#$%&*^][\w!#$%&*^+-]{7,63}(?!\S)"
 )
-"""A password as people choose it: letters, and digits or signs that no word has."""
+"""Password as people choose it: letters, with digits or symbols that words don't contain."""
 _TO_IT = re.compile(r"(?i)(?:[ \t]{1,3}(?:for|of)[ \t]{1,3}[^\s.:]{1,40})?(?:[ \t]{1,3}(?:is|was))?[ \t]{1,3}(?=\S)")
 _FOR = re.compile(
     r"(?i)[ \t]{1,3}(?:for|of)[ \t]{1,3}[\w@-]{1,40}[ \t]?[:=][ \t]{0,3}"
@@ -34,7 +34,7 @@ _LEAST = 10
 
 
 def value(text: str, begin: int, end: int) -> tuple[int, int] | None:
-    """Where the value of the name at that place stands, if there is one."""
+    """Return the span of the value that belongs to the name at this place, if there is one."""
     kind = _kind(text, begin, text[begin:end])
     if kind not in ("strong", "token", "key"):
         return None
@@ -59,14 +59,14 @@ def value(text: str, begin: int, end: int) -> tuple[int, int] | None:
 
 
 def is_a_secret(said: str, *, chosen: bool = False) -> bool:
-    """No word, name or number, wherever it stands; where it may be chosen by hand, letters and digits are enough."""
+    """True if it isn't a word, name or number; if it may be chosen by hand, letters with digits suffice."""
     if chosen:
         return len(said) >= 6 and any(map(str.isdigit, said)) and any(map(str.isalpha, said))
     return len(said) >= _LEAST - 2 and (is_made(said) or _MIXED.match(said) is not None)
 
 
 def _chosen(text: str, begin: int, end: int) -> tuple[int, int] | None:
-    """Where a password stands that somebody has chosen: right behind its name."""
+    """Return the span of a password chosen by a person, directly after its name."""
     if not _PASSWORD.search(text, begin, end) or secret(text[begin:end]) != "strong":
         return None
     if (told := _FOR.match(text, end)) and not is_harmless(told["s"], text, told.start("s")):
@@ -77,7 +77,7 @@ def _chosen(text: str, begin: int, end: int) -> tuple[int, int] | None:
 
 
 def _kind(text: str, begin: int, name: str) -> str:
-    """As `secret`, of a name that may have a word before it: `API key`, `pad token`."""
+    """Return the kind, as `secret`, of a name that may follow another word: `API key`, `pad token`."""
     before = _BEFORE.search(text, max(0, begin - 36), begin)
     if before is None or name.lower() not in ("key", "token"):
         return secret(name)

@@ -1,4 +1,4 @@
-"""Tells random characters from what a person wrote: words, names, numbers, hashes."""
+"""Distinguishes random characters from text that people write: words, names, numbers, hashes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _COUNTED = (
     "dddabcjkihmigkjgnhgamjlhop15",
     "8a78a99c8gd999a8f978bcchkhb8",
 )
-"""Which character follows which in names that people write: a row for the character before, a column for the one after
+"""Frequencies of character pairs in names that people write: one row per first character, one column per second
 (letters, any digit, any other), in half bits of -log2 P, base 36. Counted over the names in the sources of
 the standard library, PyTorch, Transformers and Accelerate, 183,000 different ones, by `benchmarks/written_pairs.py`.
 """
@@ -48,7 +48,7 @@ _FOLLOWS = {
     for b, bits in zip(_SYMBOLS, row, strict=True)
 }
 _CASES = {"ll": math.log2(0.93), "lu": math.log2(0.07), "ul": math.log2(0.45), "uu": math.log2(0.55)}
-"""Capitals behind small letters and the other way round, counted likewise."""
+"""Log probabilities of a change of case, and of none, counted in the same way."""
 _SEGMENT = re.compile(r"[A-Za-z0-9]{1,4096}")
 _HEX = re.compile(r"(?:0x)?(?:[0-9a-f]{6,4096}|[0-9A-F]{6,4096}|\d{1,4096})\Z")
 _HASH = re.compile(
@@ -56,18 +56,18 @@ _HASH = re.compile(
 )
 _PARTS = re.compile(r"[-_:.]")
 _SIZES = re.compile(r"[A-Za-z]?\d{0,9}(?:x\d{1,9}){2,64}\Z|(?:[a-z]{1,2}\d{1,4}){3,64}\Z")
-"""`64x64x3`, `ih306oh304kh3`."""
+"""Sizes and counts such as `64x64x3` or `ih306oh304kh3`."""
 _GRAPH = re.compile(r"[acf][a-z2-7]{51}\Z")
-"""How torch names code, graphs and derivatives: `c`, `f` or `a` and 51 characters of a SHA-256 in base 32
+"""torch's names of code, graphs and derivatives: `c`, `f` or `a` and 51 characters of a SHA-256 in base 32
 (torch/_inductor/codecache.py, torch/_functorch/_aot_autograd/autograd_cache.py)."""
 _BETWEEN = re.compile("[\"'], [\"']")
 _LEAST, _IN_ONE, _BITS, _BITS_NAMED, _EACH = 20, 9, 34.0, 9.0, 1.3
-"""Characters in all and in one piece; bits where nothing names them, and where something does; bits of a character."""
+"""Minimum characters in total and in one piece; bits required without and with a marking name; bits per character."""
 
 
 @lru_cache(maxsize=16_384)
 def bits(segment: str) -> float:
-    """How much likelier letters and digits are by chance than by hand, in bits: positive if nobody wrote them so."""
+    """Return by how many bits a string is more likely random than written by hand; positive if it looks random."""
     mixed = not segment.islower() and not segment.isupper()
     letter, digit = (math.log2(2 / 62), math.log2(10 / 62)) if mixed else (math.log2(1 / 36), math.log2(10 / 36))
     total, before, case = 0.0, "-", ""
@@ -82,29 +82,29 @@ def bits(segment: str) -> float:
 
 
 def is_random(text: str) -> bool:
-    """Nobody wrote this, though nothing says what it is; numbers and hashes are none."""
+    """True if the text is random even without a marking name; numbers and hashes don't count."""
     found, size, longest = _most(text)
     return size >= _LEAST and longest >= _IN_ONE and found >= _BITS and found >= _EACH * size
 
 
 def is_opaque(word: str) -> bool:
-    """No word, name, number or path: enough to hide a value that something calls a secret."""
+    """True if it isn't a word, name, number or path: enough to mask a value whose name marks a secret."""
     found, size, _ = _most(word)
     return size >= 8 and found >= _BITS_NAMED and found >= 0.6 * size
 
 
 def is_hash(word: str) -> bool:
-    """Hexadecimal digits in a row, or a UUID: as many keys look, and as many things that are none."""
+    """True for hexadecimal digits in a row, or a UUID: the shape of many keys, and of many harmless values."""
     return _HASH.match(word) is not None
 
 
 def is_made(word: str) -> bool:
-    """Either, also behind a beginning that tells of what it is: `pri_0f71...`."""
+    """True if the word is opaque or a hash, possibly after a descriptive prefix: `pri_0f71...`."""
     return is_opaque(word) or is_hash(word) or is_hash(_PARTS.split(word)[-1])
 
 
 def _most(text: str) -> tuple[float, int, int]:
-    """Of the segments that stand side by side and are least like written ones: their bits, size and longest one."""
+    """Return (bits, size, longest segment) of the adjacent segments that look most random."""
     best, here = (0.0, 0, 0), (0.0, 0, 0)
     for segment in _SEGMENT.findall(text):
         if (
@@ -113,7 +113,7 @@ def _most(text: str) -> tuple[float, int, int]:
             or _GRAPH.match(segment)
             or len(set(segment)) <= max(3, min(len(segment), 64) // 4)
         ):
-            continue  # a number, a hash, or one character again and again
+            continue  # a number, a hash, or one character repeated
         size = len(segment)
         here = here[0] + bits(segment), here[1] + size, max(here[2], size)
         here = here if here[0] > 0 else (0.0, 0, 0)
@@ -122,5 +122,5 @@ def _most(text: str) -> tuple[float, int, int]:
 
 
 def flat(text: str) -> str:
-    """A list's words as one line of the same length: `['-u', 'a:b']` is read as the command that it is."""
+    """Join a list's words into one line of the same length: `['-u', 'a:b']` reads as a command line."""
     return _BETWEEN.sub("    ", text)

@@ -1,4 +1,4 @@
-"""Private keys: whole, cut off at either end, and with something before each line, as a launcher prints them."""
+"""Finds private keys: whole, truncated at either end, and with a prefix on each line, as launchers print them."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ _BEGIN = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _END = re.compile(r"-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _WHOLE = re.compile(rf"{_BEGIN.pattern}(?:[^-]*+(?:-(?!----)[^-]*+)*+){_END.pattern}")
 _CUT = re.compile(rf"{_BEGIN.pattern}(?:(?:\s|\\[nr])*+[A-Za-z0-9+/=]{{16,}}+)*+")
-"""Without its end: as far as it looks like a key."""
+"""Key without its end, as far as it looks like a key."""
 _LINE = re.compile(r"(?:[^\n\\]|\\(?!\\{0,3}[nr]))++")
-"""A line, also one of a string that is shown with its escapes."""
+"""Line, including one of a string shown with its escapes."""
 _BODY = re.compile(r"(?<![A-Za-z0-9+/])(?P<key>[A-Za-z0-9+/]{40,512}+={0,2})[\"'+,; \t\r]{0,8}\Z")
 _LAST = re.compile(r"(?<![A-Za-z0-9+/])(?P<key>[A-Za-z0-9+/]{1,76}+={0,2})[\"'+,; \t\r]{0,8}\Z")
 _HEADER = re.compile(
     r"(?:Proc-Type|DEK-Info|Version|Comment|Hash): [^\n]{1,100}\Z|(?:(?<=\s)|(?<=\\[nr]))[\"'+ \t]{0,8}\Z"
 )
 _ENCODED = ("UFJJVkFURSBLRV", "BSSVZBVEUgS0VZ", "QUklWQVRFIEtFW")
-"""PRIVATE KEY in base 64, by where it begins."""
+"""PRIVATE KEY in base 64, at each of the three alignments."""
 _RUN = re.compile(r"[A-Za-z0-9+/]{40,}+={0,2}")
 _MOST, _LONGEST = 200, 700
-"""Lines of a key, and characters of a line."""
+"""Maximum number of lines of a key, and of characters of a line."""
 
 
 def spans(text: str) -> list[tuple[int, int]]:
-    """Where they stand."""
+    """Return the spans of private keys."""
     found: list[tuple[int, int]] = []
     if "PRIVATE KEY-----" in text or "PRIVATE KEY BLOCK-----" in text:
         found += (whole.span() for whole in _WHOLE.finditer(text))
@@ -48,7 +48,7 @@ def spans(text: str) -> list[tuple[int, int]]:
 
 
 def _behind(text: str, lines: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """What belongs to the key of the lines behind its first one; what stands before it in a line is the launcher's."""
+    """Yield the spans of the key in the lines after its first; the rest of each line is a launcher's prefix."""
     inside, headers = False, 5
     for begin, end in lines:
         key = _BODY.search(text, max(begin, end - _LONGEST), end)
@@ -67,7 +67,7 @@ def _behind(text: str, lines: list[tuple[int, int]]) -> Iterator[tuple[int, int]
 
 
 def _before(text: str, lines: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The same of the lines before its last one, from there on."""
+    """Yield the spans of the key in the lines before its last, from the end."""
     shape = _LAST
     for begin, end in reversed(lines):
         key = shape.search(text, max(begin, end - _LONGEST), end)

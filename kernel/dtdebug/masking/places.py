@@ -1,4 +1,4 @@
-"""Secrets by where they stand: addresses, headers, cookies, `.netrc`, Docker's and npm's logins."""
+"""Finds secrets by their position: addresses, headers, cookies, `.netrc`, Docker's and npm's logins."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ _QUOTED = re.compile(
     r"(?i)(?<![A-Za-z])(?:password|passwd|passphrase|passcode)[ \t]{1,3}"
     r"(?:(?:(?:for|of)\b[^.\n]{1,60}[ \t])?(?:is|was)[ \t]{1,3})?(?P<q>\\{0,3}[\"'])(?P<s>[^\s\"'\\]{4,256})(?P=q)"
 )
-"""`PASSWORD '...'`, `the password for user "x" is "..."`."""
+"""Quoted password, as in `PASSWORD '...'` or `the password for user "x" is "..."`."""
 _GIVEN = re.compile(
     r"(?i)(?:auth|credentials?)[ \t]{0,3}=?[ \t]{0,3}\([ \t]{0,3}\\{0,3}[\"'][^\"'\\\n]{1,128}\\{0,3}[\"'][ \t]{0,3},"
     r"[ \t]{0,3}\\{0,3}[\"'](?P<s>[^\"'\\\n]{1,256})\\{0,3}[\"'][ \t]{0,3}[,)]"
 )
-"""A user and a password: `auth=("...", "...")`."""
+"""User and password: `auth=("...", "...")`."""
 _LOGS_IN = re.compile(r"\blogin\((?:(?:[^()\n]{0,120}[ ,(])?(?:key|token)[ ]?=[ ]?)?[\"'](?P<s>[^\"'\s]{10,512})[\"']")
 _ELEMENT = re.compile(
     r"(?i)<(?:\w{0,24}(?:password|passwd|passphrase|passcode|pwd)|pass|"
@@ -61,7 +61,7 @@ _RUN = re.compile(r"[A-Za-z0-9+/_=-]{10,512}+")
 _REFUSED = re.compile(
     r"(?P<name>[A-Za-z_][\w.]{0,64})(?:\n|\\n)[ \t]{1,8}[^\n]{1,160}\[type=\w{1,64}, input_value='(?P<s>[^'\n]{4,4096})"
 )
-"""As pydantic prints what it does not take."""
+"""Rejected input as pydantic prints it."""
 _ADDED = re.compile(
     r"(?i)<add[ \t]{1,8}key=\\{0,3}[\"'][^\"'<>]{0,64}(?:password|secret|token)\\{0,3}[\"'][ \t]{1,24}"
     r"value=\\{0,3}[\"'](?P<s>[^\"'<>\\]{4,512})"
@@ -76,7 +76,7 @@ _ALTERED = re.compile(
 
 
 def spans(text: str) -> list[tuple[int, int]]:
-    """Where they stand."""
+    """Return the spans of secrets."""
     found: list[tuple[int, int]] = []
     whole, text = text, flat(text)
     lower = text.lower()
@@ -108,7 +108,7 @@ def spans(text: str) -> list[tuple[int, int]]:
     look("identified by", _PASSED)
     look("identified by", _ALTERED)
     look("pass", _QUOTED)
-    if "(" in lower:  # two items: not flat
+    if "(" in lower:  # two items: not in the flattened text
         found += (m.span("s") for m in _GIVEN.finditer(whole) if not is_harmless(m["s"], whole, m.start("s")))
     look(">", _ELEMENT)
     look("<add", _ADDED)
@@ -124,7 +124,7 @@ def spans(text: str) -> list[tuple[int, int]]:
 
 
 def _said(value: str) -> bool:
-    """Without a scheme: no name of a program's own."""
+    """True for a credential without a scheme, False for a name from a program."""
     if value.rstrip(".,").isdigit():
         return False
     if value.rstrip(".,").isalpha():

@@ -1,4 +1,4 @@
-"""What stands behind a name: where it ends, and whether it is a value or a word, a number, a path, an expression."""
+"""Delimits the value after a name, and separates secrets from words, numbers, paths and expressions."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dtdebug.masking.kinds import secret
 from dtdebug.masking.noise import is_hash, is_opaque
 
 PIECES = ("\u0120", "\u2581", "\\u0120", "\\u2581")
-"""How pieces of a vocabulary begin that have a space before them."""
+"""Beginnings of vocabulary entries that follow a space."""
 _VALUE = re.compile(r"[^\s\"'`]{1,4096}+")
 _LOOSE = re.compile(r"\S{1,4096}+")
 _NEXT = re.compile(r"(?:[;&,]|\\[nrt])[ ]?(?=[A-Za-z][\w .-]{0,40}[=:])")
-"""Where another assignment begins in what has no space."""
+"""Beginning of another assignment in text without spaces."""
 _BROKEN = re.compile(r"(?:\\[nrt]){1,8}(?![A-Za-z0-9\\]).*")
-"""The end of a line within a string, and what stands behind it."""
+"""End of a line within a string, and the text after it."""
 _HARMLESS = re.compile(
     r"(?i)(?:[+-]?\d{0,4}[.,]\d{1,9}"
     r"(?:e[+-]?\d{1,3})?|\d{1,3}|true|false|none|null|nil|yes|no|on|off|str|int|bytes|float|bool|empty|dummy|inherit|await|new|key|token|api[_-]?key|(?:sk-)?placeholder|redacted|password|#[\da-f]{3,8}|![A-Z][a-z]{1,16}|\*{2,64}"
@@ -36,7 +36,7 @@ _CODE = re.compile(
 )
 _OPENS = re.compile(r".*[\[(]\Z")
 _CLOSES = re.compile(r"[^\n]{0,2000}?[\])]")
-"""A call or an index has an end in its line, or its line ends where it begins: else it is a part of a password."""
+"""A call or index closes in its line, or its line ends at the opening bracket; otherwise it is part of a password."""
 _PATH = re.compile(r"(?:file://|~|\.{1,2}|[A-Z]:)?[/\\][A-Za-z_.][\w.@-]{1,64}[/\\]")
 _VARIABLE = re.compile(r"[a-z]{0,24}(?:_[a-z\d]{1,24}){1,6}\Z|[A-Z]{1,24}(?:_[A-Z\d]{1,24}){1,6}\Z")
 _HEADER = re.compile(r"[A-Za-z]{1,24}(?:-[A-Za-z\d]{1,24}){1,6}\Z")
@@ -52,7 +52,7 @@ _WORD_FOLLOWS = re.compile(r"[ \t]{1,3}[A-Za-z(*]")
 
 
 def is_harmless(said: str, text: str, start: int) -> bool:
-    """Nothing, a number, a word of a language, a path, the name of another secret or a place for one."""
+    """True for nothing, a number, a language's word, a path, the name of another secret, or a placeholder."""
     bare = said.rstrip("):,;]}")
     return (
         not any(c.isalnum() and c.isascii() for c in said)
@@ -65,7 +65,7 @@ def is_harmless(said: str, text: str, start: int) -> bool:
 
 
 def is_code(text: str, start: int, said: str, name: str, sep: str) -> bool:
-    """What stands there without quotes is an expression of a program."""
+    """True if an unquoted value is an expression of a program."""
     bare = said.rstrip(",):")
     if "(" not in bare:
         bare = bare.partition(")")[0]  # `get(url, token=token).size`
@@ -85,22 +85,22 @@ def is_code(text: str, start: int, said: str, name: str, sep: str) -> bool:
 
 
 def is_number(said: str) -> bool:
-    """A number, or a list of them begins."""
+    """True for a number, or the beginning of a list of numbers."""
     return _NUMBER.match(said) is not None
 
 
 def is_prose(text: str, start: int, stop: int) -> bool:
-    """A word, and another behind it."""
+    """True for a word followed by another."""
     return _PLAIN.match(text[start:stop]) is not None and _WORD_FOLLOWS.match(text, stop) is not None
 
 
 def is_made_up(said: str, *, letters: bool) -> bool:
-    """Letters and digits in one, and no number; letters alone if they may be it."""
+    """True for letters with digits, or for letters alone if `letters`; numbers don't count."""
     return len(said) >= 6 and said.isalnum() and not said.isdigit() and (letters or any(map(str.isdigit, said)))
 
 
 def credible(said: str, kind: str) -> bool:
-    """A value that is no word, no number and no identifier of a program."""
+    """True if the value isn't a word, a number or an identifier of a program."""
     if kind == "weak":
         return len(said) >= 16 and is_opaque(said)
     if kind == "key":
@@ -113,7 +113,7 @@ def credible(said: str, kind: str) -> bool:
 
 
 def closing(text: str, start: int, quote: str) -> int:
-    """Where a quoted value ends: at the same quotes, or with the line."""
+    """Return the end of a quoted value: at the same quotes, or with the line."""
     line = text.find("\n", start, start + 8192)
     line = line if line >= 0 else min(len(text), start + 8192)
     place = start
@@ -125,7 +125,7 @@ def closing(text: str, start: int, quote: str) -> int:
 
 
 def open_end(text: str, start: int) -> int:
-    """Where a value without quotes ends; a quote inside belongs to it where something follows."""
+    """Return the end of an unquoted value; a quote within it belongs to it if something follows."""
     loose = _LOOSE.match(text, start)
     if loose is None:
         return start

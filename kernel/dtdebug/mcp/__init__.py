@@ -1,1 +1,1 @@
-"""dtdebug for coding agents: its commands that only look, as tools of the Model Context Protocol."""
+"""Model Context Protocol server: dtdebug's read-only commands as tools for coding agents."""

@@ -1,7 +1,7 @@
-"""What a tool answers: the part of a command's JSON that a reader acts on, with the record of each claim.
+"""Types of tools' answers: the part of a command's JSON that a reader acts on, with the record of each claim.
 
-The forms are dataclasses, for the SDK makes the schema of a tool's output from them. What is left out here (all other
-symptoms, fix patterns, states of ranks) the commands print with `--format json`.
+They are dataclasses, because the SDK derives the schema of a tool's output from them. Everything else (all other
+symptoms, fix patterns, states of ranks) is in the commands' output with `--format json`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class SourcedClaim:
 
     text: str
     record: str
-    """Where it was seen: a line of the output, a record of a rank, a file of /proc."""
+    """Source of the claim: a line of the output, a record of a rank, a file of /proc."""
     ranks: list[int] = field(default_factory=list)
 
 
@@ -34,7 +34,7 @@ class AdvisedCause:
     fix: str
     diff: str = ""
     diff_is_of: str = ""
-    """`yours`: of the user's own file; `example`: of another program, to be read only."""
+    """`yours`: a diff of the user's own file; `example`: a diff of another program, for reading only."""
 
 
 @dataclass
@@ -42,10 +42,10 @@ class FailureAnswer:
     """One reading of a failure: what happened, what supports it, the cause if something points at one, what to do."""
 
     understood: bool
-    """False: nothing was recognised, or the ranks wait for a reason that is not known."""
+    """False if nothing was recognised, or the ranks wait for an unknown reason."""
     happened: str
     kind: str
-    """What the culprits did: dead, skipped, extra, replaced, wrong_size, not_arrived, left, not_understood..."""
+    """Kind of the culprits' failure: dead, skipped, extra, replaced, wrong_size, not_arrived, left, not_understood"""
     culprits: list[int]
     waiting: list[int]
     where: str
@@ -54,10 +54,10 @@ class FailureAnswer:
     symptoms: list[str]
     causes: list[AdvisedCause]
     guesses: list[AdvisedCause]
-    """Where no cause is known: what the user's words alone may mean, right about half of the time"""
+    """Meanings of the user's words alone if no cause is known; right about half of the time."""
     next: str
     question: str
-    """What the user alone can tell; `answers` of `diagnose` takes it as KEY=VALUE."""
+    """Question that only the user can answer; `answers` of `diagnose` takes it as KEY=VALUE."""
     not_looked_at: list[str]
 
 
@@ -91,12 +91,12 @@ class Checked:
 
 
 def failure(read: Mapping[str, Any]) -> FailureAnswer:
-    """The answer of `diagnose`, `attach` and `flight`."""
+    """Return the answer of `diagnose`, `attach` and `flight`."""
     return FailureAnswer(**_common(read))
 
 
 def job(read: Mapping[str, Any]) -> JobAnswer:
-    """The answer of `triage`."""
+    """Return the answer of `triage`."""
     silent = [f"rank {row['rank']} since {row['since']}" for row in read["silent"]]
     machine = [
         f"{row['code']} on {row['host']}, rank {row['rank']}, {row['time']}: {row['action']}"
@@ -118,7 +118,7 @@ def _first(row: Mapping[str, Any]) -> str:
 
 
 def checked(rows: list[Mapping[str, Any]], unread: list[str]) -> Checked:
-    """The answer of `check`."""
+    """Return the answer of `check`."""
     findings = [
         FindingAnswer(
             id=row["id"],
@@ -133,7 +133,7 @@ def checked(rows: list[Mapping[str, Any]], unread: list[str]) -> Checked:
 
 
 def examined(read: Mapping[str, Any]) -> Checked:
-    """The answer of `doctor`."""
+    """Return the answer of `doctor`."""
     findings = [
         FindingAnswer(
             id=row["id"],
@@ -168,7 +168,7 @@ def _common(read: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _symptoms(found: Mapping[str, Any]) -> list[str]:
-    """The first, and what else is not unlikely."""
+    """Return the first symptom, and others that are not unlikely."""
     rows = [row for i, row in enumerate(found["symptoms"][:_SYMPTOMS]) if i == 0 or row["band"] != "unlikely"]
     return [f"{row['code']} {row['title']} ({row['band']})" for row in rows]
 

@@ -1,7 +1,7 @@
-"""The server: each tool runs one command of dtdebug that only looks, in a process of its own, and tells what it read.
+"""MCP server: each tool runs one read-only command of dtdebug in a separate process, and returns its answer.
 
-It speaks on standard input and output alone. A tool starts no program of the caller's, changes no file and asks no
-other host; `attach` looks into processes of this user. The commands' own limits on time and input hold here too.
+It communicates only on standard input and output. A tool starts no program of the caller's, changes no file and
+contacts no other host; `attach` inspects processes of this user. The commands' own limits on time and input apply.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SAYS = (
 
 
 def build() -> MCPServer:
-    """The server with its tools."""
+    """Return the server with its tools."""
     server = MCPServer("dtdebug", version=__version__, instructions=_SAYS, log_level="WARNING")
     for tool in (diagnose, why, triage, attach, flight, check, doctor, explain):
         server.tool(annotations=_LOOKS)(tool)
@@ -107,7 +107,7 @@ def explain(name: str = "") -> str:
 
 
 def _path(path: str) -> str:
-    """Absolute, so that no path is an option or standard input."""
+    """Return an absolute path, which can't be mistaken for an option or standard input."""
     return str(Path(path).expanduser().absolute())
 
 
@@ -117,7 +117,7 @@ def _asked(verb: str, *arguments: str, given: str = "") -> dict[str, Any]:
 
 
 def _run(verb: str, *arguments: str, given: str = "") -> tuple[Any, str]:
-    """What the command printed as JSON, and what it said beside.
+    """Return the command's JSON output, and its messages on standard error.
 
     Raises:
         ToolError: wrong usage, unreadable input, or no answer in time.

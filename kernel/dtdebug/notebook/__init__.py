@@ -1,1 +1,1 @@
-"""The ranks of a notebook: which of them the others wait for, said while the cell still hangs."""
+"""Inspects the ranks of a notebook while a cell hangs, and finds the rank that the others wait for."""

@@ -1,7 +1,7 @@
 """Arms a notebook: its kernel and what it starts leave records in one folder, and the kernel answers while it hangs.
 
-What is set up at load: a folder, the variables that arm child processes, a message on the control channel, a journal.
-All of it is taken back at unload, and the folder goes if no rank has left anything in it.
+At load it sets up a folder, the variables that arm child processes, a message on the control channel, and a journal.
+Everything is undone at unload; the folder is removed if no rank has left a file in it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from dtdebug.records.folder import Run, RunFolder
 
 _MAKES_RANKS = frozenset(("torch.distributed", "horovod", "mpi4py", "jax", "tensorflow"))
 _LISTS = ("PYTHONPATH",)
-"""Variables that hold several paths: others may have added theirs meanwhile."""
+"""Variables that hold several paths; other code may have appended to them in the meantime."""
 _AFTER = 0.2
-"""Seconds in which a kernel says that a cell of a subshell has ended."""
+"""Seconds within which a kernel reports that a cell of a subshell has ended."""
 
 
 class Armed(Live):
-    """What is armed in one shell."""
+    """Everything that is armed in one shell."""
 
     def __init__(self, shell: Any, output: Callable[[], str] = str) -> None:
         super().__init__(shell, output)
@@ -40,13 +40,13 @@ class Armed(Live):
         self._variables = Variables()
         self._journal: Journal | None = None
         self._noted = 0
-        """Number of the cell before which all files of cells are in the journal."""
+        """Number of the first cell whose file is not in the journal yet."""
         self._undo: list[Callable[[], object]] = []
         self._take_back: Callable[[], None] | None = None
         self._pid = os.getpid()
 
     def begin(self) -> None:
-        """Arms; where no folder can be made nothing is armed, and the questions still work on what can be seen."""
+        """Arm the kernel; without a folder for records nothing is armed, but questions still work on live processes."""
         try:
             self._make_folder()
         except OSError as error:
@@ -62,7 +62,7 @@ class Armed(Live):
 
         before = dict(os.environ)
         run = RunFolder.of_environment()
-        if run is None and membership.is_named():  # one of several kernels that are ranks: they meet in one folder
+        if run is None and membership.is_named():  # several kernels are the ranks of one job: they share a folder
             path = arming.arm()
             run = RunFolder(path) if path else None
         if run is None:
@@ -82,7 +82,7 @@ class Armed(Live):
         self._undo += [watch.end, arming.disarm, self._let_go]
 
     def end(self) -> None:
-        """Undoes `begin`."""
+        """Undo `begin`."""
         atexit.unregister(self._put_away)
         for undo in self._undo:
             with suppress(Exception):
@@ -92,18 +92,18 @@ class Armed(Live):
         self._put_away()
 
     def _let_go(self) -> None:
-        """Stacks are no longer offered."""
+        """Stop offering stacks."""
         if self._take_back is not None:
             self._take_back()
             self._take_back = None
 
     def _forked(self) -> None:
-        """In a child: its stacks are its own agent's matter. There is no way to take this back, so it may come late."""
+        """Stop offering stacks in a forked child: its agent does. Fork hooks can't be removed, so this may run late."""
         with suppress(Exception):
             self._let_go()
 
     def _put_away(self) -> None:
-        """Notes that the kernel ends in good order; removes the folder if no rank has used it."""
+        """Note that the kernel shut down cleanly; remove the folder if no rank has used it."""
         if os.getpid() != self._pid:  # a forked child that ends
             return
         if self._journal is not None:
@@ -112,7 +112,7 @@ class Armed(Live):
             shutil.rmtree(self.run.path, ignore_errors=True)
 
     def cell_begins(self, info: Any) -> None:
-        """A cell begins."""
+        """Note the start of a cell."""
         if self.kernel is not None:
             with suppress(Exception):
                 self.request = self.kernel.get_parent("shell") or None
@@ -128,8 +128,8 @@ class Armed(Live):
             self._note_files(self._journal, number)
 
     def _note_files(self, journal: Journal, number: int) -> None:
-        """Notes the files of the cells that were compiled since this was last done: their ranks may run them."""
-        known = getattr(getattr(self.shell, "compile", None), "_filename_map", None)  # there is no public way back
+        """Note the files of the cells compiled since the last call; their ranks may execute them."""
+        known = getattr(getattr(self.shell, "compile", None), "_filename_map", None)  # there is no public reverse map
         if not isinstance(known, dict):
             return
         for earlier in range(max(self._noted, number - FILES), number):
@@ -139,13 +139,13 @@ class Armed(Live):
         self._noted = number
 
     def cell_ends(self) -> None:
-        """It has ended."""
+        """Note the end of the cell."""
         self.request = None
         if self._journal is not None:
             self._journal.ends()
 
     def beside_ends(self) -> None:
-        """A cell of a subshell has ended; the kernel says so next, and would seem to rest."""
+        """Mark the kernel busy again after a cell of a subshell, since IPython then reports it idle."""
         if self.request is not None and self.kernel is not None:
             from dtdebug.notebook import control
 
@@ -154,20 +154,20 @@ class Armed(Live):
             timer.start()
 
     def _number(self) -> int:
-        """The number of the cell that begins: releases of IPython differ in when they count `execution_count` up."""
+        """Return the number of the cell that starts; IPython releases increment `execution_count` early or late."""
         inputs = getattr(getattr(self.shell, "history_manager", None), "input_hist_raw", None)
         return len(inputs) if inputs else int(getattr(self.shell, "execution_count", 0))
 
 
 def _some_run(seen: RanksSeen) -> bool:
-    """A job in the background outlives the cell that began it: what was seen of it still holds."""
+    """True if a rank of an earlier look still runs: a background job outlives the cell that started it."""
     from dtdebug.probe.processes import liveness
 
     return any(s.pid and s.alive is not False and liveness(s.pid, s.time) != "ended" for s in seen.ranks)
 
 
 class Variables:
-    """Changes to an environment that can be undone without touching what others have changed since."""
+    """Changes to an environment that can be undone without reverting later changes by other code."""
 
     def __init__(self, environment: MutableMapping[str, str] = os.environ) -> None:
         self._environment = environment
@@ -175,14 +175,14 @@ class Variables:
         self._ours: dict[str, str] = {}
 
     def put(self, values: Mapping[str, str], before: Mapping[str, str]) -> None:
-        """Sets variables; `before` is the environment that `undo` goes back to."""
+        """Set variables; `before` is the environment that `undo` restores."""
         for name, value in values.items():
             self._before.setdefault(name, before.get(name))
             self._ours[name] = value
             self._environment[name] = value
 
     def undo(self) -> None:
-        """Takes back what is still as it was set; from lists of paths, our paths alone."""
+        """Restore variables that still have our value; from lists of paths, remove only our paths."""
         for name, ours in self._ours.items():
             before, now = self._before[name], self._environment.get(name)
             if now == ours:
@@ -204,25 +204,25 @@ class Variables:
 
 
 class ImportWatch:
-    """Calls a function once, when the first of the modules is imported or at once if one is; finds no module itself."""
+    """Import hook that calls a function once, when one of the modules is or was imported; it resolves no module."""
 
     def __init__(self, act: Callable[[], object]) -> None:
         self._act = act
 
     def begin(self) -> None:
-        """Begins to watch."""
+        """Start watching."""
         if _MAKES_RANKS & sys.modules.keys():
             self._act()
         else:
             sys.meta_path.insert(0, self)
 
     def end(self) -> None:
-        """Stops watching."""
+        """Stop watching."""
         with suppress(ValueError):
             sys.meta_path.remove(self)
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        """Part of the protocol of `sys.meta_path`; any error stays here, for it is the user's import."""
+        """Implement the protocol of `sys.meta_path`; suppress every error, because this runs in the user's import."""
         if name in _MAKES_RANKS:
             self.end()
             with suppress(Exception):

@@ -1,4 +1,4 @@
-"""Asks a kernel from a terminal: by its control channel, and from outside where it does not answer."""
+"""Asks a kernel from a terminal, through its control channel, or from outside if it does not answer."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
 
 _NOTICE = 1.0
-"""Seconds in which a kernel whose interpreter is free answers a plain request."""
+"""Seconds within which a kernel whose GIL is free answers a plain request."""
 _SILENT = "kernel {pid} does not answer: a thread is holding the GIL, it is stopped, or dtdebug is not loaded"
 _KEPT = "{} is holding the GIL while it waits: no other Python code of the kernel can run"
 _PAUSE = 0.05
 _CONNECTION_LIMIT = 10_000
 _STRANGER = 1.5
-"""Seconds to wait for a kernel of which no journal tells that it is armed."""
+"""Seconds to wait for a kernel without a journal, which is probably not armed."""
 
 
 class KernelAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a kernel, or a look at it from outside, says."""
+    """Answer of a kernel, or of an inspection from outside."""
 
     ranks: tuple[RankState, ...] = ()
     verdict: Verdict | None = None
     text: str = ""
     road: str = ""
-    """`control channel`, or `outside` where the kernel did not answer."""
+    """`control channel`, or `outside` if the kernel did not answer."""
 
 
 class _Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of `dtdebug_reply`."""
+    """Content of a `dtdebug_reply`."""
 
     status: str
     text: str = ""
@@ -51,7 +51,7 @@ class _Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ask_kernel(target: str, kind: Kind = "hang", timeout: float = TIMEOUT) -> KernelAnswer | None:
-    """Asks the kernel of a connection file, a kernel id or a process id; None where the target is no kernel."""
+    """Ask the kernel of a connection file, kernel id or process id; None if the target is not a kernel."""
     file = connection_file(target)
     if file is None:
         return None
@@ -72,7 +72,7 @@ def ask_kernel(target: str, kind: Kind = "hang", timeout: float = TIMEOUT) -> Ke
 
 
 def connection_file(target: str) -> Path | None:
-    """The connection file that a target names, or None."""
+    """Return the connection file that a target names, or None."""
     path = Path(target)
     if _is_connection(path):
         return path.resolve()
@@ -91,7 +91,7 @@ def connection_file(target: str) -> Path | None:
 
 
 def _is_connection(path: Path) -> bool:
-    """The file tells how to reach a kernel: jobs have files of JSON among their arguments, too."""
+    """True if the file describes how to reach a kernel; jobs also have JSON files among their arguments."""
     try:
         if path.suffix != ".json":
             return False
@@ -104,7 +104,7 @@ def _is_connection(path: Path) -> bool:
 
 
 def _file_of(pid: int) -> Path | None:
-    """The connection file among the arguments of a process."""
+    """Return the connection file among the arguments of a process."""
     import psutil
 
     with suppress(psutil.Error, OSError):
@@ -116,7 +116,7 @@ def _file_of(pid: int) -> Path | None:
 
 
 def kernel_pid(file: Path) -> int | None:
-    """The process that was started with a connection file."""
+    """Return the process that was started with a connection file."""
     import psutil
 
     found = None
@@ -127,7 +127,7 @@ def kernel_pid(file: Path) -> int | None:
 
 
 def _armed(file: Path, pid: int | None) -> tuple[RunFolder | None, LastCell | None]:
-    """The folder that an armed kernel has made, and the cell that it runs."""
+    """Return the folder of an armed kernel and the cell that it runs."""
     for path, entry in journal.entries():
         if entry.kernel == file.name and pid in (None, entry.pid):
             return RunFolder(path), entry
@@ -135,7 +135,7 @@ def _armed(file: Path, pid: int | None) -> tuple[RunFolder | None, LastCell | No
 
 
 def _by_channel(file: Path, kind: Kind, timeout: float, *, armed: bool) -> _Reply | None:
-    """The kernel's reply; None if it does not answer, is not armed, or no client is installed."""
+    """Return the kernel's reply; None if it does not answer, is not armed, or no client is installed."""
     try:
         from jupyter_client.blocking.client import BlockingKernelClient
     except ImportError:
@@ -156,7 +156,7 @@ def _by_channel(file: Path, kind: Kind, timeout: float, *, armed: bool) -> _Repl
 
 
 def _reply(client: Any, request: str, timeout: float) -> dict[str, Any] | None:
-    """The content of the reply to a request; given up early where not even a plain request is answered."""
+    """Return the content of the reply to a request; give up early if not even a plain request is answered."""
     from queue import Empty
 
     begin, heard = time.monotonic(), False
@@ -175,7 +175,7 @@ def _reply(client: Any, request: str, timeout: float) -> dict[str, Any] | None:
 
 
 def from_outside(pid: int, folder: RunFolder | None, entry: LastCell | None, kind: Kind, timeout: float) -> RanksSeen:
-    """What can be seen of a kernel without asking it: its stack, its ranks, who waits for whom."""
+    """Inspect a kernel without its cooperation: its stack, its ranks, and which rank waits for which."""
     from dtdebug.job import looking
     from dtdebug.notebook.look import forget_earlier
     from dtdebug.probe import gather
@@ -194,7 +194,7 @@ def from_outside(pid: int, folder: RunFolder | None, entry: LastCell | None, kin
     def follows(seen: Sequence[RankState], *, moving: bool | None = None) -> Conclusion:
         return conclude(folder, seen, "", moving=moving)
 
-    if kind == "hang" and not before:  # no record says what moves
+    if kind == "hang" and not before:  # no record shows which rank moves
         twice = looking.ask_ranks(folder, pids, timeout=timeout / 2) if pids else looking.LiveRanks()
         watched = LastSeen(twice.states, conclude(folder, twice.states, "", progress=twice.progress), None)
     else:
@@ -217,13 +217,13 @@ def from_outside(pid: int, folder: RunFolder | None, entry: LastCell | None, kin
 
 
 def _stack(pid: int, folder: RunFolder | None, deadline: float) -> tuple[tuple[Frame, ...], str]:
-    """(stack, a note on it): through py-spy, else the announced file, for a signal can end a system call."""
+    """Return (stack, note): from py-spy, else from the announced file, since a signal can interrupt a system call."""
     from dtdebug.probe import outside, roads
 
     reasons = []
     try:
         look = outside.spy(pid, deadline)
-        if look.lock_idle:  # once may be chance
+        if look.lock_idle:  # a single sample may be chance
             time.sleep(_PAUSE)
             look = outside.spy(pid, deadline)
         return look.stack, _KEPT.format(look.lock) if look.lock_idle else ""
@@ -240,7 +240,7 @@ def _stack(pid: int, folder: RunFolder | None, deadline: float) -> tuple[tuple[F
 
 
 def _cells(stack: tuple[Frame, ...], entry: LastCell | None) -> Cells:
-    """Cells by the numbers that the journal has of them."""
+    """Return cells numbered as in the journal."""
     running = next((frame.file for frame in stack if INVENTED.fullmatch(frame.file)), "")
 
     def label(file: str) -> tuple[str, str] | None:
@@ -253,13 +253,13 @@ def _cells(stack: tuple[Frame, ...], entry: LastCell | None) -> Cells:
 
 
 def _from_cell(stack: tuple[Frame, ...], cells: Cells, entry: LastCell | None) -> tuple[Frame, ...]:
-    """The stack from the running cell on, with the text that the journal has of it; empty while no cell runs."""
+    """Return the stack from the running cell on, with source lines from the journal; empty while no cell runs."""
     begin = next((i for i, frame in enumerate(stack) if INVENTED.fullmatch(frame.file)), len(stack))
     lines = entry.source.splitlines() if entry else []
 
-    def told(frame: Frame) -> Frame:
+    def add_code(frame: Frame) -> Frame:
         known = frame.file == stack[begin].file and 0 < frame.line <= len(lines)
         code = lines[frame.line - 1].strip() if known else frame.code
         return Frame(cells.name(frame.file) or frame.file, frame.line, frame.function, code)
 
-    return tuple(map(told, stack[begin:]))
+    return tuple(map(add_code, stack[begin:]))

@@ -1,4 +1,4 @@
-"""The stacks of all ranks as a tree that front ends draw: bounded however many ranks and frames there are."""
+"""Builds the tree of all ranks' stacks that front ends draw, bounded for any number of ranks and frames."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from dtdebug_taxonomy.view import Branch, FrameRow
 
 _RANGES = 64
 _SHAPES = ((16, 16), (8, 6), (5, 3))
-"""(branches of a node, branchings below each other) to keep: the first of these that is small enough."""
+"""(branches per node, levels) to keep; the first shape that yields a small enough tree is used."""
 _MOST = 200
-"""Branches of a tree."""
+"""Maximum number of branches of a tree."""
 _OUTER, _INNER = 6, 18
-"""Frames of a long chain that are kept."""
+"""Frames kept at the outer and the inner end of a long chain."""
 _AT, _CODE = 120, 200
 
 
 def branch(states: Iterable[RankState], culprits: Collection[int]) -> Branch | None:
-    """The tree of the stacks that are known; None if none is."""
+    """Return the tree of the known stacks, or None if no stack is known."""
     rows = stacks.classes(states)
     if not rows:
         return None
@@ -34,7 +34,7 @@ def branch(states: Iterable[RankState], culprits: Collection[int]) -> Branch | N
 
 
 def _size(node: StackNode, most: int, levels: int, limit: int) -> int:
-    """How many branches there would be; counting ends above the limit."""
+    """Count the branches of the bounded tree; stop counting above the limit."""
     if not levels:
         return 1 + bool(node.branches)
     total = 1
@@ -62,7 +62,7 @@ def _branch(node: StackNode, culprits: frozenset[int], most: int, levels: int) -
 
 
 def _chosen(branches: Sequence[StackNode], culprits: frozenset[int], most: int) -> list[StackNode]:
-    """The branches of culprits, the largest and the smallest, in their order."""
+    """Return the branches of culprits, then the largest and the smallest ones, in their original order."""
     if len(branches) <= most:
         return list(branches)
     ends = [i for pair in zip(range(len(branches)), reversed(range(len(branches))), strict=True) for i in pair]
@@ -78,15 +78,15 @@ def _frames(frames: Sequence[Frame]) -> Iterable[FrameRow]:
 
 
 def frame_row(frame: Frame) -> FrameRow:
-    """A frame as it is drawn."""
+    """Return a frame as front ends draw it."""
     own = not is_library(frame.file)
     at = cell_or_file(frame.file, frame.line, frame.function)
     return FrameRow(at=at, code=one_line(frame.code, _CODE) if own else "", own=own)
 
 
-@lru_cache(maxsize=8192)  # ranks are in the same places
+@lru_cache(maxsize=8192)  # ranks share most places
 def cell_or_file(file: str, line: int, function: str) -> str:
-    """`cell In[3], line 6, in train`, or `train.py:6 train`."""
+    """Format a place as `cell In[3], line 6, in train` or `train.py:6 train`."""
     frame = Frame(file[-1000:] if file.startswith(("/", "\\")) else file[:1000], line, function[:200])
     text = clean(frame_words(frame)) if file.startswith("cell ") else stacks.short_frame(frame)
     return " ".join(text.split())[:_AT]

@@ -1,4 +1,4 @@
-"""The cells of a kernel: which file is which, by the number that the user sees, and what the running one does."""
+"""Maps the files of a kernel's cells to the numbers that the user sees, and inspects the running cell."""
 
 from __future__ import annotations
 
@@ -20,38 +20,38 @@ INVENTED = re.compile(
     r"(?P<file>[^\s\"'(),:;]{0,200}ipykernel_\d{1,10}[/\\]\d{1,12}\.py|<ipython-input-\d{1,9}-[0-9a-f]{4,40}>)"
     r"(?::(?P<line>\d{1,9})\b)?"
 )
-"""Names that ipykernel and IPython give to the code of a cell."""
+"""File names that ipykernel and IPython give to the code of a cell."""
 _KERNEL = re.compile(r"ipykernel_\d{1,10}")
 for _type in (RankState, Verdict, Timeline):
-    msgspec.json.Decoder(_type)  # learnt now: two threads that are the first to read a type end the process
+    msgspec.json.Decoder(_type)  # build the decoder here: msgspec crashes if two threads first decode a type at once
 _SAMPLE = 0.05
 """Seconds over which the thread's CPU time is measured."""
 _FRAMES, _DEEPEST = 60, 5_000
-"""Frames of a stack that are kept, and that are walked through to find the cell."""
+"""Frames of a stack that are kept, and frames searched for the cell."""
 
 
 class Cells:
-    """The names of a shell's cells."""
+    """Names of a shell's cells."""
 
     def __init__(self, shell: Any) -> None:
         self._label = getattr(getattr(shell, "compile", None), "format_code_name", None)
 
     def name(self, file: str) -> str:
-        """`cell In[12]` for the file of a cell, of this kernel or with the same text of another; '' for any other."""
+        """Return `cell In[12]` for a cell's file, of this kernel or of one with the same code; "" for other files."""
         try:
             label = self._label(file) if self._label else None
             if label is None and self._label and "ipykernel_" in file:
                 label = self._label(_KERNEL.sub(f"ipykernel_{os.getpid()}", file))
             return f"cell {label[1]}" if label else ""
-        except Exception:  # a shell of another make
+        except Exception:  # another kind of shell
             return ""
 
     def translated(self, value: T) -> T:
-        """A record with each file of a cell, alone or within a text, replaced by the cell's name."""
+        """Return a record with the file names of cells, alone or within a text, replaced by the cells' names."""
         return msgspec.convert(self._each(msgspec.to_builtins(value)), type(value))
 
     def text(self, text: str) -> str:
-        """A text with `cell In[12], line 3` for the files of cells."""
+        """Replace the files of cells in a text by `cell In[12], line 3`."""
         return INVENTED.sub(self._named, text) if "ipykernel_" in text or "<ipython-input-" in text else text
 
     def _named(self, found: re.Match[str]) -> str:
@@ -71,23 +71,23 @@ class Cells:
 
 
 def frame_words(frame: Frame) -> str:
-    """A frame in words: `cell In[12], line 3, in <module>: dist.barrier()`."""
+    """Format a frame as `cell In[12], line 3, in <module>: dist.barrier()`."""
     where = f"{frame.file}, line {frame.line}" if frame.file.startswith("cell ") else f"{frame.file}:{frame.line}"
     inside = "" if frame.function == "<module>" else f", in {frame.function}"
     return f"{where}{inside}{': ' + frame.code if frame.code else ''}"
 
 
 class Here(msgspec.Struct, frozen=True, kw_only=True):
-    """The running cell of this kernel."""
+    """Running cell of this kernel."""
 
     stack: tuple[Frame, ...] = ()
-    """From the line of the cell on, innermost last; empty while no cell runs."""
+    """Frames from the cell's line on, innermost last; empty while no cell runs."""
     busy: float | None = None
-    """Part of a CPU that the thread uses, 0 to 1: 0 waits, 1 computes."""
+    """Share of a CPU that the thread uses, from 0 (waiting) to 1 (computing)."""
 
 
 def here(cells: Cells, thread: int) -> Here:
-    """Where a thread is, and whether it computes or waits."""
+    """Return the stack of a thread and whether it computes or waits."""
     used = _cpu(thread)
     begin = time.perf_counter()
     found = stack(cells, thread)
@@ -101,7 +101,7 @@ def here(cells: Cells, thread: int) -> Here:
 
 
 def stack(cells: Cells, thread: int) -> tuple[Frame, ...]:
-    """The stack of a thread from the running cell on; the frames of the kernel itself are left out."""
+    """Return the stack of a thread from the running cell on, without the kernel's own frames."""
     rows = _rows(thread)
     outermost = max((i for i, row in enumerate(rows) if cells.name(row[0])), default=-1)
     inner = rows[: outermost + 1]
@@ -110,7 +110,7 @@ def stack(cells: Cells, thread: int) -> tuple[Frame, ...]:
 
 
 def _rows(thread: int) -> list[tuple[str, int, str]]:
-    """(file, line, function) of each frame, innermost first; keeps no frame, for they hold the cell's tensors."""
+    """Return (file, line, function) per frame, innermost first; hold no frame, which would keep the cell's tensors."""
     return [(f.f_code.co_filename, f.f_lineno or 0, f.f_code.co_name) for f in frames_of(thread, _DEEPEST)]
 
 
@@ -120,7 +120,7 @@ def _frame(cells: Cells, file: str, line: int, function: str) -> Frame:
 
 
 def _cpu(thread: int) -> float | None:
-    """CPU seconds that a thread of this process has used, where the platform tells."""
+    """Return the CPU seconds that a thread of this process has used, or None if the platform can't report them."""
     clock = getattr(time, "pthread_getcpuclockid", None)
     try:
         return time.clock_gettime(clock(thread)) if clock else None

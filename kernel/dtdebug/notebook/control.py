@@ -3,11 +3,11 @@
 A front end sends `dtdebug_request` with one of these and gets a `dtdebug_reply`:
 
 `{"kind": "state" | "hang", "timeout": seconds}`: `{"status": "ok", "text", "html", "view", "verdict", "ranks", ...}`
-`{"kind": "diagnose", "asked": Asked}`: `{"status": "ok", "loaded", "told", "diagnosis"}`, as of `front.look`
-`{"kind": "end_ranks", "pids": [...]}`: `{"status": "ok", "ended": [...], "text"}`, on the user's word alone
+`{"kind": "diagnose", "asked": Asked}`: `{"status": "ok", "loaded", "told", "diagnosis"}`, as from `front.look`
+`{"kind": "end_ranks", "pids": [...]}`: `{"status": "ok", "ended": [...], "text"}`, only at the user's request
 any other: `{"status": "error", "ename", "evalue"}`
 
-The work is done on a thread of its own: interrupts and shutdowns come by the same channel and must not wait.
+The work is done on a separate thread: interrupts and shutdowns use the same channel and must not wait.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 REQUEST, REPLY = "dtdebug_request", "dtdebug_reply"
 LONGEST = 10.0
-"""Seconds that a request may ask the ranks to be waited for."""
+"""Maximum number of seconds that a request may wait for the ranks."""
 _first = threading.Lock()
-"""Two threads that are the first to read the same type end the process: msgspec learns a type without a lock."""
+"""Held while a kind is answered for the first time: msgspec crashes if two threads first decode a type at once."""
 _known: set[str] = set()
-"""Kinds that were answered once, so that all their types are learnt."""
+"""Kinds answered at least once, so that all their types have been built."""
 _Pids = Annotated[list[Annotated[int, msgspec.Meta(gt=0, lt=1 << 31)]], msgspec.Meta(max_length=4096)]
 
 
 def install(live: Live, kernel: Any) -> Callable[[], None]:
-    """Adds the message to a kernel that has handlers for its control channel; returns what takes it away again."""
+    """Add the message to a kernel with control-channel handlers; return a function that removes it again."""
     handlers = getattr(kernel, "control_handlers", None)
     if not isinstance(handlers, dict) or not hasattr(kernel, "session"):
         return lambda: None
@@ -50,7 +50,7 @@ def install(live: Live, kernel: Any) -> Callable[[], None]:
         loop = asyncio.get_running_loop()
 
         def send(content: dict[str, Any]) -> None:
-            with suppress(Exception):  # the channel has been closed meanwhile
+            with suppress(Exception):  # the channel has been closed in the meantime
                 kernel.session.send(stream, REPLY, content, parent, ident=ident)
 
         def work() -> None:
@@ -59,7 +59,7 @@ def install(live: Live, kernel: Any) -> Callable[[], None]:
                 loop.call_soon_threadsafe(send, content)
 
         threading.Thread(target=work, name="dtdebug-control", daemon=True).start()
-        loop.call_soon(stay_busy, live, kernel)  # after the kernel's own word that this message is done
+        loop.call_soon(stay_busy, live, kernel)  # after the kernel itself reports this message as done
 
     handlers[REQUEST] = handle
 
@@ -71,13 +71,13 @@ def install(live: Live, kernel: Any) -> Callable[[], None]:
 
 
 def stay_busy(live: Live, kernel: Any) -> None:
-    """Says once more that a cell runs: a server takes the end of any message for the end of the cell, and may cull."""
+    """Report again that a cell runs: servers take the end of any message for the cell's end, and may cull kernels."""
     request = live.request
     if request is None:
         return
-    with suppress(Exception):  # the channel has been closed meanwhile
+    with suppress(Exception):  # the channel has been closed in the meantime
         _tell(kernel, "busy", request)
-        if live.request is not request:  # it has ended meanwhile, and said so before us
+        if live.request is not request:  # it has ended in the meantime, and reported so before us
             _tell(kernel, "idle", request)
 
 
@@ -87,7 +87,7 @@ def _tell(kernel: Any, state: str, request: Any) -> None:
 
 
 def answer(live: Live, content: Any) -> dict[str, Any]:
-    """The content of the reply to a request; never raises, whatever was sent."""
+    """Return the content of the reply to a request; never raises, whatever was sent."""
     try:
         asked = content if isinstance(content, dict) else {}
         kind = asked.get("kind", "hang")

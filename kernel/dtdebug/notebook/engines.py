@@ -1,7 +1,7 @@
-"""Engines of ipyparallel whose client has ended: they run on, for their controller does, and so do the ranks in them.
+"""Finds ipyparallel engines whose client has ended; their controller keeps running, and so do they and their ranks.
 
-An engine names no rank in its environment; that it is one shows in its connections with other engines. Whether somebody
-can still ask it shows in those of its controller: all that are neither engines nor parts of it are clients.
+An engine does not name a rank in its environment; its connections with other engines show that it is one. The
+connections of its controller show whether a client can still ask it: every peer that is not part of the cluster is one.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Connection = tuple[connected.End, connected.End]
 
 
 def without_client(variable: str) -> list[RankProcess]:
-    """Engines that have this variable in their environment, whatever its value, and that nobody can ask any more."""
+    """Return the engines with this environment variable, whatever its value, that no client can reach any more."""
     found = [pid for pid in _running(_ENGINE) if variable in variables(pid)]
     asked = with_client(found)
     return [describe(pid) for pid in found if pid not in asked]
 
 
 def with_client(pids: Iterable[int]) -> set[int]:
-    """Those of the processes that are engines which a client may still ask, also where this host does not show it."""
+    """Return the engines among the processes that a client may still reach, including when this host can't show it."""
     engines = {*pids} & {*(every := _running(_ENGINE))}
     if not engines:
         return set()
@@ -45,7 +45,7 @@ def with_client(pids: Iterable[int]) -> set[int]:
 def _may_be_asked(engine: int, controllers: Collection[int], workers: Collection[Connection]) -> bool:
     ports = _ports(engine)
     if not ports:
-        return True  # it does not tell where its controller is
+        return True  # it does not name its controller
     links = {(there, here) for here, there in connected.sockets(engine).ends if there[1] in ports}
     if not links:
         return False  # the controller has ended
@@ -56,7 +56,7 @@ def _may_be_asked(engine: int, controllers: Collection[int], workers: Collection
 
 
 def _ports(engine: int) -> set[int]:
-    """Those of its controller, which it was told in its environment."""
+    """Return the ports of an engine's controller, from the engine's environment."""
     with suppress(ValueError):
         told = msgspec.json.decode(variables(engine).get("IPP_CONNECTION_INFO", "{}"), type=dict[str, Any])
         return {port for port in told.values() if isinstance(port, int) and 0 < port < 1 << 16}
@@ -64,7 +64,7 @@ def _ports(engine: int) -> set[int]:
 
 
 def _running(names: Collection[str]) -> list[int]:
-    """Processes that run one of these modules or commands."""
+    """Return the processes that run one of these modules or commands."""
     return [
         process.pid
         for process in psutil.process_iter(["cmdline"])

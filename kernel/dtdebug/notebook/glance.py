@@ -1,6 +1,6 @@
-"""What can be told of a kernel and its ranks for next to nothing: no signal, no request, no look into a process.
+"""Observes a kernel and its ranks at almost no cost: no signal, no request, no inspection of a process.
 
-Only what they have written themselves is read, and what the operating system shows of them.
+It reads only files that they have written themselves, and what the operating system reports about them.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from dtdebug_taxonomy.ranks import Operation, RankState
 from dtdebug_taxonomy.view import View
 
 _STANDS = 4.0
-"""Seconds that counters may rest in a job that moves: records are written every two."""
+"""Seconds that counters may stay unchanged in a job that moves; records are written every two seconds."""
 _RESTS = 20.0
-"""Seconds without use of a processor from which ranks that have no records are said to rest."""
+"""Seconds without CPU use from which ranks without records are reported as idle."""
 _WAKES, _TICK = 0.005, 0.01
-"""Part of a CPU that a main thread takes to poll, and seconds in which its time is counted."""
+"""Share of a CPU that a polling main thread uses, and resolution of its CPU time in seconds."""
 _APART = 60.0
-"""Seconds between two glances from which it is not known what the ranks did meanwhile."""
+"""Seconds between two glances from which the activity in between is unknown."""
 _KERNELS = 64
-"""Kernels of which it is remembered how far they were."""
+"""Maximum number of kernels whose progress is remembered."""
 
 
 class _Watched:
-    """What the glances at one kernel have seen so far."""
+    """Observations of one kernel by earlier glances."""
 
     def __init__(self, begun: float) -> None:
         self.begun = begun
-        """When its cell began: another cell is watched anew."""
+        """Start time of its cell; another cell resets the observations."""
         self.progress: Progress | None = None
         self.cpu: tuple[float, float] | None = None
-        """(when, CPU seconds of the thread that runs cells)."""
+        """(time, CPU seconds of the thread that runs cells)."""
         self.used: dict[int, movement.Work] = {}
-        """What the kernel and its ranks had used at the last look."""
+        """Work that the kernel and its ranks had done at the last look."""
         self.rests: float | None = None
-        """Since when none of them has used a processor."""
+        """Time since which none of them has used a CPU."""
 
 
 _watched: OrderedDict[int, _Watched] = OrderedDict()
@@ -58,7 +58,7 @@ _lock = threading.Lock()
 
 
 def glance(folder: RunFolder | None, entry: LastCell | None, pid: int) -> View:
-    """What is known of a kernel without asking it; that something hangs shows from the second glance on."""
+    """Return the view of a kernel without asking it; a hang shows from the second glance on."""
     begin, now = time.monotonic(), time.time()
     running = entry if entry is not None and entry.running else None
     records = _records(folder, running.begun if running else now) if folder else ()
@@ -75,13 +75,13 @@ def glance(folder: RunFolder | None, entry: LastCell | None, pid: int) -> View:
 
 
 def resting(states: Sequence[RankState], entry: LastCell | None, pid: int) -> float:
-    """Seconds for which the kernel and its ranks have used no processor, as far as glances tell; 0 below a limit."""
+    """Return for how many seconds kernel and ranks were idle according to glances; 0 below the threshold."""
     with _lock:
         return _rested(_remembered(pid, entry.begun if entry is not None and entry.running else 0.0), states, pid)
 
 
 def _records(folder: RunFolder, since: float) -> tuple[RankState, ...]:
-    """The records of the job at hand: what ended before the cell began belongs to another."""
+    """Return the records of the current job; ranks that ended before the cell started belong to an earlier one."""
     here, found = socket.gethostname(), []
     for record in folder.records():
         if record.pid and record.host in ("", here) and liveness(record.pid, record.time) == "ended":
@@ -93,7 +93,7 @@ def _records(folder: RunFolder, since: float) -> tuple[RankState, ...]:
 
 
 def _inside(record: RankState) -> RankState:
-    """A plain record has counters alone: they tell that the rank is in an operation, but not in which."""
+    """Mark a rank as in an operation if its counters say so; a plain record does not name the operation."""
     if record.pending is not None or record.alive is False:
         return record
     begun = (
@@ -105,7 +105,7 @@ def _inside(record: RankState) -> RankState:
 
 
 def _unrecorded(pid: int) -> tuple[RankState, ...]:
-    """Ranks below a kernel that is not armed: the operating system shows that they are there."""
+    """Return the ranks below a kernel that is not armed, as the operating system shows them."""
     from dtdebug.probe.processes import find_ranks
 
     host = socket.gethostname()
@@ -127,7 +127,7 @@ def _remembered(pid: int, begun: float) -> _Watched:
 
 
 def _moved(watched: _Watched, records: Sequence[RankState], now: float) -> bool | None:
-    """Whether counters have moved since the glance before; None where ranks may just compute, or are new."""
+    """True if counters changed since the last glance; None if the ranks may be computing, or are new."""
     if watched.progress is None:
         if records:
             watched.progress = Progress(now)
@@ -140,7 +140,7 @@ def _moved(watched: _Watched, records: Sequence[RankState], now: float) -> bool 
 
 
 def _rested(watched: _Watched, states: Sequence[RankState], pid: int) -> float:
-    """As `resting`. The kernel counts: while it computes, its ranks may be those of an earlier cell."""
+    """Return the idle seconds, as `resting`. A kernel that computes counts: its ranks may be of an earlier cell."""
     kernel = RankState(pid=pid, alive=True)
     now, before = movement.sample((kernel, *states), socket.gethostname()), watched.used
     last = min((work.time for work in before.values()), default=0.0)
@@ -156,12 +156,12 @@ def _rested(watched: _Watched, states: Sequence[RankState], pid: int) -> float:
 
 
 def _trains(before: movement.Work, now: movement.Work) -> bool:
-    """The main thread has done something: one that hangs wakes at most to look whether it still has to wait."""
+    """True if the main thread did real work: a hung one wakes only to check whether it still has to wait."""
     return now.main - before.main > _WAKES * (now.time - before.time) + _TICK
 
 
 def _busy(watched: _Watched, pid: int, now: float) -> float | None:
-    """Part of a CPU that the kernel's main thread has used since the glance before."""
+    """Return the share of a CPU that the kernel's main thread has used since the last glance."""
     try:
         used = next((float(sum(t[1:])) for t in psutil.Process(pid).threads() if t.id == pid), None)
     except (psutil.Error, OSError):

@@ -1,4 +1,4 @@
-"""What `%dtdebug isolate` does: the search in a process of its own, its table as a card."""
+"""Runs `%dtdebug isolate`: the search in a separate process, its table as a card."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _STYLE = "border-left:4px solid #c77700;padding:4px 12px;margin:4px 0;line-heigh
 _CELL = "text-align:left;padding:1px 10px 1px 0;vertical-align:top"
 _PROGRAMS = ("torchrun", "accelerate", "python")
 _SHELL = re.compile(r"\d?[<>|;&]")
-"""Where the job ends in a line: pipes, redirections, further commands."""
+"""Marks the end of the job's command in a line: pipes, redirections, further commands."""
 _NAMED = re.compile(r"\{([A-Za-z_][\w.]{0,100})\}|\$([A-Za-z_]\w{0,100})")
 _HOW = {"slow": "is slow", "differs": "differs"}
 _ENDING = 60.0
-"""Seconds in which an interrupted search ends its run and answers."""
+"""Seconds within which an interrupted search stops its run and answers."""
 
 
 def show_isolate(extension: Loaded, words: Sequence[str]) -> None:
-    """Lists the runs; with `--yes` starts them, and shows what is responsible.
+    """List the runs; with `--yes` start them and show which change is responsible.
 
-    Without a command it is that of the last cell which started a launcher.
+    Without a command, the last cell that started a launcher provides it.
 
     Raises:
         ValueError: there is no command.
@@ -67,9 +67,9 @@ def show_isolate(extension: Loaded, words: Sequence[str]) -> None:
 
 
 def last_command(cells: Sequence[str], names: Mapping[str, Any] | None = None) -> list[str]:
-    """The command of the last line `!torchrun ...` among the cells; empty if there is none.
+    """Return the command of the last line `!torchrun ...` among the cells; empty if there is none.
 
-    `{sys.executable}` and `$script` in it are looked up among these names; nothing is called.
+    `{sys.executable}` and `$script` in it are looked up in these names; nothing is called.
     """
     for cell in reversed(cells):
         for line in reversed(cell.splitlines()):
@@ -85,7 +85,7 @@ def last_command(cells: Sequence[str], names: Mapping[str, Any] | None = None) -
 
 
 def _value(name: str, names: Mapping[str, Any]) -> str:
-    """A text or number that the notebook calls so, or that is in a module of it; else as it stands."""
+    """Return the string or number with this name in the notebook or in one of its modules; else the name in braces."""
     first, *rest = name.split(".")
     value = names.get(first)
     for attribute in rest:
@@ -94,13 +94,13 @@ def _value(name: str, names: Mapping[str, Any]) -> str:
 
 
 def plain(said: dict[str, Any]) -> str:
-    """The answer as text."""
+    """Format the answer as text."""
     rows = [f"  {'  '.join(filter(None, row))}" for row in _rows(said)]
     return clean("\n".join([_head(said), *rows, *_early(said), said["answer"]]))
 
 
 def html(said: dict[str, Any]) -> str:
-    """The same as static HTML: no script, every text escaped."""
+    """Format the answer as static HTML: no script, every text escaped."""
     rows = ("".join(f'<td style="{_CELL}">{_safe(value)}</td>' for value in row) for row in _rows(said))
     table = "".join(f"<tr>{row}</tr>" for row in rows)
     parts = [
@@ -113,13 +113,13 @@ def html(said: dict[str, Any]) -> str:
 
 
 def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """(our options, the command)."""
+    """Split the words into (our options, the command)."""
     at = list(words).index("--") if "--" in words else len(words)
     return list(words[:at]), list(words[at + 1 :])
 
 
 def _searched(command: list[str]) -> str:
-    """The answer of the search as JSON; its progress is printed. An interrupt ends the search, which answers then."""
+    """Return the search's answer as JSON and print its progress; an interrupt ends the search, which then answers."""
     environment = os.environ | {"PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(
         command,
@@ -144,7 +144,7 @@ def _searched(command: list[str]) -> str:
 
 
 def go_on(extension: Loaded, said: dict[str, Any], begun: float) -> None:
-    """Shows the diagnosis, from which `%dtdebug` goes on."""
+    """Show the diagnosis, from which `%dtdebug` continues."""
     from dtdebug.display import bundle
     from dtdebug.last import Last
 

@@ -1,6 +1,6 @@
-"""What a kernel was running, in a file that outlives it: a death by signal runs no hook.
+"""Records which cell a kernel runs in a file that outlives the kernel; a death by signal runs no hook.
 
-The file is mapped into memory, so that noting a cell is a copy of some bytes and not a write.
+The file is mapped into memory, so that noting a cell copies a few bytes instead of writing.
 """
 
 from __future__ import annotations
@@ -18,43 +18,43 @@ from dtdebug import state
 from dtdebug.clean import clean
 
 NAME = "journal"
-"""File in the run's folder; its presence tells that a kernel made the folder."""
+"""File in the run's folder; its presence shows that a kernel made the folder."""
 _SIZE = 4096
-"""Bytes of what runs; as many for the names of the cells before, and as many for the times when they began."""
+"""Bytes for the running cell, for the names of earlier cells, and for their start times (each)."""
 _ROW = 32
 FILES = _SIZE // _ROW
-"""Cells whose files are known: the last ones."""
+"""Maximum number of cells, the last ones, whose files are known."""
 _KEPT = 7 * 24 * 3600.0
-"""Seconds for which the folder of a kernel that has died is kept."""
+"""Seconds for which the folder of a dead kernel is kept."""
 
 
 class LastCell(msgspec.Struct, frozen=True, kw_only=True):
-    """The cell that a kernel ran last."""
+    """Last cell that a kernel ran."""
 
     running: bool
-    """It had not ended when this was noted."""
+    """True if it had not ended at the time of the entry."""
     pid: int
     kernel: str
-    """Name of the kernel's connection file, which stays when the kernel is restarted."""
+    """Name of the kernel's connection file, which survives a restart of the kernel."""
     number: int
     begun: float
     source: str
     files: dict[str, int] = {}
-    """Name of the file that the kernel has invented for an earlier cell, without its folder -> the cell's number."""
+    """File name (without folder) that the kernel gave to an earlier cell -> the cell's number."""
     begins: dict[int, float] = {}
-    """When the last cells began, in seconds since the epoch."""
+    """Start times of the last cells, in seconds since the epoch."""
 
     def cell_at(self, moment: float) -> int | None:
-        """The cell that ran, or had run last, at that time."""
+        """Return the cell that ran, or had run last, at that time."""
         earlier = [(begun, number) for number, begun in self.begins.items() if begun <= moment]
         return max(earlier)[1] if earlier else None
 
 
 class Journal:
-    """The journal of this kernel."""
+    """Journal of this kernel."""
 
     def __init__(self, folder: Path, kernel: str) -> None:
-        """Makes the file; raises OSError."""
+        """Create the file; raises OSError."""
         handle = os.open(folder / NAME, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             os.ftruncate(handle, 3 * _SIZE)
@@ -66,7 +66,7 @@ class Journal:
         self.ends()
 
     def begins(self, number: int, source: str) -> None:
-        """A cell begins."""
+        """Note the start of a cell."""
         now = time.time()
         data = b"%b%d\n%.3f\n%b\0" % (self._head, number, now, source[:_SIZE].encode(errors="replace"))
         if len(data) > _SIZE:
@@ -75,7 +75,7 @@ class Journal:
         self._row(2, number, b"%.3f" % now)
 
     def compiled(self, number: int, file: str) -> None:
-        """The file that the kernel has invented for the code of a cell."""
+        """Note the file that the kernel gave to the code of a cell."""
         self._row(1, number, name(file).encode(errors="replace"))
 
     def _row(self, table: int, number: int, what: bytes) -> None:
@@ -85,12 +85,12 @@ class Journal:
             self._map[at : at + _ROW] = row.ljust(_ROW, b"\0")
 
     def ends(self) -> None:
-        """It has ended."""
+        """Note the end of the cell."""
         self._map[:1] = b"0"
 
 
 def read_journal(folder: Path) -> LastCell | None:
-    """What the journal of a folder says, or None where there is none."""
+    """Return the content of the journal in a folder, or None if there is no journal."""
     try:
         data = state.read_start(folder / NAME, 3 * _SIZE)
         text = data[:_SIZE].partition(b"\0")[0].decode(errors="replace")
@@ -110,7 +110,7 @@ def read_journal(folder: Path) -> LastCell | None:
 
 
 def name(file: str) -> str:
-    """The last part of a path of any system."""
+    """Return the last part of a path of any operating system."""
     return file.replace("\\", "/").rpartition("/")[2]
 
 
@@ -122,18 +122,18 @@ def _rows(table: bytes) -> Iterator[tuple[int, str]]:
 
 
 def folders() -> Path:
-    """Where kernels make their folders: apart from runs, for a notebook that is open is no job that runs."""
+    """Return the folder in which kernels create theirs; separate from runs, as an open notebook isn't a running job."""
     return state.folder() / "kernels"
 
 
 def entries() -> Iterator[tuple[Path, LastCell]]:
-    """The folders of kernels with what their journals say, the newest first."""
+    """Yield the folders of kernels with the content of their journals, the newest first."""
     found = [(path.parent, entry) for path in folders().glob(f"*/{NAME}") if (entry := read_journal(path.parent))]
     yield from sorted(found, key=lambda row: row[1].begun, reverse=True)
 
 
 def died(kernel: str) -> tuple[Path, LastCell] | None:
-    """The folder and the cell of the kernel of that name that died while it ran a cell, or None."""
+    """Return the folder and the cell of the kernel of that name if it died while it ran a cell, else None."""
     for path, entry in entries():
         if entry.kernel == kernel and entry.pid != os.getpid() and not lives(entry.pid):
             return (path, entry) if entry.running else None
@@ -141,14 +141,14 @@ def died(kernel: str) -> tuple[Path, LastCell] | None:
 
 
 def prune() -> None:
-    """Removes what kernels that died left behind long ago."""
+    """Remove the folders of kernels that died long ago."""
     for path, entry in entries():
         if time.time() - entry.begun > _KEPT and not lives(entry.pid):
             shutil.rmtree(path, ignore_errors=True)
 
 
 def lives(pid: int) -> bool:
-    """A process has that number."""
+    """True if a process has that number."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):

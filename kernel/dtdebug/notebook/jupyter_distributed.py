@@ -1,4 +1,4 @@
-"""The child kernels of jupyter-distributed: each is asked by its own control channel, or looked at from outside."""
+"""Asks the child kernels of jupyter-distributed through their control channels, or inspects them from outside."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dtdebug_taxonomy.ranks import RankState
 
 
 def reach(connection_files: Iterable[str | Path]) -> Reach:
-    """Looks at the kernels of the connection files, in the order of their ranks."""
+    """Return a function that inspects the kernels of the connection files, in the order of their ranks."""
     files = [str(file) for file in connection_files]
 
     def look(timeout: float) -> Sequence[RankState]:

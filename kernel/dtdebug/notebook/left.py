@@ -1,7 +1,7 @@
-"""Ranks that a cell has left behind: it was interrupted or has failed, or its kernel was restarted, and they still run.
+"""Finds ranks left running by a cell that was interrupted or failed, or whose kernel was restarted.
 
-They are known by the folder that the environment of all processes of a kernel names, and by their own records there, so
-that they are found after the death of the kernel too, which keeps its connection file's name when it is restarted.
+They are recognised by the folder named in the environment of all processes of a kernel, and by their records there.
+Both survive the kernel, whose connection file keeps its name across a restart.
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ from dtdebug_taxonomy.ranks import ranges
 
 _PORTS, _MEMBERS = 4, 4096
 _ROUNDED = 1.0
-"""Seconds by which the system may tell wrongly when a process began."""
+"""Tolerance in seconds of process start times reported by the operating system."""
 _TICK = 0.02
-"""The same, once that is set right."""
+"""Tolerance in seconds once the start times are corrected."""
 _PATIENCE, _KILLED = 3.0, 2.0
-"""Seconds from SIGTERM to SIGKILL, and from there to the end."""
+"""Seconds from SIGTERM to SIGKILL, and from SIGKILL to giving up."""
 _ENDING_TICK = 0.05
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True):
-    """The ranks of one cell that still run though the cell does not."""
+    """Ranks of one cell that outlived it."""
 
     pids: tuple[int, ...]
-    """The ranks and what has launched them."""
+    """Ranks and their launchers."""
     ranks: str
-    """`0-3`, or empty where no rank has told its number."""
+    """`0-3`, or empty if not every rank's number is known."""
     count: int
     cell: int | None
-    """The number of the cell; None where the kernel's journal no longer says."""
+    """Number of the cell, or None if the kernel's journal no longer has it."""
     ports: tuple[int, ...]
-    """TCP ports at which they listen: that of their store where they do, else all."""
+    """TCP ports at which they listen: the port of their store if it is among them, else all."""
     memory: int
-    """Bytes of the machine's memory that they hold; what they share counts for each."""
+    """Bytes of host memory that they hold; shared memory counts for each process."""
     notebook: str = ""
-    """Of a kernel that has ended without a successor: the notebook that it belonged to, or what is known of that."""
+    """Notebook of a kernel that has ended without a successor, or a description of it."""
 
     @property
     def line(self) -> str:
-        """Who still runs, and what they hold."""
+        """Sentence that names the running ranks and what they hold."""
         one = self.count == 1
         who = f"rank{'' if one else 's'} {self.ranks}" if self.ranks else f"{self.count} rank{'' if one else 's'}"
         where = f" of cell [{self.cell}]" if self.cell is not None else " of an earlier cell"
@@ -64,12 +64,12 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def left(kernel: str) -> list[Left]:
-    """What cells of the kernel with that connection file have left behind on this host, the latest cell first."""
+    """Return the ranks that cells of this kernel left running on this host, the latest cell first."""
     return _of(row for row in journal.entries() if row[1].kernel == kernel)
 
 
 def abandoned(kernels: Collection[str]) -> list[Left]:
-    """The same of kernels that have ended and are none of these, as after a restart of their server."""
+    """Return the ranks left by ended kernels outside of this collection, as after a restart of their server."""
     found: list[Left] = []
     for path, entry in journal.entries():
         if entry.kernel not in kernels and not journal.lives(entry.pid):
@@ -92,18 +92,18 @@ def _of(entries: Iterable[tuple[Path, journal.LastCell]]) -> list[Left]:
 
 
 class Member(msgspec.Struct, frozen=True):
-    """A rank that still runs."""
+    """Rank that still runs."""
 
     pid: int
     rank: int | None
     launchers: tuple[int, ...]
     cell: int | None
     endpoint: str = ""
-    """Where dtdebug itself listens there."""
+    """Address of dtdebug's own endpoint in that process."""
 
 
 def _members(path: Path, entry: journal.LastCell) -> Iterator[Member]:
-    """The ranks of a kernel's folder that live and that its running cell has not started."""
+    """Yield the live ranks of a kernel's folder that its running cell did not start."""
     run = RunFolder(path)
     written = {r.pid: r for r in run.records() if r.pid and r.alive is not False}
     records = {pid: r.rank for pid, r in written.items()}
@@ -115,7 +115,7 @@ def _members(path: Path, entry: journal.LastCell) -> Iterator[Member]:
     unnumbered = [pid for pid in members if records.get(pid) is None and ranks.get(pid) is None]
     no_ranks = {*unnumbered} - connected.among(unnumbered, [entry.pid])
     if not journal.lives(entry.pid):
-        no_ranks |= engines.with_client(members)  # of another notebook
+        no_ranks |= engines.with_client(members)  # reachable from another notebook
     for pid in members:
         if pid in no_ranks:
             continue
@@ -124,7 +124,7 @@ def _members(path: Path, entry: journal.LastCell) -> Iterator[Member]:
             since = process.create_time() + shift
             late = (
                 pid in records and pid not in ranks and since > _written(run, pid) + _ROUNDED
-            )  # another has its number
+            )  # the process number was reused
             if pid == entry.pid or process.status() == psutil.STATUS_ZOMBIE or late or since > began + _TICK:
                 continue
             launchers = tuple(up.pid for up in process.parents() if _belongs(up, path) and up.pid != entry.pid)
@@ -139,7 +139,7 @@ def _members(path: Path, entry: journal.LastCell) -> Iterator[Member]:
 
 
 def _shift() -> float:
-    """Seconds by which the system tells too early when a process began: it counts from a boot in whole seconds."""
+    """Return by how many seconds process start times are too early: they count from a boot time in whole seconds."""
     if not hasattr(time, "CLOCK_BOOTTIME"):
         return 0.0
     boot = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -160,10 +160,10 @@ def _belongs(process: psutil.Process, path: Path) -> bool:
 
 
 def told(cell: int | None, members: Sequence[Member], kernels: Collection[int]) -> Left:
-    """What the ranks of a cell hold; `kernels` are ports at which kernels listen."""
+    """Describe the ranks of a cell; `kernels` are ports at which kernels listen."""
     pids = list(dict.fromkeys([*(m.pid for m in members), *(up for m in members for up in m.launchers)]))
     ports: set[int] = set()
-    """Without those that kernels listen at: a forked rank has inherited them."""
+    """Excludes the kernels' ports, which a forked rank inherits."""
     store: set[str] = set()
     memory = 0
     for pid in pids:
@@ -184,7 +184,7 @@ def told(cell: int | None, members: Sequence[Member], kernels: Collection[int]) 
 
 
 def settled(kernel: str, seconds: float = 1.0) -> list[Left]:
-    """Those that do not end by themselves within so long: an interrupt reaches ranks as it does the cell."""
+    """Return the ranks that do not end by themselves in time; an interrupt reaches ranks as well as the cell."""
     end = time.monotonic() + seconds
     while (found := left(kernel)) and time.monotonic() < end:
         time.sleep(0.1)
@@ -192,14 +192,14 @@ def settled(kernel: str, seconds: float = 1.0) -> list[Left]:
 
 
 def end(kernel: str, pids: Sequence[int], pid: int) -> tuple[list[int], str]:
-    """Ends those of the processes that cells of that kernel have left, or that are ranks below its process."""
+    """End those of the processes that cells of this kernel left behind, or that are ranks below its process."""
     left_by_cells = {each for found in left(kernel) for each in found.pids}
     allowed = {*processes.ranks_below(pid), *left_by_cells} - {pid, os.getpid()}
     return end_ranks(pids, allowed)
 
 
 def end_ranks(pids: Sequence[int], allowed: Collection[int], *, kernel: bool = True) -> tuple[list[int], str]:
-    """The processes that have ended, and that in words; what is not among the allowed ones is left alone."""
+    """Return (ended processes, sentence about the result); processes that are not allowed are left alone."""
     chosen: dict[int, psutil.Process] = {}
     for pid in dict.fromkeys(pids):
         if pid in allowed:
@@ -217,12 +217,12 @@ def end_ranks(pids: Sequence[int], allowed: Collection[int], *, kernel: bool = T
 
 def _signal(processes: dict[int, psutil.Process], number: signal.Signals) -> None:
     for process in processes.values():
-        with suppress(psutil.Error):  # psutil signals no other process that has got the number meanwhile
+        with suppress(psutil.Error):  # psutil does not signal another process that got the number in the meantime
             process.send_signal(number)
 
 
 def _wait(processes: dict[int, psutil.Process], seconds: float) -> dict[int, psutil.Process]:
-    """Those that live after so long; whoever started them must find how they ended, so they are not waited for."""
+    """Return the processes still alive after this time; don't reap them, because their parents need the exit status."""
     end, left = time.monotonic() + seconds, dict(processes)
     while True:
         left = {pid: process for pid, process in left.items() if liveness(pid) != "ended"}

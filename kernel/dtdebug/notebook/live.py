@@ -1,4 +1,4 @@
-"""A kernel as the questions about its ranks see it: its cells, the folder of its records, what was seen last."""
+"""State of a kernel for questions about its ranks: its cells, its folder of records, the last observation."""
 
 from __future__ import annotations
 
@@ -17,63 +17,63 @@ if TYPE_CHECKING:
 
 
 class Live:
-    """What is known of the kernel of one shell, and of the ranks that it has to do with."""
+    """Knowledge about the kernel of one shell and its ranks."""
 
     def __init__(self, shell: Any, output: Callable[[], str] = str) -> None:
         from dtdebug.notebook.cells import Cells
 
         self.shell = shell
         self.output = output
-        """What the running cell has printed so far."""
+        """Returns the output of the running cell so far."""
         self.cells = Cells(shell)
         self.kernel = getattr(shell, "kernel", None)
         self.thread = (threading.main_thread().ident if self.kernel else None) or threading.get_ident()
-        """The thread that runs cells."""
+        """Thread that runs cells."""
         self.run: RunFolder | None = None
         self.since = time.time()
-        """When the last cell began that was not a question to us."""
+        """Start time of the last cell that was not a question to us."""
         self.seen: RanksSeen | None = None
-        """What the last look for a hang found since then, or before of ranks that still run."""
+        """Result of the last look for a hang, of this cell or of ranks from an earlier one that still run."""
         self.request: Any = None
-        """The front end's request whose cell runs in the thread that runs cells."""
+        """Front end's request whose cell runs in the main thread."""
         self.note = ""
-        """Why nothing is armed, if so."""
+        """Reason that nothing is armed, or ""."""
 
     @property
     def has_ranks(self) -> bool:
-        """Some rank has written a record since the cell began."""
+        """True if a rank has written a record since the cell started."""
         with suppress(OSError):
             return self.run is not None and any(p.stat().st_mtime >= self.since for p in self.run.ranks.glob("*.json"))
         return False
 
     @property
     def used(self) -> bool:
-        """Some rank has left a record or a dump, in this cell or an earlier one."""
+        """True if a rank has left a record or a dump, in this cell or an earlier one."""
         return self.run is not None and used(self.run)
 
     @property
     def name(self) -> str:
-        """The name of the kernel's connection file, which outlives restarts; '' in a terminal."""
+        """Name of the kernel's connection file, which survives restarts; "" in a terminal."""
         file = getattr(getattr(self.kernel, "parent", None), "connection_file", "") or ""
         return Path(file).name
 
 
 def used(run: RunFolder) -> bool:
-    """Ranks have left records or dumps in the folder."""
+    """True if ranks have left records or dumps in the folder."""
     return any(any(part.glob("*")) for part in (run.ranks, run.flight, run.errors))
 
 
 class LiveExtension(Loaded):
-    """The extension as whoever asks for its ranks sees it."""
+    """Extension as seen by code that asks for its ranks."""
 
     live: Live | None = None
-    """What arms this kernel and its ranks."""
+    """Armed kernel and its ranks."""
 
     def armed(self) -> Live:
-        """What arms this kernel.
+        """Return the armed kernel.
 
         Raises:
-            ValueError: the extension was made and not installed.
+            ValueError: the extension was created but not installed.
 
         """
         if self.live is None:

@@ -1,7 +1,7 @@
-"""Looks at all ranks that this kernel has to do with: gathers what is known of each, and compares.
+"""Inspects all ranks of this kernel: gathers the state of each, and compares them.
 
-All jobs of a kernel leave their files in one folder: those of earlier ones are told apart and removed. Where no rank is
-below the kernel, the engines that its variables lead to (ipyparallel, Dask, Ray) are asked; none is imported for that.
+All jobs of a kernel write to one folder; the files of earlier jobs are recognised and removed. If no rank runs below
+the kernel, the engines in its variables (ipyparallel, Dask, Ray) are asked; none is imported for that.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ if TYPE_CHECKING:
 TIMEOUT = 3.0
 """Seconds that ranks have to answer."""
 _MOST = 256
-"""Child processes that are looked at."""
+"""Maximum number of child processes inspected."""
 _BETWEEN = 1.0
-"""Seconds between two looks that show who makes progress."""
+"""Seconds between two looks that show which ranks make progress."""
 _APART = 3.0
-"""Seconds between two looks at a rank from which it is believed to hang."""
+"""Minimum number of seconds between two looks at a rank before it counts as hung."""
 _EARLY = 5.0
-"""Seconds that one rank of a job may have ended before the oldest of the living began."""
+"""Seconds by which a rank's end may precede the start of the oldest live rank of the same job."""
 _ROUNDED = 2.0
-"""Seconds by which the system may tell wrongly when a process began."""
+"""Tolerance in seconds of process start times reported by the operating system."""
 _CLIENTS = {"ipyparallel": "ipyparallel", "distributed": "dask"}
-"""Module of a class `Client` that a notebook may hold an object of -> adapter."""
+"""Module of a class `Client` whose instances a notebook may hold -> adapter."""
 T = TypeVar("T")
 
 
 def look_at_ranks(live: Live, kind: Kind, timeout: float = TIMEOUT) -> RanksSeen:
-    """The state of all ranks, and for `hang` who waits for whom; from any thread, and it never raises."""
+    """Return the state of all ranks, and for `hang` which waits for which; callable from any thread, never raises."""
     with short_switch_interval():
         seen = _look(live, kind, timeout)
     if kind == "hang":
@@ -80,7 +80,7 @@ def _look(live: Live, kind: Kind, timeout: float) -> RanksSeen:
     devices: tuple[Gpu, ...] = ()
     if kind == "hang" and states:
 
-        def again(left: float) -> tuple[RankState, ...]:
+        def look_again(left: float) -> tuple[RankState, ...]:
             return _ranks(live, left)
 
         host = socket.gethostname()
@@ -92,11 +92,11 @@ def _look(live: Live, kind: Kind, timeout: float) -> RanksSeen:
             return conclude(live.run, seen, live.output(), moving=moving, progress=progress)
 
         def twice() -> LastSeen:
-            found = watch(watched, again, follows, begin + timeout)
+            found = watch(watched, look_again, follows, begin + timeout)
             if found.states is not states or not _is_open(found.found):
                 return found
             time.sleep(max(0.0, begin + _BETWEEN - time.monotonic()))
-            later = again(max(1.0, begin + timeout - time.monotonic()))
+            later = look_again(max(1.0, begin + timeout - time.monotonic()))
             return LastSeen(later, follows(later), found.moved)
 
         watched = part("verdict", twice, watched)
@@ -121,7 +121,7 @@ def _look(live: Live, kind: Kind, timeout: float) -> RanksSeen:
 
 
 def _is_open(found: Conclusion) -> bool:
-    """One look does not show who makes progress."""
+    """True if one look can't show which ranks make progress."""
     return found.verdict is not None and found.verdict.kind == "not_understood"
 
 
@@ -134,10 +134,10 @@ def conclude(
     moving: bool | None = None,
     progress: Mapping[int, str] | None = None,
 ) -> Conclusion:
-    """The verdict on states that were seen, refined by what the ranks have printed; and the time line.
+    """Return the verdict on observed states, refined by the ranks' output, and the timeline.
 
-    `earlier` was measured while no rank made progress; `moving`: they were seen to go on; `progress` of each rank
-    between two looks.
+    `earlier` was measured while no rank made progress; `moving` is True if they were seen to continue; `progress` is
+    each rank's progress between two looks.
     """
     from dtdebug.job.judgement import Basis, judge
 
@@ -150,7 +150,7 @@ def conclude(
 
 
 def moved(before: Iterable[RankState], after: Iterable[RankState]) -> bool | None:
-    """Whether a rank has moved between two looks; None where none was seen twice, some time apart."""
+    """True if a rank moved between two looks; None if no rank was observed twice, some time apart."""
     from dtdebug.probe.stacks import compare
 
     early, late = ([_plain(state) for state in states] for states in (before, after))
@@ -163,13 +163,13 @@ def moved(before: Iterable[RankState], after: Iterable[RankState]) -> bool | Non
 
 
 def _plain(state: RankState) -> RankState:
-    """The state with places alone: some records have no text of their lines."""
+    """Return the state with frames reduced to places: some records lack source lines."""
     places = tuple(Frame(f.file, f.line, f.function) for f in state.stack)
     return msgspec.structs.replace(state, stack=places)
 
 
 def _ranks(live: Live, timeout: float) -> tuple[RankState, ...]:
-    """The ranks that the run's folder, this process and its children tell of, by rank."""
+    """Return the ranks known from the run's folder, this process and its children, sorted by rank."""
     from dtdebug.agent import own_state
     from dtdebug.probe import gather
     from dtdebug.probe.processes import ranks_below
@@ -192,10 +192,10 @@ def _is_rank(state: RankState) -> bool:
 
 
 def forget_earlier(run: RunFolder, living: Iterable[int], since: float, kernel: int | None = None) -> None:
-    """Removes what jobs before that of the living ranks have left; where none lives, what is older than `since`.
+    """Remove files of jobs before the live ranks' one; if no rank is alive, files older than `since`.
 
-    Records of processes that still live stay, whatever their age. `since` is when the cell began, `kernel` the process
-    of the kernel if that is another one.
+    Records of live processes stay, whatever their age. `since` is the start of the cell, `kernel` the process of the
+    kernel if it is not this process.
     """
     recorded = [_pid(path) for path in run.ranks.glob("*.json")]
     keep = {*living, *(pid for pid in recorded if pid and processes.liveness(pid) != "ended")}
@@ -216,7 +216,7 @@ def _pid(path: Path) -> int:
 
 
 def _begun(pid: int) -> float | None:
-    """When a process began, in seconds since the epoch."""
+    """Return the start time of a process in seconds since the epoch."""
     import psutil
 
     try:
@@ -226,7 +226,7 @@ def _begun(pid: int) -> float | None:
 
 
 def _on_engines(names: dict[str, Any], timeout: float) -> list[RankState]:
-    """The states of the workers of all engines that variables of the notebook lead to."""
+    """Return the states of the workers of all engines found in the notebook's variables."""
     deadline = time.monotonic() + timeout
     tasks = [partial(_reach, adapter, client, timeout) for adapter, client in _engines(names)]
     found = until(begin(tasks, deadline), deadline)
@@ -234,7 +234,7 @@ def _on_engines(names: dict[str, Any], timeout: float) -> list[RankState]:
 
 
 def _engines(names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """(adapter, client) of each engine."""
+    """Yield (adapter, client) of each engine."""
     for module, adapter in _CLIENTS.items():
         kind = getattr(sys.modules.get(module), "Client", None)
         clients = {id(v): v for v in list(names.values()) if isinstance(kind, type) and isinstance(v, kind)}

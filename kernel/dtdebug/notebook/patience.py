@@ -1,6 +1,6 @@
-"""Looks again within one question: a wait in a job that moves looks like the begin of a hang.
+"""Repeats the look within one question, because a wait in a moving job looks like the start of a hang.
 
-What the ranks wrote before the question tells nothing of that, for the record of a rank that rests may be five seconds
+Records from before the question don't decide that: the record of an idle rank may be five seconds
 old.
 """
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from dtdebug.notebook.seen import Conclusion
 
 _LONG = 3.0
-"""Seconds after which a wait is told from those of a job that moves."""
+"""Seconds after which a wait is longer than those of a job that moves."""
 _PAUSE, _LEAST = 0.1, 1.0
-"""Seconds between two looks, and that the ranks have at least to answer the later ones."""
+"""Seconds between two looks, and the least time that ranks have to answer the later ones."""
 _BUSY = 0.5
-"""Part of a CPU from which a rank is believed to compute: looking at it takes some, too."""
+"""Share of a CPU from which a rank counts as computing; inspecting it uses some CPU, too."""
 
 
 class LastSeen(NamedTuple):
-    """The ranks as they were seen last, what follows from that, and whether they moved until then."""
+    """Last observed states of the ranks, the conclusion, and whether they moved until then."""
 
     states: tuple[RankState, ...]
     found: Conclusion
@@ -37,9 +37,9 @@ class LastSeen(NamedTuple):
 def watch(
     seen: LastSeen, again: Callable[[float], tuple[RankState, ...]], follows: Callable[..., Conclusion], until: float
 ) -> LastSeen:
-    """Concludes; where all waits are young, looks again until one is not, or they are over.
+    """Conclude from the states; while all waits are short, look again until one is long enough or they end.
 
-    A rank for which others wait and which computes meanwhile is not waited for: it may come at any time.
+    A rank that others wait for and that computes meanwhile is not blamed: it may arrive at any time.
     """
     states, moves, lasts = seen.states, seen.moved, False
     found, work = follows(states), _Work(states)
@@ -54,7 +54,7 @@ def watch(
 
 
 def _is_open(found: Conclusion, states: Iterable[RankState], *, lasts: bool) -> bool:
-    """One more look may change what is concluded."""
+    """True if one more look may change the conclusion."""
     ages = [_age(s) for s in states if s.pending is not None and s.alive is not False]
     if not ages or found.verdict is None or found.verdict.kind in ("dead", "gil_held"):
         return False
@@ -63,19 +63,19 @@ def _is_open(found: Conclusion, states: Iterable[RankState], *, lasts: bool) -> 
 
 
 def _sleeps(found: Conclusion, states: Iterable[RankState]) -> bool:
-    """A rank that is waited for waits for a timer, which ends by itself."""
+    """True if a rank that others wait for is in a timed sleep, which ends by itself."""
     culprits = found.verdict.culprits if found.verdict is not None else ()
     return any(s.rank in culprits and s.waiting is not None and s.waiting.kind == "sleep" for s in states)
 
 
 def _age(state: RankState) -> float:
-    """Seconds for which the rank has waited; 0 where nobody knows, as of what the recorder leaves out."""
+    """Return for how many seconds the rank has waited; 0 if unknown, as for operations missing from the recorder."""
     begun = state.pending.since if state.pending is not None else None
     return state.time - begun if state.time and begun else 0.0
 
 
 def _waits(states: Iterable[RankState]) -> set[object]:
-    """Who waits in what, and how far it has come: a rank that goes on waits in another or has counted more."""
+    """Return each rank's wait and counters; a rank that continues waits in another operation or has counted more."""
     return {
         (s.pid, s.rank, s.step, p.op, p.group, p.seq, p.peer, p.since, tuple((g.name, g.completed) for g in s.groups))
         for s in states
@@ -84,7 +84,7 @@ def _waits(states: Iterable[RankState]) -> set[object]:
 
 
 class _Work:
-    """The CPU time of those ranks of this host that do not wait."""
+    """CPU time of the local ranks that do not wait."""
 
     def __init__(self, states: Sequence[RankState]) -> None:
         here = socket.gethostname()
@@ -102,6 +102,6 @@ class _Work:
         return used
 
     def goes_on(self) -> bool:
-        """One of them has computed since."""
+        """True if one of them has computed since."""
         enough = _BUSY * (time.monotonic() - self._begun)
         return any(used - self._used.get(pid, used) > enough for pid, used in self._now().items())

@@ -1,4 +1,4 @@
-"""What the ranks of a failed cell have left: which of them failed first, and where."""
+"""Finds which rank of a failed cell failed first, and where, from the files that the ranks left."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from dtdebug.records.folder import RunFolder
 
 _LAUNCHERS = frozenset({"ProcessRaisedException", "ProcessExitedException", "ChildFailedError"})
-"""What torch's launchers raise in the notebook, once they have ended the other ranks."""
+"""Exceptions that torch's launchers raise in the notebook after they have ended the other ranks."""
 _ENDING = re.compile(r"(?m)^.{0,200}torch/multiprocessing/spawn\.py:\d{1,6}\] Terminating process .{0,80}\n?")
-"""What one of them prints of that; a fault of launching it is not."""
+"""Line that a launcher prints about ending ranks; not an error of launching."""
 
 
 def completed(live: Live, snapshot: Snapshot) -> Snapshot:
-    """The snapshot with the ranks that have ended and the verdict on them; as it was where they tell nothing."""
+    """Return the snapshot with the ended ranks and the verdict on them, or unchanged if they add nothing."""
     told = {info.rank: info for info in [*walk(snapshot.exception)][::-1] if info.rank is not None}
     if live.run is None or not (told or live.has_ranks):
         return snapshot
@@ -47,14 +47,14 @@ def completed(live: Live, snapshot: Snapshot) -> Snapshot:
         return snapshot
     first = told.get(verdict.culprits[0]) if verdict.culprits else None
     ended = _ENDING.sub("", snapshot.output)
-    if verdict is measured and verdict.kind not in ("dead", "left"):  # how it ended says nothing of why it hung
+    if verdict is measured and verdict.kind not in ("dead", "left"):  # how it ended does not explain why it hung
         stood = {s.rank: s for s in seen.ranks} if seen is not None else {}
         states, ended, first = [standing(stood.get(s.rank, s)) for s in states], "", None
         snapshot = msgspec.structs.replace(snapshot, exception=None)
     return msgspec.structs.replace(
         snapshot,
         output=ended,
-        exception=first or snapshot.exception,  # what the launcher says around it speaks of launching
+        exception=first or snapshot.exception,  # the launcher's own text around it is about launching
         ranks=tuple(map(live.cells.translated, states)),
         verdict=live.cells.translated(verdict),
     )
@@ -65,14 +65,14 @@ def _is_hang(verdict: Verdict | None) -> bool:
 
 
 def _went_on(before: Iterable[RankState], after: Iterable[RankState]) -> bool:
-    """A rank has begun an operation since it was seen to hang."""
+    """True if a rank has started an operation since the hang was observed."""
     counts = {(s.rank, g.name): g.enqueued for s in before for g in s.groups}
     pairs = ((counts.get((s.rank, g.name)), g.enqueued) for s in after for g in s.groups)
     return any(early is not None and late is not None and late > early for early, late in pairs)
 
 
 def _states(run: RunFolder, since: float, told: Mapping[int, ExceptionInfo], *, launched: bool) -> list[RankState]:
-    """The ranks of the cell's job by their records and by what the launcher's exception tells of them."""
+    """Return the ranks of the cell's job from their records and from the launcher's exception."""
     from dtdebug.job.looking import gone
     from dtdebug.notebook.look import forget_earlier
     from dtdebug.probe.gather import one_each
@@ -83,15 +83,15 @@ def _states(run: RunFolder, since: float, told: Mapping[int, ExceptionInfo], *, 
     records = one_each(map(tidy, run.records()))
     states = [gone(s) if s.pid and liveness(s.pid, s.time) == "ended" else s for s in records]
     known = {s.rank for s in states}
-    states += [RankState(rank=rank, alive=False) for rank in told if rank not in known]  # too quick for a record
+    states += [RankState(rank=rank, alive=False) for rank in told if rank not in known]  # ended before its first record
     return [_completed(s, told.get(-1 if s.rank is None else s.rank), launched=launched) for s in states]
 
 
 def _completed(state: RankState, info: ExceptionInfo | None, *, launched: bool) -> RankState:
-    """With where it raised; who has no last words was ended by the launcher."""
+    """Add the place of the exception; a rank without a final record was ended by the launcher."""
     if state.alive is not False or state.exception:
         return state
-    if info is not None and not _is_of_launcher(info):  # the launcher's own frames are those of the notebook
+    if info is not None and not _is_of_launcher(info):  # the launcher's own frames are the notebook's
         return msgspec.structs.replace(state, stack=state.stack or own_frames(info.frames))
     if info is not None:
         return state

@@ -1,4 +1,4 @@
-"""What was seen of the ranks of a kernel, and what follows from it."""
+"""Types of an observation of a kernel's ranks and of the conclusion from it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Kind = Literal["state", "hang"]
 
 
 class RanksSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found of the ranks of a kernel at one moment."""
+    """Observation of a kernel's ranks at one moment."""
 
     kind: Kind
     here: Here = Here()
@@ -24,18 +24,18 @@ class RanksSeen(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[Gpu, ...] = ()
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
-    """How long it took to find out."""
+    """Duration of the observation."""
     moved: bool | None = None
-    """Something moved between two looks at the ranks; None where they were not compared."""
+    """True if something moved between two looks at the ranks; None if they were not compared."""
     resting: float = 0.0
-    """Seconds for which no rank has used a processor, where nothing else tells of progress."""
+    """Seconds for which no rank has used a CPU, if there is no other sign of progress."""
     timeline: Timeline | None = None
 
 
 class Conclusion(NamedTuple):
-    """What follows from states that were seen."""
+    """Conclusion from observed states."""
 
     verdict: Verdict | None = None
     notes: tuple[str, ...] = ()
     timeline: Timeline | None = None
-    """The latest collectives, where ranks have left dumps."""
+    """Latest collectives, if ranks have left dumps."""

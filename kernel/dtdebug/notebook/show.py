@@ -1,4 +1,4 @@
-"""What was seen of the ranks, as text and as static HTML."""
+"""Renders an observation of the ranks as text and as static HTML."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from dtdebug_taxonomy.ranks import Frame, Operation, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Gpu
 
 _ROWS = 64
-"""Ranks of which a row is shown."""
+"""Maximum number of ranks with a row."""
 _WAITS = 0.05
-"""A thread that uses less than this part of a CPU waits."""
+"""Share of a CPU below which a thread counts as waiting."""
 _STYLE = "border-left:4px solid #c77700;padding:4px 12px;margin:4px 0;line-height:1.5;overflow-wrap:anywhere"
 _CELL = "text-align:left;padding:1px 10px 1px 0;vertical-align:top"
 _WHOLE = f"{_CELL};white-space:nowrap"
 _WRAPPED = ("groups (begun/completed)", "in")
-"""Columns whose values are long: the others, and all heads, would else be broken within words."""
+"""Columns with long values, which may wrap; the other columns and all heads would break within words."""
 
 
 def bundle(seen: RanksSeen) -> dict[str, Any]:
-    """What is published in a notebook."""
+    """Return the MIME bundle to publish in a notebook."""
     return {"text/plain": plain_text(seen), "text/html": html(seen)}
 
 
 def plain_text(seen: RanksSeen) -> str:
-    """The answer in plain words: the verdict first, then where each rank is."""
+    """Format the answer as plain text: the verdict first, then the place of each rank."""
     head, *lines = _lines(seen)
     rows = _table(seen.ranks)
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []
@@ -44,7 +44,7 @@ def plain_text(seen: RanksSeen) -> str:
 
 
 def html(seen: RanksSeen) -> str:
-    """The same as static HTML: no script, nothing from outside, every text escaped."""
+    """Format the answer as static HTML: no script, nothing from outside, every text escaped."""
     head, *lines = _lines(seen)
     parts = [f'<div class="dtdebug" style="{_STYLE}"><b>dtdebug</b>: <b>{_safe(head)}</b>']
     parts += [f"<div>{_safe(line)}</div>" for line in lines]
@@ -66,7 +66,7 @@ def _safe(value: str) -> str:
 
 
 def _short(value: str) -> str:
-    """A text that is safe to show, with files named from the working directory on."""
+    """Return a text that is safe to show, with file names relative to the working directory."""
     with suppress(OSError):  # the cell may have deleted it
         folder = Path.cwd()
         value = value if folder == folder.parent else value.replace(f"{folder}{os.sep}", "")
@@ -74,7 +74,7 @@ def _short(value: str) -> str:
 
 
 def _lines(seen: RanksSeen) -> list[str]:
-    """The head and what belongs to it."""
+    """Return the headline and its details."""
     cell, verdict = _cell(seen), seen.verdict
     if verdict is None or verdict.kind == "none":
         if seen.ranks:
@@ -100,7 +100,7 @@ def _details(verdict: Verdict) -> Iterable[str]:
 
 
 def _cell(seen: RanksSeen) -> list[str]:
-    """Where the running cell of this kernel is."""
+    """Return lines about where the running cell of this kernel is."""
     stack = seen.here.stack
     if not stack:
         return []
@@ -121,7 +121,7 @@ def _place(frame: Frame) -> str:
 
 
 def _table(ranks: Sequence[RankState]) -> list[tuple[str, ...]]:
-    """The rows, a head first; columns without any value are left out."""
+    """Return the rows with a header first; columns without any value are left out."""
     if not ranks:
         return []
     rows = [tuple(value(s) for _, value in _COLUMNS) for s in ranks[:_ROWS]]
@@ -182,7 +182,7 @@ _COLUMNS: tuple[tuple[str, Callable[[RankState], str]], ...] = (
 
 
 def _remarks(seen: RanksSeen) -> list[str]:
-    """Devices and who is on them, ranks that did not answer, notes."""
+    """Return lines on devices and their users, ranks that did not answer, and notes."""
     ranks = {s.pid: s.rank for s in seen.ranks}
     lines = [_device(gpu, ranks) for gpu in seen.gpus]
     if len(seen.ranks) > _ROWS:

@@ -1,7 +1,7 @@
-"""Ranks that a kernel without our extension has left: no journal tells of them, the operating system does.
+"""Finds ranks left by kernels without our extension, through the operating system instead of a journal.
 
 A Jupyter server writes its process id and the notebook's path into the environment of a kernel, and ranks inherit both.
-Which cell has started them nobody knows; that none runs is known where the kernel is idle or has ended.
+It is unknown which cell started them; that no cell runs is known if the kernel is idle or has ended.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _SERVER, _NOTEBOOK = "JPY_PARENT_PID", "JPY_SESSION_NAME"
 
 
 def left(pid: int, *, idle: bool, kernels: Collection[int]) -> list[Left]:
-    """What still runs of cells of the kernel with that process, or of its predecessors; `kernels` are the server's."""
+    """Return ranks left by cells of the kernel with that process or of its predecessors; `kernels` are the server's."""
     found = _told(processes.find_ranks(pid), pid, [pid]) if idle else []
     notebook = processes.variables(pid).get(_NOTEBOOK, "")
     return found + (_told(_orphans(kernels).get(notebook, ()), None, kernels) if notebook else [])
 
 
 def abandoned(kernels: Collection[int]) -> list[Left]:
-    """The same of kernels that have ended and whose notebooks have none of these."""
+    """Return the ranks of ended kernels whose notebooks have none of these kernels."""
     served = {processes.variables(pid).get(_NOTEBOOK) for pid in kernels} - {None, ""}
     return [
         msgspec.structs.replace(each, notebook=clean(Path(notebook).name) or "a notebook")
@@ -42,7 +42,7 @@ def abandoned(kernels: Collection[int]) -> list[Left]:
 
 
 def _orphans(kernels: Collection[int]) -> dict[str, list[processes.RankProcess]]:
-    """The path of a notebook -> ranks whose kernel has ended."""
+    """Return path of a notebook -> ranks whose kernel has ended."""
     found: dict[str, list[processes.RankProcess]] = {}
     named = (*engines.without_client(_SERVER), *processes.ranks_with(_SERVER))
     for rank in {rank.pid: rank for rank in named}.values():
@@ -54,7 +54,7 @@ def _orphans(kernels: Collection[int]) -> dict[str, list[processes.RankProcess]]
 
 
 def _is_orphan(pid: int, server: str, kernels: Collection[int]) -> bool:
-    """What a server has started itself is a kernel; if it is this server, we know its kernels, for it may be init."""
+    """True if no kernel is above the process. Direct children of a server are kernels; this server's are all known."""
     above = _family(psutil.Process(pid), server)
     top = above[-1] if above else psutil.Process(pid)
     if any("ipykernel" in word for up in above for word in up.cmdline()[:4]):
@@ -63,7 +63,7 @@ def _is_orphan(pid: int, server: str, kernels: Collection[int]) -> bool:
 
 
 def _family(process: psutil.Process, server: str) -> list[psutil.Process]:
-    """The processes above it of the same kernel, the nearest first."""
+    """Return the processes above it that belong to the same kernel, the nearest first."""
     above = []
     for up in process.parents():
         if processes.variables(up.pid).get(_SERVER) != server:
@@ -85,7 +85,7 @@ def _told(ranks: Sequence[processes.RankProcess], kernel: int | None, apart: Col
 
 
 def _launchers(pid: int, kernel: int | None) -> Iterable[int]:
-    """The processes between a rank and its kernel, or what is left of them."""
+    """Yield the processes between a rank and its kernel, or those that remain."""
     with suppress(psutil.Error):
         for up in _family(psutil.Process(pid), processes.variables(pid).get(_SERVER, "")):
             if up.pid == kernel:

@@ -1,4 +1,4 @@
-"""What `%dtdebug state`, `hang` and `doctor` do, and what an interrupt and the death of a kernel bring up."""
+"""Runs `%dtdebug state`, `hang` and `doctor`, and reacts to interrupts and to the death of a kernel."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from dtdebug.wizard.session import Session
 _CRASH_LIMIT = 16_000
 _INTERRUPT_TIMEOUT = 1.5
-"""Seconds that ranks have to answer when the user has pressed stop."""
+"""Seconds that ranks have to answer after the user has pressed stop."""
 _LIMIT = 300.0
 
 
 def show_ranks(extension: LiveExtension, kind: Kind) -> None:
-    """Looks at all ranks and shows what was seen; works from a subshell while a cell hangs."""
+    """Inspect all ranks and show the result; works from a subshell while a cell hangs."""
     seen = look_at_ranks(extension.armed(), kind, TIMEOUT)
     extension.publish(show.bundle(seen))
     _keep(extension, seen)
 
 
 def interrupted(extension: LiveExtension) -> None:
-    """Shows under an interrupted cell which rank the others wait for, if any do."""
+    """Show below an interrupted cell which rank the others wait for, if there is one."""
     if not ranks_below(os.getpid()) and not _initialized():
         return
     seen = look_at_ranks(extension.armed(), "hang", _INTERRUPT_TIMEOUT)
@@ -46,7 +46,7 @@ def interrupted(extension: LiveExtension) -> None:
 
 
 def left_behind(extension: LiveExtension) -> None:
-    """Says under a cell that has ended badly which ranks of this kernel still run, and what they hold."""
+    """Print below a failed cell which ranks of this kernel still run, and what they hold."""
     live = extension.armed()
     if not live.name or live.run is None or not (live.used or ranks_below(os.getpid())):
         return
@@ -58,7 +58,7 @@ def left_behind(extension: LiveExtension) -> None:
 
 
 def end(extension: LiveExtension) -> None:
-    """Ends the ranks that cells of this kernel have left behind."""
+    """End the ranks that cells of this kernel have left behind."""
     from dtdebug.notebook import left
 
     found = left.left(extension.armed().name)
@@ -72,7 +72,7 @@ def end(extension: LiveExtension) -> None:
 
 
 def _initialized() -> bool:
-    """The kernel is a rank itself."""
+    """True if the kernel itself is a rank."""
     from dtdebug.probes.process import rank_state
 
     own = rank_state()
@@ -80,7 +80,7 @@ def _initialized() -> bool:
 
 
 def _keep(extension: LiveExtension, seen: RanksSeen) -> None:
-    """Lets `%dtdebug` go on from what was seen, where a rank hangs."""
+    """Let `%dtdebug` continue from the observation if a rank hangs."""
     if seen.verdict is None or seen.verdict.kind == "none":
         return
     from dtdebug.capture import capture
@@ -91,7 +91,7 @@ def _keep(extension: LiveExtension, seen: RanksSeen) -> None:
 
 
 def after_death(extension: LiveExtension) -> Snapshot | None:
-    """What the kernel of this notebook was doing when it died, if it died while it ran a cell; says so in a line."""
+    """Return what this notebook's kernel was doing if it died while it ran a cell, and print a line about it."""
     from dtdebug.notebook.journal import died
 
     found = died(extension.armed().name)
@@ -118,7 +118,7 @@ def after_death(extension: LiveExtension) -> Snapshot | None:
 
 
 def show_doctor(extension: LiveExtension, words: Sequence[str]) -> None:
-    """Examines, shows the card, and lets what was measured answer the wizard's questions."""
+    """Run the doctor, show its card, and use its measurements as answers to the wizard's questions."""
     from dtdebug.doctor import card, show
     from dtdebug.doctor.report import Report
 
@@ -139,7 +139,7 @@ def show_doctor(extension: LiveExtension, words: Sequence[str]) -> None:
 
 
 def examined(extension: LiveExtension, session: Session) -> Session:
-    """The session with what doctor has measured in this notebook."""
+    """Return the session with the doctor's measurements in this notebook."""
     if not extension.examined or session.snapshot.examined == extension.examined:
         return session
     snapshot = msgspec.structs.replace(session.snapshot, examined=extension.examined)

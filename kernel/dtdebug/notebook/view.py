@@ -1,4 +1,4 @@
-"""What front ends draw of the ranks, made from what was seen: clean, short, bounded however many ranks there are."""
+"""Builds the view of the ranks that front ends draw: clean, short, bounded for any number of ranks."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from dtdebug_taxonomy.snapshot import Gpu
 from dtdebug_taxonomy.view import Cell, Device, Row, State, View
 
 ROWS = 4096
-"""Ranks of which there is a row; those that stand out come before the rest."""
+"""Maximum number of ranks with a row; culprits come before the rest."""
 LARGEST = 1_400_000
-"""Bytes of a view as JSON."""
+"""Maximum size of a view as JSON, in bytes."""
 _WORD, _TEXT, _SENTENCE = 40, 120, 500
-"""Characters of a name, of a place and of a sentence."""
+"""Maximum number of characters of a name, of a place and of a sentence."""
 _RANGES = 6
 _NOTES, _FRAMES, _DEVICES, _USERS, _SITES, _EVIDENCE = 16, 40, 64, 16, 64, 16
 _EXACT = 1 << 53
-"""Beyond this a front end can't tell one whole number from the next."""
+"""Bound beyond which a front end can't represent every whole number."""
 _LONG = 600
-"""Seconds from which a wait is told in minutes."""
+"""Seconds from which a wait is given in minutes."""
 _CELL = re.compile(r"cell In\[(\d{1,9})\]\Z")
 
 
@@ -42,7 +42,7 @@ def view(
     entry: LastCell | None = None,
     taken: float | None = None,
 ) -> View:
-    """What is drawn of a look: `entry` is the kernel's journal, `taken` when it was, in seconds since the epoch."""
+    """Return the view of an observation: `entry` is the kernel's journal, `taken` its time in epoch seconds."""
     taken = time.time() if taken is None else taken
     verdict = _tidied(seen.verdict) if seen.verdict else None
     accused = verdict if verdict and verdict.kind != "none" and not _is_open(seen) else None
@@ -68,7 +68,7 @@ def view(
 
 
 def _smaller(made: View) -> View:
-    """The view without the texts that make it too large: only ranks that say strange things get there."""
+    """Return the view without the texts that make it too large; only ranks with odd messages get there."""
     rows = tuple(Row(rank=r.rank, state=r.state, step=r.step, seq=r.seq, since=r.since, pid=r.pid) for r in made.rows)
     note = "the ranks' own texts are too long to be shown"
     return msgspec.structs.replace(made, rows=rows, tree=None, timeline=None, notes=(*made.notes, note))
@@ -116,7 +116,7 @@ def _state(s: RankState, culprits: Collection[int], waiting: Collection[int]) ->
 
 
 def _hangs(rows: Sequence[Row], verdict: Verdict | None, *, moved: bool | None) -> bool | None:
-    """Whether something hangs; a job that computes in silence is not told from one that hangs."""
+    """True if something hangs; None if unknown, since a silently computing job looks like a hung one."""
     if verdict is not None:
         return True
     if moved is None:
@@ -125,7 +125,7 @@ def _hangs(rows: Sequence[Row], verdict: Verdict | None, *, moved: bool | None) 
 
 
 def waiting_sentence(rows: Sequence[Row], verdict: Verdict | None, taken: float) -> str:
-    """`ranks 0-2 wait 74 s in all_reduce #41 for rank 3`; a verdict on nobody who waits is its own sentence."""
+    """Format `ranks 0-2 wait 74 s in all_reduce #41 for rank 3`; without waiting ranks, the verdict's own summary."""
     found = verdict.waiting if verdict else ()
     waiting = sorted(set(found)) or sorted({r.rank for r in rows if r.state == "waits" and r.rank is not None})
     if not waiting:
@@ -145,7 +145,7 @@ def waiting_sentence(rows: Sequence[Row], verdict: Verdict | None, taken: float)
 
 
 def _rests(rows: Sequence[Row], seconds: float) -> str:
-    """All that is known of ranks that have no records."""
+    """Format the idle time, all that is known of ranks without records."""
     who = _ranks([row.rank for row in rows if row.rank is not None]) if rows and rows[0].rank is not None else ""
     who = who or f"{len(rows)} rank{'s' if len(rows) > 1 else ''}"
     return f"{who} used no processor for {_duration(seconds)}" if rows and seconds else ""
@@ -160,7 +160,7 @@ def _duration(seconds: float) -> str:
 
 
 def cell(seen: RanksSeen, entry: LastCell | None, taken: float) -> Cell | None:
-    """The running cell: its line by the stack, its begin by the journal; None while none runs."""
+    """Return the running cell: its line from the stack, its start from the journal; None while no cell runs."""
     stack, running = seen.here.stack, entry if entry is not None and entry.running else None
     if not stack and running is None:
         return None
@@ -193,7 +193,7 @@ def _device(gpu: Gpu, ranks: Sequence[RankState]) -> Device:
 
 
 def _is_open(seen: RanksSeen) -> bool:
-    """Whether the ranks move is not known: they were read once, outside of any collective, which is not to wait."""
+    """True if it is unknown whether the ranks move: one look found them outside of collectives, which is not a wait."""
     verdict = seen.verdict
     if verdict is None or verdict.kind != "not_understood":
         return False
@@ -203,7 +203,7 @@ def _is_open(seen: RanksSeen) -> bool:
 
 
 def _tidied(verdict: Verdict) -> Verdict:
-    """The verdict with clean texts and bounded lists."""
+    """Return the verdict with clean texts and bounded lists."""
     group, collective = verdict.group, verdict.collective
     return msgspec.structs.replace(
         verdict,
@@ -245,6 +245,6 @@ def _memory(value: tuple[int, int] | None) -> tuple[int, int] | None:
 
 
 def _moment(begun: float | None, offset: float, taken: float) -> float | None:
-    """A rank's time by the clock of this machine, unless it lies in the future or nowhere."""
+    """Return a rank's time by this machine's clock, or None if it is invalid or in the future."""
     begun = None if begun is None else begun + offset
     return round(begun, 3) if begun is not None and 0 < begun <= taken + 1 else None

@@ -1,4 +1,4 @@
-"""What `%dtdebug watch` does: runs the job with the watch, its output below the cell, what did not hold as a card."""
+"""Runs `%dtdebug watch`: the job with the watch, its output below the cell, and violations as a card."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _CELL = "text-align:left;padding:1px 10px 1px 0;vertical-align:top"
 _SHORT = f"{_CELL};white-space:nowrap"
 _HEADS = ("what", "who", "when", "where", "means")
 _ENDING = 60.0
-"""Seconds in which an interrupted job ends."""
+"""Seconds within which an interrupted job ends."""
 _LIMIT = 64 << 20
 
 
 def show_watch(extension: Loaded, words: Sequence[str]) -> None:
-    """Runs the job and shows what did not hold while it trained; without a command that of the last cell, if `--yes`.
+    """Run the job and show which invariants it violated; without a command, rerun the last cell's job if `--yes`.
 
     Raises:
-        ValueError: there is no command, or an option that is not known.
+        ValueError: there is no command, or an option is unknown.
 
     """
     options, command = split(words)
@@ -63,12 +63,12 @@ def show_watch(extension: Loaded, words: Sequence[str]) -> None:
 
 
 def plain(said: dict[str, Any]) -> str:
-    """The answer as text."""
+    """Format the answer as text."""
     return clean("\n".join([_head(said), *("  " + "  ".join(filter(None, row)) for row in _rows(said)), _cost(said)]))
 
 
 def html(said: dict[str, Any]) -> str:
-    """The same as static HTML: no script, every text escaped."""
+    """Format the answer as static HTML: no script, every text escaped."""
     rows = _rows(said)
     table = f"<table>{_row('th', _HEADS)}{''.join(_row('td', row) for row in rows)}</table>" if rows else ""
     return (
@@ -78,14 +78,14 @@ def html(said: dict[str, Any]) -> str:
 
 
 def _row(cell: str, texts: Sequence[str]) -> str:
-    """Only the last text goes over several lines."""
+    """Format a table row, in which only the last cell wraps."""
     styles = [_SHORT] * (len(texts) - 1) + [_CELL]
     cells = (f'<{cell} style="{style}">{_safe(t)}</{cell}>' for style, t in zip(styles, texts, strict=True))
     return f"<tr>{''.join(cells)}</tr>"
 
 
 def _run(command: list[str]) -> None:
-    """Its output is printed as it comes. An interrupt reaches the job, as in a terminal."""
+    """Run a command and print its output as it comes; an interrupt reaches the job, as in a terminal."""
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,

@@ -1,8 +1,8 @@
-"""A small extension of the Jupyter server: it looks at a kernel from outside while the kernel can't answer.
+"""Extension of the Jupyter server that inspects a kernel from outside while the kernel can't answer.
 
-Front ends ask it where the kernel's own channels are silent, for a thread is holding the GIL. It only looks:
-nothing is ended or interrupted, and nothing written but the request to the ranks in the folder that the kernel has made
-for their records. What it needs to look is imported when it is first asked.
+Front ends use it if the kernel's own channels are silent, for instance because a thread is holding the GIL. Apart from
+requests to end ranks, it only reads, and writes nothing but the request to the ranks in the kernel's folder
+for their records. Its dependencies are imported at the first request.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any
 
 
 def _jupyter_server_extension_points() -> list[dict[str, str]]:
-    """Where the server finds the extension."""
+    """Return the module in which the server finds the extension."""
     return [{"module": "dtdebug.server"}]
 
 
 def _load_jupyter_server_extension(app: Any) -> None:
-    """Adds the handlers to a server."""
+    """Add the handlers to a server."""
     from dtdebug.server.handlers import handlers
 
     app.web_app.add_handlers(".*$", handlers(app.web_app.settings["base_url"]))

@@ -1,6 +1,6 @@
-"""The requests that front ends make, as JSON; the server's own rules say who may make them.
+"""Handles front ends' requests in JSON; the server's own rules decide who may make them.
 
-Each reply to a request that can't be answered is one line: `{"message": ...}`.
+The reply to a request that can't be answered is one line: `{"message": ...}`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from dtdebug.server.kernels import KernelProcess
 
 BODY_LIMIT, TEXT_LIMIT = 4_096, 256_000
-"""Bytes of the body of a request to look, and of one that brings a text."""
+"""Maximum size in bytes of the body of a request to look, and of one with a text."""
 _LINE = 500
 T = TypeVar("T")
 
 
 def handlers(base: str) -> list[tuple[str, type[web.RequestHandler], dict[str, Any]]]:
-    """The handlers below a server's base URL; what they share lives as long as the server."""
+    """Return the handlers below a server's base URL; their shared state lives as long as the server."""
     turns = Turns()
     paths = {
         r"status": StatusHandler,
@@ -44,17 +44,17 @@ def handlers(base: str) -> list[tuple[str, type[web.RequestHandler], dict[str, A
 
 
 class _Handler(APIHandler):
-    """What all have in common: work is done beside the server's loop, and errors are one line of JSON."""
+    """Common base: work is done outside the server's loop, and errors are one line of JSON."""
 
     auth_resource = "dtdebug"
-    _track_activity = False  # a front end that asks by itself must not keep an idle server from being culled
+    _track_activity = False  # a front end's polling must not keep an idle server from being culled
 
     def initialize(self, turns: Turns) -> None:
-        """Called by tornado."""
+        """Store the shared state; called by tornado."""
         self.turns = turns
 
     def body(self, limit: int) -> bytes:
-        """The body of the request.
+        """Return the body of the request.
 
         Raises:
             web.HTTPError: it is too long.
@@ -65,7 +65,7 @@ class _Handler(APIHandler):
         return self.request.body
 
     async def reply(self, subject: Hashable, kind: Hashable, work: Callable[[], bytes]) -> None:
-        """Does the work when its turn comes and sends the JSON that it makes; ValueError is the asker's mistake."""
+        """Do the work when its turn comes and send the JSON that it returns; ValueError is the client's mistake."""
         try:
             content = await self.turns.take(subject, kind, work)
         except ValueError as error:
@@ -78,7 +78,7 @@ class _Handler(APIHandler):
         self.finish(content)
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
-        """One line instead of a page or a traceback."""
+        """Write one line instead of a page or a traceback."""
         error = kwargs.get("exc_info", (None, None))[1]
         told = (error.log_message or error.reason) if isinstance(error, web.HTTPError) else ""
         message = (told or "").replace("%%", "%") or HTTPStatus(status_code).phrase
@@ -86,25 +86,25 @@ class _Handler(APIHandler):
 
 
 class StatusHandler(_Handler):
-    """Tells that the extension is there, and what it can do."""
+    """Reports that the extension is present, and its capabilities."""
 
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        """`{"v": 1, "version": "0.1.0", "pyspy": true}`."""
+        """Return `{"v": 1, "version": "0.1.0", "pyspy": true}`."""
         await self.reply("status", "", _status)
 
 
 class _KernelHandler(_Handler):
-    """About a kernel of this server; allowed to those who may run code there anyway, for it may stop or end ranks."""
+    """Base for requests about a kernel; requires the right to run code there, because ranks may be stopped or ended."""
 
     auth_resource = "kernels"
 
     async def process(self, kernel_id: str) -> KernelProcess:
-        """The kernel's process on this machine.
+        """Return the kernel's process on this machine.
 
         Raises:
-            web.HTTPError: there is none.
+            web.HTTPError: it has none.
 
         """
         from dtdebug.server import kernels
@@ -117,10 +117,10 @@ class _KernelHandler(_Handler):
         return process
 
     def asked(self, decode: Callable[[bytes], T]) -> T:
-        """What the body asks for.
+        """Decode the body of the request.
 
         Raises:
-            web.HTTPError: it asks for nothing that there is.
+            web.HTTPError: the body is not a valid request.
 
         """
         try:
@@ -130,15 +130,15 @@ class _KernelHandler(_Handler):
 
 
 class LookHandler(_KernelHandler):
-    """Looks at a kernel of this server and at the ranks below it.
+    """Inspects a kernel of this server and the ranks below it.
 
-    POST, for a look may stop the kernel for some milliseconds.
+    It is a POST because a look may stop the kernel for some milliseconds.
     """
 
     @web.authenticated
     @authorized(action="execute")  # type: ignore[untyped-decorator]
     async def post(self, kernel_id: str) -> None:
-        """`{"kind": "hang"}` in, `{"view": ..., "text": ..., "report": ...}` out."""
+        """Answer `{"kind": "hang"}` with `{"view": ..., "text": ..., "report": ...}`."""
         from dtdebug.server import kernels
 
         asked = self.asked(kernels.decoded)
@@ -149,17 +149,17 @@ class LookHandler(_KernelHandler):
 
             return looks.look_at_kernel(process, asked)
 
-        # A glance asks nothing of the kernel and need not wait for a look that does.
+        # A glance sends nothing to the kernel and need not wait for a look that does.
         await self.reply((kernel_id, asked.kind == "glance"), asked.kind, work)
 
 
 class LeftHandler(_KernelHandler):
-    """Tells which ranks of earlier cells still run: after an interrupt, a failure, or a restart of the kernel."""
+    """Reports ranks of earlier cells that still run: after an interrupt, a failure, or a restart of the kernel."""
 
     @web.authenticated
     @authorized(action="execute")  # type: ignore[untyped-decorator]
     async def post(self, kernel_id: str) -> None:
-        """Nothing in, `{"left": [{"line": ..., "pids": [...]}]}` out."""
+        """Answer an empty request with `{"left": [{"line": ..., "pids": [...]}]}`."""
         from dtdebug.server import kernels
 
         process = await self.process(kernel_id)
@@ -174,12 +174,12 @@ class LeftHandler(_KernelHandler):
 
 
 class EndHandler(_KernelHandler):
-    """Ends ranks of a kernel on the user's word, also where the kernel does not answer; nothing else."""
+    """Ends ranks of a kernel at the user's request, even if the kernel does not answer; nothing else."""
 
     @web.authenticated
     @authorized(action="execute")  # type: ignore[untyped-decorator]
     async def post(self, kernel_id: str) -> None:
-        """`{"pids": [...]}` in, `{"ended": [...], "text": ...}` out."""
+        """Answer `{"pids": [...]}` with `{"ended": [...], "text": ...}`."""
         from dtdebug.server import kernels
 
         asked = self.asked(kernels.to_end)
@@ -195,12 +195,12 @@ class EndHandler(_KernelHandler):
 
 
 class AbandonedHandler(_KernelHandler):
-    """Ranks of kernels that have ended and that no kernel of this server succeeds, as after a restart of the server."""
+    """Handles ranks of ended kernels without a successor on this server, as after a restart of the server."""
 
     @web.authenticated
     @authorized(action="execute")  # type: ignore[untyped-decorator]
     async def post(self) -> None:
-        """As `LeftHandler`; with `{"pids": [...]}` as `EndHandler`."""
+        """Answer as `LeftHandler`; with `{"pids": [...]}` as `EndHandler`."""
         from dtdebug.server import kernels
 
         mine = kernels.of_server(self.kernel_manager)
@@ -220,7 +220,7 @@ class DiagnosisHandler(_Handler):
     @web.authenticated
     @authorized(action="read")  # type: ignore[untyped-decorator]
     async def post(self) -> None:
-        """`Asked` in, `{"loaded": false, "told": ..., "diagnosis": ...}` out."""
+        """Answer `Asked` with `{"loaded": false, "told": ..., "diagnosis": ...}`."""
         body = self.body(TEXT_LIMIT)
 
         def work() -> bytes:
@@ -232,24 +232,24 @@ class DiagnosisHandler(_Handler):
 
 
 class LessonsHandler(_Handler):
-    """Lists the lessons and labs that come with the package."""
+    """Lists the lessons and labs in the package."""
 
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        """`{"lessons": [{"id", "title", "summary"}], "labs": [...]}`."""
+        """Return `{"lessons": [{"id", "title", "summary"}], "labs": [...]}`."""
         from dtdebug.server import texts
 
         await self.reply("lessons", "", texts.lessons)
 
 
 class LessonHandler(_Handler):
-    """One lesson, for the front end to save where its user may write."""
+    """Returns one lesson, for the front end to save where its user may write."""
 
     @web.authenticated
     @authorized
     async def get(self, name: str) -> None:
-        """`{"file": "01_first_failure.ipynb", "content": the notebook}`."""
+        """Return `{"file": "01_first_failure.ipynb", "content": the notebook}`."""
 
         def work() -> bytes:
             from dtdebug.server import texts
@@ -260,7 +260,7 @@ class LessonHandler(_Handler):
 
 
 def _line(value: object) -> str:
-    """One line that is safe to show."""
+    """Return one line that is safe to show."""
     from dtdebug.clean import clean
 
     return " ".join(clean(str(value)).split())[:_LINE]

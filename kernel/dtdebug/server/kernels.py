@@ -1,4 +1,4 @@
-"""What is asked of the server about a kernel, and which process on this machine that kernel is."""
+"""Requests about a kernel, and the kernel's process on this machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ELSEWHERE = (
 
 
 class LookRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The body of a request to look."""
+    """Body of a request to look."""
 
     kind: Literal["hang", "state", "glance"] = "hang"
     timeout: Annotated[float, msgspec.Meta(gt=0, le=10)] = 3.0
@@ -25,31 +25,31 @@ Pids = Annotated[list[Annotated[int, msgspec.Meta(gt=1, lt=1 << 31)]], msgspec.M
 
 
 class ToEnd(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The body of a request to end ranks."""
+    """Body of a request to end ranks."""
 
     pids: Pids
 
 
 class KernelProcess(msgspec.Struct, frozen=True):
-    """A kernel's process on this machine."""
+    """Process of a kernel on this machine."""
 
     pid: int
     file: str
-    """Name of the connection file that it was started with."""
+    """Name of the connection file with which it was started."""
     alive: bool
 
 
 class Kernels(msgspec.Struct, frozen=True):
-    """The kernels of this server."""
+    """Kernels of this server."""
 
     files: list[str]
     """Names of their connection files."""
     pids: list[int]
-    """Those that have a process on this machine."""
+    """Processes of those that run on this machine."""
 
 
 def decoded(body: bytes) -> LookRequest:
-    """The request in a body; raises ValueError that says what a request looks like."""
+    """Decode the request in a body; raises ValueError that describes a valid request."""
     try:
         return msgspec.json.decode(body or b"{}", type=LookRequest)
     except ValueError as error:
@@ -58,7 +58,7 @@ def decoded(body: bytes) -> LookRequest:
 
 
 def to_end(body: bytes) -> ToEnd:
-    """The processes that a body names; raises ValueError that says what a request looks like."""
+    """Decode the processes that a body names; raises ValueError that describes a valid request."""
     try:
         return msgspec.json.decode(body, type=ToEnd)
     except ValueError as error:
@@ -66,24 +66,24 @@ def to_end(body: bytes) -> ToEnd:
 
 
 def file_of(kernel: Any) -> str:
-    """Name of the connection file of a kernel manager's kernel."""
+    """Return the name of the connection file of a kernel manager's kernel."""
     return Path(kernel.connection_file).name
 
 
 def is_idle(kernel: Any) -> bool:
-    """The server knows that it runs no cell."""
+    """True if the server knows that no cell runs."""
     return getattr(kernel, "execution_state", "") == "idle"
 
 
 def of_server(manager: Any) -> Kernels:
-    """The kernels of a server as they are now."""
+    """Return the current kernels of a server."""
     found = [manager.get_kernel(each) for each in manager.list_kernel_ids()]
     pids = [getattr(getattr(each, "provisioner", None), "pid", None) for each in found]
     return Kernels([file_of(each) for each in found], [pid for pid in pids if pid is not None])
 
 
 async def process_of(kernel: Any) -> KernelProcess | None:
-    """The process of a kernel manager's kernel, or None where it has none on this machine."""
+    """Return the process of a kernel manager's kernel, or None if it has none on this machine."""
     from jupyter_client.provisioning.local_provisioner import LocalProvisioner
     from jupyter_core.utils import ensure_async
 

@@ -1,4 +1,4 @@
-"""Looks at one kernel of this server from outside, and at the ranks below it."""
+"""Inspects one kernel of this server from outside, and the ranks below it."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ _RESTING = (
     "a rank that uses no processor may also wait for its GPU, the network or a disk: without records stacks alone tell"
 )
 _BY_STACKS = 0.6
-"""How sure a verdict can be where no rank keeps records: where ranks stand, not which collective they have begun."""
+"""Maximum confidence of a verdict without records: stacks show where ranks are, not which collective they started."""
 _CHANCE = "a job that moves may be found twice in the same places: look again"
 _ENDED = "the kernel's process has ended; after a restart, %load_ext dtdebug and %dtdebug tell what it was doing"
 _KERNELS = 64
 _folders: dict[KernelProcess, Path] = {}
-"""Folders of armed kernels that were found: to look for one reads the journals of all kernels."""
+"""Folders of armed kernels found so far; finding one reads the journals of all kernels."""
 
 
 class Looked(msgspec.Struct, frozen=True):
-    """The reply to a request to look."""
+    """Reply to a request to look."""
 
     view: View
     text: str
     report: str
-    """All of it as Markdown, for a file."""
+    """Complete report as Markdown, for a file."""
 
 
 def look_at_kernel(process: KernelProcess, asked: LookRequest) -> bytes:
-    """The JSON of what is seen of a kernel and its ranks."""
+    """Return the JSON of an observation of a kernel and its ranks."""
     folder, entry = _armed(process)
     pid = entry.pid if entry else process.pid
     notes = (_ENDED,) if not process.alive else (_UNARMED,) if entry is None else ()
@@ -67,43 +67,43 @@ def look_at_kernel(process: KernelProcess, asked: LookRequest) -> bytes:
 
 
 class LeftBehind(msgspec.Struct, frozen=True):
-    """The reply about what still runs of earlier cells."""
+    """Reply about ranks of earlier cells that still run."""
 
     left: list[CellRanks]
 
 
 class CellRanks(msgspec.Struct, frozen=True):
-    """The ranks of one cell."""
+    """Ranks of one cell."""
 
     line: str
     pids: tuple[int, ...]
 
 
 class EndReply(msgspec.Struct, frozen=True):
-    """The reply to a request to end ranks."""
+    """Reply to a request to end ranks."""
 
     ended: list[int]
     text: str
 
 
 def left_behind(process: KernelProcess, kernels: Kernels, *, idle: bool) -> bytes:
-    """The JSON of the ranks that still run of earlier cells, also of a kernel that was restarted since."""
+    """Return the JSON of ranks of earlier cells that still run, including those from before a restart of the kernel."""
     return _listed(_left(process, kernels, idle=idle))
 
 
 def abandoned(kernels: Kernels) -> bytes:
-    """The JSON of the ranks of kernels that have ended and are none of these."""
+    """Return the JSON of the ranks left by ended kernels outside of this collection."""
     return _listed(_abandoned(kernels))
 
 
 def end_abandoned(kernels: Kernels, pids: Sequence[int]) -> bytes:
-    """Ends those of them that `abandoned` names; the JSON of what came of it."""
+    """End those of the processes that `abandoned` names; return the JSON of the result."""
     allowed = {pid for each in _abandoned(kernels) for pid in each.pids}
     return msgspec.json.encode(EndReply(*left.end_ranks(pids, allowed - {os.getpid()}, kernel=False)))
 
 
 def end(process: KernelProcess, kernels: Kernels, pids: Sequence[int]) -> bytes:
-    """Ends those of them that are ranks of this kernel, now or before its restart; the JSON of what came of it."""
+    """End those that are ranks of this kernel, now or before its restart; return the JSON of the result."""
     _, entry = _armed(process)
     kernel = entry.pid if entry else process.pid
     allowed = {*ranks_below(kernel), *(pid for each in _left(process, kernels, idle=True) for pid in each.pids)}
@@ -111,7 +111,7 @@ def end(process: KernelProcess, kernels: Kernels, pids: Sequence[int]) -> bytes:
 
 
 def _left(process: KernelProcess, kernels: Kernels, *, idle: bool) -> list[left.Left]:
-    """By the journals; of kernels that keep none, by the operating system."""
+    """Find ranks by the journals; for kernels without a journal, by the operating system."""
     _, entry = _armed(process)
     return [
         *left.left(process.file),
@@ -128,10 +128,10 @@ def _listed(found: Sequence[left.Left]) -> bytes:
 
 
 def _armed(process: KernelProcess) -> tuple[RunFolder | None, journal.LastCell | None]:
-    """The folder of a kernel that is armed, and what its journal says."""
+    """Return the folder of an armed kernel and the content of its journal."""
     known = _folders.get(process)
     entry = journal.read_journal(known) if known else None
-    if entry is None or not entry.running:  # unloaded and loaded again, it has another
+    if entry is None or not entry.running:  # after unloading and loading it has another folder
         known, entry = _found(process)
     if known is None:
         return None, None
@@ -142,9 +142,9 @@ def _armed(process: KernelProcess) -> tuple[RunFolder | None, journal.LastCell |
 
 
 def _found(process: KernelProcess) -> tuple[Path | None, journal.LastCell | None]:
-    """The folder among those of all kernels.
+    """Search the folders of all kernels for the one of this kernel.
 
-    The kernel may be below the process that the server has started: a wrapper such as `conda run` stays above it.
+    The kernel may run below the process that the server started: a wrapper such as `conda run` stays above it.
     """
     found = [(path, entry) for path, entry in journal.entries() if entry.kernel == process.file]
     own = [row for row in found if row[1].pid == process.pid]

@@ -1,4 +1,4 @@
-"""All that was seen at one moment as Markdown, to keep or to send; what looks like a secret is masked."""
+"""Formats a complete observation as Markdown, to keep or to send; probable secrets are masked."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dtdebug_taxonomy.ranks import RankState, ranges
 from dtdebug_taxonomy.view import Branch, Row, Timeline, View
 
 _DEEPEST = 60
-"""Branchings below each other that are written."""
+"""Maximum depth of the tree of stacks."""
 
 
 def markdown(view: View, text: str, ranks: Iterable[RankState] = ()) -> str:
-    """The report: what a terminal shows, then each rank, the stacks, the last collectives, versions."""
+    """Return the report: the text for a terminal, each rank, the stacks, the last collectives, versions."""
     parts = [
         ("", [text]),
         ("Ranks", map(_row, view.rows)),
@@ -35,7 +35,7 @@ def markdown(view: View, text: str, ranks: Iterable[RankState] = ()) -> str:
 
 
 def _row(row: Row) -> str:
-    """One rank in a line."""
+    """Format one rank in a line."""
     operation = f"{row.op}{'' if row.seq is None else f' #{row.seq}'}{f' of {row.group}' if row.group else ''}"
     told = (
         f"in {operation}" if row.op else "",
@@ -49,7 +49,7 @@ def _row(row: Row) -> str:
 
 
 def _tree(branch: Branch, level: int = 0) -> Iterator[str]:
-    """Frames that ranks share, and below them where the ranks part; `>` marks the user's own code."""
+    """Yield the frames that ranks share, and below them the branches; `>` marks the user's own code."""
     indent = "  " * level
     yield f"{indent}rank {branch.ranks}{' (culprit)' if branch.culprit else ''}"
     for frame in branch.frames:
@@ -60,7 +60,7 @@ def _tree(branch: Branch, level: int = 0) -> Iterator[str]:
 
 
 def _timeline(timeline: Timeline) -> Iterator[str]:
-    """The latest collectives of each class of ranks."""
+    """Yield the latest collectives of each class of ranks."""
     parted = "" if timeline.parted is None else f", which diverge at #{timeline.parted}"
     yield f"group {timeline.group}{parted}"
     for lane in timeline.lanes:
@@ -71,7 +71,7 @@ def _timeline(timeline: Timeline) -> Iterator[str]:
 
 
 def _versions(ranks: Iterable[RankState]) -> Iterator[str]:
-    """Ours, and those that the ranks have, with the ranks where they differ."""
+    """Yield our version and the ranks' versions, with rank numbers if they differ."""
     yield f"dtdebug {__version__}, {platform.platform()}"
     found: dict[str, dict[str, list[int]]] = {}
     for state in ranks:

@@ -1,4 +1,4 @@
-"""What the server answers without a kernel: the diagnosis of a text, the lessons and labs."""
+"""Answers requests that need no kernel: the diagnosis of a text, the lessons and labs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dtdebug.told import FailedCell
 
 
 class DiagnoseRequest(FailedCell, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of a request to diagnose: what is misspelt is refused."""
+    """Body of a request to diagnose; misspelt fields are rejected."""
 
 
 def diagnosis(body: bytes) -> bytes:
-    """The JSON of the diagnosis of what a body holds; raises ValueError where that is no request."""
+    """Return the JSON of the diagnosis of a request's body; raises ValueError if the body is invalid."""
     try:
         asked = msgspec.json.decode(body or b"{}", type=DiagnoseRequest)
     except ValueError as error:
@@ -22,7 +22,7 @@ def diagnosis(body: bytes) -> bytes:
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """A lesson or a lab, as it is listed."""
+    """Lesson or lab in the list."""
 
     id: str
     title: str
@@ -30,21 +30,21 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 class Lessons(msgspec.Struct, frozen=True):
-    """All that can be learnt from on a machine without GPUs."""
+    """All lessons and labs that run on a machine without GPUs."""
 
     lessons: list[Listed]
     labs: list[Listed]
 
 
 class Lesson(msgspec.Struct, frozen=True):
-    """One lesson."""
+    """Content of one lesson."""
 
     file: str
     content: msgspec.Raw
 
 
 def lessons() -> bytes:
-    """The JSON of the list."""
+    """Return the JSON of the list."""
     from dtdebug.learn import notebooks
     from dtdebug_taxonomy.labs import load_labs
 
@@ -55,7 +55,7 @@ def lessons() -> bytes:
 
 
 def lesson(name: str) -> bytes:
-    """The JSON of one lesson; raises ValueError if there is none of that name."""
+    """Return the JSON of one lesson; raises ValueError if there is none of that name."""
     from dtdebug.learn import notebooks
 
     try:

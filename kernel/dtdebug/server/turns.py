@@ -1,4 +1,4 @@
-"""Does work beside an event loop, one piece at a time for each subject; who asks for the same shares the result."""
+"""Runs work outside an event loop, one piece at a time per subject; concurrent equal requests share the result."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from dtdebug.probe.in_parallel import begin
 
 
 class Turns:
-    """What is under way; used from the loop's thread only."""
+    """Work in progress; used from the loop's thread only."""
 
     def __init__(self) -> None:
         self._running: dict[Hashable, tuple[Hashable, asyncio.Future[bytes]]] = {}
 
     async def take(self, subject: Hashable, kind: Hashable, work: Callable[[], bytes]) -> bytes:
-        """The result of the work, or that of work of the same kind on the same subject that is under way."""
+        """Return the result of the work, or of work of the same kind on the same subject already in progress."""
         while (running := self._running.get(subject)) and running[0] != kind:
             await asyncio.wait([running[1]])
         if running is None:
             future = asyncio.wrap_future(begin([work], math.inf)[0])
             future.add_done_callback(lambda _: self._running.pop(subject, None))
             self._running[subject] = running = kind, future
-        return await asyncio.shield(running[1])  # who stops waiting takes the result from no other
+        return await asyncio.shield(running[1])  # a caller that stops waiting does not cancel it for the others

@@ -1,1 +1,1 @@
-"""`dtdebug slow TRACES`: from the traces of several ranks to who computes, communicates, idles, and who is late."""
+"""`dtdebug slow TRACES`: shows from several ranks' traces who computes, communicates or idles, and who is late."""

@@ -1,4 +1,4 @@
-"""How each rank spent its time: computing, communicating with nothing beside it, loading, idle; and who is late."""
+"""Accounts for each rank's time (computing, exposed communication, loading, idle), and finds the late rank."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from dtdebug_taxonomy.watched import Late
 
 _DEVICE = frozenset(("kernel", "gpu_memcpy", "gpu_memset"))
 _COMMUNICATION = ("nccl", "gloo:", "mpi:", "ucc:", "rccl", "xccl", "hccl")
-"""How names of what exchanges begin, on a device and on a host; https://github.com/pytorch/pytorch names them so."""
+"""Prefixes of communication names, on a device and on a host, as in https://github.com/pytorch/pytorch."""
 _DISPATCHED = ("c10d::", "_c10d_functional::", "record_param_comms")
-"""Operators of the host that begin a collective or wait for it."""
+"""Host operators that start a collective or wait for it."""
 _LATE, _OWN = 0.1, 0.5
-"""Share of a step by which others communicate longer, and the share of that which the late rank spends elsewhere."""
+"""Share of a step by which others communicate longer, and share of that which the late rank spends elsewhere."""
 _PARTS, _FEW, _MOSTLY, _REST = 24, 4, 0.6, 0.1
-"""Into how many parts a run is divided, below how many it is one, in how many of them the late rank has to be, and the
-share of the usual length below which a part is only what is left at an end of the run."""
+"""Number of parts of a run, minimum number of parts to judge, share of them in which the rank must be late, and
+fraction of the usual length below which a part is only a remainder at an end of the run."""
 _STARVED = 0.4
-"""Share of the time in the loader, of each rank, from which it holds up all."""
+"""Share of every rank's time in the loader from which loading is the bottleneck."""
 Interval = tuple[float, float]
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
-    """One rank; seconds."""
+    """Times of one rank, in seconds."""
 
     rank: int
     file: str
     span: float
     on: str
-    """`device` where kernels were recorded, else `host`."""
+    """`device` if kernels were recorded, else `host`."""
     compute: float
     exposed_communication: float
-    """Communication with no computation beside it."""
+    """Communication without concurrent computation."""
     communication: float
     loader: float
     optimizer: float
@@ -48,7 +48,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RankTimeline(msgspec.Struct, frozen=True, kw_only=True):
-    """What is drawn of one rank: intervals in microseconds from the rank's own beginning."""
+    """Data to draw one rank: intervals in microseconds since the rank's own beginning."""
 
     rank: int
     span: float
@@ -56,11 +56,11 @@ class RankTimeline(msgspec.Struct, frozen=True, kw_only=True):
     communication: tuple[Interval, ...]
     loader: tuple[Interval, ...]
     parts: tuple[tuple[float, float, float, float], ...] = ()
-    """Of each part of the run: its seconds and those of communication, computing and loading."""
+    """Per part of the run: its length, and its communication, computing and loading."""
 
 
 def account(trace: Trace, steps: RankSteps | None) -> tuple[Account, RankTimeline]:
-    """The account of one rank: of its marked steps, or of all that was recorded."""
+    """Return the account of one rank: of its marked steps, or of everything recorded."""
     events = [e for e in trace.events if e.cat not in ("Trace", "python_function")]
     spans = steps.spans if steps is not None and steps.spans else [(e.ts, e.ts + e.dur) for e in events]
     begin, end = min(span[0] for span in spans), max(span[1] for span in spans)
@@ -72,7 +72,7 @@ def account(trace: Trace, steps: RankSteps | None) -> tuple[Account, RankTimelin
     stepping = [e for e in inside if e.name.startswith(OPTIMIZER) and e.cat != "gpu_user_annotation"]
     optimizer = _union(_spans(stepping, begin, end))
     compute = _union(_spans((e for e in inside if _computes(e, device=device) and not around.waits(e)), begin, end))
-    if not device:  # what a loader computes is loading
+    if not device:  # a loader's computation counts as loading
         busy_stepping = _spans((e for e in stepping if not around.waits(e)), begin, end)
         compute = _without(_union([*compute, *busy_stepping]), loader)
     exposed = _without(communication, compute)
@@ -103,7 +103,7 @@ def account(trace: Trace, steps: RankSteps | None) -> tuple[Account, RankTimelin
 
 
 def _bounds(steps: RankSteps | None, begin: float, end: float) -> list[float]:
-    """What divides a run into parts alike on all ranks: its steps, some together; else equal parts of it."""
+    """Return boundaries that divide a run alike on all ranks: groups of its steps, else equal parts."""
     marks = list(steps.marks) if steps is not None else []
     if len(marks) > _PARTS:
         marks = marks[:: len(marks) // _PARTS]
@@ -121,14 +121,14 @@ def _parts(bounds: list[float], *kinds: list[Interval]) -> tuple[tuple[float, fl
 
 
 def late(accounts: list[Account], lines: Sequence[RankTimeline] = ()) -> Late | None:
-    """The rank that the others wait for, or loaders for which all wait."""
+    """Return the rank that the others wait for, or loaders for which all wait."""
     return (_alone(accounts, lines) or _starved(accounts)) if len(accounts) > 1 else None
 
 
 def _alone(accounts: list[Account], lines: Sequence[RankTimeline]) -> Late | None:
-    """The rank that communicates the least, and spends that time in a phase of its own.
+    """Return the rank that communicates the least and spends that time in another phase.
 
-    Through most of the run, where the parts of it are known: one that compiles or saves once is not late.
+    If the parts of the run are known, this must hold in most of them: one compilation or save is not lateness.
     """
     one = min(accounts, key=lambda a: a.communication / a.span)
     others = [a for a in accounts if a is not one]
@@ -156,7 +156,7 @@ def _alone(accounts: list[Account], lines: Sequence[RankTimeline]) -> Late | Non
 
 
 def _lasts(rank: int, phase: str, lines: Sequence[RankTimeline]) -> bool:
-    """In most parts of the run this rank communicates less than the others, and spends that in its phase."""
+    """True if in most parts of the run the rank communicates less than the others and spends that time in `phase`."""
     if len({len(line.parts) for line in lines}) != 1 or len(lines[0].parts) < _FEW:
         return True
     shares = {line.rank: [_shares(part) for part in line.parts] for line in lines}
@@ -198,7 +198,7 @@ def _communicates(event: TraceEvent, *, device: bool) -> bool:
 
 
 class _Around:
-    """Which operators of the host are around others that communicate: what they wait for in these is no computing."""
+    """Detects host operators that contain communication; their waiting is not computing."""
 
     def __init__(self, events: Iterable[TraceEvent]) -> None:
         self._begins: dict[tuple[int | str, int | str], list[float]] = {}
@@ -233,7 +233,7 @@ def _union(spans: Iterable[Interval]) -> list[Interval]:
 
 
 def _without(spans: list[Interval], others: list[Interval]) -> list[Interval]:
-    """The parts of disjoint spans, in order, that no other covers."""
+    """Return the parts of disjoint, ordered spans that no other span covers."""
     found, place = [], 0
     for begin, end in spans:
         while place < len(others) and others[place][1] <= begin:

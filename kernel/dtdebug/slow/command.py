@@ -1,4 +1,4 @@
-"""The command: reads, accounts, shows."""
+"""Reads traces, accounts for the ranks' time, and formats the result."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _CAUSES = {
 
 
 def run(given: list[Path], *, as_json: bool) -> tuple[str, bool]:
-    """The text, and whether something was found.
+    """Return the text, and True if a late rank or phase was found.
 
     Raises:
-        UsageError: a file is no trace.
+        UsageError: a file is not a trace.
 
     """
     traces = load(paths(given))
@@ -77,7 +77,7 @@ def _text(accounts: list[Account], lines: list[RankTimeline], found: Late | None
 
 
 def picture(line: RankTimeline, longest: float, width: int) -> str:
-    """One rank's time from its first step, to the end of the longest: each column shows what took most of it."""
+    """Draw one rank's time from its first step to the end of the longest: each column shows the dominant phase."""
     columns = []
     shares = [
         (mark, _columns(spans, longest, width))

@@ -1,7 +1,7 @@
-"""The steps of a trace, however the program lets them be counted, and how they were.
+"""Counts the steps of a trace, by the first method that works for all ranks.
 
-`profiler.step()` marks them; many programs never call it. Then the program's own annotations that name a step say
-where they are, else its optimizers, its loaders, or the operators that it repeats. All ranks are counted in one way.
+`profiler.step()` marks them, but many programs never call it. Then the program's own annotations that name a step are
+used, else its optimizers, its loaders, or the operators that it repeats. All ranks are counted with the same method.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ _OWN = re.compile(r"(?:^|[^a-z])(?:steps?|iter(?:ation)?s?|batch)(?:[^a-z]|$)", 
 _LIBRARY = re.compile(
     r"Optimizer\.|enumerate\(|DistributedDataParallel|FSDP|(?:gloo|nccl|mpi|ucc|xccl):|Torch-Compiled|##? Call "
 )
-"""How annotations of PyTorch itself begin."""
+"""Prefixes of PyTorch's own annotations."""
 _MODEL = re.compile(r"aten::.{0,40}(?:mm|conv|linear|embedding|attention|norm)")
-"""Operators that models use, and loaders and samplers do not."""
+"""Operators that models use, unlike loaders and samplers."""
 _NUMBERS = re.compile(r"\d+")
 _MOST = 2_000_000
 _REPEATS = 3
-"""How often a pattern of operators has to come."""
+"""Minimum number of repetitions of a pattern of operators."""
 
 
 class RankSteps(msgspec.Struct, frozen=True, kw_only=True):
-    """The steps of one rank."""
+    """Steps of one rank."""
 
     count: int
     seconds: float | None
-    """Of one, from the first to the last; None for a single one."""
+    """Seconds per step, from the first to the last; None for a single step."""
     spans: tuple[tuple[float, float], ...] = ()
-    """Their beginnings and ends, where they are marked."""
+    """Their beginnings and ends, if they are marked."""
     marks: tuple[float, ...] = ()
-    """A time of each, at the same place in all."""
+    """Time of each, at the same place in all steps."""
 
 
 def steps(traces: list[Trace]) -> tuple[dict[int, RankSteps], str]:
-    """The steps of each rank, and how they were counted; nothing where no way does for all ranks."""
+    """Return the steps of each rank, and the method of counting; both empty if no method works for all ranks."""
     ways = (
         ("calls of profiler.step()", _marked),
         ("annotations of the program that name them", _annotated),
@@ -79,7 +79,7 @@ def _marked(events: tuple[TraceEvent, ...]) -> RankSteps | None:
 
 
 def _annotated(events: tuple[TraceEvent, ...]) -> RankSteps | None:
-    """By the name that takes the most time of those that repeat, one after the other."""
+    """Count by the annotation name that takes the most time among those that repeat without overlap."""
     named: dict[str, list[TraceEvent]] = {}
     for e in events:
         if e.cat == "user_annotation" and _OWN.search(e.name.replace("_", " ")) and not _LIBRARY.match(e.name):
@@ -92,7 +92,7 @@ def _annotated(events: tuple[TraceEvent, ...]) -> RankSteps | None:
 
 
 def _optimizer(events: tuple[TraceEvent, ...]) -> RankSteps | None:
-    """Several optimizers that step after one backward pass make one step."""
+    """Count optimizer steps; several of them after one backward pass count once."""
     ends: list[float] = []
     seen = any(e.name.startswith(_BACKWARD) for e in events)
     backward = True
@@ -109,7 +109,7 @@ def _optimizer(events: tuple[TraceEvent, ...]) -> RankSteps | None:
 
 
 def _loader(events: tuple[TraceEvent, ...]) -> RankSteps | None:
-    """Those after which a model computes: the last one of an epoch finds nothing, and another loader may follow."""
+    """Count loader iterations followed by a model's computation: the last of an epoch is empty."""
     begins: list[float] = []
     waiting: TraceEvent | None = None
     for e in events:
@@ -126,7 +126,7 @@ def _backward(events: tuple[TraceEvent, ...]) -> RankSteps | None:
 
 
 def _repeated(events: tuple[TraceEvent, ...]) -> RankSteps | None:
-    """On the busiest thread."""
+    """Count by the operators of the busiest thread."""
     kind = "cpu_op" if any(e.cat == "cpu_op" for e in events) else "kernel"
     threads = Counter((e.pid, e.tid) for e in events if e.cat == kind)
     if not threads:
@@ -136,7 +136,7 @@ def _repeated(events: tuple[TraceEvent, ...]) -> RankSteps | None:
 
 
 def _pattern(events: list[TraceEvent]) -> RankSteps | None:
-    """By one that comes once in what they repeat up to their end; the first of them may be unlike."""
+    """Count by an operator that occurs once per repetition at the end of the run; the first repetitions may differ."""
     rows = events[-_MOST:]
     names = [e.name for e in rows]
     tail = names[len(names) // 4 :]
@@ -153,9 +153,9 @@ def _pattern(events: list[TraceEvent]) -> RankSteps | None:
 
 
 def _period(names: list[str]) -> int | None:
-    """The length of what the list repeats, `_REPEATS` times at least; its beginning may be cut.
+    """Return the length of what the list repeats at least `_REPEATS` times; its beginning may be cut off.
 
-    By the borders of Knuth, Morris and Pratt, in linear time.
+    Uses the borders of Knuth, Morris and Pratt, in linear time.
     """
     border = [0] * len(names)
     for at in range(1, len(names)):

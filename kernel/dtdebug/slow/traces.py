@@ -1,4 +1,4 @@
-"""Reads Chrome traces as torch.profiler writes them: bounded, whatever they hold, also those that were cut.
+"""Reads Chrome traces written by torch.profiler: bounded for any content, including truncated ones.
 
 The format is https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU; the categories are those
 of Kineto (https://github.com/pytorch/kineto/blob/main/libkineto/include/ActivityType.h).
@@ -22,11 +22,11 @@ _MOST_FILES, _COMPRESSED, _BYTES, _EVENTS = 1024, 512 << 20, 1 << 30, 20_000_000
 _GZIP = b"\x1f\x8b"
 _RANK = re.compile(r"rank[-_.]?(\d{1,6})", re.IGNORECASE)
 _YEARS = 1e17
-"""Microseconds beyond which no clock is believed."""
+"""Microseconds above which a timestamp is rejected."""
 
 
 class TraceEvent(msgspec.Struct, frozen=True):
-    """A complete event; times in microseconds."""
+    """Complete event; times in microseconds."""
 
     name: str
     ts: float
@@ -37,12 +37,12 @@ class TraceEvent(msgspec.Struct, frozen=True):
 
 
 class _Whole(msgspec.Struct, frozen=True):
-    traceEvents: list[msgspec.Raw]  # noqa: N815 - its name there
-    distributedInfo: Any = None  # noqa: N815 - its name there
+    traceEvents: list[msgspec.Raw]  # noqa: N815 - name in the file format
+    distributedInfo: Any = None  # noqa: N815 - name in the file format
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
-    """The complete events of one rank, in order of time."""
+    """Complete events of one rank, in order of time."""
 
     rank: int
     file: str
@@ -51,10 +51,10 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def paths(given: list[Path]) -> list[Path]:
-    """The files, and those in the folders.
+    """Return the files, and the traces in the folders.
 
     Raises:
-        UsageError: something is not there, or there is nothing or too much.
+        UsageError: a path does not exist, or there are no traces or too many.
 
     """
     found: list[Path] = []
@@ -73,10 +73,10 @@ def paths(given: list[Path]) -> list[Path]:
 
 
 def load(files: list[Path]) -> list[Trace]:
-    """The traces by rank; where two files name one rank, or none does, by order of their names.
+    """Return the traces by rank; if two files name one rank, or none does, ranks follow the order of file names.
 
     Raises:
-        UsageError: a file is no trace.
+        UsageError: a file is not a trace.
 
     """
     read = [_one(path) for path in files]
@@ -114,7 +114,7 @@ def _events(raws: list[msgspec.Raw]) -> Iterator[TraceEvent]:
     for raw in raws[:_EVENTS]:
         try:
             event = decoder.decode(raw)
-        except (ValueError, RecursionError):  # of another kind: metadata, flows, counters
+        except (ValueError, RecursionError):  # other events: metadata, flows, counters
             continue
         if 0 <= event.ts < _YEARS and 0 < event.dur < _YEARS:
             yield event
@@ -141,7 +141,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _salvaged(raw: bytes, path: Path) -> _Whole:
-    """What is complete of a file that ends too early, as where the job was killed."""
+    """Return the complete events of a truncated file, as left by a killed job."""
     begin = raw.find(b'"traceEvents"')
     end = raw.rfind(b"}")
     for _ in range(64):

@@ -1,1 +1,1 @@
-"""The logs of a job, however many: which rank failed first, who followed, who fell silent, and the machine below."""
+"""Reads all logs of a job: the rank that failed first, its followers, silent ranks, and reports of the machine."""

@@ -1,4 +1,4 @@
-"""A log of many ranks, read once more: of the lines that tell something those of every rank, not the first eight."""
+"""Reads a log of many ranks a second time and keeps telling lines of every rank instead of the first eight lines."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from dtdebug.logs.whole import lines_of
 from dtdebug.triage.judge import shape
 
 _SHAPE, _EACH = 1_024, 32
-"""Lines of a shape, and of each who prints it, of which the first and the last are kept where there are more."""
+"""Maximum number of lines kept per shape, and the minimum of that for each printer; first and last lines are kept."""
 _ENOUGH = 1 << 14
-"""Lines of a shape after which no more are looked at: its first and last lines tell what it says."""
+"""Number of lines of a shape after which no more are read; the first and last lines suffice."""
 _WORDS, _LONG = 2_000, 200
 _CLOCK = re.compile(rb"\d{4}[-/]\d\d[-/]\d\d[T _]?|[IWE]\d{4} |\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
 _HEAD, _NAME = 80, 24
-"""Bytes of a line in which a time stands, and of the rest those that say who prints, in most forms of logs."""
+"""Bytes of a line searched for a time, and bytes of the rest that identify the printer in most log formats."""
 
 
 class _Some:
-    """The first and the last lines of a shape, as many for each who prints them."""
+    """First and last lines of a shape, equally many for each printer."""
 
     def __init__(self) -> None:
         self._by_name: dict[bytes, tuple[list[Kept], deque[Kept]]] = {}
         self._half = _SHAPE // 2
-        """Lines at either end that each may have; the more of them print, the fewer."""
+        """Maximum number of lines at either end per printer; it shrinks as printers are added."""
         self.seen = 0
 
     def take(self, number: int, raw: bytes) -> None:
@@ -47,12 +47,12 @@ class _Some:
 
 
 def _name(raw: bytes) -> bytes:
-    """The begin of a line without its time: as good as who prints it, and quickly found."""
+    """Return the beginning of a line without its time: a cheap key for the printer."""
     return _CLOCK.sub(b"", raw[:_HEAD])[:_NAME]
 
 
 def lines_of_shapes(source: LogSource, shapes: set[bytes]) -> list[Kept]:
-    """The lines of these shapes in a log, bounded."""
+    """Return the lines of these shapes in a log, bounded."""
     found: dict[bytes, _Some] = {}
     wanted, long = set(shapes), any(len(key) > _LONG for key in shapes)
     number = 1
@@ -76,7 +76,7 @@ def lines_of_shapes(source: LogSource, shapes: set[bytes]) -> list[Kept]:
 
 
 def last_of_each(rows: Sequence[Kept], most: int) -> list[Kept]:
-    """Of the end of a log the last lines of each who prints there."""
+    """Return the last lines of each printer at the end of a log."""
     seen: dict[bytes, int] = {}
     found: list[Kept] = []
     for row in reversed(rows):

@@ -1,4 +1,4 @@
-"""What a healthy earlier run of the same job did not print: shapes of lines that are new, those of few logs first."""
+"""Finds lines that a healthy earlier run of the same job did not print, by shape; shapes of few logs come first."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _SHOWN, _WORDS = 200, 300
 
 
 class New(NamedTuple):
-    """Lines that a run prints and the healthy one did not."""
+    """Shape of lines that a run prints and the healthy run did not."""
 
     text: str
-    """The first of them."""
+    """First line of this shape."""
     file: str
     line: int
     files: int
-    """Files that hold such lines."""
+    """Number of files with such lines."""
 
 
 def new(paths: Sequence[str], healthy: Sequence[str]) -> tuple[list[New], list[str]]:
-    """The new shapes, those of few files first; and what could not be read of the healthy run."""
+    """Return the new shapes, those of few files first, and notes on unreadable logs of the healthy run."""
     known: set[bytes] = set()
     sources, unread = find_logs(list(healthy))
     for source in sources:
@@ -55,7 +55,7 @@ def new(paths: Sequence[str], healthy: Sequence[str]) -> tuple[list[New], list[s
 
 
 def _kept(source: LogSource) -> tuple[list[Kept], str]:
-    """The first lines of each shape of a log, and why it could not be read."""
+    """Return the first line of each shape of a log, and the reason if it could not be read."""
     shapes = Shapes(keep=1, most=_MOST)
     try:
         with opened(source) as file:

@@ -1,4 +1,4 @@
-"""What ranks reported before a scheduler ended their job, where nothing shows that training went on after it."""
+"""Finds failures that ranks reported before a scheduler ended their job, unless training continued after them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN, _WORDS = 8, 200
 
 
 class Reported(NamedTuple):
-    """The first message of one who prints that names a failure."""
+    """First message of a printer that names a failure."""
 
     rank: int | None
     file: str
@@ -28,7 +28,7 @@ class Reported(NamedTuple):
 
 
 def reported(end: Event, streams: Sequence[Stream]) -> list[Reported]:
-    """What is known to be a failure of distribution and stands above the end and below all progress of its log."""
+    """Return known failures of distributed training above the end of the job and below all progress in their log."""
     progress: dict[str, int] = {}
     for s in streams:
         if s.progress is not None:
@@ -54,7 +54,7 @@ def reported(end: Event, streams: Sequence[Stream]) -> list[Reported]:
 
 
 def verdict(rows: Sequence[Reported], end: Event, ranks: int) -> Verdict:
-    """Those who reported it, if they are the lesser part of all; what ended the job came later."""
+    """Return a verdict on the reporting ranks if they are at most half of all; the end of the job came later."""
     who = tuple(sorted({row.rank for row in rows if row.rank is not None}))
     named = who if len(who) * 2 <= ranks else ()
     claims = tuple(

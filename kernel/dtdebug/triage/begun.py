@@ -1,4 +1,4 @@
-"""Where the last of several programs begins whose output was appended to one log."""
+"""Finds where the last of several programs starts whose output was appended to one log."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from dtdebug.triage import steps
 from dtdebug.triage.judge import shape
 
 _HEAD, _UNLIKE = 5, 3
-"""Lines by which the begin of a program is known again, and how many shapes they have at least."""
+"""Lines that identify the start of a program, and the minimum number of shapes among them."""
 
 _JOB = re.compile(rb"slurmstepd: error: \*\*\* JOB (\d{1,18}) ON ")
 
 
 def last_job(rows: Sequence[Kept]) -> int:
-    """The line below which Slurm speaks of another job than above; 0 where it speaks of one at most."""
+    """Return the line after which Slurm names only the last job; 0 if it names at most one job."""
     ends = [(row.number, found[1]) for row in rows if b"*** JOB " in row.raw and (found := _JOB.search(row.raw))]
     return max((number + 1 for number, job in ends if job != ends[-1][1]), default=0)
 
 
 def last_begin(rows: Sequence[Kept]) -> int:
-    """The line at which the first lines of a log come once more, for the last time; 0 where they don't.
+    """Return the line at which the first lines of a log recur for the last time; 0 if they don't recur.
 
-    Lines that show progress come again in one program, too: a log that begins with them tells nothing of this.
+    Lines that show progress also recur within one program; a log that starts with them returns 0.
     """
     rows = [row for row in rows if row.raw.strip()]
     keys = [shape(row.raw) for row in rows]

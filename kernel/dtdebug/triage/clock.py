@@ -1,4 +1,4 @@
-"""The time that a line begins with, as seconds since the epoch; without its date it is none: counters look alike."""
+"""Parses the time at the start of a line as seconds since the epoch; a time without a date is rejected as a counter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 _AHEAD = 100
-"""Bytes of a line in which its time stands, prefixes before it included."""
+"""Bytes of a line searched for its time, including prefixes."""
 _MONTHS = {m: n for n, m in enumerate(b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}
 _CLOCK = rb"(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"
 _ISO = re.compile(rb"\b(\d{4})[-/](\d\d)[-/](\d\d)[T _]" + _CLOCK + rb"(Z|[+-]\d\d:?\d\d)?")
@@ -19,20 +19,20 @@ _SLASHED = re.compile(rb"\b(\d\d)/(\d\d)/(\d{4})[ ,]{1,2}" + _CLOCK + rb"(?: ([A
 _EPOCH = re.compile(rb"\[?(1\d{9}\.\d{1,9})\b")
 _FIELD = re.compile(rb'"@?(?:ts|time|timestamp|asctime)" ?: ?"([^"]{8,60})"')
 _RECORD = 4_000
-"""Bytes of a line of JSON in which its time stands."""
+"""Bytes of a JSON line searched for its time."""
 
 
 def when(line: bytes, year: int, zone: float = 0.0) -> float | None:
-    """Seconds since the epoch by the clock that wrote the line, or None.
+    """Return seconds since the epoch by the clock that wrote the line, or None.
 
-    `year` is for forms that have none, `zone` the seconds that a time without a zone is ahead of UTC.
+    `year` is used for formats without a year; `zone` is the offset from UTC in seconds of a time without a zone.
     """
     if line[:1] == b"{" and (found := _FIELD.search(line[:_RECORD])):
         return _of(found[1], year, zone)
     return _of(line[:_AHEAD], year, zone)
 
 
-@lru_cache(maxsize=8192)  # asked for several reasons
+@lru_cache(maxsize=8192)  # several callers ask for the same line
 def _of(head: bytes, year: int, zone: float) -> float | None:
     try:
         if found := _ISO.search(head):
@@ -53,7 +53,7 @@ def _of(head: bytes, year: int, zone: float) -> float | None:
 
 
 def zone_of(lines: Iterable[bytes]) -> float:
-    """Seconds that the zone is ahead of UTC which the first line with one names; 0 where none does."""
+    """Return the offset from UTC in seconds that the first line with a zone names; 0 if no line has a zone."""
     for line in lines:
         if (found := _ISO.search(line[:_AHEAD])) and found[8]:
             return _ahead(found[8])
@@ -61,12 +61,12 @@ def zone_of(lines: Iterable[bytes]) -> float:
 
 
 def year_of(lines: Iterable[bytes]) -> int:
-    """The year of the first line that names one with its day; 0 where none does."""
+    """Return the year of the first line with a full date; 0 if there is none."""
     return next((int(found[1]) for line in lines if (found := _ISO.search(line[:_AHEAD]))), 0)
 
 
 def _slashed(found: re.Match[bytes]) -> float:
-    """`03/01/2026 10:00:00 PM`: the month first, as in the examples of the libraries, unless it can't be one."""
+    """Parse `03/01/2026 10:00:00 PM`: the month first, as in the examples of libraries, unless it exceeds 12."""
     month, day = int(found[1]), int(found[2])
     if month > 12:
         month, day = day, month
@@ -77,24 +77,24 @@ def _slashed(found: re.Match[bytes]) -> float:
 
 
 def _seconds(day: tuple[int, int, int], clock: Sequence[bytes | None]) -> float:
-    """A day and hour, minute, second and fraction as they were printed."""
+    """Return epoch seconds of a day and of the printed hour, minute, second and fraction."""
     hour, minute, second, part = clock
     base = datetime(*day, int(hour or 0), int(minute or 0), int(second or 0), tzinfo=UTC).timestamp()
     return base + (int(part) / 10 ** len(part) if part else 0.0)
 
 
 def _ahead(zone: bytes | None) -> float:
-    """Seconds that a zone is ahead of UTC."""
+    """Return the offset of a zone from UTC in seconds."""
     if not zone or zone == b"Z":
         return 0.0
     return (-1 if zone[:1] == b"-" else 1) * (int(zone[1:3]) * 3600 + int(zone[-2:]) * 60)
 
 
 def shown(seconds: float | None) -> str:
-    """`03:36:40`; empty for None."""
+    """Format a time as `03:36:40`; empty for None."""
     return "" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%H:%M:%S")
 
 
 def stamp(seconds: float | None) -> str:
-    """`2026-11-22 03:36:40`, as programs read it; empty for None."""
+    """Format a time as `2026-11-22 03:36:40`, as programs read it; empty for None."""
     return "" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -1,4 +1,4 @@
-"""How far the clocks of the hosts differ, by what all ranks print at the same moment; all times by one clock."""
+"""Estimates how far the hosts' clocks differ, from lines that all ranks print together, and corrects all times."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from dtdebug.triage.part import Part, Stream, TellingLine
 from dtdebug.triage.placing import short
 
 _LEAST = 1.0
-"""Seconds by which a clock has to differ to be set right."""
+"""Minimum difference in seconds from which a clock is corrected."""
 _AGREE = 2.0
-"""Seconds within which a host's own steps must agree on how far its clock is off."""
+"""Seconds within which a host's own steps must agree on the offset of its clock."""
 _STEADY = 5.0
-"""Seconds by which a clock has to differ at the begin and at the end, where no steps tell."""
+"""Seconds by which a clock must differ at both the start and the end, if there are no steps to compare."""
 _NEAR = 3 * 86_400.0
-"""Seconds between the logs of one job."""
+"""Maximum seconds between the logs of one job."""
 _HOSTS = 3
-"""Hosts from which on one's clock can be compared with the others'."""
+"""Minimum number of hosts to compare one clock with the others."""
 
 
 def clocks(streams: Sequence[Stream]) -> dict[str, float]:
-    """Host -> seconds that its clock is ahead of the others', by the first steps: all ranks print them together.
+    """Return host -> seconds that its clock is ahead of the others, from the first steps, which ranks print together.
 
-    Hosts whose own steps disagree, and those that print none, are left out: nothing is known of their clocks.
+    Hosts whose own steps disagree, and hosts without steps, are omitted: their offset is unknown.
     """
     by_step: dict[tuple[int, int], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for s in streams:
@@ -50,7 +50,7 @@ def clocks(streams: Sequence[Stream]) -> dict[str, float]:
 
 
 def _by_ends(streams: Sequence[Stream]) -> dict[str, float]:
-    """Host -> seconds that its clock is ahead, where all of it began and ended as much before or after the others."""
+    """Return host -> seconds that its clock is ahead, if its start and end are off by the same amount."""
     spans: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for s in streams:
         if s.began is not None and s.last is not None and s.last - s.began >= _STEADY:
@@ -70,7 +70,7 @@ def _by_ends(streams: Sequence[Stream]) -> dict[str, float]:
 
 
 def in_year(part: Part) -> Part:
-    """With all times in one year: a form of time without a year takes that of the file, which may be a later copy."""
+    """Move all times into one year: a time without a year takes that of its file, which may be a later copy."""
     known = [s.last for s in part.streams if s.last is not None]
     if not known:
         return part
@@ -86,7 +86,7 @@ def in_year(part: Part) -> Part:
 
 
 def _years(time: float | None, middle: float) -> float:
-    """Seconds by which a time is away from the others, if those are whole years but for some days."""
+    """Return the seconds between a time and the others if these are whole years plus or minus some days."""
     if time is None or abs(time - middle) < _NEAR:
         return 0.0
     own = datetime.fromtimestamp(time, UTC)
@@ -98,12 +98,12 @@ def _years(time: float | None, middle: float) -> float:
 
 
 def clock(s: Stream) -> str:
-    """Whose clock a stream has."""
+    """Return the host or file whose clock a stream uses."""
     return s.host or s.file
 
 
 def in_time(part: Part, off: dict[str, float]) -> Part:
-    """The part with all times by one clock."""
+    """Return the part with all times corrected to one clock."""
     if not off:
         return part
     ahead = {short(name): seconds for name, seconds in off.items()}

@@ -1,4 +1,4 @@
-"""`dtdebug triage`: the logs of a job, however many."""
+"""`dtdebug triage`: reads all logs of a job."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dtdebug.triage.names import of_paths
 from dtdebug.triage.part import Part, decode, encode, is_part, merge
 
 _PART = 1 << 30
-"""Bytes of a part at most."""
+"""Maximum size of a part in bytes."""
 
 
 def add(commands: Any) -> None:
-    """Adds the sub-command to the parser of the command line."""
+    """Add the sub-command to the command-line parser."""
     triage = commands.add_parser(
         "triage",
         help="read all logs of a job; say which rank failed first",
@@ -55,7 +55,7 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Run the command."""
     if options.processes < 0:
         raise UsageError(f"--processes {options.processes}: 0 or more")
     if options.against is not None and (options.follow or options.part):
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _compared(job: Job, options: argparse.Namespace) -> Job:
-    """With what a healthy run did not print."""
+    """Add the lines that a healthy run did not print."""
     if options.against is None:
         return job
     from msgspec.structs import replace
@@ -89,10 +89,10 @@ def _compared(job: Job, options: argparse.Namespace) -> Job:
 
 
 def job_of(part: Part, situation: str = "") -> Job:
-    """The job that a part holds all of, with what its user says of it.
+    """Return the job of a part that holds all of it, with the user's description.
 
     Raises:
-        UsageError: nothing of it could be read.
+        UsageError: no log could be read.
 
     """
     from msgspec.structs import replace
@@ -108,7 +108,7 @@ def job_of(part: Part, situation: str = "") -> Job:
 def say(
     job: Job, began: float, form: str, answers: Mapping[str, str] | None = None, unknown: tuple[str, ...] = ()
 ) -> int:
-    """Prints a job with its diagnosis; the exit status. `began` is a time of `perf_counter`."""
+    """Print a job with its diagnosis and return the exit status. `began` is a time of `perf_counter`."""
     import msgspec
 
     from dtdebug.border import diagnose
@@ -141,7 +141,7 @@ def _reported(job: Job) -> bool:
 
 
 def read_part(paths: Sequence[str], processes: int = 0, engine: str = engines.HERE) -> Part:
-    """The part that holds all that the paths name: logs are read, parts are taken as they are."""
+    """Return the part with everything that the paths name: logs are read, parts are taken as they are."""
     sources, unread = find_logs(list(paths))
     parts, logs = [], []
     for source in sources:
@@ -165,4 +165,4 @@ def _as_part(source: LogSource) -> Part | None:
             begin = file.read(400)
             return decode(begin + file.read(_PART), source.name) if is_part(begin) else None
     except OSError:
-        return None  # reading it as a log says why
+        return None  # reading it as a log reports why

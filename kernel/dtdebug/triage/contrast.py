@@ -1,4 +1,4 @@
-"""What a healthy run did not print, as evidence: of those accused already, else of the one that printed it."""
+"""Uses lines that a healthy run did not print as evidence: on accused ranks, else on the rank that printed them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dtdebug_taxonomy.failure.lines import rank_of
 from dtdebug_taxonomy.ranks import Verdict, spell
 
 _LOGS, _RARE, _CLAIMS = 3, 16, 8
-"""Logs from which on few can hold a line, the part of them that is few, and claims that are made."""
+"""Number of logs from which "few" is defined, divisor of the logs that gives "few", and maximum number of claims."""
 _CONFIDENCE = 0.4
 
 
 def weighed(job: Job, rows: Sequence[New]) -> Job:
-    """The job with the new lines, and with a verdict that rests on those of few logs where it has none."""
+    """Add the new lines to the job, and a verdict based on those of few logs if it has none."""
     job = msgspec.structs.replace(job, new=tuple(rows))
     claims = _claims(job, rows)
     before = job.verdict
@@ -53,7 +53,7 @@ def weighed(job: Job, rows: Sequence[New]) -> Job:
 
 
 def _claims(job: Job, rows: Sequence[New]) -> list[Claim]:
-    """One for each new line that few logs hold and whose rank is known."""
+    """Return a claim for each new line that few logs hold and whose rank is known."""
     if job.files < _LOGS:
         return []
     ranks = {twin(span.file): span.rank for span in job.spans}

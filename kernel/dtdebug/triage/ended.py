@@ -1,4 +1,4 @@
-"""Jobs that were ended from outside: by the scheduler, for another job, by hand. No rank is guilty of that."""
+"""Recognises jobs ended from outside: by the scheduler, for another job, by hand. No rank is to blame for that."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from dtdebug_taxonomy.failure.log import Outcome
 from dtdebug_taxonomy.hardware import Event
 
 _BY_HAND = ("cancelled", "interrupted")
-"""What is said as well where the others are ended after one has failed."""
+"""Codes also printed when the remaining ranks are ended after one has failed."""
 _STILL = 300.0
-"""Seconds without progress before the end from which on the job hung: the end is then no cause."""
+"""Seconds without progress before the end from which the job counts as hung, and the end not as its cause."""
 _BEFORE = 30.0
-"""Seconds before the end from which on a failure came first."""
+"""Seconds before the end from which a failure counts as earlier."""
 
 
 def candidate(events: Sequence[Event]) -> Event | None:
-    """The end that may have ended the job: one that says why comes before one by hand."""
+    """Return the event that may have ended the job; one with a stated reason takes precedence over one by hand."""
     ends = [e for e in events if e.role == "end"]
     return min(ends, key=lambda e: (e.code in _BY_HAND, e.time is None, e.time or 0.0), default=None)
 
 
 def by_hand(found: Outcome, laid: Laid) -> Event | None:
-    """The interrupt, where one came and no rank failed before."""
+    """Return the interrupt by hand if there is one and no rank failed before."""
     if not found.interrupted or found.own:
         return None
     first = min(found.interrupted, key=lambda r: r.line)
@@ -44,7 +44,7 @@ def by_hand(found: Outcome, laid: Laid) -> Event | None:
 
 
 def follows(end: Event | None, time: float | None) -> bool:
-    """Whether what was printed at a time follows an end that says why it came."""
+    """True if a time is at or after an end with a stated reason."""
     return end is not None and end.code not in _BY_HAND and None not in (end.time, time) and time >= end.time  # type: ignore[operator]
 
 
@@ -55,7 +55,7 @@ def over(
     streams: Sequence[Stream],
     place: Callable[[int], tuple[str, int]],
 ) -> bool:
-    """Whether the job was well until that end: no rank failed before, and training went on."""
+    """True if the job was healthy until that end: no rank failed before, and training continued."""
     if end is None or found.own:
         return False
     if end.time is not None:
@@ -71,14 +71,14 @@ def over(
 def reported_before(
     end: Event | None, found: Outcome, streams: Sequence[Stream], place: Callable[[int], tuple[str, int]]
 ) -> list[before.Reported]:
-    """What ranks reported before that end, where nothing else says what happened and no time that training went on."""
+    """Return failures reported before that end, if no other failure is known and no time shows continued training."""
     if end is None or found.own or went_on(end, streams) or not all(_after(place(e.line), end) for e in found.exits):
         return []
     return before.reported(end, streams)
 
 
 def went_on(end: Event, streams: Sequence[Stream]) -> bool:
-    """Whether times show that training went on until shortly before that end."""
+    """True if times show that training continued until shortly before that end."""
     last = pace.last_step_time(streams)
     return last is not None and end.time is not None and -_STILL < end.time - last <= _STILL
 
@@ -88,7 +88,7 @@ def _after(place: tuple[str, int], end: Event) -> bool:
 
 
 def summary(end: Event, streams: Sequence[Stream]) -> str:
-    """What is known of that end, and what is not."""
+    """Describe that end, and state what is unknown about it."""
     words = f"{end.means[:1].upper()}{end.means[1:]}; no rank failed before."
     if went_on(end, streams):
         return words

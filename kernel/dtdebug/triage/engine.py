@@ -1,7 +1,7 @@
-"""Where logs are read: by processes here, or on a cluster of Dask or Ray. Each task makes the part of some logs.
+"""Reads logs in local processes, or on a Dask or Ray cluster. Each task makes the part of some logs.
 
-A worker that dies has its task done again elsewhere; a part that is lost for good is named among what was not read.
-What a task gives is a part as text, and a log that two parts hold counts once.
+The task of a worker that dies is repeated elsewhere; the logs of a part that is lost for good are listed as not read.
+A task returns a part as text, and a log in two parts counts once.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from dtdebug.triage.part import Part, decode, encode
 
 HERE = "processes"
 _BATCH, _FEW = 64, 8 << 20
-"""Logs that one task takes at once, and bytes below which one process is enough."""
+"""Logs per task, and total bytes below which one process is enough."""
 _LOOK, _ALONE = 2.0, 60.0
-"""Seconds between two looks whether a cluster has workers at all, and without any until its tasks are given up."""
+"""Seconds between checks for workers of a cluster, and seconds without any worker until its tasks are abandoned."""
 _TASKS, _RETRIES = 128, 2
-"""Tasks that a cluster is given at most, and how often one that failed is done again."""
+"""Maximum number of tasks for a cluster, and number of retries of a failed task."""
 
 Work = Callable[[Sequence[LogSource], Sequence[Whose]], bytes]
-"""The task: some logs, and whose they are, to a part as text."""
+"""Task: some logs and their owners to a part as text."""
 
 
 def work(logs: Sequence[LogSource], whose: Sequence[Whose]) -> bytes:
-    """The part of some logs, as text."""
+    """Return the part of some logs, as text."""
     from dtdebug.triage.reduce import part_of
 
     return encode(part_of(logs, whose))
@@ -41,10 +41,10 @@ def work(logs: Sequence[LogSource], whose: Sequence[Whose]) -> bytes:
 def parts(
     logs: Sequence[LogSource], whose: Sequence[Whose], engine: str = HERE, processes: int = 0, task: Work = work
 ) -> list[Part]:
-    """The parts of all logs.
+    """Return the parts of all logs.
 
     Raises:
-        UsageError: the engine is none, or its cluster cannot be reached.
+        UsageError: the engine is unknown, or its cluster cannot be reached.
 
     """
     kind, _, address = engine.partition("://")
@@ -86,7 +86,7 @@ Done = Iterator[bytes | Exception]
 
 
 class _Alone:
-    """Whether a cluster has been without a worker for so long that none will come: it would wait for ever."""
+    """Detects a cluster that has had no worker for so long that its tasks would wait forever."""
 
     def __init__(self, workers: Callable[[], int]) -> None:
         self._workers = workers
@@ -94,10 +94,10 @@ class _Alone:
         self.lost = False
 
     def look(self) -> None:
-        """One look; raises ConnectionError where it is so."""
+        """Check once; raises ConnectionError if there was no worker for too long."""
         try:
             there = self._workers()
-        except Exception:  # a scheduler that is gone fails in ways of its own
+        except Exception:  # a scheduler that has gone fails in many ways
             there = 0
         now = time.monotonic()
         self._since = None if there else self._since if self._since is not None else now
@@ -107,19 +107,19 @@ class _Alone:
 
 
 def _waited(take: Callable[[Any], bytes | None], task: Any, alone: _Alone) -> bytes | Exception:
-    """What a task gives, or why it gives nothing. `take` waits a little and gives None while it is not done."""
+    """Return the result of a task, or its exception. `take` blocks briefly and returns None until the task is done."""
     try:
         while (done := take(task)) is None:
             alone.look()
-    except Exception as error:  # whatever a worker meets: what it would have read is named
+    except Exception as error:  # whatever a worker raises: the logs that it would have read are named
         return error
     return done
 
 
 def _dask(address: str, task: Work, batches: Batches) -> Done:
-    """On the cluster of a scheduler at that address.
+    """Run the tasks on the Dask cluster with a scheduler at that address.
 
-    Dask gives the task of a worker that died to another one, up to its `allowed-failures`:
+    Dask moves the task of a dead worker to another one, up to `allowed-failures` times:
     https://raw.githubusercontent.com/dask/dask-examples/gh-pages/resilience.ipynb
     """
     try:
@@ -154,9 +154,9 @@ def _call(task: Work, logs: Sequence[LogSource], whose: Sequence[Whose]) -> byte
 
 
 def _ray(address: str, task: Work, batches: Batches) -> Done:
-    """On the cluster that Ray reaches at that address; `ray://auto` is the one of this host.
+    """Run the tasks on the Ray cluster at that address; `ray://auto` is this host's cluster.
 
-    Ray does the task of a worker that died again: https://docs.ray.io/en/latest/ray-core/fault_tolerance/tasks.html
+    Ray repeats the task of a dead worker: https://docs.ray.io/en/latest/ray-core/fault_tolerance/tasks.html
     """
     try:
         import ray

@@ -1,4 +1,4 @@
-"""Who failed first on its own, and who as a consequence."""
+"""Separates ranks that failed on their own from ranks that failed as a consequence."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dtdebug_taxonomy.ranks import Verdict
 
 _FIRST = 64
 _MANY, _FEW = 2, 4
-"""Ranks, and part of all ranks, that lose a peer where no other evidence says that one was lost."""
+"""Minimum number of ranks, and divisor of all ranks, that must report a lost peer if there is no other evidence."""
 
 
 class First(msgspec.Struct, frozen=True, kw_only=True):
-    """A rank that failed on its own."""
+    """Rank that failed on its own."""
 
     rank: int | None
     host: str
@@ -39,7 +39,7 @@ def first_failures(
     by_rank: dict[int, Stream],
     hardware: Sequence[Event],
 ) -> tuple[First, ...]:
-    """The ranks that failed on their own, the earliest first; those that the verdict accuses before the others."""
+    """Return the ranks that failed on their own, the earliest first; ranks accused by the verdict precede others."""
     accused = set(verdict.culprits) if verdict is not None else set()
     rows = [_row(r, laid, by_rank) for r in found.own]
     seen = {row.rank for row in rows}
@@ -66,7 +66,7 @@ def first_failures(
 
 
 def _last_words(s: Stream) -> tuple[str, int] | None:
-    """Where the rank itself says that a signal ends it."""
+    """Return the place where the rank itself reports the signal that ends it."""
     return next(((s.file, told.line) for told in s.told if "Fatal Python error: " in told.text), None)
 
 
@@ -91,7 +91,7 @@ def _row(raised: Raised, laid: Laid, by_rank: dict[int, Stream]) -> First:
 def followers(
     found: Outcome, verdict: Verdict | None, by_rank: dict[int, Stream], laid: Laid
 ) -> tuple[tuple[int, ...], str, float | None]:
-    """Ranks that failed as a consequence, in which words, and when that began."""
+    """Return the ranks that failed as a consequence, the words that they printed, and when that began."""
     accused = set(verdict.culprits) if verdict is not None else set()
     ranks = set(verdict.waiting) if verdict is not None else set()
     if accused or found.echoes or not found.own:
@@ -114,7 +114,7 @@ def followers(
 
 
 def _spoken(laid: Laid) -> Iterable[str]:
-    """Bodies of telling lines that name a time-out of a collective."""
+    """Yield the parts of telling lines that name a timeout of a collective."""
     for line in laid.text.split("\n"):
         at = line.find("Watchdog caught collective")
         if at >= 0:

@@ -1,4 +1,4 @@
-"""Goes on reading the logs of a running job and says the first failure soon after its line."""
+"""Keeps reading the logs of a running job and reports the first failure soon after its line."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from dtdebug.triage.names import Whose, of_paths
 from dtdebug.triage.part import Part
 
 _PAUSE, _LOOK, _GRACE = 0.5, 3.0, 2.0
-"""Seconds between two looks at the files, at the folders, and from a telling line to its judgement: more lines of the
-same failure come, or training that goes on after it."""
+"""Seconds between two reads of the files, between two listings of folders, and from a telling line to its judgement:
+in the meantime more lines of the same failure arrive, or training continues after it."""
 _CHUNK = 1 << 20
 
 
 class _Growing:
-    """One file that grows."""
+    """File that grows."""
 
     def __init__(self, source: LogSource) -> None:
         self.source = source
@@ -32,10 +32,10 @@ class _Growing:
         self.bad = ""
 
     def grow(self) -> bool:
-        """Takes what has come; whether anything has."""
+        """Read new bytes; True if there were any."""
         try:
             with careful.log(self.source.path) as file:
-                if file.seek(0, 2) < self._at:  # it was begun anew
+                if file.seek(0, 2) < self._at:  # it was truncated or replaced
                     self.log, self._at = reduce.Log(), 0
                 file.seek(self._at)
                 before = self._at
@@ -49,7 +49,7 @@ class _Growing:
 
 
 class Follower:
-    """The logs of a job while they are written."""
+    """Logs of a job that are still being written."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths = list(paths)
@@ -58,10 +58,10 @@ class Follower:
         self._looked = 0.0
         self._telling: dict[str, int] = {}
         self._since: float | None = None
-        """When a line that tells something came last, by the clock of this process."""
+        """Time of the last telling line by this process's clock; None while there is none to judge."""
 
     def look(self) -> Job | None:
-        """One look; the job as soon as a rank has failed."""
+        """Read once; return the job as soon as a rank has failed."""
         now = time.monotonic()
         if now - self._looked >= _LOOK or not self._files:
             self._find()
@@ -81,7 +81,7 @@ class Follower:
         return job if job.first or (job.verdict is not None and job.verdict.names_ranks) else None
 
     def job(self) -> Job:
-        """The job as far as its logs are written."""
+        """Return the job as far as its logs have been written."""
         part, judge = Part(), Judge()
         judge.telling = self._judge.telling
         files = list(self._files.values())
@@ -94,7 +94,7 @@ class Follower:
         return view(part)
 
     def progress(self) -> str:
-        """How far it has read, in a line."""
+        """Return a line on how much has been read."""
         size = sum(f.log.size for f in self._files.values())
         return f"{len(self._files)} logs, {size / 1e6:.1f} MB read, no failure so far"
 
@@ -112,7 +112,7 @@ class Follower:
 
 
 def follow(paths: Sequence[str], report: Callable[[Job], int]) -> int:
-    """Follows until a rank fails, which is reported, or until it is interrupted; the exit status."""
+    """Follow until a rank fails, which is reported, or until interrupted; return the exit status."""
     follower, shown = Follower(paths), 0.0
     terminal = sys.stderr.isatty()
     try:

@@ -1,7 +1,7 @@
-"""A job from its parts: the first failure over all ranks, those who followed, those who fell silent, the machine.
+"""Builds a job from its parts: the first failure over all ranks, followers, silent ranks, the machine.
 
-The lines that tell something are laid out by time as one output, each with its rank; what they mean is left to the one
-reader of printed failures.
+The telling lines are merged by time into one output, each prefixed with its rank; the general parser of printed
+failures interprets them.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ from dtdebug_taxonomy.snapshot import Snapshot
 
 _EVENTS = 256
 _ABSENT = 2
-"""Ranks without a line, for each that prints, from which on those who print are the exception."""
+"""Silent ranks per printing rank from which printing is the exception."""
 
 
 class RankSpan(NamedTuple):
-    """When a rank printed, and what became of it."""
+    """Times of a rank's output, and the rank's role in the failure."""
 
     rank: int
     host: str
     began: float | None
     told: float | None
-    """Time of its first line that tells something."""
+    """Time of its first telling line."""
     last: float | None
     step: int | None
     role: str
-    """first, then, stopped; empty where nothing is known to have gone wrong."""
+    """`first`, `then` or `stopped`; empty if it is not known to have failed."""
     file: str
     line: int
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the logs of a job say."""
+    """Everything that the logs of a job report."""
 
     ranks: int
     hosts: int
     expected: int = 0
-    """Ranks that the job has, where NCCL says so."""
+    """Size of the job, if NCCL prints it."""
     files: int = 0
     size: int = 0
     unread: tuple[str, ...] = ()
@@ -64,30 +64,30 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     cascade_time: float | None = None
     silent: tuple[pace.Silent, ...] = ()
     absent: tuple[int, ...] = ()
-    """Ranks below the job's size of which there is no line."""
+    """Ranks below the job's size without any line."""
     slowness: Slowness = Slowness()
     behind: tuple[tuple[int, int, int], ...] = ()
-    """(rank, its last step, the last step of most)."""
+    """(rank, its last step, the last step of most ranks)."""
     hardware: tuple[Event, ...] = ()
     clocks: tuple[tuple[str, float], ...] = ()
-    """(host, seconds that its clock is ahead of the others'), set right in all times."""
+    """(host, seconds that its clock is ahead of the others); all times are corrected by it."""
     went_on: int | None = None
-    """The last step of training where none failed and nothing that tells of a failure stands at the end of a log."""
+    """Last step of training, if no rank failed and no log ends in a failure."""
     ended: Event | None = None
-    """Who ended the job from outside, where no rank failed before."""
+    """Event that ended the job from outside, if no rank failed before."""
     restarts: int = 0
     verdict: Verdict | None = None
     snapshot: Snapshot = Snapshot()
     new: tuple[New, ...] | None = None
-    """What a healthy run did not print; None where there is none to compare with."""
+    """Lines that a healthy run did not print; None without a run to compare with."""
     spans: tuple[RankSpan, ...] = ()
-    """Each rank from its first line to its last, by rank."""
+    """Each rank from its first line to its last, sorted by rank."""
     places: tuple[tuple[str, int], ...] = ()
     """(file, line) of each line of the snapshot's output."""
 
 
 def view(part: Part) -> Job:
-    """What a part that holds all of a job says of it."""
+    """Return the job of a part that holds all of it."""
     part = clocks.in_year(part)
     off = clocks.clocks(part.streams)
     part = clocks.in_time(part, off)
@@ -102,7 +102,7 @@ def view(part: Part) -> Job:
     snapshot = Snapshot(output=laid.text, source="the job's logs")
     on_until = pace.on_until(now)
 
-    def outlived(raised: Raised) -> bool:
+    def is_outlived(raised: Raised) -> bool:
         latest = laid.until[raised.line - 1] if 0 < raised.line <= len(laid.until) else None
         early = latest is not None and on_until is not None and latest < on_until
         follows = ended.follows(end, laid.time(raised.line))
@@ -113,9 +113,9 @@ def view(part: Part) -> Job:
         trained = max((s.progress.line for s in now if s.file == file and s.progress is not None), default=0)
         return own is not None and own.file == file and min(own.line, trained) > line + BELOW
 
-    found = outcome(read_output(snapshot), outlived, later)
+    found = outcome(read_output(snapshot), is_outlived, later)
     end = end or ended.by_hand(found, laid)
-    verdict = verdict_of_log(snapshot, _exclusive, outlived, later)
+    verdict = verdict_of_log(snapshot, _exclusive, is_outlived, later)
     verdict = without_followers(verdict, by_rank)
     by_rank = _hosted(by_rank, found)
     reported = ended.reported_before(end, found, now, laid.place)
@@ -175,7 +175,7 @@ def view(part: Part) -> Job:
 
 
 def _hosted(by_rank: dict[int, Stream], found: Outcome) -> dict[int, Stream]:
-    """With the hosts that the launcher names of ranks that ended: it knows better than the path of a log."""
+    """Set the hosts that the launcher reports for ended ranks, which are more reliable than the path of a log."""
     hosts = {e.rank: e.host for e in found.exits if e.host and e.rank is not None}
     moved = {r: hosts[r] for r, s in by_rank.items() if r in hosts and not _same(hosts[r], s.host)}
     wrong = {(by_rank[r].file, by_rank[r].host) for r in moved}
@@ -188,7 +188,7 @@ def _hosted(by_rank: dict[int, Stream], found: Outcome) -> dict[int, Stream]:
 
 
 def _absent(by_rank: dict[int, Stream], world: int) -> tuple[int, ...]:
-    """Ranks of which there is no line; none where only one rank's log is here, or the first of each node prints."""
+    """Return the ranks without any line; empty if only one rank's log is here or one rank per node prints."""
     absent = tuple(sorted(set(range(_size(set(by_rank), world))) - set(by_rank)))[:MOST_RANKS]
     return () if len(by_rank) == 1 or len(absent) > _ABSENT * len(by_rank) else absent
 
@@ -216,7 +216,7 @@ def _went_on(
 ) -> int | None:
     named = verdict is not None and verdict.names_ranks
     steps = [s.step for s in streams if s.step is not None]
-    # a launcher that spoke of a failure before its ranks trained in the same log spoke of an earlier program
+    # if a launcher reported a failure before its ranks trained in the same log, that was an earlier program
     trained = {s.file: s.progress.line for s in sorted(streams, key=_progress) if s.progress is not None}
     ends = [s for s in streams if s.end and (s.rank is not None or trained.get(s.file, 0) <= _spoke(s) + BELOW)]
     if first or silent or named or not steps or ends:
@@ -229,7 +229,7 @@ def _progress(s: Stream) -> int:
 
 
 def _spoke(s: Stream) -> int:
-    """Its last line that tells something."""
+    """Return the line of its last telling line."""
     return s.told[-1].line if s.told else s.line
 
 
@@ -238,5 +238,5 @@ def _exclusive(file: str, one: int, other: int) -> bool | None:
 
 
 def _size(ranks: set[int], world: int) -> int:
-    """Ranks that the job must have: as NCCL says, else as many as the greatest number that was seen."""
+    """Return the minimum size of the job: as printed by NCCL, else one more than the highest rank seen."""
     return min(max(world, max(ranks, default=-1) + 1), MOST_RANKS)

@@ -1,4 +1,4 @@
-"""Which lines tell something of a failure: those that the knowledge names, tracebacks, ends, and the machine's.
+"""Decides which lines tell of a failure: those known to the knowledge, tracebacks, ends, and the machine's reports.
 
 Lines of one shape are judged once for all files.
 """
@@ -17,28 +17,28 @@ from dtdebug_taxonomy.matching import PatternHit
 
 _DIGITS = b"0123456789abcdefABCDEF"
 _MOST = 200_000
-"""Shapes that are remembered."""
+"""Maximum number of shapes remembered."""
 _ROLES = ("root", "cascade")
 
 
 def shape(raw: bytes) -> bytes:
-    """What is left of a line without its digits."""
+    """Return a line without its digits."""
     return raw[:400].translate(None, _DIGITS)
 
 
 class Judge:
-    """Remembers of shapes whether they tell something."""
+    """Remembers which shapes tell of a failure."""
 
     def __init__(self) -> None:
         self._knowledge: Knowledge = load()
         self._matcher = lexicon(self._knowledge)
         self.telling: dict[bytes, bool] = {}
         self._worded: set[bytes] = set()
-        """Shapes that tell something by their words alone, which may depend on their digits."""
+        """Shapes that matched by their words alone, whose meaning may depend on their digits."""
         self._examples: dict[str, list[float]] = {}
 
     def learn(self, rows: Sequence[Kept]) -> None:
-        """Judges the lines whose shapes are new, each among the lines around it."""
+        """Judge the lines with new shapes, each in the context of the lines around it."""
         new = [i for i, row in enumerate(rows) if shape(row.raw) not in self.telling]
         if not new:
             return
@@ -50,7 +50,7 @@ class Judge:
             self.telling[key] = self.telling.get(key, False) or i in wanted
 
     def is_example(self, kind: str, first: float | None) -> bool:
-        """Whether the text of one more stream of a kind is wanted: there are few of them, or it spoke earlier."""
+        """True if the text of another stream of this kind is wanted: there are few of them, or it reported earlier."""
         if not kind:
             return False
         time = first if first is not None else float("inf")
@@ -65,11 +65,11 @@ class Judge:
         return False
 
     def tells(self, raw: bytes) -> bool:
-        """Whether a line tells something; one that was not learnt does not."""
+        """True if a line tells of a failure; False if its shape was not learnt."""
         return self.telling.get(shape(raw), False)
 
     def says(self, raw: bytes) -> bool:
-        """Whether a line that tells something speaks of a failure with its own digits: `skipped: 0` does not."""
+        """True if a telling line reports a failure with its own digits, unlike `skipped: 0`."""
         if shape(raw) not in self._worded:
             return True
         return any(self._is_message(hit) and self._of_failure(hit) for hit in self._matcher.hits(_text(raw)))
@@ -100,7 +100,7 @@ class Judge:
         return found is not None and found.role in _ROLES
 
     def _of_failure(self, hit: PatternHit) -> bool:
-        """Messages without a symptom only say how far a program is."""
+        """True if the message has a symptom; others only report progress."""
         found = self._knowledge.evidence.get(hit.key)
         return found is not None and bool(found.symptoms or found.names)
 

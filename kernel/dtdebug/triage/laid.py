@@ -1,4 +1,4 @@
-"""The telling lines of all ranks as one output by time, for the one reader of printed failures."""
+"""Merges the telling lines of all ranks by time into one output, for the general parser of printed failures."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dtdebug_taxonomy.hardware import Event
 LINES = 60_000
 _SEVERAL = 2
 _END = float("inf")
-"""Time of a line that has none."""
+"""Time of a line without one."""
 
 
 class Laid:
-    """The telling lines as one output."""
+    """Telling lines of all ranks as one output."""
 
     def __init__(self, streams: Sequence[Stream], events: Sequence[Event]) -> None:
         rows: list[tuple[float, int, int, str, str, int, float | None]] = []
@@ -32,11 +32,11 @@ class Laid:
         for place, stream in enumerate(streams):
             time = stream.first if stream.first is not None else _END
             prefix = _prefix(stream, place, alone=nameless < _SEVERAL)
-            for told in stream.told:  # a stream's own lines keep their order, whatever their clocks say
+            for told in stream.told:  # a stream's own lines keep their order, whatever their clocks show
                 time = max(time, told.time or time) if time != _END else told.time or time
                 rows.append((time, place, told.line, f"{prefix}{told.text}", stream.file, told.line, told.until))
             shown = stream.progress
-            if shown is not None and shown.time and stream.rank in several:  # else nothing says that it came later
+            if shown is not None and shown.time and stream.rank in several:  # else it is unknown whether it came later
                 rows.append(
                     (shown.time, place, shown.line, f"{prefix}{shown.text}", stream.file, shown.line, shown.time)
                 )
@@ -46,18 +46,18 @@ class Laid:
         self.places = tuple((row[4], row[5]) for row in rows)
         self.times = tuple(None if row[0] == _END else row[0] for row in rows)
         self.until = tuple(row[6] for row in rows)
-        """When each line was printed at the latest."""
+        """Latest time at which each line may have been printed."""
 
     def place(self, line: int) -> tuple[str, int]:
-        """The file and line of a line of the output."""
+        """Return the file and line of a line of the output."""
         return self.places[line - 1] if 0 < line <= len(self.places) else ("", 0)
 
     def time(self, line: int) -> float | None:
-        """When a line of the output was printed."""
+        """Return the time of a line of the output."""
         return self.times[line - 1] if 0 < line <= len(self.times) else None
 
     def below(self, line: int, end: int) -> bool:
-        """Whether a line stands directly below the last one of a traceback in its log; others' may be between."""
+        """True if a line directly follows a traceback's last line in its log; other ranks' lines may be between."""
         if not end < line <= len(self.places):
             return False
         (file, number), (other, last) = self.places[line - 1], self.places[end - 1]
@@ -65,7 +65,7 @@ class Laid:
 
 
 def _prefix(stream: Stream, place: int, *, alone: bool) -> str:
-    """Who prints: as torch writes a rank; one whose rank is not known is kept apart from the others."""
+    """Return the printer as torch prefixes a rank; printers without a known rank get distinct prefixes."""
     if stream.rank is not None:
         return f"[rank{stream.rank}]: "
     if stream.local is not None or stream.pid or not alone:

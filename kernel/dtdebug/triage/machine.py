@@ -1,4 +1,4 @@
-"""Reports of the machine, joined to ranks: by process id, by PCI address, else by host where one rank is on it."""
+"""Assigns reports of the machine to ranks: by process id, by PCI address, else by host if it has one rank."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _WORD = re.compile(r"[._-]")
 _WORDS = 12
 _SAYS = ("The machine below {who} failed: {what}.", "The kernel reports the program of {who}: {what}.")
 _TOGETHER = 30.0
-"""Seconds between a report and the last line of the rank that it ended."""
+"""Maximum seconds between a report and the last line of the rank that it ended."""
 _AROUND = 900.0
-"""Seconds before the ranks' own messages in which a report of the machine bears on them: time-outs are long."""
+"""Seconds before the ranks' own messages in which a report is relevant to them; timeouts are long."""
 
 
 def joined(events: Iterable[Event], ranks: Mapping[int, Stream]) -> tuple[Event, ...]:
-    """The reports, each once, with the rank where it is known; roots first, then by time."""
+    """Return the reports, each once, with the rank if it is known; roots first, then by time."""
     hosts: dict[str, list[Stream]] = defaultdict(list)
     for stream in ranks.values():
         hosts[short(stream.host)].append(stream)
@@ -39,7 +39,7 @@ def joined(events: Iterable[Event], ranks: Mapping[int, Stream]) -> tuple[Event,
 
 
 def _hosted(event: Event, hosts: Mapping[str, list[Stream]]) -> Event:
-    """With the host of the job that the path of the machine's log names, where its lines name none of the job's."""
+    """Set the host from the path of the machine's log, if its lines name no host of the job."""
     if event.host and (short(event.host) in hosts or ("" in hosts and len(hosts) == 1)):
         return event
     parts = {part for piece in event.file.lower().split("/") for part in _parts(piece)}
@@ -48,18 +48,18 @@ def _hosted(event: Event, hosts: Mapping[str, list[Stream]]) -> Event:
 
 
 def _parts(piece: str) -> Iterable[str]:
-    """All runs of words between separators in a part of a path: any of them may be the name of a host."""
+    """Yield all runs of words between separators in a part of a path; any of them may be a host name."""
     cuts = [m.span() for m in _WORD.finditer(piece[:200])][:_WORDS]
     begins, ends = (0, *(end for _, end in cuts)), (*(begin for begin, _ in cuts), len(piece))
     return (piece[a:b] for a in begins for b in ends if a < b)
 
 
 def _joined(event: Event, hosts: Mapping[str, list[Stream]], middle: float) -> Event:
-    """With its rank: by process, by device, as the only one on the host or the only one there that stopped then."""
+    """Set the rank: by process, by device, as the only one on the host or the only one there that stopped then."""
     if event.rank is not None:
         return event
     here = hosts.get(short(event.host), []) if event.host else []
-    if not here and len(hosts) == 1 and (not event.host or "" in hosts):  # one of the two logs names no host
+    if not here and len(hosts) == 1 and (not event.host or "" in hosts):  # one of the two logs does not name a host
         here = next(iter(hosts.values()))
     unknown = hosts.get("", [])
     at = event.time
@@ -82,7 +82,7 @@ def _joined(event: Event, hosts: Mapping[str, list[Stream]], middle: float) -> E
 
 
 def of_culprits(events: Sequence[Event], verdict: Verdict | None, ranks: Mapping[int, Stream]) -> tuple[Event, ...]:
-    """With the rank of what failed on a host of which one rank failed first, at about that time."""
+    """Assign root reports of about that time to a culprit that is the only one on its host."""
     hosts: dict[str, list[int]] = defaultdict(list)
     for rank in verdict.culprits if verdict is not None else ():
         if rank in ranks and ranks[rank].host:
@@ -100,7 +100,7 @@ def of_culprits(events: Sequence[Event], verdict: Verdict | None, ranks: Mapping
 
 
 def machine_verdict(events: Sequence[Event], ranks: Mapping[int, Stream]) -> Verdict | None:
-    """Where no rank says that it failed: the ranks on the part of the machine that failed first, if it is one's."""
+    """Return a verdict on the ranks of the host that failed first, if no rank reports a failure of its own."""
     roots = [e for e in events if e.role == "root" and e.rank is not None]
     starts = [s.first for s in ranks.values() if s.first is not None]
     if starts:

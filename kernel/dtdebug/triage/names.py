@@ -1,4 +1,4 @@
-"""Whose log a file is, by its path: rank, local rank, attempt, host. A number is a rank only if the names show it."""
+"""Determines the owner of a log from its path: rank, local rank, attempt, host. Only some numbers are ranks."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _NO_HOST = re.compile(
     r"(?i)(?:rank|local|task|worker|proc|process|job|slurm|log|logs|out|err|std|attempt|run|part|train|step|epoch|v|x|t|p|w)"
     r"-?\d{1,18}"
 )
-"""Words with a number that name no host, unless the number shows it."""
+"""Words with a number that are not host names, unless the number shows it."""
 _ONE_HOST = re.compile(
     r"(?i)-|[a-z]\d{1,4}[a-z]|(?:node|host|gpu|dgx|hgx|compute|worker|server|machine|instance|nid|vm|pod)\d"
 )
-"""What the name of a host has, where there is no other log to compare its own with: `llama70` may be a model."""
+"""Pattern of a host name if there is no other log to compare with; `llama70` may be a model."""
 _KERNEL = re.compile(r"(?i)dmesg|syslog|kern(?:el)?[._-]?log|journal|messages|kmsg|fabric[._-]?manager")
 _JOB_ID = re.compile(r"\d{5,}-")
 _LABEL = re.compile(r"(?i)^(?:(?:pre)?train(?:ing)?-|slurm-|logs?-|job-|run-|out-|err-){1,4}(?=[A-Za-z])")
@@ -29,40 +29,40 @@ _NUMBER = re.compile(r"\d{1,18}")
 _STEM = re.compile(
     r"(?<![A-Za-z0-9])[A-Za-z]{1,30}(?:(?:-[A-Za-z]{1,30}){0,4}-?|-(?:\d{1,3}-){1,4}|\d{1,4}-|\d{1,4}[A-Za-z]{1,30}-?)$"
 )
-"""What may stand before the number of a host: words, or an address."""
+"""Prefix of a host's number: words, or an address."""
 _MASTER, _WORKER = re.compile(r"(?<=-)master-0(?!\d)"), re.compile(r"(?<=-)worker-(\d{1,6})(?!\d)")
 _SOME, _LOCALS = 2, 16
 
 
 class Whose(NamedTuple):
-    """Whose log a file is, as far as its path says."""
+    """Owner of a log, as far as its path shows."""
 
     rank: int | None = None
     local: int | None = None
     attempt: int = 0
     host: str = ""
     machine: bool = False
-    """It is a machine's log, not a rank's."""
+    """True for a log of the machine instead of a rank."""
     node: str = ""
-    """The host, if several print in the file: what would number its rank may number its host then."""
+    """Host if several ranks print in the file: the number that looks like a rank may then be a host's."""
 
 
 class _Numbers(NamedTuple):
-    """What the numbers in a path are, found by comparing it with the others of its form."""
+    """Roles of the numbers in a path, found by comparison with other paths of the same form."""
 
     task: int | None = None
     local: int | None = None
     host: str = ""
     rest: str = ""
-    """The path without the number of the task."""
+    """Path without the number of the task."""
 
 
 def of_paths(names: Sequence[str]) -> list[Whose]:
-    """For each path whose log it is; numbers are compared over all of them."""
+    """Return the owner of the log for each path; numbers are compared over all paths."""
     numbers = _after_master(_compared([name for name in names if not _is_machine(name)]))
     found = [_of(name, numbers.get(name, _Numbers())) for name in names]
     if len(found) == 1 and not found[0].machine and not _ONE_HOST.search(found[0].host):
-        return [found[0]._replace(host="", node="")]  # a name with a number, as many have
+        return [found[0]._replace(host="", node="")]  # many names contain a number
     hosts = {w.host for w in found if not w.machine}
     if (
         len(hosts) == 1
@@ -70,12 +70,12 @@ def of_paths(names: Sequence[str]) -> list[Whose]:
         and len(found) > 1
         and all(min(hosts) in n.rpartition("/")[2] for n in names if not _is_machine(n))
     ):
-        return [w if w.machine else w._replace(host="", node="") for w in found]  # the name of the job
+        return [w if w.machine else w._replace(host="", node="") for w in found]  # the job's name
     return found
 
 
 def _after_master(numbers: dict[str, _Numbers]) -> dict[str, _Numbers]:
-    """Kubeflow's workers count from 0 on, and its master `master-0` is rank 0 before them."""
+    """Add 1 to the numbers of Kubeflow's workers, which count from 0; the master `master-0` is rank 0 before them."""
     masters = {_MASTER.sub("#", name) for name in numbers if _MASTER.search(name)}
     if not masters:
         return numbers
@@ -100,7 +100,7 @@ def _of(name: str, numbers: _Numbers) -> Whose:
     if _is_machine(name):
         return Whose(host=_machine(name), machine=True)
     if found := _TORCHRUN.search(name):
-        before = name[: found.start()].rstrip("/").rpartition("/")[0]  # without the folder of the run
+        before = name[: found.start()].rstrip("/").rpartition("/")[0]  # without the run's folder
         return Whose(local=int(found[2]), attempt=int(found[1]), host=numbers.host or _word(before))
     local, rest = _LOCAL.search(name), _LOCAL.sub("", name)
     named = list(_RANK.finditer(rest))
@@ -114,7 +114,7 @@ def _of(name: str, numbers: _Numbers) -> Whose:
 
 
 def _machine(name: str) -> str:
-    """The host in the name of a kernel's log, else the folder that holds it, if that looks like one."""
+    """Return the host in the name of a kernel log, else the name of its folder if that looks like a host."""
     folder, _, file = name.rpartition("/")
     for part in (_KERNEL.sub("", _ENDING.sub("", file)), folder.rpartition("/")[2]):
         for found in _NAME.finditer(part):
@@ -124,7 +124,7 @@ def _machine(name: str) -> str:
 
 
 def _word(path: str) -> str:
-    """A word that ends in a number, as names of hosts do, in the last two parts of a path."""
+    """Return a word that ends in a number, as host names do, from the last two parts of a path."""
     for part in reversed(path.rsplit("/", 2)[-2:]):
         for found in _HOST.finditer(part):
             if not _NO_HOST.fullmatch(found[1]):
@@ -133,9 +133,9 @@ def _word(path: str) -> str:
 
 
 def _compared(names: Sequence[str]) -> dict[str, _Numbers]:
-    """Of paths that differ in numbers alone, which is the task's and which is the host's.
+    """Return the numbers of the task and of the host for paths that differ only in numbers.
 
-    A task's differs in all of them and counts from 0 or 1 on; a host's varies behind a word.
+    A task's number differs in all of them and counts from 0 or 1; a host's number varies after a word.
     """
     forms: dict[str, list[str]] = defaultdict(list)
     for name in names:
@@ -165,7 +165,7 @@ def _compared(names: Sequence[str]) -> dict[str, _Numbers]:
 
 
 def _grid(columns: Sequence[Sequence[int]], name: str, spans: Sequence[re.Match[str]]) -> int | None:
-    """The column that numbers the processes of each node: in the file's name, 0 to 15, each as often as the others."""
+    """Return the column of local ranks: in the file's name, 0 to at most 15, each equally often."""
     folder = name.rfind("/")
     for n in range(len(columns) - 1, -1, -1):
         often = Counter(columns[n])
@@ -183,14 +183,14 @@ def _grid(columns: Sequence[Sequence[int]], name: str, spans: Sequence[re.Match[
 
 
 def _stem(name: str, number: re.Match[str]) -> str:
-    """The word before a number, if it may be a host's."""
+    """Return the word before a number if it may belong to a host name."""
     before = re.split(r"\d{5,}-?|[/_]", name[: number.start()])[-1]
     found = _STEM.search(before)
     return found[0] if found and not _NO_HOST.fullmatch(f"{found[0]}0") else ""
 
 
 def _whole(name: str, number: re.Match[str], task: re.Match[str] | None) -> str:
-    """The name of the host that a number is in: `r02n05`, `h100-191`, as far as it goes without the task's number."""
+    """Return the host name around a number, such as `r02n05` or `h100-191`, without the task's number."""
     begin, end = number.span()
     while begin and (name[begin - 1].isalnum() or name[begin - 1] == "-"):
         begin -= 1
@@ -204,5 +204,5 @@ def _whole(name: str, number: re.Match[str], task: re.Match[str] | None) -> str:
 
 
 def counts(column: Sequence[int]) -> bool:
-    """All differ and they count without large gaps from 0 or 1: a missing rank's file may be lost."""
+    """True if all values differ and count from 0 or 1 without large gaps; a missing rank's file may be lost."""
     return len(set(column)) == len(column) and min(column) <= 1 and max(column) < len(column) * 1.25 + _SOME

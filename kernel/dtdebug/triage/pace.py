@@ -1,4 +1,4 @@
-"""Ranks that fell silent, fell behind or are slow, by the times and steps that they print."""
+"""Finds ranks that went silent or fell behind, from the times and steps that they print."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from dtdebug_taxonomy.failure.log import Outcome
 from dtdebug_taxonomy.ranks import Verdict, spell
 
 _SILENT, _BEHIND = 30.0, 5.0
-"""Seconds that a rank's last line is before that of the others, and how many times the spread of those."""
+"""Seconds between a rank's last line and the others', and factor by which this must exceed their spread."""
 _MOST_SILENT = 0.5
-"""Share of the ranks from which on those who print nothing are not the exception."""
+"""Share of the ranks from which silent ranks are no longer the exception."""
 _SURE, _SURE_STEPS = 20.0, 4
-"""Seconds and steps that others may go on after one has failed."""
+"""Seconds and steps for which others may continue after one has failed."""
 _FEW_STEPS = 10
-"""Steps by which ranks differ because not each prints each step."""
+"""Steps by which ranks may differ because not every rank prints every step."""
 _ENOUGH = 3
-"""Ranks from which on one can be compared with the rest."""
+"""Minimum number of ranks to compare one with the rest."""
 
 
 class Silent(msgspec.Struct, frozen=True, kw_only=True):
-    """A rank that printed nothing any more while others went on."""
+    """Rank that stopped printing while others continued."""
 
     rank: int
     host: str
@@ -37,10 +37,10 @@ class Silent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def silent(by_rank: dict[int, Stream], found: Outcome, on_until: float | None) -> tuple[Silent, ...]:
-    """Ranks whose last line is well before the others' and who did not fail themselves.
+    """Return the ranks that stopped printing well before the others and did not fail themselves.
 
-    Ranks take their steps together: one that printed nothing while training still went on only prints little, unless
-    the others end in a failure of which it says nothing, and none says that it failed itself.
+    Ranks take their steps together: one that went silent while training continued just prints little, unless the others
+    end in a failure that it does not mention and no rank reports a failure of its own.
     """
     ends_badly = any(s.end for s in by_rank.values()) or bool(found.exits or found.own)
     if not ends_badly and on_until is None:
@@ -65,7 +65,7 @@ def silent(by_rank: dict[int, Stream], found: Outcome, on_until: float | None) -
 
 
 def quiet(ranks: Sequence[int], by_rank: dict[int, Stream]) -> tuple[Silent, ...]:
-    """Ranks that print lines and say nothing of the failure of which all others speak."""
+    """Return the ranks that print, but do not mention the failure that all others report."""
     ends = [s.last for s in by_rank.values() if s.last is not None]
     middle = median(ends) if ends else 0.0
     return tuple(
@@ -76,7 +76,7 @@ def quiet(ranks: Sequence[int], by_rank: dict[int, Stream]) -> tuple[Silent, ...
 
 
 def of_silent(rows: Sequence[Silent], by_rank: dict[int, Stream]) -> Verdict | None:
-    """Where no rank says that it failed: those who fell silent first, while all others wait for somebody."""
+    """Return a verdict on the ranks that went silent first, if no rank reports a failure and the others wait."""
     if not rows or not any(s.kind for s in by_rank.values()):
         return None
     begin = rows[0].since or 0.0
@@ -108,15 +108,15 @@ def of_silent(rows: Sequence[Silent], by_rank: dict[int, Stream]) -> Verdict | N
 
 
 def last_step_time(streams: Sequence[Stream]) -> float | None:
-    """Time of the last step that anybody printed."""
+    """Return the time of the last step that any rank printed."""
     ends = [s.progress.time for s in streams if s.progress is not None and s.progress.time is not None]
     return max(ends, default=None)
 
 
 def on_until(streams: Sequence[Stream]) -> float | None:
-    """When training was still sure to go on: some steps before the last one that anybody printed.
+    """Return the time until which training certainly continued: some steps before the last one printed by any rank.
 
-    All ranks take their steps together: who failed before that did not end the job.
+    Because all ranks take their steps together, a failure before that time did not end the job.
     """
     end = last_step_time(streams)
     if end is None:
@@ -130,7 +130,7 @@ def on_until(streams: Sequence[Stream]) -> float | None:
 
 
 def behind(by_rank: dict[int, Stream]) -> tuple[tuple[int, int, int], ...]:
-    """Ranks whose last step is before that of the others by many steps."""
+    """Return the ranks whose last step is many steps before the others'."""
     steps = {rank: s.step for rank, s in by_rank.items() if s.step is not None}
     if len(steps) < _ENOUGH:
         return ()

@@ -1,4 +1,4 @@
-"""A job as one page of HTML: what happened, a time line of all ranks, the machine. Self-contained and searchable."""
+"""Renders a job as one HTML page: what happened, a timeline of all ranks, the machine. It is self-contained."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dtdebug.triage.clock import shown, stamp
 from dtdebug.triage.job import Job, RankSpan
 
 _WIDTH, _BAR, _LEAST = 640, 9, 2
-"""Pixels of the time line, of a rank in it, and of the shortest bar."""
+"""Width of the timeline, height of a rank's bar, and minimum length of a bar, in pixels."""
 _ORDER = {"first": 0, "stopped": 1, "then": 2}
 _COLOURS = {"first": "#d4380d", "then": "#d48806", "stopped": "#722ed1", "": "#5b8ff9"}
 _LEGEND = "Red failed first, amber as a consequence, violet fell silent."
 _WRAPPED = "white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere"
-"""JupyterLab breaks the lines of an output within words otherwise."""
+"""Without it JupyterLab breaks output lines within words."""
 _CARD_RANKS, _CARD_WIDTH = 1024, 640
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --ok: #5b8ff9; --first: #d4380d; --then: #d48806; --stopped: #722ed1 }
@@ -48,12 +48,12 @@ box.addEventListener("input", () => {
 
 
 def html(job: Job, text: str) -> str:
-    """The page; `text` is what a terminal shows of the job."""
+    """Return the page; `text` is the job's text for a terminal."""
     return "\n".join(_lines(job, text))
 
 
 def card(job: Job, text: str) -> str:
-    """What a notebook shows: what happened, and each rank as a column of one picture; without script."""
+    """Return the notebook card: what happened, and one picture with a column per rank; without scripts."""
     head, _, rest = text.partition("\n")
     picture = "".join(_columns(job.spans[:_CARD_RANKS]))
     return (
@@ -64,7 +64,7 @@ def card(job: Job, text: str) -> str:
 
 
 def _hanging(text: str) -> str:
-    """Lines of text that are indented further where they are broken; rows up to the column of their words."""
+    """Return lines with a hanging indent; labelled rows indent up to the column of their words."""
     rows = []
     for line in text.split("\n"):
         begin = len(line) - len(line.lstrip())
@@ -151,7 +151,7 @@ def _ranks(spans: Sequence[RankSpan]) -> Iterator[str]:
 
 
 def _folder(files: Sequence[str]) -> str:
-    """The folder that holds all of several files, with its last slash; empty where there is none."""
+    """Return the common folder of several files with its trailing slash; empty if there is none."""
     common = commonprefix(files) if len(set(files)) > 1 else ""
     return common[: common.rfind("/") + 1]
 

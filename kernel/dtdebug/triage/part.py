@@ -1,4 +1,4 @@
-"""What is kept of some logs of a job: small, as JSON; two parts make one. One function makes it anywhere."""
+"""Summary of some logs of a job as compact JSON; parts can be merged. The same code makes them on any machine."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from dtdebug_taxonomy.hardware import Event
 
 VERSION = 4
 EXAMPLES = 8
-"""Streams with the same telling lines that are kept with their text; of the others who they are and when."""
+"""Maximum number of streams with the same telling lines that keep their text; others keep identity and times."""
 _STREAMS, _EVENTS, _NOTES = 1 << 18, 1 << 14, 200
 
 
 class TellingLine(msgspec.Struct, frozen=True, array_like=True):
-    """A line that tells something."""
+    """Line that tells of a failure."""
 
     line: int
     text: str
     time: float | None = None
-    """Its own, else that of a line shortly above it."""
+    """Its own time, else that of a line shortly above it."""
     until: float | None = None
-    """When it was printed at the latest: its own time, else that of the next line below; None where there is none."""
+    """Latest time at which it was printed: its own, else that of the next line below with a time, or None."""
 
 
 class Gap(msgspec.Struct, frozen=True, array_like=True):
-    """A step that took far longer than those around it."""
+    """Step that took far longer than those around it."""
 
     step: int
-    """The step before."""
+    """Step before it."""
     time: float
     seconds: float
 
 
 class Stream(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One who prints, in one file."""
+    """Output of one printer in one file."""
 
     file: str
     rank: int | None = None
@@ -45,39 +45,39 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     attempt: int = 0
     pid: int = 0
     pci: str = ""
-    """PCI address of its device, where NCCL prints it."""
+    """PCI address of its device, if NCCL prints it."""
     world: int = 0
-    """Ranks of the largest communicator that NCCL prints."""
+    """Size of the largest communicator that NCCL prints."""
     began: float | None = None
-    """Time of its first line that has one, in seconds since the epoch."""
+    """Time of its first line with a time, in seconds since the epoch."""
     last: float | None = None
     """Time of its last line."""
     line: int = 0
     """Number of its last line."""
     step: int | None = None
-    """The last step of training that it printed."""
+    """Last step of training that it printed."""
     first: float | None = None
     """Time of its first telling line."""
     kind: str = ""
-    """The same for all whose telling lines have the same shapes; empty where it printed none."""
+    """Key shared by streams whose telling lines have the same shapes; empty without telling lines."""
     end: str = ""
-    """The same for all that end in telling lines of the same shapes; empty where it ends otherwise."""
+    """Key shared by streams that end in telling lines of the same shapes; empty if it does not end in such lines."""
     told: tuple[TellingLine, ...] = ()
-    """Its telling lines, and progress after them; empty where enough others of its kind are kept."""
+    """Its telling lines, and progress after them; empty if enough others of its kind are kept."""
     progress: TellingLine | None = None
-    """Its last line with a number of a step."""
+    """Its last line with a step number."""
     marks: tuple[tuple[int, float], ...] = ()
-    """(step, time) of the first steps that it printed: others print them at the same moment."""
+    """(step, time) of the first steps that it printed; other ranks print them at the same moment."""
     paces: tuple[float, ...] = ()
-    """Seconds of some of its last steps, as printed."""
+    """Durations in seconds of some of its last steps, as printed."""
     first_paces: tuple[float, ...] = ()
-    """Seconds of some of its first steps."""
+    """Durations in seconds of some of its first steps."""
     stall: Gap | None = None
-    """The step near its end that stalled."""
+    """Step near its end that stalled."""
 
 
 class LaunchedNode(msgspec.Struct, frozen=True, array_like=True):
-    """What a launcher's report says of a node: the rank of its first process."""
+    """Node in a launcher's report, with the rank of its first process."""
 
     file: str
     host: str
@@ -85,22 +85,22 @@ class LaunchedNode(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Part(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What some logs of a job hold."""
+    """Content of some logs of a job."""
 
     v: int = VERSION
     files: int = 0
     size: int = 0
-    """Bytes of text."""
+    """Size of the text in bytes."""
     streams: list[Stream] = []
     hardware: list[Event] = []
     unread: list[str] = []
     nodes: list[LaunchedNode] = []
     read: list[str] = []
-    """Names of the files, so that none is counted twice."""
+    """Names of the files read, so that none is counted twice."""
 
 
 def merge(parts: Iterable[Part]) -> Part:
-    """One part of several; a file that two parts hold counts once, as in the first of them."""
+    """Merge several parts; a file in two parts counts once, as in the first of them."""
     whole = Part()
     seen: set[str] = set()
     for part in parts:
@@ -121,7 +121,7 @@ def merge(parts: Iterable[Part]) -> Part:
 
 
 def _bounded(streams: list[Stream]) -> list[Stream]:
-    """Of each kind the earliest keep their text."""
+    """Keep the text of only the earliest streams of each kind."""
     by_kind: dict[str, list[int]] = {}
     for place, stream in enumerate(streams):
         if stream.told:
@@ -136,15 +136,15 @@ def _bounded(streams: list[Stream]) -> list[Stream]:
 
 
 def encode(part: Part) -> bytes:
-    """The part as one line of JSON."""
+    """Return the part as one line of JSON."""
     return msgspec.json.encode(part)
 
 
 def decode(data: bytes, name: str) -> Part:
-    """A part that `encode` has made.
+    """Decode the output of `encode`.
 
     Raises:
-        LogError: it is none, or one of another version.
+        LogError: it is not a part, or of another version.
 
     """
     try:
@@ -157,5 +157,5 @@ def decode(data: bytes, name: str) -> Part:
 
 
 def is_part(begin: bytes) -> bool:
-    """Whether a file that begins so is a part."""
+    """True if a file with this beginning is a part."""
     return begin.startswith((b'{"v":', b'{"files":')) and b'"streams":' in begin[:400] and b"\n" not in begin[:400]

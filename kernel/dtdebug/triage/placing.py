@@ -1,4 +1,4 @@
-"""Which rank a stream is of, as all logs together show."""
+"""Resolves the rank of each stream from all logs together."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dtdebug_taxonomy.ranks import MOST_RANKS
 _OUT_ERR = re.compile(r"(?i)(?:std)?(?:out|err)(?:\.(?:log|txt))?$")
 _POD = re.compile(r"(?P<stem>[A-Za-z][\w.-]{0,100})-(?P<n>\d{1,6})")
 _PODS, _PAIR = 3, 2
-"""Pods from which on their numbers can be compared."""
+"""Minimum number of pods to compare their numbers."""
 
 
 def placed(streams: Sequence[Stream], nodes: Sequence[LaunchedNode] = ()) -> list[Stream]:
-    """With the rank where only the local rank was known: as other logs of its node show, or where there is one node."""
+    """Set ranks where only the local rank is known: from other logs of the node, or if there is one node."""
     streams = _numbered(_twins(streams))
     nameless = [s for s in streams if s.rank is None and s.local is not None]
     if not nameless:
@@ -39,7 +39,7 @@ def placed(streams: Sequence[Stream], nodes: Sequence[LaunchedNode] = ()) -> lis
 
 
 def _processes(streams: list[Stream]) -> list[Stream]:
-    """With the rank of a process that other lines of it name; the one rank that is left is that of the one left."""
+    """Set the rank that other lines of the same process name; a single unknown process gets the single missing rank."""
     ranks = _agreed((f"{s.host} {s.pid}", s.rank) for s in streams if s.rank is not None and s.pid)
     unknown = {f"{s.host} {s.pid}" for s in streams if s.rank is None and s.pid and s.local is None} - ranks.keys()
     known = {s.rank for s in streams if s.rank is not None}
@@ -58,7 +58,7 @@ def _processes(streams: list[Stream]) -> list[Stream]:
 
 
 def _twins(streams: Sequence[Stream]) -> list[Stream]:
-    """With the rank of the other of two files that are named alike but for `out` and `err`."""
+    """Set the rank of one of two files that differ only in `out` and `err` from the other."""
     ranks: dict[str, set[int]] = defaultdict(set)
     often = Counter(s.file for s in streams)
     for s in streams:
@@ -74,17 +74,17 @@ def _twins(streams: Sequence[Stream]) -> list[Stream]:
 
 
 def twin(file: str) -> str:
-    """The same for the two files of a process that are named alike but for `out` and `err`."""
+    """Return a key shared by the two files of a process that differ only in `out` and `err`."""
     return _OUT_ERR.sub("", file)
 
 
 def _whole(streams: Sequence[Stream], world: int) -> bool:
-    """The local ranks are those of a node: they count from 0 on, and the job has no more of them."""
+    """True if the local ranks are all of the job's: they start at 0, and the job has no more ranks."""
     return min(s.local or 0 for s in streams) == 0 and world <= max(s.local or 0 for s in streams) + 1
 
 
 def _reported(streams: Sequence[Stream], nodes: Sequence[LaunchedNode]) -> dict[str, int]:
-    """Node -> rank of its first process, as the launcher's report says: of the same log, else of the same host."""
+    """Return node -> rank of its first process from the launcher's report: of the same log, else of the same host."""
     by_file, by_host = (
         _agreed((n.file, n.base) for n in nodes),
         _agreed((short(n.host), n.base) for n in nodes if n.host),
@@ -106,14 +106,14 @@ def _agreed(rows: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 
 def short(host: str) -> str:
-    """Without its domain: one log has it, another has not."""
+    """Return the host in lower case without its domain, since logs differ in naming it."""
     return host if host.replace(".", "").isdigit() else host.split(".", maxsplit=1)[0].lower()
 
 
 def _numbered(streams: Sequence[Stream]) -> list[Stream]:
-    """Pods of which each runs one process: their numbers are ranks where no rank is known and they count from 0 on.
+    """Set ranks from the numbers of pods with one process each, if no rank is known and the numbers start at 0.
 
-    Kubeflow's master is rank 0, its workers count from 1 on.
+    Kubeflow's master is rank 0, its workers count from 1.
     """
     if any(s.rank is not None or s.local is not None for s in streams):
         return list(streams)
@@ -131,7 +131,7 @@ def _numbered(streams: Sequence[Stream]) -> list[Stream]:
 
 
 def _bases(streams: Sequence[Stream]) -> dict[str, int]:
-    """Node -> rank of its first process, where its logs agree: ranks of a node follow each other."""
+    """Return node -> rank of its first process, if its logs agree; ranks of a node are consecutive."""
     found: dict[str, set[int]] = defaultdict(set)
     for s in streams:
         if s.rank is not None and s.local is not None:
@@ -140,13 +140,13 @@ def _bases(streams: Sequence[Stream]) -> dict[str, int]:
 
 
 def _node(s: Stream) -> str:
-    """What tells the nodes apart: the folder of a launcher's logs, else the host."""
+    """Return a key of the node: the folder of a launcher's logs, else the host."""
     before, found, _ = s.file.rpartition("attempt_")
     return before if found else s.host or s.file.rpartition("/")[0]
 
 
 def count(streams: Sequence[Stream]) -> int:
-    """Processes that print: by rank, else by node and local rank; where nothing is known of any, logs."""
+    """Count the processes that print: by rank, else by node and local rank; if nothing is known of any, count logs."""
     ranks = {s.rank for s in streams if s.rank is not None}
     known = {(_node(s), s.local) for s in streams if s.rank is not None}
     others = {(_node(s), s.local) for s in streams if s.rank is None and s.local is not None} - known
@@ -155,7 +155,7 @@ def count(streams: Sequence[Stream]) -> int:
 
 
 def by_rank(streams: Sequence[Stream]) -> dict[int, Stream]:
-    """Rank -> its streams as one: standard output and standard error are two files of one rank."""
+    """Return rank -> its merged streams: standard output and standard error are two files of one rank."""
     found: dict[int, Stream] = {}
     for s in streams:
         if s.rank is None:

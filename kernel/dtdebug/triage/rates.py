@@ -1,4 +1,4 @@
-"""How long a step takes, as trainers print it: seconds or milliseconds of a step, or steps a second."""
+"""Parses the duration of a step as trainers print it: seconds or milliseconds per step, or steps per second."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 _LONG = 1_000
-"""Bytes of a line that are looked at."""
+"""Bytes of a line that are searched."""
 _STEP = rb"(?:train[ _-]?)?(?:step|iter(?:ation)?|batch)s?"
 _TAKES = re.compile(
     rb"(?i)(?:"
@@ -37,12 +37,12 @@ _A_SECOND = re.compile(
 
 
 _WORDS = (b"tim", b"seconds", b"(t)", b"/it", b"/step", b"/batch", b"/train", b"it/s", b"_sec", b"ups", b"|")
-"""One of them is in each of these forms: quicker to look for than the forms."""
+"""Each of these formats contains one of these words, which are faster to search for than the formats."""
 
 
 @lru_cache(maxsize=512)
 def seconds(raw: bytes) -> float | None:
-    """Seconds of a step as a line prints them; None where it does not."""
+    """Return the seconds per step that a line prints; None if it prints none."""
     head = raw[:_LONG]
     low = head.lower()
     if not any(word in low for word in _WORDS):

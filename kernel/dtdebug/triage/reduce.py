@@ -1,4 +1,4 @@
-"""Logs to a part: each is read once, in chunks, and gives its streams and the reports of the machine."""
+"""Reduces logs to a part: reads each once, in chunks, and extracts its streams and the machine's reports."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from dtdebug_taxonomy.hardware import Event, parse_event
 _TABLE_HOST = re.compile(r" {1,4}host {1,10}: ([\w.-]{1,100})$")
 _TABLE_RANK = re.compile(r" {1,4}rank {1,10}: (\d{1,7}) \(local_rank: (\d{1,5})\)")
 _MOST = 256 << 10
-"""Bytes of lines that are kept of one log."""
+"""Maximum bytes of lines kept of one log."""
 
 
 def part_of(sources: Sequence[LogSource], whose: Sequence[Whose]) -> Part:
-    """The part that these logs make; one that can't be read is named in it."""
+    """Return the part of these logs; unreadable ones are listed in it."""
     part, judge = Part(), Judge()
     for source, names in zip(sources, whose, strict=True):
         try:
             one(part, judge, source, names)
-        except (OSError, EOFError, ValueError) as error:  # truncated archives say EOFError, what is no text LogError
+        except (OSError, EOFError, ValueError) as error:  # truncated archives raise EOFError, other data LogError
             why = str(error) if isinstance(error, LogError) else f"{source.name}: {_why(error)}"
             part.unread.append(clean(why)[:300])
         else:
@@ -50,7 +50,7 @@ def _why(error: Exception) -> str:
 
 
 def one(part: Part, judge: Judge, source: LogSource, whose: Whose) -> None:
-    """Adds one log to a part."""
+    """Add one log to a part."""
     log = Log()
     cut_off = None
     with opened(source) as file:
@@ -63,28 +63,28 @@ def one(part: Part, judge: Judge, source: LogSource, whose: Whose) -> None:
             cut_off = error
     log.end()
     add(part, judge, log, source, whose)
-    if cut_off is not None:  # what came before is as good as ever
+    if cut_off is not None:  # what was read before it is valid
         raise OSError(0, f"after {log.size:,} bytes: {_why(cut_off)}")
 
 
 class Log:
-    """What is kept of one log while it is read."""
+    """Lines kept of one log while it is read."""
 
     def __init__(self) -> None:
         self.shapes = Shapes(most=_MOST, choose=reader.telling)
         self.size = 0
         self._runs: deque[bytes] = deque()
         self._kept = 0
-        """Bytes of those runs."""
+        """Total bytes of those runs."""
         self._whole = Whole()
 
     @property
     def tail(self) -> bytes:
-        """The end of the log, in whole lines but for the first."""
+        """End of the log, in whole lines except for the first."""
         return b"".join(self._runs)[-SHARED_TAIL:]
 
     def add(self, chunk: bytes, name: str) -> None:
-        """Takes the next bytes.
+        """Add the next bytes.
 
         Raises:
             LogError: it is not text.
@@ -97,7 +97,7 @@ class Log:
             self._take(run)
 
     def end(self) -> None:
-        """Nothing comes any more: the last line may have no end."""
+        """Finish the log; its last line may lack a line end."""
         if rest := self._whole.end():
             self._take(rest)
 
@@ -110,7 +110,7 @@ class Log:
 
 
 def add(part: Part, judge: Judge, log: Log, source: LogSource, whose: Whose) -> None:
-    """Adds what was kept of one log to a part."""
+    """Add the lines kept of one log to a part."""
     kept = log.shapes.kept
     part.size += log.size
     year = datetime.fromtimestamp(source.time, UTC).year if source.time else datetime.now(UTC).year
@@ -131,7 +131,7 @@ def add(part: Part, judge: Judge, log: Log, source: LogSource, whose: Whose) -> 
 
 
 def _nodes(rows: Iterable[Kept], name: str) -> Iterable[LaunchedNode]:
-    """What torchrun's report of a failure says of a node: host, rank and local rank of a process."""
+    """Yield nodes from torchrun's failure report: host, rank and local rank of a process."""
     host, begin = "", 0
     for row in rows:
         if b"host  " not in row.raw and b"(local_rank: " not in row.raw:

@@ -1,4 +1,4 @@
-"""A job's view as text for a terminal and as the form for programs."""
+"""Renders a job as text for a terminal and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROWS, _WORDS, _NEW = 4, 160, 8
 
 
 def to_text(job: Job, diagnosis: Diagnosis, seconds: float, advice: int = 2) -> str:
-    """Lines: what happened, the job, the first failure, who followed, who stopped, the machine; then the diagnosis."""
+    """Return lines on what happened, coverage, first failure, followers, silent ranks, machine; then the diagnosis."""
     return "\n".join(_lines(job, diagnosis, seconds, advice))
 
 
@@ -66,7 +66,7 @@ def _lines(job: Job, d: Diagnosis, seconds: float, advice: int) -> Iterator[str]
 
 
 def _ranks(job: Job) -> Iterator[str]:
-    """Who stopped, fell behind, is slow or absent; clocks; the machine."""
+    """Yield rows on ranks that stopped, fell behind, are slow or absent; on clocks; on the machine."""
     for s in job.silent[:_ROWS]:
         yield _row("stopped", f"rank {s.rank} {_stopped(s)}")
     if len(job.silent) > _ROWS:
@@ -127,7 +127,7 @@ def _machine(e: Event) -> str:
 
 
 def data(job: Job, diagnosis: Diagnosis) -> dict[str, Any]:
-    """The form for programs."""
+    """Return the JSON form for programs."""
     verdict = job.verdict or Verdict(kind="none", summary="No failure is recognised.")
     case = Case(
         verdict=verdict,
@@ -187,7 +187,7 @@ def _event(e: Event) -> dict[str, Any]:
 
 
 def relocated(d: Diagnosis, places: Sequence[tuple[str, int]]) -> Diagnosis:
-    """The diagnosis with the lines of the ranks' own logs in place of those of the output that was laid out."""
+    """Replace line numbers of the merged output by those of the ranks' own logs."""
 
     def true(reasons: Any) -> Any:
         return tuple(

@@ -1,4 +1,4 @@
-"""Slow jobs by the step times that ranks print: a slow rank, steps that grew longer, a step that stalled."""
+"""Detects slow jobs from the step times that ranks print: a slow rank, steps that grew longer, a step that stalled."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from dtdebug_taxonomy.ranks import spell
 from dtdebug_taxonomy.watched import Late
 
 _ENOUGH = 3
-"""Ranks, and steps of one, from which on they can be compared."""
+"""Minimum number of ranks, and of steps of one rank, to compare."""
 _LONGER = 1.5
-"""Times the first steps from which on the last ones are longer."""
+"""Ratio of last to first steps from which a job has become slower."""
 
 
 class Slowness(msgspec.Struct, frozen=True, kw_only=True):
-    """What shows that a job is slow."""
+    """Signs that a job is slow."""
 
     ranks: tuple[tuple[int, float, float], ...] = ()
-    """(rank, seconds of its steps, seconds of the others'), the slowest first."""
+    """(rank, seconds per step, the others' seconds per step), the slowest first."""
     longer: tuple[float, float] | None = None
-    """Seconds of the first steps and of the last ones, where most ranks print longer ones at the end."""
+    """Seconds per step at the start and at the end, if most ranks print longer steps at the end."""
     since: float | None = None
     """Time of the first steps."""
     stall: Gap | None = None
-    """A step near the end that took far longer than the others."""
+    """Step near the end that took far longer than the others."""
     stalled: tuple[int, ...] = ()
-    """Ranks that print it so."""
+    """Ranks that print the stall."""
 
     @property
     def is_slow(self) -> bool:
-        """Whether anything shows it."""
+        """True if there is any such sign."""
         return bool(self.ranks or self.longer is not None or self.stall is not None)
 
 
 def slowness(by_rank: dict[int, Stream]) -> Slowness:
-    """What the step times of all ranks show."""
+    """Return the signs of slowness in the step times of all ranks."""
     stalls = {rank: s.stall for rank, s in by_rank.items() if s.stall is not None}
     return Slowness(
         ranks=slow(by_rank),
@@ -51,7 +51,7 @@ def slowness(by_rank: dict[int, Stream]) -> Slowness:
 
 
 def slow(by_rank: dict[int, Stream]) -> tuple[tuple[int, float, float], ...]:
-    """Ranks whose printed steps take at least a fifth longer than those of the others."""
+    """Return the ranks whose printed steps take at least a fifth longer than the others'."""
     own = {rank: median(s.paces) for rank, s in by_rank.items() if len(s.paces) >= _ENOUGH}
     if len(own) < _ENOUGH:
         return ()
@@ -70,7 +70,7 @@ def _longer(streams: Iterable[Stream]) -> tuple[float, float] | None:
 
 
 def late(found: Slowness) -> tuple[Late, ...]:
-    """The same as what makes the others wait, for the diagnosis."""
+    """Return the slow ranks as `Late` records, for the diagnosis."""
     rows = [
         Late(
             ranks=(rank,), phase="other", share=own / (own + others),
@@ -82,7 +82,7 @@ def late(found: Slowness) -> tuple[Late, ...]:
 
 
 def sentences(found: Slowness) -> list[str]:
-    """What holds for the whole job, a sentence without its full stop each."""
+    """Return sentences on the whole job, each without its full stop."""
     said = []
     if found.longer is not None:
         first, last = found.longer

@@ -1,4 +1,4 @@
-"""Steps of training in what is printed: the last one, when the first ones came, and how long they take."""
+"""Extracts training steps from printed lines: the last one, times of the first ones, and durations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dtdebug.triage import rates
 from dtdebug.triage.part import Gap, TellingLine
 
 When = Callable[[bytes], float | None]
-"""The time of a line."""
+"""Returns the time of a line."""
 _STEP = re.compile(
     rb"(?i)(?:(?<!\*\* )(?<!job )\b(?:(?:global|micro|optimizer)_)?(?:step|iter(?:ation)?|batch|num_update)s?\b['\"]?"
     rb"[ _:=#\[(]{0,12}"
@@ -22,26 +22,26 @@ _STEP = re.compile(
     rb"|\bepoch ?(?:\(train\))?:? {0,3}\[?\d{1,6}\]?:? {0,8}\[ {0,8}|\btrain: \d{1,6} \[ {0,8}"
     rb"|\d%\|[^|\r\n]{0,400}\| {0,8}|^ {0,8}(?=\d{1,9}/\d{1,9} \[[=>.]))(\d{1,9})\b(?!\.\d*[1-9])"
 )
-"""The number of a step of training, not of Slurm: after its name, in a progress bar, or in the brackets of an epoch."""
+"""Number of a training step, not of Slurm: after its name, in a progress bar, or in the brackets of an epoch."""
 _NO_TRAINING = re.compile(
     rb"(?i)[^|\r\n]{0,120}(?:load|map|filter|download|fetch|generat|token|sav|pack|shard|resolv|evaluat|valid|predict|test"
     rb"|prepar|process|captur|compil|convert|warm)[^|\r\n]{0,80}\d%\|"
 )
-"""Bars of what comes before, between and after steps."""
+"""Progress bars of work before, between and after steps."""
 _HEAD = 400
-"""Bytes of a line in which the number of its step stands."""
+"""Bytes of a line searched for its step number."""
 _PACES = 24
 _FIRST, _MARKS, _SHORT = 6, 6, 200
 _STALL, _TIMES, _ENOUGH = 300.0, 10, 4
-"""Seconds, and times the usual ones, from which on a step stalls; steps by which one knows what is usual."""
+"""Seconds, and ratio to the usual gap, from which a step stalls; minimum number of gaps to know the usual one."""
 
 
 def _number(raw: bytes) -> int | None:
-    """The step that a line speaks of."""
+    """Return the step that a line names."""
     return _step(raw[:_HEAD])
 
 
-@lru_cache(maxsize=4096)  # asked for several reasons
+@lru_cache(maxsize=4096)  # several callers ask for the same line
 def _step(head: bytes) -> int | None:
     found = _STEP.search(head)
     return None if found is None or _is_other_bar(head) else int(found[1])
@@ -52,7 +52,7 @@ def _is_other_bar(raw: bytes) -> bool:
 
 
 def progress(rows: Sequence[Kept], at: When) -> TellingLine | None:
-    """The last line with a number of a step."""
+    """Return the last line with a step number."""
     for row in reversed(rows):
         if _number(row.raw) is not None:
             return TellingLine(
@@ -62,7 +62,7 @@ def progress(rows: Sequence[Kept], at: When) -> TellingLine | None:
 
 
 def marks(rows: Sequence[Kept], at: When) -> tuple[tuple[int, float], ...]:
-    """The first steps with their times: what all ranks print at the same moment."""
+    """Return the first steps with their times, which all ranks print at the same moment."""
     found: dict[int, float] = {}
     for row in rows:
         if len(found) >= _MARKS:
@@ -73,7 +73,7 @@ def marks(rows: Sequence[Kept], at: When) -> tuple[tuple[int, float], ...]:
 
 
 def until(rows: Sequence[Kept]) -> int:
-    """The line of the last step but one: training went on beyond what was printed before it. 0 where there is none."""
+    """Return the line of the last step if a lower one follows, up to which training continued; 0 if there is none."""
     least, latest = 0, None
     for row in reversed(rows):
         if (number := _number(row.raw)) is None:
@@ -86,7 +86,7 @@ def until(rows: Sequence[Kept]) -> int:
 
 
 def last_step(raws: Sequence[bytes]) -> int | None:
-    """The number of the last step."""
+    """Return the number of the last step."""
     for raw in reversed(raws):
         if (number := _number(raw)) is not None:
             return number
@@ -94,12 +94,12 @@ def last_step(raws: Sequence[bytes]) -> int | None:
 
 
 def paces(raws: Sequence[bytes]) -> tuple[float, ...]:
-    """Seconds of the last steps, where they are printed."""
+    """Return the printed seconds of the last steps."""
     return tuple(_seconds(raws[-2 * _PACES :]))[-_PACES:]
 
 
 def first_paces(raws: Sequence[bytes]) -> tuple[float, ...]:
-    """Seconds of the first steps, where they are printed, but for the very first: it warms up."""
+    """Return the printed seconds of the first steps, except for the very first, which includes warm-up."""
     return tuple(islice(_seconds(raws), 1, 1 + _FIRST))
 
 
@@ -108,7 +108,7 @@ def _seconds(raws: Iterable[bytes]) -> Iterator[float]:
 
 
 def longest(rows: Sequence[Kept], at: When) -> Gap | None:
-    """The longest time between two steps that were printed one after the other, near the end; None without times."""
+    """Return the longest gap between consecutive printed steps near the end if it is a stall; None without times."""
     found: list[Gap] = []
     before: tuple[int, float] | None = None
     for row in rows:
@@ -124,7 +124,7 @@ def longest(rows: Sequence[Kept], at: When) -> Gap | None:
 
 
 def clocked(rows: Sequence[Kept], at: When) -> tuple[float, ...]:
-    """Seconds of the last steps, by the times of their lines."""
+    """Return the seconds of the last steps, computed from the times of their lines."""
     found: list[float] = []
     before: tuple[int, float] | None = None
     for row in rows[-2 * _PACES :]:

@@ -1,4 +1,4 @@
-"""Those who print in one log: from when to when each does, how far it came, and the lines that tell something."""
+"""Splits a log by printer: when each printed, how far it got, and its telling lines."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from dtdebug.triage.telling import first_and_last, how_it_ended, kind_of, times_
 from dtdebug_taxonomy.failure.lines import Line
 
 TAIL, SHARED_TAIL = 32 << 10, 4 << 20
-"""Bytes of the end in which the last line of one who prints is looked for: alone in a file, or one of many."""
+"""Bytes at the end of a log searched for the last line of a printer: alone in a file, or one of many."""
 _RAY = re.compile(rb"(?:\x1b\[[0-9;]{1,8}m)?\(\w{1,60}(?:\[rank=\d{1,7}\])? pid=\d{1,9}[,)]")
-"""What Ray's driver puts before lines of its workers, beside its own lines without a prefix."""
+"""Prefix that Ray's driver adds to its workers' lines; the driver's own lines have none."""
 _BEGIN, _ENDING = 400, 200
-"""Lines at the beginning and at the end of a stream in which times and steps are looked for."""
+"""Number of lines at the start and at the end of a stream searched for times and steps."""
 _STATES = 3
 
 
 class KeptLog(NamedTuple):
-    """What is kept of one log."""
+    """Lines kept of one log."""
 
     source: LogSource
     whose: Whose
@@ -41,11 +41,11 @@ class KeptLog(NamedTuple):
     lines: int
     year: int
     begin: int = 0
-    """Line above which everything is of an earlier job."""
+    """First line of the last job; everything above is of an earlier one."""
 
 
 def of_log(judge: Judge, text: KeptLog) -> list[Stream]:
-    """Those who print in a log: the prefixes of its lines know better than its name."""
+    """Return the streams of a log; the prefixes of its lines are more reliable than its name."""
     rows = who.lines_by_printer(text.kept)
     if len({line.who for line in rows if line.who != ("", None, 0)}) > 1 or any(_RAY.match(r.raw) for r in text.kept):
         whose = text.whose._replace(host=text.whose.node or text.whose.host)
@@ -54,7 +54,7 @@ def of_log(judge: Judge, text: KeptLog) -> list[Stream]:
 
 
 def _alone(judge: Judge, text: KeptLog, rows: Sequence[Line]) -> Stream:
-    """The one who prints in a file."""
+    """Return the stream of a file with one printer."""
     whose = text.whose
     rank = next((line.rank for line in rows if line.rank is not None), None)
     device = who.device([row.raw for row in text.kept])
@@ -64,7 +64,7 @@ def _alone(judge: Judge, text: KeptLog, rows: Sequence[Line]) -> Stream:
     first = ending[0].number if ending else text.lines + 1
     lined = [*(row for row in text.kept if row.number < first), *ending]
     telling = text.telling
-    if begin := last_begin(lined):  # what is above is of an earlier program
+    if begin := last_begin(lined):  # lines above belong to an earlier program
         lined = [row for row in lined if row.number >= begin]
         telling = sorted({*telling, *(row for row in ending if judge.tells(row.raw))})
         telling = [row for row in telling if row.number >= begin]
@@ -89,7 +89,7 @@ def _alone(judge: Judge, text: KeptLog, rows: Sequence[Line]) -> Stream:
 
 
 def _shared(judge: Judge, text: KeptLog) -> Iterable[Stream]:
-    """Those who print in one file. What many of them print is looked up once more, for only some of it was kept."""
+    """Yield the streams of a shared file; lines that many printers share are read again, since only some were kept."""
     source, whose, kept = text.source, text.whose, text.kept
     common = {key for key in map(shape, (row.raw for row in kept)) if judge.telling.get(key)}
     common |= {shape(row.raw) for row in kept if b"nranks" in row.raw and who.NCCL.search(row.raw[:800])}
@@ -106,7 +106,7 @@ def _shared(judge: Judge, text: KeptLog) -> Iterable[Stream]:
         mine = [row for row in lined if row.number in wanted]
         first = rows[0][0]
         if first.who == ("", None, 0) and not mine:
-            continue  # lines of nobody that tell nothing
+            continue  # lines without a printer that tell nothing
         device = who.device([row.raw for row in lined])
         yield _stream(
             judge,
@@ -130,7 +130,7 @@ def _shared(judge: Judge, text: KeptLog) -> Iterable[Stream]:
 def _stream(
     judge: Judge, text: KeptLog, lined: Sequence[Kept], telling: Sequence[Kept], base: Stream, *, alone: bool = False
 ) -> Stream:
-    """Who prints, with when, how far it came and what it tells, from its lines as far as they are at hand."""
+    """Fill in the times, progress and telling lines of a stream from its available lines."""
     zone = zone_of(row.raw for row in lined[:_BEGIN])
     year = year_of(row.raw for row in lined[:_BEGIN]) or text.year
 
@@ -162,12 +162,12 @@ def _stream(
 
 
 def lines_at_end(tail: bytes, count: int) -> list[Kept]:
-    """The lines of the end of a log of so many lines; of a progress bar its last states."""
+    """Return the lines at the end of a log with `count` lines; of a progress bar, its last states."""
     raws = tail.split(b"\n")
     if raws and not raws[-1]:
         raws.pop()
     base = count - len(raws) + 1
-    if base > 1 and len(raws) > 1:  # the first may have lost its begin, and with it who prints it
+    if base > 1 and len(raws) > 1:  # the first may have lost its beginning, and with it its printer
         raws, base = raws[1:], base + 1
     return [
         Kept(base + n, state)
@@ -178,7 +178,7 @@ def lines_at_end(tail: bytes, count: int) -> list[Kept]:
 
 
 def _on_one_host(streams: list[Stream], whose: Whose) -> list[Stream]:
-    """The true name of the host for all in a file that is named for one place, such as a pod."""
+    """Set the host's real name on all streams of a file that is named after one place, such as a pod."""
     names = {s.host for s in streams if s.host and s.host != whose.host}
     if not whose.host or len(names) != 1:
         return streams

@@ -1,4 +1,4 @@
-"""What one who prints tells: the lines, their times, what kind of failure they are, and whether training went on."""
+"""Analyses the telling lines of a stream: their times, their kind of failure, and whether training continued."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from dtdebug.triage.steps import When
 from dtdebug_taxonomy.failure import events, grammar, progress
 
 _TOLD, _WORDS = 240, 1_000
-"""Telling lines of a stream, and characters of each."""
+"""Maximum number of telling lines of a stream, and of characters of each."""
 _CALL = re.compile(rb"SeqNum=\d{1,18}, OpType=\w{1,40}, NumelIn=\d{1,18}, NumelOut=\d{1,18}")
 _LAST_WORDS = 60
-"""Lines of the end among which what it tells is how it ended."""
+"""Number of lines at the end in which telling lines count as the end of the stream."""
 _ABOVE = 50
-"""Lines above one without a time in which there is one."""
+"""Maximum distance to a line above that provides the time of a line without one."""
 BELOW = 64
-"""Lines of others that may stand below a traceback in a log of several."""
+"""Maximum number of other printers' lines after a traceback in a shared log."""
 _FAR = 1 << 62
 _ONS = 8
-"""Tracebacks that ended nothing by which kinds of streams differ: who retried 100 times is like who did 101 times."""
+"""Maximum number of survived tracebacks that distinguish kinds of streams: 100 retries equal 101."""
 _SHORT = 200
 
 
 def how_it_ended(judge: Judge, lined: Sequence[Kept], telling: Sequence[Kept], went_on: Sequence[Kept]) -> str:
-    """The kind of the telling lines that end a stream: of the last ones without another line or steps after them."""
+    """Return the kind of the telling lines that end a stream: the last without another line or steps after them."""
     last = lined[-_LAST_WORDS:]
     begin = max(steps.until(last), *(row.number for row in went_on), 0)
     begin = max(begin, last[0].number if len(last) == _LAST_WORDS else 0)
@@ -46,7 +46,7 @@ def how_it_ended(judge: Judge, lined: Sequence[Kept], telling: Sequence[Kept], w
 
 
 def went_on(lined: Sequence[Kept], telling: Sequence[Kept], *, alone: bool) -> list[Kept]:
-    """After each traceback the first line that shows progress, if one comes before the next: it ended nothing."""
+    """Return the first line with progress after each traceback, if it comes before the next: that one ended nothing."""
     begins = [row.number for row in telling if b"Traceback (most" in row.raw]
     if not begins:
         return []
@@ -67,14 +67,14 @@ def went_on(lined: Sequence[Kept], telling: Sequence[Kept], *, alone: bool) -> l
                 continue
             words = _words(row.raw[:300])
             if progress.PROGRESS.search(words):
-                found.append(row)  # of a bar its state before, too: by that alone the next one shows progress
+                found.append(row)  # a bar's earlier state too: the next one shows progress only in comparison
                 if progress.advanced(bar, words):
                     break
     return found
 
 
 def _handled(begin: int, until: int, telling: Sequence[Kept], lined: Sequence[Kept], *, alone: bool) -> Kept | None:
-    """The line below a traceback, if it says that the program goes on."""
+    """Return the line below a traceback if it reports that the program continues."""
     above = bisect_right(telling, begin, key=lambda row: row.number)
     inside = takewhile(lambda row: row.number < until, islice(telling, above, None))
     last = next(
@@ -95,7 +95,7 @@ _Times = Sequence[tuple[float | None, float | None]]
 
 
 def times_of(lined: Sequence[Kept], rows: Sequence[Kept], at: When) -> _Times:
-    """The time of each row: its own, else that of a line shortly above it; and when it was printed at the latest."""
+    """Return each row's time, its own or that of a line shortly above, and the latest time at which it was printed."""
     both = sorted({*lined, *rows})
     places = [bisect_left(both, row) for row in rows]
     found: list[float | None] = []
@@ -122,9 +122,9 @@ def times_of(lined: Sequence[Kept], rows: Sequence[Kept], at: When) -> _Times:
 
 
 def told_lines(rows: Sequence[Kept], times: _Times) -> tuple[TellingLine, ...]:
-    """The rows as text, each with its times."""
+    """Return the rows as text, each with its times."""
     plain = [_words(row.raw).replace("\n", " ") for row in rows]
-    cleaned = clean("\n".join(plain)).split("\n")  # at once: each of the many kinds of secrets is looked for once
+    cleaned = clean("\n".join(plain)).split("\n")  # all at once: each kind of secret is searched for once
     if len(cleaned) != len(rows):
         cleaned = [clean(text) for text in plain]
     return tuple(
@@ -135,18 +135,18 @@ def told_lines(rows: Sequence[Kept], times: _Times) -> tuple[TellingLine, ...]:
 
 
 def first_and_last(rows: list[Kept]) -> list[Kept]:
-    """The first ones and the last ones where there are many."""
+    """Return the first and the last rows if there are many."""
     return [*rows[: _TOLD // 2], *rows[-_TOLD // 2 :]] if len(rows) > _TOLD else rows
 
 
 def _texts(text: str) -> list[str]:
-    """A line; of a record in JSON the lines of its message, for its own fields are known."""
+    """Return a line as a list; for a JSON record the lines of its message, as its other fields are already known."""
     rows = grammar.records(text) if text.startswith("{") else None
     return [text[:_WORDS]] if rows is None else [row.body[:_WORDS] for row in rows]
 
 
 def kind_of(telling: Sequence[Kept], went_on: Sequence[Kept]) -> str:
-    """The same for streams whose telling lines have the same shapes, name the same collective and went on after."""
+    """Return a key of the telling lines' shapes, the collective that they name, and whether training continued."""
     shapes = {
         shape(text.encode()) if row.raw[:1] == b"{" else shape(row.raw)
         for row in telling

@@ -1,4 +1,4 @@
-"""The rank that is unlike all others where none says that it failed itself: it says nothing, or ends in other words."""
+"""Finds the odd rank out when none reports its own failure: the silent one, or the one that ends differently."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from dtdebug_taxonomy.failure.log import Outcome
 from dtdebug_taxonomy.ranks import Verdict, spell
 
 _LEAST, _MOST_QUIET, _MOST_ALONE = 4, 8, 16
-"""Ranks from which on one can be unlike the rest, and which part of them it may be."""
+"""Minimum number of ranks, and divisors that limit how many of them may be quiet or end differently."""
 _CROWD = 0.75
-"""Share of the ranks that have to end alike."""
+"""Share of the ranks that must end alike."""
 _EARLIER = 5.0
-"""Seconds by which who ends in other words may be later than the others."""
+"""Seconds by which a rank that ends differently may be later than the others."""
 _CONFIDENCE = 0.5
 _SHOWN = 8
 
 
 def as_all(culprits: Iterable[int], by_rank: dict[int, Stream]) -> bool:
-    """Whether these ranks end in the same words as nearly all others."""
+    """True if these ranks end in the same words as nearly all others."""
     ends = Counter(s.end for s in by_rank.values() if s.end)
     if not ends:
         return False
@@ -32,7 +32,7 @@ def as_all(culprits: Iterable[int], by_rank: dict[int, Stream]) -> bool:
 
 
 def quiet(by_rank: dict[int, Stream], absent: Iterable[int], found: Outcome) -> Verdict | None:
-    """Ranks that say nothing of a failure of which nearly all others speak; those without any line are such ranks."""
+    """Return a verdict on ranks that don't mention a failure that nearly all others report; absent ranks count."""
     speak = [rank for rank, s in by_rank.items() if s.end]
     rest = {*(rank for rank, s in by_rank.items() if not s.end), *absent}
     rest -= {r.rank for r in found.own if r.rank is not None}
@@ -66,7 +66,7 @@ def _quiet(rank: int, s: Stream | None) -> Claim:
 
 
 def alone(by_rank: dict[int, Stream]) -> Verdict | None:
-    """Ranks that end in other words than nearly all, and not later: they may have left the others."""
+    """Return a verdict on ranks that end differently from nearly all, and not later: they may have left the others."""
     ends = Counter(s.end for s in by_rank.values() if s.end)
     if not ends:
         return None

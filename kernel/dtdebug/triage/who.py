@@ -1,4 +1,4 @@
-"""Who prints a line of a log of several, where its prefixes or its message say so; and which device a rank has."""
+"""Identifies the printer of each line of a shared log from prefixes or messages, and the device of a rank."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ NCCL = re.compile(
     rb"\brank (?P<rank>\d{1,7}) nranks (?P<world>\d{1,7}) cudaDev \d{1,3} (?:nvmlDev \d{1,3} )?"
     rb"(?:busId (?P<bus>[0-9a-f]{3,12})|- Init)"
 )
-"""What NCCL says of a rank when it makes a communicator, with `NCCL_DEBUG=INFO`."""
+"""NCCL's line about a rank when it creates a communicator, with `NCCL_DEBUG=INFO`."""
 _JOINS = re.compile(rb"process group for: .{0,40}\[rank=(\d{1,7}), world_size=\d{1,7}\]")
-"""What a worker of Ray Train says when it joins."""
+"""Message of a Ray Train worker when it joins."""
 _NUMBER = re.compile(r"\d{1,6}$")
 _PODS = 3
-"""Pods from which on it shows that each runs one rank."""
+"""Minimum number of pods to conclude that each runs one rank."""
 
 
 def lines_by_printer(kept: Sequence[Kept]) -> list[Line]:
-    """The lines that were kept of a log, each with who prints it."""
+    """Return the kept lines of a log, each with its printer."""
     text = "\n".join(row.raw.decode("utf-8", "replace").replace("\n", " ") for row in kept)
     world = device([row.raw for row in kept]).world
     return _one_each([_named(line, world) for line in lines.split_lines(text, whole=False)])
 
 
 def _one_each(rows: list[Line]) -> list[Line]:
-    """Where each pod is seen to run one rank, all of its lines are that rank's."""
+    """Assign all lines of a pod to its rank if each pod is seen to run one rank."""
     known: dict[str, set[int]] = {}
     for line in rows:
         if line.host and line.local is not None:
@@ -49,7 +49,7 @@ def _one_each(rows: list[Line]) -> list[Line]:
 
 
 def _counted(known: dict[str, int], others: set[str]) -> dict[str, int]:
-    """The ranks of pods that name none, where the numbers of all others' names are their ranks but for a constant."""
+    """Return the ranks of pods without one, if the numbers in all other pods' names are their ranks plus a constant."""
     numbers = {host: (host[: found.start()], int(found[0])) for host in known if (found := _NUMBER.search(host))}
     forms = {(stem, known[host] - number) for host, (stem, number) in numbers.items()}
     if len(forms) != 1 or len(numbers) < len(known):
@@ -62,7 +62,7 @@ def _counted(known: dict[str, int], others: set[str]) -> dict[str, int]:
 
 
 def _named(line: Line, world: int) -> Line:
-    """With the rank that the message alone says: NCCL of the largest group, Ray, an older torch of the job's group."""
+    """Set the rank that only the message names: NCCL of the largest group, Ray, or an older torch."""
     if line.rank is not None:
         return line
     if world and "nranks" in line.body and (made := NCCL.search(line.body[:800].encode())):
@@ -76,7 +76,7 @@ def _named(line: Line, world: int) -> Line:
 
 
 class NcclDevice(NamedTuple):
-    """What NCCL says of a rank."""
+    """Data that NCCL prints about a rank."""
 
     rank: int | None = None
     host: str = ""
@@ -86,7 +86,7 @@ class NcclDevice(NamedTuple):
 
 
 def device(raws: Sequence[bytes]) -> NcclDevice:
-    """Of the largest communicator that is named; its ranks are those of the job."""
+    """Return the data of the largest communicator named; its ranks are those of the job."""
     best = NcclDevice()
     for raw in raws:
         found = NCCL.search(raw[:800]) if b"nranks" in raw else None

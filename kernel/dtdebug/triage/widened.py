@@ -1,4 +1,4 @@
-"""A verdict on the ranks whose lines were read, widened to those that told the same."""
+"""Widens a verdict on the ranks whose lines were read to ranks with the same telling lines."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dtdebug_taxonomy.ranks import Verdict, say, spell
 
 
 def without_followers(verdict: Verdict | None, by_rank: dict[int, Stream]) -> Verdict | None:
-    """The verdict without ranks that are accused for their end alone, though they told the same as ranks that are not.
+    """Remove ranks accused only for their end, though their telling lines equal those of ranks that are not accused.
 
-    Only some ranks of a kind are read; of the others their end is known, and a launcher's report names each of them.
+    Only some ranks of a kind are read; of the others only the end is known, and a launcher's report names each of them.
     """
     if verdict is None:
         return None
@@ -35,7 +35,7 @@ def without_followers(verdict: Verdict | None, by_rank: dict[int, Stream]) -> Ve
 
 
 def widened(verdict: Verdict, by_rank: dict[int, Stream], laid: Laid) -> Verdict:
-    """With the ranks whose telling lines are like those of the ranks that were read, and with true places."""
+    """Add the ranks whose telling lines equal those of the ranks that were read, and resolve the claims' places."""
     kinds: dict[str, set[str]] = defaultdict(set)
     for what, ranks in (("culprit", verdict.culprits), ("waits", verdict.waiting)):
         for rank in ranks:

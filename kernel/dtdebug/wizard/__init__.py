@@ -1,6 +1,6 @@
-"""The wizard: one pure session (`session`) and two views of it (`terminal`, `widgets`).
+"""Guided questions: one pure session (`session`) and two views of it (`terminal`, `widgets`).
 
-A view keeps the session after every transition, so that a restarted kernel, Ctrl-C or a
+A view saves the session after every transition, so that a restarted kernel, Ctrl-C or a
 closed terminal loses no answer.
 """
 
@@ -15,7 +15,7 @@ _FILE = "wizard.json"
 
 
 def keep(session: Session) -> bool:
-    """Saves a session in the user's state directory; False if it can't be saved."""
+    """Save a session in the user's state directory; False if it can't be saved."""
     import msgspec
 
     from dtdebug import state
@@ -28,7 +28,7 @@ def keep(session: Session) -> bool:
 
 
 def resume() -> Session | None:
-    """The session that was kept last, or None if there is none that can be read."""
+    """Return the last saved session, or None if there is none that can be read."""
     import msgspec
 
     from dtdebug import state

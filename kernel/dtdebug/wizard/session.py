@@ -1,8 +1,8 @@
-"""The wizard as a pure state machine: an immutable session and its transitions.
+"""Implements the wizard as a pure state machine: an immutable session and its transitions.
 
-A session is what was captured and the steps taken since; answers, open questions and the
+A session is a captured snapshot and the steps taken since; answers, open questions and the
 diagnosis all follow from these two. Going back drops the last step, so nothing can be
-undone by half.
+half undone.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from dtdebug_taxonomy.knowledge import Knowledge, load
 from dtdebug_taxonomy.snapshot import Snapshot
 
 VERSION = 1
-"""Version of the saved form; another one is not read."""
+"""Version of the saved form; other versions are not read."""
 
 _SITUATION = 8 * 1024
-"""Characters of the user's words that a session keeps."""
+"""Maximum number of characters of the user's words in a session."""
 _OUTPUT = 64 * 1024
-"""Characters of program output that a session keeps: the end, where runs fail."""
+"""Maximum number of characters of program output in a session; the end is kept, where runs fail."""
 
 
 class UserStep(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that the user did."""
+    """Step that the user took."""
 
     kind: Literal["answered", "unknown", "described", "finished"]
     key: str = ""
     value: str = ""
-    """Of `answered` the value; of `described` the words as they were before."""
+    """For `answered` the value; for `described` the words before the step."""
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
-    """A snapshot and the steps taken since; every transition returns a new session.
+    """Snapshot and the steps taken since; every transition returns a new session.
 
     The snapshot is bounded when the session is made, so that a resumed session sees
     exactly what the interrupted one saw.
@@ -49,12 +49,12 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[UserStep, ...] = ()
 
     def __post_init__(self) -> None:
-        """Whoever makes a session, it is small enough to be saved after every step."""
+        """Bound the snapshot, so that every session is small enough to be saved after each step."""
         msgspec.structs.force_setattr(self, "snapshot", _bounded(self.snapshot))
 
     @property
     def answers(self) -> tuple[tuple[str, str], ...]:
-        """(key, value) of what was answered, in the order of the latest answer to each key."""
+        """Answers as (key, value), in the order of the latest answer to each key."""
         return tuple((key, value) for key, value in self._latest().items() if value is not None)
 
     @property
@@ -64,12 +64,12 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stopped(self) -> bool:
-        """The user has stopped, or no question was left; any further step goes on."""
+        """True if the user has stopped, or no question was left; any further step continues."""
         return bool(self.steps) and self.steps[-1].kind == "finished"
 
     @property
     def told(self) -> bool:
-        """There is something to go by: the user's words, output or an exception."""
+        """True if there is a basis for a diagnosis: the user's words, output or an exception."""
         return bool(self.snapshot.situation or self.snapshot.output or self.snapshot.exception)
 
     def _latest(self) -> dict[str, str | None]:
@@ -81,10 +81,10 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         return latest
 
     def answer(self, key: str, value: str, knowledge: Knowledge | None = None) -> Session:
-        """Answers a question, or overrides what was answered or measured before.
+        """Answer a question, or override an earlier answer or measurement.
 
         Raises:
-            ValueError: no such observation, or no such value; the text says which there are.
+            ValueError: no such observation, or no such value; the text lists the valid ones.
 
         """
         observations = (knowledge or load()).observations
@@ -95,7 +95,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         return self._after(UserStep(kind="answered", key=key, value=value))
 
     def dont_know(self, key: str, knowledge: Knowledge | None = None) -> Session:
-        """Puts a question aside, and takes back an answer that was given to it.
+        """Put a question aside, and withdraw an answer to it.
 
         Raises:
             ValueError: no such observation.
@@ -104,7 +104,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         return self._after(UserStep(kind="unknown", key=_existing(key, (knowledge or load()).observations)))
 
     def describe(self, text: str) -> Session:
-        """Adds to what the user tells in plain words; what exceeds the limit is left out."""
+        """Add to the user's description in plain words; text above the limit is dropped."""
         text = plain(text.encode("utf-8", "replace").decode()).strip()
         if not text:
             return self
@@ -114,11 +114,11 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, snapshot=snapshot, steps=(*self.steps, step))
 
     def finish(self) -> Session:
-        """Asks nothing more."""
+        """Stop asking."""
         return self if self.stopped else self._after(UserStep(kind="finished"))
 
     def back(self) -> Session:
-        """The session before its last step; itself if there is none."""
+        """Return the session before its last step, or itself if there is none."""
         if not self.steps:
             return self
         *steps, last = self.steps
@@ -131,40 +131,40 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, steps=(*self.steps, step))
 
     def diagnosis(self, knowledge: Knowledge | None = None) -> Diagnosis:
-        """What is believed now; the order of answers does not matter."""
+        """Return the current diagnosis; the order of answers does not matter."""
         return diagnose(knowledge or load(), self.snapshot, dict(sorted(self.answers)), tuple(sorted(self.unknown)))
 
     def question(self, diagnosis: Diagnosis) -> Asked | None:
-        """The question to ask now, or None if none pays or the user has stopped."""
+        """Return the next question, or None if none is worth asking or the user has stopped."""
         return None if self.stopped else diagnosis.question
 
 
 def heard(diagnosis: Diagnosis) -> Known | None:
-    """What the captured text hints at for the question that is asked."""
+    """Return the hint in the captured text for the current question."""
     asked = diagnosis.question
     return next((k for k in diagnosis.known if asked is not None and k.key == asked.key), None)
 
 
 def default(diagnosis: Diagnosis) -> str | None:
-    """The value that pressing Enter takes: the one that was heard, if it is only one."""
+    """Return the value that pressing Enter selects: the hinted one, if it is unique."""
     hint = heard(diagnosis)
     return hint.values[0] if hint is not None and len(hint.values) == 1 else None
 
 
 def known_line(known: Known) -> str:
-    """A known observation with its source, in one line."""
+    """Format a known observation with its source in one line."""
     because = f", because {' '.join(known.words.split())}" if known.words else ""
     return f"{known.source}: {known.key} = {' or '.join(known.values)}{because}"
 
 
 def to_json(session: Session) -> bytes:
-    """The saved form, without secrets."""
+    """Return the saved form, without secrets."""
     steps = tuple(msgspec.structs.replace(step, value=mask(step.value)) for step in session.steps)
     return msgspec.json.encode(msgspec.structs.replace(session, snapshot=masked(session.snapshot), steps=steps))
 
 
 def from_json(data: bytes) -> Session | None:
-    """A saved session, its texts cleaned; None if it is broken or of another version."""
+    """Return a saved session with its texts cleaned; None if it is broken or of another version."""
     try:
         session = msgspec.convert(_cleaned(msgspec.json.decode(data)), Session)
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -173,7 +173,7 @@ def from_json(data: bytes) -> Session | None:
 
 
 def _cleaned(value: object) -> object:
-    """Decoded JSON with all its texts cleaned: whoever wrote the file, it may come to a terminal."""
+    """Return decoded JSON with all texts cleaned: the file may be foreign, and its texts may reach a terminal."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, list):
@@ -182,7 +182,7 @@ def _cleaned(value: object) -> object:
 
 
 def _existing(key: str, observations: Mapping[str, object]) -> str:
-    """The key as the knowledge spells it."""
+    """Return the key in the spelling of the knowledge."""
     name = key.strip().lower().replace("-", "_")
     if name in observations:
         return name
@@ -197,14 +197,14 @@ def _short(text: str) -> str:
 
 
 def _bounded(snapshot: Snapshot) -> Snapshot:
-    """The snapshot with the beginning of the user's words and the end of the output."""
+    """Return the snapshot with the beginning of the user's words and the end of the output."""
     if len(snapshot.situation) > _SITUATION:
         snapshot = msgspec.structs.replace(snapshot, situation=snapshot.situation[:_SITUATION])
     output = snapshot.output
     if len(output) <= _OUTPUT:
         return snapshot
     begin = len(output) - _OUTPUT
-    begin = output.find("\n", begin - 1) + 1 or begin  # at a line's beginning, unless there is none
+    begin = output.find("\n", begin - 1) + 1 or begin  # at the beginning of a line, if there is one
     dropped = output.count("\n", 0, begin)
     return msgspec.structs.replace(
         snapshot, output=output[begin:], first_lines=_shifted(snapshot.first_lines or ((1, 1),), dropped)
@@ -212,6 +212,6 @@ def _bounded(snapshot: Snapshot) -> Snapshot:
 
 
 def _shifted(first_lines: tuple[tuple[int, int], ...], dropped: int) -> tuple[tuple[int, int], ...]:
-    """Line numbers of the whole, once the first lines of an excerpt are dropped."""
+    """Adjust line numbers of the whole output after the first lines of an excerpt were dropped."""
     ahead = [(1, whole + dropped + 1 - line) for line, whole in first_lines if line <= dropped + 1]
     return (*ahead[-1:], *((line - dropped, whole) for line, whole in first_lines if line > dropped + 1))

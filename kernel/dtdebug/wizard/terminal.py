@@ -1,4 +1,4 @@
-"""The wizard in a terminal: keyboard only, 80 columns, with or without colour, also through a pipe."""
+"""Runs the wizard in a terminal: keyboard only, 80 columns, with or without colour, also through a pipe."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _INTERRUPTED = 130
 
 
 def start(session: Session, report: Path | None = None) -> int:
-    """Runs the wizard on this process's terminal or pipe and returns the exit status: 0, or 130 after Ctrl-C."""
+    """Run the wizard on this process's terminal or pipe and return the exit status: 0, or 130 after Ctrl-C."""
     console = plain_console()
     talk = _Talk(session, load(), console, reader(console), report)
     return 0 if talk.completed() else _INTERRUPTED
@@ -42,9 +42,9 @@ def run(
     ask: Ask | None = None,
     report: Path | None = None,
 ) -> Session:
-    """Asks until no question pays or the user stops, then shows the advice.
+    """Ask until no question is worth asking or the user stops, then show the advice.
 
-    Ctrl-C and the end of the input keep all answers; the session that is returned is then not `stopped`.
+    Ctrl-C and the end of the input keep all answers; the returned session is then not `stopped`.
     """
     console = console or plain_console()
     talk = _Talk(session, knowledge or load(), console, ask or reader(console), report)
@@ -53,13 +53,13 @@ def run(
 
 
 def plain_console() -> Console:
-    """Standard output: styled only on a terminal that wants it (NO_COLOR switches bold off as well)."""
+    """Return standard output, styled only on a terminal that wants it (NO_COLOR also switches bold off)."""
     plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb" or not sys.stdout.isatty()
     return Console(color_system=None, highlight=False) if plain else Console(highlight=False)
 
 
 def reader(console: Console) -> Ask:
-    """Reads lines from standard input; what comes through a pipe is echoed, so that a transcript reads well."""
+    """Return a function that reads standard input; piped lines are echoed, so that a transcript is readable."""
     if sys.stdin is not None and sys.stdin.isatty():
         return _from_terminal
     stream = getattr(sys.stdin, "buffer", None)
@@ -79,11 +79,11 @@ def _from_terminal(prompt: str) -> str:
     try:
         return input(prompt)
     except UnicodeDecodeError:
-        return "\ufffd"  # no choice has this name, so it is asked again
+        return "\ufffd"  # no choice has this name, so the question is repeated
 
 
 class _Talk:
-    """One run of the wizard: shows the session and turns lines into transitions."""
+    """Run of the wizard: shows the session and turns lines into transitions."""
 
     def __init__(self, session: Session, knowledge: Knowledge, console: Console, ask: Ask, report: Path | None) -> None:
         self.session = session
@@ -92,7 +92,7 @@ class _Talk:
         self._explained = False
 
     def completed(self) -> bool:
-        """Talks to the end; False after Ctrl-C. What is left half-way is kept, and how to go on is said."""
+        """Talk to the end; False after Ctrl-C. An interrupted session is kept, and the way to resume it is shown."""
         try:
             self._through()
         except KeyboardInterrupt:
@@ -104,7 +104,7 @@ class _Talk:
         return True
 
     def _through(self) -> None:
-        """From the first question to the report."""
+        """Go from the first question to the report."""
         if self.session.stopped:
             self._go(self.session.back())
         self._known(self.session.diagnosis(self._knowledge))
@@ -130,7 +130,7 @@ class _Talk:
             self._say("\nYour answers could not be saved: the state directory can't be written.")
 
     def _advise(self) -> None:
-        """The answer, why, and what to try."""
+        """Show the answer, its reasons, and the next attempts."""
         diagnosis = msgspec.structs.replace(self.session.diagnosis(self._knowledge), question=None)
         self._say("")
         for line in to_text(diagnosis, advice=0).splitlines():
@@ -145,7 +145,7 @@ class _Talk:
         keep(session)
 
     def _describe(self) -> None:
-        """Takes lines up to an empty one as one step; a pasted error has many."""
+        """Read lines up to an empty one as one step; a pasted error has many."""
         before, lines = self.session, list[str]()
         prompt = "What do you see? (a line or two; empty line to skip) "
         while line := clean(self._ask(prompt)).strip():
@@ -154,7 +154,7 @@ class _Talk:
             prompt = "(more, or an empty line) "
 
     def _turn(self, diagnosis: Diagnosis, question: Asked) -> Session:
-        """Shows a question and reads until something changes the session."""
+        """Show a question and read until something changes the session."""
         self._show(diagnosis, question)
         while True:
             line = clean(self._ask(f"Answer [1-{len(question.values)} ? h w b l q]: ")).strip()
@@ -167,7 +167,7 @@ class _Talk:
                 return session
 
     def _act(self, line: str, diagnosis: Diagnosis, question: Asked) -> Session | None:
-        """The session after a line, or None if the line only showed something."""
+        """Return the session after a line, or None if the line only displayed something."""
         words = line.split()
         if words and words[0].lower() == "set":
             return self._set(words[1:])
@@ -241,13 +241,13 @@ class _Talk:
             self._verbatim(advice.diff.rstrip("\n"), lexer="diff")
 
     def _offer_report(self) -> None:
-        """Writes the report where the caller or the user says."""
+        """Write the report to the caller's or the user's file."""
         if self._report is not None:
             self._write(self._report, "w")
             return
         try:
             while (name := clean(self._ask("\nMarkdown report to file (empty: none): ")).strip()) not in ("", "q"):
-                if Path(name).suffix not in (".md", ".txt"):  # an answer too many, or a log piped in, is no file
+                if Path(name).suffix not in (".md", ".txt"):  # a superfluous answer, or a piped log, is not a file name
                     self._say("Name a file such as report.md, or press Enter.", "red")
                 elif self._write(Path(name), "x"):
                     return
@@ -269,13 +269,13 @@ class _Talk:
         return True
 
     def _say(self, text: str, style: str = "") -> None:
-        """Lines of text as they are, wrapped below their own indentation."""
+        """Print lines of text as they are, wrapped below their own indentation."""
         for line in clean(text).split("\n"):
             body = line.lstrip(" ")
             self._wrapped(" " * (len(line) - len(body)), Text(body, style=style if self._colour else ""))
 
     def _wrapped(self, before: str, text: Text) -> None:
-        """A text beside what stands before it."""
+        """Print a text with a hanging prefix."""
         for piece in text.wrap(self._console, max(self._console.width - len(before), 20)) or [text]:
             line = Text(before) + piece
             line.rstrip()
@@ -283,7 +283,7 @@ class _Talk:
             before = " " * len(before)
 
     def _verbatim(self, text: str, lexer: str = "") -> None:
-        """Text to copy: never wrapped, coloured if colour is on."""
+        """Print text to copy: never wrapped, coloured if colour is on."""
         if lexer and self._colour:
             shown = Syntax("", lexer, theme="ansi_dark", background_color="default").highlight(text)
         else:
@@ -297,7 +297,7 @@ def _indented(text: Text) -> Iterator[Text]:
 
 
 def _chosen(line: str, question: Asked) -> str | None:
-    """The value that a number, a name or the unambiguous beginning of a name means."""
+    """Return the value that a number, a name or the unambiguous beginning of a name selects."""
     values = [value for value, _ in question.values]
     if line in values:
         return line

@@ -1,6 +1,6 @@
-"""The wizard in a notebook: a few core widgets, filled anew from the session after every step.
+"""Shows the wizard in a notebook: a few core widgets, refilled from the session after every step.
 
-The session is the truth; the widgets are reused and hold nothing that it does not.
+The session is the single source of truth; the widgets are reused and hold no state beyond it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HINT = 'The wizard needs ipywidgets: pip install "dtdebug[notebook]", or run `dt
 
 
 def show(session: Session, knowledge: Knowledge | None = None) -> Wizard | None:
-    """Displays the wizard as output of the running cell; one line and None if ipywidgets is missing."""
+    """Display the wizard as output of the running cell; print a hint and return None if ipywidgets is missing."""
     try:
         wizard = Wizard(session, knowledge)
     except ImportError:
@@ -42,10 +42,10 @@ def show(session: Session, knowledge: Knowledge | None = None) -> Wizard | None:
 
 
 class Wizard:
-    """A view of one session; callbacks may come from any thread."""
+    """View of one session; callbacks may come from any thread."""
 
     def __init__(self, session: Session, knowledge: Knowledge | None = None) -> None:
-        """Makes the widgets once.
+        """Create the widgets once.
 
         Raises:
             ImportError: ipywidgets is missing.
@@ -56,7 +56,7 @@ class Wizard:
         self._knowledge = knowledge or load()
         self._lock = RLock()
         self._context = copy_context()
-        """Of the cell that made the widgets: front ends answer where the last message came from."""
+        """Context of the cell that made the widgets; front ends answer where the last message came from."""
         self._detail = ""
         self.session = session.back() if session.stopped else session
 
@@ -113,15 +113,15 @@ class Wizard:
         self._render()
 
     def update(self, session: Session) -> None:
-        """Shows another session, such as one that `%dtdebug answer` has changed.
+        """Show another session, such as one that `%dtdebug answer` has changed.
 
-        In the name of the cell that made the widgets: made beside a cell that hangs, they must not turn to that cell.
+        It runs in the context of the cell that made the widgets, so that output does not go to a hanging cell.
         """
         with self._lock:
             self._context.copy().run(self._go, session)
 
     def _clicked(self, action: Callable[[], Session | None], _button: Any) -> None:
-        """Runs a transition; without one only the line below the buttons changes, and no choice is lost."""
+        """Run a transition; without one only the line below the buttons changes, and the choice is kept."""
         with self._lock, short_switch_interval():
             self._detail = ""
             try:
@@ -150,7 +150,7 @@ class Wizard:
         return question
 
     def _described(self) -> Session:
-        """The session with what was typed and not yet taken."""
+        """Return the session with the typed description that was not submitted yet."""
         return self.session.describe(self.situation.value)
 
     def _next(self) -> Session:
@@ -179,7 +179,7 @@ class Wizard:
         self._detail = _paragraph(self._asked().why)
 
     def _render(self) -> None:
-        """Fills every widget from the session."""
+        """Fill every widget from the session."""
         diagnosis = self._diagnosis()
         question = self.session.question(diagnosis)
         telling = not self.session.told and not self.session.stopped
@@ -214,7 +214,7 @@ class Wizard:
 
 
 def summary(session: Session, knowledge: Knowledge | None = None) -> None:
-    """Emits the path and the advice as ordinary output: a saved notebook still tells the story."""
+    """Emit the answers and the advice as ordinary output, so that a saved notebook still contains them."""
     data = story(session, knowledge)
     shell = sys.modules.get("IPython.core.interactiveshell")
     if shell is None or not shell.InteractiveShell.initialized():
@@ -224,7 +224,7 @@ def summary(session: Session, knowledge: Knowledge | None = None) -> None:
 
 
 def story(session: Session, knowledge: Knowledge | None = None) -> dict[str, str]:
-    """What was known and answered, and what follows from it, as plain text and as HTML."""
+    """Return the known facts, the answers and the diagnosis as plain text and as HTML."""
     diagnosis = _without_question(session.diagnosis(knowledge))
     lines = [clean(line) for line in _known_lines(session, diagnosis)]
     words = session.snapshot.situation.split("\n") if session.snapshot.situation else []
