@@ -1,4 +1,4 @@
-"""Is this a fault of distributed training at all? Only then is anything shown unasked."""
+"""Decides whether this is a fault of distributed training at all: nothing else is shown unasked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dtdebug_taxonomy.signs import speaks_of_several
 from dtdebug_taxonomy.snapshot import Snapshot, walk
 
 _STARTS_RANKS = {"torchrun", "mpirun", "horovodrun", "deepspeed", "spawn"}
-"""Launchers that nobody uses for a program of one process."""
+"""Launchers that are not used for programs of one process."""
 _CONTRASTS = {"works_with_one_process", "works_on_one_node"}
 _LAUNCHED = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "HOROVOD_SIZE", "SLURM_NTASKS", "TF_CONFIG")
 
@@ -18,7 +18,7 @@ _LAUNCHED = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "HOROVOD_SIZE", "SLURM_NTASKS
 def is_recognised(
     knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Finding], roots: Sequence[Finding]
 ) -> bool:
-    """Distributed training failed: a message of its own, or a general one in a distributed program."""
+    """True if distributed training failed: a message of its own, or a general one in a distributed program."""
     verdict = snapshot.verdict
     if verdict is not None and (verdict.names_ranks or (verdict.kind != "none" and snapshot.ranks)):
         return True
@@ -26,7 +26,7 @@ def is_recognised(
         return True  # it works with less of the distribution
     if any(f.evidence == "says-works-with-fewer-ranks" for f in findings):
         return True
-    if any(f.told for f in findings):  # a check of distributed programs sees it on the line that raised
+    if any(f.told for f in findings):  # a check of distributed programs finds it on the line that raised
         return True
     if not roots:
         return False
@@ -39,7 +39,7 @@ def is_recognised(
 
 
 def is_distributed(snapshot: Snapshot) -> bool:
-    """The failed program is one of several processes, or drives several devices."""
+    """True if the failed program is one of several processes, or drives several devices."""
     if snapshot.child_ranks or any(r.initialized for r in snapshot.ranks):
         return True
     if any(snapshot.environment.get(name, "1") != "1" for name in _LAUNCHED):
