@@ -21,7 +21,7 @@ class Called(Syntax):
     """Program whose names, functions and calls are known."""
 
     def name(self, node: ast.AST | None) -> str:
-        """Return the qualified name of an expression through the imports: `dist.barrier` is `torch.distributed.barrier`.
+        """Return the qualified name of an expression through the imports: `torch.distributed.barrier`.
 
         A root that is not imported stays as written (`self.model.save`); empty for anything
         but a chain of names.
