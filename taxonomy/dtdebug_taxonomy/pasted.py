@@ -99,7 +99,7 @@ def parted(text: str) -> tuple[str, str]:
 
 
 def only_words(text: str) -> tuple[str, str]:
-    """Split as `parted` does, for a few sentences that nothing attributes to a person, and no known program prints."""
+    """Split a text of few sentences likewise: they are a person's if no known program prints them."""
     rows = text.split("\n")
     own = [row for row in rows if row.strip() and not (_is_machine(row) or _LINK.match(row))]
     if not own or len(list(filter(str.strip, rows))) > _FEW_LINES or not all(map(_is_sentence, own)):

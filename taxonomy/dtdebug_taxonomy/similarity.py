@@ -130,7 +130,7 @@ class _Model(msgspec.Struct, frozen=True, array_like=True):
                 size[name] += v
         everything = math.fsum(size.values()) + smoothing * len(seen)
 
-        def packed(terms: Iterable[str]) -> msgspec.Raw:
+        def pack_terms(terms: Iterable[str]) -> msgspec.Raw:
             drawer = {}
             for term in terms:
                 by_class = weight.pop(term)
@@ -142,7 +142,7 @@ class _Model(msgspec.Struct, frozen=True, array_like=True):
         groups = groupby(sorted(weight), key=lambda term: term[:_DRAWER])
         return cls(
             {name: math.log(everything - n) for name, n in size.items()},
-            {letters: packed(terms) for letters, terms in groups},
+            {letters: pack_terms(terms) for letters, terms in groups},
         )
 
     def of_text(self, terms: Sequence[str]) -> _Compared:
