@@ -30,7 +30,7 @@ _lock = RLock()
 
 
 def kept(name: str, kind: type[T], make: Callable[[], T], sources: tuple[Path, ...] = _SOURCES) -> T:
-    """Return the cached result of `make`, or a new one if the cache file is older than these folders' contents.
+    """Return the cached result of `make`, or a new one if the cache file does not match the sources' state.
 
     A folder that can't be read or written costs time only.
     """

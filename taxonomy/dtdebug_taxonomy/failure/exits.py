@@ -71,7 +71,7 @@ class Exits(NamedTuple):
 
     @property
     def signalled_from_outside(self) -> frozenset[int]:
-        """Rank ended by a launcher's kind of signal that the launcher sent only to all others; empty without one.
+        """Rank ended by a signal like the launcher's, which the launcher sent only to the others; empty without one.
 
         https://github.com/pytorch/pytorch/blob/main/torch/distributed/elastic/multiprocessing/api.py, `_close`
         """

@@ -21,9 +21,9 @@ class Called(Syntax):
     """Program whose names, functions and calls are known."""
 
     def name(self, node: ast.AST | None) -> str:
-        """Return the qualified name of an expression through the imports: `torch.distributed.barrier`.
+        """Return the qualified name of an expression, resolved through the imports.
 
-        A root that is not imported stays as written (`self.model.save`); empty for anything
+        `dist.barrier` is `torch.distributed.barrier` after `import torch.distributed as dist`. A root that is not imported stays as written (`self.model.save`); empty for anything
         but a chain of names.
         """
         written = dotted(node)
