@@ -58,7 +58,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     watch: tuple[Violation, ...] = ()
     """Violated training invariants, if they were watched."""
     pace: tuple[Pace, ...] = ()
-    """Time that each rank spent on what, if it was watched."""
+    """Time of each rank by phase, if it was watched."""
     late: tuple[Late, ...] = ()
     """Ranks that the others repeatedly wait for, and phases that delay all."""
     next: str = ""

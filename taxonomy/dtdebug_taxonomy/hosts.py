@@ -9,7 +9,7 @@ import msgspec
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Contents of a launch command about its job."""
+    """Job as its launch command describes it."""
 
     least: int = 1
     """Minimum number of hosts with which the job can begin."""
