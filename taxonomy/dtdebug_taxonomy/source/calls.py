@@ -23,8 +23,8 @@ class Called(Syntax):
     def name(self, node: ast.AST | None) -> str:
         """Return the qualified name of an expression, resolved through the imports.
 
-        `dist.barrier` is `torch.distributed.barrier` after `import torch.distributed as dist`. A root that is not imported
-        stays as written (`self.model.save`); empty for anything but a chain of names.
+        `dist.barrier` is `torch.distributed.barrier` after `import torch.distributed as dist`. A root that is not
+        imported stays as written (`self.model.save`); empty for anything but a chain of names.
         """
         written = dotted(node)
         if not written:
