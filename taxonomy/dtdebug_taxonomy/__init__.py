@@ -1,4 +1,4 @@
-"""What is known about failing distributed training, and how to infer from it.
+"""Knowledge about failures of distributed training, and inference from it.
 
 Data (symptoms, evidence, observations, fix patterns), findings, engine, diagnosis.
 No I/O but its own files; no notebook, terminal, torch or subprocess.
@@ -46,7 +46,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Public names are imported when they are first used: loading the extension stays cheap."""
+    """Import public names on first use, so that loading the extension stays cheap."""
     if name in _HOMES:
         return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""What a rank is busy with, by its stack: slow work that is healthy, and the stages of a training."""
+"""Classifies what a rank is doing by its stack: slow but healthy work, and the stages of a training run."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Activity = Literal[
 SLOW: frozenset[Activity] = frozenset(
     ("importing", "compiling", "downloading", "preparing_data", "loading_checkpoint", "saving_checkpoint", "evaluating")
 )
-"""What may take minutes in a healthy job while the other ranks wait."""
+"""Activities that may take minutes in a healthy job while the other ranks wait."""
 
 _COMPILES = "compile _compile compile_inner compile_fx compile_fx_inner _compile_fx_inner fx_codegen_and_compile"
-"""Functions that compile; other frames of the same files are there whenever compiled code runs."""
+"""Functions that compile; other frames of these files also occur whenever compiled code runs."""
 _DOING: tuple[tuple[str, str, Activity], ...] = (
     ("torch/distributed/", "init_process_group rendezvous _new_process_group_helper new_group", "initializing"),
     ("torch/nn/parallel/distributed.py", "__init__", "initializing"),
@@ -54,7 +54,7 @@ _DOING: tuple[tuple[str, str, Activity], ...] = (
     ("torch/optim/", "step", "training"),
     ("<frozen importlib", "_find_and_load _load_unlocked _call_with_frames_removed", "importing"),
 )
-"""(part of a path, functions or `*`, what runs there) of libraries; the innermost frame that is listed counts."""
+"""Library frames as (part of the path, functions or `*`, activity); the innermost listed frame counts."""
 _CALLED: tuple[tuple[str, Activity], ...] = (
     (r"(?:\w{0,30}_)?(?:evaluate|evaluation|validate|validation|eval|predict)(?:_\w{0,30})?", "evaluating"),
     (r"(?:\w{0,30}_)?save(?:_\w{0,30})?", "saving_checkpoint"),
@@ -63,28 +63,28 @@ _CALLED: tuple[tuple[str, Activity], ...] = (
     (r"(?:\w{0,30}_)?(?:load_checkpoint|resume|restore)(?:_\w{0,30})?", "loading_checkpoint"),
     (r"(?:\w{0,30}_)?(?:train|fit)(?:_(?:step|epoch|one_epoch|loop|model|batch))?", "training"),
 )
-"""(name of a function of the user's, what runs there)."""
+"""Names of the user's functions, with the activity."""
 
 
 _COMPILERS = re.compile(
     r"(?:\S{0,300}/)?(?:(?:[\w.-]{0,60}-)?(?:g\+\+|gcc|c\+\+|cc|clang|clang\+\+)(?:-\d{1,3})?|cc1|cc1plus|nvcc|cicc"
     r"|cudafe\+\+|fatbinary|ptxas|hipcc|icpx?|ninja|make|cmake|rustc|cargo|ld(?:\.\w{1,10})?|bazel)(?:\s|$)"
 )
-"""Programs that build others, as they stand at the beginning of a command line."""
+"""Programs that build others, at the beginning of a command line."""
 
 
 def is_compiler(command: str) -> bool:
-    """The command line is that of a compiler, a linker, or what runs these."""
+    """True if the command line runs a compiler, a linker, or a tool that starts them."""
     return _COMPILERS.match(command) is not None
 
 
 def activity(state: RankState) -> Activity | Literal[""]:
-    """What the rank is busy with; empty where its stack does not show it."""
+    """Return the rank's activity, or "" if its stack does not show one."""
     return doing(state.stack)
 
 
 def doing(stack: Sequence[Frame]) -> Activity | Literal[""]:
-    """By the innermost frame that shows it; evaluation inside a training loop is evaluation."""
+    """Return the activity of the innermost frame that shows one; evaluation inside a training loop is evaluation."""
     for frame in reversed(stack):
         if is_library(frame.file):
             file = frame.file.replace("\\", "/")

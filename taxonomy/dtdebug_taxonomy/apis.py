@@ -1,4 +1,4 @@
-"""What a public name of a framework is: function, class or method, what it takes, and what is to know about it."""
+"""Looks up public names of frameworks: their kind, their arguments, and advice on their use."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _PAGES = {
     "ray": "https://docs.ray.io/en/latest/train/api/api.html",
     "torchft": "https://github.com/meta-pytorch/torchft",
 }
-"""Where names are documented, by how they begin; the first that fits."""
+"""Documentation pages by prefix of the name; the first match counts."""
 _TOGETHER = {
     "collective": "All ranks of the group must call it, in the same order and with sizes that fit; else they wait.",
     "object": "All ranks of the group must call it; objects are pickled, and over NCCL go through the current GPU.",
     "point-to-point": "Each send needs the receive of the other rank, in the same order.",
     "group": "All ranks must call it, in the same order, also those that are not in the group.",
 }
-"""What holds for a function of torch.distributed by its kind."""
+"""Advice for functions of torch.distributed, by kind."""
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 
 
@@ -48,13 +48,13 @@ class Api(NamedTuple):
     """A public name."""
 
     name: str
-    """By which the facts know it."""
+    """Name in the tables of facts."""
     told: tuple[str, ...]
     page: str
 
 
 def public_api(name: str) -> Api | None:
-    """What is known about a qualified name, by whichever of its modules it is imported from."""
+    """Return what is known about a qualified name, imported from any of its modules; None if it is unknown."""
     if found := _named(name):
         return found
     owner, _, method = name.rpartition(".")
@@ -64,12 +64,12 @@ def public_api(name: str) -> Api | None:
 
 
 def method_named(receiver: str, method: str, packages: Iterable[str]) -> str:
-    """The qualified method that `receiver.method` is, judged by the variable's name; empty unless one class fits.
+    """Return the qualified method of `receiver.method`, judged by the variable's name; empty unless one class fits.
 
     Args:
-        receiver: the last part of what stands before the method: `accelerator`, `dp_mesh`.
+        receiver: the last part of the expression before the method: `accelerator`, `dp_mesh`.
         method: its name.
-        packages: those that the program imports; the method of another one is not meant.
+        packages: packages that the program imports; methods of other packages are ignored.
 
     """
     said = receiver.strip("_").lower()
@@ -84,7 +84,7 @@ def method_named(receiver: str, method: str, packages: Iterable[str]) -> str:
 
 
 def api_names() -> Iterator[str]:
-    """All names, methods included."""
+    """Yield all names, including methods."""
     table = facts.public_names()
     yield from (canonical(n) for n in (*table.names, *table.elsewhere))
     yield from (f"{canonical(c)}.{m}" for c, methods in table.methods.items() for m in methods)
@@ -92,14 +92,14 @@ def api_names() -> Iterator[str]:
 
 @lru_cache(maxsize=1)
 def _rows() -> dict[str, tuple[str, PublicName]]:
-    """By the one name that each thing has here: the name of the facts, and its row."""
+    """Return canonical name -> (name in the facts, its row)."""
     table = facts.public_names()
     return {canonical(n): (n, row) for n, row in (table.elsewhere | table.names).items()}
 
 
 @lru_cache(maxsize=1)
 def _by_end() -> dict[tuple[str, str], str]:
-    """Package and last part -> name: modules of one package export the same thing."""
+    """Return (package, last part) -> name: modules of one package export the same object."""
     return {
         (n.partition(".")[0], n.rpartition(".")[2]): n
         for n in (*facts.public_names().elsewhere, *facts.public_names().names)
@@ -108,7 +108,7 @@ def _by_end() -> dict[tuple[str, str], str]:
 
 @lru_cache(maxsize=1)
 def _having() -> dict[str, list[str]]:
-    """Method -> classes that define it."""
+    """Return method -> classes that define it."""
     found: dict[str, list[str]] = {}
     for cls, methods in facts.public_names().methods.items():
         for method in methods:
@@ -117,7 +117,7 @@ def _having() -> dict[str, list[str]]:
 
 
 def _qualified(name: str) -> str:
-    """The facts' name of what a program calls so."""
+    """Return the facts' name for a name in a program, or ""."""
     if row := _rows().get(canonical(name)):
         return row[0]
     top, *modules, last = name.split(".") if "." in name else ("", name)

@@ -18,7 +18,7 @@ from dtdebug_taxonomy.snapshot import Snapshot
 
 
 def run_case(knowledge: Knowledge, case: Mapping[str, Any], most_questions: int = 0) -> dict[str, Any]:
-    """One case: its symptoms and fix patterns ranked, with at most so many questions asked.
+    """Rank the symptoms and fix patterns of one case, asking at most `most_questions` questions.
 
     Reads `id`, `situation`, `evidence` and, only to answer its own questions, `observations`
     (an absent key is "don't know").

@@ -1,4 +1,4 @@
-"""The case: one reading of a failure, which terminal, notebook, card, panel, wizard, report and editor share.
+"""The case: one reading of a failure, shared by terminal, notebook, card, panel, wizard, report and editor.
 
 `contract` is its form for programs, the same for `run`, `attach`, `flight`, `join` and `diagnose`.
 """
@@ -17,28 +17,28 @@ from dtdebug_taxonomy.snapshot import Snapshot
 from dtdebug_taxonomy.watched import Late, Pace, Violation
 
 VERSION = 2
-"""Of the form for programs and of `verdict.json`; a change that breaks readers raises it."""
+"""Version of the machine-readable form and of `verdict.json`; raised by changes that break readers."""
 _SITES = 64
 _CLAIMS = 256
 
 
 class Coverage(msgspec.Struct, frozen=True, kw_only=True):
-    """What was looked at, and what was not: part of every answer."""
+    """Extent of the examination: part of every answer."""
 
     ranks: int = 0
-    """Ranks of which something was read."""
+    """Number of ranks with data."""
     expected: int = 0
-    """Ranks that the job has; 0 where nobody says."""
+    """Number of ranks of the job; 0 if unknown."""
     hosts: int = 0
-    """Hosts of which something was read."""
+    """Number of hosts with data."""
     read: tuple[str, ...] = ()
-    """What was read, in words: `output, 120 lines`, `8 dumps`, `stacks of ranks 0-3 by py-spy`."""
+    """Sources that were read, in words: `output, 120 lines`, `8 dumps`, `stacks of ranks 0-3 by py-spy`."""
     unread: tuple[str, ...] = ()
-    """What could not be read or was not looked at, each with the reason."""
+    """Sources that could not be read or were not examined, each with the reason."""
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is known of one failure; `verdict.json` of a run holds it."""
+    """Everything known about one failure; stored as `verdict.json` of a run."""
 
     v: int = VERSION
     verdict: Verdict
@@ -46,33 +46,33 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     diagnosis: Diagnosis | None = None
     ranks: tuple[RankState, ...] = ()
     hosts: tuple[Host, ...] = ()
-    """What each host said of itself."""
+    """Reports of the hosts about themselves."""
     progress: dict[int, str] = {}
-    """Rank -> what happened between two looks: stuck, slow, busy, gone."""
+    """Rank -> change between two observations: stuck, slow, busy, gone."""
     missing_dumps: tuple[int, ...] = ()
     unanswered: tuple[int, ...] = ()
-    """Ranks that may live and were not reached."""
+    """Ranks that may be alive but were not reached."""
     commands: tuple[str, ...] = ()
-    """What would ask for them on other hosts; none of it was run."""
+    """Commands that would query them on other hosts; none was run."""
     notes: tuple[str, ...] = ()
     watch: tuple[Violation, ...] = ()
-    """What did not hold that must hold in every healthy training, if that was watched."""
+    """Violated training invariants, if they were watched."""
     pace: tuple[Pace, ...] = ()
-    """How each rank spent its time, if that was watched."""
+    """Time of each rank by phase, if it was watched."""
     late: tuple[Late, ...] = ()
-    """Ranks that the others wait for again and again, and phases that hold up all."""
+    """Ranks that the others repeatedly wait for, and phases that delay all."""
     next: str = ""
     """The one thing to do next."""
     cases: tuple[Case, ...] = ()
-    """Further failures of the same output, the first of them first; this one came before them."""
+    """Further failures of the same output, in order; this one came first."""
 
 
 def contract(case: Case) -> dict[str, Any]:
-    """The form for programs: verdict, claims with their records, advice as `--batch` gives it, the rest of the case."""
+    """Return the machine-readable form: verdict, claims with records, advice as in `--batch`, the rest of the case."""
     v = case.verdict
     site = next((s for s in v.sites if s.rank in v.culprits), None)
     raised = next((c for c in v.claims if c.what == "raised" and c.file), None) if not v.culprits else None
-    if raised is not None:  # by a rank that nobody names
+    if raised is not None:  # by an unknown rank
         site = CallSite(-1, raised.file, raised.line, raised.function)
     elif site is None and v.sites and (not v.culprits or v.kind == "left"):
         site = v.sites[0]
@@ -89,10 +89,9 @@ def contract(case: Case) -> dict[str, Any]:
 
 
 def of_text(snapshot: Snapshot, diagnosis: Diagnosis, *, name: str = "", size: int = 0) -> Case:
-    """The case of a log, a pasted error or a description; `size` are the bytes of the whole log.
+    """Return the case of a log, a pasted error or a description; `size` is the size of the whole log in bytes.
 
-    Without a verdict on ranks nothing is claimed of them: what is recognised without one is not understood as far as
-    ranks go, and `none` says only that nothing was recognised and no failure is seen.
+    Without a verdict on ranks, its kind is `not_understood` if a failure is recognised, else `none`.
     """
     verdict = snapshot.verdict
     if verdict is None:

@@ -1,4 +1,4 @@
-"""How sure a diagnosis is of its symptom, and which ranks failed."""
+"""Determines how certain a diagnosis is of its symptom, and which ranks failed."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from dtdebug_taxonomy.snapshot import Snapshot, walk
 
 Certainty = Literal["settled", "leaning", "apart", "echo", "unknown"]
 """settled: one likely symptom; leaning: one ahead; apart: two that the findings do not
-separate; echo: only the echo of an earlier failure is seen; unknown: too little is known."""
+separate; echo: only follow-up errors are seen; unknown: too little is known."""
 
 _CLOSE = 2.0
-"""Two symptoms whose probabilities differ by less than this factor can't be told apart."""
+"""Two symptoms whose probabilities differ by less than this factor are ambiguous."""
 _ENDS_ONLY = 0.4
-"""Probability below which the end of a rank alone, without a word why, names no symptom."""
+"""Minimum probability at which the end of a rank, without a reason, names a symptom."""
 _ANY_PROGRAM = frozenset(("accelerator", "backend", "container", "framework", "launcher", "mixed_precision", "nodes"))
-"""Circumstances: with an output that names no failure they speak for none."""
+"""Circumstances that support no symptom if the output names no failure."""
 _ANY_ERROR = (("exception",), ("yes",))
-"""That there is an error, and no more."""
+"""Answer that there is an error, and no more."""
 _CULPRITS = 64
 
 
 def tells_failure(knowledge: Knowledge, finding: Finding) -> bool:
-    """A message of a failure or of its echo; boilerplate of a launcher is an echo that names no symptom."""
-    if finding.source == "checked":  # what is wrong in the source need not be what failed
+    """True for a message of a failure or of its echo; a launcher's boilerplate is an echo that names no symptom."""
+    if finding.source == "checked":  # a defect in the source need not be the failure
         return False
     found = knowledge.evidence.get(finding.evidence)
     return found is not None and (found.role == "cascade" or (found.role == "root" and bool(found.symptoms)))
@@ -40,10 +40,10 @@ def certainty(
     findings: tuple[Finding, ...],
     roots: list[Finding],
 ) -> Certainty:
-    """How sure it is; `roots` are the findings that tell of a failure."""
+    """Return the certainty; `roots` are the findings that report a failure."""
     codes = list(ranking.symptoms)[:2]
     first, second = (ranking.symptoms[code] for code in codes)
-    # A healthy program prints its framework, backend and steps too: without a word of the user they tell nothing.
+    # A healthy program also prints its framework, backend and steps: without a description they mean nothing.
     telling = roots or [f for f in findings if not f.scores and (snapshot.situation or f.source != "printed")]
     if snapshot.output and not roots:
         telling = [f for f in telling if not (f.evidence in _ANY_PROGRAM or f.values in _ANY_ERROR)]
@@ -55,22 +55,22 @@ def certainty(
         return "unknown"
     rooted = [by_root(knowledge, ranking.contributions[code]) for code in codes]
     if roots and not snapshot.situation and not any(rooted) and first < LIKELY:
-        return "unknown"  # counts of faults, and that there is an exception
+        return "unknown"  # only counts of faults, and the presence of an exception
     if first < _CLOSE * second and rooted != [True, False]:
         return "apart"
     return "settled" if first >= LIKELY else "leaning"
 
 
 def by_root(knowledge: Knowledge, rows: Sequence[Contribution]) -> bool:
-    """Something else than echoes, circumstances and counts speaks for a symptom."""
+    """True if more than echoes, circumstances and counts supports a symptom."""
     own = (c.finding for c in rows if c.weight >= TELLING and not (c.finding.values or c.finding.scores))
     return any(knowledge.evidence[f.evidence].role == "root" for f in own)
 
 
 def culprits(knowledge: Knowledge, snapshot: Snapshot, roots: list[Finding]) -> tuple[int, ...]:
-    """Of the verdict; else of root findings, for a cascade names victims; else those that the launcher reports.
+    """Return the culprits of the verdict, else the ranks of root findings, else those that the launcher reports.
 
-    Whoever shows the bare class of an error, or a place, comes after those whose message names the failure.
+    Cascades name victims and do not count. Catch-all findings count only if no other root finding names a rank.
     """
     if snapshot.verdict is not None and snapshot.verdict.culprits:
         return snapshot.verdict.culprits[:_CULPRITS]

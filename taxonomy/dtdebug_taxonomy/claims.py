@@ -1,6 +1,6 @@
-"""Claims: what is said of ranks, as data, each with the record it rests on. Sentences are rendered from them.
+"""Claims: statements about ranks as data, each with the record it rests on. Sentences are rendered from them.
 
-A verdict may say nothing that no claim holds, so that no sentence can contradict a record.
+A verdict states nothing that no claim contains, so that no sentence can contradict a record.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Source = Literal[
     "output", "dump", "agent", "stack", "native", "system", "exit", "kernel", "source", "exception", "store", "cell",
     "run",
 ]  # fmt: skip
-"""Where a record is from.
+"""Origin of a record.
 
 output: a printed line; dump: an entry or a status of a flight-recorder dump; agent: what the agent in a rank wrote;
 stack: a Python stack, from inside or outside; native: a native stack; system: a file of /proc or of a control group;
@@ -30,57 +30,57 @@ What = Literal[
     "source", "came", "missing", "disagree", "last", "entered", "finished", "unfinished", "silent", "compared",
     "varied", "new",
 ]  # fmt: skip
-"""What a claim says of its ranks; `sentence` has the words."""
+"""Kind of statement that a claim makes; `sentence` has the words."""
 
 
 LOOP_ENDED = "it has come to the end of the loop in which the others call"
-"""How the words of `compared` begin where the source shows that a rank made fewer rounds than its peers, and that no
-`break` or `return` cut them short."""
+"""Beginning of the words of `compared` if the source shows that a rank made fewer iterations than its peers, and that
+no `break` or `return` cut them short."""
 LOOP_LASTS = "its peers have come to the end of the loop in which it calls"
-"""The same where it is the peers that made fewer rounds."""
+"""The same if the peers made fewer iterations."""
 GLOO_ABORTED = "gloo aborted it"
-"""The same where gloo was sent another number of bytes than it expected."""
+"""The same if gloo received a different number of bytes than it expected."""
 SHARED_RANK = "more than one process has it"
-"""How the words of `system` begin where two living processes have one rank."""
+"""Beginning of the words of `system` if two live processes have the same rank."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a claim rests on, so that anyone can look it up."""
+    """Record that a claim rests on, so that it can be looked up."""
 
     source: Source
     line: int = 0
-    """Line of the output or of the file; 0 where the record has none."""
+    """Line of the output or file; 0 if the record has none."""
     path: str = ""
     """File of the record: a log, a dump, a file of /proc, a program."""
     rank: int | None = None
-    """Whose record it is, where it is one rank's."""
+    """Rank that the record belongs to, if there is one."""
     words: str = ""
     """The record itself, shortened: a printed line, the content of a file of /proc."""
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that is said of some ranks. What is not known stays at its default and is not said."""
+    """One statement about some ranks. Unknown fields keep their defaults and are not stated."""
 
     what: What
     ranks: tuple[int, ...]
     record: Record
     hosts: tuple[str, ...] = ()
-    """Hosts that it is about, where it is about no rank."""
+    """Hosts that it is about, if it is not about ranks."""
     process: str = ""
-    """The process that it is about, where no number of a rank is known: `TrainController (pid 16123)`."""
+    """Process that it is about, if its rank is unknown: `TrainController (pid 16123)`."""
     op: str = ""
     seq: int | None = None
     """Sequence number of the collective in its group, 1 for the first."""
     group: str = ""
     of: tuple[int, ...] = ()
-    """Other ranks that it is about: who is waited for, whom it differs from."""
+    """Other ranks that it is about: those waited for, or those it differs from."""
     file: str = ""
     line: int = 0
     function: str = ""
     words: str = ""
-    """What cannot be put in fields: the message of an exception, what the operating system shows, arguments."""
+    """Free text: the message of an exception, what the operating system shows, arguments."""
     seconds: float | None = None
-    """How long it has lasted."""
+    """Duration in seconds."""
     count: int | None = None
 
     @property
@@ -90,7 +90,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def sentence(c: Claim) -> str:
-    """A claim in words."""
+    """Return a claim as a sentence."""
     seconds = f" for {c.seconds:.0f} s" if c.seconds is not None and c.seconds >= 1 else ""
     who = spell(c.ranks, 8) if c.ranks else _hosts(c.hosts) or c.process or "a rank"
     return f"{_SAID[c.what](c, _capital(who))}{seconds}."
@@ -102,12 +102,12 @@ def _hosts(names: tuple[str, ...]) -> str:
 
 
 def texts(claims: Iterable[Claim]) -> tuple[str, ...]:
-    """The claims as sentences, each once."""
+    """Return the claims as distinct sentences."""
     return tuple(dict.fromkeys(claim.text for claim in claims))
 
 
 def distinct(claims: Iterable[Claim]) -> tuple[Claim, ...]:
-    """The claims, each once; of two on one wait, the one that has its number."""
+    """Return the distinct claims; of two about one wait, the one with its sequence number."""
     found = tuple({claim.text: claim for claim in claims}.values())
     numbered = {(c.what, c.ranks, c.op) for c in found if c.seq is not None}
     return tuple(c for c in found if c.what != "waits" or c.seq is not None or (c.what, c.ranks, c.op) not in numbered)
@@ -154,7 +154,7 @@ def _finished(c: Claim) -> str:
 
 
 def _status(c: Claim) -> str:
-    """How it ended, as far as the record says: a process may be ended by a signal once its program has finished."""
+    """Return how it ended, if recorded: a signal may end a process whose program has finished."""
     words = c.record.words
     return " with exit status 0" if words.startswith("exit status 0") else f", then {words} ended it" if words else ""
 
@@ -193,7 +193,7 @@ _SAID: dict[What, Callable[[Claim, str], str]] = {
 
 
 def cited(r: Record) -> str:
-    """Where a record can be looked up, in few words: `line 12 of the output`, `/proc/locks`, `stack of rank 3`."""
+    """Return a short reference to a record: `line 12 of the output`, `/proc/locks`, `stack of rank 3`."""
     rank = "" if r.rank is None else f" of rank {r.rank}"
     name = r.path.rpartition("/")[2]
     match r.source:

@@ -1,10 +1,8 @@
-"""Regular expressions that an earlier process compiled.
+"""Cache of regular expressions that an earlier process compiled.
 
-Python compiles each pattern anew in every process, which takes 0.17 of the 0.4 s of a short command. What the
-compiler makes of a pattern is a list of numbers, and depends on the pattern and on the release of Python alone.
-
-Only what a module compiles while it's imported is kept, and patterns of the knowledge: they can't hold anything of the
-user.
+Python compiles each pattern again in every process, which takes 0.17 of the 0.4 s of a short command. A compiled
+pattern is a list of numbers that depends only on the pattern and on Python's release. Only patterns that a module
+compiles on import, and patterns of the knowledge, are kept: they can't contain anything of the user's.
 """
 
 # ruff: noqa: SLF001 - Python's own compiler has no public way to write a pattern down
@@ -25,21 +23,21 @@ from dtdebug_taxonomy.state import read_stamped, write_stamped
 
 _NAME = "compiled.cache"
 _LIMIT = 4 << 20
-"""Bytes: with more, what this process didn't use is dropped."""
+"""Maximum size in bytes; above it, entries that this process did not use are dropped."""
 
 _OF_KNOWLEDGE = {("dtdebug_taxonomy.matching", "_compiled"), ("dtdebug_taxonomy.cures", "_compiled")}
-"""Module and function that compile patterns of the knowledge, and no others."""
+"""Module and function that compile the knowledge's patterns, and no others."""
 
 _Row = tuple[int, list[int], int, dict[str, int], list[str | None]]
-"""What `_sre.compile` wants beside the pattern: flags, code, number of groups, their indices, their names."""
+"""Arguments of `_sre.compile` besides the pattern: flags, code, number of groups, their indices, their names."""
 
 
 @contextmanager
 def compiled_before() -> Iterator[None]:
-    """Compiles patterns by what is kept, and keeps those that are new; for processes of our own only.
+    """Compile patterns from the cache, and store new ones; for processes of our own only.
 
-    It takes the place of Python's compiler meanwhile. A Python of other parts, and a folder that can't be read or
-    written, cost time only.
+    Replaces Python's compiler meanwhile. A Python with other internals, or a folder that can't be read or written,
+    costs time only.
     """
     try:
         compiler: Any = re._compiler  # type: ignore[attr-defined]
@@ -95,7 +93,7 @@ class _Compiler:
         return {}
 
     def keep(self) -> None:
-        """Writes what is kept, if there is something new."""
+        """Write the cache if it has new entries."""
         if not self._new:
             return
         rows: dict[str, msgspec.Raw | _Row] = {**self._kept, **self._new}
@@ -110,7 +108,7 @@ def _arguments(row: _Row) -> tuple[int, list[int], int, dict[str, int], tuple[st
 
 
 def _writable(pattern: str) -> bool:
-    """Whether it has no half of a surrogate pair, which no file takes."""
+    """True if the pattern has no lone surrogate, which no file can store."""
     try:
         pattern.encode()
     except UnicodeEncodeError:
@@ -119,9 +117,9 @@ def _writable(pattern: str) -> bool:
 
 
 def _ours(frame: FrameType | None) -> bool:
-    """Whether a module compiles this while it's imported: in its own lines, or in a function of it that they call.
+    """True if a module compiles this on import, in its own lines or in a function that they call.
 
-    Or it is of the knowledge.
+    Also true for functions that compile the knowledge's patterns.
     """
     while frame is not None and frame.f_globals.get("__name__") in ("re", "functools"):
         frame = frame.f_back

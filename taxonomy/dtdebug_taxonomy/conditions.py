@@ -8,11 +8,11 @@ from dtdebug_taxonomy.finding import Finding
 from dtdebug_taxonomy.knowledge import Knowledge
 
 Needs = Mapping[str, tuple[str, ...]]
-"""Observation -> values of which one must hold."""
+"""Observation -> values, one of which must hold."""
 
 
 def contradiction(needs: Needs, findings: Sequence[Finding]) -> Finding | None:
-    """The finding that excludes what is needed: the observation is known and has none of the values."""
+    """Return the finding that excludes the needs: its observation has none of the values. None if there is none."""
     if not needs:
         return None
     return next(
@@ -21,13 +21,13 @@ def contradiction(needs: Needs, findings: Sequence[Finding]) -> Finding | None:
 
 
 def holds(needs: Needs, findings: Sequence[Finding]) -> bool:
-    """Everything that is needed is known, and known to be the only possibility."""
+    """True if everything needed is known, and known to be the only possibility."""
     known = {f.evidence: {*f.values} for f in findings if f.values}
     return all(key in known and known[key] <= {*values} for key, values in needs.items())
 
 
 def sentence(knowledge: Knowledge, title: str, needs: Needs, against: Finding) -> str:
-    """Why a cause is ruled out, in one sentence."""
+    """Return one sentence that explains why a cause is ruled out."""
     if not against.values:
         return f"Ruled out: {title[:1].lower()}{title[1:]}. {knowledge.evidence[against.evidence].means}"
     labels = {v.value: v.means for v in knowledge.observations[against.evidence].value}

@@ -1,4 +1,4 @@
-"""The advice that a message gives by its own words: one library, version or setting in place of a list of them."""
+"""Advice that a message states itself: one library, version or setting instead of a list of them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dtdebug_taxonomy.model import Cure, Evidence
 
 @lru_cache(maxsize=4096)
 def cure_of(evidence: Evidence, cause: str, words: str) -> Cure | None:
-    """What a message says of a cause in these words, filled in; None where it says nothing of its own.
+    """Return the message's own advice on a cause, filled in; None if it has none.
 
-    The first of its cures that fits the words is what it says: it then names no other cause.
+    The first cure that matches the words decides: the message then names no other cause.
     """
     for cure in evidence.cure:
         found = _compiled(cure.when).search(words)
@@ -27,7 +27,7 @@ def cure_of(evidence: Evidence, cause: str, words: str) -> Cure | None:
 
 
 def problems(evidence: Evidence, causes: frozenset[str]) -> list[str]:
-    """What is wrong with the cures of an indicator, for `tidy`."""
+    """Return the problems in the cures of an indicator, for `tidy`."""
     found = []
     for cure in evidence.cure:
         if cure.cause not in causes:

@@ -21,36 +21,36 @@ from dtdebug_taxonomy.knowledge import STUDY, Knowledge, spread
 from dtdebug_taxonomy.model import STRENGTHS, Cause, Pattern, Symptom
 
 _ECHO = 0.15
-"""Weight of a cascade or catch-all that contradicts a root seen on the same run."""
+"""Factor on the weight of a cascade or catch-all that contradicts a root found in the same run."""
 _UNSEEN = 0.1
 """P(message | cause) for a cause that does not name it."""
 PRINTED = ("exception", "printed", "measured")
-"""Sources of what the program or its ranks showed themselves."""
+"""Sources of findings that the program or its ranks produced."""
 _NEGLIGIBLE = 0.002
-"""Probability of a symptom below which its causes are not weighed."""
+"""Probability of a symptom below which its causes are not ranked."""
 _POINTING, _POINTING_ECHO = 0.4, 1.7
-"""Log likelihood ratios from which a finding, or the echo of another failure, points at a cause."""
+"""Minimum log likelihood ratio at which a finding, or an echo of another failure, points at a cause."""
 _VAGUE = 3
-"""Causes of one symptom that words, or a message that any program prints, fit: from here on they describe the symptom
-and point at none."""
+"""Number of causes of one symptom that share the user's words or a generic message: from here on they describe the
+symptom and point at none."""
 _POINTING_CONTEXT = 1.5
-"""The same for circumstances together."""
+"""The same for the sum over circumstances."""
 _MERELY_ABSENT = {"not_arrived", "left"}
-"""Kinds of verdicts that say that a rank did not come, not why: alone they point at no cause."""
+"""Kinds of verdicts that report a missing rank without a reason: alone they point at no cause."""
 _SMOOTHING = 3.0
-"""Faults' worth of the overall share of fix patterns that each symptom's counts are mixed with."""
+"""Weight, in faults, of the overall share of fix patterns that is mixed into each symptom's counts."""
 
 
 class Contribution(msgspec.Struct, frozen=True):
-    """What one finding does to one symptom or cause."""
+    """Weight of one finding for one symptom or cause."""
 
     finding: Finding
     weight: float
-    """Log likelihood ratio: above 0 it speaks for, below 0 against."""
+    """Log likelihood ratio: above 0 supports it, below 0 contradicts it."""
 
 
 class Ranking(msgspec.Struct, frozen=True):
-    """Probabilities of symptoms, of causes within each, and what moved them."""
+    """Probabilities of symptoms and of the causes of each, with the findings behind them."""
 
     symptoms: dict[str, float]
     """Code -> probability, best first; they sum to 1."""
@@ -62,7 +62,7 @@ class Ranking(msgspec.Struct, frozen=True):
 
 
 def rank(knowledge: Knowledge, findings: Sequence[Finding]) -> Ranking:
-    """The whole ranking; the order of findings does not matter."""
+    """Return the whole ranking; the order of findings does not matter."""
     parts = contributions(knowledge, findings)
     score = {code: math.log(p) + math.fsum(c.weight for c in parts[code]) for code, p in knowledge.prior.items()}
     posterior = normalised({code: math.exp(v - max(score.values())) for code, v in score.items()})
@@ -79,16 +79,16 @@ def rank(knowledge: Knowledge, findings: Sequence[Finding]) -> Ranking:
 
 
 def normalised(weights: Mapping[str, float]) -> dict[str, float]:
-    """The weights as probabilities, best first."""
+    """Return the weights as probabilities, best first."""
     total = math.fsum(weights.values())
     return dict(sorted(((k, w / total) for k, w in weights.items()), key=lambda kw: -kw[1]))
 
 
 def contributions(knowledge: Knowledge, findings: Sequence[Finding]) -> dict[str, tuple[Contribution, ...]]:
-    """For each symptom what each finding adds, the strongest first.
+    """Return what each finding adds to each symptom, strongest first.
 
     An echo (a cascade, or the bare class of an error) that contradicts a root counts little, and so do the user's
-    words for a failure where the output names another.
+    words for a failure if the output names another.
     """
     named = [f for f in findings if _is_root(knowledge, f)]
     printed = {_best(knowledge, f) for f in named if f.source in PRINTED and not knowledge.evidence[f.evidence].generic}
@@ -106,7 +106,7 @@ def contributions(knowledge: Knowledge, findings: Sequence[Finding]) -> dict[str
 
 
 def _is_root(knowledge: Knowledge, finding: Finding) -> bool:
-    """A message that names the first failure, and more than the class of an error."""
+    """True for a message that names the first failure, and not only the class of an error."""
     found = knowledge.evidence.get(finding.evidence)
     return found is not None and bool(found.symptoms) and found.role == "root" and not found.catch_all
 
@@ -119,7 +119,7 @@ def _best(knowledge: Knowledge, finding: Finding) -> str:
 def rank_hypotheses(
     knowledge: Knowledge, symptom: Symptom, findings: Sequence[Finding]
 ) -> tuple[tuple[tuple[Cause | None, float], ...], dict[str, float]]:
-    """Causes of one symptom given that it is the symptom, and the published patterns that no cause covers.
+    """Return the causes of a symptom, given that it is present, and the published patterns that no cause covers.
 
     Returns the causes best first with None for "none of these", and pattern name ->
     probability within "none of these".
@@ -150,9 +150,9 @@ def rank_hypotheses(
 
 
 def by_words(knowledge: Knowledge, findings: Sequence[Finding]) -> list[list[Finding]]:
-    """What a user says stands with the answers to questions that are read out of the same words: it is one record.
+    """Group each statement of the user with the answers read from the same words: it is one record.
 
-    Circumstances (a framework, a launcher) say something of their own.
+    Circumstances (a framework, a launcher) form groups of their own.
     """
     groups = [[f] for f in findings if not (f.values and f.source == "said")]
     said = [g for g in groups if g[0].source == "said" and g[0].words]
@@ -168,12 +168,12 @@ def by_words(knowledge: Knowledge, findings: Sequence[Finding]) -> list[list[Fin
 
 
 def once(rows: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
-    """Of what several findings of the same words do to each hypothesis, the strongest."""
+    """Return the strongest effect on each hypothesis among findings of the same words."""
     return rows[0] if len(rows) == 1 else tuple(max(column, key=abs) for column in zip(*rows, strict=True))
 
 
 def excluding(knowledge: Knowledge, cause: Cause, findings: Sequence[Finding]) -> Finding | None:
-    """The finding that rules a cause out; where a line names it, only what was printed or measured can."""
+    """Return the finding that rules a cause out; if a line names the cause, only printed or measured findings can."""
     against = next((f for f in findings if f.evidence in cause.unless), None) or contradiction(cause.needs, findings)
     if against is None or against.source in PRINTED or not against.values:
         return against
@@ -185,7 +185,7 @@ def excluding(knowledge: Knowledge, cause: Cause, findings: Sequence[Finding]) -
 
 @lru_cache(maxsize=256)
 def _unmoved(knowledge: Knowledge, symptom: Symptom) -> tuple[tuple[tuple[Cause | None, float], ...], dict[str, float]]:
-    """The causes of a symptom that is out of the question: as the counts have them."""
+    """Return the causes of a negligible symptom by their priors alone."""
     return rank_hypotheses(knowledge, symptom, ())
 
 
@@ -193,7 +193,7 @@ def _unmoved(knowledge: Knowledge, symptom: Symptom) -> tuple[tuple[tuple[Cause 
 def _ratios(
     knowledge: Knowledge, symptom: Symptom, evidence: str, values: tuple[str, ...], trust: float
 ) -> tuple[float, ...]:
-    """What a finding does to each hypothesis of a symptom, in the order of their priors."""
+    """Return a finding's log likelihood ratio for each hypothesis of a symptom, in the order of their priors."""
     return tuple(_ratio(knowledge, h, evidence, values, trust) for h in hypothesis_priors(knowledge, symptom))
 
 
@@ -202,9 +202,9 @@ def _pattern_id(knowledge: Knowledge, hypothesis: Cause | str) -> str:
 
 
 def points_at(knowledge: Knowledge, cause: Cause, finding: Finding, weight: float) -> bool:
-    """Whether a finding is an indicator of a cause by itself, with the weight that it has for it.
+    """True if a finding, with its weight for a cause, is an indicator of that cause on its own.
 
-    Context (framework, launcher, ...) only orders causes, and an echo says little of what came first.
+    Context (framework, launcher, ...) only orders causes, and an echo says little about what came first.
     """
     if finding.scores or weight < _POINTING:
         return False
@@ -223,7 +223,7 @@ def points_at(knowledge: Knowledge, cause: Cause, finding: Finding, weight: floa
 
 @lru_cache(maxsize=1024)
 def _listing(knowledge: Knowledge, cause: Cause) -> Counter[str]:
-    """How many causes of a cause's symptom name each evidence, beside those that only some of its words name."""
+    """Count the causes of the symptom that name each evidence, without those that only some of its words name."""
     causes = next(s.cause for s in knowledge.symptoms.values() if cause in s.cause)
     return Counter(name for c in causes for name in c.evidence if not _by_words(knowledge, c, name))
 
@@ -236,20 +236,20 @@ def _by_words(knowledge: Knowledge, cause: Cause, evidence: str) -> bool:
 
 
 def shared_by(knowledge: Knowledge, cause: Cause, finding: Finding) -> int:
-    """How many causes of the symptom name what was found."""
+    """Return how many causes of the symptom name the finding."""
     names = [f"{finding.evidence}={value}" for value in finding.values] or [finding.evidence]
     return max(_listing(knowledge, cause)[name] for name in names)
 
 
 def is_shown(knowledge: Knowledge, cause: Cause, weighed: Sequence[tuple[float, Finding]]) -> bool:
-    """Whether something points at a cause: an indicator, or circumstances that together speak for no other."""
+    """True if an indicator points at a cause, or circumstances together support it."""
     if any(points_at(knowledge, cause, f, w) for w, f in weighed):
         return True
     return math.fsum(w for w, f in weighed if f.values and w > 0) >= _POINTING_CONTEXT
 
 
 def is_named(knowledge: Knowledge, cause: Cause, finding: Finding) -> bool:
-    """The message itself names the cause, or a check sees it on the line where a rank fails or waits."""
+    """True if the message itself names the cause, or a check finds it on the line where a rank fails or waits."""
     if finding.values or finding.scores:
         return False
     found = knowledge.evidence[finding.evidence]
@@ -261,7 +261,7 @@ def is_named(knowledge: Knowledge, cause: Cause, finding: Finding) -> bool:
 
 
 def cause_ratio(knowledge: Knowledge, cause: Cause, finding: Finding) -> float:
-    """Log of P(finding | cause) / P(finding | another cause)."""
+    """Return log(P(finding | cause) / P(finding | another cause))."""
     return _ratio(knowledge, cause, finding.evidence, finding.values, finding.trust)
 
 
@@ -269,7 +269,7 @@ def cause_ratio(knowledge: Knowledge, cause: Cause, finding: Finding) -> float:
 def _ratio(
     knowledge: Knowledge, hypothesis: Cause | str, evidence: str, values: tuple[str, ...], trust: float
 ) -> float:
-    """The same for a cause or for a pattern's name, which stands for its unnamed causes; remembered."""
+    """Return the same for a cause, or for a pattern's name, which represents its unnamed causes; cached."""
     if values:
         row = _row(knowledge, hypothesis, evidence)
         if row is None:
@@ -284,19 +284,19 @@ def _ratio(
 
 @lru_cache(maxsize=256)
 def named_by_causes(knowledge: Knowledge, symptom: Symptom) -> frozenset[str]:
-    """Evidence and observations that tell the causes of a symptom apart."""
+    """Return evidence and observations that distinguish the causes of a symptom."""
     return frozenset().union(*map(keys_of, (*symptom.cause, *knowledge.patterns.values())))
 
 
 @lru_cache(maxsize=4096)
 def keys_of(record: Cause | Pattern) -> frozenset[str]:
-    """Evidence and observations that a cause or fix pattern names."""
+    """Return evidence and observations that a cause or fix pattern names."""
     return frozenset(name.partition("=")[0] for name in record.evidence)
 
 
 @lru_cache(maxsize=8192)
 def _row(knowledge: Knowledge, hypothesis: Cause | str, key: str) -> dict[str, float] | None:
-    """P(value | hypothesis): what the cause says, else its fix pattern; None where neither says anything."""
+    """Return P(value | hypothesis) from the cause, else from its fix pattern; None if neither states it."""
     observation = knowledge.observations[key]
     pattern = knowledge.patterns.get(_pattern_id(knowledge, hypothesis))
     for record in (hypothesis, pattern):
@@ -309,7 +309,7 @@ def _row(knowledge: Knowledge, hypothesis: Cause | str, key: str) -> dict[str, f
 
 @lru_cache(maxsize=256)
 def hypothesis_priors(knowledge: Knowledge, symptom: Symptom) -> dict[Cause | str, float]:
-    """Prior of each cause, and of each published pattern that no cause covers (by its name).
+    """Return the prior of each cause, and of each published pattern that no cause covers (by its name).
 
     A cause has the published count of its pattern, shared among the causes of that
     pattern, plus 1/2; one that is newer than the study has the 1/2 alone. Small counts are smoothed by the patterns'
@@ -334,7 +334,7 @@ def hypothesis_priors(knowledge: Knowledge, symptom: Symptom) -> dict[Cause | st
 
 
 def fix_patterns(knowledge: Knowledge, ranking: Ranking) -> dict[str, float]:
-    """Published pattern name -> probability over all symptoms and causes, best first."""
+    """Return published pattern name -> probability over all symptoms and causes, best first."""
     weight = dict.fromkeys(pattern_share(knowledge), 0.0)
     for code, p in ranking.symptoms.items():
         for cause, q in ranking.causes[code]:
@@ -348,7 +348,7 @@ def fix_patterns(knowledge: Knowledge, ranking: Ranking) -> dict[str, float]:
 
 @lru_cache(maxsize=4)
 def pattern_share(knowledge: Knowledge) -> dict[str, float]:
-    """Published pattern name -> share over all symptoms."""
+    """Return published pattern name -> share over all symptoms."""
     total: dict[str, float] = {p.name: 0.5 for p in knowledge.patterns.values()}
     for s in knowledge.symptoms.values():
         for name, n in s.counts[STUDY].fix_patterns.items():

@@ -22,14 +22,14 @@ _SECOND = "second study: S01 to S34, R01 to R28, F1 to F6; `second-study` says w
 
 
 class UnknownNameError(KeyError):
-    """Nothing has this name; the text suggests some that are near."""
+    """Unknown name; the message suggests similar ones."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 def explain(knowledge: Knowledge, name: str) -> str:
-    """The page of a symptom (by code or id), cause, fix pattern, evidence, observation, check or label, as Markdown.
+    """Return the Markdown page of a symptom (by code or id), cause, fix pattern, evidence, observation, check or label.
 
     Raises:
         UnknownNameError: nothing has this name.
@@ -68,7 +68,7 @@ def explain(knowledge: Knowledge, name: str) -> str:
 
 
 def index(knowledge: Knowledge) -> str:
-    """All symptoms with their published counts, and the fix patterns."""
+    """Return all symptoms with their published counts, and the fix patterns."""
     rows = [f"{s.code:<10} {s.counts[STUDY].faults:>4}  {s.title}" for s in knowledge.symptoms.values()]
     patterns = [f"  {p.id:<40} {p.title}" for p in knowledge.patterns.values()]
     return "\n".join([f"code     faults  symptom ({_STUDY_NAME})", *rows, "", "fix patterns", *patterns, "", _SECOND])
@@ -203,7 +203,7 @@ def _check(knowledge: Knowledge, c: Check) -> Iterator[str]:
 
 
 def _preflight(knowledge: Knowledge, known: KnownFile) -> Iterator[str]:
-    """What `dtdebug doctor` finds before a run."""
+    """Yield the page of a problem that `dtdebug doctor` finds before a run."""
     yield f"# {known.id} {known.title}"
     yield ""
     seen = "; ".join(f"{knowledge.symptoms[code].title} ({code})" for code in known.symptom)

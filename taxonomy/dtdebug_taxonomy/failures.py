@@ -1,7 +1,7 @@
-"""The last failures as editors show them: where they stood in the user's own files, what they are.
+"""The last failures as editors show them: their places in the user's own files, and what they are.
 
-Written by whoever sees a run or a cell fail (`failures.json` in the state directory), read by
-the language server. Data and pure functions; reading and writing is theirs.
+Written when a run or cell fails (`failures.json` in the state directory), read by the language server. Data and pure
+functions: reading and writing is up to them.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ if TYPE_CHECKING:  # readers of failures need no inference
 
 VERSION = 1
 FILE = "failures.json"
-"""Its name in the state directory."""
+"""Name of its file in the state directory."""
 DISMISSED = "dismissed.json"
-"""Ids that the user has put away, written by the editor's side: each file has one writer."""
+"""Ids that the user has dismissed, written by the editor's side: each file has one writer."""
 MOST = 20
-"""Failures that are kept."""
+"""Maximum number of failures to keep."""
 _PLACES = 12
 _LONGEST = 400
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """A line that a failure points at."""
+    """Line that a failure points at."""
 
     file: str
-    """Absolute path; of a notebook's cell what the traceback calls it."""
+    """Absolute path; of a notebook's cell, its name in the traceback."""
     line: int
     """From 1."""
     says: str
-    """What is so at that line: `rank 3 stopped here`."""
+    """Statement about that line: `rank 3 stopped here`."""
     words: str = ""
-    """The line's text when it failed, without blanks around it; empty where it is not known."""
+    """Text of the line when it failed, stripped; empty if unknown."""
     cell: str = ""
     """Source of the notebook's cell that the line is in."""
 
@@ -50,35 +50,35 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     job: str
-    """What was run: a later success of the same removes this."""
+    """Name of what was run: a later success of the same removes this."""
     time: float
     """Seconds since the epoch."""
     code: str
     """Symptom code."""
     title: str
     message: str
-    """What happened, in one or two sentences."""
+    """Description of what happened, in one or two sentences."""
     marks: tuple[Mark, ...]
-    """The place to look at first, then the others."""
+    """The place to inspect first, then the others."""
 
 
 class Failures(msgspec.Struct, frozen=True, kw_only=True):
-    """`failures.json`, the newest first."""
+    """`failures.json`, newest first."""
 
     v: int = VERSION
     failures: tuple[Failure, ...] = ()
 
     def with_(self, failure: Failure) -> Failures:
-        """With one more, which replaces an earlier one of the same job."""
+        """Return a copy with one more, which replaces an earlier one of the same job."""
         return msgspec.structs.replace(self, failures=(failure, *self.without(failure.job).failures)[:MOST])
 
     def without(self, job: str) -> Failures:
-        """Without those of a job."""
+        """Return a copy without the failures of a job."""
         return msgspec.structs.replace(self, failures=tuple(f for f in self.failures if f.job != job))
 
 
 def failure_of(snapshot: Snapshot, diagnosis: Diagnosis, *, job: str, time: float) -> Failure | None:
-    """The failure as an editor shows it; None where it is not recognised or points at no line of the user's."""
+    """Return the failure as an editor shows it; None if it is not recognised or points at no line of the user's."""
     if not diagnosis.recognised or diagnosis.verdict == "unknown":
         return None
     marks = tuple(_distinct([*_verdict(snapshot.verdict), *_raised(snapshot), *_printed(snapshot)]))
@@ -103,7 +103,7 @@ def _message(diagnosis: Diagnosis) -> str:
 
 
 def _distinct(marks: Sequence[Mark]) -> Iterator[Mark]:
-    """The first mark of each line, so many."""
+    """Yield the first mark of each line, up to the maximum."""
     seen: set[tuple[str, int]] = set()
     for mark in marks:
         if (mark.file, mark.line) not in seen and len(seen) < _PLACES:
@@ -112,7 +112,7 @@ def _distinct(marks: Sequence[Mark]) -> Iterator[Mark]:
 
 
 def _verdict(verdict: Verdict | None) -> Iterator[Mark]:
-    """Where the culprits are, then where the others wait."""
+    """Yield the places of the culprits, then those where the others wait."""
     if verdict is None or verdict.kind == "none":
         return
     by_place: dict[tuple[str, int, bool], list[int]] = {}
@@ -125,7 +125,7 @@ def _verdict(verdict: Verdict | None) -> Iterator[Mark]:
 
 
 def _raised(snapshot: Snapshot) -> Iterator[Mark]:
-    """The user's own frames of what was raised, innermost first."""
+    """Yield the user's own frames of the exception, innermost first."""
     for info in walk(snapshot.exception):
         rank = f"rank {info.rank} " if info.rank is not None else ""
         yield from _frames(own_frames(info.frames), f"{rank}raised {info.type.rsplit('.', 1)[-1]}", snapshot.cell)
@@ -139,7 +139,7 @@ def _frames(frames: Sequence[Frame], what: str, cell: str = "") -> Iterator[Mark
 
 
 def _printed(snapshot: Snapshot) -> Iterator[Mark]:
-    """The user's own frames of the exception that ended a rank first, else of the first that was printed."""
+    """Yield the user's own frames of the exception that ended a rank first, else of the first printed one."""
     log = read_output(snapshot)
     for raised in (*log.outcome.own, *log.events.raised)[:1]:
         yield from _frames(own_frames(raised.frames), "raised")

@@ -1,4 +1,4 @@
-"""A finding: an indicator or observation that is known to be so, where it was seen, and how far it speaks."""
+"""A finding: an indicator or observation known to hold, where it was seen, and how strong it is."""
 
 from __future__ import annotations
 
@@ -23,50 +23,50 @@ TRUST: dict[Source, float] = {
     "checked": 0.8,
     "similar": 0.6,
 }
-"""How often a finding seen in this way is really so; the rest is as if it had not been seen."""
+"""Probability that a finding from this source holds; otherwise it counts as unseen."""
 
 SIMILAR, SIMILAR_FIX = "similar", "similar-fix"
-"""Names of the findings that likeness gives, for symptoms and for fix patterns."""
+"""Names of the findings from similarity, for symptoms and for fix patterns."""
 
 _TRUST_OF_LINES = 0.97
-"""For what a check sees on the very line, or in the function, where a rank fails or waits."""
+"""Trust in what a check finds on the very line, or in the function, where a rank fails or waits."""
 _TRUST_OF_CUES = 0.7
-"""For observations that are only read out of words or output: a cue is less than an answer."""
+"""Trust in observations that are only read from words or output: a cue is weaker than an answer."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """An indicator known to be so, or an observation with its possible values."""
+    """Indicator known to hold, or observation with its possible values."""
 
     evidence: str
     """Evidence id, observation key, `SIMILAR` or `SIMILAR_FIX`."""
     values: tuple[str, ...] = ()
-    """For an observation: one of these holds."""
+    """For an observation: values, one of which holds."""
     source: Source
     line: int = 0
-    """1-based line of the output, of the user's words or of the cell; 0 where there is none."""
+    """1-based line of the output, of the user's words or of the cell; 0 if there is none."""
     words: str = ""
-    """The words it was read from."""
+    """Words it was read from."""
     rank: int | None = None
     terminal: bool = False
-    """It is on the line of the exception that ended a rank."""
+    """True if it is on the line of the exception that ended a rank."""
     file: str = ""
-    """File in which a check sees it; empty for the failed cell."""
+    """File in which a check found it; empty for the failed cell."""
     near: Near = "file"
-    """How near to a rank's own line that is."""
+    """Proximity to a rank's own line."""
     diff: str = ""
     """Its fix as a diff of that file, or of the failed cell."""
     check: str = ""
     """Id of the check."""
     told: str = ""
-    """What the check says of the very line on which an exception was raised; else empty."""
+    """Message of the check on the very line on which an exception was raised; else empty."""
     way: str = ""
-    """What its fix does, as an order."""
+    """Effect of its fix, in the imperative."""
     scores: dict[str, float] = {}
-    """Of a likeness: symptom code or fix pattern id -> log likelihood ratio."""
+    """For similarity: symptom code or fix pattern id -> log likelihood ratio."""
 
     @property
     def trust(self) -> float:
-        """Probability that the finding is so."""
+        """Probability that the finding holds."""
         if self.values and self.source not in ("answered", "measured"):
             return _TRUST_OF_CUES
         if self.near != "file":
@@ -81,12 +81,12 @@ TELLING = 0.4
 
 
 def plain(text: str, most: int = 200) -> str:
-    """The beginning of a text without what steers a terminal, reorders or hides text."""
+    """Return the beginning of a text without characters that steer a terminal, or reorder or hide text."""
     return "".join(c if c.isprintable() else " " for c in text[:most])
 
 
 def likelihood_ratios(knowledge: Knowledge, finding: Finding) -> dict[str, float]:
-    """For each symptom the log of P(finding | symptom) / P(finding), trust taken into account."""
+    """Return log(P(finding | symptom) / P(finding)) for each symptom, with trust taken into account."""
     if finding.scores:
         return finding.scores if finding.evidence == SIMILAR else {}
     prior, trust = knowledge.prior, finding.trust
@@ -103,7 +103,7 @@ def likelihood_ratios(knowledge: Knowledge, finding: Finding) -> dict[str, float
 
 @lru_cache(maxsize=4096)
 def shares(knowledge: Knowledge, evidence: str) -> dict[str, float]:
-    """P(symptom | evidence seen first) as its author worded it; empty if it names no symptom."""
+    """Return P(symptom | evidence seen first) as its author worded it; empty if it names no symptom."""
     named = knowledge.evidence[evidence].symptoms
     if not named:
         return {}

@@ -1,4 +1,4 @@
-"""Turns a snapshot and answers into findings: which evidence is so, and where it was seen."""
+"""Turns a snapshot and answers into findings: which evidence holds, and where it was seen."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ from dtdebug_taxonomy.wording import clauses, hits_in_words
 
 _BUILDING = ("A.1",)
 _BEFORE_TRAINING = ("A.", "B.")
-"""Symptoms of building, importing and setting up: over once training makes progress."""
+"""Symptoms of building, importing and setting up: past once training makes progress."""
 _ENDS = (*_BEFORE_TRAINING, "C.", "D.1.1")
-"""Those after which no training goes on."""
+"""Prefixes of symptoms after which training does not continue."""
 _SLOW = "D.2.3"
-"""One that only a person who finds it slow has."""
+"""Symptom that only exists if a person finds the program slow."""
 
 _TRAINED = "any_step_completed=yes"
 _SMALLER_RUN = re.compile(r"(?i)\b(?:single|one|1)[ -](?:node|machine|server|host|gpu|card|device|process)\b")
-"""A clause on the run that works: the steps that were done there are none of the run that fails."""
+"""Clause about the run that works: its completed steps do not belong to the run that fails."""
 _ATTEMPT = re.compile(
     r"(?im)(?:^|[.!?;]\s)\s?(?:also,? |additionally,? |then )?(?:I|we)(?:'ve| have| had)? "
     r"(?P<beside>also |even |then |additionally )?(?:tried|attempted)\b(?P<rest>[^.!?\n]{0,400})"
 )
 _FAILED = re.compile(r"(?i)\bbut\b|\berrors?\b|\bfail|\bcrash|\bbreaks?\b|\braises?\b")
-"""What went wrong in a try to get around it is another failure than the one that is told."""
+"""Words for a failure: one in an attempted workaround is not the failure that is described."""
 _HOME = re.compile(r"(?:~|/(?:home|Users|root|workspace|data|mnt|scratch|work)\b)")
-"""How paths of users begin."""
+"""Beginning of users' paths."""
 _FRAME = re.compile(r'File "[^"\n]{1,500}", line \d{1,9}')
 
 
 def collect(knowledge: Knowledge, incident: Incident, answers: Mapping[str, str] | None = None) -> tuple[Finding, ...]:
-    """Return all findings, one for each evidence and each observation, with the composites of them.
+    """Return all findings, one for each evidence and each observation.
 
-    For an observation an answer beats a measurement, and that beats words; several values
-    read out of words stand side by side.
+    For an observation, an answer precedes a measurement, and that precedes words; several values
+    read from words are kept together.
     """
     snapshot = incident.snapshot
     matchers = matchers_of(knowledge)
@@ -108,7 +108,7 @@ def _is_value(knowledge: Knowledge, key: str, value: str) -> bool:
 
 
 def _printed(knowledge: Knowledge, incident: Incident) -> Iterator[Finding]:
-    """Yield the findings of the output's lines that can explain the failure."""
+    """Yield findings from the output's lines that bear on the failure."""
     snapshot, bearing = incident.snapshot, incident.relevance
     output = clip_lines(snapshot.output)
     for hit in in_order(matchers_of(knowledge).printed.hits(output)):
@@ -123,9 +123,9 @@ def _printed(knowledge: Knowledge, incident: Incident) -> Iterator[Finding]:
 
 
 def _said(knowledge: Knowledge, matchers: Matchers, situation: str) -> Iterator[Finding]:
-    """Findings by the user's words; those in another language are read in English and quoted as they stand."""
+    """Yield findings from the user's words; other languages are read in English and quoted in the original."""
     if not situation:
-        return  # their patterns, three megabytes of them, need not be read
+        return  # their patterns, three megabytes, need not be read
     smaller = [(at, at + len(c)) for at, c in clauses(clip_lines(situation)) if _SMALLER_RUN.search(c)]
     hits = in_order(hits_in_words(matchers.said, situation))
     for hit in _without_attempts(knowledge, situation, hits):
@@ -137,7 +137,7 @@ def _said(knowledge: Knowledge, matchers: Matchers, situation: str) -> Iterator[
 
 
 def _without_attempts(knowledge: Knowledge, situation: str, hits: list[PatternHit]) -> list[PatternHit]:
-    """Without the failure of something else that was tried, where the text tells one of its own."""
+    """Drop hits on the failure of an attempted workaround, if the text has a failure of its own."""
     tries = [m.span() for m in _ATTEMPT.finditer(clip_lines(situation)) if m["beside"] and _FAILED.search(m["rest"])]
     if not tries:
         return hits
@@ -147,18 +147,18 @@ def _without_attempts(knowledge: Knowledge, situation: str, hits: list[PatternHi
 
 
 def _is_source(output: str, hit: PatternHit) -> bool:
-    """It is on the line of source that a traceback shows: what the program might print there, and has not."""
+    """True if the hit is on a source line that a traceback shows: the program could print it there but did not."""
     begin = output.rfind("\n", 0, hit.start) + 1
     above = output[output.rfind("\n", 0, max(begin - 1, 0)) + 1 : begin]
     frame = _FRAME.search(above)
     if frame is None:
         return False
-    at = begin + frame.start()  # the source is indented more; where it is not known, the exception follows at once
+    at = begin + frame.start()  # the source is indented more; if it is unknown, the exception follows at once
     return output[at : at + 2] == "  " and at < hit.start
 
 
 def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool:
-    """Whether a message on that line can explain the failure."""
+    """True if a message on that line can explain the failure."""
     found = knowledge.evidence.get(name)
     if found is None or not found.symptoms:
         return name != "manifestation=hang" or not (bearing.is_trained_after(line) or bearing.went_well_after(line))
@@ -171,7 +171,7 @@ def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool
     if bearing.is_interrupted(line) and WITHOUT_ERROR.isdisjoint(found.symptoms):
         return False
     starting = all(code[:2] in _BEFORE_TRAINING for code in found.symptoms)
-    # what only says that something failed explains nothing either, if training went on; if none failed, nothing does
+    # a message that something failed explains nothing if training continued; if nothing failed, none does
     passed = (
         starting
         or found.catch_all
@@ -181,7 +181,7 @@ def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool
 
 
 def _in_own_path(text: str, hit: PatternHit) -> bool:
-    """Only a directory of the user's is named so, as in `/home/me/horovod/train.py`: that says nothing."""
+    """True if it is only a directory of the user's, as in `/home/me/horovod/train.py`, which means nothing."""
     begin = max(text.rfind(c, max(hit.start - 300, 0), hit.start) for c in " \n\t\"'=(") + 1
     end = hit.start + len(hit.words)
     before, after = text[begin : hit.start], text[end : end + 300].split(maxsplit=1)[:1]
@@ -190,7 +190,7 @@ def _in_own_path(text: str, hit: PatternHit) -> bool:
 
 
 def _exceptions(knowledge: Knowledge, exception: ExceptionInfo | None) -> Iterator[Finding]:
-    """Findings by class name, then by message, of an exception and all that it carries."""
+    """Yield findings by class name, then by message, of an exception and all that it carries."""
     for info in walk(exception):
         for name, ids in _by_class(knowledge).items():
             if info.type == name or ("." not in name and info.type.rsplit(".", 1)[-1] == name):
@@ -202,7 +202,7 @@ def _exceptions(knowledge: Knowledge, exception: ExceptionInfo | None) -> Iterat
 
 
 def _in_sequence(knowledge: Knowledge, seen: Mapping[str, Finding]) -> Iterator[Finding]:
-    """Findings by which message was printed above which: a launcher's restart is seen by that alone."""
+    """Yield findings by the order of printed messages: nothing else shows a launcher's restart."""
     printed = {name: f for name, f in seen.items() if f.source == "printed"}
     for e in _with_order(knowledge):
         later = [printed[b] for a, b in e.order if a in printed and b in printed and printed[a].line < printed[b].line]
@@ -211,13 +211,13 @@ def _in_sequence(knowledge: Knowledge, seen: Mapping[str, Finding]) -> Iterator[
 
 
 _PICKLED = re.compile(r"\AAttributeError: Can't (?:pickle|get) (?:local object|attribute)\b")
-"""An AttributeError of pickle's, which is about no attribute of the program's own object."""
+"""AttributeError of pickle's, which is not about an attribute of the program's own object."""
 
 
 def _own(knowledge: Knowledge, incident: Incident, seen: Mapping[str, Finding]) -> Iterator[Finding]:
-    """What a rank's own code raised first, unless that rank printed a message that names the failure.
+    """Yield the first error of a rank's own code, unless that rank printed a message that names the failure.
 
-    Without the name of a rank something must speak of several: a program of one process is not ours to explain.
+    Without a known rank, something must indicate several processes: programs of one process are not explained here.
     """
     known = [(f, knowledge.evidence[name]) for name, f in seen.items() if f.source in ("printed", "exception")]
     naming = [(f, e) for f, e in known if e.role == "root" and e.symptoms and not e.catch_all]

@@ -1,4 +1,4 @@
-"""What an editor shows for the name under the pointer: what it is, what goes wrong with it, what to check."""
+"""Hover texts of an editor: what a name is, what goes wrong with it, what to check."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _COMMANDS = {
     "python -m torch.distributed.run": "torchrun",
     "salloc": "sbatch",
 }
-"""Other ways to call a launcher."""
+"""Other commands that call a launcher."""
 
 
 _MEGATRON = "megatron.core.parallel_state."
@@ -43,15 +43,15 @@ _MEGATRON = "megatron.core.parallel_state."
 
 
 class HoverEntry(KnowledgeRecord, frozen=True, kw_only=True, rename={"is_": "is"}):
-    """One thing that can be pointed at."""
+    """Name that can be pointed at."""
 
     name: str
     aliases: tuple[str, ...] = ()
     generic: bool = False
-    """The last part of the name alone (`send`, `load`) may be something else."""
+    """True if the last part of the name alone (`send`, `load`) may be something else."""
     is_: str
     wrong: str
-    """What goes wrong with it most often."""
+    """Most frequent mistake with it."""
     check: tuple[str, ...]
     symptoms: tuple[str, ...]
     page: str
@@ -64,7 +64,7 @@ class _File(KnowledgeRecord, frozen=True, kw_only=True):
 
 
 class Hover(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known about a name: a text, facts of versions, or both."""
+    """Knowledge about a name: a text, facts of versions, or both."""
 
     title: str
     entry: HoverEntry | None = None
@@ -74,7 +74,7 @@ class Hover(msgspec.Struct, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=4)
 def entries(kind: Kind) -> dict[str, HoverEntry]:
-    """All texts of a kind by each of their names."""
+    """Return all texts of a kind by each of their names."""
     found: dict[str, HoverEntry] = {}
     for file in _FILES[kind]:
         read_file = read_record(HOME / f"{file}.toml", _File)
@@ -95,13 +95,13 @@ def _spellings(name: str, entry: HoverEntry, kind: Kind) -> Iterator[str]:
 
 
 def hover(name: str, knowledge: Knowledge, kind: Kind | None = None) -> str | None:
-    """The Markdown for a name, or None if nothing is known about it.
+    """Return the Markdown for a name, or None if nothing is known about it.
 
     Args:
         name: `torch.distributed.all_reduce`, `dist.all_reduce`, `NCCL_DEBUG`, `zero_optimization.stage`,
             `torchrun --nproc_per_node`, `--nnodes`, `#SBATCH -N`.
-        knowledge: where the figures come from.
-        kind: what the name is, if the place where it stands tells.
+        knowledge: source of the figures.
+        kind: kind of the name, if its context shows that.
 
     """
     found = look_up(name, kind)
@@ -109,14 +109,14 @@ def hover(name: str, knowledge: Knowledge, kind: Kind | None = None) -> str | No
 
 
 def look_up(name: str, kind: Kind | None = None) -> Hover | None:
-    """What is known about a name."""
+    """Return what is known about a name, or None."""
     finders = {"python": _python, "environment": _environment, "deepspeed": _deepspeed, "option": _option}
     kinds = (kind,) if kind else _kinds(name)
     return next((h for k in kinds if (h := finders[k](name.strip())) is not None), None)
 
 
 def known_names(kind: Kind) -> tuple[str, ...]:
-    """All full names of a kind, those that only the facts know included, sorted."""
+    """Return all full names of a kind, including those that only the facts contain, sorted."""
     known = {e.name for e in entries(kind).values()}
     if kind == "environment":
         known |= {alias for e in entries(kind).values() for alias in e.aliases}
@@ -145,7 +145,7 @@ def _kinds(name: str) -> tuple[Kind, ...]:
 
 
 def _python(name: str) -> Hover | None:
-    """By the whole name, else by ever shorter ends of it: the program may have imported it under another name."""
+    """Look up the whole name, else ever shorter ends of it: the program may have imported it under another name."""
     known, api = entries("python"), public_api(name)
     rest = name
     while rest and rest not in known and not (api and api.name in facts.name_meanings()):
@@ -222,7 +222,7 @@ def _deepspeed(name: str) -> Hover | None:
 
 
 def _option(name: str) -> Hover | None:
-    """A launcher before the option decides; without one the first launcher that has it."""
+    """Look up an option of the launcher in front of it; without a launcher, of the first that has it."""
     command, _, flag = name.rpartition(" ")
     flag = flag.partition("=")[0]
     command = _COMMANDS.get(command, command)
@@ -247,7 +247,7 @@ def _dashed(option: str) -> str:
 
 
 def render(found: Hover, knowledge: Knowledge) -> str:
-    """A hover as Markdown of at most some 25 lines, with the study's figures."""
+    """Return a hover as Markdown of about 25 lines at most, with the study's figures."""
     return "\n".join(_lines(found, knowledge))
 
 
@@ -267,7 +267,7 @@ def _lines(found: Hover, knowledge: Knowledge) -> Iterator[str]:
 
 
 def published_figures(code: str, knowledge: Knowledge) -> str:
-    """A symptom with its published counts: how many faults, and what fixed most of them."""
+    """Return a symptom with its published counts: how many faults, and what fixed most of them."""
     symptom = knowledge.symptoms[code]
     counts = symptom.counts[STUDY]
     said = f"{symptom.title} ({code})"

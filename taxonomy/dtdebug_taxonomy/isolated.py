@@ -1,4 +1,4 @@
-"""What `dtdebug isolate` has measured: with which change a job no longer fails, and what is ruled out."""
+"""Result of `dtdebug isolate`: the change with which a job no longer fails, and what is ruled out."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from dtdebug_taxonomy.model import Effort
 
 
 class ResponsiblePart(msgspec.Struct, frozen=True, kw_only=True):
-    """What is responsible, alone or with others."""
+    """Cause found by the search, alone or with others."""
 
     factor: str
     """Its name among `factors`; `ranks`, `program`, `environment.NAME`, `version.NAME`."""
     title: str
-    """What it is: `the smaller last batch`."""
+    """Description in few words: `the smaller last batch`."""
     fix: str = ""
-    """What to do, as an order; empty where the runs do not tell."""
+    """Fix, in the imperative; empty if the runs do not show one."""
     effort: Effort = "edit"
     pattern: str = "fix behavior logic"
     """Published name of the kind of fix."""
     diff: str = ""
-    """The change that was measured, in the user's own file."""
+    """Change that was measured, in the user's own file."""
 
 
 class Isolated(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a search."""
+    """Result of a search."""
 
     parts: tuple[ResponsiblePart, ...] = ()
     means: str = ""
-    """How the runs went with and without what is responsible, as sentences."""
+    """Outcome of the runs with and without the responsible parts, as sentences."""
     sure: bool = False
-    """What is responsible was seen more than once."""
+    """True if the responsible parts were confirmed by more than one run."""
     ruled_out: tuple[str, ...] = ()
-    """What the runs have shown not to be it, as sentences."""
+    """Parts that the runs have ruled out, as sentences."""

@@ -1,7 +1,7 @@
-"""What is worked out of the knowledge once, and kept in the state directory for the next process.
+"""On-disk cache of data derived from the knowledge files.
 
-Reading and weighing the files takes longer than a diagnosis. A file begins with a digest of all that it was worked out
-of (names, sizes and times of the knowledge's files and modules, the version of Python): a stale one is noticed.
+Reading and weighing the files takes longer than a diagnosis. A cache file begins with a digest of its inputs (names,
+sizes and times of the knowledge's files and modules, the version of Python), so that a stale one is noticed.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from dtdebug_taxonomy.state import read_stamped, write_stamped
 _HOME = Path(__file__).parent
 _SOURCES = tuple(_HOME / name for name in ("", "symptoms", "messages", "observations", "versions"))
 _LIMIT = 32 << 20
-"""Bytes that are read of a file: what is kept takes 3 MB."""
+"""Maximum number of bytes read of a file; the cache takes 3 MB."""
 
 T = TypeVar("T")
 _lock = RLock()
-"""Two threads that are the first to read the same type end the process: msgspec learns a type without a lock."""
+"""Serialises decoding: msgspec inspects a type without a lock, and two threads that do so first crash the process."""
 
 
 def kept(name: str, kind: type[T], make: Callable[[], T], sources: tuple[Path, ...] = _SOURCES) -> T:
-    """What `make` gives, from the file of that name if it is not older than what is in these folders.
+    """Return the cached result of `make`, or a new one if the cache file does not match the sources' state.
 
     A folder that can't be read or written costs time only.
     """

@@ -1,4 +1,4 @@
-"""Loads the knowledge that lies beside this module, and indexes it."""
+"""Loads the knowledge next to this module, and indexes it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ R = TypeVar("R", bound=KnowledgeRecord)
 
 
 class KnowledgeError(ValueError):
-    """A knowledge file cannot be read: the text names file, place and what was expected."""
+    """Unreadable knowledge file: the message names file, place and what was expected."""
 
 
 class _PatternFile(KnowledgeRecord, frozen=True):
@@ -71,7 +71,7 @@ class Knowledge:
 
     @cached_property
     def evidence(self) -> dict[str, Evidence]:
-        """Every evidence by id: the shared messages and those local to a symptom."""
+        """Every evidence by id: the shared messages, and those local to a symptom."""
         found = {e.id: e for m in self.messages.values() for e in m.evidence}
         found.update((e.id, e) for s in self.symptoms.values() for e in s.evidence)
         return found
@@ -89,7 +89,7 @@ class Knowledge:
         return {code: w / total for code, w in weight.items()}
 
     def symptom(self, name: str) -> Symptom:
-        """The symptom of a code (any case) or file id.
+        """Return the symptom with a code (any case) or file id.
 
         Raises:
             KeyError: no symptom has this name.
@@ -102,7 +102,7 @@ class Knowledge:
         raise KeyError(name)
 
     def likelihood(self, key: str, value: str) -> dict[str, float]:
-        """P(observation = value | symptom) for each code."""
+        """Return P(observation = value | symptom) for each code."""
         if key not in self._likelihoods:
             o = self.observations[key]
             usual = self._shares[key]
@@ -121,12 +121,12 @@ class Knowledge:
         return {p.name: p.id for p in self.patterns.values()}
 
     def share(self, key: str, value: str) -> float:
-        """P(observation = value) over all faults, where nothing else is known."""
+        """Return P(observation = value) over all faults, if nothing else is known."""
         return self._shares[key][value]
 
 
 def spread(given: Mapping[str, Strength], observation: Observation) -> dict[str, float]:
-    """A distribution over the values: the worded ones as said, the others share the rest."""
+    """Return a distribution over the values: worded ones as given, the others share the rest."""
     named = {v: STRENGTHS[w] for v, w in given.items()}
     rest = {v.value: STRENGTHS[v.share] for v in observation.value if v.value not in named}
     total = math.fsum(named.values())
@@ -138,12 +138,12 @@ def spread(given: Mapping[str, Strength], observation: Observation) -> dict[str,
 
 
 def sort_key(code: str) -> tuple[str | int, ...]:
-    """Orders codes as the study does: D.1.2 before D.1.10, `other` last."""
+    """Return a key that orders codes as the study does: D.1.2 before D.1.10, `other` last."""
     return tuple(int(part) if part.isdigit() else 999 if part == "other" else ord(part[0]) for part in code.split("."))
 
 
 def read_record(path: Path, kind: type[R]) -> R:
-    """One TOML file as a record.
+    """Read one TOML file as a record.
 
     Raises:
         KnowledgeError: not TOML, an unknown or missing key, a wrong type.
@@ -156,7 +156,7 @@ def read_record(path: Path, kind: type[R]) -> R:
 
 
 def load(home: Path = HOME) -> Knowledge:
-    """The knowledge in a folder (default: the one that is shipped).
+    """Load the knowledge in a folder (default: the one that is shipped).
 
     Raises:
         KnowledgeError: a file is broken; the text names file, place and what was expected.
@@ -167,11 +167,11 @@ def load(home: Path = HOME) -> Knowledge:
 
 
 _lock = Lock()
-"""Two threads that are the first to read the same type end the process: msgspec learns a type without a lock."""
+"""Serialises decoding: msgspec inspects a type without a lock, and two threads that do so first crash the process."""
 
 
 class _Files(msgspec.Struct, frozen=True, array_like=True):
-    """What the files of a folder say."""
+    """Contents of the files of a folder."""
 
     symptoms: tuple[Symptom, ...]
     messages: dict[str, MessageFile]
@@ -204,7 +204,7 @@ def _files(home: Path) -> _Files:
 
 
 def _with_named(symptoms: tuple[Symptom, ...], messages: Mapping[str, MessageFile]) -> tuple[Symptom, ...]:
-    """The symptoms, with each message that names a cause among that cause's evidence: nobody has to say it twice."""
+    """Add each message that names a cause to that cause's evidence, so that it is not written twice."""
     replace = msgspec.structs.replace
     naming: dict[tuple[str, str], dict[str, Strength]] = {}
     for e in (*(e for m in messages.values() for e in m.evidence), *(e for s in symptoms for e in s.evidence)):

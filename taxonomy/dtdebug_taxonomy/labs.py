@@ -1,4 +1,4 @@
-"""Labs: folders whose `before.py` really fails and whose `after.py` really works; their difference is a fix to show."""
+"""Labs: folders with a `before.py` that fails and an `after.py` that works; their difference is a fix to show."""
 
 from __future__ import annotations
 
@@ -19,72 +19,72 @@ TORCHRUN = (
 
 
 class Needs(KnowledgeRecord, frozen=True, kw_only=True):
-    """What must be there so that a lab can run."""
+    """Requirements of a lab."""
 
     modules: tuple[str, ...] = ("torch",)
     """Python modules."""
     tools: tuple[str, ...] = ()
     """Programs on the path."""
     linux: tuple[Literal["netns", "ulimit"], ...] = ()
-    """Features of the system."""
+    """Features of the operating system."""
 
 
 class Lab(KnowledgeRecord, frozen=True, kw_only=True):
-    """One fault to be broken, diagnosed and fixed: `lab.toml`."""
+    """One fault to reproduce, diagnose and fix: `lab.toml`."""
 
     title: str
     symptom: str
-    """Code of the symptom that is seen."""
+    """Code of the symptom that it shows."""
     cause: str
     """Id of a cause of that symptom."""
     stage: Literal["build", "communication-setup", "preparation", "training"]
     difficulty: Literal["easy", "medium", "hard"]
     runs: Literal["cpu", "gpu", "cluster"] = "cpu"
     recorded: bool = False
-    """Its output lies beside it as `before.txt`: for machines that can't run it."""
+    """True if its output is stored as `before.txt`, for machines that can't run it."""
     framework: str = "pytorch"
     ranks: int = 2
     limit_s: float = 120
     """Seconds after which a run is ended."""
     open: bool = False
-    """Nothing that the run prints points at its cause: the answer has to say that it is not known."""
+    """True if the run prints nothing that points at its cause: the answer must be that it is unknown."""
     culprit: int | None = None
-    """Rank that comes first, where one does."""
+    """Rank that fails first, if there is one."""
     script: str = "train.py"
     """Name under which the user gets `before.py`."""
     command: tuple[str, ...] = TORCHRUN
-    """How it is run, with `{python}`, `{ranks}`, `{script}` and `{folder}`, which holds the script."""
+    """Command of a run, with `{python}`, `{ranks}`, `{script}` and `{folder}`, which contains the script."""
     hang_after_s: float = 60
-    """Seconds without movement after which a run counts as one that hangs."""
+    """Seconds without progress after which a run counts as hung."""
     works: str
     """Text that a run prints when its work is done."""
     violates: str = ""
-    """What does not hold while it trains, where nothing fails: `dtdebug run --watch` runs it, and names that."""
+    """Training invariant that is violated although nothing fails: `dtdebug run --watch` runs it, and reports that."""
     mark: str = ""
-    """Text of the line of `before.py` that is named then."""
+    """Text of the line of `before.py` that the report then names."""
     says: str = ""
-    """What a user would say, where the output alone does not show what is wrong."""
+    """Description by a user, if the output alone does not show what is wrong."""
     hints: tuple[str, str, str]
     """From vague to exact."""
     why: str
-    """What is to be learnt."""
+    """Lesson of the lab."""
     needs: Needs = Needs()
     id: str = ""
-    """Name of the folder; filled in by the loader."""
+    """Name of the folder; set by the loader."""
 
     @property
     def folder(self) -> Path:
-        """Where its files are."""
+        """Folder of its files."""
         return LABS / self.id
 
     def source(self, name: str) -> str:
-        """The text of one of its programs."""
+        """Return the text of one of its programs."""
         return (self.folder / name).read_text(encoding="utf-8")
 
 
 @lru_cache(maxsize=2)
 def load_labs(home: Path = LABS) -> dict[str, Lab]:
-    """All labs by id.
+    """Return all labs by id.
 
     Raises:
         KnowledgeError: a file is broken; the text names file, place and what was expected.
@@ -95,10 +95,10 @@ def load_labs(home: Path = LABS) -> dict[str, Lab]:
 
 
 def load_lab(name: str) -> Lab:
-    """The lab in one folder.
+    """Return the lab in one folder.
 
     Raises:
-        KnowledgeError: there is none of that name, or its file is broken.
+        KnowledgeError: no lab has that name, or its file is broken.
 
     """
     if name not in load_labs():
@@ -107,13 +107,13 @@ def load_lab(name: str) -> Lab:
 
 
 def cause_diff(cause: Cause) -> str:
-    """The fix of a cause as a unified diff: of its lab if it has one."""
+    """Return the fix of a cause as a unified diff: its lab's, if it has one."""
     return lab_diff(cause.lab) if cause.lab else cause.diff
 
 
 @lru_cache(maxsize=64)
 def lab_diff(name: str, path: str = "train.py") -> str:
-    """The unified diff from a lab's `before.py` to its `after.py`, for the file `path`."""
+    """Return the unified diff from a lab's `before.py` to its `after.py`, for the file `path`."""
     import difflib
 
     before, after = ((LABS / name / f).read_text(encoding="utf-8").splitlines(keepends=True) for f in (BEFORE, AFTER))

@@ -1,4 +1,4 @@
-"""What adds nothing beside something else that was found: each is left out by one rule."""
+"""Removes findings made redundant by others; one function per rule."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OF_A_DEVICE = re.compile(r"(?i)gpu|cuda|device|card|vram|video|hbm")
 
 
 def leave(knowledge: Knowledge, evidence: dict[str, Finding], cues: dict[str, dict[str, Finding]]) -> None:
-    """Leave out of both what adds nothing; `cues` are observations with the values that were read."""
+    """Remove redundant findings from both; `cues` are observations with the values that were read."""
     _of_a_host(cues)
     _of_those_who_waited(knowledge, evidence, cues)
     for name in [n for n in evidence if evidence.keys() & {*knowledge.evidence[n].unless}]:
@@ -21,7 +21,7 @@ def leave(knowledge: Knowledge, evidence: dict[str, Finding], cues: dict[str, di
 
 
 def _of_a_host(cues: dict[str, dict[str, Finding]]) -> None:
-    """Words that memory runs out do not speak of a device where they are said of the host."""
+    """Drop exhausted device memory if the same words report that of the host."""
     host, device = (cues.get(key, {}).get("full") for key in ("host_memory", "device_memory"))
     if host is None or device is None or {host.source, device.source} != {"said"} or _OF_A_DEVICE.search(device.words):
         return
@@ -32,7 +32,7 @@ def _of_a_host(cues: dict[str, dict[str, Finding]]) -> None:
 def _of_those_who_waited(
     knowledge: Knowledge, evidence: dict[str, Finding], cues: dict[str, dict[str, Finding]]
 ) -> None:
-    """Who waited in vain for a rank that had ended by an exception, which is printed above, adds nothing."""
+    """Drop findings of ranks that only waited for a rank whose exception is printed earlier."""
     roots = (f for f in evidence.values() if f.terminal and f.rank is not None and f.source == "printed")
     first = min((f for f in roots if knowledge.evidence[f.evidence].role == "root"), key=lambda f: f.line, default=None)
     if first is None:

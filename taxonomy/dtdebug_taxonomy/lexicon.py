@@ -1,4 +1,4 @@
-"""All patterns of the knowledge as two matchers: of what is printed, and of what users say."""
+"""All patterns of the knowledge as two matchers: for printed text, and for users' words."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from dtdebug_taxonomy.matching import Index, Matcher, PatternHit, index_of
 
 
 class Matchers:
-    """The matchers of one knowledge, each made when it is asked for."""
+    """The matchers of one knowledge, each built on first use."""
 
     def __init__(self, knowledge: Knowledge) -> None:
         self._knowledge = knowledge
 
     @cached_property
     def printed(self) -> Matcher:
-        """Of what is printed."""
+        """Matcher for printed text."""
         return self._matcher("printed", lambda: index_of((*self._messages(), *self._values("text"))))
 
     @cached_property
     def said(self) -> Matcher:
-        """Of what users say: in their words, or as it was printed."""
+        """Matcher for users' text: their own words, or quoted output."""
         return self._matcher("said", lambda: index_of(self._messages(), words=(*self._words(), *self._values("says"))))
 
     def _matcher(self, name: str, make: Callable[[], Index]) -> Matcher:
@@ -43,27 +43,27 @@ class Matchers:
 
 
 def matchers_from(knowledge: Knowledge, name: str, make: Callable[[], tuple[Index, ...]]) -> tuple[Matcher, ...]:
-    """Matchers of indices, which are kept under that name if they are of our own knowledge."""
+    """Return matchers of indices, which are cached under that name if they are of our own knowledge."""
     indices = kept(f"matchers-{name}", tuple[Index, ...], make) if knowledge is load() else make()
     return tuple(Matcher(index) for index in indices)
 
 
 @lru_cache(maxsize=4)
 def matchers_of(knowledge: Knowledge) -> Matchers:
-    """The matchers, made once."""
+    """Return the matchers, built once."""
     return Matchers(knowledge)
 
 
 def lexicon(knowledge: Knowledge) -> Matcher:
-    """All messages that are known, as one matcher of printed text."""
+    """Return a matcher of printed text with all known messages."""
     return matchers_of(knowledge).printed
 
 
 def in_order(hits: Iterable[PatternHit]) -> list[PatternHit]:
-    """By their place in the text."""
+    """Sort hits by their place in the text."""
     return sorted(hits, key=lambda h: h.start)
 
 
 def from_hit(hit: PatternHit, source: Source, rank: int | None) -> Finding:
-    """What was seen there, as a finding."""
+    """Return a hit as a finding."""
     return Finding(evidence=hit.key, source=source, line=hit.line, words=plain(hit.words), rank=rank)

@@ -1,4 +1,4 @@
-"""Finds many patterns in a text in time linear in its length, with the regular expressions of Python alone.
+"""Finds many patterns in a text in time linear in its length, using only Python's regular expressions.
 
 A pattern runs only if a literal that it needs occurs in the text; lines are clipped and
 repeats are bounded (see `problem_of`), so hostile input can't make matching slow.
@@ -16,31 +16,31 @@ from typing import NamedTuple
 import msgspec
 
 LINE_LIMIT = 2_000
-"""Characters of a line that are looked at; what is longer is cut."""
+"""Maximum number of characters examined of a line; the rest is cut."""
 HITS_PER_PATTERN = 3
 LINES_PER_LITERAL = 48
-"""Lines with the same literal that are looked at, from the beginning and from the end: logs repeat themselves."""
+"""Maximum number of lines examined per literal, from the beginning and from the end: logs repeat themselves."""
 CHARACTERS_PER_LITERAL = 20_000
 """The same in characters, for logs of very long lines."""
 _TRIES = 8
-"""Matches within words, or over the end of a sentence, that are passed over in a line."""
+"""Maximum number of matches to skip in a line because they are within words, or cross the end of a sentence."""
 _SENTENCE_ENDS = re.compile(r"(?<![ .]vs)(?<!i\.e)(?<!e\.g)(?<=[\w)\]'\"`%])[.!?]\s+(?=[A-Z\"'`(])")
 _MAX_REPEAT = 300
 _UNBOUNDED = re.compile(r"(?<!\\)(?:[*+]|\{\d+,\})")
 _SHORTEST_LITERAL = 3
 _GROUP = re.compile(r"^\?(?:[a-z-]*:|P<\w+>)")
-"""What a group begins with that is no text: `?:`, `?-i:`, `?P<name>`."""
+"""Beginning of a group that is not text: `?:`, `?-i:`, `?P<name>`."""
 _WORD = re.compile(r"[a-z]{3,}")
 _LETTERS = bytes(c if c in b"abcdefghijklmnopqrstuvwxyz" else 32 for c in range(256))
-"""Table that leaves the words of a text, apart by spaces."""
+"""Translation table that keeps the words of a text, separated by spaces."""
 
 
 Needs = tuple[tuple[str, ...], ...]
-"""Of each set one literal occurs in the line of any match."""
+"""Sets of literals; the line of any match contains one literal of each set."""
 
 
 class PatternHit(NamedTuple):
-    """Where a pattern was seen."""
+    """Place where a pattern matched."""
 
     key: str
     line: int
@@ -48,12 +48,12 @@ class PatternHit(NamedTuple):
     start: int
     """Offset in the text, in characters."""
     words: str
-    """The matched words."""
+    """Matched words."""
 
 
 @cache
 def problem_of(pattern: str) -> str:
-    """Why a pattern may not be used, or '' if it may: the linear-time subset, with a literal."""
+    """Return why a pattern is not allowed, or "" if it is: the linear-time subset, with a literal."""
     if re.search(r"\(\?<?[=!]|\(\?P=|\\[1-9]", pattern):
         return "no look-around and no back-references"
     if re.search(r"[)*+}][*+{]", re.sub(r"\\.|\[[^\]]*\]", "x", pattern)):
@@ -73,7 +73,7 @@ def problem_of(pattern: str) -> str:
 
 
 def literals(pattern: str) -> tuple[str, ...]:
-    """Lower-case literals of which any match must contain one; '' among them if there are no such.
+    """Return lower-case literals, one of which any match must contain; "" among them if there are none.
 
     Understands what `problem_of` lets through.
     """
@@ -82,7 +82,7 @@ def literals(pattern: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8192)
 def needs(pattern: str) -> Needs:
-    """Sets of lower-case literals of each of which any match contains one, the most telling set first."""
+    """Return sets of lower-case literals; any match contains one of each set. The most specific set comes first."""
     branches = [_needed(branch) for branch in _branches(pattern)]
     if len(branches) == 1 and branches[0]:
         return tuple(branches[0])
@@ -91,7 +91,7 @@ def needs(pattern: str) -> Needs:
 
 
 def _branches(pattern: str) -> list[str]:
-    """The alternatives of a pattern."""
+    """Return the alternatives of a pattern."""
     branches, depth, begin, i = [], 0, 0, 0
     while i < len(pattern):
         c = pattern[i]
@@ -106,7 +106,7 @@ def _branches(pattern: str) -> list[str]:
 
 
 def _class_end(pattern: str, i: int) -> int:
-    """Index of the `]` that closes the class opened at `i`."""
+    """Return the index of the `]` that closes the class opened at `i`."""
     j = i + 2 if pattern[i + 1 : i + 2] != "^" else i + 3
     while j < len(pattern) and pattern[j] != "]":
         j += 2 if pattern[j] == "\\" else 1
@@ -114,7 +114,7 @@ def _class_end(pattern: str, i: int) -> int:
 
 
 def _group_end(pattern: str, i: int) -> int:
-    """Index of the `)` that closes the group opened at `i`."""
+    """Return the index of the `)` that closes the group opened at `i`."""
     depth = 0
     while i < len(pattern):
         c = pattern[i]
@@ -128,7 +128,7 @@ def _group_end(pattern: str, i: int) -> int:
 
 
 def _needed(branch: str) -> list[tuple[str, ...]]:
-    """The sets of literals of which an alternative needs one, the best first: a run, or one of each of a group's."""
+    """Return sets of literals, best first; an alternative needs one of each: a run, or one per branch of a group."""
     candidates: list[tuple[str, ...]] = []
     run, i = "", 0
     while i < len(branch):
@@ -161,23 +161,23 @@ def _needed(branch: str) -> list[tuple[str, ...]]:
 
 
 class Index(NamedTuple):
-    """A set of patterns as it can be kept; what is below a literal is read when the literal occurs."""
+    """Serialised set of patterns; those of a literal are decoded when the literal occurs."""
 
     rows: dict[str, msgspec.Raw]
-    """Literal -> the patterns of which it's the first to be looked for, as `_Row`s."""
+    """Literal -> the patterns for which it is the first to be searched, as `_Row`s."""
     literals: dict[str, msgspec.Raw]
     """Longest word of a literal -> the literals with it, each with its other words."""
 
 
 _Row = tuple[str, str, bool, Needs]
-"""Key, pattern, whether a match begins where a word begins, and of what else its line needs one each."""
+"""Key, pattern, whether a match begins at the beginning of a word, and the other sets of literals its line needs."""
 _Literal = tuple[str, list[str]]
 
 
 def index_of(patterns: Iterable[tuple[str, str]], words: Iterable[tuple[str, str]] = ()) -> Index:
-    """Of (key, pattern) pairs.
+    """Build the index of (key, pattern) pairs.
 
-    `words` are pairs whose matches begin where a word begins: "load dies" is not in "offload dies".
+    `words` are pairs whose matches begin at the beginning of a word: "load dies" is not in "offload dies".
     """
     rows: dict[str, list[_Row]] = {}
     for pairs, whole in (patterns, False), (words, True):
@@ -197,7 +197,7 @@ def index_of(patterns: Iterable[tuple[str, str]], words: Iterable[tuple[str, str
 
 
 class Matcher:
-    """A fixed set of (key, pattern) pairs, applied to one text after another."""
+    """Fixed set of (key, pattern) pairs, applied to one text after another."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
@@ -211,11 +211,11 @@ class Matcher:
         return msgspec.msgpack.decode(self._index.literals[word], type=list[_Literal])
 
     def hits(self, text: str) -> Iterator[PatternHit]:
-        """Hits in no particular order, at most `HITS_PER_PATTERN` for each pattern."""
+        """Yield hits in no particular order, at most `HITS_PER_PATTERN` for each pattern."""
         if not text:
             return
         text = clip_lines(text)
-        lower = text.replace("\u0130", "i").lower()  # the one letter that grows when lowered: offsets stay true
+        lower = text.replace("\u0130", "i").lower()  # the one letter that grows when lowered: offsets stay correct
         starts: list[int] = []
         seen: set[tuple[str, int]] = set()
         for literal in self._present(lower):
@@ -231,7 +231,7 @@ class Matcher:
                         yield PatternHit(name, bisect_right(starts, match.start()), match.start(), match.group(0))
 
     def _present(self, lower: str) -> list[str]:
-        """The literals that occur. Looked up first in the text's vocabulary, which is far shorter than a log."""
+        """Return the literals that occur, looked up first in the text's vocabulary, which is far shorter than a log."""
         words = set(lower.encode("ascii", "replace").translate(_LETTERS).split())
         vocabulary = b" ".join(words).decode()
         return [
@@ -244,7 +244,7 @@ class Matcher:
 
 
 def _lines_with(literal: str, lower: str) -> list[tuple[int, int]]:
-    """(begin, end) of the first and of the last lines that contain a literal."""
+    """Return (begin, end) of the first and of the last lines that contain a literal."""
     spans: dict[tuple[int, int], None] = {}
     at, left = lower.find(literal), CHARACTERS_PER_LITERAL
     while at >= 0 and len(spans) < LINES_PER_LITERAL and left > 0:
@@ -264,7 +264,7 @@ def _lines_with(literal: str, lower: str) -> list[tuple[int, int]]:
 
 
 def _has(lower: str, span: tuple[int, int], wanted: Needs) -> bool:
-    """Whether a line contains one literal of each set: most patterns need not be compiled at all."""
+    """True if a line contains one literal of each set, so that most patterns need not be compiled."""
     return all(any(lower.find(literal, *span) >= 0 for literal in row) for row in wanted)
 
 
@@ -274,9 +274,9 @@ def _line_around(text: str, at: int) -> tuple[int, int]:
 
 
 def _matches(pattern: str, text: str, lines: Iterable[tuple[int, int]], *, whole: bool) -> Iterator[re.Match[str]]:
-    """The first match of a pattern in each of the lines; `whole`: of words, within a sentence.
+    """Yield the first match of a pattern in each of the lines; `whole`: of words, within a sentence.
 
-    Such a match does not begin within a word, and what stands in two sentences is not read as one.
+    Such a match does not begin within a word, and does not cross the end of a sentence.
     """
     search = _compiled(pattern).search
     for begin, end in lines:
@@ -304,7 +304,7 @@ def _in_sentence(
 
 
 def clip_lines(text: str) -> str:
-    """The text with each line cut to `LINE_LIMIT` characters; line numbers stay as they were."""
+    """Return the text with each line cut to `LINE_LIMIT` characters; line numbers do not change."""
     if len(text) <= LINE_LIMIT:
         return text
     return "\n".join(line[:LINE_LIMIT] for line in text.split("\n"))

@@ -1,4 +1,4 @@
-"""Findings by what was measured: the verdict on the ranks, what the watch has seen, what checks see in the source."""
+"""Findings from measurements: the verdict on the ranks, the watched invariants, and checks of the source."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from dtdebug_taxonomy.model import Evidence
 from dtdebug_taxonomy.snapshot import Snapshot, walk
 
 _COMMUNICATION = frozenset(("B.1", "B.2", "D.1.1"))
-"""Symptoms of communication among ranks."""
+"""Symptoms of communication between ranks."""
 _RAISED = 32
-"""Different exceptions of ranks that are looked at."""
+"""Maximum number of different exceptions of ranks that are examined."""
 
 
 def of_ranks(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
-    """Findings by the verdict on the ranks, by where its culprits stand, and by what ranks raised, culprits first."""
+    """Yield findings from the verdict on the ranks, its culprits' stacks, and the ranks' exceptions, culprits first."""
     verdict = snapshot.verdict
     culprits = set(verdict.culprits) if verdict else set()
     states = sorted((r for r in snapshot.ranks if r.rank is not None), key=lambda r: r.rank not in culprits)
@@ -36,8 +36,8 @@ def of_ranks(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
         said = any(c.what == "raised" for c in verdict.claims) or any(r.exception for r in accused)
         aspect = rank_signals.aspect(verdict)
         more |= {aspect} - {""}
-        said = said and verdict.kind == "dead"  # what it raised says more than that it ended
-        awaited = verdict.kind != "not_arrived" or bool(verdict.waiting)  # else nobody waits for it
+        said = said and verdict.kind == "dead"  # its exception says more than its end
+        awaited = verdict.kind != "not_arrived" or bool(verdict.waiting)  # else no rank waits for it
         words = {"" if said or aspect or not awaited else verdict.kind, *(f"{verdict.kind} {word}" for word in more)}
         places = {f"{f.file.replace(chr(92), '/')} {f.function}": r.rank for r in accused for f in r.stack}
         for e in knowledge.evidence.values():
@@ -64,7 +64,7 @@ def of_ranks(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def of_watch(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
-    """Findings by the invariants that did not hold while it trained, and by the ranks that were late."""
+    """Yield findings from the invariants violated during training, and from the ranks that were late."""
     by_name = {name: e.id for e in knowledge.evidence.values() for name in e.watch}
     rows = [(v.invariant, v.ranks, v.means) for v in snapshot.watched]
     rows += [(f"late {row.phase}", row.ranks, row.means) for row in snapshot.late]
@@ -75,7 +75,7 @@ def of_watch(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def of_source(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
-    """Findings by what the checks see in the files that stacks name, the nearest first."""
+    """Yield findings of the checks in the files that stacks name, nearest first."""
     by_check = _by_check(knowledge)
     verdict = snapshot.verdict
     raised = verdict.culprits if verdict is not None and verdict.kind == "dead" else ()
@@ -97,7 +97,7 @@ def of_source(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def of_cell(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
-    """Findings by what the checks see in the source of the failed cell; at its line, if the exception went through."""
+    """Yield findings of the checks in the failed cell's source; at its line, if the exception passed there."""
     by_check = _by_check(knowledge)
     if not snapshot.cell.strip() or not by_check:
         return
@@ -132,13 +132,13 @@ def of_cell(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
 
 
 SHOWN = "the source shown"
-"""In place of a file's name: what the user shows is the user's own."""
+"""Replaces a file's name: source shown by the user is the user's own."""
 _SIGNS = ("```", "~~~", "#!", "#SBATCH")
-"""Of which one is in a text that shows source."""
+"""Strings, one of which is in any text that shows source."""
 
 
 def of_shown(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
-    """Findings by what the checks see in the source that a text shows beside the failure."""
+    """Yield findings of the checks in the source that a text shows along with the failure."""
     by_check = _by_check(knowledge)
     texts = [t for t in (snapshot.output, snapshot.situation) if any(sign in t for sign in _SIGNS)]
     if not (by_check and texts):
@@ -153,7 +153,7 @@ def of_shown(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     for source, first, added in (each for text in texts for each in shown(text)):
         hits = examine(source, settings, failed=lambda check, error: None)
         for hit in hits:
-            if by_check[hit.check.id] in told:  # one is enough, and each diff is proven by another examination
+            if by_check[hit.check.id] in told:  # one is enough, and proving each diff takes another examination
                 continue
             told.add(by_check[hit.check.id])
             line = source.text.place(hit.span.start).line
@@ -169,10 +169,10 @@ def of_shown(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
 
 @lru_cache(maxsize=4)
 def _by_check(knowledge: Knowledge) -> dict[str, str]:
-    """Id of a check -> the evidence that it is seen by."""
+    """Return id of a check -> the evidence that it finds."""
     return {number: e.id for e in knowledge.evidence.values() for number in e.check}
 
 
 def is_of_any_library(found: Evidence) -> bool:
-    """Words of communication that any library may print: of ranks only where ranks communicate."""
+    """True for words of communication that any library may print: they concern ranks only where ranks communicate."""
     return found.generic and bool(found.symptoms) and _COMMUNICATION.issuperset(found.symptoms)

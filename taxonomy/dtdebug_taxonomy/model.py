@@ -1,4 +1,4 @@
-"""The types of the knowledge: what a symptom, a cause, an indicator and an observation are.
+"""The types of the knowledge: symptom, cause, indicator, observation.
 
 Everything here is frozen data, decoded from TOML by `knowledge.load`. Field order is the
 order in which the files are written.
@@ -33,7 +33,7 @@ MINUTES: dict[Effort, float] = {
     "reinstall": 60,
     "hardware": 480,
 }
-"""Worded efforts in minutes, seeing whether it helped included."""
+"""Worded efforts in minutes, including the time to see whether it helped."""
 
 
 class KnowledgeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, eq=False):
@@ -41,37 +41,37 @@ class KnowledgeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, e
 
 
 class Cure(KnowledgeRecord, frozen=True, kw_only=True):
-    """What one message says of a cause: the library, version or setting that it names, and what to do about that."""
+    """Advice of one message on a cause: the library, version or setting that it names, and what to do about it."""
 
     cause: str
-    """Id of the cause that the message names in this way."""
+    """Id of the cause that the message names."""
     when: str = ""
-    """Pattern on the words of the message; empty: in any case. Its named groups fill `{name}` in title, why and fix."""
+    """Pattern on the words of the message; empty: always. Its named groups fill `{name}` in title, why and fix."""
     title: str
     why: str = ""
-    """Empty: as the cause has it."""
+    """Empty: as in the cause."""
     fix: str
     diff: str = ""
-    """Empty: no diff, for that of the cause is of the general case."""
+    """Empty: no diff, because that of the cause is for the general case."""
 
 
 class Evidence(KnowledgeRecord, frozen=True, kw_only=True):
-    """A fact about a run that may be so, with the ways to see it.
+    """A fact that may hold for a run, with the ways to see it.
 
-    `symptoms` reads: of the faults that show this first, so many are of that symptom. A
-    code that is not named gets what the named ones leave over. An indicator without
-    `symptoms` tells causes apart only, or is boilerplate of a launcher.
+    `symptoms` gives the share of each symptom among the faults that show this first. A
+    code that is not named gets a share of the rest. An indicator without
+    `symptoms` only distinguishes causes, or is boilerplate of a launcher.
     """
 
     id: str
     means: str
     role: Role = "root"
     generic: bool = False
-    """Printed by one-process programs too: alone it is no sign of distributed training."""
+    """True if one-process programs print it too: alone it is not a sign of distributed training."""
     several: str = ""
-    """Of one that is `generic`: what to look at if several processes run it after all, in a sentence."""
+    """For a `generic` one: what to check if several processes run it after all, in a sentence."""
     catch_all: bool = False
-    """Only the class of an error: says little where another message tells more."""
+    """True if it is only the class of an error: it means little if another message says more."""
     text: tuple[str, ...] = ()
     """Patterns on program output: linear-time, case-insensitive, within one line."""
     exception: tuple[str, ...] = ()
@@ -79,38 +79,38 @@ class Evidence(KnowledgeRecord, frozen=True, kw_only=True):
     says: tuple[str, ...] = ()
     """Patterns on the user's own words, within one clause."""
     verdict: tuple[str, ...] = ()
-    """Kinds of a verdict on the ranks that show it: `skipped`; `dead SIGKILL` where a culprit ended by that signal;
-    `skipped uneven` where the ranks count different numbers of batches; `skipped loop_ended` where the source shows
-    that a culprit had fewer rounds to make. In place of the kind: `dead own_exit` where a culprit's own line ended it
-    (`os._exit`), `not_arrived circle` of ranks that wait for each other (`lock_circle`: for locks of files),
-    `not_arrived set_up` when a process group is made, `not_arrived shared_rank` where two processes have one rank."""
+    """Kinds of a verdict on the ranks that show it: `skipped`; `dead SIGKILL` if a culprit ended by that signal;
+    `skipped uneven` if the ranks count different numbers of batches; `skipped loop_ended` if the source shows that
+    a culprit had fewer iterations to make. Instead of the kind: `dead own_exit` if a culprit's own line ended it
+    (`os._exit`), `not_arrived circle` for ranks that wait for each other (`lock_circle`: for locks of files),
+    `not_arrived set_up` while a process group is created, `not_arrived shared_rank` if two processes have one rank."""
     stack: tuple[str, ...] = ()
-    """Patterns on `file function` of a frame in which a culprit of that verdict stands; all verdicts if it has none."""
+    """Patterns on `file function` of a culprit's frame in such a verdict; in any verdict if it has none."""
     check: tuple[str, ...] = ()
-    """Ids of checks that see it in the source of the failed cell."""
+    """Ids of checks that find it in the source of the failed cell."""
     watch: tuple[str, ...] = ()
-    """Names of invariants of a training that do not hold; `late loader` for a phase that others wait for."""
+    """Names of violated training invariants; `late loader` for a phase that others wait for."""
     own: tuple[str, ...] = ()
     """Classes of exceptions that a rank's own code raised, outside any framework; `*` for those named nowhere else,
-    `<library>` for what a framework raised below the program's own line, `<ranks>` for a check of the program's own
-    that found ranks to differ."""
+    `<library>` for an exception of a framework below the program's own line, `<ranks>` for a check of the program's
+    own that found differing ranks."""
     order: tuple[tuple[str, str], ...] = ()
-    """Pairs of other evidence: seen where the first was printed above the second."""
+    """Pairs of other evidence: present if the first was printed above the second."""
     all: tuple[tuple[str, ...], ...] = ()
-    """Sets of other evidence and `observation=value`: seen where all of a set are."""
+    """Sets of other evidence and `observation=value`: present if all of a set are."""
     unless: tuple[str, ...] = ()
-    """Other evidence beside which this, or the sets of `all`, means nothing."""
+    """Other evidence in whose presence this, or the sets of `all`, means nothing."""
     names: tuple[str, ...] = ()
-    """Ids of causes that the message itself names, such as "Duplicate GPU detected": they come before all others."""
+    """Ids of causes that the message itself names, such as "Duplicate GPU detected": they precede all others."""
     cure: tuple[Cure, ...] = ()
-    """The same for some of its words, with the advice for just those."""
+    """The same for some of its words, with advice for just those."""
     symptoms: dict[str, Strength] = {}
     cite: str = ""
-    """Where the message is printed: an address, or path and function in a named release."""
+    """Source of the message: an address, or path and function in a named release."""
 
 
 class MessageFile(KnowledgeRecord, frozen=True, kw_only=True):
-    """`messages/NAME.toml`: what one framework or layer can print, grouped by family."""
+    """`messages/NAME.toml`: the messages of one framework or layer, grouped by family."""
 
     framework: str
     summary: str
@@ -118,14 +118,14 @@ class MessageFile(KnowledgeRecord, frozen=True, kw_only=True):
 
 
 class Reference(KnowledgeRecord, frozen=True, kw_only=True):
-    """Something to read on."""
+    """Further reading."""
 
     title: str
     url: str
 
 
 class Cause(KnowledgeRecord, frozen=True, kw_only=True):
-    """One concrete thing that is wrong, and its fix."""
+    """One concrete fault, and its fix."""
 
     id: str
     title: str
@@ -135,19 +135,19 @@ class Cause(KnowledgeRecord, frozen=True, kw_only=True):
     fix: str
     effort: Effort
     diff: str = ""
-    """The fix as a unified diff, where code is the fix and there is no lab."""
+    """The fix as a unified diff, if it is code and there is no lab."""
     lab: str = ""
     """Folder in `labs/` whose before/after pair is the diff."""
     needs: dict[str, tuple[str, ...]] = {}
-    """Observation -> values of which one must hold: where something else is known, it is not this cause."""
+    """Observation -> values, one of which must hold: any other known value rules out this cause."""
     unless: tuple[str, ...] = ()
-    """Indicators of which one that is seen rules it out."""
+    """Indicators, any of which rules it out."""
     example_for: dict[str, tuple[str, ...]] = {}
-    """The same as `needs` for its diff: whoever uses something else sees the cause without it."""
+    """The same as `needs` for its diff: users of something else see the cause without it."""
     evidence: dict[str, Strength] = {}
-    """Evidence id, or `observation=value`, to how often it is so when this is the cause."""
+    """Evidence id, or `observation=value`, -> how often it holds if this is the cause."""
     uncounted: bool = False
-    """Newer than the studies: it has no part in the published counts of its fix pattern."""
+    """True if it is newer than the studies: it has no part in the published counts of its fix pattern."""
 
 
 class Counts(KnowledgeRecord, frozen=True, kw_only=True):
@@ -161,7 +161,7 @@ class Counts(KnowledgeRecord, frozen=True, kw_only=True):
 
 
 class Symptom(KnowledgeRecord, frozen=True, kw_only=True):
-    """What is seen: one leaf of the study, one file."""
+    """Visible effect of a fault: one leaf of the study, one file."""
 
     code: str
     name: str
@@ -172,17 +172,17 @@ class Symptom(KnowledgeRecord, frozen=True, kw_only=True):
     provenance: Provenance
     summary: str
     apart: str = ""
-    """How to tell it from its neighbours."""
+    """Differences from similar symptoms."""
     says: tuple[str, ...] = ()
     """Whole sentences as users write them; compared with a user's text by similarity."""
     counts: dict[str, Counts]
     observed: dict[str, dict[str, Strength]] = {}
-    """Observation -> value -> how often it is so when this is the symptom."""
+    """Observation -> value -> how often it holds if this is the symptom."""
     cause: tuple[Cause, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     reference: tuple[Reference, ...] = ()
     id: str = ""
-    """File name without suffix; filled in by the loader."""
+    """File name without suffix; set by the loader."""
 
 
 class Value(KnowledgeRecord, frozen=True, kw_only=True):
@@ -191,33 +191,33 @@ class Value(KnowledgeRecord, frozen=True, kw_only=True):
     value: str
     means: str
     share: Strength
-    """How often it is so over all faults."""
+    """Frequency over all faults."""
     says: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
 
 
 class Observation(KnowledgeRecord, frozen=True, kw_only=True):
-    """Something that a user can observe or dtdebug can measure, with its question."""
+    """Property that a user can observe or dtdebug can measure, with its question."""
 
     ask: str
     why: str
-    """What the answer separates."""
+    """Distinction that the answer makes."""
     effort: Effort
     answerable: Strength
-    """How often a user can answer when asked."""
+    """Share of users who can answer."""
     how: str
-    """How to find out, for "I don't know, show me how"."""
+    """Instructions for finding out, for "I don't know, show me how"."""
     command: str = ""
-    """A command to copy that shows it."""
+    """Command to copy that shows it."""
     context: bool = False
-    """Says where it happened, not what is wrong: it orders causes and rules them out, but points at none."""
+    """True if it states where it happened, not what is wrong: it orders and rules out causes, but points at none."""
     value: tuple[Value, ...]
     key: str = ""
-    """File name without suffix; filled in by the loader."""
+    """File name without suffix; set by the loader."""
 
 
 class Pattern(KnowledgeRecord, frozen=True, kw_only=True):
-    """A class of fixes of the study."""
+    """Class of fixes of the study."""
 
     id: str
     name: str
@@ -226,55 +226,55 @@ class Pattern(KnowledgeRecord, frozen=True, kw_only=True):
     how: str
     effort: Effort
     evidence: dict[str, Strength] = {}
-    """`observation=value` to how often it is so where such a fix helped, whatever the symptom."""
+    """`observation=value` -> how often it holds if such a fix helped, for any symptom."""
 
 
 class Measure(KnowledgeRecord, frozen=True, kw_only=True):
-    """A step that shows something without changing anything."""
+    """Step that shows something without changing anything."""
 
     id: str
     text: str
-    """What to do, one sentence."""
+    """The step, in one sentence."""
     command: str
     means: str
-    """What its output would mean."""
+    """Interpretation of its output."""
     minutes: float
     tells: Strength
-    """How often it names the cause, where one of its symptoms is the right one."""
+    """Probability, in words, that it names the cause if one of its symptoms is present."""
     symptoms: tuple[str, ...]
     needs: dict[str, tuple[str, ...]] = {}
-    """Observation -> values of which one must hold."""
+    """Observation -> values, one of which must hold."""
     known: bool = False
-    """Worth it only where `needs` is known to hold, not merely not excluded."""
+    """True if it is worthwhile only if `needs` is known to hold, not merely not excluded."""
     alive: bool = False
-    """It looks at processes: nothing for a job that has ended."""
+    """True if it examines processes: useless for a job that has ended."""
     spent_by: Literal["", "ranks", "output", "source", "contrasts"] = ""
-    """What the snapshot must not hold already: a verdict on ranks, output, findings in the source, runs with something
-    changed."""
+    """Part of the snapshot that makes it unnecessary: a verdict on ranks, output, findings in the source, runs with
+    something changed."""
     seen: tuple[str, ...] = ()
-    """Indicators, or `observation=value` beside others, of which one must have been seen."""
+    """Indicators, or `observation=value`, one of which must have been seen."""
     takes: tuple[str, ...] = ()
-    """Observations that its command takes as `--answer KEY=VALUE`, so that it does not look for what is known."""
+    """Observations that its command takes as `--answer KEY=VALUE`, so that it does not determine them again."""
 
 
 class Release(KnowledgeRecord, frozen=True, kw_only=True):
-    """A release, or a combination of releases, that is known to fail: a fact with its source."""
+    """Release, or combination of releases, that is known to fail: a fact with its source."""
 
     id: str
     package: str
     """Key of `versions.NAMES`."""
     range: str
-    """Releases that fail, such as `>=2.19,<2.26.2`; empty: every release beside those of `beside`."""
+    """Releases that fail, such as `>=2.19,<2.26.2`; empty: every release, with those of `beside`."""
     beside: dict[str, str] = {}
-    """Other package -> range that must hold, where its release is known."""
+    """Other package -> range that must hold, if its release is known."""
     text: tuple[str, ...] = ()
     """Patterns on output, one of which must be seen (or one of `says`)."""
     says: tuple[str, ...] = ()
     """Patterns on the user's words."""
     where: tuple[str, ...] = ()
-    """Patterns on anything that was told, one of which must be seen as well: a device, a network."""
+    """Patterns on all of the input, one of which must be seen as well: a device, a network."""
     alone: bool = False
-    """The message occurs in these releases only, so that it tells without a release being named."""
+    """True if the message occurs in these releases only, so that it is proof even if no release is named."""
     symptom: str
     pattern: str
     """Id of the fix pattern."""

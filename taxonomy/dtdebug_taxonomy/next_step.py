@@ -1,6 +1,6 @@
-"""What to do next: fix, measure or ask, whichever is expected to cost the fewest minutes.
+"""Chooses the next step: fix, measure or ask, whichever is expected to cost the fewest minutes.
 
-Observations and repairs stand in one decision, each with its cost, as in Heckerman, Breese and Rommelse,
+Observations and repairs compete in one decision, each with its cost, as in Heckerman, Breese and Rommelse,
 "Decision-theoretic troubleshooting", CACM 38(3), 1995.
 """
 
@@ -21,17 +21,17 @@ from dtdebug_taxonomy.model import STRENGTHS, Measure
 from dtdebug_taxonomy.snapshot import Snapshot
 
 _SEARCH = 120.0
-"""Minutes of searching where neither a repair nor a measurement has told the cause."""
+"""Minutes of searching if neither a repair nor a measurement has found the cause."""
 _WORTH = 0.02
-"""Probability of naming the cause below which a measurement is no next step, though nothing else is known."""
+"""Probability of naming the cause below which a measurement is not a next step, even if nothing else is known."""
 _LIKELY = 0.5
-"""Probability of a cause from which the line of an exception is looked at before anything is asked."""
+"""Probability of a cause from which the line of an exception is inspected before any question."""
 _MENDING = 15.0
 """Minutes to fix what a measurement has named."""
 
 
 _PROGRAM, _WRITTEN = "train.py", 200
-"""How measures call the user's program; characters of a job's command that are written out."""
+"""Name of the user's program in measures; maximum characters of a job's command that are written out."""
 
 
 class Next(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,24 +41,24 @@ class Next(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     command: str = ""
     minutes: float
-    """What it costs, its result included."""
+    """Cost, including the time until its result is known."""
     why: str = ""
-    """Of a measurement what its output would mean; else why this comes first."""
+    """For a measurement the interpretation of its output; else why this comes first."""
 
 
 class Repair(msgspec.Struct, frozen=True, kw_only=True):
-    """A cause that an indicator points at, as it counts here."""
+    """The leading cause, reduced to what choosing the next step needs."""
 
     title: str
     fix: str
     probability: float
     minutes: float
     named: bool = False
-    """The output names it: another run would tell nothing new."""
+    """True if the output names it: another run would add nothing."""
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """A question, as it counts here."""
+    """The best question, reduced to what choosing the next step needs."""
 
     ask: str
     why: str
@@ -75,11 +75,10 @@ def next_step(
     repair: Repair | None,
     ask: Ask | None,
 ) -> Next | None:
-    """The cheapest of the repair, the measurements and the question; None where there is none of them.
+    """Return the cheapest of the repair, the measurements and the question; None if there is none.
 
-    Where the output names the cause, only a look at the job that is still there comes before its repair; where nothing
-    points at one, a measurement comes before a question.
-
+    If the output names the cause, only an examination of a job that is still alive precedes its repair; if nothing
+    points at one, a measurement precedes a question.
     `known`: probabilities of the symptoms, and the findings.
     """
     symptoms, findings = known
@@ -102,7 +101,7 @@ def next_step(
 
 
 def _with_answers(m: Measure, findings: Sequence[Finding], started: Sequence[str]) -> str:
-    """Its command for the job that was `started`, with what is known of that which it would look for."""
+    """Return its command for the job that was `started`, with those of its answers that are known."""
     known = {f.evidence: f.values[0] for f in findings if f.evidence in m.takes and len(f.values) == 1}
     words = [f"--answer {key}={known[key]}" for key in m.takes if key in known]
     head, dashes, job = m.command.partition(" -- ")
@@ -115,7 +114,7 @@ def _with_answers(m: Measure, findings: Sequence[Finding], started: Sequence[str
 
 
 def _tells(m: Measure, snapshot: Snapshot, symptoms: Mapping[str, float], findings: Sequence[Finding]) -> float:
-    """Probability that a measurement names the cause."""
+    """Return the probability that a measurement names the cause."""
     verdict = snapshot.verdict
     placed = verdict is not None and any(site.rank in verdict.culprits for site in verdict.sites)
     placed = placed or any(f.terminal for f in findings)  # an exception with its line
@@ -124,7 +123,7 @@ def _tells(m: Measure, snapshot: Snapshot, symptoms: Mapping[str, float], findin
         "ranks": placed or (verdict is not None and bool(snapshot.ranks)),  # the rank and its line are known
         "output": bool(snapshot.output.strip()) or snapshot.exception is not None,
         "source": bool(snapshot.source_findings),
-        "contrasts": placed or bool(snapshot.contrasts),  # a line of the rank's own is read faster than a job runs
+        "contrasts": placed or bool(snapshot.contrasts),  # a line of the rank itself is read faster than a job runs
     }[m.spent_by]
     if m.alive and has_ended(snapshot):
         return 0.0

@@ -1,4 +1,4 @@
-"""Tells what a person wrote from what a program printed, in a text that holds both: an issue, a mail, a chat."""
+"""Separates what a person wrote from what a program printed in a text with both: an issue, a mail, a chat."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from itertools import groupby, islice
 from dtdebug_taxonomy.failure.grammar import without_prefixes
 
 _LONGEST = 200_000
-"""Characters of a text that may be somebody's; a longer one is a log."""
+"""Maximum number of characters of a person's text; a longer one is a log."""
 _FEW_LINES, _LETTERS = 8, 0.75
-"""Lines that a description without any sign of its writer has at most, and the least share of letters and blanks."""
+"""Maximum lines of a description without signs of its writer, and its minimum share of letters and blanks."""
 _FENCE = re.compile(r"\s{0,3}(?:`{3,}[^`]{0,200}$|~{3,})")
-"""As in CommonMark: behind the ticks that open one stands no further tick."""
+"""As in CommonMark: no further tick follows the opening ticks."""
 _INLINE = re.compile(r"\s{0,3}```(?P<code>[^`]{1,2000})```\s{0,3}$")
 _MINE = re.compile(r"(?<!\[)\bI\b(?! ?[/:.\d\]])|\b[Mm]y\b")
 _PERSON = re.compile(
@@ -23,7 +23,7 @@ _PERSON = re.compile(
     r"|\b[Ww]e (?:see|have|are|use|run|get|train|tried)\b"
     r"|^\W{0,3}(?:[Hh](?:i|ello|ey)|[Tt]hanks?|[Dd]ear)\b|\?\s*$|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]{4}"
 )
-"""What only a person writes; in Chinese, Japanese and Korean also few programs."""
+"""Text that only a person writes; few programs print Chinese, Japanese or Korean."""
 _MACHINE = re.compile(
     r"""(?x)
       Traceback\ \(most | ^\s{0,12}File\ " | ^\s{4} | ^[\s#>|*.+=_-]{0,200}$
@@ -44,24 +44,24 @@ _QUOTED = re.compile(r"\"[^\"\n]{1,400}\"|`[^`\n]{1,400}`|\u201c[^\u201d\n]{1,40
 _MARKUP = re.compile(
     r"(?m)^#{1,4} [A-Z]|(?:^|[\s(])\*\*\w[^*\n]{0,80}\*\*(?:\W|$)|(?:\b[a-z]{2,20} ){2}`[^`\n]{1,200}`"
 )
-"""A post in Markdown, without any fence."""
+"""Post in Markdown, without any fence."""
 _TELLS = re.compile(
     r"(?i)\b(?:hangs|is (?:\w{2,10} )?stuck|gets stuck|freezes|stops|crashes|fails|works (?:fine|well)|happens)\b"
 )
-"""What a person tells of a run, in the present; below an empty line, where a person or the markup is seen as well."""
+"""Report of a run, in the present tense; below an empty line, if a person or markup is seen as well."""
 _FAILURE = re.compile(r"(?i)\b(?:error|exception|failed|failure|fatal|abort(?:ed)?)\b")
 _SENTENCE = re.compile(r"(?:\b[A-Za-z][a-z']{0,20}(?:[ ,;.]{1,2}|$)){3}")
 _LINK = re.compile(r"\s{0,4}(?:[-*] )?https?://\S{1,500}\s{0,4}$")
 _FULL_STOP = re.compile(r"(?<=[.!?)]) {1,2}(?=[A-Z\d])")
 _STOPS = 16
-"""Of a line so many are tried: each asks all that tells a program's line from a person's."""
+"""Maximum number of full stops tried per line: each requires all tests for program output."""
 
 
 def parted(text: str) -> tuple[str, str]:
-    """(what a person wrote, what a program printed); in the second the lines of the first are blank.
+    """Split a text into (what a person wrote, what a program printed); the second has blank lines for the first.
 
-    Of a text without fences (```) a paragraph is a person's only if it speaks as one: I, my, a greeting, a question, or
-    tells in sentences what a run does; any sentence that names no failure, where no line looks like a program's.
+    Without fences (```), a paragraph is a person's only if it reads like one: I, my, a greeting, a question, or
+    sentences about a run; any sentence that names no failure, if no line looks like a program's.
     """
     if len(text) > _LONGEST or not (_PERSON.search(text) or "```" in text or _MARKUP.search(text)):
         return "", text
@@ -99,7 +99,7 @@ def parted(text: str) -> tuple[str, str]:
 
 
 def only_words(text: str) -> tuple[str, str]:
-    """As `parted`, of a few sentences: nothing shows them to be a person's, but no program is known to print them."""
+    """Split a text of few sentences likewise: they are a person's if no known program prints them."""
     rows = text.split("\n")
     own = [row for row in rows if row.strip() and not (_is_machine(row) or _LINK.match(row))]
     if not own or len(list(filter(str.strip, rows))) > _FEW_LINES or not all(map(_is_sentence, own)):
@@ -108,7 +108,7 @@ def only_words(text: str) -> tuple[str, str]:
 
 
 def _beside(row: str) -> tuple[list[str], str]:
-    """(sentences of a person before or behind what a program printed, in one line with it; the rest of that line)."""
+    """Split a line with both into (sentences of a person before or after program output, the rest of the line)."""
     cuts = [found.start() for found in islice(_FULL_STOP.finditer(row[:2_000]), _STOPS)]
     begin = next((c for c in reversed(cuts) if _is_sentence(row[:c]) and not _is_machine(row[:c])), 0)
     begin = begin if _PERSON.search(row[:begin]) or _TELLS.search(row[:begin]) else 0
@@ -117,7 +117,7 @@ def _beside(row: str) -> tuple[list[str], str]:
 
 
 def _before_output(paragraph: list[str]) -> int:
-    """Rows up to the one that ends in a colon and is followed by rows that are mostly no sentences."""
+    """Count the rows up to the one that ends in a colon and is followed mostly by rows that are not sentences."""
     best, sentences = len(paragraph), 0
     for below, row in enumerate(reversed(paragraph)):
         if below and row.rstrip().endswith(":") and 2 * sentences < below:
@@ -129,7 +129,7 @@ def _before_output(paragraph: list[str]) -> int:
 
 
 def _without_ticks(rows: list[str]) -> tuple[list[str], list[bool]]:
-    """The rows, and which of them stand between two single backticks (`), as if that were a fence; those lose these."""
+    """Return the rows, and which are between two single backticks (`), taken as a fence; those lose the ticks."""
     result, ticked, begun = list(rows), [False] * len(rows), -1
     for i, row in enumerate(rows):
         if "```" in row or row.count("`") % 2 == 0:

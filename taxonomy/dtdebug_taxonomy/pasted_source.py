@@ -1,4 +1,4 @@
-"""Source that a text shows between fences, beside what failed: a program, a cell, a launch script."""
+"""Source that a text shows between fences along with a failure: a program, a cell, a launch script."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dtdebug_taxonomy.source.source import Source
 _FENCE = re.compile(r"\s{0,3}(?:`{3,}|~{3,})\s{0,3}(?P<language>\w{0,20})")
 _PYTHON, _SHELL = frozenset({"python", "py", "python3"}), frozenset({"bash", "sh", "shell", "slurm", "zsh"})
 _SCRIPT = re.compile(r"#!\s{0,2}/\S{0,60}\b(?:ba|z|k|da)?sh\b|#SBATCH ")
-"""What a script begins with, which people show without fences too."""
+"""Beginning of a script, which people show without fences too."""
 _USUAL = {
     "torch": "import torch",
     "dist": "import torch.distributed as dist",
@@ -26,23 +26,23 @@ _USUAL = {
     "DistributedSampler": "from torch.utils.data import DistributedSampler",
     "hvd": "import horovod.torch as hvd",
 }
-"""Names that a fragment uses without showing where they are from: what nearly every program calls by them."""
+"""Imports for names that a fragment uses without showing them: their meaning in nearly every program."""
 _MOST, _LONGEST = 4, 60_000
-"""Blocks of a text that are read, and characters of one."""
+"""Maximum number of blocks read per text, and of characters of one."""
 
 
 class Shown(NamedTuple):
-    """A block of a text that is source."""
+    """Block of a text that is source."""
 
     source: Source
     line: int
     """1-based line of the text that is its first."""
     added: str = ""
-    """Imports in its first line that the text does not show."""
+    """Imports added in its first line, which the text does not show."""
 
 
 def shown(text: str) -> Iterator[Shown]:
-    """The blocks of a text that can be read as Python or shell, in order."""
+    """Yield the blocks of a text that can be read as Python or shell, in order."""
     rows = text.split("\n")
     found = 0
     for first, language, block in _blocks(rows):
@@ -59,7 +59,7 @@ def shown(text: str) -> Iterator[Shown]:
 
 
 def _blocks(rows: list[str]) -> Iterator[tuple[int, str, list[str]]]:
-    """(index of its first row, language that is named, rows) of what stands between fences, and of bare scripts."""
+    """Yield (index of its first row, its language, rows) of each fenced block, and of each bare script."""
     at = 0
     while at < len(rows):
         fence = _FENCE.match(rows[at])
@@ -76,7 +76,7 @@ def _blocks(rows: list[str]) -> Iterator[tuple[int, str, list[str]]]:
 
 
 def _imports(body: str) -> str:
-    """A line that imports what a fragment uses and does not bind; empty if there is nothing of that kind."""
+    """Return a line that imports names that a fragment uses and does not bind; empty if there are none."""
     rows = [
         row
         for name, row in _USUAL.items()

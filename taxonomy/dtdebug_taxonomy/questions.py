@@ -1,7 +1,7 @@
-"""Which question to ask next: the one that saves the most expected minutes beyond its own cost.
+"""Chooses the next question: the one that saves the most expected minutes beyond its own cost.
 
 Expected minutes: causes are tried in the order of probability over effort until the right
-one is met. A question pays by making that walk shorter. Information gain would go on
+one is found. A question is worth asking if it shortens that. Information gain would continue
 asking after the advice is settled.
 """
 
@@ -18,23 +18,23 @@ from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.model import MINUTES, STRENGTHS, Observation, Value
 
 _UNKNOWN_CAUSE_MINUTES = 240.0
-"""Finding a cause that the knowledge does not hold."""
+"""Minutes to find a cause that the knowledge does not contain."""
 _ASKING = 0.25
-"""Minutes to read and answer a question; finding out costs the observation's effort once more in part."""
+"""Minutes to read and answer a question; finding out adds part of the observation's effort."""
 _SHOWS = "manifestation"
-"""How it shows is not asked of somebody who has pasted the error."""
+"""Key of the manifestation: not asked if the user has pasted the error."""
 _DOING = "activity"
-"""What was running is not asked where the exception that ended it is known: its stack says it better."""
+"""Key of the activity: not asked if the exception that ended it is known, since its stack is more precise."""
 _WORTH = 3.0
 """Minutes that a question must save beyond its cost: patience is short, and the estimate is rough."""
 FEW = 4
-"""Answers that can be read at a glance."""
+"""Number of answers that can be read at a glance."""
 _NEGLIGIBLE, _MATTERS = 0.005, 0.02
-"""Probabilities of a symptom below which it is left out, or its causes are not weighed anew."""
+"""Probabilities below which a symptom is left out, and below which its causes are not weighed again."""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """A question worth asking."""
+    """Question worth asking."""
 
     key: str
     saves: float
@@ -44,7 +44,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 def best_question(
     knowledge: Knowledge, ranking: Ranking, findings: Sequence[Finding], skip: Iterable[str] = ()
 ) -> Question | None:
-    """The question that pays most, or None if none pays. Keys in `skip` are not asked."""
+    """Return the question that saves most, or None if none is worth asking. Keys in `skip` are not asked."""
     ranked = worthwhile(knowledge, ranking, findings, skip)
     return ranked[0] if ranked else None
 
@@ -52,7 +52,7 @@ def best_question(
 def worthwhile(
     knowledge: Knowledge, ranking: Ranking, findings: Sequence[Finding], skip: Iterable[str] = ()
 ) -> list[Question]:
-    """All questions that pay, best first."""
+    """Return all questions worth asking, best first."""
     known = {f.evidence: f for f in findings if f.values}
     told = ("answered", *PRINTED)
     settled = {key for key, f in known.items() if f.source in told and len(f.values) == 1} | set(skip)
@@ -76,19 +76,19 @@ def worthwhile(
 
 
 def _concerned(knowledge: Knowledge, ranking: Ranking) -> set[str]:
-    """What the likely symptoms, or their causes, speak of otherwise than as never being so."""
+    """Return the keys that likely symptoms or their causes mention, other than only as `never`."""
     likely = [knowledge.symptoms[code] for code, p in ranking.symptoms.items() if p > _MATTERS]
     seen = {key for s in likely for key, row in s.observed.items() if any(v != "never" for v in row.values())}
     return seen | {name.partition("=")[0] for s in likely for cause in s.cause for name in cause.evidence}
 
 
 def minutes_of(observation: Observation) -> float:
-    """Minutes to read and answer a question."""
+    """Return the minutes to read and answer a question."""
     return _ASKING * (1 + math.log2(MINUTES[observation.effort]))
 
 
 def separating_question(knowledge: Knowledge, codes: tuple[str, str], skip: Iterable[str] = ()) -> str | None:
-    """The observation whose answers differ most between two symptoms (total variation distance)."""
+    """Return the observation whose answers differ most between two symptoms (total variation distance)."""
     a, b = codes
     best, most = None, 0.25
     for key, o in knowledge.observations.items():
@@ -102,7 +102,7 @@ def separating_question(knowledge: Knowledge, codes: tuple[str, str], skip: Iter
 
 
 def likeliest_first(knowledge: Knowledge, ranking: Ranking, observation: Observation) -> list[Value]:
-    """The answers in the order of how likely each is now; few answers stay as they are written."""
+    """Sort the answers by current probability; few answers keep their order."""
     if len(observation.value) <= FEW:
         return list(observation.value)
 
@@ -116,7 +116,7 @@ def likeliest_first(knowledge: Knowledge, ranking: Ranking, observation: Observa
 def _expected(
     knowledge: Knowledge, ranking: Ranking, key: str, cue: Finding | None, *, base: Mapping[str, float], now: float
 ) -> float:
-    """Expected minutes once the question is answered; `base` is the posterior without its cue."""
+    """Return the expected minutes once the question is answered; `base` is the posterior without its cue."""
     outcomes = []
     for v in knowledge.observations[key].value:
         row = knowledge.likelihood(key, v.value)
@@ -140,7 +140,7 @@ def _expected(
 
 
 def _without(knowledge: Knowledge, posterior: Mapping[str, float], cue: Finding | None) -> dict[str, float]:
-    """The posterior as if a cue had not been read; only symptoms that matter."""
+    """Return the posterior as if a cue had not been read, without negligible symptoms."""
     if cue is None:
         weights = dict(posterior)
     else:
@@ -154,7 +154,7 @@ Causes = Mapping[str, Sequence[tuple[object, float]]]
 
 
 def _given(knowledge: Knowledge, ranking: Ranking, answer: Finding, posterior: Mapping[str, float]) -> Causes:
-    """Causes re-weighted by an answer, for the symptoms that matter."""
+    """Return the causes reweighted by an answer, for the symptoms that matter."""
     result: dict[str, Sequence[tuple[object, float]]] = {}
     for code, p in posterior.items():
         row = ranking.causes[code]
@@ -168,7 +168,7 @@ def _given(knowledge: Knowledge, ranking: Ranking, answer: Finding, posterior: M
 
 
 def _walk(symptoms: Mapping[str, float], causes: Causes) -> list[tuple[float, float]]:
-    """(probability, minutes) of each cause that can be tried."""
+    """Return (probability, minutes) of each cause that can be tried."""
     return [
         (p * q, MINUTES[cause.effort] if cause is not None else _UNKNOWN_CAUSE_MINUTES)  # type: ignore[attr-defined]
         for code, p in symptoms.items()
@@ -178,7 +178,7 @@ def _walk(symptoms: Mapping[str, float], causes: Causes) -> list[tuple[float, fl
 
 
 def _minutes(walk: list[tuple[float, float]]) -> float:
-    """Expected minutes of trying the causes, the best ratio of probability to minutes first."""
+    """Return the expected minutes of trying the causes, the best ratio of probability to minutes first."""
     spent = expected = 0.0
     for p, minutes in sorted(walk, key=lambda row: -row[0] / row[1]):
         spent += minutes

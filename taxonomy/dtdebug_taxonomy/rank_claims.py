@@ -1,4 +1,4 @@
-"""What one look at a rank allows to say of it, as claims: what it waits in, where, and what the system shows."""
+"""Derives claims from one observation of a rank: what it waits in, where, and what the system shows."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dtdebug_taxonomy.waiting import ACTIVE, Waiting, phrase
 
 
 def claims_of(state: RankState) -> tuple[Claim, ...]:
-    """The claims on one rank, the strongest first: what it waits in, what its other threads do, the system's figures.
+    """Return the claims on one rank, strongest first: its wait, its other threads, the system's figures.
 
-    Empty for a process without a rank, and for one of which nothing was read.
+    Empty for a process without a rank, and for one without data.
     """
     if state.rank is None:
         return ()
@@ -27,7 +27,7 @@ def claims_of(state: RankState) -> tuple[Claim, ...]:
 
 
 def _main(state: RankState, rank: int, own: Frame | None) -> Claim | None:
-    """The main thread: what it waits in, else the operation, else where it is."""
+    """Return the claim on the main thread: its wait, else the operation, else its place."""
     file, line, function = (own.file, own.line, own.function) if own else ("", 0, "")
     w, pending = state.waiting, state.pending
     if w is not None and w.kind in ACTIVE and own is not None:
@@ -78,7 +78,7 @@ def _waits(
 
 
 def _beside(state: RankState, rank: int) -> list[Claim]:
-    """What other threads and children of the rank are in."""
+    """Return claims on the other threads and child processes of the rank."""
     found = []
     for w in state.beside:
         who = f"its thread {w.thread}" if w.thread else "another of its processes"
@@ -90,16 +90,16 @@ def _beside(state: RankState, rank: int) -> list[Claim]:
 
 
 def _group(state: RankState, name: str) -> str:
-    """A group by the words that its program gave it; PyTorch's default group is the world."""
+    """Return a group's name in its program; PyTorch's default group is the world."""
     desc = next((group.desc for group in state.groups if group.name == name), "")
     return "world" if name == "0" or desc == "default_pg" else desc or name
 
 
 def _source(state: RankState) -> Source:
-    """Whose stack it is: the agent's, from inside, or one that was read from outside."""
+    """Return the source of the stack: the agent's, from inside, or one read from outside."""
     return "stack" if state.roads.get("py-spy") == "ok" or state.roads.get("faulthandler") == "ok" else "agent"
 
 
 def _lasted(since: float | None, state: RankState) -> float | None:
-    """Seconds until the look, by the rank's own clock."""
+    """Return the seconds until the observation, by the rank's own clock."""
     return max(0.0, state.time - since) if since is not None and state.time is not None else None

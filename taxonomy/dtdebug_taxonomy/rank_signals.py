@@ -1,6 +1,6 @@
-"""Answers that the records of many ranks and the verdict on them give by themselves.
+"""Answers that follow from the records of many ranks and the verdict on them.
 
-Only what the records show: a rank that was not read, or a counter that was not, answers nothing.
+Only from the records themselves: a rank or counter that was not read answers nothing.
 """
 
 from __future__ import annotations
@@ -18,39 +18,39 @@ from dtdebug_taxonomy.snapshot import Snapshot
 from dtdebug_taxonomy.waiting import Waiting
 
 Answer = tuple[str, str] | None
-"""(value of the observation, why in words with ranks), or None where the snapshot does not tell."""
+"""(value of the observation, reason in words with ranks), or None if the snapshot does not show it."""
 
 _PARTED = {
     "skipped": "did not call a collective that the others call",
     "extra": "called a collective that the others do not",
     "replaced": "called another collective than the others",
 }
-"""Verdicts by which the ranks ran different calls, and what the named ranks did."""
+"""Kinds of verdicts for ranks that ran different calls, with what the named ranks did."""
 _HELD = ("lock", "pipe", "stopped")
-"""Waits in which a rank is busy with nothing, whatever its functions are called."""
+"""Waits in which a rank is idle, whatever its functions are called."""
 _WAITED_FOR = ("not_arrived", "gil_held", "fabric")
-"""Verdicts that are given only where ranks hang, or hung until the time was up."""
+"""Verdicts that are given only if ranks hang, or hung until the time was up."""
 _SET_UP = ("init_process_group", "new_group", "rendezvous")
 _FEW = 6
 
 
 def manifestation(s: Snapshot) -> Answer:
-    """An exception, or a hang: ranks wait, nobody has ended; ranks that parted may have failed, unless they live."""
+    """Answer exception or hang: ranks wait and none has ended; diverged ranks may have failed, unless they live."""
     v = s.verdict
-    if v is not None and v.kind == "dead":  # of victims the launcher's signals say nothing
+    if v is not None and v.kind == "dead":  # the launcher's signals to victims mean nothing
         first = next((c for c in v.claims if c.what == "raised" and set(c.ranks) & set(v.culprits)), None)
         return ("exception", f"{spell(first.ranks, _FEW)} raised it") if first is not None else None
     if v is None or v.kind == "none" or not v.waiting or any(r.alive is False for r in s.ranks):
         return None
     live = any(r.rank in v.waiting and r.pending is not None for r in s.ranks) or any(
         c.what == "unmoved"
-        for c in v.claims  # nobody calls a collective: all wait for the store, say
+        for c in v.claims  # no rank calls a collective: all wait for the store, for example
     )
     return ("hang", f"{spell(v.waiting, _FEW)} waited, no rank has ended") if live or v.kind in _WAITED_FOR else None
 
 
 def failing_ranks(s: Snapshot) -> Answer:
-    """Whether one rank failed, some stand apart from the others, or all fare alike."""
+    """Answer whether one rank failed, some diverged from the others, or all behave alike."""
     v, ranks = s.verdict, [r for r in s.ranks if r.rank is not None]
     if v is not None and v.kind == "fabric":
         return "all", "every rank has arrived in the collective, and it does not end"
@@ -67,12 +67,12 @@ def failing_ranks(s: Snapshot) -> Answer:
 
 
 def aspect(v: Verdict) -> str:
-    """What tells more than the kind of the verdict, and is said in its place; empty where nothing does."""
+    """Return the aspect that is more specific than the verdict's kind and replaces it; "" if there is none."""
     ends = (c for c in v.claims if c.what in ("ended", "left") and c.op)
     if v.kind in ("dead", "left") and any(set(c.ranks) & set(v.culprits) for c in ends):
         return "own_exit"
     if v.kind == "wrong_size" and v.collective is None and any(c.words.startswith(GLOO_ABORTED) for c in v.claims):
-        return "unlike_bytes"  # of which call is not known
+        return "unlike_bytes"  # which call it was is unknown
     if v.kind != "not_arrived":
         return ""
     if any(c.what == "system" and c.words.startswith(SHARED_RANK) for c in v.claims):
@@ -86,20 +86,20 @@ def aspect(v: Verdict) -> str:
 
 
 def in_circle(v: Verdict) -> bool:
-    """Each of the ranks that the verdict names waits for another one of them."""
+    """True if each of the ranks that the verdict names waits for another of them."""
     named = set(v.culprits)
     bound = {rank for c in v.claims if c.what == "waits" and named & set(c.of) for rank in c.ranks}
     return len(named) > 1 and named <= bound
 
 
 def _others_are_known(s: Snapshot, v: Verdict) -> bool:
-    """Who ended first is told only beside others: often a log holds what one rank has printed."""
+    """True if ranks other than the culprits printed or wait: a log often contains only one rank's output."""
     others = {r.rank for r in s.ranks} | ({line.rank for line in read_output(s).lines} if s.output else set())
     return bool(v.waiting) or bool(others - {None, *v.culprits})
 
 
 def equal_work_per_rank(s: Snapshot) -> Answer:
-    """Batches as the ranks count them, else the collectives as the verdict does."""
+    """Answer by the batches that the ranks count, else by the collectives of the verdict."""
     v = s.verdict
     if words := uneven(s.ranks):
         return "no", words
@@ -113,7 +113,7 @@ def equal_work_per_rank(s: Snapshot) -> Answer:
 
 
 def rank_conditional_code(s: Snapshot) -> Answer:
-    """Ranks that ran different calls took different branches; fewer rounds of a loop are mostly less data."""
+    """Answer yes if ranks ran different calls: they took different branches. Fewer iterations mostly mean less data."""
     v = s.verdict
     if v is None or v.kind not in _PARTED or not v.culprits or uneven(s.ranks) or loop_ended(v):
         return None
@@ -122,7 +122,7 @@ def rank_conditional_code(s: Snapshot) -> Answer:
 
 
 def versions_match_across_nodes(s: Snapshot) -> Answer:
-    """Packages that several ranks have imported; the same on one host says nothing about hosts."""
+    """Compare packages that several ranks have imported; equality on one host says nothing about hosts."""
     known = [r for r in s.ranks if r.versions and r.rank is not None]
     for key in sorted({key for r in known for key in r.versions}):
         values = _values(known, [r.versions.get(key, "") for r in known])
@@ -135,7 +135,7 @@ def versions_match_across_nodes(s: Snapshot) -> Answer:
 
 
 def device_usage(s: Snapshot) -> Answer:
-    """By the processes that NVML lists, else by what each rank was given to see."""
+    """Answer by the processes that NVML lists, else by the devices visible to each rank."""
     pids = {r.pid: r.rank for r in s.ranks if r.pid is not None and r.rank is not None}
     held: dict[int, set[int]] = {}
     for gpu in s.gpus:
@@ -158,9 +158,9 @@ def device_usage(s: Snapshot) -> Answer:
 
 
 def activity(s: Snapshot) -> Answer:
-    """What the ranks run that the verdict names, by library functions and by names of the user's own.
+    """Answer by the functions that the verdict's ranks run: library functions, and names in the user's code.
 
-    Data that is read after a step is that of the next step, not what is prepared before training.
+    Reading data after a step belongs to the next step, not to preparation before training.
     """
     found = _activity(s)
     trained = found is not None and found[0] == "preparing_data" and (any_step_completed(s) or ("",))[0] == "yes"
@@ -179,24 +179,24 @@ def _activity(s: Snapshot) -> Answer:
             if number * 2 > len(told):
                 return value, f"by the stack of {spell([r for r, what in told.items() if what == value], _FEW)}"
     culprits = [site for site in v.sites if site.rank in v.culprits and site.rank not in held] if v is not None else []
-    for site in culprits:  # where it stood while the others waited, should it have ended since
+    for site in culprits:  # where it was while the others waited, if it has ended since
         if what := _observed(doing([Frame(site.file, site.line, site.function)])):
             return what, f"rank {site.rank} was in {site.function}"
     return None
 
 
 def _is_held(waiting: Waiting) -> bool:
-    """It is busy with nothing: also where the process that it waits for waits for the rank."""
+    """True if it is idle, also if the process that it waits for waits for the rank."""
     return waiting.kind in _HELD or "the rank itself" in waiting.words
 
 
 def _observed(what: Activity | Literal[""]) -> str:
-    """The value of the observation: compilation happens at every stage, so that it answers nothing."""
+    """Return the value of the observation; "" for compilation, which happens at every stage."""
     return {"compiling": "", "downloading": "preparing_data"}.get(what, what)
 
 
 def any_step_completed(s: Snapshot) -> Answer:
-    """By the step that ranks are in, else by collectives: without one no step of several ranks can end."""
+    """Answer by the ranks' step, else by collectives: without one, no step of several ranks can end."""
     steps = {r.rank: r.step for r in s.ranks if r.step is not None and r.rank is not None}
     if steps and max(steps.values()) > 0:
         most = max(steps, key=lambda rank: steps[rank])
@@ -211,13 +211,13 @@ def any_step_completed(s: Snapshot) -> Answer:
 
 
 def _first_stands(s: Snapshot) -> bool:
-    """The verdict is on the first collective of a group: one that failed counts as completed there."""
+    """True if the verdict is on the first collective of a group, which counts as completed there if it failed."""
     v = s.verdict
     return v is not None and v.collective is not None and v.collective.seq == 1 and bool(v.waiting)
 
 
 def nodes(s: Snapshot) -> Answer:
-    """One host, if every rank of the run is known to be there."""
+    """Answer a single host if every rank of the run is known to be there."""
     hosts = {r.host for r in s.ranks}
     if len(s.ranks) > 1 and _complete(s.ranks) and len(hosts) == 1 and "" not in hosts:
         return "single", f"all {len(s.ranks)} ranks are on one host"
@@ -225,7 +225,7 @@ def nodes(s: Snapshot) -> Answer:
 
 
 def backend(s: Snapshot) -> Answer:
-    """Of the group in which ranks wait, else of any group, as `cpu:gloo,cuda:nccl` names it."""
+    """Answer by the backend of the group in which ranks wait, else of any group, as in `cpu:gloo,cuda:nccl`."""
     pending = {r.pending.group for r in s.ranks if r.pending is not None}
     groups = [(r.rank, g) for r in s.ranks for g in r.groups]
     for rank, g in sorted(groups, key=lambda row: row[1].name not in pending):
@@ -236,7 +236,7 @@ def backend(s: Snapshot) -> Answer:
 
 
 def data_loader_workers(s: Snapshot) -> Answer:
-    """As the loader has it, else by the functions of PyTorch's loader: with workers it waits for them."""
+    """Answer by the loader's setting, else by functions of PyTorch's loader: with workers it waits for them."""
     for r in s.ranks:
         if (number := r.facts.get("loader workers", "")).isdigit():
             return ("several" if int(number) else "zero"), f"the loader of rank {r.rank} has {int(number)}"
@@ -250,7 +250,7 @@ def data_loader_workers(s: Snapshot) -> Answer:
 
 
 def error_text_on_some_rank(s: Snapshot) -> Answer:
-    """A rank that ended by an exception has printed it."""
+    """Answer yes if a rank ended by an exception, which it has printed."""
     raised = [r.rank for r in s.ranks if r.exception and r.rank is not None]
     return ("yes", f"{spell(raised, _FEW)} raised an exception") if raised else None
 
@@ -266,20 +266,20 @@ SIGNALS: dict[str, Callable[[Snapshot], Answer]] = {
 
 
 def _complete(states: Sequence[RankState]) -> bool:
-    """Every rank of the run is among the states."""
+    """True if every rank of the run is among the states."""
     world = max((r.world_size or 0 for r in states), default=0)
     return world > 0 and {r.rank for r in states} >= set(range(world))
 
 
 def loop_ended(v: Verdict) -> bool:
-    """The source shows that the culprit had fewer rounds to make than those who wait, or more."""
+    """True if the source shows that the culprit had fewer or more iterations to make than the waiting ranks."""
     return any(c.what == "compared" and c.words.startswith((LOOP_ENDED, LOOP_LASTS)) for c in v.claims)
 
 
 def uneven(states: Sequence[RankState]) -> str:
-    """Which ranks have another number of batches; only loaders of one loop or one data set are compared.
+    """Return the ranks with a different number of batches; only loaders of one loop or data set are compared.
 
-    A rank that evaluates has another loader at hand than those that train.
+    A rank that evaluates uses a different loader from those that train.
     """
     for key in ("batches", "samples"):
         known = [r for r in states if key in r.facts and r.rank is not None]

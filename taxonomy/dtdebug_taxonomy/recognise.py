@@ -1,4 +1,4 @@
-"""Is this a fault of distributed training at all? Only then is anything shown unasked."""
+"""Decides whether this is a fault of distributed training at all: nothing else is shown unasked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.knowledge import Knowledge
 
 _STARTS_RANKS = {"torchrun", "mpirun", "horovodrun", "deepspeed", "spawn"}
-"""Launchers that nobody uses for a program of one process."""
+"""Launchers that are not used for programs of one process."""
 _CONTRASTS = {"works_with_one_process", "works_on_one_node"}
 
 
@@ -25,7 +25,7 @@ def is_recognised(
         return True  # it works with less of the distribution
     if any(f.evidence == "says-works-with-fewer-ranks" for f in findings):
         return True
-    if any(f.told for f in findings):  # a check of distributed programs sees it on the line that raised
+    if any(f.told for f in findings):  # a check of distributed programs finds it on the line that raised
         return True
     if not roots:
         return False

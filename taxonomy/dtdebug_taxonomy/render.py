@@ -1,4 +1,4 @@
-"""A diagnosis as text: Markdown for a report, plain lines for a terminal without colour."""
+"""Renders a diagnosis as text: Markdown for a report, plain lines for a terminal without colour."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from dtdebug_taxonomy.snapshot import Snapshot
 
 _UNKNOWN = "Not enough is known to say what this is."
 _SITUATION, _NOTES, _SITES, _SEEN = 8_000, 10, 8, 4
-"""Characters of the user's words, notes, and places and records of a verdict, that a report holds."""
+"""Maximum characters of the user's words, notes, and places and records of a verdict, in a report."""
 NOT_KNOWN = "The cause is not known: nothing that was seen points to one."
 GUESS = "possible, from your words alone"
-"""What a guess is called."""
+"""Label of a guess."""
 GUESSES = 2
-"""Guesses that are shown."""
+"""Maximum number of guesses that are shown."""
 DIFF_OF = {"yours": "in your file:", "example": "an example, not your file:", "": ""}
-"""What stands above a diff."""
+"""Headings above a diff."""
 LATER = "Another failure, later in the same output; nothing connects it with the one above but their order:"
 ECHO = (
     "Only an echo is seen: what is printed here comes from ranks that waited or from the launcher. Another rank failed "
@@ -36,18 +36,18 @@ ECHO = (
 
 
 def first_line(d: Diagnosis) -> str:
-    """What happened; where nobody saw that, the class of the symptom."""
+    """Return what happened; if that was not observed, the class of the symptom."""
     return d.ordinary or d.happened or headline(d)
 
 
 def subtitle(d: Diagnosis) -> str:
-    """The class of the symptom, where it is not the first line already and something is known."""
+    """Return the class of the symptom, if it is known and not already the first line."""
     guessed = d.verdict == "echo" and all(r.source == "similar" for r in d.symptoms[0].why)
     return headline(d) if d.happened and d.verdict != "unknown" and not d.ordinary and not guessed else ""
 
 
 def headline(d: Diagnosis) -> str:
-    """The class of the symptom in one line."""
+    """Return the class of the symptom in one line."""
     first, second = d.symptoms[:2]
     if d.ordinary:
         return d.ordinary
@@ -61,7 +61,7 @@ def headline(d: Diagnosis) -> str:
 
 
 def where(r: Reason) -> str:
-    """Where a finding was seen."""
+    """Return the place where a finding was seen."""
     place = {
         "printed": f"line {r.line}" if r.line else "the output",
         "said": "your description",
@@ -75,7 +75,7 @@ def where(r: Reason) -> str:
 
 
 def reason_line(r: Reason) -> str:
-    """One finding: what it means, where it was seen and in which words."""
+    """Return one finding: its meaning, its place and its words."""
     words = f' "{_one_line(r.words, 100)}"' if r.words else ""
     return f"{'' if r.weight > 0 else 'against it: '}{r.means} [{where(r)}]{words}"
 
@@ -86,7 +86,7 @@ def _one_line(text: str, most: int) -> str:
 
 
 def to_text(d: Diagnosis, advice: int = 2) -> str:
-    """Plain lines: what happened, what supports it, symptom, why, the best advice, the next question."""
+    """Return plain lines: what happened, what supports it, symptom, why, the best advice, the next question."""
     return "\n".join(_text(d, advice))
 
 
@@ -100,18 +100,18 @@ def _text(d: Diagnosis, advice: int) -> Iterator[str]:
 
 
 def reasons(d: Diagnosis, s: RankedSymptom) -> list[Reason]:
-    """What speaks for or against a symptom, without what the first line says already."""
+    """Return what supports or contradicts a symptom, without what the first line already states."""
     guessed = d.verdict == "echo" and d.happened
     return [r for r in s.why if r.means != d.happened and not (guessed and r.source == "similar")][:3]
 
 
 def seen_line(s: Seen) -> str:
-    """A claim with its record."""
+    """Return a claim with its record."""
     return f"{s.text} [{s.record}]" if s.record else s.text
 
 
 def reading(d: Diagnosis, advice: int = 2, *, following: bool = True) -> Iterator[str]:
-    """What the failure means, below its first line and what supports that; `following`: what to do next is in it."""
+    """Yield the meaning of the failure, below its first line and evidence; `following` adds the next step."""
     if line := subtitle(d):
         yield f"  symptom: {line}"
     if d.verdict == "echo" and not d.happened:
@@ -130,7 +130,7 @@ def reading(d: Diagnosis, advice: int = 2, *, following: bool = True) -> Iterato
         yield f"  first seen on rank {', '.join(map(str, d.culprits))}"
     yield from _causes_text(d, advice, following=following)
     if following and d.question is not None and not d.asks_nothing:
-        values = [value for value, _ in d.question.values]  # they come with the likeliest first
+        values = [value for value, _ in d.question.values]  # the likeliest come first
         choices = " / ".join(values if len(values) <= FEW else [*values[: FEW - 1], "or another"])
         yield f"  next question: {d.question.ask} ({choices})"
     for note in d.notes:
@@ -138,7 +138,7 @@ def reading(d: Diagnosis, advice: int = 2, *, following: bool = True) -> Iterato
 
 
 def _causes_text(d: Diagnosis, advice: int, *, following: bool) -> Iterator[str]:
-    """The causes and the next step; where no cause is known, guesses below it."""
+    """Yield the causes and the next step; if no cause is known, guesses below it."""
     for a in worth_showing(d, advice):
         yield from _advice_text(a)
     if not d.advice:
@@ -151,7 +151,7 @@ def _causes_text(d: Diagnosis, advice: int, *, following: bool) -> Iterator[str]
 
 
 def worth_showing(d: Diagnosis, most: int) -> list[Explanation]:
-    """The first cause, and others that are not unlikely."""
+    """Return the first cause, and others that are not unlikely."""
     return [*d.advice[:1], *(a for a in d.advice[1:most] if a.band != "unlikely")][:most]
 
 
@@ -178,18 +178,18 @@ def _because_text(a: Explanation) -> Iterator[str]:
 
 
 def because(a: Explanation) -> list[str]:
-    """What points to a cause; words that its title quotes are not said again."""
+    """Return what points to a cause; words that its title quotes are not repeated."""
     return [reason_line(r if r.words not in a.title else structs.replace(r, words="")) for r in a.because[:2]]
 
 
 def to_markdown(d: Diagnosis, snapshot: Snapshot | None = None) -> str:
-    """A report that can be pasted into an issue."""
+    """Return a report that can be pasted into an issue."""
     verdicts = (snapshot.verdict, *(each.verdict for each in snapshot.later)) if snapshot is not None else ()
     return "\n".join((*_cases_markdown(d, verdicts), *(_context(snapshot) if snapshot is not None else ()))) + "\n"
 
 
 def _cases_markdown(d: Diagnosis, verdicts: Sequence[Verdict | None]) -> Iterator[str]:
-    """The first failure, then further ones of the same output."""
+    """Yield the first failure, then further ones of the same output."""
     for each, verdict in zip_longest((d, *d.later), verdicts):
         yield from (LATER, "") if each is not d else ()
         yield from _markdown(each, verdict)
@@ -233,7 +233,7 @@ def _markdown(d: Diagnosis, verdict: Verdict | None) -> Iterator[str]:
 
 
 def _head_markdown(d: Diagnosis) -> Iterator[str]:
-    """What happened and what supports it."""
+    """Yield what happened and what supports it."""
     yield from (f"## {_escape(first_line(d))}", "")
     if line := subtitle(d):
         yield from (_escape(line), "")
@@ -255,7 +255,7 @@ def _next_markdown(d: Diagnosis) -> Iterator[str]:
 
 
 def _verdict(v: Verdict) -> Iterator[str]:
-    """Where each rank was, and what else it could be."""
+    """Yield where each rank was, and other interpretations."""
     for site in v.sites[:_SITES]:
         part = "culprit" if site.rank in v.culprits else "waits"
         yield f"- rank {site.rank} ({part}): {_escape(plain(f'{site.file}:{site.line} in {site.function}', 300))}"
@@ -280,10 +280,10 @@ def _context(s: Snapshot) -> Iterator[str]:
 
 
 def _fence(text: str) -> str:
-    """Backticks that nothing in the text can close."""
+    """Return a fence of backticks that nothing in the text can close."""
     return "`" * max(3, 1 + max((len(f) for f in re.findall(r"`+", text)), default=0))
 
 
 def _escape(text: str) -> str:
-    """Text that Markdown and HTML show as it is."""
+    """Escape text so that Markdown and HTML show it unchanged."""
     return re.sub(r"([\\`*_\[\]|~$])", r"\\\1", text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))

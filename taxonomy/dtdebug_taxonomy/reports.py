@@ -1,4 +1,4 @@
-"""What a layer reports of itself where nobody raised anything: NCCL, UCX, libfabric, Slurm, a C++ runtime, a logger."""
+"""Finds errors that a layer reports without an exception: NCCL, UCX, libfabric, Slurm, a C++ runtime, a logger."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LAYERS = (
     ("C++ check", "Check failed: ", re.compile(rf"(?:^|\] ?|\.\w{{1,4}}:\d{{1,6}}: ){_CHECK}")),
     ("C++ exception", "what():", re.compile(rf"^ {{0,4}}what\(\): {{1,4}}{_SAYS}")),
 )
-"""What reports, letters that a line of it has, and the line. Their sources:
+"""Reporting layer, substring of its lines, and pattern. Sources:
 https://github.com/NVIDIA/nccl/blob/master/src/debug.cc
 https://github.com/openucx/ucx/blob/master/src/ucs/debug/log.c
 https://github.com/openucx/ucc/blob/master/src/utils/ucc_log.h
@@ -35,14 +35,14 @@ _DISLIKED = re.compile(
     r"|kernel command line"
     r"|NUMA auto|\bperformance\b|\bcould not find: |\bno plugin\b|\bnon-fatal\b|\btable changed\b|\bhas been set to\b"
 )
-"""What a layer warns of and goes on."""
+"""Warnings of a layer after which it continues."""
 _SERIOUS = frozenset({"ERROR", "CRITICAL", "FATAL", "E", "F", "C"})
 _BARE = re.compile(r"(?:error|fatal): (?=.{8})")
-"""How Slurm's daemons begin a line behind the time."""
+"""Beginning, after the time, of error lines of Slurm's daemons."""
 _PASSING = re.compile(
     r"(?i)\bretry(?:ing)?\b|\btransient\b|\bwill (?:be )?(?:retr|try|continu|skip)\w{0,6}\b|\bskipp(?:ed|ing)\b"
 )
-"""What a logger says of an error after which the program goes on."""
+"""Words in a logger's error after which the program continues."""
 
 
 _OF_SEVERAL = re.compile(
@@ -53,7 +53,7 @@ _OF_SEVERAL = re.compile(
 
 
 class Report(NamedTuple):
-    """One line in which a layer says what failed."""
+    """One line in which a layer reports a failure."""
 
     layer: str
     message: str
@@ -63,7 +63,7 @@ class Report(NamedTuple):
 
 
 def reported(lines: Sequence[Line]) -> Report | None:
-    """The first failure that a layer reports itself; what it only dislikes is none."""
+    """Return the first failure that a layer itself reports; mere warnings do not count."""
     for line in lines:
         for layer, letters, pattern in _LAYERS:
             found = pattern.search(line.body) if letters in line.body else None
@@ -73,7 +73,7 @@ def reported(lines: Sequence[Line]) -> Report | None:
 
 
 def logged(lines: Sequence[Line]) -> Report | None:
-    """The last line that a logger itself calls an error, if nothing is said of going on."""
+    """Return the last line that a logger itself calls an error, unless it reports that the program continues."""
     for line in reversed(lines):
         bare = _BARE.match(line.body) if line.time else None
         if bare is None and line.level.upper() not in _SERIOUS:

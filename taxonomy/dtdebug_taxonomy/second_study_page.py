@@ -1,4 +1,4 @@
-"""What is shown of the second study: a label, the labels of something of ours, the study itself; as Markdown."""
+"""Pages on the second study as Markdown: a label, the labels of something of ours, the study itself."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ JUDGED = "Which labels go together, and with what of ours, is our judgement, not
 
 
 def labels_of(labels: Iterable[Label]) -> Iterator[str]:
-    """A section on something of ours: its labels, each with its provenance."""
+    """Yield a section with the labels of something of ours, each with its provenance."""
     yield from ("", f"## In {NAME}", "")
     yield from [f"- {label}" for label in labels] or ["- none of its labels fits"]
 
 
 def label_page(knowledge: Knowledge, study: SecondStudy, label: Label) -> Iterator[str]:
-    """The page of one label."""
+    """Yield the page of one label."""
     yield f"# {label}"
     yield ""
     yield f"A {KINDS[label.id[0]]} of {NAME}{f', stage: {label.stage}' if label.stage else ''}."
@@ -39,7 +39,7 @@ def label_page(knowledge: Knowledge, study: SecondStudy, label: Label) -> Iterat
 
 
 def about(study: SecondStudy) -> Iterator[str]:
-    """What the study is, and what of it was read."""
+    """Yield a description of the study, and which parts of it were read."""
     yield "# The second study"
     yield ""
     yield f"*{study.about.title}*, <{study.about.url}>. {study.about.wording}"
@@ -55,7 +55,7 @@ def about(study: SecondStudy) -> Iterator[str]:
 
 
 def all_labels(study: SecondStudy) -> Iterator[str]:
-    """Every label, by kind."""
+    """Yield every label, by kind."""
     for letter, kind in KINDS.items():
         yield from _items(f"{kind.capitalize()}s", map(str, study.of_kind(letter)))
 

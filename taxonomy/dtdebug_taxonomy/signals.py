@@ -1,6 +1,6 @@
-"""Answers that the snapshot gives by itself: each signal is a function of the snapshot.
+"""Answers that follow from the snapshot: each signal is a function of the snapshot.
 
-A signal returns (value, why) for its observation, or None where the snapshot does not tell.
+A signal returns (value, why) for its observation, or None if the snapshot does not show it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dtdebug_taxonomy.snapshot import Snapshot, walk
 Signal = Callable[[Snapshot], tuple[str, str] | None]
 _SIGNALS: dict[str, Signal] = {}
 _FULL = 0.95
-"""Share of a device's memory from which it counts as full."""
+"""Share of a device's memory at which it counts as full."""
 
 
 def _signal(key: str) -> Callable[[Signal], Signal]:
@@ -26,10 +26,10 @@ def _signal(key: str) -> Callable[[Signal], Signal]:
 
 
 def measure(snapshot: Snapshot) -> dict[str, tuple[str, str]]:
-    """Observation key -> (value, the words that say how it is known)."""
+    """Return observation key -> (value, sentence on how it is known)."""
     rows = ((key, signal(snapshot)) for table in (_SIGNALS, RANK_SIGNALS) for key, signal in table.items())
-    found = {key: answer for key, answer in rows if answer}  # where both know, many ranks know better than one
-    return snapshot.examined | found | snapshot.contrasts  # the failed job itself knows better than what came before
+    found = {key: answer for key, answer in rows if answer}  # if both answer, many ranks are more reliable than one
+    return snapshot.examined | found | snapshot.contrasts  # the failed job itself is the most reliable
 
 
 @_signal("manifestation")
@@ -61,7 +61,7 @@ def _framework(s: Snapshot) -> tuple[str, str] | None:
         "torch/distributed/rpc": "torch_rpc",
         "torch/nn/parallel/distributed": "torch_ddp",
         "torch/nn/parallel/data_parallel": "torch_dataparallel",
-        **({"torch/distributed": "torch_other"} if raised else {}),  # whatever waits for others waits there
+        **({"torch/distributed": "torch_other"} if raised else {}),  # anything that waits for other ranks waits there
         "tensorflow": "tensorflow",
         "keras": "keras",
     }

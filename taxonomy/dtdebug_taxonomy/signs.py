@@ -1,4 +1,4 @@
-"""Whether the words of the user and of the output speak of several processes, hosts or devices at all."""
+"""Recognises whether the words of the user and of the output concern several processes, hosts or devices."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _RUNS = re.compile(
     r"|^\W{0,3}(?:hang|stuck|freez)"
     r"|\b(?:it|this|everything|that|nothing)\b (?:\w{1,10} ){0,3}(?:hang|hung|stuck|freez|froze)"
 )
-"""What may stand still for others: a training or its job; of a named tool nobody knows that."""
+"""Words of things that hang for others: a training or its job; for a named tool that is unknown."""
 _PACKAGES = re.compile(
     r"torch[/\\](?:distributed|nn[/\\]parallel|multiprocessing[/\\]spawn)|torch[/\\]csrc[/\\]distributed"
     r"|(?:-packages[/\\]|Megatron-LM[/\\]|(?<![\w/\\]))(?:deepspeed|horovod|colossalai|megatron|apex|fairscale|byteps"
@@ -73,38 +73,38 @@ _PACKAGES = re.compile(
     r"|vllm[/\\](?:v1[/\\])?executor[/\\]multiproc"
     r"|tensorflow[/\\]python[/\\]distribute|accelerate[/\\]commands[/\\]launch"
 )
-"""Libraries below an installation whose frames are a sign."""
+"""Installed libraries whose frames are a sign."""
 _PATH = re.compile(
     r"File \"[^\"\n]{1,300}\", line \d{1,9}(?:, in .{1,200})?|\", line \d{1,9}, in .{1,200}"
     r"|(?:~|\.{1,2})?[\w.@+-]{0,100}/[^\s\"',:;)]{0,300}"
 )
 _GRAPH = re.compile(r"(?i)\b(?:dgl|pyg|torch_geometric|networkx|homogeneous graph|[en]types?|edges?|DAG|onnx)\b")
 _NODES = re.compile(r"(?i)\bnodes?\b")
-"""The nodes of a graph are no machines."""
+"""The nodes of a graph are not machines."""
 _RANKED = re.compile(r"(?i)\b(?:ranking|candidates?|MRR|NDCG)(?:\b|[_.])")
 _RANKS = re.compile(r"(?i)\branks\b")
-"""Nor are the places of candidates processes."""
+"""The ranks of candidates are not processes."""
 _DEVICE = r"\w{1,12}(?::\d{1,3})?"
 _BESIDE_CPU = re.compile(
     rf"at least two devices, (?:(?:cpu|meta)(?:,? and |, ){_DEVICE}|{_DEVICE}(?:,? and |, )(?:cpu|meta)\b)"
 )
-"""A tensor that was left on the CPU needs one device only."""
+"""A tensor left on the CPU needs only one device."""
 _HOLDS = r"Process \d{1,9} has"
 _ALIKE = re.compile(
     rf"{_HOLDS} ([\d.]{{1,9}} [KMG]iB) memory in use\. "
     rf"(?:{_HOLDS} [\d.]{{1,9}} [KMG]iB memory in use\. ){{0,15}}{_HOLDS} \1 "
 )
-"""Other processes that hold exactly as much of a device as each other: the contexts of other ranks, no strangers."""
+"""Other processes that hold exactly equal amounts of a device: the contexts of other ranks, not unrelated processes."""
 _SIZE = (
     r"(?i)\b(?:world_?size|(?:tensor|pipeline|data)_parallel_size|num_processes|nproc[_-]per[_-]node)['\"]?[=: ]{1,2}"
 )
 _ONE, _MORE = re.compile(rf"{_SIZE}1\b"), re.compile(rf"{_SIZE}(?:[2-9]|\d\d)")
-"""A server on one device prints words of distribution all the same."""
+"""A server on one device also prints words of distribution."""
 
 
 _NO_DIGITS = dict.fromkeys(map(ord, "0123456789"))
 _LONG, _EACH = 64 << 10, 64
-"""Characters from which on of lines that differ in digits alone only so many first ones are looked at."""
+"""Text size from which lines that differ only in digits are thinned, and how many of each are kept."""
 
 
 def _thinned(text: str) -> str:
@@ -121,7 +121,7 @@ def _thinned(text: str) -> str:
 
 
 def speaks_of_several(snapshot: Snapshot) -> bool:
-    """Whether anything speaks of several processes, hosts or devices."""
+    """True if anything indicates several processes, hosts or devices."""
     raised = [*walk(snapshot.exception)]
     if any(i.rank is not None or i.exit_code is not None or i.signal for i in raised):
         return True
@@ -140,7 +140,7 @@ def speaks_of_several(snapshot: Snapshot) -> bool:
 
 
 def _without_places(text: str) -> str:
-    """Without paths, and without the words that tell of something else here."""
+    """Remove paths, and words that have a different meaning here."""
     text = _BESIDE_CPU.sub(" ", text)
     text = _NODES.sub(" ", text) if _GRAPH.search(text) else text
     text = _RANKS.sub(" ", text) if _RANKED.search(text) else text

@@ -1,8 +1,8 @@
-"""How alike a text is to the knowledge's own texts: a weak evidence, never the judge.
+"""Similarity of a text to the knowledge's own texts: weak evidence, never decisive.
 
 Complement naive Bayes over TF-IDF weighted words and pairs of words (Rennie et al.,
 "Tackling the poor assumptions of naive Bayes text classifiers", ICML 2003): a class is
-described by what all the others do not say, which suits few and uneven texts.
+described by what all the others do not contain, which suits few texts of uneven length.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from dtdebug_taxonomy.snapshot import Snapshot
 
 _WORD = re.compile(r"[a-z][a-z_]+")
 _LIMIT = 4_000
-"""Characters of the user's words, and of the end of the output, that are compared."""
+"""Maximum characters of the user's words, and of the end of the output, that are compared."""
 _FEW = 3
-"""A text of fewer words is like nothing."""
+"""Minimum number of terms; a shorter text resembles nothing."""
 _DRAWER = 5
-"""First letters of a term that tell where it is kept."""
+"""Number of first letters of a term that select its drawer."""
 _SCALE = 5.0
-"""From likeness to log likelihood ratio; chosen on rated cases that the texts were not written from."""
+"""Factor from similarity to log likelihood ratio; chosen on rated cases that the texts were not written from."""
 _CEILING = 2.5
-"""Largest log likelihood ratio that likeness alone can give to a symptom."""
+"""Largest log likelihood ratio that similarity alone can give to a symptom."""
 _FIX_SCALE, _FIX_CEILING = 5.0, 1.5
 """The same for fix patterns."""
 
 
 class Likeness(NamedTuple):
-    """Log likelihood ratios that likeness gives."""
+    """Log likelihood ratios from similarity."""
 
     symptoms: dict[str, float]
     """Symptom code -> ratio; empty if the text is too short."""
     patterns: dict[str, float]
     """Fix pattern id -> ratio."""
     words: str
-    """The words that decided most for the likest symptom."""
+    """The most decisive words for the most similar symptom."""
 
 
 def likeness(knowledge: Knowledge, snapshot: Snapshot) -> Likeness:
-    """Likeness of what the user tells and what the program printed last."""
+    """Return the similarity of the user's words and the end of the output to the knowledge."""
     terms = _terms(f"{snapshot.situation[:_LIMIT]}\n{snapshot.output[-_LIMIT:]}")
     if len(terms) < _FEW:
         return Likeness({}, {}, "")
@@ -79,23 +79,23 @@ def _stem(word: str) -> str:
 
 
 class _Term(msgspec.Struct, frozen=True, array_like=True):
-    """A term of the texts that a model is made of."""
+    """Term of the texts that a model is built from."""
 
     rarity: float
     mine: dict[str, float]
-    """How much rarer the term is outside a class than overall: 0 where it is not in the class."""
+    """Class -> how much rarer the term is outside the class than overall; absent if it is not in the class."""
 
 
 class _Compared(NamedTuple):
-    """The terms of a text that a model knows."""
+    """Terms of a text that a model knows."""
 
     vector: dict[str, float]
-    """Term -> weight; of length 1."""
+    """Term -> weight; normalised to length 1."""
     terms: dict[str, _Term]
     outside: dict[str, float]
 
     def scores(self) -> dict[str, float]:
-        """Class -> how much less likely the text is outside it."""
+        """Return class -> how much less likely the text is outside it."""
         total = math.fsum(self.vector.values())
         result = {name: total * v for name, v in self.outside.items()}
         for term, v in self.vector.items():
@@ -104,7 +104,7 @@ class _Compared(NamedTuple):
         return result
 
     def telling(self, name: str) -> list[str]:
-        """The terms that speak most for a class."""
+        """Return the most decisive terms for a class."""
         own = {t: v * self.terms[t].mine.get(name, 0.0) for t, v in self.vector.items()}
         return [t for t in sorted(own, key=lambda t: (-own[t], t))[:4] if own[t] > 0]
 
@@ -114,11 +114,11 @@ class _Model(msgspec.Struct, frozen=True, array_like=True):
 
     outside: dict[str, float]
     drawers: dict[str, msgspec.Raw]
-    """First letters -> the terms that begin so, packed: a text has few of all, which would take 15 MB."""
+    """First letters -> the terms that begin with them, packed: a text has few of all terms, which would take 15 MB."""
 
     @classmethod
     def of(cls, texts: Iterable[tuple[str, str]], smoothing: float = 0.3) -> _Model:
-        """The model of some texts."""
+        """Build the model of some texts."""
         rows = [(name, Counter(_terms(text))) for name, text in texts]
         seen = Counter(term for _, counts in rows for term in counts)
         rarity = {term: math.log((1 + len(rows)) / (1 + n)) + 1 for term, n in seen.items()}
@@ -130,7 +130,7 @@ class _Model(msgspec.Struct, frozen=True, array_like=True):
                 size[name] += v
         everything = math.fsum(size.values()) + smoothing * len(seen)
 
-        def packed(terms: Iterable[str]) -> msgspec.Raw:
+        def pack_terms(terms: Iterable[str]) -> msgspec.Raw:
             drawer = {}
             for term in terms:
                 by_class = weight.pop(term)
@@ -142,11 +142,11 @@ class _Model(msgspec.Struct, frozen=True, array_like=True):
         groups = groupby(sorted(weight), key=lambda term: term[:_DRAWER])
         return cls(
             {name: math.log(everything - n) for name, n in size.items()},
-            {letters: packed(terms) for letters, terms in groups},
+            {letters: pack_terms(terms) for letters, terms in groups},
         )
 
     def of_text(self, terms: Sequence[str]) -> _Compared:
-        """What a text of these terms is compared by."""
+        """Return the comparison of a text with these terms."""
         wanted = set(terms)
         known: dict[str, _Term] = {}
         for letters in {term[:_DRAWER] for term in wanted} & self.drawers.keys():
@@ -164,7 +164,7 @@ def _weighted(counts: Counter[str], rarity: dict[str, float]) -> dict[str, float
 
 @lru_cache(maxsize=4)
 def _models(knowledge: Knowledge) -> tuple[_Model, _Model]:
-    """Models of the symptoms' and of the fix patterns' texts."""
+    """Return the models of the symptoms' and of the fix patterns' texts."""
     if knowledge is load():
         return kept("likeness", tuple[_Model, _Model], lambda: _learnt(knowledge))
     return _learnt(knowledge)

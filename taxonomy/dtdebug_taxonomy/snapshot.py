@@ -1,4 +1,4 @@
-"""The types of what was captured at one moment: exception, output, ranks, devices, versions.
+"""Types of the state captured at one moment: exception, output, ranks, devices, versions.
 
 Every part is optional. A probe that failed or was late leaves a line in `notes`.
 """
@@ -17,17 +17,17 @@ from dtdebug_taxonomy.watched import Late, Violation
 
 
 class ExceptionInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """An exception as text and numbers; holds no reference to the object."""
+    """Exception as text and numbers, without a reference to the object."""
 
     type: str
     """Qualified class name, such as `torch.distributed.DistBackendError`."""
     message: str = ""
     frames: tuple[Frame, ...] = ()
     causes: tuple[ExceptionInfo, ...] = ()
-    """`__cause__`, `__context__`, members of a group, and what child processes reported."""
+    """`__cause__`, `__context__`, members of a group, and reports of child processes."""
     notes: tuple[str, ...] = ()
     rank: int | None = None
-    """Rank that raised, where a launcher reports it (`local rank` if it knows no more)."""
+    """Rank that raised, if a launcher reports it (its local rank if only that is known)."""
     pid: int | None = None
     exit_code: int | None = None
     signal: str = ""
@@ -50,12 +50,12 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
 
 Near = Literal["line", "function", "file"]
 NEAR: tuple[Near, ...] = ("line", "function", "file")
-"""Where a finding in the source stands: on the line of a stack or in the branch that leads to it, in the function
+"""Place of a finding in the source: on the line of a stack or in the branch that leads to it, in the function
 around that line, or elsewhere in the file."""
 
 
 class SourceFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """What a check sees in a file that a stack names."""
+    """Finding of a check in a file that a stack names."""
 
     file: str
     line: int
@@ -66,62 +66,62 @@ class SourceFinding(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
     near: Near = "file"
     hint: bool = False
-    """No fault, but something to know."""
+    """True if it is not a fault, but worth knowing."""
     rank: int | None = None
-    """Whose stack leads there."""
+    """Rank whose stack leads there."""
     words: str = ""
     """The line itself."""
     fix: str = ""
-    """What its fix does, as an order."""
+    """Effect of its fix, in the imperative."""
     diff: str = ""
-    """The fix as a unified diff of the file, where it is known to parse and to silence the finding."""
+    """The fix as a unified diff of the file, if it is known to parse and to remove the finding."""
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """All that was captured of one failure."""
+    """Everything captured of one failure."""
 
     situation: str = ""
-    """What the user tells, in plain words."""
+    """The user's description, in plain words."""
     output: str = ""
-    """Program output, or the bounded part of it that was kept."""
+    """Program output, or the bounded part of it that was stored."""
     source: str = ""
-    """Where the output is from: a path, `-`, or `cell output`."""
+    """Origin of the output: a path, `-`, or `cell output`."""
     first_lines: tuple[tuple[int, int], ...] = ()
-    """(line of `output`, line of the whole) where output is an excerpt."""
+    """(line of `output`, line of the whole) if the output is an excerpt."""
     exception: ExceptionInfo | None = None
     cell: str = ""
     """Source of the failed cell."""
     cells: tuple[str, ...] = ()
-    """Sources of the cells that ran before it, the latest last: its imports and definitions may stand there."""
+    """Sources of the cells that ran before it, latest last: they may contain its imports and definitions."""
     source_findings: tuple[SourceFinding, ...] = ()
-    """What the checks see in the files that stacks name."""
+    """Findings of the checks in the files that stacks name."""
     ranks: tuple[RankState, ...] = ()
     gpus: tuple[Gpu, ...] = ()
     versions: dict[str, str] = {}
     environment: dict[str, str] = {}
     """Allow-listed variables, secrets masked."""
     command: tuple[str, ...] = ()
-    """How the job was started, secrets masked, where that was seen."""
+    """Command that started the job, secrets masked, if it was observed."""
     verdict: Verdict | None = None
-    """Which rank the others wait for, where the state of several ranks was compared."""
+    """Verdict on which rank the others wait for, if the states of several ranks were compared."""
     contrasts: dict[str, tuple[str, str]] = {}
-    """What runs of the job with something changed have answered: observation -> (value, how it is known)."""
+    """Answers from runs of the job with something changed: observation -> (value, how it is known)."""
     isolated: Isolated | None = None
-    """What those runs have shown to be responsible."""
+    """Responsible parts according to those runs."""
     examined: dict[str, tuple[str, str]] = {}
-    """What `dtdebug doctor` measured before the run: observation -> (value, how it is known)."""
+    """Measurements of `dtdebug doctor` before the run: observation -> (value, how it is known)."""
     watched: tuple[Violation, ...] = ()
-    """What did not hold while it trained."""
+    """Invariants violated during training."""
     late: tuple[Late, ...] = ()
-    """Ranks that the others waited for while it trained."""
+    """Ranks that the others waited for during training."""
     child_ranks: int = 0
     """Child processes that look like ranks."""
     notes: tuple[str, ...] = ()
     later: tuple[Snapshot, ...] = ()
-    """Further failures of the same output, each with its part of it: nothing connects them with this one but order."""
+    """Further failures of the same output, each with its part of it: only their order connects them with this one."""
 
     def true_line(self, line: int) -> int:
-        """The line of the whole output for a line of the excerpt."""
+        """Return the line of the whole output for a line of the excerpt."""
         begun = bisect_right(self.first_lines, line, key=lambda row: row[0])
         if not begun:
             return line
@@ -130,7 +130,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def walk(exception: ExceptionInfo | None, depth: int = 8) -> Iterator[ExceptionInfo]:
-    """The innermost causes first: a wrapper is the echo of what it carries."""
+    """Yield an exception after its causes, innermost first: a wrapper is the echo of what it carries."""
     if exception is not None and depth:
         for cause in exception.causes:
             yield from walk(cause, depth - 1)

@@ -1,4 +1,4 @@
-"""What the checks see in the files that stacks name: on a rank's own line, in the function around it, or elsewhere."""
+"""Findings of the checks in files that stacks name: on a rank's own line, in the function around it, or elsewhere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.source import Source
 
 MOST = 16
-"""Findings that are kept: the nearest first."""
+"""Maximum number of findings to keep, nearest first."""
 
 
 def findings_in(
@@ -27,9 +27,9 @@ def findings_in(
     culprits: Sequence[int] = (),
     waits: bool = False,
 ) -> tuple[SourceFinding, ...]:
-    """Findings in sources (file as the stacks name it -> its code), the nearest to a line of a culprit first.
+    """Return the findings in sources (file as the stacks name it -> its code), nearest to a line of a culprit first.
 
-    Only checks whose finding is an indicator of some symptom or cause count; where ranks wait (`waits`), those of a
+    Only checks whose finding is an indicator of some symptom or cause count; if ranks wait (`waits`), those of a
     symptom that a verdict on waiting ranks points at: how a checkpoint is named explains no hang.
     """
     shown = _of_waiting(knowledge) if waits else {*knowledge.symptoms}
@@ -50,13 +50,13 @@ def findings_in(
 
 
 def _of_waiting(knowledge: Knowledge) -> set[str]:
-    """The symptoms that verdicts on living ranks point at."""
+    """Return the symptoms that verdicts on live ranks point at."""
     kinds = (e for e in knowledge.evidence.values() if any(not words.startswith("dead") for words in e.verdict))
     return {code for e in kinds for code in e.symptoms}
 
 
 def claims(findings: Sequence[SourceFinding]) -> tuple[Claim, ...]:
-    """What the source says of ranks, for a verdict: what is on their lines, and faults in the functions around them."""
+    """Return the source's claims on ranks for a verdict: findings on their lines, and faults in functions around."""
     return tuple(
         Claim(
             what="source",
@@ -74,7 +74,7 @@ def claims(findings: Sequence[SourceFinding]) -> tuple[Claim, ...]:
 def diff_of(  # noqa: PLR0917
     name: str, source: Source, hits: Sequence[CheckedHit], hit: CheckedHit, settings: Settings, added: str = ""
 ) -> str:
-    """The fix of a finding as a patch of a file of that name, without what was `added` at its top."""
+    """Return the fix of a finding as a patch of a file of that name, without the text `added` at its top."""
     if hit.fix is None:
         return ""
     after = proven(source, hits, [hit], settings).text
@@ -109,13 +109,13 @@ def _placed(
 
 
 def _branch(code: Code, line: int) -> range:
-    """The lines of the innermost `if` around a line: the branch that leads to it."""
+    """Return the lines of the innermost `if` around a line: the branch that leads to it."""
     spans = [range(n.lineno, (n.end_lineno or n.lineno) + 1) for n in code.nodes(ast.If)]
     return min((s for s in spans if line in s), key=len, default=range(line, line + 1))
 
 
 def _function(code: Code, line: int) -> tuple[int, int]:
-    """(first, last) line of the innermost function around a line; (0, 0) for the module itself."""
+    """Return (first, last) line of the innermost function around a line; (0, 0) for the module itself."""
     spans = [(f.lineno, f.end_lineno or f.lineno) for f in _functions(code) if f.lineno <= line <= (f.end_lineno or 0)]
     return max(spans, default=(0, 0))
 

@@ -1,4 +1,4 @@
-"""Ranks in words."""
+"""Formats ranks in words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import islice
 
 
 def ranges(ranks: Iterable[int], most: int = 1000) -> str:
-    """Ranks in few words, as `0-2,4`; beyond so many ranges only how many ranks follow."""
+    """Return ranks in short form, such as `0-2,4`; after `most` ranges only the number of remaining ranks."""
     rows: list[list[int]] = []
     for rank in sorted(set(ranks)):
         if rows and rank == rows[-1][1] + 1:
@@ -20,7 +20,7 @@ def ranges(ranks: Iterable[int], most: int = 1000) -> str:
 
 
 def spell(ranks: Iterable[int], most: int = 1000) -> str:
-    """Ranks in a sentence: `rank 3`, `ranks 0-2,4-7`."""
+    """Return ranks for a sentence: `rank 3`, `ranks 0-2,4-7`."""
     listed = sorted(set(ranks))
     if not listed:
         return "no rank"
@@ -31,13 +31,13 @@ _SINGULAR = {"are": "is", "have": "has", "do": "does"}
 
 
 def say(ranks: Iterable[int], verb: str) -> str:
-    """Ranks with a verb that is given in the plural: `rank 3 waits`, `ranks 0-2 wait`."""
+    """Return ranks with a verb, which is passed in the plural: `rank 3 waits`, `ranks 0-2 wait`."""
     listed = sorted(set(ranks))
     return f"{spell(listed)} {verb if len(listed) > 1 else _SINGULAR.get(verb, verb + 's')}"
 
 
 def shortened(text: str, most: int = 200) -> str:
-    """The first characters of a text, cut at a word, to stand within a sentence; the rest is left to the record."""
+    """Return the beginning of a text, cut at a word, for use within a sentence; the record has the whole."""
     if len(text) <= most:
         return text.removesuffix(".")
     whole = text[: most - 3].rsplit(None, 1)[0] if " " in text[: most - 3] else text[: most - 3]

@@ -1,6 +1,6 @@
-"""What a thread waits in, by its Python and native frames alone: operations, the store, locks, workers, threads.
+"""Determines what a thread waits in from its Python and native frames: operations, the store, locks, workers, threads.
 
-Frames say where a thread is, not whether it stands there: what the operating system shows decides that.
+Frames show where a thread is, not whether it is blocked there: only the operating system shows that.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _OPERATION = re.compile(
     r"|reduce\w{0,30}|all_gather\w{0,30}|_all_gather_base|_reduce_scatter_base|gather\w{0,30}|scatter\w{0,30}"
     r"|all_to_all\w{0,30}|(?:send|recv)_object_list)\Z"
 )
-"""The functions of torch.distributed that begin an operation and may wait for it."""
+"""Functions of torch.distributed that begin an operation and may wait for it."""
 _NAMED_GROUP = re.compile(
     r"\b(?:process_)?group ?= ?"
     r"([\w.]{1,60}(?:\[[\"']?[\w.]{1,40}[\"']?\]|\([\"']\w{1,40}[\"']\))?(?:\.\w{1,40}(?![\w(]))?)"
@@ -74,17 +74,17 @@ _NATIVE: tuple[tuple[str, str], ...] = (
     ("gloo::transport::", ""),
     ("ncclGroupEnd", ""),
 )
-"""(part of a native frame, the operation it belongs to); empty: one whose name only the Python frames give."""
+"""(part of a native frame, its operation); empty if only the Python frames name the operation."""
 _LOCKS: tuple[tuple[str, WaitKind, str], ...] = (
     ("SemLock_acquire", "lock", "multiprocessing.Lock.acquire"),
     ("lock_PyThread_acquire_lock", "thread", "threading.Lock.acquire"),
     ("c10::ivalue::Future::wait", "thread", "torch.futures.Future.wait"),
 )
-"""(part of a native frame, what a thread waits in, its name in Python), where Python frames show nothing."""
+"""(part of a native frame, kind of wait, its name in Python), if Python frames show nothing."""
 _STORE = re.compile(r"c10d::(?:TCPStore|PrefixStore|FileStore|HashStore|Store)::(?P<call>\w{1,30})")
 _JOINS = ("c10d::ProcessGroupGloo::ProcessGroupGloo", "gloo::rendezvous::", "ncclCommInitRank", "bootstrapInit")
 _COMPUTES_AFTER = re.compile(r"/torch/(?:_ops|_library/\w+|autograd/\w+|utils/_contextlib|_compile)\.py\Z")
-"""Files through which torch.distributed reaches C code: frames of these further in change nothing."""
+"""Files through which torch.distributed reaches C code: further frames of these change nothing."""
 
 _PYTHON: tuple[tuple[str, str, WaitKind], ...] = (
     ("torch/utils/data/dataloader.py", "_try_get_data _get_data _next_data", "loader"),
@@ -118,7 +118,7 @@ _PYTHON: tuple[tuple[str, str, WaitKind], ...] = (
     ("asyncio/base_events.py", "run_forever run_until_complete _run_once", "events"),
     ("selectors.py", "select", "socket"),
 )  # fmt: skip
-"""(part of the path, functions, what a thread waits in there); of the innermost library frames, the outermost."""
+"""(part of the path, functions, kind of wait); of the innermost library frames, the outermost."""
 _LINE: tuple[tuple[re.Pattern[str], WaitKind], ...] = (
     (re.compile(r"\b(?:fcntl\.)?(?:flock|lockf)\("), "lock"),
     (re.compile(r"\bsleep\("), "sleep"),
@@ -126,18 +126,18 @@ _LINE: tuple[tuple[re.Pattern[str], WaitKind], ...] = (
     (re.compile(r"\bos\.(?:wait|waitpid|wait3|wait4)\("), "child"),
     (re.compile(r"\bsignal\.(?:pause|sigwait\w{0,10})\("), "sleep"),
 )
-"""(what the line of the innermost frame calls, what it waits in), for C functions, which have no Python frame."""
+"""(call on the line of the innermost frame, kind of wait), for C functions, which have no Python frame."""
 _GENERIC: frozenset[WaitKind] = frozenset(("socket", "thread"))
-"""Kinds of which the layers above a frame say more than the frame itself: a pool's thread, a selector's child."""
+"""Kinds for which the layers above a frame are more specific: a pool's thread, a selector's child."""
 _ROOTS = re.compile(
     r"(?:0x|_?Py[A-Z_]|cfunction|vectorcall|method_vectorcall|slot_tp|wrap_|type_call|object_|gc_|pybind11::"
     r"|_ctypes_|ffi_|_?start\Z|__libc|0?\Z)"
 )
-"""Native functions of the interpreter and of bindings, which name nothing."""
+"""Native functions of the interpreter and of bindings, which identify nothing."""
 
 
 def by_stack(stack: Sequence[Frame], native: Sequence[str] = (), record: Record | None = None) -> Waiting | None:
-    """What a thread with these frames, innermost last, waits in; None where they do not show it."""
+    """Return the wait of a thread with these frames, innermost last; None if they do not show it."""
     record = record or _record(stack, native)
     inside = _native(stack, native)
     if inside is not None:
@@ -159,9 +159,9 @@ def by_stack(stack: Sequence[Frame], native: Sequence[str] = (), record: Record 
 
 
 def operation(stack: Sequence[Frame], native: Sequence[str] = ()) -> Operation | None:
-    """The operation among ranks that a stack is in: by a function of torch.distributed, else by native frames.
+    """Return the operation among ranks that a stack is in: by a function of torch.distributed, else by native frames.
 
-    A stack that has left torch.distributed again, for a module's computation say, is in none.
+    A stack that has left torch.distributed again, for example for a module's computation, is in none.
     """
     for frame in reversed(stack):
         file = frame.file.replace("\\", "/")
@@ -177,7 +177,7 @@ def operation(stack: Sequence[Frame], native: Sequence[str] = ()) -> Operation |
 
 
 def _outer(stack: Sequence[Frame], frame: Frame) -> str:
-    """An operation that another one is made of, by the outer name: `all_gather_object`, not its `all_gather`."""
+    """Return the outer name of a composite operation: `all_gather_object`, not its `all_gather`."""
     name = frame.function
     for other in stack:
         if other.file.endswith("distributed_c10d.py") and _OPERATION.match(other.function):
@@ -194,18 +194,18 @@ def _group(stack: Sequence[Frame]) -> str:
 
 
 def named_group(code: str) -> str:
-    """The group that a call names, as it is called there; empty where it names none: that of all ranks."""
+    """Return the group that a call names, as written there; empty for the group of all ranks."""
     found = _NAMED_GROUP.search(code)
     return "" if found is None or found[1] in _WORLD else found[1]
 
 
 def _native(stack: Sequence[Frame], native: Sequence[str]) -> Waiting | None:
-    """By native frames: innermost last."""
+    """Return the wait by native frames, innermost last, or None."""
     record = _record(stack, native)
     joined = "\n".join(native)
     if any(part in joined for part in _JOINS):
         return Waiting(kind="rendezvous", op=_setup(stack), record=record)
-    for name in native:  # the outermost says what the program called
+    for name in native:  # the outermost is what the program called
         if found := _STORE.search(name):
             setup = _setup(stack)
             if setup:
@@ -227,7 +227,7 @@ def _setup(stack: Sequence[Frame]) -> str:
 
 
 def _library(stack: Sequence[Frame]) -> tuple[WaitKind, str] | None:
-    """By the library frames below the user's innermost one: the outermost of the innermost specific kind."""
+    """Return (kind, function) by the library frames below the user's innermost one, or None."""
     found: tuple[WaitKind, str] | None = None
     for frame in reversed(stack):
         file = frame.file.replace("\\", "/")
@@ -244,7 +244,7 @@ def _library(stack: Sequence[Frame]) -> tuple[WaitKind, str] | None:
 
 
 def function_of_c(native: Sequence[str]) -> str:
-    """The native function that Python called: the outermost one that is not part of the interpreter itself."""
+    """Return the native function that Python called: the outermost one that is not part of the interpreter."""
     return next((name for name in native if not _ROOTS.match(name)), "")
 
 

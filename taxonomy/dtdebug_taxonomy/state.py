@@ -1,4 +1,4 @@
-"""Where the user's state is kept: those who write it and the editors that read it agree on the folder."""
+"""The state directory of the user, shared by its writers and the editors that read it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def folder() -> Path:
-    """`$DTDEBUG_STATE`, or the platform's state directory for dtdebug."""
+    """Return `$DTDEBUG_STATE`, or the platform's state directory for dtdebug."""
     chosen = os.environ.get("DTDEBUG_STATE")
     if chosen:
         return Path(chosen)
@@ -18,7 +18,7 @@ def folder() -> Path:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Writes a file of 0600 by atomic rename, in a folder that exists.
+    """Write a file with mode 0600 by atomic rename, in an existing folder.
 
     Raises:
         OSError: it can't be written; nothing is left behind.
@@ -36,7 +36,7 @@ def write(path: Path, data: bytes) -> None:
 
 
 def read_stamped(name: str, stamp: bytes, limit: int) -> memoryview | None:
-    """What a file of the folder holds behind a stamp; None where none begins with it, or it can't be read."""
+    """Return a file's content after its stamp; None if the file does not begin with it, or can't be read."""
     try:
         with (folder() / name).open("rb") as file:
             data = file.read(limit)
@@ -46,7 +46,7 @@ def read_stamped(name: str, stamp: bytes, limit: int) -> memoryview | None:
 
 
 def write_stamped(name: str, stamp: bytes, data: bytes) -> None:
-    """Writes such a file. A folder that can't be written costs time only."""
+    """Write such a file. A folder that can't be written costs time only."""
     path = folder() / name
     with suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

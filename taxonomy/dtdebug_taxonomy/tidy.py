@@ -1,4 +1,4 @@
-"""Rules that the knowledge as a whole must keep; `make tidy` and the tests run them.
+"""Rules for the knowledge as a whole; `make tidy` and the tests run them.
 
 python -m dtdebug_taxonomy.tidy [SAMPLES_FOLDER] [CODE ...]
 """
@@ -26,11 +26,11 @@ from dtdebug_taxonomy.tidy_words import word_problems
 MANY_FAULTS = 10
 """A symptom with more faults than this in the study needs three causes."""
 SUMMARY, SENTENCES, SAMPLES = 80, 8, 3
-"""Least characters of a summary, sentences of users, frameworks among the samples."""
+"""Minimum characters of a summary, sentences of users, frameworks among the samples."""
 
 
 def problems(knowledge: Knowledge, samples: Path, only: frozenset[str] = frozenset()) -> list[str]:
-    """Every broken rule, as `file: what to do`. `only` limits symptom rules to some codes."""
+    """Return every broken rule, as `file: what to do`. `only` limits symptom rules to some codes."""
     found = [*_evidence(knowledge), *_observations(knowledge), *lab_problems(knowledge), *topic_problems(knowledge)]
     found += [*word_problems(), *_checks(knowledge), *study_problems(knowledge)]
     for symptom in knowledge.symptoms.values():
@@ -81,7 +81,7 @@ def _causes(knowledge: Knowledge, s: Symptom) -> Iterator[str]:
 
 
 def _complete(s: Symptom, samples: Path) -> Iterator[str]:
-    """What a named leaf must have."""
+    """Yield what a named leaf is missing."""
     if len(s.cause) < (3 if s.counts[STUDY].faults > MANY_FAULTS else 1):
         yield "too few causes (three where the study saw more than ten faults)"
     if len(s.reference) < 2:
@@ -147,7 +147,7 @@ def _one_evidence(knowledge: Knowledge, e: Evidence, used: bool) -> Iterator[str
 
 
 def _checks(knowledge: Knowledge) -> Iterator[str]:
-    """A check names its cause, and its symptoms begin with that of the cause."""
+    """Yield checks without a known cause, or whose symptoms do not begin with their cause's."""
     for check in load_checks().values():
         place = f"checks/{check.folder.name}/check.toml"
         if check.cause not in knowledge.causes:
@@ -181,7 +181,7 @@ def _observations(knowledge: Knowledge) -> Iterator[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Prints the problems; exit status 1 if there are any."""
+    """Print the problems; return exit status 1 if there are any."""
     samples = Path(arguments[0]) if arguments else Path("tests/samples")
     try:
         found = problems(load(), samples, frozenset(arguments[1:]))

@@ -1,4 +1,4 @@
-"""Rules that labs must keep."""
+"""Rules for labs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.labs import AFTER, BEFORE, FILE, LABS, Lab, lab_diff, load_labs
 
 LINES = 16
-"""Most lines that a fix changes: it shall be read at a glance."""
+"""Maximum number of lines that a fix changes, so that it can be read at a glance."""
 _RECORDED = "before.txt"
 
 
 def lab_problems(knowledge: Knowledge) -> Iterator[str]:
-    """Every broken rule, as `file: what to do`."""
+    """Yield every broken rule, as `file: what to do`."""
     for folder in sorted(p for p in LABS.iterdir() if p.is_dir() and p.name != "__pycache__"):
         yield from (f"labs/{folder.name}: {p}" for p in _files(folder))
     for lab in load_labs().values():

@@ -1,4 +1,4 @@
-"""Rules that topics must keep."""
+"""Rules for topics."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from dtdebug_taxonomy.labs import load_labs
 from dtdebug_taxonomy.topics import QUESTIONS, TOPICS, Snippet, Topic, load_topics, names
 
 LINES = range(40, 91)
-"""How long a text is: it shall be read in a few minutes."""
+"""Length of a text in lines: a few minutes' reading."""
 WIDTH, REFERENCES = 120, 2
-"""Most characters of a line, least references."""
+"""Maximum characters of a line, minimum number of references."""
 HEADINGS = ("## What is asked", "## In short", "## Try it", "## Usual mistakes")
-"""Every text has these, in this order."""
+"""Headings of every text, in this order."""
 _CODE = re.compile(r"\b(?:DT\d{3}|[A-D](?:\.\d+){1,2})\b")
 
 
 def topic_problems(knowledge: Knowledge) -> Iterator[str]:
-    """Every broken rule, as `file: what to do`."""
+    """Yield every broken rule, as `file: what to do`."""
     topics = load_topics().values()
     for topic in topics:
         yield from (f"topics/{topic.name}.md: {p}" for p in _topic(knowledge, topic))

@@ -1,4 +1,4 @@
-"""Rules of patterns as they are written: word classes that exist and are used, and no pattern that nobody can read."""
+"""Rules for patterns as written: word classes that exist and are used, and no unreadable pattern."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Any
 from dtdebug_taxonomy.word_classes import CLASS, FILE, classes
 
 LONGEST = 200
-"""Characters of a pattern as it is written."""
+"""Maximum number of characters of a pattern as written."""
 OLDER = 74
-"""Patterns from before that are longer: the number only falls. Write alternatives as patterns of their own."""
+"""Number of older patterns that are longer; it may only fall. Write alternatives as separate patterns."""
 _USES = 3
-"""Patterns that use a word class, at the least."""
+"""Minimum number of patterns that use a word class."""
 
 
 def word_problems(home: Path = FILE.parent) -> Iterator[str]:
-    """What is wrong with the patterns of a folder of knowledge."""
+    """Yield the problems in the patterns of a folder of knowledge."""
     uses: Counter[str] = Counter()
     longer = 0
     for folder in ("symptoms", "messages", "observations"):
         for file in sorted((home / folder).glob("*.toml")):
             data = tomllib.loads(file.read_text("utf-8"))
-            # what a symptom itself `says` are sentences of users
+            # a symptom's own `says` are sentences of users
             for pattern in _patterns(data.get("evidence", []) if folder == "symptoms" else data):
                 longer += len(pattern) > LONGEST
                 names = CLASS.findall(pattern)

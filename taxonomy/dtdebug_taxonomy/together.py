@@ -1,4 +1,4 @@
-"""Indicators that hold where several others do: what an expert concludes from two things that mean little apart."""
+"""Composite indicators: present when all indicators of a set are."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dtdebug_taxonomy.model import Evidence
 
 
 def together(knowledge: Knowledge, findings: tuple[Finding, ...]) -> Iterator[Finding]:
-    """A finding for each indicator of which one set of `all` is seen; the words are those of the set's first part.
+    """Yield a finding for each indicator with a complete set in `all`; its words are those of the set's first part.
 
-    It is `said` as soon as one part is only the user's word. An observation counts where it has that value alone, but
-    circumstances (a program has several frameworks) where it has that value too.
+    Its source is `said` as soon as one part is only the user's word. An observation counts if it has that value alone,
+    but circumstances (a program has several frameworks) if it has that value among others.
     """
     seen = {name: f for f in findings for name in _names(knowledge, f)}
     for e in _with_all(knowledge):
@@ -29,7 +29,7 @@ def together(knowledge: Knowledge, findings: tuple[Finding, ...]) -> Iterator[Fi
 
 
 def rests_on_output(knowledge: Knowledge, findings: Iterable[Finding], evidence: Evidence) -> bool:
-    """One part of what was seen together was not merely said."""
+    """True if a part of the set comes from more than the user's words."""
     seen = {name: f for f in findings for name in _names(knowledge, f)}
     sets = (names for names in evidence.all if seen.keys() >= {*names})
     return any(seen[name].source != "said" for names in sets for name in names)

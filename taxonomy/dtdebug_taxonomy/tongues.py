@@ -1,7 +1,7 @@
-"""What users say in other languages, in the English that the patterns read. A table, no translation.
+"""Maps phrases of other languages to the English that the patterns match: a table, not a translation.
 
-Descriptions in Chinese and Japanese stand around English logs; what they say of a hang, of one card or several hosts
-counts as much as in English. What is quoted is always the user's own words.
+Descriptions in Chinese and Japanese accompany English logs; what they state about a hang, one card or several hosts
+counts as much as in English. Quotes are always the user's own words.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ import msgspec
 from dtdebug_taxonomy.matching import clip_lines
 
 _OTHER = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
-"""Kana and Han: without them nothing is looked for."""
+"""Kana and Han: a text without them is not searched."""
 _MOST = 200
-"""Phrases of a description that are looked at."""
+"""Maximum number of phrases read of a description."""
 
 
 class Phrase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One row of the table."""
+    """Row of the table."""
 
     text: str
     english: str
 
 
 class Spoken(NamedTuple):
-    """A phrase of the user."""
+    """Phrase of the user."""
 
     words: str
-    """As the user wrote it."""
+    """Text as the user wrote it."""
     english: str
     line: int
     """1-based line of the description."""
@@ -40,7 +40,7 @@ class Spoken(NamedTuple):
 
 @lru_cache(maxsize=8)
 def spoken(situation: str) -> tuple[Spoken, ...]:
-    """The phrases of a description that the table knows, in order; none of a text in English."""
+    """Return the phrases of a description that the table contains, in order; empty for a text in English."""
     if not _OTHER.search(situation):
         return ()
     text = clip_lines(situation)
@@ -48,19 +48,19 @@ def spoken(situation: str) -> tuple[Spoken, ...]:
     end = 0
     hits = [(m.start(), -len(m[0]), m[0], english) for pattern, english in _table() for m in pattern.finditer(text)]
     for start, _, words, english in sorted(hits):
-        if start >= end and len(rows) < _MOST:  # the longest that begins first, as `没有报错` before `报错`
+        if start >= end and len(rows) < _MOST:  # the longest that begins first: `没有报错` before `报错`
             rows.append(Spoken(words, english, text.count("\n", 0, start) + 1))
             end = start + len(words)
     return tuple(rows)
 
 
 def in_english(situation: str) -> str:
-    """The same as sentences, one a line; empty for a text in English."""
+    """Return the same as sentences, one per line; empty for a text in English."""
     return "\n".join(f"{row.english}." for row in spoken(situation))
 
 
 def phrases() -> tuple[Phrase, ...]:
-    """The table as it stands in `tongues.toml`."""
+    """Return the table in `tongues.toml`."""
     data = Path(__file__).with_name("tongues.toml").read_bytes()
     return msgspec.toml.decode(data, type=dict[str, tuple[Phrase, ...]])["phrase"]
 

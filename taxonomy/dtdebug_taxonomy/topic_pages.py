@@ -1,4 +1,4 @@
-"""What is shown of topics, as Markdown: the list of all, a group, a guide with what it leads to."""
+"""Pages on topics as Markdown: the list of all, a group, a guide with its links."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SOURCE = "TOSEM'23 (https://arxiv.org/abs/2112.06222)"
 
 
 def index(call: str) -> str:
-    """All groups and topics with how often they are asked; `call` is how the user calls us."""
+    """Return all groups and topics with their numbers of questions; `call` is the user's command for dtdebug."""
     return "\n".join(_index(call))
 
 
@@ -29,7 +29,7 @@ def _index(call: str) -> Iterator[str]:
 
 
 def page(knowledge: Knowledge, found: Topic | TopicGroup, call: str) -> str:
-    """The page of a topic or of a group."""
+    """Return the page of a topic or of a group."""
     return "\n".join(_topic(knowledge, found, call) if isinstance(found, Topic) else _group(found, call))
 
 

@@ -1,4 +1,4 @@
-"""Topics: short guides to what developers ask most about distributed training, one Markdown file each."""
+"""Topics: short guides to the most frequent questions on distributed training, one Markdown file each."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from dtdebug_taxonomy.model import KnowledgeRecord, Reference
 
 TOPICS = Path(__file__).parent / "topics"
 QUESTIONS = 494
-"""How-to questions that the study has put into groups."""
+"""Number of how-to questions that the study has classified."""
 LAST = "others"
-"""The group that stands at the end, however much is asked in it."""
+"""Name of the group that is always last, regardless of its number of questions."""
 TITLES = {"communication": "How do the ranks exchange data, and what can be chosen?"}
-"""What groups of several topics are about; a group of one topic has that one's title."""
+"""Titles of groups of several topics; a group of one topic has that topic's title."""
 _MARK = "+++"
 _PYTHON = re.compile(r"^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 _RUN = re.compile(r"\A# (?P<command>(?:[A-Z_]+=\S+ )*(?:torchrun|python) .+)\n")
 
 
 class UnknownTopicError(KeyError):
-    """No topic has this name; the text suggests some that are near."""
+    """Unknown topic; the message suggests similar names."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 class Snippet(NamedTuple):
-    """A program that a guide shows."""
+    """Program that a guide shows."""
 
     file: str
-    """Name under which its command finds it; empty where the program does not say how it is run."""
+    """Name of the file in its command; empty if the program does not state how to run it."""
     command: tuple[str, ...]
-    """As a user types it, variables first: its first line."""
+    """Command as a user types it, variables first: the program's first line."""
     code: str
 
 
@@ -50,31 +50,31 @@ class Topic(KnowledgeRecord, frozen=True, kw_only=True):
     title: str
     """The question behind the questions."""
     gist: str
-    """What it is about, in one sentence."""
+    """Subject, in one sentence."""
     group: str = ""
-    """Group of the study; that of its own name where none is given."""
+    """Group of the study; defaults to a group of its own name."""
     also: tuple[str, ...] = ()
-    """Other names by which it is found."""
+    """Other names under which it is found."""
     counts: dict[str, dict[str, int]]
-    """By study: the names under which it published the questions, and how many."""
+    """Study -> its names for the questions, and their numbers."""
     symptoms: tuple[str, ...]
-    """Codes of what is seen when it goes wrong, the most usual first."""
+    """Codes of the symptoms of mistakes, the most usual first."""
     checks: tuple[str, ...] = ()
     labs: tuple[str, ...] = ()
     reference: tuple[Reference, ...]
     name: str = ""
-    """Name of the file; filled in by the loader."""
+    """Name of the file; set by the loader."""
     body: str = ""
-    """The text: Markdown without a title; filled in by the loader."""
+    """The text: Markdown without a title; set by the loader."""
 
     @property
     def asked(self) -> int:
-        """Questions in the first study."""
+        """Number of questions in the first study."""
         return sum(self.counts[STUDY].values())
 
     @property
     def snippets(self) -> tuple[Snippet, ...]:
-        """All Python that it shows."""
+        """All Python programs that it shows."""
         return tuple(_snippet(found["code"]) for found in _PYTHON.finditer(self.body))
 
 
@@ -87,7 +87,7 @@ class TopicGroup(NamedTuple):
 
     @property
     def asked(self) -> int:
-        """Questions in the first study."""
+        """Number of questions in the first study."""
         return sum(topic.asked for topic in self.topics)
 
 
@@ -112,7 +112,7 @@ def _read(path: Path) -> Topic:
 
 @lru_cache(maxsize=2)
 def load_topics(home: Path = TOPICS) -> dict[str, Topic]:
-    """All topics by name.
+    """Return all topics by name.
 
     Raises:
         KnowledgeError: a file is broken; the text names file, place and what was expected.
@@ -122,7 +122,7 @@ def load_topics(home: Path = TOPICS) -> dict[str, Topic]:
 
 
 def groups() -> tuple[TopicGroup, ...]:
-    """The groups, the most asked first; in each the topics likewise."""
+    """Return the groups, those with most questions first; likewise the topics in each."""
     topics = sorted(load_topics().values(), key=lambda topic: (-topic.asked, topic.name))
     found = []
     for name in dict.fromkeys(topic.group for topic in topics):
@@ -132,7 +132,7 @@ def groups() -> tuple[TopicGroup, ...]:
 
 
 def names() -> Iterator[tuple[str, str]]:
-    """Every name by which something is found, and the usual name of that."""
+    """Yield (name, usual name) for every name under which something is found."""
     for group in groups():
         if group.name not in load_topics():
             yield group.name, group.name
@@ -141,10 +141,10 @@ def names() -> Iterator[tuple[str, str]]:
 
 
 def find(name: str, more: tuple[str, ...] = ()) -> Topic | TopicGroup:
-    """The topic, or the group of topics, of a name: `backends`, `communication/backends`, `Device usage`.
+    """Return the topic, or group of topics, of a name: `backends`, `communication/backends`, `Device usage`.
 
     Raises:
-        UnknownTopicError: there is none; the text suggests what is near, `more` names included.
+        UnknownTopicError: no topic has the name; the message suggests similar ones, including `more` names.
 
     """
     group, slash, last = _plain(name).rpartition("/")
@@ -161,5 +161,5 @@ def find(name: str, more: tuple[str, ...] = ()) -> Topic | TopicGroup:
 
 
 def _plain(name: str) -> str:
-    """A name as files have it, however it was spelt."""
+    """Normalise the spelling of a name to that of the files."""
     return re.sub(r"[\s_-]+", "-", name.strip().lower()).replace("isation", "ization")

@@ -10,11 +10,11 @@ from dtdebug_taxonomy.knowledge import Knowledge
 
 _SURE = 0.8
 _RARE = 0.03
-"""Answers that fewer cases than this share would give are left out."""
+"""Minimum share of cases for an answer to be shown."""
 
 
 def tree(knowledge: Knowledge, depth: int = 3) -> str:
-    """The tree as indented lines: questions, answers, and the symptoms that are then ahead."""
+    """Return the tree as indented lines: questions, answers, and the symptoms that then lead."""
     return "\n".join(_branch(knowledge, {}, depth, ""))
 
 

@@ -1,6 +1,6 @@
-"""The types of what front ends draw of the ranks at one moment; texts are clean, short, in the words of the terminal.
+"""Types for front ends that show the ranks at one moment; texts are clean, short, and worded as in the terminal.
 
-One form for both roads by which a look comes to a front end: the kernel's control channel and the server beside it.
+One form for both transports of a view to a front end: the kernel's control channel and the server next to it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dtdebug_taxonomy.ranks import Verdict
 VERSION = 1
 
 State = Literal["culprit", "waits", "runs", "silent", "gone"]
-"""culprit: the others wait for it; waits: hangs in an operation; runs: neither; silent: lives and does not
+"""culprit: the others wait for it; waits: hangs in an operation; runs: neither; silent: alive but does not
 answer; gone: its process has ended."""
 
 
@@ -25,14 +25,14 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: State = "runs"
     step: int | None = None
     op: str = ""
-    """The operation that it waits in, such as `all_reduce`."""
+    """Operation that it waits in, such as `all_reduce`."""
     seq: int | None = None
     """Sequence number of that operation in its group."""
     group: str = ""
     since: float | None = None
-    """When it began that operation, in seconds since the epoch by the clock of the machine that looked."""
+    """Start of that operation, in seconds since the epoch by the clock of the observing machine."""
     at: str = ""
-    """The user's line where it is, such as `cell In[3], line 6, in train`."""
+    """User's line that it is at, such as `cell In[3], line 6, in train`."""
     memory: tuple[int, int] | None = None
     """(allocated, reserved) bytes on its device."""
     host: str = ""
@@ -46,21 +46,21 @@ class FrameRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`cell In[3], line 6, in train`, or `train.py:6 train`."""
     code: str = ""
     own: bool = False
-    """The user's own code, not a library's."""
+    """True for the user's own code, not a library's."""
 
 
 class Branch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Frames that some ranks share, and where they part."""
+    """Frames that some ranks share, up to where they diverge."""
 
     ranks: str
-    """As `0-2,4`."""
+    """Ranks as `0-2,4`."""
     count: int
     culprit: bool = False
-    """All of them are culprits."""
+    """True if all of them are culprits."""
     frames: tuple[FrameRow, ...] = ()
-    """Outermost first."""
+    """Frames, outermost first."""
     branches: tuple[Branch, ...] = ()
-    """The largest first."""
+    """Branches, largest first."""
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -69,13 +69,13 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     seq: int
     op: str
     open: bool = False
-    """It was begun and has not ended."""
+    """True if it has begun and not ended."""
     odd: bool = False
-    """Most ranks of the group called something else there."""
+    """True if most ranks of the group made a different call there."""
     begun: float = 0.0
-    """Seconds since the epoch; 0 where the record does not tell."""
+    """Seconds since the epoch; 0 if not recorded."""
     at: str = ""
-    """The user's line that called it."""
+    """User's line that called it."""
 
 
 class Lane(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -85,7 +85,7 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     count: int
     culprit: bool = False
     calls: tuple[Call, ...] = ()
-    """By sequence number; a missing one was not called, or has dropped out of the record."""
+    """Calls by sequence number; a missing one was not made, or has dropped out of the record."""
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -94,7 +94,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     group: str
     lanes: tuple[Lane, ...] = ()
     parted: int | None = None
-    """The first sequence number at which the ranks do not agree."""
+    """First sequence number at which the ranks disagree."""
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -114,19 +114,19 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The cell that the kernel runs."""
 
     number: int | None = None
-    """As in `In[3]`."""
+    """Number as in `In[3]`."""
     line: int | None = None
     code: str = ""
     """Text of that line."""
     seconds: float | None = None
-    """How long it runs."""
+    """Seconds since it started."""
     busy: float | None = None
-    """Part of a CPU that its thread uses, 0 to 1."""
+    """Fraction of a CPU that its thread uses, 0 to 1."""
     frames: tuple[FrameRow, ...] = ()
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is seen of all ranks at one moment."""
+    """State of all ranks at one moment."""
 
     v: int = VERSION
     road: Literal["kernel", "outside"] = "kernel"
@@ -134,18 +134,18 @@ class View(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     taken: float = 0.0
     """Seconds since the epoch."""
     seconds: float = 0.0
-    """How long the look took."""
+    """Seconds that collecting it took."""
     line: str = ""
-    """All of it in few words: `rank 0 waits 74 s in all_reduce #41`; empty where nothing hangs."""
+    """Summary in few words: `rank 0 waits 74 s in all_reduce #41`; empty if nothing hangs."""
     hangs: bool | None = None
-    """Something hangs: measured, never inferred from a busy kernel; None where that can't be told."""
+    """True if something hangs: measured, never inferred from a busy kernel; None if unknown."""
     cell: Cell | None = None
     verdict: Verdict | None = None
     rows: tuple[Row, ...] = ()
-    """By rank."""
+    """Rows by rank."""
     tree: Branch | None = None
     """Stacks of the ranks as a prefix tree."""
     timeline: Timeline | None = None
     devices: tuple[Device, ...] = ()
     notes: tuple[str, ...] = ()
-    """What could not be read, and why; what to do, where something can be done."""
+    """Parts that could not be read, with the reason, and the remedy if there is one."""

@@ -1,4 +1,4 @@
-"""What a thread of a rank waits in, or what it does in place of waiting, as data; and that in words."""
+"""Waits and activities of a rank's threads as data, and their wording."""
 
 from __future__ import annotations
 
@@ -13,62 +13,62 @@ WaitKind = Literal[
     "collective", "store", "rendezvous", "lock", "pipe", "socket", "child", "subprocess", "loader", "thread", "rpc",
     "sleep", "events", "gil", "disk", "cpu", "stopped",
 ]  # fmt: skip
-"""What a thread is in.
+"""Kind of wait or activity.
 
-collective: an operation among ranks, the point-to-point ones too; store: a key of the job's store; rendezvous: the
+collective: an operation among ranks, including point-to-point ones; store: a key of the job's store; rendezvous: the
 other processes of the job; lock: a lock of a file; pipe: a pipe or FIFO; socket: a network or local connection; child:
-a process that multiprocessing made; subprocess: another program; loader: a worker of a data loader; thread: another
-thread of its own; rpc: the answer to a remote call; sleep: a timer; events: what lets a task of asyncio's event loop go
-on. These wait; the others do not: gil: it is holding the GIL; disk: the kernel reads or writes for it; cpu: it is
-computing; stopped: a signal or a debugger has stopped its process.
+a process that multiprocessing started; subprocess: another program; loader: a worker of a data loader; thread: another
+thread of its own; rpc: the answer to a remote call; sleep: a timer; events: an event that lets a task of asyncio's
+event loop continue. These wait; the others do not: gil: it is holding the GIL; disk: the kernel reads or writes for
+it; cpu: it is computing; stopped: a signal or a debugger has stopped its process.
 """
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a thread is in. What is not known stays at its default and is not said."""
+    """Wait or activity of a thread. Unknown fields keep their defaults and are not stated."""
 
     kind: WaitKind
     record: Record
     path: str = ""
-    """The file, the pipe, or the other end of the connection, as `10.0.0.1:2049`."""
+    """File, pipe, or peer of the connection, such as `10.0.0.1:2049`."""
     pid: int | None = None
-    """The process that is waited for: who is holding the lock, the child, the worker, the other end of the pipe."""
+    """Process that is waited for: the lock's holder, the child, the worker, the other end of the pipe."""
     rank: int | None = None
-    """That process's rank, where it is one."""
+    """Rank of that process, if it has one."""
     command: str = ""
-    """That process's command line."""
+    """Command line of that process."""
     file: str = ""
     line: int = 0
     function: str = ""
-    """Where that process, or the other thread, is: a data loader's worker in the data set, say."""
+    """Place of that process, or of the other thread: for example of a data loader's worker in the data set."""
     op: str = ""
-    """The operation or function, where its name tells: `all_reduce`, `TCPStore.get`, `_sre.SRE_Pattern.match`."""
+    """Operation or function, if its name is informative: `all_reduce`, `TCPStore.get`, `_sre.SRE_Pattern.match`."""
     thread: str = ""
     """Name of the thread that is in it; empty for the main thread."""
     words: str = ""
-    """What else the record shows: `not yet connected`, `no process has its other end`, `waits in turn for ...`."""
+    """Other content of the record: `not yet connected`, `no process has its other end`, `waits in turn for ...`."""
     since: float | None = None
     """Seconds since the epoch."""
 
 
 ACTIVE: frozenset[WaitKind] = frozenset(("gil", "disk", "cpu", "stopped"))
-"""Kinds that are no waiting for somebody."""
+"""Kinds that do not wait for any process."""
 
 
 REMOTE = "it runs a call of another rank"
 ALONE = "no other thread of its program runs"
-"""The words of a thread of torch.distributed.rpc that answers a call."""
+"""Wording for a thread of torch.distributed.rpc that answers a call."""
 UNTIL_SET = frozenset(("get", "wait", "multi_get"))
 """Calls of a store that wait for a key: https://docs.pytorch.org/docs/stable/distributed.html#distributed-key-value-store"""
 
 
 def phrase(w: Waiting) -> str:
-    """What follows `waits` or, for the kinds that do not wait, `is`: `for the lock of /x, which rank 0 is holding`."""
+    """Return the words after `waits` or, for active kinds, `is`: `for the lock of /x, which rank 0 is holding`."""
     return _PHRASES[w.kind](w) + (f" ({w.words})" if w.words else "")
 
 
 def holder_words(w: Waiting) -> str:
-    """The other process in words: `rank 0 (process 12: python train.py)`; empty if none is known."""
+    """Return the other process in words: `rank 0 (process 12: python train.py)`; empty if unknown."""
     if w.pid is None and w.rank is None:
         return ""
     process = f"process {w.pid}" if w.pid is not None else ""

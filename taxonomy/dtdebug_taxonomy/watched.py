@@ -1,4 +1,4 @@
-"""What was seen of a training while it ran: invariants that were violated, and ranks that were late."""
+"""Observations of a training while it ran: violated invariants, and ranks that were late."""
 
 from __future__ import annotations
 
@@ -6,45 +6,45 @@ import msgspec
 
 
 class Violation(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that holds in every healthy training and did not hold here."""
+    """Violation of an invariant that holds in every healthy training."""
 
     invariant: str
-    """Its name: `inputs-alike`."""
+    """Name of the invariant: `inputs-alike`."""
     ranks: tuple[int, ...]
-    """Ranks on which it was seen; all that were compared where the records do not say which of them is wrong."""
+    """Ranks on which it was seen; all compared ones if the records do not show which is wrong."""
     step: int
-    """Optimizer step under way when it was first seen, 1 for the first."""
+    """Optimizer step in progress when it was first seen, 1 for the first."""
     file: str = ""
     line: int = 0
-    """Place in the user's own code; 0 where there is none."""
+    """Line in the user's own code; 0 if there is none."""
     symptom: str
     """Code of the study: `D.2.4`."""
     means: str
-    """What was seen, as a sentence, and what follows from it."""
+    """Observation and its consequence, as a sentence."""
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
-    """How one rank spent its time."""
+    """Time of one rank by phase."""
 
     rank: int
     seconds: float
-    """Seconds that were looked at."""
+    """Seconds that were sampled."""
     samples: int
     step_seconds: float | None = None
-    """Mean seconds of a step, where steps were counted."""
+    """Mean seconds of a step, if steps were counted."""
     shares: dict[str, float] = {}
     """Phase -> share of the samples."""
 
 
 class Late(msgspec.Struct, frozen=True, kw_only=True):
-    """A phase that makes the others wait, or that holds up all."""
+    """Phase that makes the others wait, or that delays all."""
 
     ranks: tuple[int, ...]
     phase: str
     share: float
     """Share of the time that these ranks spend in it."""
     others: float | None = None
-    """The same of the other ranks; None where all are alike."""
+    """The same for the other ranks; None if all are alike."""
     file: str = ""
     line: int = 0
     symptom: str = "D.2.3"

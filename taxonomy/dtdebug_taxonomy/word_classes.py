@@ -1,4 +1,4 @@
-"""Word classes in patterns: `{machine}` stands for the alternatives that `word_classes.toml` lists once for all."""
+"""Word classes in patterns: `{machine}` is replaced by the alternatives in `word_classes.toml`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import msgspec
 
 FILE = Path(__file__).with_name("word_classes.toml")
 CLASS = re.compile(r"\{([a-z_]{2,30})\}")
-"""A class where a pattern uses it."""
+"""Use of a class in a pattern."""
 
 
 @lru_cache(maxsize=1)
 def classes() -> dict[str, str]:
-    """Name -> pattern, in which no class stands any more."""
+    """Return name -> pattern, with nested classes expanded."""
     found: dict[str, str] = msgspec.toml.decode(FILE.read_bytes())["word"]
     for _ in found:
         deeper = {name: _in(text, found) for name, text in found.items()}
@@ -27,7 +27,7 @@ def classes() -> dict[str, str]:
 
 
 def expanded(data: Any) -> Any:
-    """What a file says, with each class in its texts written out; other words in braces stay as they are."""
+    """Return a file's data with all word classes expanded; other words in braces are unchanged."""
     if isinstance(data, str):
         return _in(data, classes()) if "{" in data else data
     if isinstance(data, dict):

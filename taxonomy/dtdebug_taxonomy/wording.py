@@ -1,6 +1,6 @@
-"""Finds patterns in what people say, and drops what they deny.
+"""Finds patterns in users' words, and drops those that they deny.
 
-Works clause by clause: "no error, it just hangs" says `hangs` and denies `error`.
+Works clause by clause: "no error, it just hangs" states `hangs` and denies `error`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.matching import Matcher, PatternHit, clip_lines
 
-# A run of dots or spaces that ends no clause is passed over as a whole, not tried again from each letter.
+# A run of dots or spaces that ends no clause is skipped as a whole, not tried again from each letter.
 _CLAUSE = re.compile(
     r"(?:(?<![.!?;:])[.!?;:]++(?=\s|$)|\n+|,\s+"
     r"|(?<![^\S\n])(?<!\bnot)[^\S\n]++(?=(?:but|while|although|though|whereas|however|until|because)\b)|\s[-\u2013\u2014]++\s)",
@@ -35,17 +35,17 @@ _DOUBTS = re.compile(
     re.IGNORECASE,
 )
 _LISTED = re.compile(r"\b(?:possible|potential|common) (?:causes|reasons)\b[^.\n]{0,300}", re.IGNORECASE)
-"""What a message lists as possible, and a user repeats: nothing that was seen."""
+"""List of possible causes in a message that a user repeats: none of them was observed."""
 
 _FILE = re.compile(r"[\w./-]{1,120}\.(?:py|sh|ya?ml|json|ipynb|cfg|toml|txt|log|cc|cpp|cu)\b")
-"""A name of a file is no word: `generate.py` does not say that anything is generated."""
+"""Name of a file, which is not a word: `generate.py` does not mean that anything is generated."""
 
 _BEFORE = 200
-"""Characters before a hit in which it may be denied or doubted: a few words."""
+"""Characters before a hit that are searched for denial or doubt: a few words."""
 
 
 def clauses(text: str) -> Iterator[tuple[int, str]]:
-    """The clauses of a text with their offsets."""
+    """Yield (offset, text) of the clauses of a text."""
     start = 0
     for found in _CLAUSE.finditer(text):
         if found.start() > start:
@@ -56,7 +56,7 @@ def clauses(text: str) -> Iterator[tuple[int, str]]:
 
 
 def hits_in_words(matcher: Matcher, text: str) -> Iterator[PatternHit]:
-    """Hits of a matcher in a user's words that the user does not deny or only wonder about."""
+    """Yield hits of a matcher in a user's words that the user does not deny or doubt."""
     text = clip_lines(text)
     starts = [0, *(start for start, _ in clauses(text))]
     listed = [found.span() for found in _LISTED.finditer(text)]

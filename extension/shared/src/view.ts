@@ -1,6 +1,6 @@
 // Made from view.schema.json by extension/shared/generate.py: change neither by hand.
 
-/** What is seen of all ranks at one moment. */
+/** State of all ranks at one moment. */
 export interface View {
   readonly v?: number;
   readonly road?: "kernel" | "outside";
@@ -34,7 +34,7 @@ export interface FrameRow {
   readonly own?: boolean;
 }
 
-/** Which rank, what, where: the culprit is the rank that the others wait for. */
+/** Verdict on ranks: which, what and where. The culprit is the rank that the others wait for. */
 export interface Verdict {
   readonly kind: "dead" | "extra" | "fabric" | "gil_held" | "left" | "none" | "not_arrived" | "not_understood" | "replaced" | "skipped" | "wrong_dtype" | "wrong_root" | "wrong_size";
   readonly culprits?: readonly number[];
@@ -62,7 +62,7 @@ export interface CollectiveRef {
   readonly seq: number | null;
 }
 
-/** Where a rank is, in the user's own code. */
+/** Place of a rank in the user's own code. */
 export interface CallSite {
   readonly rank: number;
   readonly file: string;
@@ -70,7 +70,7 @@ export interface CallSite {
   readonly function: string;
 }
 
-/** One thing that is said of some ranks. What is not known stays at its default and is not said. */
+/** One statement about some ranks. Unknown fields keep their defaults and are not stated. */
 export interface Claim {
   readonly what: "absent" | "at" | "called" | "came" | "compared" | "counted" | "disagree" | "ended" | "entered" | "finished" | "last" | "left" | "missing" | "moved" | "new" | "printed" | "raised" | "silent" | "source" | "system" | "unfinished" | "unmoved" | "varied" | "waits";
   readonly ranks: readonly number[];
@@ -89,7 +89,7 @@ export interface Claim {
   readonly count?: number | null;
 }
 
-/** What a claim rests on, so that anyone can look it up. */
+/** Record that a claim rests on, so that it can be looked up. */
 export interface Record {
   readonly source: "agent" | "cell" | "dump" | "exception" | "exit" | "kernel" | "native" | "output" | "run" | "source" | "stack" | "store" | "system";
   readonly line?: number;
@@ -98,7 +98,7 @@ export interface Record {
   readonly words?: string;
 }
 
-/** Another reading of the same records, and what would tell the two apart. */
+/** Another interpretation of the same records, and what would refute it. */
 export interface Alternative {
   readonly kind: "dead" | "extra" | "fabric" | "gil_held" | "left" | "none" | "not_arrived" | "not_understood" | "replaced" | "skipped" | "wrong_dtype" | "wrong_root" | "wrong_size";
   readonly culprits: readonly number[];
@@ -121,7 +121,7 @@ export interface Row {
   readonly pid?: number | null;
 }
 
-/** Frames that some ranks share, and where they part. */
+/** Frames that some ranks share, up to where they diverge. */
 export interface Branch {
   readonly ranks: string;
   readonly count: number;

@@ -1,4 +1,4 @@
-"""What the tables of facts hold, row by row."""
+"""Types of the rows in the tables of facts."""
 
 from __future__ import annotations
 
@@ -25,52 +25,52 @@ class Table(Fact, frozen=True, kw_only=True):
 
 
 class Lifetime(Fact, frozen=True):
-    """In which of the versions that were looked at a name exists; empty = from before, or to this day."""
+    """Range of examined versions in which a name exists; empty = from before, or to this day."""
 
     since: str = ""
     until: str = ""
 
 
 class Nccl(Table, frozen=True, kw_only=True):
-    """What NCCL reads from the environment."""
+    """Environment variables that NCCL reads."""
 
     versions: tuple[str, ...]
     variables: dict[str, Lifetime]
     constants: tuple[str, ...]
-    """Names of the same form that are no variables (enumerators)."""
+    """Names of the same form that are not variables (enumerators)."""
 
 
 class Meaning(Fact, frozen=True, kw_only=True):
-    """What a documented variable does, in our words."""
+    """Meaning of a documented variable, in our words."""
 
     means: str
     values: str = ""
     default: str = ""
     debugging: bool = False
-    """Meant for looking for a fault, not to be left in scripts."""
+    """True if it is meant for debugging, not to be left in scripts."""
     wrong: str = ""
-    """What goes wrong with it."""
+    """Common mistake with it."""
     url: str = ""
-    """Where that is documented; empty where all of a table have one page."""
+    """Address of its documentation; empty if the whole table has one page."""
 
 
 class Vendor(Fact, frozen=True, kw_only=True):
     """The variables of one project or vendor, or the names that it exports."""
 
     url: str
-    """Where those are documented that have no address of their own."""
+    """Address of the documentation for entries without one of their own."""
     variables: dict[str, Meaning] = {}
     names: dict[str, Meaning] = {}
 
 
 class Read(Fact, frozen=True):
-    """Where in torch a variable is read: a file under `torch/`."""
+    """File under `torch/` that reads a variable."""
 
     where: str
 
 
 class Renamed(Fact, frozen=True, kw_only=True):
-    """A variable that has a new name; the old one may still work, with a warning."""
+    """Variable that has a new name; the old one may still work, with a warning."""
 
     new: str
     since: str = ""
@@ -78,7 +78,7 @@ class Renamed(Fact, frozen=True, kw_only=True):
 
 
 class TorchEnv(Table, frozen=True, kw_only=True):
-    """What torch reads from the environment."""
+    """Environment variables that torch reads."""
 
     variables: dict[str, Read]
     strings: dict[str, Read]
@@ -87,7 +87,7 @@ class TorchEnv(Table, frozen=True, kw_only=True):
 
 
 class Option(Fact, frozen=True, kw_only=True):
-    """An option of a launcher."""
+    """Option of a launcher."""
 
     spellings: tuple[str, ...]
     takes_value: bool = True
@@ -98,54 +98,54 @@ class Option(Fact, frozen=True, kw_only=True):
 
 
 class Launcher(Fact, frozen=True, kw_only=True):
-    """A command that starts ranks."""
+    """Command that starts ranks."""
 
     source: str
     url: str
     options: dict[str, Option]
-    """By the first long spelling."""
+    """Options by their first long spelling."""
 
     def option(self, spelling: str) -> Option | None:
-        """The option that is spelt so, if there is one."""
+        """Return the option with this spelling, or None."""
         known = self.options.get(spelling)
         return known or next((o for o in self.options.values() if spelling in o.spellings), None)
 
 
 class Launchers(Table, frozen=True, kw_only=True):
-    """What launchers take, by their names."""
+    """Launchers and their options, by name."""
 
     launchers: dict[str, Launcher]
 
 
 class DeepSpeedKey(Fact, frozen=True, kw_only=True):
-    """A key of the DeepSpeed configuration."""
+    """Key of the DeepSpeed configuration."""
 
     type: Literal["boolean", "integer", "number", "string", "array", "object", ""] = ""
     default: Any = None
     auto: bool = False
-    """Transformers or Accelerate replace "auto"; DeepSpeed alone does not."""
+    """True if Transformers or Accelerate replace "auto"; DeepSpeed alone does not."""
     open: bool = False
-    """Keys below it are not all in the table."""
+    """True if the table does not list all keys below it."""
     replaced_by: str = ""
 
 
 class DeepSpeedConfig(Table, frozen=True, kw_only=True):
-    """The DeepSpeed configuration, keys dotted."""
+    """The DeepSpeed configuration, with dotted keys."""
 
     keys: dict[str, DeepSpeedKey]
     removed: tuple[str, ...]
-    """Keys that this version of DeepSpeed refuses."""
+    """Keys that this version of DeepSpeed rejects."""
 
 
 class ConfigKey(Fact, frozen=True, kw_only=True):
-    """A key of Accelerate's `default_config.yaml`."""
+    """Key of Accelerate's `default_config.yaml`."""
 
     type: str = ""
     default: Any = None
 
 
 class AccelerateConfig(Table, frozen=True, kw_only=True):
-    """Accelerate's configuration, keys of sections dotted."""
+    """Accelerate's configuration, with dotted keys for sections."""
 
     keys: dict[str, ConfigKey]
 
@@ -158,12 +158,12 @@ class Arguments(Table, frozen=True, kw_only=True):
 
 
 class Replacement(Fact, frozen=True, kw_only=True):
-    """What to write instead of a removed argument, and where that is said."""
+    """Replacement for a removed argument, with its documentation."""
 
     use: str
     url: str
     removed: str = ""
-    """The exact version without it, where a table knows only which of those looked at had it last."""
+    """Exact version without it, if the table only has the last examined version with it."""
 
 
 class NnModule(Table, frozen=True, kw_only=True):
@@ -174,13 +174,13 @@ class NnModule(Table, frozen=True, kw_only=True):
 
 
 class Function(Fact, frozen=True, kw_only=True):
-    """A function of torch.distributed that talks to other ranks, or makes groups of them."""
+    """Function of torch.distributed that communicates with other ranks, or creates groups of them."""
 
     kind: Kind
     parameters: tuple[str, ...]
-    """Those that may be given by position."""
+    """Parameters that may be passed by position."""
     required: int = 0
-    """So many of the first parameters have no default."""
+    """Number of leading parameters without a default."""
     keyword_only: tuple[str, ...] = ()
     async_op: bool = False
 
@@ -192,51 +192,51 @@ class TorchDistributed(Table, frozen=True, kw_only=True):
 
 
 class PublicName(Fact, frozen=True, kw_only=True):
-    """A function or class of a framework."""
+    """Function or class of a framework."""
 
     kind: Literal["class", "function"]
     takes: str
-    """Its arguments with their defaults, in parentheses; empty where its sources do not say."""
+    """Arguments with their defaults, in parentheses; empty if its sources do not list them."""
 
 
 class PublicNames(Table, frozen=True, kw_only=True):
-    """What frameworks export."""
+    """Names that frameworks export."""
 
     names: dict[str, PublicName]
     elsewhere: dict[str, PublicName]
-    """Names of packages and modules that are less used: too common to recognise a call by the last part alone."""
+    """Names of less used packages and modules: too common to recognise a call by the last part alone."""
     methods: dict[str, dict[str, str]]
-    """Class -> method -> what it takes; empty for a property."""
+    """Class -> method -> its arguments; empty for a property."""
 
     def version(self, package: str) -> str:
-        """The package with the version whose sources were read."""
+        """Return the package with the version whose sources were read."""
         return _version(self.source, package)
 
 
 class ReadVariable(Fact, frozen=True):
-    """A variable of the environment that a project reads."""
+    """Environment variable that a project reads."""
 
     where: str
-    """The file, with the project's name before it."""
+    """File that reads it, with the project's name in front."""
     default: str = ""
     type: str = ""
     new: str = ""
-    """What it is called now."""
+    """Current name of the variable."""
 
 
 class Environment(Table, frozen=True, kw_only=True):
-    """What frameworks, engines, networks and devices' runtimes read from the environment."""
+    """Environment variables that frameworks, engines, networks and device runtimes read."""
 
     variables: dict[str, ReadVariable]
 
     def version(self, project: str) -> str:
-        """The project with the version, or the day, of the sources that were read."""
+        """Return the project with the version, or the date, of the sources that were read."""
         return _version(self.source, project)
 
 
 class Family(Fact, frozen=True):
-    """What goes wrong with all names or variables of one kind that have no text of their own."""
+    """Common mistake with all names or variables of one kind that have no text of their own."""
 
     pattern: str
-    """Of the whole name."""
+    """Pattern for the whole name."""
     wrong: str

@@ -1,1 +1,1 @@
-"""What was printed as a failure: lines without their prefixes, the events in them, and which event was first."""
+"""Printed failures: lines without their prefixes, the events in them, and which event was first."""

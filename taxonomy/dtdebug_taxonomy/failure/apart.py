@@ -1,7 +1,7 @@
-"""Several failures in one output: an attempt that fails otherwise than the one before, a run that was appended.
+"""Splits one output into unrelated failures: restarts that fail differently, appended runs.
 
-Two are told apart where training or a new attempt lies between them and they have neither place nor message in common.
-What comes without training in between may be a consequence, and stays part of the one failure.
+Two failures are separate if training or a new attempt lies between them and they share neither place nor message.
+Without training in between, the later one may be a consequence, and stays part of the same failure.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.snapshot import Snapshot
 
 _MOST = 4
-"""Failures of one output that are told."""
+"""Maximum number of failures per output."""
 _LINES = 20_000
-"""Lines of an output that is looked at: a longer one is read for its first rank alone."""
+"""Maximum number of lines to split; a longer output is taken for one failure."""
 _FIGURES = re.compile(r"\d+|0x[0-9a-f]+", re.IGNORECASE)
 
 
 def apart(snapshot: Snapshot) -> tuple[Snapshot, ...]:
-    """The parts of an output that each end in a failure of their own, in their order; the snapshot alone if it has one.
+    """Split an output into parts that each end in a failure of their own; the snapshot alone if it has one.
 
-    A part holds the lines from the end of the one before; numbers of lines stay those of the whole. What is known
-    beside the output (the user's words, versions) goes with each.
+    A part begins at the end of the one before; line numbers stay those of the whole. Everything known from elsewhere
+    (the user's words, versions) is copied to each part.
     """
     if not snapshot.output or snapshot.exception is not None or snapshot.output.count("\n") > _LINES:
         return (snapshot,)
@@ -37,7 +37,7 @@ def apart(snapshot: Snapshot) -> tuple[Snapshot, ...]:
     if not cuts:
         return (snapshot,)
     parts: list[Snapshot] = []
-    begin, known = 0, set[str]()  # of the part that is open
+    begin, known = 0, set[str]()  # of the open part
     for start, end in pairwise((0, *cuts, len(log.lines))):
         here = _signs(_part(snapshot, log, start, end))
         if known and here and known.isdisjoint(here) and len(parts) + 1 < _MOST:
@@ -49,7 +49,7 @@ def apart(snapshot: Snapshot) -> tuple[Snapshot, ...]:
 
 
 def _cuts(log: Log) -> Iterator[int]:
-    """Places of lines at which another attempt or run may begin."""
+    """Yield the line positions at which another attempt or run may begin."""
     yield from (place for place in log.first if place)
     own = log.outcome.own
     if own and any(trained_between(log, own[0], other) for other in own[1:]):
@@ -57,11 +57,11 @@ def _cuts(log: Log) -> Iterator[int]:
     numbers = [line.number for line in log.lines]
     ends = {r.index for r in log.events.raised if role(r) == "launcher"}
     for end in (*ends, *(bisect_right(numbers, e.line) - 1 for e in log.said.exits)):
-        yield from _next_step(log, end)  # a launcher has told of an end: what trains below may be another run
+        yield from _next_step(log, end)  # a launcher has reported an end: later training may be another run
 
 
 def _next_step(log: Log, place: int) -> Iterator[int]:
-    """The first line below a place that shows training."""
+    """Yield the first line after a place that shows training."""
     later = (steps[n] for steps in log.events.steps.values() if (n := bisect_right(steps, place)) < len(steps))
     first = min(later, default=None)
     if first is not None:
@@ -69,7 +69,7 @@ def _next_step(log: Log, place: int) -> Iterator[int]:
 
 
 def _signs(part: Snapshot) -> set[str]:
-    """What a failure is known again by: places and messages of what ended ranks, else the signal."""
+    """Return the identity of a failure: places and messages of what ended ranks, else the signals."""
     found = read_output(part).outcome
     signs = {e.signal for e in found.exits if e.signal}
     for raised in found.own:
@@ -81,7 +81,7 @@ def _signs(part: Snapshot) -> set[str]:
 
 
 def _part(snapshot: Snapshot, log: Log, begin: int, end: int) -> Snapshot:
-    """The lines from one place to another, and what else is known."""
+    """Return the snapshot with only the lines from one place to another."""
     rows = snapshot.output.split("\n")
     first, last = (_row(snapshot, log, place, len(rows)) for place in (begin, end))
     kept = tuple((line - first, whole) for line, whole in snapshot.first_lines if first + 1 < line <= last)
@@ -91,7 +91,7 @@ def _part(snapshot: Snapshot, log: Log, begin: int, end: int) -> Snapshot:
 
 
 def _row(snapshot: Snapshot, log: Log, place: int, rows: int) -> int:
-    """How many rows of the output stand above a place among the lines that were read."""
+    """Return the number of output rows above a place among the lines that were read."""
     if place >= len(log.lines):
         return rows
     return bisect_left(range(1, rows + 1), log.lines[place].number, key=snapshot.true_line) if place else 0

@@ -1,4 +1,4 @@
-"""Which rank failed first in a printed log, and whose failure is its echo.
+"""Finds the rank that failed first in a printed log, and the failures that follow from it.
 
 A rank that raised on its own comes before all that lost
 a peer or were ended by the launcher, whatever was printed first.
@@ -31,10 +31,10 @@ def verdict_of_log(
     outlived: Callable[[Raised], bool] = lambda raised: bool(raised.handled),
     later: Callable[[Exit], bool] = lambda end: False,
 ) -> Verdict | None:
-    """The verdict that a printed log allows, or None.
+    """Return the verdict that a printed log allows, or None.
 
-    `exclusive` says of two lines of a file that no rank comes to both: it needs the source, which is not ours to read.
-    `outlived` and `later` are as in `outcome`.
+    `exclusive(file, one, other)` is true if no rank reaches both lines of a file: this needs the source, which is not
+    read here. `outlived` and `later` are as in `outcome`.
     """
     if not snapshot.output:
         return None
@@ -58,12 +58,12 @@ def verdict_of_log(
 
 
 def _raised(log: Log, found: Outcome, waited: tuple[Claim, ...]) -> Verdict:
-    """The verdict on ranks that raised on their own; `waited` is what watchdogs say of others."""
+    """Return the verdict on ranks that raised on their own; `waited` are claims of watchdogs about others."""
     first = found.own[0]
     alike = [r for r in found.own if fault_key(r) == fault_key(first)]
     others = [r for r in found.own if fault_key(r) != fault_key(first)]
     apart = [r for r in others if trained_between(log, first, r)]
-    """Training went on before they failed: a failure of their own, or of another run."""
+    """Training continued before they failed: a failure of their own, or of another run."""
     culprits = tuple(sorted({r.rank for r in alike if r.rank is not None}))
     failed = (*found.echoes, *(r for r in others if r not in apart))
     victims = tuple(sorted({r.rank for r in failed if r.rank is not None} - set(culprits)))
@@ -71,7 +71,7 @@ def _raised(log: Log, found: Outcome, waited: tuple[Claim, ...]) -> Verdict:
     where = called_at(place)
     who = spell(culprits, 8) if culprits else _process(log, first) or "a rank"
     later = f"; {say(victims, 'fail')} as a consequence" if victims else ""
-    if victims and not culprits:  # one of them may be it
+    if victims and not culprits:  # one of them may be the first
         unsaid = "" if who != "a rank" else "which one is not printed, and "
         later = f"; {unsaid}{say(victims, 'fail')} in communication after it"
         victims = ()
@@ -110,9 +110,9 @@ def _raised(log: Log, found: Outcome, waited: tuple[Claim, ...]) -> Verdict:
 
 
 def _process(log: Log, raised: Raised) -> str:
-    """The process that raised it, where it is known without the number of a rank; else empty.
+    """Return the process that raised it, if it is known without a rank, else "".
 
-    Where the processes of ranks are listed, who prints without a number is the driver.
+    If the processes of ranks are listed, a process without a rank is the driver.
     """
     if raised.rank is not None:
         return ""
@@ -120,13 +120,13 @@ def _process(log: Log, raised: Raised) -> str:
 
 
 def _ended(found: Outcome, unopened: str) -> Verdict:
-    """The verdict on ranks that ended without an exception; `unopened` as in `Said`."""
+    """Return the verdict on ranks that ended without an exception; `unopened` as in `Exits`."""
     culprits = tuple(sorted({e.rank for e in found.exits if e.rank is not None}))
     victims = tuple(sorted({r.rank for r in found.echoes if r.rank is not None} - set(culprits)))
     how = list(dict.fromkeys(_how(e) for e in found.exits))
     later = f"; {say(victims, 'fail')} as a consequence" if victims else ""
     who = spell(culprits, 8)
-    # a program ends with a code by an exception as well, which is printed elsewhere then
+    # an exception, too, ends a program with a code, and is then printed elsewhere
     signalled = all(e.signal for e in found.exits)
     unsaid = ", without an exception" if signalled else "; no exception that would say why is printed here"
     if unopened and all(e.code == UNOPENED for e in found.exits):

@@ -1,4 +1,4 @@
-"""Which printed lines can bear on a failure: a warning, or an exception that was handled, explains no later failure."""
+"""Decides which printed lines can explain a failure; earlier warnings and handled exceptions cannot."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _ENDED_WELL = re.compile(
     r"(?i)`Trainer\.fit` stopped: `max_(?:epochs|steps)|\btraining (?:is |has )?(?:completed?|finished|done)\b"
     r"|^# avg bus bandwidth {0,8}: {0,4}\d|\bapplication startup complete\b|['\"]train_runtime['\"]: \d"
 )
-"""What trainers, NCCL's tests and servers print when all went as it should."""
+"""Messages that trainers, NCCL's tests and servers print on success."""
 _WARNS = frozenset({"WARNING", "WARN", "W"})
 _LAST, _BEGIN, _LONGEST = 500, 400, 2_000
-"""Lines from the end in which an end is looked for, characters of such a line and of a warning."""
+"""Trailing lines searched for a successful end, and characters examined of such a line and of a warning."""
 _TRAINS = 2
-"""Lines of progress that show that training goes on: one may be of another attempt, or a plan."""
+"""Minimum lines of progress that show that training continues: one may be of another attempt, or a plan."""
 
 
 class Bearing:
-    """What the output's lines mean for its failure."""
+    """Relevance of the output's lines to its failure."""
 
     def __init__(self, snapshot: Snapshot, log: Log) -> None:
         found = log.outcome
@@ -48,7 +48,7 @@ class Bearing:
         self._restarted = bool(log.first)
         told = snapshot.verdict is not None and snapshot.verdict.kind not in ("none", "not_understood")
         self.nothing_failed = not (snapshot.situation or snapshot.exception or told or log.events.raised)
-        """Neither the output nor its user says that anything did."""
+        """True if neither the output nor the user reports a failure."""
         lines = log.lines if self.nothing_failed else ()
         ends = [line.number for line in lines[-_LAST:] if _ENDED_WELL.search(line.body[:_BEGIN])]
         self._well = max(ends, default=0)
@@ -56,15 +56,15 @@ class Bearing:
         self._replaced = frozenset(_replaced(lines, self._warned))
 
     def rank(self, line: int) -> int | None:
-        """The rank that printed a line."""
+        """Return the rank that printed a line, or None."""
         return self._rank.get(line)
 
     def ended_by(self, line: int) -> str:
-        """The exception that ended a rank, if the line is its last; or nothing."""
+        """Return the exception that ended a rank if the line is its last, else ""."""
         return self._ends.get(line, "")
 
     def is_overtaken(self, line: int) -> bool:
-        """A warning, or part of a handled exception: a rank's own error came later, or all went on."""
+        """True for a warning or a handled exception after which a rank's own error came, or all ranks continued."""
         if any(begin <= line <= end for begin, end in self._final):
             return False
         if _within(self._handled, line):
@@ -72,37 +72,37 @@ class Bearing:
         return line in self._replaced or (line < self._last and _within(self._warned, line))
 
     def is_own(self, line: int) -> bool:
-        """The line of an exception that a rank's own code met, or that it came from: not one of communication."""
+        """True for a line of an exception that a rank's own code raised, or of its cause; not one of communication."""
         return line in self._own
 
     def went_well_after(self, line: int, *, started: bool = False) -> bool:
-        """Nothing failed, and below it the output says that all is done, or that communication stands (`started`)."""
+        """True if nothing failed and a later line reports completion, or established communication (`started`)."""
         return line < self._well or (started and line < self._started)
 
     def is_echo(self, line: int) -> bool:
-        """Part of what a rank raised because another was lost, whose own exception is here too: it adds nothing."""
+        """True for a line of an exception raised for a lost peer, if the peer's own exception is in the output too."""
         return _within(self._echoes, line)
 
     def is_interrupted(self, line: int) -> bool:
-        """Part of what Ctrl-C printed: where the program was, and not that anything had failed there."""
+        """True for output of Ctrl-C: it shows where the program was, and not that anything failed there."""
         return _within(self._interrupted, line)
 
     def is_trained_after(self, line: int) -> bool:
-        """Training made progress after it."""
+        """True if training made progress after the line."""
         if self._restarted or any(begin <= line <= end for begin, end in self._final):
             return False
         return len(self._steps) - bisect_left(self._steps, line + 1) >= _TRAINS
 
 
 def is_explained(verdict: Verdict | None) -> bool:
-    """The ranks were compared, and what the culprits raised is known: what others raised for that adds nothing."""
+    """True if the ranks were compared and a culprit's exception is known: other ranks' exceptions then add nothing."""
     if verdict is None or verdict.kind != "dead":
         return False
     return any(claim.what == "raised" and set(claim.ranks) & set(verdict.culprits) for claim in verdict.claims)
 
 
 def _replaced(lines: Sequence[Line], warned: list[tuple[int, int]]) -> Iterator[int]:
-    """Warnings that say what is taken in place of what was asked for: where nothing failed, all went on with that."""
+    """Yield warnings that name a substitute for what was requested: if nothing failed, the run continued with it."""
     for line in lines:
         warns = line.level.upper() in _WARNS or _within(warned, line.number)
         if (warns and _INSTEAD.search(line.body[:_LONGEST])) or line.body.endswith("(ignored)"):
@@ -110,7 +110,7 @@ def _replaced(lines: Sequence[Line], warned: list[tuple[int, int]]) -> Iterator[
 
 
 def _begin(raised: Raised) -> int:
-    """Where it begins, the message of its logger included."""
+    """Return the first line of an exception, including the message of its logger."""
     return max(raised.begin - 1, 1)
 
 

@@ -1,4 +1,4 @@
-"""Ranks that only waited for another one, or lost it, in a log that does not say what became of that one."""
+"""Verdict on a log that contains only ranks that waited for, or lost, a rank of which nothing is printed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN, _PLACES = 8, 4
 def only_lost(
     echoes: Sequence[Raised], claims: Sequence[Claim], sites: Sequence[CallSite], ends: Sequence[Exit]
 ) -> Verdict | None:
-    """The verdict where all that ranks raised is an echo; None where none of them is known by its number."""
+    """Return the verdict if all exceptions are echoes; None if none of them has a known rank."""
     ranks = tuple(sorted({r.rank for r in echoes if r.rank is not None}))
     if not ranks:
         return None
@@ -41,5 +41,5 @@ def only_lost(
 
 
 def called_at(site: CallSite) -> str:
-    """` at train.py:12 in main`; a syntax error is in no function."""
+    """Return ` at train.py:12 in main`; a syntax error has no function."""
     return f" at {site.file}:{site.line}{f' in {site.function}' if site.function else ''}" if site.file else ""

@@ -1,4 +1,4 @@
-"""Exceptions that only say that a child process has gone, and what that child raised itself."""
+"""Links exceptions that only report the loss of a child process to the exception of that child."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CHAIN = 8
 
 
 def says_child_has_gone(text: str, stack: Sequence[Frame]) -> bool:
-    """The exception, `Type: message`, is that of a parent whose child does not answer any more."""
+    """True if the exception, `Type: message`, is a parent's whose child no longer answers."""
     name = text.partition(":")[0].rsplit(".", 1)[-1]
     if _WORKER in text or name == "BrokenProcessPool":
         return True
@@ -26,15 +26,15 @@ def says_child_has_gone(text: str, stack: Sequence[Frame]) -> bool:
 
 
 def of_children(raised: Iterable[Raised]) -> list[Raised]:
-    """The exceptions with those of child processes put before what their parents raised for it.
+    """Put exceptions of child processes before those that their parents raised as a result.
 
-    A child's traceback seldom names the rank: it is taken for the one parent whose child has gone.
+    A child's traceback seldom names the rank: it is attributed to the only parent whose child is gone.
     """
     rows = [*raised]
     parents = [r for r in rows if not (r.process or r.unheeded) and says_child_has_gone(r.text, r.frames)]
     found = {id(parent): child for parent in parents if (child := _child_of(parent, rows, len(parents))) is not None}
     used = {id(child) for child in found.values()}
-    if any(parent.rank is not None for parent in parents):  # of several children the parent's rank is what is known
+    if any(parent.rank is not None for parent in parents):  # of several children only the parent's rank is known
         used |= {id(r) for r in rows if r.process and r.rank is None}
     return [
         msgspec.structs.replace(r, before=(*r.before, found[id(r)])[-_CHAIN:]) if id(r) in found else r
@@ -52,11 +52,11 @@ def _child_of(parent: Raised, rows: Iterable[Raised], parents: int) -> Raised | 
 
 
 def child_of(raised: Raised) -> Raised | None:
-    """What a child process raised, of which this exception is the echo."""
+    """Return the exception of a child process that caused this one, or None."""
     return next((r for r in reversed(raised.before) if r.process), None)
 
 
 def in_process(raised: Raised) -> str:
-    """`KeyError: 'width'`, and in which child process, if in one."""
+    """Return `KeyError: 'width'`, with the child process that raised it, if any."""
     text = shortened(raised.text)
     return f"{text} (in its process {raised.process})" if raised.process else text

@@ -1,4 +1,4 @@
-"""Processes that did not come to a barrier, as the coordination service of JAX and TensorFlow names them.
+"""Reads processes that missed a barrier from messages of JAX's and TensorFlow's coordination service.
 
 A task's number is the process's rank where the job has tasks of one kind. The service counts all that are missing and
 names the first of them. Its words (older releases write `Barrier_id` and give no count):
@@ -21,11 +21,11 @@ _COUNT = re.compile(r"# of tasks that reached the barrier: (?P<came>\d{1,7})/(?P
 _NAMES = "imed out task names:"
 _TASK = re.compile(r"/job:(?P<job>\w{1,60})/replica:\d{1,6}/task:(?P<task>\d{1,7})$")
 _WITHIN = 4
-"""Lines from the barrier's to the one above the names."""
+"""Maximum number of lines from the barrier's to the one above the names."""
 
 
 def coordination_verdict(log: Log) -> Verdict | None:
-    """The verdict on the first barrier that was left for want of processes; None without one, or without names."""
+    """Return the verdict on the first barrier that timed out for missing processes; None without one or its names."""
     for index, line in enumerate(log.lines):
         found = _BARRIER.search(line.body) if "Barrier timed out" in line.body else None
         if found and (verdict := _verdict(log.lines, index, found["id"])):
@@ -62,7 +62,7 @@ def _verdict(rows: Sequence[Line], at: int, barrier: str) -> Verdict | None:
 
 
 def _tasks(rows: Iterable[Line]) -> Iterator[tuple[str, int, Line]]:
-    """(job, task, line) of the names, which stand one below the other."""
+    """Yield (job, task, line) of the names, which are printed on consecutive lines."""
     for line in rows:
         found = _TASK.match(line.body.strip())
         if found is None:

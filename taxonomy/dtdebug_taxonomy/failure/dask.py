@@ -1,6 +1,6 @@
-"""What Dask's worker logs of a task that failed: exception and traceback, each as a literal on one line.
+"""Reads failed tasks from logs of Dask's workers: exception and traceback, each as a literal on one line.
 
-A rank is known where the task was called with it, as dask-pytorch-ddp does.
+The rank is known if the task was called with it, as dask-pytorch-ddp does.
 Source: https://github.com/dask/distributed/blob/main/distributed/worker.py (execute),
 https://github.com/saturncloud/dask-pytorch-ddp/blob/main/dask_pytorch_ddp/dispatch.py
 """
@@ -19,15 +19,15 @@ _KEYWORDS = re.compile(r"kwargs: {1,8}\{")
 _RANK = re.compile(r"'rank': (\d{1,7})\b")
 _RAISED = re.compile(r"([A-Za-z_][\w.]{0,200})\((.*)\)", re.DOTALL)
 _QUOTED = re.compile(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"")
-"""A literal of one text."""
+"""String literal."""
 _LINES = 8
-"""Lines that a report has at most."""
+"""Maximum number of lines of a report."""
 _LONGEST = 200_000
-"""Characters of a literal that is read."""
+"""Maximum number of characters read of a literal."""
 
 
 def unfolded(rows: Sequence[tuple[int, Unprefixed]], every: Sequence[str]) -> Iterator[tuple[int, Unprefixed]]:
-    """The rows of an output, of which `every` is the lines, with such reports as Python prints a traceback."""
+    """Yield the rows of an output with Dask's reports in the form of Python's tracebacks; `every` are its lines."""
     report: dict[str, tuple[int, int | None]] = {}
     """Host -> (rows until its report must have ended, rank)."""
     last: dict[str, tuple[int, Unprefixed]] = {}
@@ -58,13 +58,13 @@ def unfolded(rows: Sequence[tuple[int, Unprefixed]], every: Sequence[str]) -> It
 
 
 def _followed(rows: Sequence[tuple[int, Unprefixed]], place: int, host: str) -> bool:
-    """Whether the host's next line is the traceback."""
+    """True if the host's next line is the traceback."""
     following = next((row.body for _, row in rows[place + 1 : place + 1 + _LINES] if row.host == host), "")
     return following.startswith(_TRACEBACK)
 
 
 def _literal(line: str, head: str) -> str:
-    """The text that a literal behind the head holds; without its quotes, if it was cut off."""
+    """Return the text of a literal after `head`; without its quotes if it was cut off, "" if there is none."""
     words = line[:_LONGEST].rpartition(head)[2] if head == _TRACEBACK else line[:_LONGEST].partition(head)[2]
     words = words.strip()
     if words[:1] not in ("'", '"') or not words[1:]:
@@ -74,7 +74,7 @@ def _literal(line: str, head: str) -> str:
 
 
 def _as_printed(said: str) -> str:
-    """`KeyError: 'labels'` of `KeyError('labels')`."""
+    """Return `KeyError: 'labels'` for `KeyError('labels')`."""
     found = _RAISED.fullmatch(said)
     if found is None:
         return said
@@ -85,7 +85,7 @@ def _as_printed(said: str) -> str:
 
 
 def _text(words: str) -> str | None:
-    """What a literal of one text holds; None of anything else, which is never parsed."""
+    """Return the value of a string literal; None for anything else, which is never parsed."""
     if _QUOTED.fullmatch(words) is None:
         return None
     try:

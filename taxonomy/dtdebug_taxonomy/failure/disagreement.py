@@ -1,4 +1,4 @@
-"""The verdict on ranks that are in different calls: what each called, and who is wrong where that is clear."""
+"""Verdict on ranks that are in different calls: the call of each, and the wrong side if it is known."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def disagreement(
     *,
     culprits: tuple[int, ...] = (),
 ) -> Verdict:
-    """The verdict; without `culprits` it says that which side is wrong is not known."""
+    """Return the verdict; without `culprits` it states that the wrong side is unknown."""
     everyone = sorted(rank for side in sides for rank in side.ranks)
     waiting = tuple(rank for rank in everyone if rank not in culprits)
     unknown = "" if culprits else "; which of them is wrong is not known"

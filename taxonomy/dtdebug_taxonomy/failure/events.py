@@ -1,6 +1,6 @@
-"""What happened, read from lines: exceptions with their frames and causes, warnings, attempts, steps of training.
+"""Reads events from lines: exceptions with their frames and causes, warnings, restarts, steps of training.
 
-The one reader of printed tracebacks. Lines of several ranks may stand among each other: their prefixes tell them apart.
+The only reader of printed tracebacks. Lines of several ranks may be interleaved; their prefixes separate them.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _SPAWNED = re.compile(r"-- Process (\d{1,7}) terminated with the following error
 _SNIPPET = re.compile(r"\[Rank (\d{1,7}) Error Snippet\]:|Error on Rank (\d{1,7})\b|Worker \(rank (\d{1,7})[,)]")
 _THREAD = re.compile(r"Exception in thread ([^\n:]{1,200})")
 _PROCESS = re.compile(r"Process ([A-Za-z]\w{0,60}-\d{1,7}(?::\d{1,7}){0,4}):$")
-"""What multiprocessing prints above the traceback of a child."""
+"""Heading that multiprocessing prints above the traceback of a child."""
 _UNHEEDED = re.compile(
     r"Exception ignored (?:in|on)|Error in atexit\._run_exitfuncs|Exception in callback|"
     r"Task exception was never retrieved|--- Logging error ---|Exception in Tkinter|Exception raised during shutdown"
 )
 _CALLED = re.compile(r"\bray::(\S{1,200}?)(?:\(\))? \(pid=(\d{1,9})[,)]")
-"""How Ray raises at the caller what a process of its has raised, whose traceback follows without a head.
+"""Message of Ray at the caller about an exception of a remote process; its traceback follows without a head.
 Source: https://github.com/ray-project/ray/blob/master/python/ray/exceptions.py (RayTaskError, ActorDiedError)"""
 _AND_THEN = re.compile(r"(?:During handling of the above exception|The above exception was the direct cause)")
 _TABLE_RANK = re.compile(r"  rank {1,10}: (\d{1,7}) \(local_rank: (\d{1,5})\)")
@@ -52,7 +52,7 @@ _FATAL = re.compile(r"Fatal Python error: ([^\n]{1,200})")
 _FATAL_FRAME = re.compile(r'  File "([^"\n]{1,500})", line (\d{1,9}) in ([^\n]{1,200})')
 _FATAL_END = re.compile(r"Thread 0x|Extension modules|Stack \(most recent")
 _FATAL_OTHER = re.compile(r"Thread 0x|Extension modules")
-"""What ends it before a frame: where the thread is not known, `Stack (most recent` is its head."""
+"""Lines that end a dump before its first frame; `Stack (most recent` is its head if the thread is unknown."""
 _FATAL_LINES = 200
 _WARNED = re.compile(rf"\S{{1,300}}\.py:\d{{1,8}}: ((?:{TYPE})?Warning): ?(.{{0,500}})")
 _ALOUD = re.compile(r"(?i)\bwarn(?:ing)?s?\b ?[:|\]!]")
@@ -61,7 +61,7 @@ _RESTART = re.compile(
     r"|Restarting worker group|Attempt \d{1,4}/\d{1,4} failed|restarting (?:all )?workers"
 )
 _OF_RANK = re.compile(r" ?:? ?\(RANK (\d{1,7})\)")
-"""Behind the head of a traceback that torch.distributed.checkpoint repeats of another rank.
+"""Suffix in the head of a traceback that torch.distributed.checkpoint repeats from another rank.
 Source: torch 2.13, torch/distributed/checkpoint/api.py (CheckpointException.__str__)"""
 _HANDLED = re.compile(
     r"(?i)(?:\b(?:will (?:be )?retr(?:y|ied)|retrying|re-trying|trying again|retry (?:no\.? ?|number |#)?\d{1,6}\b"
@@ -73,12 +73,12 @@ _GIVES_UP = re.compile(
     r"|fail(?:ed|ing) after"
 )
 _JOB = 1 << 14
-"""Events that are kept of each kind."""
+"""Maximum number of events of each kind."""
 _MOST = 1 << 18
 
 
 def find_events(lines: Sequence[Line]) -> Events:
-    """The events of an output."""
+    """Return the events of an output."""
     reader = _Reader()
     for index, line in enumerate(lines):
         reader.take(index, line)
@@ -86,7 +86,7 @@ def find_events(lines: Sequence[Line]) -> Events:
 
 
 def last_exception(text: str) -> Raised | None:
-    """The exception that a text of one process ends in, or its last line alone if it names one."""
+    """Return the exception that the text of one process ends in, or its last line alone if it names one; else None."""
     reader = _Reader()
     rows = text.split("\n")[:_MOST]
     for index, words in enumerate(rows):
@@ -97,38 +97,38 @@ def last_exception(text: str) -> Raised | None:
 
 
 def goes_on(text: str) -> bool:
-    """Whether a line below a traceback says that the program goes on: `retry 1 of 5`, `skipping`."""
+    """True if a line below a traceback shows that the program continues: `retry 1 of 5`, `skipping`."""
     return bool(_HANDLED.search(text[:300])) and not _GIVES_UP.search(text[:300])
 
 
 class _Stream(Barred):
-    """What is known of one who prints."""
+    """State of one printing process."""
 
     def __init__(self) -> None:
         super().__init__()
         self.open: Printed | None = None
         self.rank: int | None = None
-        """Named by a heading: the process of spawn, a row of torchrun's table."""
+        """Rank named by a heading: the process of spawn, a row of torchrun's table."""
         self.local: int | None = None
         self.thread = ""
         self.process = ""
         self.unheeded = False
         self.chained = False
         self.called: int | None = None
-        """The worker of a remote call whose traceback follows."""
+        """Worker of a remote call whose traceback follows."""
         self.actor: tuple[str, int] | None = None
-        """What was called of a process of Ray's whose traceback follows, and that process."""
+        """(called function, process id) of a Ray process whose traceback follows."""
         self.spoke = -1
-        """Place of its last line outside of tracebacks."""
+        """Index of its last line outside tracebacks."""
         self.level = ""
-        """Level of that line, where a logger printed it."""
+        """Level of that line, if a logger printed it."""
         self.last: int | None = None
-        """Place of its last exception in the list."""
+        """Index of its last exception in the list."""
         self.fatal: Raised | None = None
         self.fresh = False
-        """An exception has ended in the line above."""
+        """True if an exception ended in the line above."""
         self.listing = False
-        """Within the frames of a dump, or of a stack that was logged: no traceback's."""
+        """True within the frames of a dump or a logged stack, which are not a traceback's."""
 
 
 class _Reader:
@@ -137,20 +137,20 @@ class _Reader:
         self._raised: list[Raised] = []
         self._dropped: set[int] = set()
         self._remote: set[int] = set()
-        """Places of what a remote call raised, which its caller may handle."""
+        """Indices of exceptions of remote calls, which the caller may handle."""
         self._warnings: list[tuple[int, int]] = []
         self._restarts: list[int] = []
         self._steps: dict[tuple[object, ...], list[int]] = {}
         self._processes: dict[int, int] = {}
 
     def take(self, index: int, line: Line) -> None:
-        """Takes the next line."""
+        """Process the next line."""
         body = line.body
         s = self._streams.get(line.who)
         if s is None:
             s = self._streams.setdefault(line.who, _Stream()) if len(self._streams) < _JOB else _Stream()
         at = body.find(_START)
-        if at >= 0 and body[at - 2 : at] != "\\n":  # else it is within the repr of a text
+        if at >= 0 and body[at - 2 : at] != "\\n":  # else it is inside the repr of a string
             self._start(s, index, line, body[:at], body[at + len(_START) :])
             return
         if s.fatal is not None:
@@ -176,7 +176,7 @@ class _Reader:
             self._outside(s, index, line, body)
 
     def events(self) -> Events:
-        """All that was found."""
+        """Return all events found."""
         for s in self._streams.values():
             if s.fatal is not None:
                 self._keep(s, s.fatal)
@@ -206,7 +206,7 @@ class _Reader:
         s.chained = s.chained or "Original" in before or "Remote" in before
 
     def _handled(self, s: _Stream, line: Line, body: str) -> None:
-        """Whether the line below a traceback says that the program goes on."""
+        """Mark the last exception as handled if the line below its traceback shows that the program continues."""
         if s.fresh and s.last is not None and goes_on(body):
             self._raised[s.last] = msgspec.structs.replace(self._raised[s.last], handled=line.number)
         s.fresh = False
@@ -337,7 +337,7 @@ class _Reader:
             self._restarts.append(index)
 
     def _in_fatal(self, s: _Stream, index: int, line: Line, body: str) -> None:
-        """Faulthandler's traceback of the current thread: innermost first."""
+        """Read faulthandler's traceback of the current thread: innermost first."""
         fatal = s.fatal
         assert fatal is not None  # noqa: S101 - the caller has looked
         if found := _FATAL_FRAME.match(body):

@@ -1,6 +1,6 @@
-"""How ranks ended, read from what they and their launcher printed.
+"""Reads how ranks ended from the output of the ranks and their launcher.
 
-Patterns are in linear time and tried only on lines that hold their telltale word: the text may be anything.
+Patterns run in linear time, and only on lines with a characteristic word: the text is untrusted.
 """
 
 from __future__ import annotations
@@ -20,58 +20,58 @@ from dtdebug_taxonomy.ranks import Frame
 
 _RANK = 9_999_999
 _MOST = 1 << 16
-"""Ends that are taken in: a line of some bytes can name thousands."""
+"""Maximum number of ends: a line of a few bytes can name thousands."""
 
 
 class Exit(NamedTuple):
-    """What one passage tells of the end of a rank or of a process."""
+    """End of a rank or process, as one passage reports it."""
 
     rank: int | None = None
     pid: int | None = None
     code: int | None = None
     signal: str = ""
     line: int = 0
-    """Line of the output that says so."""
+    """Line of the output that reports it."""
     memory: bool = False
-    """It says that memory ran out."""
+    """True if it reports that memory ran out."""
     host: str = ""
-    """The host of the rank, where the launcher names it."""
+    """Host of the rank, if the launcher names it."""
     time: float = 0.0
-    """When, by the launcher's clock, in seconds; 0 where it does not say so."""
+    """Time by the launcher's clock, in seconds since the epoch; 0 if unknown."""
 
 
 class Exits(NamedTuple):
-    """All that the output tells of ends."""
+    """All ends that the output reports."""
 
     exits: tuple[Exit, ...]
     exceptions: dict[int, str]
     """Rank -> the last line of its traceback."""
     named: int | None
-    """The rank that torchrun calls the root cause."""
+    """Rank that torchrun calls the root cause."""
     enforced: frozenset[int]
-    """Ranks that gloo aborted because their arguments differ from their peers'; empty where no rank is named."""
+    """Ranks that gloo aborted because their arguments differ from their peers'; empty if no rank is named."""
     enforce: bool
-    """gloo aborted some rank so."""
+    """True if gloo aborted a rank for that reason."""
     sizes: str = ""
-    """The two numbers of bytes of the first such abort, as `396 vs 388`: what came, and what there was room for."""
+    """Byte counts of the first such abort, as `396 vs 388`: received, and available room."""
     lines: dict[int, int] = {}
-    """Rank -> the line of the output in which its exception ends."""
+    """Rank -> line of the output in which its exception ends."""
     stacks: dict[int, tuple[Frame, ...]] = {}
-    """Rank -> where its exception was raised, innermost last."""
+    """Rank -> frames of its exception, innermost last."""
     children: dict[int, Raised] = {}
-    """Rank -> what a child process of it raised, of which its own exception is the echo."""
+    """Rank -> exception of a child process that caused the rank's own."""
     processes: dict[str, Raised] = {}
-    """Name of a process of multiprocessing -> what it raised, where one process alone has it."""
+    """Name of a multiprocessing process -> its exception, if only one process has that name."""
     closed: frozenset[int] = frozenset()
-    """Processes that still lived when the launcher ended them."""
+    """PIDs of processes that were still alive when the launcher ended them."""
     watchdogs: dict[int, str] = {}
-    """Rank -> what its NCCL watchdog says of the failure for which it ends the process."""
+    """Rank -> message of its NCCL watchdog about the failure for which it ends the process."""
     unopened: str = ""
-    """What Python says, with exit status 2, of a program that is not there: `can't open file '/job/train.py': ...`."""
+    """Python's message, with exit status 2, about a missing program: `can't open file '/job/train.py': ...`."""
 
     @property
     def signalled_from_outside(self) -> frozenset[int]:
-        """The rank that such a signal ended though the launcher sent it to all others only; empty where it is not one.
+        """Rank ended by a signal like the launcher's, which the launcher sent only to the others; empty without one.
 
         https://github.com/pytorch/pytorch/blob/main/torch/distributed/elastic/multiprocessing/api.py, `_close`
         """
@@ -80,15 +80,15 @@ class Exits(NamedTuple):
         return outside if len(outside) == 1 and len(ended) > 1 else frozenset()
 
     def forced(self, end: Exit) -> bool:
-        """It was killed as one that had not ended half a minute after torchrun saw another end: `_close`, as above."""
+        """True if torchrun killed it because it was still alive half a minute after another's end, see `_close`."""
         first = next((e for e in self.exits if e.rank == self.named and e.code and e.time), None)
         return first is not None and end.signal == "SIGKILL" and end.time - first.time >= _FORCED
 
 
 LAUNCHER = frozenset({"SIGTERM", "SIGINT", "SIGHUP"})
-"""What launchers send to those who survive."""
+"""Signals that launchers send to surviving ranks."""
 _FORCED = 25
-"""Seconds: torchrun gives 30, and times of ends are taken now and then."""
+"""Seconds: torchrun waits 30, and polls for ends."""
 _CLOSED = re.compile(r"Sending process (\d{1,9}) closing signal")
 _FAILED = re.compile(r" *(?P<key>rank|exitcode) *: *(?P<value>-?\d{1,9})(?: *\(pid: *(?P<pid>\d{1,9})\))?")
 _TIME = re.compile(r" *time {1,10}: (\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d)$")
@@ -115,8 +115,8 @@ _SHELL = re.compile(
 )
 _HOROVOD = re.compile(r"Process (?P<rank>\d{1,7}) exit with status code (?P<code>\d{1,9})")
 _DEEPSPEED = re.compile(r"--local_rank=(?P<rank>\d{1,7})\b.{0,2000} exits with return code = (?P<code>-?\d{1,9})")
-"""Whichever process ended, the launcher prints the command of the last that it started: that one's rank says only
-how many there were. https://github.com/deepspeedai/DeepSpeed/blob/master/deepspeed/launcher/launch.py"""
+"""Whichever process ended, the launcher prints the command of the last one that it started, so that its rank only
+gives the number of processes. https://github.com/deepspeedai/DeepSpeed/blob/master/deepspeed/launcher/launch.py"""
 UNOPENED = 2
 """Exit status of a Python that can't open its program: https://github.com/python/cpython/blob/main/Modules/main.c"""
 _UNOPENED = re.compile(r"python[\d.]{0,6}(?:\.exe)?: (can't open file .{1,300})")
@@ -126,12 +126,12 @@ _WATCHDOG = re.compile(
 )
 """Source: https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp"""
 _BELOW = 6
-"""Lines below it in which NCCL's last words may stand."""
+"""Maximum number of lines below it that may contain NCCL's last error."""
 _SIZES = re.compile(r"\b\d{1,12} vs\.? \d{1,12}\b")
 
 
 def exits_in(output: str) -> Exits:
-    """What the output tells."""
+    """Return the ends that the output reports."""
     from dtdebug_taxonomy.failure import events, lines
 
     printed = lines.split_lines(output)
@@ -139,7 +139,7 @@ def exits_in(output: str) -> Exits:
 
 
 def of_lines(printed: Sequence[Line], happened: Events) -> Exits:
-    """What lines and the exceptions in them tell."""
+    """Return the ends that lines, and the exceptions in them, report."""
     exits: list[Exit] = []
     enforced: set[int] = set()
     named, block, summary, enforce = None, None, False, False
@@ -167,7 +167,7 @@ def of_lines(printed: Sequence[Line], happened: Events) -> Exits:
             exits.append(Exit(rank=mpi, code=int(found["code"]), line=line.number))
             mpi = None
         found_here: Iterable[Exit] = islice(_line(words, line.number), max(0, _MOST - len(exits)))
-        if line.host and "--local_rank=" in words:  # of several hosts: even the only one there may have any rank
+        if line.host and "--local_rank=" in words:  # with several hosts, a host's only process may have any rank
             found_here = (e._replace(rank=None) for e in found_here)
         exits += found_here
         if "closing signal" in words and len(closed) < _MOST and (found := _CLOSED.search(words)):
@@ -199,7 +199,7 @@ def of_lines(printed: Sequence[Line], happened: Events) -> Exits:
 
 
 def _time(words: str, before: float) -> float:
-    """The time that torchrun's report gives for the ends below it."""
+    """Return the time that torchrun's report gives for the ends below it; `before` if the line has none."""
     found = _TIME.match(words)
     if found is None:
         return before
@@ -210,7 +210,7 @@ def _time(words: str, before: float) -> float:
 
 
 def _watchdogs(printed: Sequence[Line]) -> dict[int, str]:
-    """NCCL's last words stand some lines below, without the rank."""
+    """Return rank -> message of its watchdog; NCCL's last error is some lines below, without the rank."""
     found: dict[int, str] = {}
     for index, line in enumerate(printed):
         if line.rank is None or "exception: " not in line.body or not (said := _WATCHDOG.search(line.body)):
@@ -229,7 +229,7 @@ def _processes(happened: Events) -> dict[str, Raised]:
 
 
 def signal_name(number: int) -> str:
-    """`SIGKILL` for 9."""
+    """Return `SIGKILL` for 9."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -243,7 +243,7 @@ def _exit(rank: int | None, pid: str | None, code: int, line: int) -> Exit:
 
 
 def _line(words: str, line: int) -> Iterator[Exit]:
-    """What a single line of a launcher tells."""
+    """Yield the ends that a single line of a launcher reports."""
     if "exitcode: " in words and (found := _LOCAL.search(words)):
         yield _exit(None, found["pid"], int(found["code"]), line)
     elif "exited on signal" in words and (found := _MPI_SIGNAL.search(words)):
@@ -264,7 +264,7 @@ def _line(words: str, line: int) -> Iterator[Exit]:
 
 
 def _ranks(text: str) -> Iterator[int]:
-    """`0-2,5` as numbers, bounded."""
+    """Yield the numbers of `0-2,5`, bounded."""
     for part in text.split(",")[:100]:
         first, _, last = part.partition("-")
         if first.isdecimal() and (not last or last.isdecimal()):

@@ -1,4 +1,4 @@
-"""The prefixes that launchers, loggers and collectors of logs put before a line: one token each, taken off in turn."""
+"""Removes prefixes of launchers, loggers and log collectors from a line, one token at a time."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 LONGEST = 400
-"""Characters of a line in which its prefixes end."""
+"""Characters of a line within which its prefixes end."""
 _TOKENS = 12
-"""Prefixes that one line can have."""
+"""Maximum number of prefixes of a line."""
 _LEVELS = "DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL"
 _ZONE = r"(?:Z| ?[+-]\d\d:?\d\d| UTC)?"
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 _EPOCH = rf"(?:{_CLOCK}|\d\d:\d\d:\d{{10}}\.\d{{1,9}})"
-"""A clock, or what absl prints before it knows the zone."""
+"""A clock, or absl's output before it knows the zone."""
 _DATE = rf"(?:\d{{4}}[-/]\d\d[-/]\d\d[T _]|\d\d[-/.]\d\d[-/.]\d{{2,4}} ){_CLOCK}{_ZONE}"
 _AFTER = r"(?: (?:[|-]|INFO|ERROR)? ?(?=[\w\[]{1,2}\S{0,80} (?:[|-] )?)|: |:(?=[A-Za-z])| [|-] |[ \t]|(?=[\[<({]))?"
 
 _WORD = r"(?:(?:[Gg]lobal|GLOBAL)[ _-]?)?(?:rank|Rank|RANK)"
-"""Never `[Rank 3]` alone, which PyTorch's own messages begin with."""
+"""Never `[Rank 3]` alone, with which PyTorch's own messages begin."""
 _TAGGED = (
     r"\[(?:[^\[\],\s]{1,100},)?(?:mpirank:(?P<rank>\d{1,7})|(?P<task>\d{1,7}))(?:,[\w.-]{1,100})?\]"
     r"(?:\[(?P<host>[\w.-]{1,100}):\d{1,9}\])?<(?P<stream>std\w{3,4})>:? ?"
@@ -61,12 +61,12 @@ _ROUND = re.compile(
 _SKYPILOT = re.compile(
     r"\((?:[\w.-]{1,80}, )?(?P<host>head|worker\d{1,5}), rank=\d{1,5}, pid=\d{1,9}(?:, ip=[\w.:-]{1,80})?\) ?"
 )
-"""Its rank is that of the node, and its process starts the ranks.
+"""Its rank is the node's, and its process starts the ranks.
 Source: https://github.com/skypilot-org/skypilot/pull/1380"""
 _SYSLOG = r"(?P<host>[\w.-]{1,100}) [\w./@-]{1,80}\[(?P<pid>\d{1,9})\]: "
 _DETERMINED = r"(?P<host>[0-9a-f]{8}) (?:\[rank=(?P<rank>\d{1,7})\] )?\|\| ?"
 _NO_CONTAINER = r"\|\| (?=(?:" + _LEVELS + r"): )"
-"""What Determined prints of the task itself."""
+"""Prefix of Determined's own messages about the task."""
 _LOGURU = r"\| [\w.]{1,80}:\S{1,60}:\d{1,6} - "
 _LETTER = (
     rf"{_WORD}[ _=:#-]{{0,2}}(?P<rank>\d{{1,7}}) {{0,30}}\| ?",
@@ -92,7 +92,7 @@ _BLANK = (
     r" {1,12}(?=\[(?:rank|default) ?\d{1,7}\]:)",
     r"[|] (?=\S)",
 )
-"""srun pads its tasks to the width of the greatest; a number further in is that of a list."""
+"""srun pads task numbers to the width of the largest; a number further to the right belongs to a list."""
 
 
 def _compiled(patterns: Iterable[str]) -> tuple[re.Pattern[str], ...]:
@@ -120,7 +120,7 @@ _OTHER_RANK = re.compile(
 _LOCAL_WORD = re.compile(r"(?i)(?:local[ _-]?rank[ _=:#-]{0,3}|\b(?:gpu|cuda|device)[ :#=])(\d{1,5})")
 _NUMBER = re.compile(r"(?:^\W{0,3}|[<\[({#])(\d{1,7})\W{1,4}$")
 _COLOUR = re.compile(r"(?:\x1b|#033)\[[0-9;?]{0,20}[A-Za-z]|\[(?:3[0-7]m(?=\()|0m(?= ))")
-"""As a terminal reads it, as syslog writes it, and what is left of it before Ray's prefix in a page."""
+"""Colour codes: raw, as syslog writes them, and what a web page leaves of them before Ray's prefix."""
 _REPEATED = re.compile(r" \[repeated \d{1,7}x across cluster\](?: \(Ray deduplicates logs.{0,300})?$")
 _MESSAGE = ("log", "line", "message", "MESSAGE", "msg", "text", "body", "textPayload", "@message", "content", "event")
 _RANKS = ("rank", "global_rank", "RANK", "world_rank")
@@ -129,7 +129,7 @@ _HOSTS = ("host", "hostname", "pod", "pod_name", "instance", "node", "_HOSTNAME"
 _TIMES = ("time", "ts", "timestamp", "@timestamp", "asctime")
 _LEVEL_KEYS = ("level", "levelname", "severity")
 _JSON = 200_000
-"""Characters of a line that is read as JSON."""
+"""Maximum number of characters of a line that is parsed as JSON."""
 
 
 _NUMBERS = frozenset(("rank", "local", "task", "pid"))
@@ -137,17 +137,17 @@ _ALIKE = bytes.maketrans(b"123456789", b"000000000")
 
 
 class Unprefixed(NamedTuple):
-    """What the prefixes of one line say, and the line without them."""
+    """Fields from the prefixes of one line, and the line without them."""
 
     body: str
     rank: int | None = None
     local: int | None = None
     task: int | None = None
-    """Number of a task: the rank, or the node where each node has one task that starts the ranks."""
+    """Number of a task: the rank, or the node if each node has one task that starts its ranks."""
     host: str = ""
     pid: int = 0
     actor: str = ""
-    """What Ray and its like call the process: `TrainController`."""
+    """Name of the process in Ray and similar frameworks: `TrainController`."""
     time: str = ""
     stream: str = ""
     level: str = ""
@@ -157,13 +157,13 @@ _NONE = Unprefixed("")
 
 
 def without_prefixes(line: str, learnt: re.Pattern[str] | None = None, *, numbered: bool = True) -> Unprefixed:
-    """Takes off all prefixes; `learnt` are those that a file was seen to use, `numbered` that it may be `3: `."""
+    """Remove all prefixes. `learnt` matches prefixes learnt from the file; `numbered` accepts `3: ` as a prefix."""
     line = line.rstrip("\r")
-    if "\r" in line:  # a progress bar: what a terminal shows in the end
+    if "\r" in line:  # a progress bar: keep what is finally shown
         line = line[line.rfind("\r") + 1 :]
     if "\x1b" in line or "#033[" in line or "m(" in line[:8]:
         line = _COLOUR.sub("", line)
-    if " across cluster]" in line[-LONGEST:] and (repeated := _REPEATED.search(line[-LONGEST:])):  # as Ray counts
+    if " across cluster]" in line[-LONGEST:] and (repeated := _REPEATED.search(line[-LONGEST:])):  # by Ray
         line = line[: len(line) - len(repeated[0])]
     head = line[:LONGEST]
     if not head:
@@ -179,7 +179,7 @@ def without_prefixes(line: str, learnt: re.Pattern[str] | None = None, *, number
 
 
 def digits_alike(text: str) -> bytes:
-    """The text with a 0 for each of its digits."""
+    """Return the text with each digit replaced by 0."""
     return text.encode(errors="surrogatepass").translate(_ALIKE)
 
 
@@ -187,9 +187,9 @@ def digits_alike(text: str) -> bytes:
 def _parts(
     alike: bytes, learnt: re.Pattern[str] | None, numbered: bool
 ) -> tuple[tuple[tuple[str, int, int], ...], int]:
-    """Where what the prefixes say stands, each with its name, or without one where it was learnt; and their end.
+    """Return (name, begin, end) of each field in the prefixes, "" naming a learnt prefix, and the end of all prefixes.
 
-    The same for all lines that differ in the value of digits only: no prefix asks for a certain one.
+    The same for all lines that differ only in digits: no prefix depends on their values.
     """
     head = alike.decode(errors="surrogatepass")
     parts: list[tuple[str, int, int]] = []
@@ -222,7 +222,7 @@ def _next(head: str, at: int) -> re.Match[str] | None:
 
 
 def _named(prefix: str, known: dict[str, Any]) -> None:
-    """What a prefix that was learnt says: a rank, a device, a number, else a host or a process."""
+    """Read a learnt prefix into `known`: a rank, a device, a number, else a host or a process."""
     if local := _LOCAL_WORD.search(prefix):
         known["local"] = int(local[1])
         prefix = prefix.replace(local[0], "")
@@ -240,12 +240,12 @@ def _named(prefix: str, known: dict[str, Any]) -> None:
 
 
 def other_rank(before: str) -> bool:
-    """Whether the word rank that follows is that of a node or of a place in a group: `node_`, `dp `, `group-`."""
+    """True if the word rank that follows is a node's, or a position in a group: `node_`, `dp `, `group-`."""
     return bool(_OTHER_RANK.search(before[-40:]))
 
 
 def records(line: str) -> Iterator[Unprefixed] | None:
-    """The lines that a line of JSON holds, each with what its fields say; None if it is no record of a log."""
+    """Return the lines in a line of JSON, each with its fields; None if it is not a log record."""
     if not line.startswith("{") or not line.rstrip().endswith("}") or len(line) > _JSON:
         return None
     import json
@@ -258,7 +258,7 @@ def records(line: str) -> Iterator[Unprefixed] | None:
 
 
 def wrapped(line: str, row: Unprefixed) -> Iterator[Unprefixed] | None:
-    """The lines in a record of JSON or logfmt that has prefixes of its own; None if it is no such record."""
+    """Return the lines of a JSON or logfmt record that has prefixes itself; None if it is not such a record."""
     inside = records(line[line.find("{") :]) if row.body.startswith("{") else None
     if inside is None and (found := _LOGFMT.match(row.body)):
         import json
@@ -271,7 +271,7 @@ def wrapped(line: str, row: Unprefixed) -> Iterator[Unprefixed] | None:
 
 
 def _within(inner: Unprefixed, outer: Unprefixed) -> Unprefixed:
-    """What the inner prefixes say goes before what those around them say."""
+    """Merge prefixes; the inner ones take precedence over those around them."""
     known = {name: value for name, value in inner._asdict().items() if value not in (None, "")}
     return outer._replace(**{**known, "pid": inner.pid or outer.pid, "body": inner.body})
 
@@ -297,7 +297,7 @@ def _lines_of(data: Mapping[str, Any]) -> Iterator[Unprefixed] | None:
             (fields[n] for n in ("exc_info", "traceback", "stack_trace") if isinstance(fields.get(n), str)), ""
         )
         error = _first(fields, ("error", "err"))
-        if isinstance(message, str) and error and error not in message:  # as structured loggers of Go part them
+        if isinstance(message, str) and error and error not in message:  # as Go's structured loggers split them
             message = f"{message}: {error}"
         if isinstance(message, str):
             texts.append((fields, _first(fields, _TIMES), f"{message}\n{trace}" if trace else message))
@@ -324,7 +324,7 @@ def _split(texts: list[tuple[Mapping[str, Any], str, str]]) -> Iterator[Unprefix
 
 
 def _flat(data: Mapping[str, Any], lead: str = "", depth: int = 4) -> dict[str, Any]:
-    """Fields by their own names and by their paths; those on top go first."""
+    """Return fields by name and by path; outer fields take precedence."""
     found: dict[str, Any] = {}
     for key, value in list(data.items())[:100]:
         if isinstance(value, dict) and depth:

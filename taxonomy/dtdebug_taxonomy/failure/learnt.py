@@ -1,4 +1,4 @@
-"""The prefixes that a file uses and no list holds, learnt from the file itself."""
+"""Learns prefixes that no list contains from the file that uses them."""
 
 from __future__ import annotations
 
@@ -17,48 +17,48 @@ _LABEL = re.compile(
     r"(?m)^([A-Za-z][\w.-]{0,80}(?:: ?| {1,20}\| ?)|[a-z0-9][a-z0-9.]{0,60}-[a-z0-9.-]{1,60} [a-z][a-z0-9-]{0,60} )"
     r"\[(?:rank|default)\d{1,7}\]:"
 )
-"""A host's name before the prefix of torch, or a pod's and its container's, as stern prints them."""
+"""Host name before torch's prefix, or names of pod and container, as stern prints them."""
 _LABEL_OF_JSON = re.compile(
     r"(?m)^((?:[a-z][a-z0-9.-]{0,60}\d(?:: ?| {1,20}\| ?)"
     r"|[a-z0-9][a-z0-9.]{0,60}-[a-z0-9.-]{1,60} [a-z][a-z0-9-]{0,60} ))"
     r'\{"[\w@.]{1,60}":'
 )
-"""The same before a record of JSON; a name with a number in it, for `ValueError: {"code": 5}` is no record."""
+"""The same before a JSON record; the name has a digit, because `ValueError: {"code": 5}` is not a record."""
 _BEGINS = re.compile(r"[\[(]|\b\d")
 _NAMES_RANK = re.compile(
     r"(?i)(?P<before>[^\n]{0,80}?)(?<![a-z])rank[ _=:#-]{0,4}(?P<number>\d{1,7})(?P<more>[^\n\[\](){}<>:\t]{0,80}?)"
     r"(?:(?::\d{1,6})?[\])>}][:|]?|(?:\[[^\]\s]{1,60}\]){0,4}[:|]|\t| -(?= ))(?:[ \t]|$|(?=\[))"
 )
-"""What a line begins with, up to the end of the prefix in which the word rank stands."""
+"""Beginning of a line, up to the end of the prefix that contains the word rank."""
 _FIELD = re.compile(
     r"(?i)[\w.=#-]{0,60}\d[\w.-]{0,60}|of|on|(?:local_|node_)?rank|local|world(?:_size)?|size|host|node|gpu|device|pid|process"
 )
-"""A word of what may stand there beside the rank."""
+"""Word that may appear next to the rank."""
 _SENTENCE = re.compile(r"[a-z]{2,} [a-z]{2,}|NCCL|\.cpp:|[\"']")
-"""Not in a prefix."""
+"""Text that never occurs in a prefix."""
 _NUMBER = re.compile(
     r"(?<![\d.,+])(?P<number>\d{1,5})(?![\d.])"
     r"(?=(?P<size>(?: of |[/:])(?:world(?:_size)?[ =:]{0,2})?\d{1,5})?)(?=(?P<after>[\])>}|:@/\t]|[ ][|>)o]|))"
 )
 _LABEL_OF_NUMBER = re.compile(r"(?P<word>[A-Za-z][\w.-]{0,80}(?<=[A-Za-z_]))?[ =:#-]{0,2}$")
 _WHO = re.compile(r"(?i)(?:rank|r|p|pe|proc|process|task|trainer)_?")
-"""What may stand before the number of who prints, beside a host; other words count nodes, devices, steps or places."""
+"""Words that may precede the number of a process, besides a host; others count nodes, devices, steps or positions."""
 _DIGITS = re.compile(r"\d{1,20}")
 _SEPARATOR = re.compile(r"[ \t]?(?:[|:>-]{1,3}[ \t])?")
 _BRACKETS = {"[": 1, "(": 1, "{": 1, "]": -1, ")": -1, "}": -1}
 _FEW, _SEEN, _TEXTS, _MOST_RANKS = 6, 3_000, 4, 4_096
 _SHAPES, _SAMPLE = 32, 200
 _HEAD = 120
-"""Characters in which a prefix ends that numbers lines."""
+"""Maximum length, in characters, of a prefix that numbers lines."""
 _ANCHORS = 4_000
 
 
 def learn(text: str) -> re.Pattern[str] | None:
-    """The prefixes that this text puts before its lines and that no list holds, or None.
+    """Return a pattern for the prefixes of this text that no list contains, or None.
 
-    What stands before `Traceback` in one line and before `  File "` in another is a prefix: neither has any other text
-    before it. So is what names a rank at the beginning of many lines whose texts differ, or numbers nearly all lines
-    among each other. Digits vary, for they number processes or count time.
+    Text before `Traceback` in one line and before `  File "` in another is a prefix: nothing else precedes both. So is
+    text that names a rank at the beginning of many lines whose texts differ, or interleaved numbers before nearly all
+    lines. Digits vary, since they number processes or count time.
     """
     before: tuple[set[str], set[str]] = (set(), set())
     labels = {_shape(m[1]) for m in islice(_LABEL.finditer(text), _ANCHORS)} if "]:" in text else set()
@@ -78,7 +78,7 @@ def learn(text: str) -> re.Pattern[str] | None:
 
 
 def _unknown(prefix: str) -> str:
-    """The part of a prefix before those that are known."""
+    """Return the part of a prefix before the known prefixes."""
     for found in _BEGINS.finditer(prefix[:120]):
         if not without_prefixes(prefix[found.start() :]).body:
             return prefix[: found.start()]
@@ -86,7 +86,7 @@ def _unknown(prefix: str) -> str:
 
 
 def _shape(prefix: str, number: re.Match[str] | None = None) -> str:
-    """A pattern for a prefix in which only digits vary; `number` is that of who prints."""
+    """Return a pattern for a prefix in which only digits vary; `number` is the number of the printing process."""
     if number is not None:
         before, after = prefix[: number.start("number")], prefix[number.end("number") :]
         return rf"{_shape(before)}(?P<task>\d{{1,7}}){_shape(after)}"
@@ -94,7 +94,7 @@ def _shape(prefix: str, number: re.Match[str] | None = None) -> str:
 
 
 def _repeated(text: str) -> set[str]:
-    """What begins many lines and names a rank, or numbers those who print."""
+    """Return patterns of prefixes that begin many lines and name a rank, or number the printing processes."""
     rows = text.split("\n")
     rows = rows if len(rows) <= _SEEN else [*rows[: _SEEN // 2], *rows[-_SEEN // 2 :]]
     bodies = [body for row in rows if (body := without_prefixes(row[:LONGEST]).body).strip()]
@@ -123,7 +123,7 @@ def _with_the_word(bodies: Sequence[str]) -> set[str]:
 
 
 def _numbers(bodies: Sequence[str]) -> set[str]:
-    """Numbers from 0 up before nearly all lines, in any order: of those who print, not of steps or of a list's rows."""
+    """Return the pattern of numbers from 0 before nearly all lines, in any order: of processes, not steps or rows."""
     some = bodies[:: max(len(bodies) // _SAMPLE, 1)]
     if not any("0" in shape and 2 * len(heads) > len(some) for shape, heads in _cuts(some).items()):
         return set()
@@ -135,7 +135,7 @@ def _numbers(bodies: Sequence[str]) -> set[str]:
 
 
 def _cuts(bodies: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
-    """(prefix, text after it) by the shape that the prefix has."""
+    """Return (prefix, text after it) by the shape of the prefix."""
     found: dict[str, list[tuple[str, str]]] = {}
     for body in bodies:
         for end in _ends(digits_alike(body[:_HEAD])):
@@ -149,7 +149,7 @@ def _digits_out(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _ends(alike: bytes) -> list[int]:
-    """Where a prefix may end: after a word, or a bracket that is closed, and what separates it from the text."""
+    """Return positions where a prefix may end: after a word or a closed bracket, and its separator."""
     body = alike.decode(errors="surrogatepass")
     found: list[int] = []
     depth = 0
@@ -165,7 +165,7 @@ def _ends(alike: bytes) -> list[int]:
 
 
 def _who_prints(heads: Sequence[tuple[str, str]]) -> re.Match[str] | None:
-    """Which of the numbers in prefixes of one shape is that of who prints: as it stands in the first of them."""
+    """Return the match, in the first of the prefixes, of the number that identifies the printing process, or None."""
     rows = [[*_NUMBER.finditer(head)] for head, _ in heads]
     found: list[tuple[re.Match[str], list[str]]] = []
     for column in zip(*rows, strict=False):
@@ -187,7 +187,7 @@ def _may_name(number: re.Match[str]) -> bool:
 
 
 def _decides(own: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether each number goes with one other: that of a rank with its node, not that of a node with its ranks."""
+    """True if each number occurs with one other number: a rank with its node, but not a node with its ranks."""
     return len({*zip(own, other, strict=True)}) == len({*own})
 
 
@@ -197,10 +197,10 @@ def _any_order(column: Sequence[re.Match[str]]) -> bool:
     if not 1 < len(used) <= _MOST_RANKS or used != {*range(len(used))} or len(numbers) < len(used) * 3:
         return False
     sizes = {int(re.sub(r"\D", "", found["size"])) for found in column if found["size"]}
-    changes = [(before, after) for before, after in pairwise(numbers) if before != after]  # one may print many lines
+    changes = [(before, after) for before, after in pairwise(numbers) if before != after]  # one process may repeat
     falls = sum(before > after for before, after in changes)
     in_turn = sum((before + 1) % len(used) == after for before, after in changes)
     same_size = sizes <= {len(used)} or (column[0]["size"] or "").startswith(":")
     often = len(changes) >= 2 * len(used)
-    turns = len(changes) if len(used) > 2 else len(numbers)  # of two each change is in turn
+    turns = len(changes) if len(used) > 2 else len(numbers)  # with two processes, each change is in turn
     return same_size and often and falls * 10 >= len(changes) and in_turn * 10 <= turns * 7

@@ -1,4 +1,4 @@
-"""Output as lines: who printed each (rank, local rank, node, host), when, and its text without any prefix.
+"""Output as lines: who printed each (rank, local rank, node, host), when, and its text without prefixes.
 
 A local rank is never taken for a rank of the job, unless the output itself shows that there is one node only.
 """
@@ -15,11 +15,11 @@ from dtdebug_taxonomy.failure.learnt import learn
 from dtdebug_taxonomy.ranks import MOST_RANKS
 
 _MOST = 1 << 18
-"""Lines that are read."""
+"""Maximum number of lines to read."""
 _LINE = 4_000
-"""Characters of a line that are looked at, unless it is a record in JSON."""
+"""Maximum number of characters examined of a line, unless it is a JSON record."""
 _HEADER = re.compile(r"==> (?P<path>[^\n]{1,500}) <==$")
-"""What `tail` prints above each of several files."""
+"""Header that `tail` prints above each of several files."""
 _LOG_DIR = re.compile(r"attempt_\d{1,4}[/\\](?P<local>\d{1,5})[/\\]std(?:err|out)\.log")
 _TABLE = re.compile(r" {0,4}rank {1,10}: (?P<rank>\d{1,7}) \(local_rank: (?P<local>\d{1,5})\)")
 _NODES = re.compile(
@@ -30,45 +30,45 @@ _STARTS_RANKS = (
     "torch/distributed/run.py", "torch.distributed.elastic", "torch/distributed/elastic", "deepspeed/launcher",
     "torch/multiprocessing/spawn.py",
 )  # fmt: skip
-"""What a launcher of ranks prints: tasks of another launcher around it are nodes."""
+"""Text printed by launchers of ranks: tasks of another launcher around them are nodes."""
 _OF_TRACEBACK = ("Traceback (most recent call last)", '  File "')
 _SPAWNED = re.compile(r"-- Process (\d{1,5}) terminated")
 OF_PROCESS = re.compile(r"pid=(?P<pid>\d{1,9})[^()\n]{0,80}\)[^()\n]{0,120}?\b(?:world_)?rank=(?P<rank>\d{1,7})\b")
-"""How Ray's trainers list which process is which rank."""
+"""List of the processes of ranks that Ray's trainers print."""
 
 
 class Line(NamedTuple):
     """One printed line."""
 
     number: int
-    """1-based line of the output."""
+    """Line number in the output, from 1."""
     body: str
-    """Without prefixes."""
+    """Text without prefixes."""
     rank: int | None = None
     """Global rank."""
     local: int | None = None
     """Rank on its node."""
     node: str = ""
-    """What tells the nodes apart, where they are only numbered."""
+    """Identifier of the node, if nodes are only numbered."""
     host: str = ""
     pid: int = 0
     actor: str = ""
-    """What Ray and its like call the process: `TrainController`."""
+    """Name of the process in Ray and similar frameworks: `TrainController`."""
     time: str = ""
     stream: str = ""
     level: str = ""
-    """DEBUG, INFO, WARNING, ERROR or their first letter, where a logger printed it."""
+    """DEBUG, INFO, WARNING, ERROR or their first letter, if a logger printed the line."""
 
     @property
     def who(self) -> tuple[object, ...]:
-        """What tells those who print apart; lines of one traceback have the same."""
+        """Key of the printing process; lines of one traceback share it."""
         if self.rank is not None:
             return ("rank", self.rank)
         return (self.host or self.node, self.local, self.pid)
 
 
 def rank_of(line: str) -> int | None:
-    """The global rank that a single line's prefixes name; a bare number counts, a local rank does not."""
+    """Return the global rank that a single line's prefixes name; a bare number counts, a local rank does not."""
     found = grammar.without_prefixes(line)
     return found.task if found.rank is None and found.local is None else found.rank
 
@@ -76,9 +76,10 @@ def rank_of(line: str) -> int | None:
 def split_lines(
     text: str, true_line: Callable[[int], int] = lambda line: line, source: str = "", *, whole: bool = True
 ) -> list[Line]:
-    """The lines of an output, bounded. `true_line` translates numbers of an excerpt's lines; `source` is its path.
+    """Split an output into lines, bounded. `true_line` maps line numbers of an excerpt; `source` is its path.
 
-    Not `whole`: other nodes of the job may print elsewhere, so that a local rank is no rank even if one node is seen.
+    Without `whole`, other nodes of the job may print elsewhere: a local rank is then not a rank, even if one node is
+    seen.
     """
     learnt = learn(text)
     rows: list[tuple[int, Unprefixed]] = []
@@ -110,7 +111,7 @@ def split_lines(
 
 
 def _lists(rows: Sequence[tuple[int, Unprefixed]], text: str) -> bool:
-    """Numbers before a few lines only, none of a traceback, are those of what a program lists, not of tasks."""
+    """True if numbers precede only a few lines, none of a traceback: they belong to a list, not to tasks."""
     tasks = [row.body for _, row in rows if row.task is not None]
     if not tasks or "srun: " in text or any(body.startswith(_OF_TRACEBACK) for body in tasks):
         return False
@@ -128,11 +129,11 @@ def _local_of(path: str) -> int | None:
 
 
 class _Names:
-    """Which ranks the numbers in prefixes are: found from all lines, for one line alone can't tell."""
+    """Ranks of the numbers in prefixes: found from all lines, since a single line is ambiguous."""
 
     def __init__(self, rows: Iterable[tuple[int, Unprefixed]], text: str, *, whole: bool) -> None:
         self._pairs: dict[tuple[str, int], set[int]] = {}
-        """(node, local rank) -> ranks that lines with both name."""
+        """(node, local rank) -> ranks named by lines with both."""
         self._by_pid = {int(m["pid"]): int(m["rank"]) for m in OF_PROCESS.finditer(text)} if "rank=" in text else {}
         locals_: set[int] = set()
         nodes: set[str] = set()
@@ -162,7 +163,7 @@ class _Names:
         self._nodes = len(nodes)
 
     def line(self, number: int, row: Unprefixed, true: int) -> Line:
-        """The line with what is known of all of them."""
+        """Return the line with what is known from all of them."""
         rank = row.rank
         node = ""
         if rank is None and row.task is not None and self._tasks_are_ranks and row.local is None:
@@ -190,7 +191,7 @@ class _Names:
         )
 
     def of_local(self, local: int, node: str = "") -> int | None:
-        """The rank of a local rank, if the output shows which it is."""
+        """Return the rank of a local rank, or None if the output does not show it."""
         known = self._pairs.get((node, local), set())
         if len(known) == 1:
             return min(known)

@@ -1,6 +1,6 @@
-"""A printed log, parsed once: its lines, the events in them, how processes ended, and what ended each rank.
+"""Decides what ended each process that prints a log: its own exception, a lost peer, or an exit without either.
 
-An exception that the program continued after has not ended it.
+An exception after which the program continued did not end it.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ _LAUNCHERS = (
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What ended each of those who print."""
+    """Ends of the processes that print a log."""
 
     own: tuple[Raised, ...] = ()
-    """Terminal exceptions of a rank's own code, in the order of the output; at most one for each rank."""
+    """Terminal exceptions of the ranks' own code, in the order of the output; at most one per rank."""
     echoes: tuple[Raised, ...] = ()
-    """Terminal exceptions that say that a peer was lost."""
+    """Terminal exceptions that report a lost peer."""
     handled: tuple[Raised, ...] = ()
-    """Exceptions that ended nothing: the rank went on."""
+    """Exceptions after which the rank continued."""
     exits: tuple[Exit, ...] = ()
-    """Ends of ranks without any exception that others don't explain."""
+    """Ends of ranks without an exception that no other failure explains."""
     launched: bool = False
-    """A launcher of several processes has spoken."""
+    """True if a launcher of several processes printed something."""
     doubtful: bool = False
-    """The ranks of `own` lost a peer later, and nothing else explains that: they may have gone on until then."""
+    """True if the ranks of `own` lost a peer later, which nothing else explains: they may have continued until then."""
     interrupted: tuple[Raised, ...] = ()
-    """Those whom somebody interrupted by hand."""
+    """Exceptions of processes that were interrupted by hand."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,10 +127,11 @@ def outcome(
     outlived: Callable[[Raised], bool] = lambda raised: bool(raised.handled),
     later: Callable[[Exit], bool] = lambda end: False,
 ) -> Outcome:
-    """What ended the ranks of a log, as far as it says so.
+    """Return what ended the ranks of a log, where it shows that.
 
-    `outlived` says of an exception that its program or the job went on after it; where times are known, by these too.
-    `later` says of an end that its rank trained later: it was that of an earlier program, as of a step of Slurm's job.
+    `outlived` is true for an exception after which its program or the job continued, also by times if they are known.
+    `later` is true for an end after which its rank trained: it ended an earlier program, such as a step of a Slurm
+    job.
     """
     raised = [primary(r) for r in log.events.raised if not r.unheeded]
     by_role = {id(r): role(r) for r in raised}
@@ -152,7 +153,7 @@ def outcome(
     doubtful = bool(alive) and not ended and not _exits(log, echoes, later)
     ended = alive if doubtful else ended
     standing = [r for r in ended if id(r) not in followed]
-    # a watchdog may speak after the exception that ended its rank, for it is a thread: such exceptions yield to others
+    # a watchdog thread may print after the exception that ended its rank: such exceptions yield to others
     lasting = [r for r in standing if fault_key(r) not in handled]
     standing = [r for r in lasting if spoken.get(r.rank, -1) < r.index] or lasting or standing
     standing = [r for r in standing if not (r.logged and r.rank is None)] or standing
@@ -167,7 +168,7 @@ def outcome(
     gone_on = {id(r) for r in own if id(r) in followed and id(r) not in kept}
     unheeded = [r for r in log.events.raised if r.unheeded]
     mine = _ranked(log, mine, echoes)
-    if log.events.processes:  # Ray shows what its processes print in any order
+    if log.events.processes:  # Ray shows the output of its processes in any order
         mine.sort(key=lambda r: r.rank is None)
     return Outcome(
         own=tuple(mine),
@@ -181,7 +182,7 @@ def outcome(
 
 
 def trained_between(log: Log, first: Raised, other: Raised) -> bool:
-    """Whether somebody trained after the one was printed and before the other."""
+    """True if any rank made progress after the first exception and before the other."""
     return any(
         (place := bisect_right(steps, first.index)) < len(steps) and steps[place] < other.index
         for steps in log.events.steps.values()
@@ -189,36 +190,36 @@ def trained_between(log: Log, first: Raised, other: Raised) -> bool:
 
 
 def fault_key(raised: Raised) -> tuple[str, str, int]:
-    """What tells one fault from another: ranks that raise the same type at the same line share it."""
+    """Return the key of a fault: ranks that raise the same type at the same line share it."""
     place = place_of(raised)
     return raised.type, place.file, place.line
 
 
 def place_of(raised: Raised) -> CallSite:
-    """The innermost line of the program's own, else the innermost line; empty where nothing is known."""
+    """Return the innermost line of the program's own code, else the innermost line; empty if unknown."""
     frame = own_frame(raised.frames) or (raised.frames[-1] if raised.frames else None)
     rank = -1 if raised.rank is None else raised.rank
     return CallSite(rank, frame.file, frame.line, frame.function) if frame else CallSite(rank, "", 0, "")
 
 
 def _interrupted(log: Log, raised: Iterable[Raised]) -> dict[tuple[object, ...], Raised]:
-    """Who -> where it was interrupted by hand; what its threads raise below follows from that."""
+    """Return process -> its interrupt by hand; what its threads raise later follows from that."""
     return {r.who: r for r in raised if r.type == "KeyboardInterrupt" and not r.thread and not _goes_on(log, r)}
 
 
 def _goes_on(log: Log, raised: Raised) -> bool:
-    """Whoever printed the exception printed progress of training after it."""
+    """True if the process that printed the exception printed progress of training after it."""
     steps = log.events.steps.get(raised.who, ())
     return bisect_right(steps, raised.index) < len(steps)
 
 
 def _printed_on(log: Log, raised: Raised) -> bool:
-    """A process of Ray's that is not known as a rank printed other lines after it: it had only logged it."""
+    """True if a Ray process that is not known as a rank printed other lines after it: it had only logged it."""
     return bool(raised.actor and raised.who[2]) and log.events.spoke.get(raised.who, -1) > raised.index
 
 
 def _survived(others: Iterable[Raised]) -> Callable[[Raised], bool]:
-    """Whether a rank's main thread raised once more later, for a lost peer or a signal: it had gone on until then."""
+    """Return a test: a rank's main thread raised again later, for a lost peer or a signal, so it had continued."""
     last: dict[int, int] = {}
     for r in others:
         if r.rank is not None and not r.before and not r.thread:
@@ -227,13 +228,13 @@ def _survived(others: Iterable[Raised]) -> Callable[[Raised], bool]:
 
 
 def _not_by_signal(log: Log, own: Iterable[Raised]) -> list[Raised]:
-    """Those of ranks that no signal ended: an exception does not end a process by one."""
+    """Drop exceptions of ranks that a signal ended: an exception does not end a process by a signal."""
     signals = {e.rank for e in log.said.exits if e.signal and e.signal not in LAUNCHER and e.rank is not None}
     return [r for r in own if r.rank not in signals]
 
 
 def _last_attempt(log: Log, raised: Sequence[Raised]) -> list[Raised]:
-    """Those after the last restart; where that attempt has none, those of the one before."""
+    """Return the exceptions of the last attempt that has any."""
     for begin in reversed((0, *log.first)):
         later = [r for r in raised if r.index >= begin]
         if later:
@@ -242,7 +243,7 @@ def _last_attempt(log: Log, raised: Sequence[Raised]) -> list[Raised]:
 
 
 def _one_each(raised: Iterable[Raised]) -> list[Raised]:
-    """The last of each rank: what ended it. Of those without a rank the first, for each may be of another."""
+    """Return the last exception of each rank, and the first of each process without a rank."""
     found: dict[object, Raised] = {}
     for r in raised:
         key: object = r.rank if r.rank is not None else r.who
@@ -254,7 +255,7 @@ def _one_each(raised: Iterable[Raised]) -> list[Raised]:
 
 
 def _ranked(log: Log, own: list[Raised], echoes: Sequence[Raised]) -> list[Raised]:
-    """Gives the one exception without a rank that of the one rank whose exit status it explains."""
+    """Give the only exception without a rank the one rank whose exit status it explains."""
     nameless = [r for r in own if r.rank is None]
     if len(nameless) != 1 or len(own) != 1:
         return own
@@ -266,18 +267,18 @@ def _ranked(log: Log, own: list[Raised], echoes: Sequence[Raised]) -> list[Raise
 
 
 def _exits(log: Log, echoes: Sequence[Raised], later: Callable[[Exit], bool]) -> tuple[Exit, ...]:
-    """Ends of ranks that raised nothing: by their program (`os._exit`, `sys.exit`) or by a signal of nobody's."""
+    """Return ends without an exception: by the program (`os._exit`, `sys.exit`) or a signal not from the launcher."""
     spoken = {r.rank for r in echoes}
     last = {e.rank: e for e in log.said.exits if e.rank is not None and e.rank not in spoken and not later(e)}
     aborted: set[int | None] = {*log.said.enforced} or ({*last} if log.said.enforce else set())
-    # A watchdog aborts its own process, which waited too long; one of nobody knows which process may be any's.
+    # A watchdog aborts its own process, which waited too long; one without a known rank may be any process's.
     timed_out = {line.rank for line in log.lines if "Watchdog c" in line.body}
     aborted |= {*last} if None in timed_out else timed_out
     signalled = [e for e in last.values() if e.signal and e.signal not in LAUNCHER and not log.said.forced(e)]
     taken_down: set[int | None] = {r for r, words in log.said.watchdogs.items() if not words.startswith("CUDA error")}
     explained = {"SIGABRT": aborted | taken_down, "SIGSEGV": taken_down}
     violent = [e for e in signalled if e.rank not in explained.get(e.signal, ())]
-    if timed_out:  # of a killed rank and those that abort, the killed one is what the watchdogs waited for
+    if timed_out:  # of a killed rank and those that abort, the watchdogs waited for the killed one
         violent = [e for e in violent if e.signal != "SIGABRT"] or violent
     coded = [e for e in last.values() if e.code]
     outside = [e for e in last.values() if e.rank in log.said.signalled_from_outside]

@@ -1,7 +1,7 @@
-"""Which rank differs, from what PyTorch prints when it compares collectives: every rank's words are put to the vote.
+"""Finds the rank that differs in PyTorch's reports of mismatched collectives, by a vote of all ranks' messages.
 
-TORCH_DISTRIBUTED_DEBUG=DETAIL lets each rank name only the first other rank that differs, so that rank 0 accuses rank 3
-and rank 3 accuses rank 0. The majority tells who left the others; without one, what each called is all that is known.
+TORCH_DISTRIBUTED_DEBUG=DETAIL lets each rank name only the first other rank that differs, so that rank 0 accuses rank
+3 and rank 3 accuses rank 0. The majority shows which rank diverged; without one, only the call of each is known.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _EVIDENCE = 8
 
 
 class _Call(NamedTuple):
-    """What a rank was in, by its own words or by another's."""
+    """Call of a rank, as reported by itself or by another rank."""
 
     seq: int | None
     op: str
@@ -44,17 +44,17 @@ class _Call(NamedTuple):
 
     @property
     def arguments(self) -> str:
-        """Sizes and types."""
+        """Sizes and types of its tensors."""
         return " ".join(filter(None, (f"[{self.sizes}]" if self.sizes else "", self.dtypes)))
 
 
 def mismatch_verdict(
     log: Log, own: Sequence[Raised], exclusive: Callable[[str, int, int], bool | None]
 ) -> Verdict | None:
-    """The verdict that the messages of all ranks allow; None without them, or where they have no majority.
+    """Return the verdict that the messages of all ranks allow, or None.
 
-    `own` are errors that ended ranks: they come before what others say of those who are gone. `exclusive` says of two
-    lines of a file that no rank comes to both.
+    `own` are errors that ended ranks: they take precedence over messages about ranks that are gone.
+    `exclusive(file, one, other)` is true if no rank reaches both lines of a file.
     """
     if not any(mark in line.body for line in log.lines for mark in _MARKS):
         return None
@@ -65,11 +65,11 @@ def mismatch_verdict(
 
 
 def _fingerprints(printed: Iterable[Line]) -> tuple[dict[int, _Call], set[int]]:
-    """Rank -> call, and the ranks of which only garbage was read. A rank's own words count before what others read.
+    """Return rank -> call, and the ranks whose call is garbled. A rank's own message precedes others' messages.
 
-    The ranks in the message are those of the group, which are other numbers in a group of some ranks only; the line's
-    prefix tells the rank of the job. What is read of a rank without tensors (a barrier) is garbage: PyTorch decodes it
-    with the reader's own layout.
+    Messages number the ranks within their group, which differs from the job's numbers in a group of some ranks; the
+    line's prefix has the rank of the job. The call of a rank without tensors (a barrier) is garbled: PyTorch decodes
+    it with the reader's own layout.
     """
     own: dict[int, _Call] = {}
     others: list[tuple[int, _Call]] = []
@@ -146,7 +146,7 @@ def _verdict(
 
 
 def _opposed(kind: Kind, calls: Mapping[int, _Call], where: Mapping[int, CallSite]) -> Verdict:
-    """Without a majority: what each called is known, and not which of them is wrong."""
+    """Return the verdict without a majority: the call of each rank is known, but not which is wrong."""
     parts: dict[tuple[int | None, str, str, str], list[int]] = {}
     for rank, call in sorted(calls.items()):
         parts.setdefault(call[:4], []).append(rank)
@@ -160,7 +160,7 @@ def _opposed(kind: Kind, calls: Mapping[int, _Call], where: Mapping[int, CallSit
 
 
 def _one_sided(calls: Mapping[int, _Call], unread: set[int], where: Mapping[int, CallSite]) -> Verdict | None:
-    """One rank's words alone, where what it read of the other is garbage: that they differ is known all the same."""
+    """Return the verdict on one rank's message alone whose other side is garbled: only the difference is known."""
     if len(calls) != 1 or not unread:
         return None
     ((rank, call),) = calls.items()
@@ -195,7 +195,7 @@ _REFUTE = "the flight recorder's dumps of all ranks show the calls before and af
 def _told_by_places(
     culprit: CallSite | None, crowd: CallSite | None, exclusive: Callable[[str, int, int], bool | None]
 ) -> tuple[Kind, tuple[Kind, ...]]:
-    """Ahead of the others in the same function: one left out; behind: one more; elsewhere it cannot be told."""
+    """Return the kind and its alternatives: ahead in the same function, a call was skipped; behind, one was added."""
     if culprit is None or crowd is None or (culprit.file, culprit.function) != (crowd.file, crowd.function):
         return "replaced", ("skipped", "extra")
     if culprit.line == crowd.line or exclusive(culprit.file, culprit.line, crowd.line):

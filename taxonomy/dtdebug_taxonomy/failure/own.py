@@ -1,7 +1,7 @@
-"""What a rank's own code raised, outside any framework: an error of the program, which one process could meet as well.
+"""Finds errors of a rank's own code, outside any framework: errors that one process could raise as well.
 
-The errors of the other ranks are then its echo. An exception counts if its innermost frames are the user's own lines or
-those of a library that does no training. What PyTorch's C++ raises under a user's line is not the program's.
+The errors of the other ranks are then its echo. An exception counts if its innermost frames are the user's own lines
+or those of a library that does no training. An exception of PyTorch's C++ code under a user's line does not count.
 """
 
 from __future__ import annotations
@@ -18,39 +18,39 @@ from dtdebug_taxonomy.ranks import Frame
 from dtdebug_taxonomy.snapshot import Snapshot, walk
 
 _PYTHON = re.compile(r"\.py$|^<(?:ipython|stdin|string|dynamic-code)")
-"""Of all that a traceback names; compiled modules print places such as `index.pyx`."""
+"""Python sources among the files of a traceback; compiled modules print places such as `index.pyx`."""
 _OF_FRAMEWORKS = re.compile(
     r"(?:RuntimeError|MemoryError)$|(?:torch|c10|tensorflow|horovod|jax\w{0,10}|numpy\.core|ray|deepspeed)\."
 )
-"""Classes that frameworks raise from C++, without a frame of their own, and what says that the machine has no more."""
+"""Classes that frameworks raise from C++ without a frame of their own, and exhausted memory."""
 OF_RANKS = "<ranks>"
-"""In place of its class: a check of the program's own that found the ranks to differ, which no one process can meet."""
+"""Replaces the class if a check of the program's own found differing ranks, which no single process can raise."""
 _UNLIKE = r"(?:diverg|differ|mismatch|disagree|unequal|out[- ]of[- ]sync|not (?:equal|identical|the same|in sync))"
 _AMONG = r"(?:replicas?|ranks?|workers|processes)"
 _PARTED = re.compile(rf"(?i)\b{_AMONG}\b.{{0,60}}\b{_UNLIKE}|\b{_UNLIKE}\w{{0,6}}\b.{{0,60}}\b{_AMONG}\b")
 _LAUNCHES = re.compile(r"torch[/\\](?:distributed[/\\](?:run|launch|elastic)|multiprocessing)")
-"""Frames that call the program rather than being called by it."""
+"""Frames that call the program, and are not called by it."""
 _WORDS = 60
-"""Characters of a message that are shown."""
+"""Maximum number of characters shown of a message."""
 
 
 class OwnError(NamedTuple):
-    """One exception with the user's own line that it comes from."""
+    """Exception with the user's own line that it comes from."""
 
     type: str
     words: str
     """`KeyError: 'label' in train.py:12`."""
     rank: int | None
     line: int = 0
-    """Line of the output; 0 where it was not printed."""
+    """Line of the output; 0 if it was not printed."""
     library: bool = False
-    """A training library raised it, below the user's own line."""
+    """True if a training library raised it, below the user's own line."""
     inside: bool = False
-    """A training library raised it, and no line of the user's own is in the traceback."""
+    """True if a training library raised it, and the traceback has no line of the user's own."""
 
 
 def own_errors(snapshot: Snapshot, log: Log) -> Iterator[OwnError]:
-    """Those of ranks, the earliest first; where the ranks were compared, those of the culprits alone."""
+    """Yield the ranks' own errors, earliest first; if the ranks were compared, those of the culprits only."""
     verdict = snapshot.verdict
     culprits = set(verdict.culprits) if verdict is not None and verdict.kind != "none" else set()
     for error in (*_carried(snapshot), *_printed(snapshot, log), *_recorded(snapshot)):
@@ -59,7 +59,7 @@ def own_errors(snapshot: Snapshot, log: Log) -> Iterator[OwnError]:
 
 
 def _carried(snapshot: Snapshot) -> Iterator[OwnError]:
-    """What the launcher's exception holds of its ranks: each as an exception, or their tracebacks as text."""
+    """Yield own errors in the launcher's exception: ranks' exceptions, or their tracebacks as text."""
     for info in walk(snapshot.exception):
         if info.rank is None:
             continue
@@ -71,7 +71,7 @@ def _carried(snapshot: Snapshot) -> Iterator[OwnError]:
 
 
 def _recorded(snapshot: Snapshot) -> Iterator[OwnError]:
-    """What ended ranks, and what they live on after, as far as the verdict says it."""
+    """Yield own errors that ended ranks, and those that ranks outlived and the verdict names."""
     said = {c.record.words for c in snapshot.verdict.claims if c.what == "raised"} if snapshot.verdict else set()
     for state in snapshot.ranks:
         rows = [(state.exception, state.stack)] if state.exception else []
@@ -89,7 +89,7 @@ def _printed(snapshot: Snapshot, log: Log) -> Iterator[OwnError]:
 
 
 def _own(kind: str, message: str, stack: Sequence[Frame], rank: int | None) -> Iterator[OwnError]:
-    """The exception, if it is the program's own."""
+    """Yield the exception if it is the program's own."""
     if role_of(f"{kind}: {message}", stack) != "own":
         return
     own = own_frame(stack)
@@ -103,7 +103,7 @@ def _own(kind: str, message: str, stack: Sequence[Frame], rank: int | None) -> I
     else:
         if below is None or _LAUNCHES.search(below.file):
             return
-        frame = below  # a worker of a library's own, or a traceback of which only that part was pasted
+        frame = below  # a worker of the library itself, or only that part of the traceback was pasted
     inside = frame is below
     library = below is not None and stack.index(below) > stack.index(frame)
     if not _OF_FRAMEWORKS.match(kind) or raised_by_user(stack):

@@ -1,4 +1,4 @@
-"""What happened in an output, as data: exceptions with frames and causes, warnings, attempts, steps of training."""
+"""Events of an output, as data: exceptions with frames and causes, warnings, restarts, steps of training."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dtdebug_taxonomy.ranks import Frame
 
 
 class Raised(msgspec.Struct, frozen=True, kw_only=True):
-    """An exception that was printed with its traceback."""
+    """Exception that was printed with its traceback."""
 
     type: str
     """As printed, with its module."""
@@ -17,7 +17,7 @@ class Raised(msgspec.Struct, frozen=True, kw_only=True):
     frames: tuple[Frame, ...] = ()
     """Innermost last."""
     before: tuple[Raised, ...] = ()
-    """What was raised before it: causes, members of a group, the original in a child process; nearest last."""
+    """Earlier exceptions: causes, members of a group, the original in a child process; nearest last."""
     rank: int | None = None
     local: int | None = None
     who: tuple[object, ...] = ()
@@ -26,21 +26,21 @@ class Raised(msgspec.Struct, frozen=True, kw_only=True):
     line: int = 0
     """Line of the output with type and message."""
     index: int = 0
-    """Place of that line among the lines that were read."""
+    """Index of that line among the lines that were read."""
     thread: str = ""
     """Name of the thread, if it was not the main one."""
     process: str = ""
     """Name of the child process, as multiprocessing prints it: `ForkProcess-1`."""
     unheeded: bool = False
-    """Python itself says that it went on: `Exception ignored in`."""
+    """True if Python itself reports that it continued: `Exception ignored in`."""
     level: str = ""
     """Level of the logger that printed it."""
     logged: bool = False
-    """A logger printed a line above it: the program was there to print it."""
+    """True if a logger printed a line above it: the program was still running."""
     actor: str = ""
-    """What Ray calls the process that printed it, and its number: `TrainController (pid 16123)`."""
+    """Name of the process in Ray, with its number: `TrainController (pid 16123)`."""
     handled: int = 0
-    """Line directly below which says that the program goes on: `retry 1 of 5`, `skipping`; 0 for none."""
+    """Line directly below that shows that the program continues: `retry 1 of 5`, `skipping`; 0 without one."""
 
     @property
     def text(self) -> str:
@@ -49,16 +49,16 @@ class Raised(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Events(msgspec.Struct, frozen=True, kw_only=True):
-    """All that was found, in the order of the output."""
+    """All events found, in the order of the output."""
 
     raised: tuple[Raised, ...] = ()
     warnings: tuple[tuple[int, int], ...] = ()
-    """(first, last) line of each."""
+    """(first, last) line of each warning."""
     restarts: tuple[int, ...] = ()
-    """Places among the lines where all ranks were started anew."""
+    """Indices of the lines at which all ranks were restarted."""
     steps: dict[tuple[object, ...], list[int]] = {}
-    """Who -> places of lines that show progress of training."""
+    """Process -> indices of lines that show progress of training."""
     spoke: dict[tuple[object, ...], int] = {}
-    """Who raised -> place of its last line that is no part of a traceback."""
+    """Process that raised -> index of its last line outside tracebacks."""
     processes: dict[int, int] = {}
-    """Process -> rank, where the output lists them."""
+    """Process id -> rank, if the output lists them."""

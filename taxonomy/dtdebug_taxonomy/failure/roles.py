@@ -1,7 +1,7 @@
-"""The role of an exception: a rank's own error, the echo of a lost peer, or the end that a launcher made.
+"""The role of an exception: a rank's own error, the echo of a lost peer, or an end caused by the launcher.
 
-The class and the place where it was raised decide. A message decides only if the whole of it is one that PyTorch's
-communication prints: a loose word (`timeout`, `socket`, `peer`) in another class's message is of no account.
+The class and the place where it was raised decide. A message decides only if all of it is one that PyTorch's
+communication prints: a loose word (`timeout`, `socket`, `peer`) in another class's message does not count.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dtdebug_taxonomy.frames import is_library
 from dtdebug_taxonomy.ranks import Frame
 
 Role = Literal["own", "peer", "launcher"]
-"""own: what this rank's program did; peer: another rank was lost, late or in another collective; launcher: ended by
-the launcher or by its user, or the launcher's summary of other processes' failures."""
+"""own: an error of this rank's program; peer: another rank was lost, late or in another collective; launcher: ended by
+the launcher or its user, or the launcher's summary of other processes' failures."""
 
 _MOST = 2_000
 _TYPE = re.compile(r"(?:(?:[A-Za-z_]\w{0,100}|<locals>)(?:\.|::)){0,10}[A-Za-z_]\w{0,100}")
@@ -27,7 +27,7 @@ _PEER = frozenset({
     "RendezvousConnectionError", "RendezvousGracefulExitError", "RendezvousTimeoutError",
 })  # fmt: skip
 _PEER_HOME = re.compile(r"(?:torch|c10d?|gloo|horovod)(?:\.|::)|$")
-"""Modules that these classes are of; a program may have a class of the same name. A notebook gives no module."""
+"""Modules of these classes; a program may have a class of the same name. A notebook prints no module."""
 _SUMMARY = re.compile(
     r"(?:RuntimeError|Exception): (?:Engine core (?:initiali[sz]ation|proc\S{0,40}) |Engine process failed to start"
     r"|WorkerProc initiali[sz]ation failed due to an exception|EngineCore encountered an issue"
@@ -37,11 +37,11 @@ _SUMMARY = re.compile(
     r"|FatalError: `Termination signal` is detected by the operating system"
     r"|(?:subprocess\.)?CalledProcessError: Command '\[.{0,200}\b(?:python[\d.]{0,5}|torchrun|accelerate|deepspeed)'"
 )
-"""What a parent raises that says only that its child has failed, or where that stands; most of an inference engine.
-Source: https://github.com/vllm-project/vllm/blob/main/vllm/v1/executor/multiproc_executor.py
-Paddle prints the signal by which its launcher ends a rank so: https://github.com/PaddlePaddle/Paddle/issues/72655"""
+"""Exceptions of a parent that only report that its child failed, or where that is printed; most of an inference
+engine. Source: https://github.com/vllm-project/vllm/blob/main/vllm/v1/executor/multiproc_executor.py Paddle prints
+its launcher's signal to a rank in this form: https://github.com/PaddlePaddle/Paddle/issues/72655"""
 _CALLED = re.compile(r"(?:\w{1,60}: ')?On WorkerInfo\(id=(\d{1,7}), name=")
-"""How torch.distributed.rpc raises at the caller what the called worker raised, and how that one prints it.
+"""Message of torch.distributed.rpc for an exception of the called worker, at the caller and at the worker.
 Source: https://github.com/pytorch/pytorch/blob/main/torch/distributed/rpc/internal.py (_run_function)"""
 _TENSORFLOW = re.compile(
     r"tensorflow\.\S{0,100}errors_impl\.(?:Aborted|Cancelled|DeadlineExceeded|Unavailable)Error$"
@@ -50,20 +50,20 @@ _TENSORFLOW = re.compile(
 _OWN_START = re.compile(
     r"The server socket (?:has failed to|cannot)|The IPv[46] network addresses of .{1,300} cannot be retrieved"
 )
-"""What the rank's own host refuses: a port in use, a name that nobody knows."""
+"""Failures of the rank's own host: a port in use, an unknown host name."""
 _OWN_ARGUMENT = re.compile(r"\[enforce fail at [^\]\s]{0,300}?gloo/\w{1,40}\.(?:cc|h):\d{1,6}\]")
-"""What gloo's collectives refuse of this rank's own arguments, before anything is sent: not its `transport/`."""
+"""Arguments of this rank that gloo's collectives reject before anything is sent: not its `transport/`."""
 _NCCL = re.compile(
     r"NCCL (?:error in: [^\n]{1,300}?, |error: )"
     r"(?P<code>invalid usage|invalid argument|internal error|unhandled (?:cuda|system) error)\b"
     r"[^;\n]{0,200}(?:; last error: (?P<last>[^\n]{1,500}))?"
 )
-"""NCCL's result as c10d raises it; and its last words, as a rank's agent keeps them: printed, they are lines below.
+"""NCCL's result as c10d raises it, and NCCL's last error as a rank's agent stores it: printed, it is on later lines.
 Source: https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/NCCLUtils.cpp"""
 _NCCL_LOST = re.compile(r"(?i)connect|remote|clos|timed? ?out|unreachable|no route|reset by|recv|send")
-"""NCCL's last words where another rank, or the way to it, was what failed."""
+"""NCCL's last error if another rank, or the connection to it, failed."""
 _NCCL_UNLIKE = re.compile(r"message truncated|mismatch in collective")
-"""And where two ranks' calls did not fit together."""
+"""NCCL's last error if the calls of two ranks do not match."""
 _SAID = re.compile(
     r"\[(?:enforce fail at )?[^\]\s]{0,300}?(?:gloo/\S{1,200}|pair|unbound_buffer|buffer|context|device|loop)"
     r"\.(?:cc|h):\d{1,6}\]"
@@ -82,13 +82,13 @@ _SAID = re.compile(
     r"|Timed out (?:waiting \d{1,12} ?ms|initializing process group|waiting for clients)"
     r"|The client socket has (?:failed|timed out)"
 )
-"""How messages of PyTorch's communication begin."""
+"""Beginning of messages of PyTorch's communication."""
 _LOST = re.compile(
     r"(?:\[?Errno \d{1,3}\]? ?)?(?:Connection (?:closed|reset|refused|aborted)(?: by (?:remote )?(?:peer|host))?"
     r"|Broken pipe|Connection timed out|Transport endpoint is not connected|Socket [Tt]imeout|unable to read"
     r"|failed to recv.{0,80})\.?$"
 )
-"""What the operating system says of a lost connection, and nothing besides."""
+"""Message of the operating system about a lost connection, without other text."""
 _CONNECTION = frozenset({
     "BrokenPipeError", "ConnectionAbortedError", "ConnectionRefusedError", "ConnectionResetError", "EOFError",
     "RuntimeError", "TimeoutError", "OSError",
@@ -100,7 +100,7 @@ _COMMUNICATES = re.compile(
 
 
 def role_of(exception: str, frames: Sequence[Frame] = ()) -> Role:
-    """The role of `Class: message`, raised where `frames` (innermost last) end; none if that is not known."""
+    """Return the role of `Class: message`, raised at the end of `frames` (innermost last; empty if unknown)."""
     text = exception[:_MOST].strip()
     found = _TYPE.match(text)
     if found is None:
@@ -125,18 +125,18 @@ def role_of(exception: str, frames: Sequence[Frame] = ()) -> Role:
 
 
 def called_worker(message: str) -> int | None:
-    """The rank of the worker that raised it, where the message is a remote call's; else None."""
+    """Return the rank of the worker that raised it if the message is a remote call's; else None."""
     found = _CALLED.match(message)
     return int(found[1]) if found else None
 
 
 def is_summary(exception: str) -> bool:
-    """It only says that another process has failed, in place of what that one raised."""
+    """True if it only reports that another process failed, without that process's exception."""
     return _SUMMARY.match(exception) is not None
 
 
 def nccl_said(exception: str) -> str:
-    """NCCL's result and last words of what c10d raised, as `invalid usage: Duplicate GPU detected ...`; else empty."""
+    """Return NCCL's result and last error of an exception of c10d, as `invalid usage: Duplicate GPU ...`; else ""."""
     found = _NCCL.search(exception[:_MOST])
     if found is None:
         return ""
@@ -144,8 +144,8 @@ def nccl_said(exception: str) -> str:
 
 
 def _refused_by_nccl(message: str) -> bool:
-    """NCCL refused the call, or this rank's device or host failed: no other rank had to be lost for that."""
-    if message.startswith("CUDA error: "):  # as its watchdog meets what a kernel has done
+    """True if NCCL rejected the call, or this rank's device or host failed: no other rank had to be lost."""
+    if message.startswith("CUDA error: "):  # as its watchdog sees an error of a kernel
         return True
     found = _NCCL.match(message)
     if found is None:
@@ -153,35 +153,35 @@ def _refused_by_nccl(message: str) -> bool:
     last = found["last"] or ""
     if found["code"].startswith("invalid"):
         return not _NCCL_UNLIKE.search(last)
-    return bool(last) and not _NCCL_LOST.search(last)  # without last words these are also those of a lost connection
+    return bool(last) and not _NCCL_LOST.search(last)  # without a last error, these may also be a lost connection
 
 
 def reports_child(exception: str) -> bool:
-    """It says that another process has failed, and so nothing of how long its own one went on."""
+    """True if it reports another process's failure, and so does not show when its own process ended."""
     found = _TYPE.match(exception)
     return is_summary(exception) or (found is not None and _parted(found[0])[1] in _OF_CHILD)
 
 
 def loses_peer(exception: str, frames: Sequence[Frame] = ()) -> bool:
-    """The exception says that a peer was lost, late or elsewhere, not what was wrong here."""
+    """True if the exception reports a lost, late or diverging peer, and not an error of this rank."""
     return bool(exception) and role_of(exception, frames) == "peer"
 
 
 def raised_by_user(frames: Sequence[Frame]) -> bool:
-    """The innermost frame is a `raise` (or an assertion) in the program's own code: its words are the program's."""
+    """True if the innermost frame is a `raise` or `assert` of the program itself, which then wrote the message."""
     if not frames or is_library(frames[-1].file):
         return False
     return frames[-1].code.startswith(("raise ", "assert "))
 
 
 def _parted(qualified: str) -> tuple[str, str]:
-    """Module and name of a class, `torch.distributed.` and `DistStoreError`."""
+    """Split a qualified class into module and name: `torch.distributed.` and `DistStoreError`."""
     at = max(qualified.rfind(".") + 1, qualified.rfind("::") + 2 if "::" in qualified else 0)
     return qualified[:at], qualified[at:]
 
 
 def _in_communication(frames: Sequence[Frame]) -> bool:
-    """Below the program's own innermost line the stack goes through communication; unknown counts as so."""
+    """True if the stack below the program's innermost own line goes through communication, or is unknown."""
     if not frames:
         return True
     for frame in reversed(frames):

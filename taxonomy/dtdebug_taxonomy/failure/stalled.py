@@ -1,4 +1,4 @@
-"""Ranks that Horovod waits for, as its coordinator lists them.
+"""Finds the ranks that Horovod waits for in its coordinator's lists.
 
 The forms are those of its releases: `NAME [ready ranks: 0, 2]`, `NAME [missing ranks: 1]`, and `Missing ranks:` (first
 `Stalled ranks:`) above `1: [NAME, ...]`; source: horovod/common/stall_inspector.cc (CheckForStalledTensors).
@@ -21,12 +21,12 @@ _HEADING = re.compile(r"(?:Stalled|Missing) ranks: ?$")
 _ROW = re.compile(r"(?:(\d{1,6}): )?\[([^\s,\]]{1,300}(?:, [^\s,\]]{1,300}){0,2000})(?: \.\.\.)?\]?$")
 _PROCESSES = re.compile(r"\b(?:mpirun|mpiexec|horovodrun)\b[^\n]{0,300}? --?np? ?=?(\d{1,6})\b")
 _REPORT = "by subset of ranks"
-"""With this each report of the coordinator begins."""
+"""Words that begin each report of the coordinator."""
 _MOST = 8
 
 
 def stalled(log: Log) -> Verdict | None:
-    """The verdict of the last such list, or None where there is none or whoever printed it has gone on."""
+    """Return the verdict of the last such list; None without one, or if training continued after it."""
     found = _last_report(log.lines)
     if not found:
         return None
@@ -56,7 +56,7 @@ def stalled(log: Log) -> Verdict | None:
 
 
 def _last_report(lines: Sequence[Line]) -> dict[str, tuple[set[int], int]]:
-    """Tensor -> (ranks that have not submitted it, index of the line), of the last report that lists any."""
+    """Return tensor -> (ranks that have not submitted it, index of the line), from the last report that lists any."""
     found: dict[str, tuple[set[int], int]] = {}
     fresh, heading, whole = False, -2, set[int]()
     for i, line in enumerate(lines):
@@ -80,12 +80,12 @@ def _last_report(lines: Sequence[Line]) -> dict[str, tuple[set[int], int]]:
 
 
 def _all_ranks(lines: Sequence[Line]) -> set[int]:
-    """Those that the launcher's command starts, and all that any list names."""
+    """Return the ranks that the launcher's command starts, and all that any list names."""
     counts = [int(started[1]) for line in lines if (started := _PROCESSES.search(line.body))]
     named = [rank for line in lines for m in _BEHIND.finditer(line.body) for rank in ranks_listed(m[3])]
     return set(range(max(*counts[-1:], *(rank + 1 for rank in named), 0)))
 
 
 def _short(name: str) -> str:
-    """Without the scopes that TensorFlow puts before it."""
+    """Return the name without the scopes that TensorFlow puts in front."""
     return name.rsplit("/", 1)[-1]

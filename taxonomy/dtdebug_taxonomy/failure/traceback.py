@@ -1,4 +1,4 @@
-"""A printed traceback while it is read: frames as Python, rich, IPython and exception groups print them."""
+"""Parser state of a printed traceback: frames as Python, rich, IPython and exception groups print them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dtdebug_taxonomy.ranks import Frame
 _FRAME = re.compile(r'\s{1,12}File "([^"\n]{1,500})", line (\d{1,9})(?:, in ([^\n]{1,200}))?')
 HEADLESS = re.compile(r'\s{1,4}File "[^"\n]{1,500}", line \d{1,9}, in \S')
 UNCOMPILED = re.compile(r'  File "[^"\n]{1,500}", line \d{1,9}$')
-"""What Python prints of a program that it can't compile begins with this line, without any head."""
+"""First line of Python's report on a program that it can't compile, which has no heading."""
 SYNTAX = frozenset(("SyntaxError", "IndentationError", "TabError"))
 _RICH_FRAME = re.compile(r"\s{0,4}│ (\S[^\n│]{0,300}?):(\d{1,9}) in (\S{1,120})\s")
 _CELL = re.compile(
@@ -25,25 +25,25 @@ NAMED = re.compile(
 )
 FRAMES = 200
 LONGEST = 4_000
-"""Lines that a traceback may take."""
+"""Maximum number of lines of a traceback."""
 
 
 class Printed:
-    """A printed traceback of which the last line has not come."""
+    """Printed traceback whose last line has not been read yet."""
 
     def __init__(self, begin: int, indent: int, level: str = "") -> None:
         self.begin, self.indent, self.level = begin, indent, level
         self.rank: int | None = None
-        """Of another rank, whose traceback is repeated."""
+        """Another rank, if its traceback is repeated here."""
         self.frames: list[Frame] = []
         self.frame_indent = -1
         self.lines = 0
         self.logged = False
-        """A logger printed the line above it."""
+        """True if a logger printed the line above it."""
         self.kind = "python"
 
     def take_frame(self, text: str) -> bool:
-        """Whether the line is a frame, or shows where one is, and takes it."""
+        """Add the frame of a line, or the position in one that it shows; return True if there is any."""
         found = _FRAME.match(text) or _FRAME.match(f" {text}")
         if found is None and self.kind == "rich":
             found = _RICH_FRAME.match(text)
@@ -68,7 +68,7 @@ class Printed:
 
 
 def unmargined(text: str) -> str:
-    """A line without the margin that an exception group has."""
+    """Return a line without the margin of an exception group."""
     stripped = text.lstrip(" ")
     if not stripped.startswith(("| ", "+ ", "+-")):
         return text
@@ -78,5 +78,5 @@ def unmargined(text: str) -> str:
 
 
 def is_last(last: re.Match[str]) -> bool:
-    """Any class may end a traceback, also one that is not called an error; words of a sentence do not."""
+    """True if the line can end a traceback: any class can, even if not named as an error; a sentence cannot."""
     return bool(last[1][:1].isalpha() or last[1][:1] == "_") and (last[2] is not None or last.end() == len(last.string))

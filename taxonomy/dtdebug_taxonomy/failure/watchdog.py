@@ -1,7 +1,7 @@
-"""Which rank differs, from what NCCL's watchdogs print of each group.
+"""Finds the rank that differs in the messages of NCCL's watchdogs, by group.
 
-A rank whose last call has a lower number never made the one that the others wait in. One that is behind in one group
-and waits in another itself is no end of the chain: then what is known is who waited where.
+A rank whose last call has a lower number never made the call that the others wait in. A rank that is behind in one
+group and waits in another itself is not the end of the chain: then it is only known which rank waited where.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from dtdebug_taxonomy.failure.watchdog_lines import GroupStatus, TimedOutCollect
 from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, Verdict, say, spell
 
 _OF_ALL = frozenset({"ALLREDUCE", "ALLGATHER", "_ALLGATHER_BASE", "REDUCE_SCATTER", "_REDUCE_SCATTER_BASE"})
-"""Collectives that no rank finishes before all have called them."""
+"""Collectives that no rank completes before all have called them."""
 _TIMED_OUT = ("Timeout at NCCL work", "Some NCCL operations have failed or timed out", "error or timeout) detected",
               "failure detected")  # fmt: skip
-"""What a watchdog prints of its own time-out beside the collective, also in a line whose rest was broken off."""
+"""Other messages of a watchdog on its own time-out, also in a line whose rest was broken off."""
 _SHOWN, _GROUPS = 8, 4
-"""Claims, and groups, that are shown."""
+"""Maximum number of claims, and of groups, that are shown."""
 
 
 def watchdog_verdict(log: Log) -> Verdict | None:
-    """The verdict that the watchdogs of all ranks allow; None without them."""
+    """Return the verdict that the watchdogs of all ranks allow; None without them."""
     groups = watchdogs_by_group(log)
     if len(groups) > 1 or any(w.group for watched in groups.values() for w in watched.waits.values()):
         return _of_several(groups)
@@ -39,7 +39,7 @@ def watchdog_verdict(log: Log) -> Verdict | None:
 
 
 def _of_several(groups: Mapping[str, WatchedGroup]) -> Verdict | None:
-    """Each group by its own numbers; a rank that waits in another group itself is held up there."""
+    """Return the verdict on several groups, each by its own numbers; a rank waiting in another group is stuck there."""
     waiting = sorted({rank for watched in groups.values() for rank in watched.waits})
     found = []
     for watched in groups.values():
@@ -53,7 +53,7 @@ def _of_several(groups: Mapping[str, WatchedGroup]) -> Verdict | None:
 
 
 def _listed(groups: Mapping[str, WatchedGroup], waiting: Sequence[int]) -> Verdict:
-    """Who waited in which group: all that is known."""
+    """Return the verdict if only the waiting ranks of each group are known."""
     rows: dict[tuple[str, str], tuple[TimedOutCollective, list[int], WatchedGroup]] = {}
     for group, watched in groups.items():
         for rank, wait in sorted(watched.waits.items()):
@@ -82,7 +82,7 @@ def _listed(groups: Mapping[str, WatchedGroup], waiting: Sequence[int]) -> Verdi
 
 
 def _behind(watched: WatchedGroup) -> Verdict | None:
-    """Ranks that never made the call that others wait in."""
+    """Return the verdict on ranks that never made the call that others wait in."""
     first = min(w.seq for w in watched.waits.values())
     late = {rank: s for rank, s in watched.status.items() if rank not in watched.waits and 0 <= s.enqueued < first}
     if not late:
@@ -122,7 +122,7 @@ def _behind(watched: WatchedGroup) -> Verdict | None:
 
 
 def _left_in(watched: WatchedGroup) -> Verdict | None:
-    """Ranks that wait in a call which the others have finished: they called the same, and are held up there."""
+    """Return the verdict on ranks held up in a call that the others have completed."""
     first = min(w.seq for w in watched.waits.values())
     late = tuple(sorted(rank for rank, w in watched.waits.items() if w.seq == first))
     ahead = tuple(sorted(watched.waits.keys() - {*late}))
@@ -146,7 +146,7 @@ def _left_in(watched: WatchedGroup) -> Verdict | None:
 
 
 def _apart(watched: WatchedGroup) -> Verdict | None:
-    """Ranks that wait in different calls."""
+    """Return the verdict on ranks that wait in different calls."""
     calls = {rank: (w.seq, w.op, w.sizes) for rank, w in watched.waits.items()}
     parts: dict[tuple[int, str, str], list[int]] = {}
     for rank, call in sorted(calls.items()):
@@ -169,7 +169,7 @@ def _apart(watched: WatchedGroup) -> Verdict | None:
 
 
 def _alike(watched: WatchedGroup, heard: set[int]) -> Verdict:
-    """All who timed out were in one call: a rank that is heard of elsewhere only is the one to look at."""
+    """Return the verdict if all timed out in one call; ranks with other output only are then the suspects."""
     waiting = tuple(sorted(watched.waits))
     call = watched.waits[waiting[0]]
     silent = tuple(sorted(heard - set(waiting) - set(watched.status)))

@@ -1,8 +1,8 @@
-"""What NCCL's watchdogs print, by group and rank: the collective that timed out, and how far the rank is.
+"""Reads messages of NCCL's watchdogs, by group and rank: the collective that timed out, and the rank's progress.
 
-A watchdog numbers the collectives of its group from 0 or 1 up, in the order in which its rank called them, so that one
-number means the same call on every rank. Numbers of two groups are never compared, and a name under which two ranks
-have one place is of several groups. The words are those of `ProcessGroupNCCL.cpp`:
+A watchdog numbers the collectives of its group from 0 or 1 in the order in which its rank called them, so that a
+number means the same call on every rank. Numbers of two groups are never compared, and a group name under which two
+ranks have the same position belongs to several groups. The messages are those of `ProcessGroupNCCL.cpp`:
 https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp
 """
 
@@ -21,7 +21,7 @@ from dtdebug_taxonomy.ranks import CallSite, Frame
 
 _GROUP = r"\[(?:PG (?:ID )?(?P<id>\w{1,20}) (?:(?:PG GUID )?(?P<name>[^\]\s]{1,80}) )?)?Rank (?P<rank>\d{1,6})\] {1,2}"
 _REFUSED = " raised the following async exception: NCCL error: invalid usage"
-"""What a watchdog says of a collective whose sizes did not fit to the peer's."""
+"""Message of a watchdog about a collective whose sizes do not match the peer's."""
 _CAUGHT = re.compile(
     _GROUP + r"(?:Watchdog caught collective operation timeout: |Collective (?=[^\n]{1,300}" + _REFUSED + r"))"
     r"WorkNCCL\(SeqNum=(?P<seq>\d{1,18}), OpType=(?P<op>\w{1,40})(?=[,)])"
@@ -35,31 +35,31 @@ _STATUS = re.compile(
 )
 _RANK = re.compile(r"\bRank \d{1,6}\]")
 _BEGINS = re.compile(r"\bRank \d{1,6}\] {1,2}(?:Watchdog|Exception|failure|Timeout|Process group watchdog)")
-"""What is in the first part of a line that was broken."""
+"""Text in the first part of a broken line."""
 _CAUGHT_WHOLE = " milliseconds before timing out"
 _BROKEN = 3
-"""Lines in which the rest of one may stand."""
+"""Maximum number of lines that continue a broken one."""
 _AT = re.compile(r"detected {0,2}by watchdog at work(?: sequence id)?: (\d{1,18})")
 _STACK = "Stack trace of the failed collective:"
 _FRAME = re.compile(r"#(\d{1,3}) (\S{1,200}) from ([^\n]{1,500}):(\d{1,9})$")
 _EQUAL_SIZES = frozenset({"ALLREDUCE", "BROADCAST", "REDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE"})
-"""Collectives whose sizes NCCL wants the same on every rank."""
+"""Collectives for which NCCL requires the same sizes on every rank."""
 _DEFAULT = "default_pg"
 _SPELLED = frozenset(("0(default_pg)", "(default_pg)", "0"))
-"""How releases spell the group of all ranks."""
+"""Spellings of the group of all ranks in different releases."""
 _FRAMES = 60
-"""Frames of a stack that are read."""
+"""Maximum number of frames read of a stack."""
 
 
 class TimedOutCollective(NamedTuple):
-    """The collective that timed out on a rank."""
+    """Collective that timed out on a rank."""
 
     seq: int
     op: str
     sizes: str
     line: int
     group: str = ""
-    """Its name, where others spoke too."""
+    """Name of its group, if other groups printed messages too."""
 
     def __str__(self) -> str:
         where = f" in group {self.group}" if self.group else ""
@@ -67,7 +67,7 @@ class TimedOutCollective(NamedTuple):
 
 
 class GroupStatus(NamedTuple):
-    """How far a rank is in its group."""
+    """Progress of a rank in its group."""
 
     enqueued: int
     completed: int
@@ -75,7 +75,7 @@ class GroupStatus(NamedTuple):
 
 
 class WatchedGroup(NamedTuple):
-    """What the watchdogs of one group say."""
+    """Messages of the watchdogs of one group."""
 
     waits: Mapping[int, TimedOutCollective]
     status: Mapping[int, GroupStatus]
@@ -83,29 +83,29 @@ class WatchedGroup(NamedTuple):
 
 
 class _Heard:
-    """What was printed, by group and rank."""
+    """Messages collected by group and rank."""
 
     def __init__(self) -> None:
         self.waits: dict[str, dict[int, list[TimedOutCollective]]] = {}
         self.status: dict[str, dict[int, GroupStatus]] = {}
         self.groups_of: dict[tuple[int, int], set[str]] = {}
-        """Of a rank and a number the groups in which its watchdog names it."""
+        """(rank, number) -> groups in which the rank's watchdog names the number."""
         self.places: dict[str, dict[str, set[int]]] = {}
-        """Group -> place in it -> the ranks of the job that have it; without any names, how long they waited."""
+        """Group -> position in it -> ranks of the job at that position; without group names, their waiting times."""
         self.sites: dict[int, CallSite] = {}
 
     def rank(self, found: re.Match[str], line: Line) -> int | None:
-        """The rank of the job; without a prefix the place in the group, which is another number but in that of all."""
+        """Return the job's rank, or None. Without a prefix, the position is the rank only in the group of all ranks."""
         group = _group(found)
         if line.rank is not None:
             self.places.setdefault(group, {}).setdefault(found["rank"], set()).add(line.rank)
             return line.rank
-        if not group and (ran := found.groupdict().get("ran")):  # each process has waited for another time
+        if not group and (ran := found.groupdict().get("ran")):  # each process has waited for a different time
             self.places.setdefault("", {}).setdefault(f"{found['rank']} #{found['seq']}", set()).add(int(ran))
         return int(found["rank"]) if group in ("", _DEFAULT) else None
 
     def settled(self) -> dict[str, WatchedGroup]:
-        """The groups whose numbers can be compared: each rank has one wait there, and one place."""
+        """Return the groups with comparable numbers: each rank waits in one call there, and has its own position."""
         named: dict[str, dict[int, list[TimedOutCollective]]] = {}
         for group, rows in self.waits.items():
             for rank, waits in rows.items():
@@ -113,7 +113,7 @@ class _Heard:
                     told = self.groups_of.get((rank, wait.seq), {""})
                     known = group or (min(told) if len(told) == 1 else "")
                     named.setdefault(known, {}).setdefault(rank, []).append(wait)
-        if len(named) == 2 and "" in named:  # some ranks only say which group it was
+        if len(named) == 2 and "" in named:  # some ranks only print which group it was
             (chosen,) = named.keys() - {""}
             for rank, waits in named.pop("").items():
                 named[chosen].setdefault(rank, []).extend(waits)
@@ -130,14 +130,14 @@ class _Heard:
 
 
 def watchdogs_by_group(log: Log) -> dict[str, WatchedGroup]:
-    """Group -> what is said of it, where a rank timed out in it and its numbers can be told from other groups'."""
+    """Return group -> its messages, if a rank timed out in it and its numbers are distinct from other groups'."""
     heard = _Heard()
     for index, line in enumerate(log.lines):
         text = _whole(log.lines, index) if _BEGINS.search(line.body) else line.body
         if ("Watchdog caught" in text or _REFUSED in text) and (found := _CAUGHT.search(text)):
             if (rank := heard.rank(found, line)) is not None:
                 wait = _wait(found, line.number)
-                outer = _ENDS.search(text[: found.start()])  # it repeats what it caught, without the group
+                outer = _ENDS.search(text[: found.start()])  # it repeats the message that it caught, without the group
                 heard.waits.setdefault(_group(outer or found), {}).setdefault(rank, []).append(wait)
         elif "ast enqueued" in text and (found := _STATUS.search(text)):
             if (rank := heard.rank(found, line)) is not None:
@@ -151,7 +151,7 @@ def watchdogs_by_group(log: Log) -> dict[str, WatchedGroup]:
 
 
 def _whole(lines: Sequence[Line], index: int) -> str:
-    """The line with the rest that a terminal or a column of a table has broken off, between words or within one."""
+    """Return the line joined with the rest that a terminal or a table column broke off, between or within words."""
     line = lines[index].body
     rest = [*takewhile(_goes_on, lines[index + 1 : index + 1 + _BROKEN])]
     status = _STATUS.search(line)
@@ -170,12 +170,12 @@ def _whole(lines: Sequence[Line], index: int) -> str:
 
 
 def _goes_on(line: Line) -> bool:
-    """It may be the rest of the line above."""
+    """True if the line may continue the one above."""
     return line.rank is None and not _RANK.search(line.body)
 
 
 def _group(found: re.Match[str]) -> str:
-    """The name that all members print: PG ID counts on each rank for itself."""
+    """Return the name that all members print: each rank counts PG IDs for itself."""
     group = found["name"] or found["id"] or ""
     return _DEFAULT if group in _SPELLED else group
 
@@ -189,7 +189,7 @@ def _wait(found: re.Match[str], line: int) -> TimedOutCollective:
 
 
 def _site(lines: Sequence[Line], header: int) -> CallSite | None:
-    """The program's own line in the stack that is printed below the header, the innermost frame first."""
+    """Return the program's own line in the stack below the header, which is printed innermost first."""
     frames: list[Frame] = []
     for line in lines[header + 1 : header + 1 + _FRAMES]:
         found = _FRAME.match(line.body.strip())

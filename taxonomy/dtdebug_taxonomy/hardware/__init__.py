@@ -1,4 +1,4 @@
-"""What the machine below a job reports: the catalogue of its messages as data, and one parser of the kernel's lines."""
+"""Reports of the machine below a job: the catalogue of its messages as data, and a parser of the kernel's lines."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 Owner = Literal["application", "device", "link", "driver", "host", "storage", "scheduler"]
-"""Who has to act: the program, or whoever keeps that part of the machine."""
+"""Party that has to act: the program, or the owner of that part of the machine."""
 Role = Literal["root", "cascade", "note", "end"]
-"""root: may be what failed first; cascade: follows another error; note: no reason to act by itself; end: the job was
+"""root: may be what failed first; cascade: follows another error; note: no reason to act on its own; end: the job was
 ended from outside."""
 
 _XID = re.compile(
@@ -25,13 +25,13 @@ _SWITCH = re.compile(
     r"detected NVSwitch (?P<fatal>fatal|non-fatal) error (?P<code>\d{1,6}) on (?:fid|NodeId) \d{1,4} "
     r"on NVSwitch pci bus id (?P<pci>[0-9a-fA-F:.]{5,20})"
 )
-"""An SXid in the words of the Fabric Manager's own log."""
+"""SXid in the format of the Fabric Manager's own log."""
 _LINK = re.compile(r"\bLink (?P<link>-?\d{1,3})\b")
 _LONGEST = 1_000
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One report of the machine."""
+    """Report of the machine."""
 
     code: str
     """`Xid 79`, `SXid 20034`, `OOM killer`."""
@@ -39,25 +39,25 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     owner: Owner
     role: Role
     action: str
-    """What to do, as an order."""
+    """Recommended action, in the imperative."""
     url: str
-    """Where that can be looked up."""
+    """Address of the documentation."""
     pci: str = ""
     """Domain, bus and device: `0000:3b:00`."""
     pid: int = 0
     link: int | None = None
     host: str = ""
     time: float | None = None
-    """Seconds since the epoch by the clock of the host."""
+    """Seconds since the epoch, by the clock of the host."""
     file: str = ""
     line: int = 0
     text: str = ""
     """The line without its prefixes."""
     rank: int | None = None
-    """The rank on that device or with that process id."""
+    """Rank on that device or with that process id."""
 
     def placed(self, *, host: str, time: float | None, file: str, line: int, text: str) -> Event:
-        """The event with where and when it was printed."""
+        """Return the event with the place and time at which it was printed."""
         return msgspec.structs.replace(self, host=host, time=time, file=file, line=line, text=text)
 
 
@@ -78,12 +78,12 @@ class _Catalogue(NamedTuple):
     actions: dict[str, str]
     buckets: dict[str, str]
     lines: tuple[tuple[str, _Line], ...]
-    """(literal that must be in the line, what it is)."""
+    """(literal that the line must contain, its entry)."""
 
 
 @lru_cache(maxsize=1)
 def catalogue() -> _Catalogue:
-    """All that is known, read once."""
+    """Return the whole catalogue, read once."""
     xid, sxid, kernel = (_read(f"{name}.toml") for name in ("xid", "sxid", "kernel"))
     rows = [row for part in (kernel, _read("accelerators.toml"), _read("scheduler.toml")) for row in part["line"]]
     actions = kernel["action"]
@@ -111,7 +111,7 @@ def _read(name: str) -> dict[str, Any]:
 
 
 def parse_event(line: str) -> Event | None:
-    """What a line of a kernel's log reports, whatever stands before it; None where it is no report that is known."""
+    """Return the event that a line of a kernel's log reports, after any prefix; None if it is not a known report."""
     line = line[:_LONGEST]
     if "Xid (" in line:
         return _xid(line)
@@ -135,7 +135,7 @@ def parse_event(line: str) -> Event | None:
 
 
 def _of_switch(found: re.Match[str], *, fatal: bool) -> Event:
-    """A code of an NVSwitch."""
+    """Return the event of an NVSwitch code."""
     known = catalogue()
     row = known.sxid.get(int(found["code"]))
     return Event(
@@ -150,7 +150,7 @@ def _of_switch(found: re.Match[str], *, fatal: bool) -> Event:
 
 
 def _xid(line: str) -> Event | None:
-    """Of an SXid, or of an Xid with or without `PCI:`."""
+    """Return the event of an SXid, or of an Xid with or without `PCI:`; None without one."""
     known = catalogue()
     if found := _SXID.search(line):
         row = known.sxid.get(int(found["code"]))
@@ -186,7 +186,7 @@ def _link(line: str) -> int | None:
 
 
 def bus(address: str) -> str:
-    """A PCI address as domain, bus and device; what NCCL prints (`3b000`, `10b000`) is one too."""
+    """Return a PCI address as domain, bus and device, also from NCCL's form (`3b000`, `10b000`); "" if neither fits."""
     address = address.lower().removeprefix("pci:")
     if ":" not in address:
         if len(address) < 4 or not all(c in "0123456789abcdef" for c in address):

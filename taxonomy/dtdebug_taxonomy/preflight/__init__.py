@@ -1,7 +1,7 @@
-"""What `dtdebug doctor` knows of each thing that it finds: a file each, named by its id.
+"""Findings of `dtdebug doctor`: one file each, named by its id.
 
-The file says what is seen when such a job runs, how such faults are fixed, and where that is written down. What is
-looked at, and how, stands in the program.
+The file describes the symptoms of such a job, how such faults are fixed, and where that is documented. The program
+defines what is examined, and how.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ class KnownFile(KnowledgeRecord, frozen=True, kw_only=True):
     """One file."""
 
     title: str
-    """What is wrong, in a few words."""
+    """Description of the problem in a few words."""
     area: str
     """Line of the report."""
     symptom: tuple[str, ...]
-    """Codes of what is seen when such a job runs, the most usual first."""
+    """Codes of the symptoms of such a job, the most usual first."""
     pattern: str
     """Id of the fix pattern (`patterns.toml`)."""
     severity: Severity
-    """Unless what was measured says otherwise."""
+    """Severity unless the measurement implies another."""
     fix: str
-    """In one sentence."""
+    """Fix in one sentence."""
     page: str
     """Markdown: what it is, how it is measured, what follows."""
     hides: tuple[str, ...] = ()
-    """Ids of what follows from it on the same hosts, and is not told again."""
+    """Ids of consequences on the same hosts, which are not reported again."""
     seen_as: tuple[str, ...] = ()
-    """Ids of messages that a job prints which fails of it."""
+    """Ids of messages of a job that fails because of it."""
     reference: tuple[Reference, ...]
     id: str = ""
-    """`DR102`; by the file's name."""
+    """`DR102`; from the file's name."""
 
 
 @lru_cache(maxsize=1)
 def load() -> dict[str, KnownFile]:
-    """All by id.
+    """Return all by id.
 
     Raises:
-        ValueError: a file is broken; says which and what.
+        ValueError: a file is broken; the message names the file and the error.
 
     """
     found: dict[str, KnownFile] = {}

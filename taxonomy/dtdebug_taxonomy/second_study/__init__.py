@@ -1,7 +1,7 @@
-"""The second study (arXiv 2512.20345) as a second labelling of what dtdebug knows.
+"""The second study (arXiv 2512.20345) as a second labelling of dtdebug's knowledge.
 
-Its full lists could not be obtained: `labels.toml` says of each name whether it was read or is a reconstruction,
-`ours.toml` where our symptoms, causes and fix patterns stand in it. No diagnosis rests on it, so it is read only when
+Its full lists could not be obtained: `labels.toml` states for each name whether it was read or is a reconstruction,
+`ours.toml` maps our symptoms, causes and fix patterns to it. No diagnosis rests on it, so it is read only when
 it is shown.
 """
 
@@ -20,29 +20,29 @@ HOME = Path(__file__).parent
 
 
 class Label(KnowledgeRecord, frozen=True, kw_only=True):
-    """A symptom (S), root cause (R) or fix pattern (F) of the study."""
+    """Symptom (S), root cause (R) or fix pattern (F) of the study."""
 
     id: str
-    """Ours: the name can change to the published one without it."""
+    """Our id: it stays when the name changes to the published one."""
     name: str
     provenance: Literal["read", "reconstructed"]
-    """Of the name: read in the abstract or in notes that cite the paper, or ours."""
+    """Provenance of the name: read in the abstract or in notes that cite the paper, or reconstructed by us."""
     stage: str = ""
-    """Of a symptom or root cause."""
+    """Stage of a symptom or root cause."""
     share: str = ""
-    """The figure that was read of it, with its source."""
+    """Published figure for it, with its source."""
     distributed: Literal["", "yes", "no", "partly"] = ""
-    """Of a symptom: whether it needs several processes, as we judge."""
+    """For a symptom: our judgement whether it needs several processes."""
     causes: tuple[str, ...] = ()
-    """Of a symptom: its root causes, as we judge."""
+    """For a symptom: its root causes in our judgement."""
     fixes: tuple[str, ...] = ()
-    """Of a symptom: its fix patterns, as we judge."""
+    """For a symptom: its fix patterns in our judgement."""
     issues: tuple[str, ...] = ()
-    """Of a symptom: addresses of issues of the studied projects that show it."""
+    """For a symptom: addresses of issues of the studied projects that show it."""
 
     @property
     def said(self) -> str:
-        """The name as it is shown: never without its provenance."""
+        """Name as it is shown: always with its provenance."""
         return f"{self.name} ({self.provenance})"
 
     def __str__(self) -> str:
@@ -55,15 +55,15 @@ class About(KnowledgeRecord, frozen=True, kw_only=True):
     title: str
     url: str
     wording: str
-    """What we claim of it."""
+    """Our statement about it."""
     read: tuple[str, ...]
-    """Facts of its abstract."""
+    """Facts from its abstract."""
     secondary: tuple[str, ...]
-    """Facts of a reader's notes that cite it."""
+    """Facts from a reader's notes that cite it."""
 
 
 class Without(KnowledgeRecord, frozen=True, kw_only=True):
-    """Ours that no label fits."""
+    """Entries of ours without a fitting label."""
 
     symptoms: tuple[str, ...]
     causes: tuple[str, ...]
@@ -81,7 +81,7 @@ class Ours(KnowledgeRecord, frozen=True, kw_only=True):
     """Fix pattern of the study -> ids of ours."""
     without: Without
     unreached: dict[str, str]
-    """Label that nothing of ours leads to -> why."""
+    """Label without a counterpart of ours -> reason."""
 
 
 class _LabelFile(KnowledgeRecord, frozen=True, kw_only=True):
@@ -92,7 +92,7 @@ class _LabelFile(KnowledgeRecord, frozen=True, kw_only=True):
 
 
 class SecondStudy:
-    """All labels by id, and what of ours they stand for."""
+    """All labels by id, with their counterparts of ours."""
 
     def __init__(self, home: Path = HOME) -> None:
         file = read_record(home / "labels.toml", _LabelFile)
@@ -101,28 +101,28 @@ class SecondStudy:
         self.ours = read_record(home / "ours.toml", Ours)
 
     def of_kind(self, letter: str) -> list[Label]:
-        """All symptoms (S), root causes (R) or fix patterns (F)."""
+        """Return all symptoms (S), root causes (R) or fix patterns (F)."""
         return [label for name, label in self.labels.items() if name.startswith(letter)]
 
     def of_symptom(self, code: str) -> list[Label]:
-        """The symptoms of the study that one of ours shows as."""
+        """Return the symptoms of the study that correspond to one of ours."""
         return [self.labels[name] for name in self.ours.symptoms.get(code, ())]
 
     def of_cause(self, cause: str) -> list[Label]:
-        """The root causes of the study under which one of our causes falls; none where no label fits."""
+        """Return the root causes of the study that include one of our causes; empty if no label fits."""
         return [self.labels[name] for name, ids in self.ours.causes.items() if cause in ids]
 
     def of_fix(self, pattern: str) -> Label | None:
-        """The fix pattern of the study under which one of ours falls."""
+        """Return the fix pattern of the study that includes one of ours, or None."""
         return next((self.labels[name] for name, ids in self.ours.fixes.items() if pattern in ids), None)
 
     def own(self, label: str) -> list[str]:
-        """What of ours leads to a label: codes of symptoms, ids of causes, or ids of fix patterns."""
+        """Return our counterparts of a label: codes of symptoms, ids of causes, or ids of fix patterns."""
         codes = [code for code, names in self.ours.symptoms.items() if label in names]
         return [*codes, *self.ours.causes.get(label, ()), *self.ours.fixes.get(label, ())]
 
     def row(self, symptom: str, cause: str, pattern: str) -> dict[str, Any]:
-        """The labels of a piece of advice, for programs; `pattern` is the published name of its fix pattern."""
+        """Return the labels of a piece of advice, for programs; `pattern` is the published name of its fix pattern."""
         fix = self.of_fix(re.sub("[ /]", "-", pattern))
         return {
             "symptoms": [_row(label) for label in self.of_symptom(symptom)],
@@ -136,11 +136,11 @@ def _row(label: Label) -> dict[str, str]:
 
 
 _lock = Lock()
-"""As in `knowledge`: msgspec learns a type without one."""
+"""Serialises decoding, as in `knowledge`: msgspec inspects a type without a lock."""
 
 
 def load() -> SecondStudy:
-    """The study as it is shipped.
+    """Return the study as it is shipped.
 
     Raises:
         KnowledgeError: a file is broken; the text names file, place and what was expected.

@@ -1,1 +1,1 @@
-"""Reads what users write (programs, notebooks, scripts, configuration) without running or importing any of it."""
+"""Reads users' files (programs, notebooks, scripts, configuration) without running or importing any of it."""

@@ -1,4 +1,4 @@
-"""What binds the names of a program, and what of it is surely passed before a place."""
+"""Bindings of the names of a program, and which of them always execute before a place."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _MAY_BE_SKIPPED = (ast.If, ast.For, ast.While, ast.Try, ast.IfExp, ast.ExceptHan
 
 
 class Binding(NamedTuple):
-    """A name or `self.attribute` that gets a value."""
+    """Binding of a name or `self.attribute` to a value."""
 
     node: ast.AST
-    """The statement, argument or import that binds it."""
+    """Statement, argument or import that binds it."""
     value: ast.expr | None
-    """What it is bound to; None where that is not one expression."""
+    """Expression that it is bound to; None if that is not one expression."""
     how: Literal["assign", "loop", "with", "argument", "import", "definition", "other"]
 
 
 def bindings(code: Called) -> dict[tuple[ast.AST, str], list[Binding]]:
-    """(scope, name or dotted name) -> bindings in the order of the program.
+    """Return (scope, name or dotted name) -> bindings in the order of the program.
 
-    `self.x` belongs to the class, so that what one method sets another one sees.
+    `self.x` belongs to the class, so that other methods see what one method sets.
     """
     found: dict[tuple[ast.AST, str], list[Binding]] = defaultdict(list)
 
@@ -48,7 +48,7 @@ def bindings(code: Called) -> dict[tuple[ast.AST, str], list[Binding]]:
 
 
 def _bound(code: Called) -> Iterator[tuple[Binding, ast.expr]]:
-    """All that binds a target, except definitions and arguments."""
+    """Yield all bindings of a target, except definitions and arguments."""
     for assign in code.nodes(ast.Assign):
         for target in assign.targets:
             yield Binding(assign, assign.value, "assign"), target
@@ -69,7 +69,7 @@ def _bound(code: Called) -> Iterator[tuple[Binding, ast.expr]]:
 
 
 def name_scope(code: Called, node: ast.AST, name: str) -> ast.AST:
-    """The scope that a name belongs to where it is bound."""
+    """Return the scope of a name that is bound at a node."""
     if name.startswith(("self.", "cls.")):
         return code.class_of(node) or code.scope(node)
     scope = code.scope(node)
@@ -77,7 +77,7 @@ def name_scope(code: Called, node: ast.AST, name: str) -> ast.AST:
 
 
 def _of_module(code: Called) -> set[tuple[ast.AST, str]]:
-    """The names that functions declare `global`, with the function."""
+    """Return the names that functions declare `global`, with the function."""
     found: set[tuple[ast.AST, str]] | None = code.__dict__.get("_of_module")
     if found is None:
         declared = code.nodes(ast.Global)
@@ -108,7 +108,7 @@ def _arguments(
 
 
 def surely_before(code: Called, first: ast.AST, node: ast.AST) -> bool | None:
-    """Whether `first`, which stands before `node`, is always run before it; None if then `node` is not run at all."""
+    """True if `first`, which precedes `node`, always runs before it; None if `node` does not run after `first`."""
     around = {id(a): a for a in (node, *code.ancestors(node))}
     inner: ast.AST = first
     sure = True
@@ -124,7 +124,7 @@ def surely_before(code: Called, first: ast.AST, node: ast.AST) -> bool | None:
 
 
 def _meet(up: ast.AST, first: ast.AST, node: ast.AST, code: Called) -> bool | None:
-    """The same where the two paths meet in a statement: other branches of one `if` exclude each other."""
+    """Return the same if the two paths meet in a statement: the branches of one `if` exclude each other."""
     inner: ast.AST = node
     for a in code.ancestors(node):
         if a is up:
@@ -144,7 +144,7 @@ def _meet(up: ast.AST, first: ast.AST, node: ast.AST, code: Called) -> bool | No
 
 
 def leaves(block: list[ast.stmt]) -> bool:
-    """Whether what comes after a block is not reached from it."""
+    """True if the code after a block is not reached from it."""
     return bool(block) and isinstance(block[-1], ast.Return | ast.Raise | ast.Continue | ast.Break)
 
 

@@ -1,4 +1,4 @@
-"""What a program calls: names through its imports, its functions, the calls of them, and their arguments."""
+"""Calls of a program: names through its imports, its functions, the calls of them, and their arguments."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _PLAIN = frozenset(
     | {"torch.autocast", "torch.cuda.amp.autocast", "torch.distributed.elastic.multiprocessing.errors.record"}
     | {"hydra.main", "draccus.wrap", "pyrallis.wrap", "click.command", "click.option", "click.argument"}
 )
-"""Decorators that change neither who calls a function nor what it returns."""
+"""Decorators that change neither the callers of a function nor its result."""
 
 
 class Called(Syntax):
-    """A program whose names, functions and calls are known."""
+    """Program whose names, functions and calls are known."""
 
     def name(self, node: ast.AST | None) -> str:
-        """The qualified name of an expression through the imports: `dist.barrier` -> `torch.distributed.barrier`.
+        """Return the qualified name of an expression, resolved through the imports.
 
-        A root that is not imported stays as it is written (`self.model.save`); empty for what
-        is no chain of names.
+        `dist.barrier` is `torch.distributed.barrier` after `import torch.distributed as dist`. A root that is not
+        imported stays as written (`self.model.save`); empty for anything but a chain of names.
         """
         written = dotted(node)
         if not written:
@@ -45,19 +45,19 @@ class Called(Syntax):
         return by_name, by_last
 
     def calls(self, *names: str) -> list[ast.Call]:
-        """Calls by qualified name, in the order of the program."""
+        """Return calls by qualified name, in the order of the program."""
         by_name = self._calls[0]
         found = [c for n in names for c in by_name.get(n, ())]
         return sorted(found, key=self.order.__getitem__) if len(names) > 1 else found
 
     def methods(self, *names: str) -> list[ast.Call]:
-        """Calls of something's attribute by that attribute's name: `methods("backward")`."""
+        """Return calls of an attribute by the attribute's name: `methods("backward")`."""
         by_last = self._calls[1]
         found = [c for n in names for c in by_last.get(n, ())]
         return sorted(found, key=self.order.__getitem__) if len(names) > 1 else found
 
     def imports_any(self, *packages: str) -> bool:
-        """Whether something of one of these packages is imported."""
+        """True if anything of one of these packages is imported."""
         return any(n == p or n.startswith(p + ".") for n in self._imported for p in packages)
 
     @cached_property
@@ -88,7 +88,7 @@ class Called(Syntax):
         return found
 
     def called(self, call: ast.Call) -> Function | None:
-        """The function of this file that a call means: `f()` or `self.f()`; None unless there is just one."""
+        """Return the only function of this file that a call, `f()` or `self.f()`, can refer to; None if unclear."""
         func = call.func
         if isinstance(func, ast.Name):
             found = [f for f in self.functions.get(func.id, ()) if not isinstance(self.parent.get(f), ast.ClassDef)]
@@ -100,7 +100,7 @@ class Called(Syntax):
         return found[0] if len(found) == 1 else None
 
     def returned(self, call: ast.Call) -> list[ast.expr]:
-        """What the function of this file that a call means can return; empty where that can't be told."""
+        """Return the expressions that a call of a function of this file can return; empty if unknown."""
         function = self.called(call)
         if function is None or isinstance(function, ast.AsyncFunctionDef) or not self.is_plain(function):
             return []
@@ -109,7 +109,7 @@ class Called(Syntax):
         return values if len(values) == len(found) else []
 
     def is_plain(self, function: Function) -> bool:
-        """Whether no decorator decides who comes into a function, or changes what it returns."""
+        """True if no decorator determines a function's callers, or changes its result."""
         called = (d.func if isinstance(d, ast.Call) else d for d in function.decorator_list)
         return all(self.name(d) in _PLAIN for d in called)
 
@@ -123,7 +123,7 @@ class Called(Syntax):
         return found
 
     def argument(self, call: ast.Call, name: str, position: int | None = None) -> ast.expr | None:
-        """An argument by keyword or position; None where it is not given, or hidden by `*args`."""
+        """Return an argument by keyword or position; None if it is not given, or hidden by `*args`."""
         for keyword in call.keywords:
             if keyword.arg == name:
                 return keyword.value
@@ -132,5 +132,5 @@ class Called(Syntax):
         return call.args[position] if position < len(call.args) else None
 
     def has_unpacking(self, call: ast.Call) -> bool:
-        """Whether arguments come by `*args` or `**kwargs`, so that a missing one can't be seen."""
+        """True if arguments are passed by `*args` or `**kwargs`, so that a missing one can't be seen."""
         return any(k.arg is None for k in call.keywords) or any(isinstance(a, ast.Starred) for a in call.args)

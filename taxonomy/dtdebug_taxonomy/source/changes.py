@@ -1,4 +1,4 @@
-"""Whether a program may change what it has read: keys that it writes, objects that it updates or hands on."""
+"""Detects whether a program may change data it has read: keys it writes, objects it updates or passes on."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _UPDATES = frozenset({"update", "setdefault", "pop", "popitem", "clear", "merge_
 _HANDED_ON = re.compile(
     r"merge|overrid|overwrit|update|modif|adjust|fill|apply|resolve|parse|setattr|set_", re.IGNORECASE
 )
-"""Calls of other modules that may change the configuration which they are given."""
+"""Calls of other modules that may change the configuration passed to them."""
 
 
 class _Changes(NamedTuple):
     keys: set[str]
-    """Of subscripts that are written."""
+    """Keys of subscripts that are written."""
     attributes: set[str]
-    """That are written on anything but `self`."""
+    """Attributes that are written on anything but `self`."""
     names: set[str]
-    """That are updated as a whole, written at a key that is not told, or handed to what may do so."""
+    """Names that are updated as a whole, written at an unknown key, or passed to a call that may do so."""
 
 
 def may_change(code: Valued, names: AbstractSet[str], keys: AbstractSet[str], attributes: AbstractSet[str]) -> bool:
-    """Whether one of these keys may be written, or one of these names changed as a whole."""
+    """True if one of these keys or attributes may be written, or one of these names changed as a whole."""
     found: _Changes | None = code.__dict__.get("_changes")
     if found is None:
         found = code.__dict__["_changes"] = _changes(code)
@@ -58,7 +58,7 @@ def _changes(code: Valued) -> _Changes:
 
 
 def _whole(code: Valued, node: ast.expr, found: _Changes) -> None:
-    """All names by which an object is known: as it is written, and what callers hand to an argument."""
+    """Add all names of an object: as written, and what callers pass to an argument."""
     while isinstance(node, ast.Subscript):
         node = node.value
     name = dotted(node)

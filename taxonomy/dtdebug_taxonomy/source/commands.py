@@ -1,4 +1,4 @@
-"""What a shell command is to the checks: words with their places, whichever kind of file it stands in."""
+"""Shell commands for the checks: words with their places, in any kind of file."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from dtdebug_taxonomy.source.text import Span
 
 
 class Word(NamedTuple):
-    """A word of a command, or the value of an assignment."""
+    """Word of a command, or value of an assignment."""
 
     span: Span
-    """With its quotes."""
+    """Span with its quotes."""
     text: str
-    """Without quotes; what a shell would put in stays as it is written: `$HOME`, `$(nproc)`."""
+    """Text without quotes; shell expansions stay as written: `$HOME`, `$(nproc)`."""
     inner: Span
-    """Without the quotes, if all of the word is one quoted piece."""
+    """Span without the quotes, if the whole word is one quoted piece."""
 
     @property
     def is_fixed(self) -> bool:
-        """Whether it is known before it runs."""
+        """True if it is known before it runs."""
         return "$" not in self.text and "`" not in self.text
 
     @property
     def is_quoted(self) -> bool:
-        """Whether the shell leaves it whole."""
+        """True if the shell does not split it."""
         return self.inner != self.span
 
 
@@ -33,69 +33,69 @@ class Assignment(NamedTuple):
 
     name: str
     span: Span
-    """Of the name."""
+    """Span of the name."""
     value: Word
     items: tuple[Word, ...] = ()
-    """Of an array: `NAME=(a b)`."""
+    """Items of an array: `NAME=(a b)`."""
     adds: bool = False
-    """`NAME+=value`."""
+    """True for `NAME+=value`."""
 
 
 class Arm(NamedTuple):
-    """A part of something with parts that stands around a command: `then` of an `if`, a pattern of a `case`."""
+    """Part of a compound command around a command: `then` of an `if`, a pattern of a `case`."""
 
     block: int
-    """Another number for each `if`, `case`, loop and bracket of a text."""
+    """Distinct number of each `if`, `case`, loop and bracket of a text."""
     word: str
-    """What it begins with: `if`, `for`, `while`, `until`, `select`, `case`, `{`, `(`."""
+    """First word: `if`, `for`, `while`, `until`, `select`, `case`, `{`, `(`."""
     part: str = ""
-    """`then`, `elif`, `else`, `do`; of a `case` its pattern."""
+    """`then`, `elif`, `else`, `do`; for a `case` its pattern."""
     number: int = 0
-    """Of the part, by place."""
+    """Number of the part, by position."""
 
 
 class Command(NamedTuple):
-    """A simple command: what stands between two separators."""
+    """Simple command: the text between two separators."""
 
     span: Span
     assignments: tuple[Assignment, ...]
-    """In front of it; alone if it has no words."""
+    """Assignments in front of it; alone if it has no words."""
     words: tuple[Word, ...]
     joined: str = ""
-    """What joins it to the command before it: `|`, `||`, `&&`."""
+    """Operator that joins it to the previous command: `|`, `||`, `&&`."""
     depth: int = 0
-    """How deep in `$(...)` it stands."""
+    """Depth of nested `$(...)`."""
     arms: tuple[Arm, ...] = ()
-    """The parts of `if`, `case`, loops and functions around it, the outermost first."""
+    """Parts of `if`, `case`, loops and functions around it, outermost first."""
     is_list: bool = False
-    """A list of words in a program, no shell text."""
+    """True for a list of words in a program, which is not shell text."""
 
     @property
     def branch(self) -> int:
-        """How many `if`, `case`, loops and functions are open around it."""
+        """Number of `if`, `case`, loops and functions that are open around it."""
         return len(self.arms)
 
     @property
     def name(self) -> str:
-        """The program, without its folder."""
+        """Name of the program, without its folder."""
         return self.words[0].text.rsplit("/", 1)[-1] if self.words else ""
 
 
 class Directive(NamedTuple):
-    """An option for a batch system in a comment: `#SBATCH --ntasks-per-node=8`."""
+    """Option for a batch system in a comment: `#SBATCH --ntasks-per-node=8`."""
 
     system: str
     name: str
-    """As it is written: `--ntasks-per-node`, `-N`."""
+    """Name as written: `--ntasks-per-node`, `-N`."""
     span: Span
-    """Of name and value."""
+    """Span of name and value."""
     value: str | None
     value_span: Span | None
 
 
 class Heredoc(NamedTuple):
-    """A text within a script: `cat <<EOF > file`."""
+    """Text within a script: `cat <<EOF > file`."""
 
     span: Span
     fixed: bool
-    """The shell puts nothing in (`<<'EOF'`)."""
+    """True if the shell expands nothing in it (`<<'EOF'`)."""

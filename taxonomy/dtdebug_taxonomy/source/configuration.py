@@ -1,6 +1,6 @@
 """Values that a program takes from a configuration: a file of its project that it names, a dict, a module of its own.
 
-Nothing is run. What the program, or its command line, may change is not known.
+Nothing is run. Values that the program, or its command line, may change are unknown.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from dtdebug_taxonomy.source.values import Valued
 _WRAPPERS = re.compile(
     r"(\w+\.)*(EasyDict|edict|Munch|munchify|AttrDict|DotMap|Box|SimpleNamespace|Namespace|ConfigDict|OmegaConf\.create)"
 )
-"""What makes an object with attributes of a dict."""
+"""Constructors of objects whose attributes are the keys of a dict."""
 _ITSELF = "_"
-"""Added to the name of a module, so that the module itself is found."""
+"""Suffix for the name of a module, so that the module itself is found."""
 _STEPS = 12
-"""So many names, keys and calls are followed from an expression."""
+"""Maximum number of names, keys and calls to follow from an expression."""
 
 
 class Held(NamedTuple):
-    """A value and where it stands."""
+    """Configured value and its place."""
 
     value: object
     file: str
-    """Without folders; empty where it is the program itself."""
+    """Name without folders; empty for the program itself."""
     line: int
     option: str = ""
-    """The option of the program that names the file, which is the one of its default."""
+    """Option of the program whose default names the file."""
 
 
 class _Part(NamedTuple):
-    """A part of a configuration: a value of a file, an expression, or a whole module."""
+    """Part of a configuration: a value of a file, an expression, or a whole module."""
 
     node: Node | ast.expr | None
     home: Config | Valued
@@ -46,7 +46,7 @@ class _Part(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """What was passed on the way from an expression: names, keys, and whether a key was asked for as an attribute."""
+    """Names, keys and attributes traversed while resolving an expression."""
 
     names: set[str]
     keys: set[str]
@@ -54,7 +54,7 @@ class _Way(NamedTuple):
 
 
 def held(code: Valued, node: ast.expr | None) -> Held | None:
-    """The value of an expression, if a configuration tells it; kept with the program."""
+    """Return the value of an expression if a configuration contains it, or None; cached on the program."""
     if not isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.Call):
         return None
     known: dict[ast.expr, Held | None] = code.__dict__.setdefault("_held", {})
@@ -67,7 +67,7 @@ def held(code: Valued, node: ast.expr | None) -> Held | None:
 
 
 def told(code: Valued) -> list[tuple[ast.expr, Held]]:
-    """The expressions so far that a configuration tells, in the order in which they were asked for."""
+    """Return the expressions resolved by a configuration so far, in the order in which they were requested."""
     rows: list[tuple[ast.expr, Held]] = code.__dict__.setdefault("_told", [])
     return rows
 
@@ -94,7 +94,7 @@ def _name(path: str) -> str:
 
 
 def _followed(code: Valued, node: ast.expr, way: _Way, left: int) -> _Part | None:
-    """The part of a configuration that an expression is."""
+    """Return the part of a configuration that an expression refers to, or None."""
     if not left:
         return None
     if isinstance(node, ast.Constant | ast.Dict):
@@ -115,7 +115,7 @@ def _followed(code: Valued, node: ast.expr, way: _Way, left: int) -> _Part | Non
 
 
 def _called(code: Valued, call: ast.Call, way: _Way, left: int) -> _Part | None:
-    """A file that is loaded, what a function returns, an object that is made of a dict, `config.get("key")`."""
+    """Follow a loaded file, the result of a function, an object made of a dict, or `config.get("key")`."""
     file = file_read(code, call)
     if file is not None:
         return _Part(file.config.roots[0], file.config, file.option)
@@ -133,7 +133,7 @@ def _called(code: Valued, call: ast.Call, way: _Way, left: int) -> _Part | None:
 
 
 def _imported(code: Valued, node: ast.Name, way: _Way, left: int) -> _Part | None:
-    """`from settings import CONFIG`, or the module itself of `import settings`."""
+    """Follow `from settings import CONFIG`, or the module itself of `import settings`."""
     name = code.imports.get(node.id)
     if name is None or code.project is None:
         return None
@@ -146,7 +146,7 @@ def _imported(code: Valued, node: ast.Name, way: _Way, left: int) -> _Part | Non
 
 
 def _below(part: _Part | None, key: object, way: _Way, left: int) -> _Part | None:
-    """What stands at a key of a part."""
+    """Return the value at a key of a part, or None."""
     if part is None or not left:
         return None
     if isinstance(part.home, Config):
@@ -163,7 +163,7 @@ def _below(part: _Part | None, key: object, way: _Way, left: int) -> _Part | Non
 
 
 def _item(home: Valued, node: Node | ast.expr, key: object) -> ast.expr | None:
-    """The value of a key in a dict that is written out; its table is kept with the program."""
+    """Return the value of a key in a dict literal; its table is cached on the program."""
     tables: dict[ast.AST, dict[object, ast.expr]] = home.__dict__.setdefault("_tables", {})
     if not isinstance(node, ast.Dict | ast.Call):
         return None
@@ -173,7 +173,7 @@ def _item(home: Valued, node: Node | ast.expr, key: object) -> ast.expr | None:
 
 
 def _table(node: ast.Dict | ast.Call) -> dict[object, ast.expr]:
-    """Of a dict that takes in another one nothing is known."""
+    """Return key -> value of a dict; empty if it includes another dict."""
     if isinstance(node, ast.Call):
         return {k.arg: k.value for k in node.keywords} if all(k.arg for k in node.keywords) else {}
     if None in node.keys:

@@ -1,4 +1,4 @@
-"""DeepSpeed configurations wherever they are written: files, sections of YAML, dicts of a program, texts in scripts."""
+"""DeepSpeed configurations in any form: files, sections of YAML, dicts of a program, texts in scripts."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from dtdebug_taxonomy.source.text import Span
 from dtdebug_taxonomy.source.tree import UNKNOWN, KeyValue, Node, Unknown
 
 NAME = re.compile(r"deepspeed|(^|[._-])(ds|zero)([._-]|\d|config)", re.IGNORECASE)
-"""Names of files that hold such a configuration."""
+"""Names of files with such a configuration."""
 WORDS = ("zero_optimi", "train_micro_batch_size_per_gpu", "train_batch_size", "zero_force_ds_cpu_optimizer")
-"""A text with a DeepSpeed configuration holds one of these."""
+"""Strings, one of which is in any text with a DeepSpeed configuration."""
 _STRONG = frozenset({"zero_optimization", "zero_optimisation", "train_micro_batch_size_per_gpu"})
 _TYPICAL = frozenset(
     {"train_batch_size", "gradient_accumulation_steps", "fp16", "bf16", "optimizer", "steps_per_print"}
 )
 _SECTIONS = frozenset({"fp16", "bf16", "optimizer"})
-"""Mappings in such a configuration; as a plain value the key is another program's option."""
+"""Mappings in such a configuration; as a plain value the key is an option of another program."""
 
 
 def configurations(source: Source) -> Iterator[Node]:
-    """The mappings of a source that are DeepSpeed configurations."""
+    """Yield the mappings of a source that are DeepSpeed configurations."""
     named = isinstance(source, Config) and NAME.search(source.path.rpartition("/")[2])
     if not named and not any(word in source.text for word in (*WORDS, "deepspeed")):
         return
@@ -57,7 +57,7 @@ def configurations(source: Source) -> Iterator[Node]:
 
 
 def _passed(code: Code) -> set[ast.expr | None]:
-    """What goes to DeepSpeed as its configuration."""
+    """Return the values passed to DeepSpeed as its configuration."""
     given = [code.argument(c, n) for c in code.calls("deepspeed.initialize") for n in ("config", "config_params")]
     return {value for argument in given if argument is not None for value in code.values(argument)}
 
@@ -94,7 +94,7 @@ def _keys(node: ast.AST | None) -> set[str]:
 
 
 def _assembled(code: Code, node: ast.Dict | ast.Call) -> Node | None:
-    """A literal with what the program changes in it later made unknown; None if it takes in what can't be seen."""
+    """Return a literal with later changes by the program made unknown; None if it includes anything invisible."""
     made = _tree(code, node, 12)
     up = code.parent.get(node)
     if (None in node.keys) if isinstance(node, ast.Dict) else (code.has_unpacking(node) or node.args):
@@ -115,7 +115,7 @@ def _assembled(code: Code, node: ast.Dict | ast.Call) -> Node | None:
 
 
 def _root(node: ast.expr) -> tuple[ast.expr, list[str]]:
-    """The name below a chain of subscripts, and the keys as far as they are constant."""
+    """Return the name below a chain of subscripts, and the keys up to the first that is not constant."""
     keys: list[str] = []
     while isinstance(node, ast.Subscript):
         keys.append(node.slice.value if isinstance(node.slice, ast.Constant) else "")  # type: ignore[arg-type]
@@ -136,7 +136,7 @@ def _without(node: Node, path: list[str]) -> Node:
 
 
 def _product(code: Code, node: ast.BinOp) -> int | None:
-    """`4 * ACCUMULATION` of whole numbers."""
+    """Return the product of whole numbers, as in `4 * ACCUMULATION`."""
     one, other = code.constant(node.left), code.constant(node.right)
     if isinstance(node.op, ast.Mult) and isinstance(one, int) and isinstance(other, int):
         return one * other

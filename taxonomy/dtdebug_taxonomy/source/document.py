@@ -1,4 +1,4 @@
-"""A configuration file: JSON or YAML, its keys with their places, and the variables and commands in it."""
+"""Configuration file: JSON or YAML, its keys with their places, and the variables and commands in it."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from dtdebug_taxonomy.source.yaml_reader import read_yaml
 _ENVIRONMENTS = re.compile(r"(container|remote|extra)?_?env(s|ironment)?(_?var(iable)?s)?|variables", re.IGNORECASE)
 """Keys below which environment variables are set."""
 _COMMANDS = frozenset({"run", "setup", "script", "command", "commands", "cmd", "entrypoint", "args"})
-"""Keys below which shell text stands."""
+"""Keys whose values are shell text."""
 _KEYS_OF_INTEREST = re.compile(
     r"(?:^|[\s\"'{,-])(\w*env\w*|variables|run|setup|script|commands?|cmd|entrypoint|args)[\"']?\s*:",
     re.IGNORECASE,
 )
-"""A text without such a key need not be read to say that it holds neither."""
+"""Pre-check: a text without any of these keys sets no variables and runs no commands."""
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 _PAIR = re.compile(r"([A-Z_][A-Z0-9_]*)=(.*)", re.DOTALL)
 
 
 class Unreadable(NamedTuple):
-    """Why a file can't be read wholly."""
+    """Reason why a file can't be read completely."""
 
     what: str
     span: Span
 
 
 class Config(Holder):
-    """A configuration in JSON or YAML."""
+    """Configuration in JSON or YAML."""
 
     kind = "config"
 
@@ -56,18 +56,18 @@ class Config(Holder):
 
     @property
     def roots(self) -> list[Node]:
-        """The documents in the file; JSON has one."""
+        """Documents in the file; JSON has one."""
         return self._read[0]
 
     @property
     def problem(self) -> Unreadable | None:
-        """What makes it no valid JSON or YAML, and where; comments and placeholders are no problem."""
+        """First fault of invalid JSON or YAML, and its place; comments and placeholders are allowed."""
         found = self._read[1]
         return Unreadable(found[0], Span(found[1], min(found[1] + 1, len(self.text)))) if found else None
 
     @property
     def unread(self) -> tuple[Unread, ...]:
-        """Of YAML the document with the fault and all after it; JSON is read on behind a fault."""
+        """For YAML, the document with the fault and all after it; JSON is still read after a fault."""
         parts = self.script.unread if self._starts_something else ()
         found = self._read[1]
         if found is None or self.language == "json":
@@ -78,7 +78,7 @@ class Config(Holder):
 
     @cached_property
     def entries(self) -> tuple[tuple[str, KeyValue], ...]:
-        """All entries with their dotted keys; lists are passed through."""
+        """All entries with their dotted keys; lists are traversed."""
         return tuple(row for root in self.roots for row in root.walk())
 
     @cached_property
@@ -87,7 +87,7 @@ class Config(Holder):
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
-        """What is set below `env:` and keys like it, and in commands."""
+        """Variables set below `env:` and similar keys, and in commands."""
         if not self._starts_something:
             return ()
         found = {v.span: v for v in self.script.variables}
@@ -98,7 +98,7 @@ class Config(Holder):
 
     @cached_property
     def script(self) -> Script:
-        """The shell text below `run:` and keys like it."""
+        """Shell text below `run:` and similar keys."""
         pieces: set[Span] = set()
         lists: dict[Span, Command] = {}
         for path, entry in self.entries if self._starts_something else ():
@@ -121,7 +121,7 @@ class Config(Holder):
 
 
 def list_command(node: Node) -> Command | None:
-    """`["torchrun", "train.py"]` as a command; None for a list of whole lines of shell text."""
+    """Return `["torchrun", "train.py"]` as a command; None for a list of whole lines of shell text."""
     items = node.items
     if len(items) < 2 or not all(isinstance(i.value, str | int | float) for i in items) or " " in str(items[0].value):
         return None
@@ -130,7 +130,7 @@ def list_command(node: Node) -> Command | None:
 
 
 def _environment(node: Node) -> Iterator[Variable]:
-    """`{A: 1}`, `[{name: A, value: 1}]`, `["A=1"]`."""
+    """Yield the variables of `{A: 1}`, `[{name: A, value: 1}]`, `["A=1"]`."""
     for key, entry in node.entries.items():
         if _VARIABLE.fullmatch(key):
             yield _variable(key, entry.key_span, entry.node)

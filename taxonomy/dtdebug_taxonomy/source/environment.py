@@ -17,7 +17,7 @@ _QUOTE = re.compile(r"[rRuUbB]{0,2}(\"\"\"|'''|\"|')")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 _CERTAIN = re.compile(r"(NCCL|TORCH_NCCL|TORCH_DISTRIBUTED|GLOO_SOCKET)_[A-Z0-9_]+")
-"""A key of a literal that can be nothing but a variable."""
+"""Key of a literal that can only be a variable."""
 _KEYWORDS = frozenset({"env", "envs", "environment", "env_vars", "extra_env"})
 _STARTS = (
     *(f"subprocess.{name}" for name in ("run", "Popen", "call", "check_call", "check_output", "getoutput")),
@@ -26,7 +26,7 @@ _STARTS = (
 
 
 def program_variables(code: Valued, script: Script) -> tuple[Variable, ...]:
-    """The variables that a program sets for itself or for what it starts, and those it reads."""
+    """Return the variables that a program sets for itself or for its children, and those it reads."""
     found = {v.span: v for v in _all(code)} if "env" in code.text else {}
     found |= {v.span: v for v in script.variables if v.is_set}
     return tuple(sorted(found.values(), key=lambda v: v.span))
@@ -58,12 +58,12 @@ def _all(code: Valued) -> Iterator[Variable]:
 
 
 def _on_environment(code: Valued, call: ast.Call) -> bool:
-    """`dict(os.environ, A="1")`."""
+    """True for `dict(os.environ, A="1")`."""
     return bool(call.args) and code.name(call.args[0]) == "os.environ"
 
 
 def _copies(code: Valued) -> set[tuple[ast.AST, str]]:
-    """Names that hold a copy of the environment, or are given as one."""
+    """Return names that hold a copy of the environment, or are passed as one."""
     found: set[tuple[ast.AST, str]] = set()
     for call in (*code.calls("os.environ.copy", "dict", "copy.copy", "copy.deepcopy"),):
         up = code.parent.get(call)
@@ -83,7 +83,7 @@ def _stored(code: Valued, node: ast.Subscript) -> tuple[bool, ast.expr | None]:
 
 
 def _is_environment(code: Valued, node: ast.Dict) -> bool:
-    """Whether a literal is meant as an environment, by where it stands."""
+    """True if a literal is meant as an environment, judged by its context."""
     first = next((k for k in node.keys if k is not None), None)
     if not isinstance(first, ast.Constant) or not isinstance(first.value, str) or not _VARIABLE.fullmatch(first.value):
         return False
@@ -129,7 +129,7 @@ def _made(code: Valued, name: str, span: Span, value: ast.expr | None) -> Variab
 
 
 def inner(code: Valued, node: ast.Constant) -> Span:
-    """Where the text of a literal stands, without its quotes; all of it where that is not one piece."""
+    """Return the span of a literal's text without its quotes; the whole span if it is not one piece."""
     span = code.span(node)
     written = code.cut(span)
     quote = _QUOTE.match(written)
@@ -140,7 +140,7 @@ def inner(code: Valued, node: ast.Constant) -> Span:
 
 
 def started_commands(code: Valued) -> Script:
-    """The commands that a program starts: texts for a shell, and lists of words."""
+    """Return the commands that a program starts: texts for a shell, and lists of words."""
     pieces: list[Span] = []
     commands: list[Command] = []
     for call in code.calls(*_STARTS) if re.search(r"subprocess|os\.|system|shlex", code.text) else ():
@@ -156,7 +156,7 @@ def started_commands(code: Valued) -> Script:
 
 
 def _exports(code: Valued) -> Iterator[Span]:
-    """Texts that are lines of a script for something else: `setup=["export A=1"]`."""
+    """Yield texts that are lines of a script for another program: `setup=["export A=1"]`."""
     for text in code.nodes(ast.Constant) if "export " in code.text else ():
         if isinstance(text.value, str) and text.value.startswith("export ") and inner(code, text) != code.span(text):
             yield inner(code, text)
@@ -176,7 +176,7 @@ def _command(code: Valued, node: ast.List | ast.Tuple) -> Command:
 
 
 def _unknown(code: Valued, node: ast.expr) -> str:
-    """A word that is computed: `{...}`, but the fixed beginning of an f-string as it is."""
+    """Return a word that is computed: `${x}`, with the constant parts of an f-string."""
     if code.name(node) == "sys.executable":
         return "python"
     if isinstance(node, ast.JoinedStr):

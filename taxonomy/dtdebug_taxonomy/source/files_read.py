@@ -1,4 +1,4 @@
-"""The configuration file that a call of a program reads: found where the program, or its project, may be run."""
+"""Configuration file that a call of a program reads: searched where the program, or its project, may be run."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _LOADERS = frozenset({
 _OPEN = frozenset({"open", "io.open", "pathlib.Path"})
 _SAME = frozenset({"os.path.abspath", "os.path.realpath", "str", "os.fspath"})
 _STEPS = 6
-"""So many names and calls are followed from a call to the path."""
+"""Maximum number of names and calls to follow from a call to the path."""
 _UP = 6
-"""So many folders above a program are looked in: it may be run from there."""
+"""Number of folders above a program that are searched: it may be run from there."""
 _SUFFIXES = (".json", ".yaml", ".yml")
 
 
 class FileRead(NamedTuple):
-    """A configuration that a program reads."""
+    """Configuration that a program reads."""
 
     config: Config
     option: str = ""
-    """The option of the program that names it, which is the one of its default."""
+    """Option of the program whose default names it."""
 
 
 def file_read(code: Valued, call: ast.Call) -> FileRead | None:
-    """The file whose whole content a call gives; None where that can't be told."""
+    """Return the file whose whole content a call returns; None if unknown."""
     if code.project is None or not code.path:
         return None
     options: list[str] = []
@@ -51,7 +51,7 @@ def file_read(code: Valued, call: ast.Call) -> FileRead | None:
 
 
 def upward(home: str, path: str, above: int) -> list[str]:
-    """Where a file of a relative path may be: below a folder, and below so many above it, the farthest first."""
+    """Return possible places of a file with a relative path: below a folder and up to `above` above, farthest first."""
     parts = home.split("/") if home else []
     found = []
     for up in range(min(above, len(parts)), -1, -1):
@@ -63,11 +63,11 @@ def upward(home: str, path: str, above: int) -> list[str]:
 
 
 _HERE = "\0"
-"""Stands for the folder of the program at the beginning of a path."""
+"""Represents the folder of the program at the beginning of a path."""
 
 
 def _given_to_loader(code: Valued, call: ast.Call) -> ast.expr | None:
-    """What a function of another module, which returns the content of a file, is given as its path."""
+    """Return the path argument of a call to a function of another module that returns a file's content."""
     project = code.project
     if project is None or not project.may_hold(code, call.func):
         return None
@@ -86,7 +86,7 @@ def _given_to_loader(code: Valued, call: ast.Call) -> ast.expr | None:
 
 
 def _argument_opened(module: Valued, node: ast.expr | None, left: int) -> str:
-    """The argument of a function that is the path of the file which an expression stands for."""
+    """Return the argument of a function that is the path of the file which an expression represents."""
     if isinstance(node, ast.Call) and node.args and module.name(node.func) in _OPEN and left:
         return _argument_opened(module, node.args[0], left - 1)
     bound = module.bound(node) if isinstance(node, ast.Name) else []
@@ -98,7 +98,7 @@ def _argument_opened(module: Valued, node: ast.expr | None, left: int) -> str:
 
 
 def _path(code: Valued, node: ast.expr | None, left: int, options: list[str]) -> str | None:
-    """The path that an expression is, or that the file was opened by."""
+    """Return the path that an expression is, or that the file was opened with."""
     if node is None or not left:
         return None
     if isinstance(node, ast.Constant):
@@ -139,7 +139,7 @@ def _of_call(code: Valued, call: ast.Call, left: int, options: list[str]) -> str
 
 
 def _by_option(code: Valued, node: ast.Attribute, options: list[str]) -> str | None:
-    """The default of `args.config`, an option of the program that may be given otherwise."""
+    """Return the default of `args.config`, an option of the program that may be set differently."""
     made = code.values(node.value)
     if len(made) != 1 or not isinstance(made[0], ast.Call) or not parses(code, made[0]):
         return None
@@ -152,7 +152,7 @@ def _by_option(code: Valued, node: ast.Attribute, options: list[str]) -> str | N
 
 
 def parses(code: Valued, call: ast.Call) -> bool:
-    """Whether a call is `parser.parse_args()`, or of a function that returns it."""
+    """True if a call is `parser.parse_args()`, or of a function that returns its result."""
     returned = code.returned(call)
     made = [v for r in returned for v in (code.values(r) if dotted(r) else [r])] or [call]
     return all(
@@ -166,7 +166,7 @@ def _spellings(call: ast.Call) -> list[str]:
 
 
 def _folder(path: str | None) -> str | None:
-    """The folder of what is in the folder of the program."""
+    """Return the parent folder of a path below the program's folder."""
     return f"{_HERE}." if path == f"{_HERE}__file__" else f"{_HERE}.." if path == f"{_HERE}." else None
 
 
@@ -178,7 +178,7 @@ def _joined(parts: list[str | None]) -> str | None:
 
 
 def _default(code: Valued, argument: ast.AST) -> ast.expr | None:
-    """The default of an argument that no call in this file gives, where there are calls."""
+    """Return the default of an argument that no call in this file passes, if there are calls."""
     function = code.function(argument)
     if not isinstance(argument, ast.arg) or function is None or not isinstance(function, ast.FunctionDef):
         return None

@@ -25,23 +25,23 @@ _HOMES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _STATEMENTS = (ast.stmt, ast.Lambda)
 _ASKS = (ast.If, ast.IfExp, ast.While)
 _ASKED_INSIDE = (ast.If, ast.With, ast.AsyncWith, ast.Try)
-"""Statements that hold a condition which is surely asked."""
+"""Statements with a condition that is always evaluated."""
 _MOST = 16
-"""So many different early leaves of one block are kept: each counts for all that comes after it."""
+"""Maximum number of early exits kept per block: each counts for all that comes after it."""
 
 
 _LONGEST = 32
-"""Characters of the longest variable that holds a rank."""
+"""Maximum length of a variable that holds a rank, in characters."""
 
 
 class Guard(NamedTuple):
-    """A condition on the rank that a piece of code depends on."""
+    """Condition on the rank that a piece of code depends on."""
 
     test: RankTest
     node: ast.AST
     """The `if`, `match`, conditional expression, early return or decorator."""
     early: bool = False
-    """It leaves before that code, rather than being around it."""
+    """True if it exits before that code, and is not around it."""
 
 
 class Guards:
@@ -52,29 +52,29 @@ class Guards:
         self._tests = RankTests(code)
         self._found: dict[tuple[int, bool], list[Guard]] = {}
         self._leaving: dict[int, list[Guard]] = {}
-        """Early leaves of a block: the lists of statements are alive as long as the tree is."""
+        """Block -> its early exits. Ids are safe, since the lists of statements live as long as the tree."""
         self._pairs: dict[int, tuple[Sequence[ast.AST], Pairs]] = {}
-        """Places of one kind, kept alive with what they make up: callers ask for one list many times."""
+        """Places of one kind, kept alive with their pairs: callers pass the same list many times."""
 
     def test(self, node: ast.expr, *, holds: bool = True) -> RankTest | None:
-        """What is known of the rank where a condition holds, or where it doesn't; None if nothing is."""
+        """Return what is known about the rank if a condition holds, or if it doesn't; None if nothing is."""
         return self._tests.test(node, holds=holds)
 
     def around(self, node: ast.AST, *, early: bool = True) -> list[Guard]:
-        """The conditions on the rank under which a node runs within its function, innermost first."""
+        """Return the conditions on the rank under which a node runs within its function, innermost first."""
         if not self._possible:
             return []
         todo = [node]
         while (id(todo[-1]), early) not in self._found and (up := self._above(todo[-1])) is not None:
             todo.append(up)
-        for each in reversed(todo):  # from outside, since a statement has the conditions of that around it
+        for each in reversed(todo):  # from outside, since a statement has the conditions of the one around it
             if (id(each), early) not in self._found:
                 self._found[id(each), early] = list(self._around(each, early))
         return self._found[id(node), early]
 
     @cached_property
     def _possible(self) -> bool:
-        """Whether anything in the program is named as a rank is; in most nothing is, and no condition is on it."""
+        """True if any name in the program may be a rank's; otherwise, as in most programs, no condition concerns it."""
         code = self.code
         words = {n.id for n in code.nodes(ast.Name)}.union(n.attr for n in code.nodes(ast.Attribute))
         words.update(name.rpartition(".")[2] for name in code.imports.values())
@@ -82,7 +82,7 @@ class Guards:
         return any(may_tell_rank(w) or _ONLY_MAIN.fullmatch(w) for w in words)
 
     def _above(self, node: ast.AST) -> ast.stmt | None:
-        """The statement around a node within its function."""
+        """Return the statement around a node within its function."""
         up = next((a for a in self.code.ancestors(node) if isinstance(a, _STATEMENTS)), None)
         return up if isinstance(up, ast.stmt) and not isinstance(up, _HOMES) else None
 
@@ -104,7 +104,7 @@ class Guards:
             inner = up
 
     def _asked(self, up: ast.AST, inner: ast.AST) -> Iterator[Guard]:
-        """The conditions that one node asks before it comes to a node in it."""
+        """Yield the conditions that one node evaluates before it reaches a node in it."""
         if isinstance(up, _ASKS) and inner is not up.test:
             body = up.body if isinstance(up.body, list) else [up.body]
             if (test := self.test(up.test, holds=inner in body)) is not None:
@@ -119,7 +119,7 @@ class Guards:
                 yield Guard(test, match)
 
     def _left_before(self, statement: ast.stmt) -> Iterator[Guard]:
-        """Early returns: earlier statements of the same block after which only some ranks go on."""
+        """Yield early returns: earlier statements of the same block after which only some ranks continue."""
         block = self.code.block(statement)
         if id(block) not in self._leaving:
             asking = [s for s in reversed(block) if isinstance(s, (*_ASKED_INSIDE, ast.Match))]
@@ -134,7 +134,7 @@ class Guards:
             yield guard
 
     def _leaves(self, earlier: ast.stmt) -> Iterator[Guard]:
-        """The conditions in a statement by which some ranks leave the block."""
+        """Yield the conditions in a statement under which some ranks leave the block."""
         if isinstance(earlier, ast.Match) and not all(goes(c.body) for c in earlier.cases):
             for case in earlier.cases:
                 test = self._tests.case(earlier, case) if goes(case.body) and case.guard is None else None
@@ -151,7 +151,7 @@ class Guards:
                 yield Guard(test, condition, early=True)
 
     def _conditions(self, statement: ast.stmt) -> Iterator[ast.If]:
-        """The conditions that are surely asked in a statement where there are several processes."""
+        """Yield the conditions in a statement that are always evaluated with several processes."""
         if not isinstance(statement, _ASKED_INSIDE):
             return
         inside = [inner for inner in statement.body if isinstance(inner, _ASKED_INSIDE)]
@@ -163,10 +163,10 @@ class Guards:
             yield from self._conditions(inner)
 
     def paired(self, node: ast.AST, same: Sequence[ast.AST]) -> bool:
-        """Whether one of the other places runs on just the ranks that do not come to this one.
+        """True if one of the other places runs on exactly the ranks that do not reach this one.
 
         `if rank != 0: barrier()` and later `if rank == 0: barrier()`, or `if`/`else`: every rank
-        calls it once. The two may be methods of one class, as those of a context manager.
+        calls it once. The two may be methods of one class, such as those of a context manager.
         """
         if id(same) not in self._pairs:
             self._pairs[id(same)] = same, Pairs(self.code, self.around, same)
@@ -182,7 +182,7 @@ def _decorated(function: Function) -> Iterator[Guard]:
 
 
 def guards(code: Code) -> Guards:
-    """The rank conditions of a program, kept with it."""
+    """Return the rank conditions of a program, cached on it."""
     found: Guards | None = code.__dict__.get("_guards")
     if found is None:
         found = code.__dict__["_guards"] = Guards(code)

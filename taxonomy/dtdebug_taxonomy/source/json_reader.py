@@ -21,18 +21,18 @@ _DEEPEST = 60
 
 
 class JsonReader:
-    """Reads one value; what is wrong is in `problem`, and the rest is read all the same."""
+    """Reader of one value; the first fault is in `problem`, and the rest is still read."""
 
     def __init__(self, text: str, span: Span | None = None) -> None:
         self.text = text
         self.at, self.end = span or Span(0, len(text))
         self.problem: tuple[str, int] | None = None
-        """What the first fault is, and its offset."""
+        """First fault, and its offset."""
         self._kind, self._token = "", Span(self.at, self.at)
         self._next()
 
     def read(self) -> Node | None:
-        """The value; None if there is none."""
+        """Read the value; None if there is none."""
         if not self._kind:
             return None
         node = self._value(_DEEPEST)
@@ -46,7 +46,7 @@ class JsonReader:
     def _next(self) -> None:
         while self.at < self.end:
             found = _TOKEN.match(self.text, self.at, self.end)
-            if found is None:  # no token begins so: a lone quote within a word
+            if found is None:  # no token begins like this: a lone quote within a word
                 self.at += 1
                 continue
             self.at = found.end()
@@ -103,7 +103,7 @@ class JsonReader:
                 self._next()
                 continue
             if self._kind not in {"text", "word"}:
-                if self._kind != "template":  # a template may stand for whole entries
+                if self._kind != "template":  # a template may represent whole entries
                     self._fault("a key is missing")
                 self._skip(depth)
                 continue

@@ -23,7 +23,7 @@ _JSON_WITH_VARIABLES = re.compile(r"\"(env|environment|containerEnv|remoteEnv|en
 
 
 def parse_file(path: str, text: str) -> Source | None:
-    """The file, read; None if it is of no kind that the checks are about."""
+    """Parse a file; None if the checks do not concern its kind."""
     name = path.replace("\\", "/").rpartition("/")[2].lower()
     if name.endswith(_PYTHON):
         return Code(text, path=path)
@@ -42,14 +42,14 @@ def parse_file(path: str, text: str) -> Source | None:
 
 
 def is_known(name: str) -> bool:
-    """Whether a file's name says that `parse_file` may be for it; what it holds decides."""
+    """True if `parse_file` may accept a file of this name; its content decides."""
     low = name.lower()
     names = (_SHELL, _DOCKERFILE, _REQUIREMENTS)
     return low.endswith((*_PYTHON, *_YAML, *_JSON)) or any(n.search(low) for n in names)
 
 
 def _by_first_line(path: str, name: str, text: str) -> Source | None:
-    """A file without a telling suffix that begins with `#!`."""
+    """Parse a file without a known suffix that begins with `#!`."""
     found = _SHEBANG.match(text[:200].removeprefix("\ufeff"))
     if found is None:
         return None

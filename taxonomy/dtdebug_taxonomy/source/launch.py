@@ -13,7 +13,7 @@ from dtdebug_taxonomy.source.shell import Script
 from dtdebug_taxonomy.source.text import Span
 
 WORDS = ("torchrun", "torch.distributed", "deepspeed", "accelerate", "horovodrun")
-"""A text that starts ranks by one of these launchers holds one of these."""
+"""Strings, one of which is in any text that starts ranks with one of these launchers."""
 _MODULES = {
     "torch.distributed.run": "torchrun",
     "torch.distributed.launch": "torchrun",
@@ -21,29 +21,29 @@ _MODULES = {
     "deepspeed.launcher.runner": "deepspeed",
 }
 PROGRAMS = {"torchrun": "torchrun", "deepspeed": "deepspeed", "horovodrun": "horovodrun"}
-"""Name of a program -> the launcher that it is."""
+"""Name of a program -> its launcher."""
 PYTHON = re.compile(r"^(python[\d.]*|\$\{?PYTHON\w*\}?|\{sys\.executable\})$", re.IGNORECASE)
-"""The name of an interpreter, also by a variable."""
+"""Name of an interpreter, also as a variable."""
 _WRAPPERS = re.compile(
     r"srun|mpirun|mpiexec|nohup|env|exec|sudo|time|timeout|numactl|taskset|p?d?ssh|docker|podman|singularity|apptainer|"
     r"shifter|enroot|conda|mamba|micromamba|poetry|uv|pipenv|pdm|pixi|hatch|nsys|ncu|stdbuf|setsid|nice|ionice|eval|"
     r"xargs|run|command|proxychains|tmux|screen|coverage"
 )
-"""Programs that start what comes after them."""
+"""Programs that run the command in their arguments."""
 _OLD_LAUNCH = {"--use-env": False, "--use_env": False}
-"""What only torch.distributed.launch has: option -> whether a value follows."""
+"""Options that only torch.distributed.launch has: option -> whether a value follows."""
 _UNKNOWN = re.compile(r"^(\$\{?[\w@*#!\[\]]+\}?|\$\(.*\)|`.*`|\{\w+\})$", re.DOTALL)
 
 
 class Given(NamedTuple):
-    """An option as it is given."""
+    """Option of a command with its value."""
 
     word: Word
     value: Word | None
 
 
 class LaunchCommand(NamedTuple):
-    """A command that starts ranks."""
+    """Command that starts ranks."""
 
     command: Command
     launcher: str
@@ -52,21 +52,21 @@ class LaunchCommand(NamedTuple):
     before: tuple[Word, ...]
     """Words before the launcher: `srun --ntasks=4`."""
     options: dict[str, Given]
-    """By the first long spelling."""
+    """Options by their first long spelling."""
     program: Word | None
     arguments: tuple[Word, ...]
-    """Of the program."""
+    """Arguments of the program."""
     certain: bool
-    """All its words before the program are known."""
+    """True if all words before the program are known."""
 
     @property
     def place(self) -> Span:
-        """Where the launcher is started, though its name may stand in a variable elsewhere."""
+        """Span of the launcher in the command, although a variable elsewhere may contain its name."""
         inside = self.command.span.start <= self.at.span.start < self.command.span.end
         return self.at.span if inside else self.command.words[0].span
 
     def number(self, script: Script, *names: str) -> int | None:
-        """The number that one of these options is given, if it can be told."""
+        """Return the number that one of these options is set to, if known."""
         for name in names:
             given = self.options.get(name)
             if given is not None and given.value is not None:
@@ -76,14 +76,14 @@ class LaunchCommand(NamedTuple):
 
 
 def launches(script: Script) -> Iterator[LaunchCommand]:
-    """The commands of a script that start ranks, by place."""
+    """Yield the commands of a script that start ranks, by place."""
     for command in script.commands:
         if command.words and (found := launch_of(script, command)) is not None:
             yield found
 
 
 def launch_of(script: Script, command: Command) -> LaunchCommand | None:
-    """The launcher that a command is."""
+    """Return the launch command that a command is, or None."""
     first = command.words[0].text
     may = command.name in PROGRAMS or command.name == "accelerate" or _WRAPPERS.fullmatch(command.name)
     if not (may or PYTHON.match(command.name) or first.startswith(("$", "{"))):
@@ -111,7 +111,7 @@ def launch_of(script: Script, command: Command) -> LaunchCommand | None:
 
 @lru_cache(maxsize=8)
 def _spellings(launcher: str) -> dict[str, tuple[str, bool]]:
-    """Spelling -> first long spelling, and whether a value follows."""
+    """Return spelling -> (first long spelling, whether a value follows)."""
     options = facts.launchers()[launcher].options
     found = {s: (name, o.takes_value) for name, o in options.items() for s in o.spellings}
     if launcher == "torchrun":
@@ -120,7 +120,7 @@ def _spellings(launcher: str) -> dict[str, tuple[str, bool]]:
 
 
 def option(launcher: str, text: str) -> tuple[str, bool] | None:
-    """The option of a launcher that a word gives: first long spelling, and whether a value follows."""
+    """Return the option of a launcher that a word sets: (first long spelling, whether a value follows)."""
     known = _spellings(launcher)
     name = text.partition("=")[0]
     if name in known:

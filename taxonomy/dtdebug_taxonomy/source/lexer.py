@@ -1,4 +1,4 @@
-"""Cuts shell text into commands with exact places; what can't be read is in `unread`, with its place and why."""
+"""Splits shell text into commands with exact places; unreadable parts are in `unread`, with place and reason."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _VARIABLE = re.compile(r"(?<!\\)\$\{?([A-Za-z_]\w*)")
 _TAKES_ASSIGNMENTS = frozenset({"export", "declare", "typeset", "local", "readonly", "env"})
 _LEADS = frozenset({"if", "then", "else", "elif", "while", "until", "do", "!", "{", "}", "time", "fi", "done", "esac"})
 _OPENS = {"if": "fi", "while": "done", "until": "done", "for": "done", "select": "done", "case": "esac", "{": "}"}
-"""Word that begins something -> the word that ends it."""
+"""Word that opens a block -> the word that closes it."""
 _CLOSES = frozenset(_OPENS.values())
 _PARTS = frozenset({"then", "elif", "else", "do"})
 _MOST_OPEN = 200
-"""Levels of `if`, loops and brackets that are told apart; no script has as many."""
+"""Maximum number of nested `if`, loops and brackets; no script has as many."""
 _NO_ARGUMENTS = re.compile(r"\([ \t]*\)")
 _TEST_ENDS = re.compile(r"\]\](?=[\s;&|)]|$)")
 _RUNS_SHELL = re.compile(r"\b(?:bash|sh|zsh|ssh|pdsh|sbatch|qsub|bsub|su)\b|\.(?:sh|bash|sbatch|slurm)\b")
@@ -25,26 +25,26 @@ _RUNS_PYTHON = re.compile(r"\bpython[\d.]*\b|\.py\b")
 
 
 class Lexer(Words):
-    """Reads one span of a text; what it finds is in its attributes."""
+    """Lexer of one span of a text; its results are in its attributes."""
 
     def __init__(self, text: str, span: Span | None = None, depth: int = 0) -> None:
         super().__init__(text, span, depth)
         self._waiting: list[tuple[str, bool, bool, str]] = []
-        """Here-documents whose text is still to come: last line, tabs before it, fixed, the command's line."""
+        """Here-documents whose text follows: (last line, whether tabs may precede it, fixed, the command's line)."""
         self._joined = ""
         self._open: list[str] = []
-        """What is open, by the word that ends it."""
+        """Open blocks, by their closing words."""
         self._arms: list[Arm] = []
-        """The same, by the part that is being read."""
+        """The same, by their current parts."""
         self._in_pattern = False
-        """Of a `case`: what comes is a pattern, up to its bracket."""
+        """True within a pattern of a `case`, up to its bracket."""
 
     def nested(self, span: Span, until: str) -> Lexer:
-        """Reads shell text within the text."""
+        """Read shell text within the text."""
         return Lexer(self.text, span, self.depth + 1).run(until=until)
 
     def run(self, *, until: str = "") -> Lexer:
-        """Reads to the end, or to the `until` that belongs to nothing inside."""
+        """Read to the end, or to an `until` that closes nothing inside."""
         while self.at < self.end:
             char = self.text[self.at]
             if char == ")" and self._bracket(until):
@@ -78,11 +78,11 @@ class Lexer(Words):
     # -- commands ---------------------------------------------------------------------------------
 
     def _begins(self) -> bool:
-        """Whether a command begins here: nothing is before it but words like `then`."""
+        """True if a command begins here: only words like `then` precede."""
         return all(a is None and w.text in _LEADS for w, a in self._words)
 
     def _after_word(self) -> None:
-        """What changes with the word that was just read."""
+        """Update the state for the word that was just read."""
         word, assigned = self._words[-1] if self._words else (None, None)
         if word is None or assigned is not None or word.is_quoted:
             return
@@ -96,7 +96,7 @@ class Lexer(Words):
             self._test()
 
     def _test(self) -> None:
-        """`[[ ... ]]`, in which `<`, `(` and `&&` are no shell text."""
+        """Skip `[[ ... ]]`, in which `<`, `(` and `&&` are not shell text."""
         start = self.at
         while self.at < self.end:
             if (blank := BLANK.match(self.text, self.at, self.end)) is not None:
@@ -111,7 +111,7 @@ class Lexer(Words):
         self._missing(start, "`[[` has no `]]`")
 
     def _close(self, joined: str) -> None:
-        """Ends the command that is being read; `joined` leads to the next one."""
+        """End the current command; `joined` leads to the next one."""
         words, self._words = self._words, []
         while words and words[0][0].text in _LEADS and words[0][1] is None:
             self._nest(words.pop(0)[0].text)
@@ -161,7 +161,7 @@ class Lexer(Words):
         del self._arms[len(self._open) :]
 
     def _opening(self) -> None:
-        """`(`: of a pattern, of a function, of a sum, of a subshell."""
+        """Read `(`: of a pattern, a function, an arithmetic expression or a subshell."""
         text = self.text
         if self._in_pattern and not self._words:
             self.at += 1
@@ -176,7 +176,7 @@ class Lexer(Words):
             self.at += 1
 
     def _sums(self) -> bool:
-        """`((i < 3))` and `for ((i = 0; i < 3; i++))`; whether it is one."""
+        """Read `((i < 3))` or `for ((i = 0; i < 3; i++))`; True if it is one."""
         if not (self._begins() or [w.text for w, _ in self._words[-1:]] == ["for"]):
             return False
         stop = self._sum(self.at)
@@ -186,7 +186,7 @@ class Lexer(Words):
         return bool(stop)
 
     def _bracket(self, until: str) -> bool:
-        """`)`: ends a pattern or a subshell; true if it is the `until` that belongs to nothing inside."""
+        """Read `)`, the end of a pattern or subshell; True if it is an `until` that closes nothing inside."""
         if [w.text for w, _ in self._words] == ["esac"]:
             self._close("")
         if self._in_pattern:
@@ -221,7 +221,7 @@ class Lexer(Words):
     # -- redirections -----------------------------------------------------------------------------
 
     def _redirection(self) -> None:
-        """`> file`, `2>&1`, `<<EOF`, `<<< word`, `<(command)`."""
+        """Skip `> file`, `2>&1`, `<<EOF`, `<<< word`, `<(command)`."""
         text = self.text
         if self._words and self._words[-1][0].span.end == self.at and self._words[-1][0].text.isdigit():
             self._words.pop()
@@ -259,7 +259,7 @@ class Lexer(Words):
             self._waiting.append((word, tabs, fixed, line))
 
     def _bodies(self) -> None:
-        """Passes over the texts whose first line begins here; one that is a script itself is read as such."""
+        """Skip the here-documents that begin here; those that are scripts themselves are read."""
         waiting, self._waiting = self._waiting, []
         for word, tabs, fixed, line in waiting:
             start = self.at

@@ -1,4 +1,4 @@
-"""Names in a program: what an expression is called, and by which qualified name the outside knows it."""
+"""Names in a program: the written name of an expression, and its qualified name outside."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 
 
 def dotted(node: ast.AST | None) -> str:
-    """`a.b.c` for a chain of attributes on a name as it is written; empty for anything else."""
+    """Return `a.b.c` for a chain of attributes on a name, as written; empty for anything else."""
     if isinstance(node, ast.Name):  # half of all
         return node.id
     parts: list[str] = []
@@ -20,7 +20,7 @@ def dotted(node: ast.AST | None) -> str:
 
 
 def imported(imports: list[ast.Import | ast.ImportFrom]) -> dict[str, str]:
-    """Local name -> qualified name of all that a program imports, wherever it does."""
+    """Return local name -> qualified name of everything that a program imports, anywhere."""
     names: dict[str, str] = {}
     for node in imports:
         for alias in node.names:
@@ -51,12 +51,12 @@ _CANONICAL = {
     "lightning.Fabric": "lightning_fabric.Fabric",
     "accelerate.accelerator.": "accelerate.",
 }
-"""Longer public and semi-public paths to the same things."""
+"""Longer public and semi-public paths to the same objects."""
 _LONG = tuple(_CANONICAL)
 
 
 def canonical(name: str) -> str:
-    """One name for things that can be imported from several places."""
+    """Return the one name for objects that can be imported from several places."""
     if not name.startswith(_LONG):  # nearly all names
         return name
     long, short = next(pair for pair in _CANONICAL.items() if name.startswith(pair[0]))

@@ -1,6 +1,6 @@
-"""Notebooks: the code cells joined to one program, and the scripts that cells hold.
+"""Notebooks: the code cells joined to one program, and the scripts in cells.
 
-What IPython alone understands (`%magic`, `!command`, `help?`) is made a comment without moving
+Syntax of IPython alone (`%magic`, `!command`, `help?`) is replaced by comments without moving
 a column, so that a finding's place in the joined text leads back to its cell.
 """
 
@@ -31,21 +31,21 @@ _SHELL = re.compile(
     re.MULTILINE,
 )
 _PYTHON_MAGICS = frozenset({"time", "timeit", "capture", "prun", "px", "distributed", "rank"})
-"""Cell magics whose body is Python for these kernels' ranks or for this one."""
+"""Cell magics whose body is Python, for these kernels' ranks or for this one."""
 _SHELL_MAGICS = frozenset({"bash", "sh", "script", "system"})
 
 
 class Piece(NamedTuple):
-    """A part of the joined text, or of a script, and where it is from."""
+    """Part of the joined text, or of a script, and its origin."""
 
     start: int
     cell: int
     offset: int
-    """In the cell's own source."""
+    """Offset in the cell's own source."""
 
 
 class CellPlace(NamedTuple):
-    """A span within one cell."""
+    """Span within one cell."""
 
     cell: int
     span: Span
@@ -70,7 +70,7 @@ class Notebook:
             joined.append(python)
             at += len(python) + 1
         self.code = Code("\n".join(joined), path=path, notebook=True)
-        """All that runs as Python in the kernel, in the order of the cells."""
+        """All Python that runs in the kernel, in the order of the cells."""
         self._add(self.code, pieces)
 
     def _add(self, source: Source, pieces: list[Piece]) -> None:
@@ -78,7 +78,7 @@ class Notebook:
         self._pieces[id(source)] = pieces
 
     def _cell(self, number: int, text: str, path: str) -> tuple[str, int]:
-        """What of a cell is Python of this kernel, and where that begins; its scripts are added on the way."""
+        """Return the part of a cell that is Python of this kernel, and its beginning; adds the cell's scripts."""
         magic = _CELL_MAGIC.match(text)
         if magic is None or magic["name"] in _PYTHON_MAGICS:
             start = magic.end() if magic else 0
@@ -98,17 +98,17 @@ class Notebook:
                 script, offset = found["command"], found.start("command")
             else:
                 script, offset = f"{found['variable']}={found['value']}", found.start("variable")
-                if text[offset : offset + len(script)] != script:  # `%env X 1`: other columns
+                if text[offset : offset + len(script)] != script:  # `%env X 1`: different columns
                     continue
             if (source := parse_file("cell.sh", script)) is not None:
                 self._add(source, [Piece(0, number, offset)])
 
     def begins(self, cell: int) -> int:
-        """Where the Python of a code cell begins in the joined text."""
+        """Return where the Python of a code cell begins in the joined text."""
         return next(piece.start for piece in self._pieces[id(self.code)] if piece.cell == cell)
 
     def place(self, source: Source, span: Span) -> CellPlace:
-        """Where a span of one of the sources is in the notebook."""
+        """Return the place in the notebook of a span of one of the sources."""
         pieces = self._pieces[id(source)]
         piece = pieces[max(bisect_right(pieces, span.start, key=lambda p: p.start) - 1, 0)]
         shift = piece.offset - piece.start
@@ -117,7 +117,7 @@ class Notebook:
 
 
 def _plain(text: str) -> str:
-    """The Python of a cell: every other line a comment of the same length."""
+    """Return the Python of a cell, with every other line as a comment of the same length."""
     if not ("%" in text or "!" in text or "?" in text) or parse_program(text).whole:
         return text
     text = _LINE_MAGIC.sub(_comment, text)
@@ -125,7 +125,7 @@ def _plain(text: str) -> str:
 
 
 def _comment(found: re.Match[str]) -> str:
-    """`x = !ls` binds a name, so that it stays an assignment; a magic becomes a comment."""
+    """Keep `x = !ls` as an assignment, since it binds a name; turn other magics into comments."""
     mark, more = found["mark"], re.sub(r"(?<=\n)[^\n]", "#", found["more"])
     if mark[-2:-1] in {" ", "\t"}:
         return f"{found['indent']}{mark[:-2]}0#{more}"
@@ -133,14 +133,14 @@ def _comment(found: re.Match[str]) -> str:
 
 
 class NotebookError(ValueError):
-    """A file that is not a notebook: the text says what is wrong."""
+    """File that is not a notebook: the message states the reason."""
 
 
 def notebook_cells(text: str) -> list[tuple[str, str]]:
-    """The (kind, source) of all cells of a notebook file, versions 3 and 4.
+    """Return the (kind, source) of all cells of a notebook file, versions 3 and 4.
 
     Raises:
-        NotebookError: it is no JSON or has no cells.
+        NotebookError: it is not JSON or has no cells.
 
     """
     try:
@@ -156,7 +156,7 @@ def notebook_cells(text: str) -> list[tuple[str, str]]:
 
 
 def _source(cell: Any) -> tuple[str, str]:
-    """A damaged cell counts as an empty one, so that the others keep their numbers."""
+    """Return (kind, source); a damaged cell counts as an empty one, so that the others keep their numbers."""
     if not isinstance(cell, dict):
         return "markdown", ""
     source = cell.get("source", cell.get("input", ""))

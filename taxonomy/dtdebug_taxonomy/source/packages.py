@@ -1,4 +1,4 @@
-"""What gets installed: requirements files, Dockerfiles, and `pip install` in any shell text."""
+"""Installed packages: requirements files, Dockerfiles, and `pip install` in any shell text."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ _PIP_VALUE = re.compile(
     r"config-settings|global-option|install-option|no-binary|only-binary|build-option|timeout|retries|trusted-host|proxy|"
     r"cache-dir|python)"
 )
-"""Options of pip that a value follows."""
+"""Options of pip that are followed by a value."""
 
 
 class Requirement(NamedTuple):
-    """A package that is to be installed."""
+    """Package to be installed."""
 
     name: str
     """Normalised: lower case, `-` between words."""
     span: Span
-    """Of the requirement as it is written."""
+    """Span of the requirement as written."""
     rest: str
     """Version, or address after `@`."""
     command: Command | None = None
-    """`pip install`, where it stands in a script."""
+    """`pip install`, if it is in a script."""
     options: tuple[str, ...] = ()
 
 
@@ -53,18 +53,18 @@ class Requirements(Source):
 
     @cached_property
     def requirements(self) -> tuple[Requirement, ...]:
-        """The packages by name; files, addresses and options are none."""
+        """The packages with a name, without files, addresses and options."""
         rows = (_requirement(line["what"], line.start("what")) for line in _LINE.finditer(self.text))
         return tuple(r for r in rows if r is not None)
 
 
 class Instruction(NamedTuple):
-    """A line of a Dockerfile with those that continue it."""
+    """Line of a Dockerfile with its continuation lines."""
 
     name: str
     """Upper case."""
     span: Span
-    """Of what comes after the name."""
+    """Span of the text after the name."""
 
 
 class Dockerfile(Holder):
@@ -83,7 +83,7 @@ class Dockerfile(Holder):
         return tuple(found)
 
     def _end(self, start: int) -> int:
-        """Where an instruction ends: lines go on after a backslash, over comments, and in texts after `<<EOF`."""
+        """Return the end of an instruction: lines continue after a backslash, over comments, and in here-documents."""
         text, line = self.text, self.text.place(start).line
         while line < len(text.starts):
             written = text.line(line)
@@ -97,7 +97,7 @@ class Dockerfile(Holder):
 
     @cached_property
     def script(self) -> Script:
-        """What RUN, CMD and ENTRYPOINT start, as shell text or lists of words."""
+        """Commands of RUN, CMD and ENTRYPOINT, as shell text or lists of words."""
         text, pieces, lists = list(self.text), [], []
         for instruction in self.instructions:
             start, end = instruction.span
@@ -108,18 +108,18 @@ class Dockerfile(Holder):
                 lists += [command] if node and (command := list_command(node)) else []
                 continue
             pieces.append(instruction.span)
-            for comment in _COMMENT.finditer(self.text, start, end):  # docker leaves them out, a shell would end there
+            for comment in _COMMENT.finditer(self.text, start, end):  # docker removes them, a shell would end there
                 text[comment.start() : comment.end()] = " " * (comment.end() - comment.start() - 1) + "\\"
         return Script(Text("".join(text)), path=self.path, pieces=tuple(pieces), more=tuple(lists))
 
     @property
     def unread(self) -> tuple[Unread, ...]:
-        """What of its commands could not be read."""
+        """Parts of its commands that could not be read."""
         return self.script.unread
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
-        """What ENV and ARG set, and the commands."""
+        """Variables that ENV, ARG and the commands set."""
         found = list(self.script.variables)
         for instruction in self.instructions:
             if instruction.name in {"ENV", "ARG"}:
@@ -137,7 +137,7 @@ class Dockerfile(Holder):
 
 
 def installed(source: Source) -> Iterator[Requirement]:
-    """The packages that a requirements file, or the `pip install` commands of any shell text, install."""
+    """Yield the packages that a requirements file, or the `pip install` commands of any shell text, install."""
     if isinstance(source, Requirements):
         yield from source.requirements
         return
@@ -155,7 +155,7 @@ def installed(source: Source) -> Iterator[Requirement]:
 
 
 def _listed(source: Source) -> Iterator[tuple[str, int]]:
-    """The lists of `- pip:` in an environment for conda, and of `install_requires` in a setup.py."""
+    """Yield the lists of `- pip:` in an environment for conda, and of `install_requires` in a setup.py."""
     if isinstance(source, Config):
         for path, entry in source.entries:
             if path.rpartition(".")[2] == "pip":
@@ -188,7 +188,7 @@ def _pip_words(command: Command) -> Iterator[Word]:
 
 
 def _requirement(text: str, start: int) -> Requirement | None:
-    """`name[extra]>=1 ; marker`; None for options, addresses and paths."""
+    """Parse `name[extra]>=1 ; marker`; None for options, addresses and paths."""
     found = _NAME.match(text)
     if found is None or re.match(r"[\w.+-]*(?:/|\\|://)", text):
         return None

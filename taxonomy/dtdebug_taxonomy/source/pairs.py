@@ -1,4 +1,4 @@
-"""Places under conditions on the rank that make up for each other: together every rank comes to one of them."""
+"""Places under complementary conditions on the rank: together, every rank reaches one of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HALF = re.compile(r"enter|exit|begin|end|start|stop|before|after|acquire|releas
 
 
 class Condition(Protocol):
-    """A condition on the rank that a place depends on, as `guards.Guard` is."""
+    """Condition on the rank that a place depends on, such as `guards.Guard`."""
 
     @property
     def test(self) -> RankTest: ...  # noqa: D102 - as there
@@ -29,16 +29,16 @@ class Condition(Protocol):
 
 
 class Pairs:
-    """Places of one kind, grouped by function and condition, so that each is asked in constant time."""
+    """Places of one kind, grouped by function and condition, so that each lookup takes constant time."""
 
     def __init__(self, code: Code, around: Callable[[ast.AST], Sequence[Condition]], places: Iterable[ast.AST]) -> None:
         self._code, self._around = code, around
         self._branches: dict[int, set[object]] = defaultdict(set)
-        """Condition -> its branches in which there is a place."""
+        """Condition -> its branches that contain a place."""
         self._tests: dict[ast.AST | None, set[RankTest]] = defaultdict(set)
         """Function, or class of such methods as `__enter__` and `__exit__` -> the conditions on places in it."""
         self._last_free: dict[ast.AST | None, int] = {}
-        """Function -> where its last place without a condition is."""
+        """Function -> position of its last place without a condition."""
         for place in places:
             self._add(place)
 
@@ -55,12 +55,12 @@ class Pairs:
             self._tests[home] |= tests
 
     def _home(self, place: ast.AST) -> ast.ClassDef | None:
-        """The class of a method that begins what another one ends."""
+        """Return the class of a method that is one half of a pair, such as begin and end."""
         function = self._code.function(place)
         return self._code.class_of(place) if function and _HALF.search(function.name) else None
 
     def complete(self, node: ast.AST) -> bool:
-        """Whether one of the places runs on just the ranks that do not come to a node."""
+        """True if one of the places runs on exactly the ranks that do not reach a node."""
         code, mine = self._code, self._around(node)
         function = code.function(node)
         own = dict(branches((node, *code.ancestors(node))))
@@ -76,13 +76,13 @@ class Pairs:
         return self._last_free.get(function, -1) > code.order[node] and _leaves_within(mine)
 
     def _is_elsewhere(self, guard: Condition, own: dict[int, object]) -> bool:
-        """Whether a place is on another branch of the `if` or `match` that guards a node."""
+        """True if a place is on another branch of the `if` or `match` that guards a node."""
         key = id(guard.node)
         return bool(self._branches.get(key, set()) - {own.get(key)})
 
 
 def branches(chain: Iterable[ast.AST]) -> Iterator[tuple[int, object]]:
-    """The branches of `if` and `match` statements that a chain of nodes, innermost first, goes through."""
+    """Yield the branches of `if` and `match` statements on a chain of nodes, innermost first."""
     inner: ast.AST | None = None
     for up in chain:
         if isinstance(up, ast.If) and inner is not None and inner is not up.test:
@@ -93,12 +93,12 @@ def branches(chain: Iterable[ast.AST]) -> Iterator[tuple[int, object]]:
 
 
 def goes(block: list[ast.stmt]) -> bool:
-    """Whether a block leaves: return, continue, break, or the end of the program."""
+    """True if a block exits: return, continue, break, or the end of the program."""
     if not block:
         return False
     last = block[-1]
     if isinstance(last, ast.Raise):
-        return False  # an error ends the rank; that is another story
+        return False  # an error ends the rank, which is a different matter
     if leaves(block):
         return True
     return (
@@ -109,7 +109,7 @@ def goes(block: list[ast.stmt]) -> bool:
 
 
 def _leaves_within(around: Sequence[Condition]) -> bool:
-    """`if rank == 0: barrier(); return` before an unguarded `barrier()`: the others come to that one."""
+    """True for `if rank == 0: barrier(); return` before an unguarded `barrier()`, which the other ranks reach."""
     for node in (g.node for g in around if not g.early):
         if isinstance(node, ast.If) and goes(node.body):
             return True

@@ -1,6 +1,6 @@
-"""The other modules of a project: where a call's function is defined, found by the imports, without running anything.
+"""The other modules of a project: where a call's function is defined, by the imports, without running anything.
 
-Reading is left to the caller, who knows what may be read: an editor has texts that are not saved yet.
+Reading is left to the caller, who knows what may be read: an editor has unsaved texts.
 """
 
 from __future__ import annotations
@@ -18,61 +18,61 @@ from dtdebug_taxonomy.source.syntax import FUNCTIONS, Function
 from dtdebug_taxonomy.source.values import Valued
 
 _UP = 6
-"""So many folders above a file are looked in for the top of an absolute import."""
+"""Number of folders above a file that are searched for the top of an absolute import."""
 _FOLLOWED = 4
-"""So many imports, or base classes, are followed one from the other."""
+"""Maximum number of imports, or base classes, to follow in a row."""
 _MODULES = 256
-"""Parsed modules that are kept."""
+"""Maximum number of parsed modules to keep."""
 _LONGEST = 100_000
-"""Characters beyond which a text is data, no configuration."""
+"""Maximum number of characters of a configuration; a longer text is data."""
 _KNOWN = frozenset(sys.stdlib_module_names | {"torch", "numpy", "transformers", "accelerate", "deepspeed", "wandb"})
-"""Packages that are no part of the user's project."""
+"""Packages that are not part of the user's project."""
 
 T = TypeVar("T")
 Definition = ast.ClassDef | Function
 
 
 class Defined(NamedTuple):
-    """A definition and the module that it is in."""
+    """Definition with its module."""
 
     code: Code
     node: Definition
 
 
 class Project:
-    """The modules around the files that are checked."""
+    """The modules around the checked files."""
 
     def __init__(self, text: Callable[[str], str | None]) -> None:
-        """`text` gives what a file holds, by its path; None where there is none, or it may not be read."""
+        """Set the reader: `text` returns the content of a path, or None if it is missing or may not be read."""
         self._text = lru_cache(maxsize=4096)(text)
         self._code = lru_cache(maxsize=_MODULES)(self._parsed)
         self._config = lru_cache(maxsize=_MODULES)(self._configured)
         self.consulted: set[str] = set()
-        """The modules that have been read; whoever keeps results empties it before each file."""
+        """Modules that have been read; callers that cache results empty it before each file."""
 
     def noting(self, work: Callable[[], T]) -> tuple[T, set[str]]:
-        """What some work comes to, and the modules that it has read: for those who keep the answer."""
+        """Return the result of some work and the modules that it has read, for callers that cache the result."""
         before, self.consulted = self.consulted, set()
         answer = work()
         read, self.consulted = self.consulted, before
         return answer, read
 
     def file(self, path: str) -> Code | None:
-        """The program or module at a path, None where there is none."""
+        """Return the program or module at a path, or None."""
         found = self._code(path)
         if found is not None:
             self.consulted.add(found.path)
         return found
 
     def document(self, path: str) -> Config | None:
-        """The configuration at a path; None where there is none, or it can't be read wholly."""
+        """Return the configuration at a path; None if there is none, or it can't be read completely."""
         found = self._config(path)
         if found is not None:
             self.consulted.add(path)
         return found
 
     def may_hold(self, code: Valued, func: ast.expr) -> bool:
-        """Whether what is called can be in another module, or be a method: soon told, and false of most calls."""
+        """True if the called function may be in another module, or be a method; cheap, and false for most calls."""
         root = dotted(func).partition(".")[0]
         imported = code.imports.get(root)
         if imported is not None:
@@ -80,7 +80,7 @@ class Project:
         return bool(root) and isinstance(func, ast.Attribute)
 
     def called(self, code: Code, call: ast.Call) -> Defined | None:
-        """The function that a call means: of this file or another, or a method of an object whose class is told."""
+        """Return the function that a call refers to: of this file or another, or a method of a known class."""
         here = code.called(call)
         if here is not None:
             return Defined(code, here)
@@ -92,7 +92,7 @@ class Project:
         return found if found is not None and isinstance(found.node, FUNCTIONS) else None
 
     def _class_of(self, code: Code, owner: ast.expr) -> Defined | None:
-        """The class of an object: by the one call that makes it, or the annotation of the argument that it is."""
+        """Return the class of an object: by the only call that creates it, or the annotation of its argument."""
         made = code.made_by(owner) - {""}
         names = made or {
             n for b in code.bound(owner) if isinstance(b.node, ast.arg) and (n := _annotated(code, b.node))
@@ -101,11 +101,11 @@ class Project:
         return found if found is not None and isinstance(found.node, ast.ClassDef) else None
 
     def defined(self, code: Code, name: str) -> Defined | None:
-        """What a qualified name means, in this file or another."""
+        """Return the definition of a qualified name, in this file or another, or None."""
         return self._defined(code, name)
 
     def _defined(self, code: Code, name: str, left: int = _FOLLOWED) -> Defined | None:
-        """What a qualified name means, re-exports of packages followed."""
+        """Return the definition of a qualified name, following re-exports of packages."""
         if not name or not left:
             return None
         top, _, rest = name.partition(".")
@@ -125,7 +125,7 @@ class Project:
         return self._member(outer, rest) if "." not in rest else None
 
     def _member(self, home: Defined, name: str, left: int = _FOLLOWED) -> Defined | None:
-        """A method of a class, or of the first base class that has it."""
+        """Return a method of a class, or of the first base class that has it."""
         if not isinstance(home.node, ast.ClassDef) or not left:
             return None
         own = next((n for n in home.node.body if isinstance(n, FUNCTIONS) and n.name == name), None)
@@ -138,7 +138,7 @@ class Project:
         return None
 
     def module(self, code: Valued, name: str) -> tuple[Code | None, list[str]]:
-        """The module that a qualified name begins with, and what is left of the name."""
+        """Return the module that a qualified name begins with, and the rest of the name."""
         folders = code.path.replace("\\", "/").split("/")[:-1]
         dots = len(name) - len(name.lstrip("."))
         parts = name[dots:].split(".")
@@ -177,13 +177,13 @@ class Project:
 
 
 def _at_top(code: Code, name: str) -> Definition | None:
-    """What a module defines under a name at its top level; None where it does so more than once."""
+    """Return a module's top-level definition of a name; None if there is not exactly one."""
     found = code.at_top.get(name, ())
     return found[0] if len(found) == 1 else None
 
 
 def _annotated(code: Code, argument: ast.arg) -> str:
-    """The class that an argument is said to be: `Plotter`, `"Plotter"`, `Optional[Plotter]`, `Plotter | None`."""
+    """Return the annotated class of an argument: `Plotter`, `"Plotter"`, `Optional[Plotter]`, `Plotter | None`."""
     node: ast.expr | None = argument.annotation
     if isinstance(node, ast.Subscript) and code.name(node.value) == "typing.Optional":
         node = node.slice

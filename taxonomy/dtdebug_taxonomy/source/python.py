@@ -1,6 +1,6 @@
-"""A Python program, parsed and indexed once for all checks: its names, arguments and values.
+"""Python program, parsed and indexed once for all checks: its names, arguments and values.
 
-A check asks for what it is about and pays for that only.
+Each check triggers, and pays for, only the indices that it uses.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _TRAINING = (
 
 
 class Code(Valued, Holder):
-    """A parsed Python program."""
+    """Parsed Python program."""
 
     kind = "python"
 
     def __init__(self, text: str, *, path: str = "", notebook: bool = False) -> None:
         super().__init__(text, path=path)
         self.notebook = notebook
-        """Cells of a notebook, joined."""
+        """True for the joined cells of a notebook."""
 
     def constant(self, node: ast.expr | None) -> object:
-        """The constant that an expression is, through assignments or a configuration that the program names."""
+        """Return the constant value of an expression, through assignments or a configuration that the program names."""
         found = super().constant(node)
         if found is None and (known := held(self, node)) is not None:
             return known.value
@@ -46,17 +46,17 @@ class Code(Valued, Holder):
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
-        """The environment variables that the program sets, for itself or what it starts, and those it reads."""
+        """Environment variables that the program sets, for itself or its children, and those it reads."""
         return program_variables(self, self.script)
 
     @cached_property
     def script(self) -> Script:
-        """The commands that the program starts, as shell text or lists of words."""
+        """Commands that the program starts, as shell text or lists of words."""
         return started_commands(self)
 
     @cached_property
     def role(self) -> Role:
-        """A program is started, a library imported: the absence of something tells only in a program."""
+        """A program is started, a library imported: a missing element means something only in a program."""
         if _TESTS.search(self.path):
             return "test"
         if self.notebook:
@@ -65,25 +65,25 @@ class Code(Valued, Holder):
 
     @cached_property
     def in_package(self) -> bool:
-        """Whether others import it from a package: it is installed, or has relative imports and trains nothing."""
+        """True if others import it from a package: it is installed, or has relative imports and trains nothing."""
         if _INSTALLED.search(self.path):
             return True
         return any(name.startswith(".") for name in self.imports.values()) and not self.trains
 
     @cached_property
     def trains(self) -> bool:
-        """Whether a function of it makes a step of training: backward, and the optimizer's step."""
+        """True if one of its functions performs a training step: backward, and the optimizer's step."""
         homes = {self.function(call) for call in self.methods("backward")} - {None}
         return any(self.function(call) in homes for call in self.methods("step"))
 
     def _trains(self, statement: ast.stmt) -> bool:
-        """A statement of a module that makes what only training needs; a library does that in functions."""
+        """True for a module-level statement that creates what only training needs; a library does that in functions."""
         value = statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None
         return isinstance(value, ast.Call) and self.name(value.func).startswith(_TRAINING)
 
 
 def _runs(statement: ast.stmt) -> bool:
-    """A statement of a module that does something when the module is run."""
+    """True for a module-level statement that does something when the module is run."""
     if isinstance(statement, ast.If):
         test = statement.test
         if isinstance(test, ast.Compare) and dotted(test.left) == "__name__":

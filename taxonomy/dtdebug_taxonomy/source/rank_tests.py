@@ -1,9 +1,9 @@
-"""What a condition says about the rank: `rank == 0`, `not is_main_process()`, `a and rank in (0, 1)`.
+"""Constraints of conditions on the rank: `rank == 0`, `not is_main_process()`, `a and rank in (0, 1)`.
 
-It is one on the rank if it compares something that is a rank with a number, or asks for the
+A condition is on the rank if it compares a rank with a number, or asks for the
 main process. `rank != -1`, `rank is None` and `world_size > 1` ask whether there are several
-processes at all and are none. Of `a or b` both must tell the same: what one of them lets pass,
-the other may not keep back.
+processes at all, and do not count. In `a or b` both must imply the same: one of them may not let
+ranks pass that the other holds back.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from dtdebug_taxonomy.source.values import class_behind
 _SIZE_NAME = re.compile(r"(?i)(^|[._])(world_?size|nprocs|num_processes)$")
 _SIZED = re.compile(r"[<%/]|in ")
 _DEEPEST = 3
-"""So many steps a condition is followed through names and functions."""
+"""Maximum number of names and functions through which a condition is followed."""
 
 
 class RankTest(NamedTuple):
-    """What a condition says about the rank."""
+    """Constraint of a condition on the rank."""
 
     which: str
     """`global`, `local`, or the name of another rank (`tp_rank`)."""
     value: str
-    """What it is compared with, as it is written: `0`, `< 4`, `% 2 == 0`, `world_size - 1`."""
+    """Value that it is compared with, as written: `0`, `< 4`, `% 2 == 0`, `world_size - 1`."""
     equal: bool
-    """True where the condition holds for that value, False where it holds for the others."""
+    """True if the condition holds for that value, False if it holds for the others."""
 
     @property
     def opposite(self) -> RankTest:
-        """The test that holds where this one does not."""
+        """Test that holds if this one does not."""
         return self._replace(equal=not self.equal)
 
     @property
     def words(self) -> str:
-        """The ranks that pass, in words: `only on rank 0`."""
+        """Ranks that pass, in words: `only on rank 0`."""
         of = {"global": "rank", "local": "local rank"}.get(self.which, self.which)
         if _SIZED.match(self.value):
             return f"only where {of} {self.value}" if self.equal else f"not where {of} {self.value}"
@@ -50,27 +50,27 @@ class RankTest(NamedTuple):
 
     @property
     def complements(self) -> tuple[RankTest, ...]:
-        """The tests that let just those ranks pass that this one keeps back.
+        """Tests that let exactly those ranks pass that this one holds back.
 
-        A local rank may stand for the global one: on one node they are the same.
+        A local rank may replace the global one: on one node they are the same.
         """
         others = {"global": ("local",), "local": ("global",)}.get(self.which, ())
         return tuple(self.opposite._replace(which=which) for which in (self.which, *others))
 
     def completes(self, other: RankTest) -> bool:
-        """Whether just those ranks pass that the other one keeps back."""
+        """True if exactly those ranks pass that the other test holds back."""
         return self in other.complements
 
 
 class RankTests:
-    """The conditions of one program, as far as they are on the rank."""
+    """The conditions of one program that concern the rank."""
 
     def __init__(self, code: Code) -> None:
         self.code = code
         self._known: dict[tuple[int, bool], RankTest | None] = {}
 
     def test(self, node: ast.expr, *, holds: bool = True) -> RankTest | None:
-        """What is known of the rank where a condition holds, or where it doesn't; None if nothing is."""
+        """Return what is known about the rank if a condition holds, or if it doesn't; None if nothing is."""
         key = id(node), holds
         if key not in self._known:
             self._known[key] = None  # a name that is bound to itself ends here
@@ -78,7 +78,7 @@ class RankTests:
         return self._known[key]
 
     def case(self, match: ast.Match, case: ast.match_case) -> RankTest | None:
-        """What is known of the rank in a case of a `match`; None if nothing is."""
+        """Return what is known about the rank in a case of a `match`; None if nothing is."""
         if case.guard is not None and (test := self.test(case.guard)) is not None:
             return test
         patterns = _alternatives(case.pattern)
@@ -89,7 +89,7 @@ class RankTests:
         return _turned(self._matched(match.subject, refused), holds=False)
 
     def _matched(self, subject: ast.expr, patterns: list[ast.pattern]) -> RankTest | None:
-        """What is known of the rank where one of some patterns fits."""
+        """Return what is known about the rank if one of some patterns matches; None if nothing is."""
         only = patterns[0] if len(patterns) == 1 else None
         if isinstance(only, ast.MatchSingleton) and only.value is not None:
             return self.test(subject, holds=only.value)
@@ -147,7 +147,7 @@ class RankTests:
         return RankTest(which, "0", not holds) if which and not last.startswith(("gpu", "device")) else None
 
     def _is_switch(self, node: ast.expr) -> bool:
-        """Whether a name only ever is a fixed value, as an argument that callers give as `rank0=True` on every rank."""
+        """True if a name only ever has constant values, such as an argument passed as `rank0=True` on every rank."""
         values = self.code.values(node) if isinstance(node, ast.Name) else []
         return len(values) > 1 and all(isinstance(v, ast.Constant) for v in values)
 
@@ -164,20 +164,20 @@ class RankTests:
         return None if function is None else self._returned(function, holds, depth)
 
     def _property(self, node: ast.expr) -> Function | None:
-        """The method behind `self.x`, or `config.x` of an object made here, that is a property of its class."""
+        """Return the property behind `self.x`, or behind `config.x` of an object created here, or None."""
         function = self._method(node) if isinstance(node, ast.Attribute) else None
         is_property = function and any(dotted(d).endswith("property") for d in function.decorator_list)
         return function if is_property else None
 
     def _method(self, node: ast.Attribute) -> Function | None:
-        """The method of a class of this file that an attribute of its object means."""
+        """Return the method of a class of this file that an attribute of its object refers to, or None."""
         named = self.code.functions.get(node.attr, ())
         home = class_behind(self.code, node.value) if named else None
         found = [f for f in named if home is not None and self.code.parent.get(f) is home]
         return found[0] if found else None
 
     def _returned(self, function: Function, holds: bool, depth: int) -> RankTest | None:
-        """What is known of the rank where a function gives something true, or false."""
+        """Return what is known about the rank if a function returns a true, or a false, value; None if nothing is."""
         if not depth:
             return None
         returned = [r.value for r in self.code.inside(function, ast.Return) if r.value is not None]
@@ -199,7 +199,7 @@ class RankTests:
         if not which:
             which, left, right = rank(self.code, right), right, left
             if isinstance(op, ast.In | ast.NotIn):
-                return None  # `"cuda" in str(device)` looks into a text
+                return None  # `"cuda" in str(device)` searches a text
             op = _TURNED.get(type(op), type(op))()
         if not which or isinstance(op, ast.Is | ast.IsNot) or self._is_turn(right):
             return None
@@ -213,7 +213,7 @@ class RankTests:
         return _ordered(which, op, self._value(right))
 
     def _is_turn(self, node: ast.expr) -> bool:
-        """Whether something is the item of a loop, so that each rank has its turn."""
+        """True if it is the item of a loop, so that each rank has its turn."""
         return bool(dotted(node)) and any(b.how == "loop" for b in self.code.bound(node))
 
     def _among(self, which: str, row: ast.expr, among: bool) -> RankTest | None:
@@ -225,7 +225,7 @@ class RankTests:
         return RankTest(which, f"in {self.code.source_of(row)}", among)
 
     def _is_everyone(self, row: ast.expr) -> bool:
-        """Whether every rank is in it: `range(world_size)`, or `[0, 1]` in a program of two processes."""
+        """True if it contains every rank: `range(world_size)`, or `[0, 1]` in a program of two processes."""
         return any(self._holds_all(value) for value in self.code.values(row))
 
     def _holds_all(self, row: ast.expr | None) -> bool:
@@ -244,13 +244,13 @@ class RankTests:
 
     @cached_property
     def _sizes(self) -> set[object]:
-        """The numbers of processes that are written in the program: `world_size = 4`, `spawn(f, nprocs=4)`."""
+        """Numbers of processes written in the program: `world_size = 4`, `spawn(f, nprocs=4)`."""
         bound = (b.value for (_, name), rows in self.code.bindings.items() if _SIZE_NAME.search(name) for b in rows)
         given = (k.value for k in self.code.nodes(ast.keyword) if k.arg and _SIZE_NAME.search(k.arg))
         return {self.code.constant(v) for v in (*bound, *given)} - {None}
 
     def _computed(self, node: ast.BinOp, value: str) -> RankTest | None:
-        """`rank % 2`, `rank // 8`."""
+        """Return the test for `rank % 2` or `rank // 8`."""
         sign = {ast.Mod: "%", ast.FloorDiv: "//"}.get(type(node.op))
         which = rank(self.code, node.left)
         if sign is None or not which:
@@ -272,14 +272,14 @@ def _turned(test: RankTest | None, holds: bool) -> RankTest | None:
 
 
 def _alternatives(pattern: ast.pattern | None) -> list[ast.pattern]:
-    """The patterns of which one must fit; none where everything does."""
+    """Return the patterns, one of which must match; empty if anything does."""
     while isinstance(pattern, ast.MatchAs):
         pattern = pattern.pattern
     return pattern.patterns if isinstance(pattern, ast.MatchOr) else [pattern] if pattern else []
 
 
 def _ordered(which: str, op: ast.cmpop, value: str) -> RankTest | None:
-    """`rank < value` and its kin; `rank >= 0` and `rank > -1` tell nothing."""
+    """Return the test for `rank < value` and similar; `rank >= 0` and `rank > -1` imply nothing."""
     if isinstance(op, ast.Gt | ast.GtE):
         less = _ordered(which, ast.LtE() if isinstance(op, ast.Gt) else ast.Lt(), value)
         return less.opposite if less else None

@@ -1,6 +1,6 @@
-"""Which expressions of a program are a rank, ask for the main process, or ask whether there are several processes.
+"""Classifies expressions: a rank, a test for the main process, or a test for several processes.
 
-By value where that can be told (`me = dist.get_rank()`), else by name (`args.local_rank`).
+By value if known (`me = dist.get_rank()`), else by name (`args.local_rank`).
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _MAIN = re.compile(
     r"|_*(main|master|primary|chief|root|lead|leader)_?(process|proc|replica)"
 )
 _PROCESSES = re.compile(r"(?i)^_?(dist|distributed|comm|env|world|mpi)$")
-"""Who owns `is_root()` where that is of processes, not of a tree."""
+"""Owners of `is_root()` if it concerns processes, not a tree."""
 _ASKS = re.compile(r"_*(is|am|i_am|on|at)_?", re.IGNORECASE)
 _ARGUMENTS = re.compile(r"(\w+\.)*_?(\w+_)?args\.should_(save|log)")
-"""What `transformers.TrainingArguments` calls the main process
+"""Names of `transformers.TrainingArguments` for the main process
 (https://huggingface.co/docs/transformers/main_classes/trainer#transformers.TrainingArguments)."""
 _MANY = re.compile(
     r"_*(is_|use_|using_|has_|in_|with_|run_|enable_)*"
@@ -53,7 +53,7 @@ _SIZE = re.compile(
     r"_*(dist_|ddp_|global_|get_)*(world_?size|num_replicas|num_processes|nprocs|n_?gpus?|num_gpus|size|ws)"
 )
 _KEY = re.compile(r"(local|global|world|node|process)_(rank|index)")
-"""Keys of a configuration that are no rank of a matrix or of a search result."""
+"""Keys of a configuration that are not the rank of a matrix or of a search result."""
 _NO_RANK = re.compile(r"(?i)matrix_rank|lora|adapter|peft|svd|tucker|low_?rank|argsort|(^|\.)(len|dim|ndim)$")
 _VARIABLES = {
     "RANK": "global",
@@ -72,9 +72,9 @@ _VARIABLES = {
 
 
 def rank(code: Code, node: ast.expr | None, depth: int = 3) -> str:
-    """Which rank of this process an expression is; empty if it is none.
+    """Return which rank of this process an expression is; empty if it is not a rank.
 
-    `global`, `local`, the name of another one (`tp_rank`, `node_rank`), or `group` for the
+    `global`, `local`, the name of a different one (`tp_rank`, `node_rank`), or `group` for the
     rank in a group that is passed.
     """
     if isinstance(node, ast.Call):
@@ -86,7 +86,7 @@ def rank(code: Code, node: ast.expr | None, depth: int = 3) -> str:
     if isinstance(node, ast.BoolOp):
         return rank(code, node.values[0], depth)
     if isinstance(node, ast.Attribute) and not dotted(node):
-        return _by_name(node.attr.lower().strip("_"))  # of what a call gives
+        return _by_name(node.attr.lower().strip("_"))  # attribute of a call's result
     if node is None or not (name := dotted(node)):
         return ""
     bound = code.bound(node)
@@ -100,12 +100,12 @@ def rank(code: Code, node: ast.expr | None, depth: int = 3) -> str:
         if all(_is_other(code, v) for v in values):
             return ""
     if _NO_RANK.search(name):
-        return ""  # of an adapter or a matrix, as `config.lora.rank`
+        return ""  # of an adapter or a matrix, such as `config.lora.rank`
     return _by_name(name.rsplit(".", 1)[-1].lower().strip("_"))
 
 
 def _of_mapping(code: Code, node: ast.Subscript) -> str:
-    """The rank that a mapping holds under a key: the environment, or a configuration."""
+    """Return the rank stored in a mapping under a key: the environment, or a configuration."""
     key = code.constant(node.slice) if isinstance(node.slice, ast.Constant | ast.Name) else None
     if not isinstance(key, str) or code.name(node.value) == "os.environ":
         return _VARIABLES.get(str(key), "")
@@ -114,7 +114,7 @@ def _of_mapping(code: Code, node: ast.Subscript) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def may_tell_rank(word: str) -> bool:
-    """Whether one name, or a text (an environment variable), can make an expression a rank or the main process."""
+    """True if a name, or a text (an environment variable), can make an expression a rank or the main process."""
     bare = word.lower().strip("_")
     return bool(
         word in _VARIABLES
@@ -136,7 +136,7 @@ def _by_name(last: str) -> str:
 
 
 def _is_other(code: Code, value: ast.expr | None) -> bool:
-    """Whether a value is surely no rank of a process: the rank of a matrix, a positive number."""
+    """True if a value is definitely not the rank of a process: the rank of a matrix, a positive number."""
     if isinstance(value, ast.Constant):
         return isinstance(value.value, int) and value.value > 0
     if isinstance(value, ast.List | ast.Tuple | ast.Set | ast.Dict | ast.ListComp):
@@ -161,14 +161,14 @@ def _rank_of_call(code: Code, call: ast.Call, depth: int) -> str:
     if last == "get_rank" and (call.args or call.keywords):
         return "group"
     if last == "get_global_rank" and (call.args or call.keywords):
-        return ""  # of the member of a group that is named
+        return ""  # of the named member of a group
     if "node_local" in last or "local" in last:
         return "local"
     return "node_rank" if "node" in last else "group" if "parallel" in last else "global"
 
 
 def is_main(name: str, *, called_with: int = 0) -> str:
-    """Whether a name says "I am the main process": `global`, `local` (of its node), or empty."""
+    """Return which main process a name asks for: `global`, `local` (of its node), or empty."""
     owner, _, last = name.rpartition(".")
     if last == "is_root" and _PROCESSES.search(owner.rpartition(".")[2]):
         return "global"
@@ -180,7 +180,7 @@ def is_main(name: str, *, called_with: int = 0) -> str:
 
 
 def several(code: Code, node: ast.expr, depth: int = 2) -> bool | None:
-    """What a condition says about the number of processes: True for several, False for one, None for nothing."""
+    """Return what a condition implies about the number of processes: True for several, False for one, else None."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         found = several(code, node.operand, depth)
         return None if found is None else not found
@@ -219,7 +219,7 @@ def _several_by_number(code: Code, left: ast.expr, op: ast.cmpop, right: ast.exp
 
 
 def is_size(code: Code, node: ast.expr, depth: int = 2) -> bool:
-    """Whether an expression is the number of processes."""
+    """True if an expression is the number of processes."""
     if isinstance(node, ast.Call):
         if code.name(node.func) == "int" and len(node.args) == 1:
             return is_size(code, node.args[0], depth)
@@ -236,7 +236,7 @@ def is_size(code: Code, node: ast.expr, depth: int = 2) -> bool:
 
 
 def written_number(code: Code, node: ast.expr) -> str:
-    """A number as it is written, a simple assignment followed; empty for anything else."""
+    """Return a number as written, through a simple assignment; empty for anything else."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
         return f"-{node.operand.value!r}"
     value = code.constant(node)

@@ -1,4 +1,4 @@
-"""A shell script, read for what it starts and which variables it sets; `.env` files too."""
+"""Shell scripts: the commands they start and the variables they set; also `.env` files."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _USE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?:\[[@*]\])?\})")
 _LASTS = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _CONTAINERS = frozenset({"docker", "podman", "singularity", "apptainer"})
 _PASSED = {"-x": frozenset({"mpirun", "mpiexec", "orterun"}), "-e": _CONTAINERS, "--env": _CONTAINERS}
-"""Options that pass `NAME=value` on to what is started, and the programs that have them."""
+"""Options that pass `NAME=value` on to child processes, and the programs that have them."""
 _LONGEST = 400_000
-"""Characters beyond which a text is no script."""
+"""Maximum number of characters of a script."""
 
 
 class Script(Source):
-    """A shell script, or the pieces of one within another file."""
+    """Shell script, or the pieces of one within another file."""
 
     kind = "shell"
 
@@ -38,9 +38,9 @@ class Script(Source):
     ) -> None:
         super().__init__(text, path=path)
         self._more = more
-        """Commands that are there without shell text: lists of words in a program."""
+        """Commands without shell text: lists of words in a program."""
         self.pieces = (Span(0, len(self.text)),) if pieces is None else pieces
-        """Where in the text the shell text stands."""
+        """Spans of the shell text."""
 
     @cached_property
     def _lexed(self) -> Words:
@@ -55,12 +55,12 @@ class Script(Source):
 
     @property
     def unread(self) -> tuple[Unread, ...]:
-        """What of the shell text could not be read."""
+        """Parts of the shell text that could not be read."""
         return tuple(sorted(set(self._lexed.unread)))
 
     @cached_property
     def commands(self) -> tuple[Command, ...]:
-        """All commands, those in `$(...)` and in the quoted text of `bash -c` too, by place."""
+        """All commands, including those in `$(...)` and in the quoted text of `bash -c`, by place."""
         found = [*self._lexed.commands, *self._more]
         for command in self._lexed.commands:
             names = [w.text.rsplit("/", 1)[-1] for w in command.words]
@@ -73,7 +73,7 @@ class Script(Source):
 
     @property
     def heredocs(self) -> list[Heredoc]:
-        """The texts that stand in the script."""
+        """Here-documents in the script."""
         return self._lexed.heredocs
 
     @cached_property
@@ -93,12 +93,12 @@ class Script(Source):
         return tuple(found)
 
     def directive(self, *names: str) -> Directive | None:
-        """The last directive of one of these names."""
+        """Return the last directive with one of these names, or None."""
         return next((d for d in reversed(self.directives) if d.name in names), None)
 
     @cached_property
     def assignments(self) -> dict[str, list[tuple[Assignment, Command]]]:
-        """Name -> where it is set, in order."""
+        """Name -> its assignments, in order."""
         found: dict[str, list[tuple[Assignment, Command]]] = defaultdict(list)
         for command in self.commands:
             for assignment in command.assignments:
@@ -107,7 +107,7 @@ class Script(Source):
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
-        """Every variable that is set or put in."""
+        """Every variable that is set or expanded."""
         found = [_variable(a) for c in self.commands for a in c.assignments]
         for command in self.commands:
             found += _passed_on(self.text, command)
@@ -116,7 +116,7 @@ class Script(Source):
         return tuple(sorted(found, key=lambda v: v.span))
 
     def constant(self, name: str) -> Word | None:
-        """What a variable holds wherever it is used; None if that depends."""
+        """Return the value of a variable wherever it is used; None if it depends on the place."""
         rows = self._held(name)
         if len(rows) != 1:
             return None
@@ -125,7 +125,7 @@ class Script(Source):
         return assignment.value if certain and not assignment.items else None
 
     def resolve(self, text: str) -> str:
-        """A text with the variables put in that the script sets to something fixed."""
+        """Return a text with the variables expanded that the script sets to constant values."""
 
         def put(found: re.Match[str]) -> str:
             value = self.constant(found[1] or found[2])
@@ -134,11 +134,11 @@ class Script(Source):
         return _USE.sub(put, text) if "$" in text else text
 
     def expanded(self, command: Command) -> list[Word]:
-        """The words of a command, with those put in that a variable or array of the script holds."""
+        """Return the words of a command, with variables or arrays of the script expanded."""
         return [word for w in command.words for word in self._expand(w, 3)]
 
     def _expand(self, word: Word, depth: int) -> Iterator[Word]:
-        """A word that is only a variable: what its one assignment, and those that add to it, give."""
+        """Expand a word that is only a variable by its single assignment, and those that append to it."""
         use = _USE.fullmatch(word.text) if depth else None
         rows = self._held(use[1] or use[2]) if use else []
         if not rows or any(a.adds != (i > 0) for i, (a, _) in enumerate(rows)):
@@ -146,13 +146,13 @@ class Script(Source):
             return
         for assignment, command in rows:
             if command.branch or command.joined in {"||", "&&"}:
-                yield word  # what may be there stands for something unknown
+                yield word  # a conditional value is represented by the unknown word
                 continue
             for part in self._parts(assignment, word):
                 yield from self._expand(part, depth - 1)
 
     def _held(self, name: str) -> list[tuple[Assignment, Command]]:
-        """The assignments of a variable that hold beyond one command."""
+        """Return the assignments of a variable that hold beyond one command."""
         return [(a, c) for a, c in self.assignments.get(name, ()) if not c.words or c.words[0].text in _LASTS]
 
     def _parts(self, assignment: Assignment, word: Word) -> list[Word]:
@@ -165,16 +165,16 @@ class Script(Source):
 
 
 class Holder(Source):
-    """A file that has shell text in it."""
+    """File that contains shell text."""
 
     @cached_property
     def script(self) -> Script:
-        """That text."""
+        """The shell text."""
         return Script(self.text, path=self.path, pieces=())
 
 
 def script_of(source: Source) -> Script | None:
-    """The shell text of a file: all of it, or what is in it."""
+    """Return the shell text of a file: all of it, or the text it contains; None if it contains none."""
     if isinstance(source, Script):
         return source
     return source.script if isinstance(source, Holder) else None
@@ -187,7 +187,7 @@ def _variable(assignment: Assignment) -> Variable:
 
 
 def _passed_on(text: Text, command: Command) -> Iterator[Variable]:
-    """Variables that an option sets: `setenv A 1`, `docker run -e A=1`, `mpirun -x A=1`, `srun --export=ALL,A=1`."""
+    """Yield variables set by an option: `setenv A 1`, `docker run -e A=1`, `mpirun -x A=1`, `srun --export=ALL,A=1`."""
     words = command.words
     if command.name == "setenv" and len(words) > 1:
         value = words[2] if len(words) > 2 else None

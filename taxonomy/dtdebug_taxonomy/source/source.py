@@ -1,4 +1,4 @@
-"""What all readers of files give to the checks: text, kind of file, and variables that are set or read."""
+"""Common interface of all file readers for the checks: text, kind of file, and variables set or read."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ Kind = Literal["python", "shell", "config", "requirements", "dockerfile"]
 
 
 class Variable(NamedTuple):
-    """An environment variable that a file sets or reads."""
+    """Environment variable that a file sets or reads."""
 
     name: str
     span: Span
-    """Of the name, without quotes."""
+    """Span of the name, without quotes."""
     value: str | None = None
-    """What it is set to; None where that is computed, or where it is read."""
+    """Value that it is set to; None if that is computed, or if it is read."""
     value_span: Span | None = None
     is_set: bool = True
 
 
 class Unread(NamedTuple):
-    """A part of a file that no check has seen, or that may mean something else than what was read."""
+    """Part of a file that no check has seen, or that may mean something different from what was read."""
 
     span: Span
     why: str
-    """Half a sentence: "a quote has no end"."""
+    """Reason as half a sentence: "a quote has no end"."""
 
 
 class Source:
-    """A file that was read but not run."""
+    """File that was read but not run."""
 
     kind: Kind
 
@@ -43,7 +43,7 @@ class Source:
         self.path = path.replace("\\", "/")
         """Empty for a buffer that was never saved, and for the cells of a notebook."""
         self.project: Project | None = None
-        """The files around it, where they may be read."""
+        """The files around it, if they may be read."""
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
@@ -52,9 +52,9 @@ class Source:
 
     @property
     def unread(self) -> tuple[Unread, ...]:
-        """The parts that could not be read, by place; empty if the checks have seen all of it."""
+        """Parts that could not be read, by place; empty if the checks have seen all of it."""
         return ()
 
     def cut(self, span: Span) -> str:
-        """The text of a span."""
+        """Return the text of a span."""
         return self.text[span.start : span.end]

@@ -1,4 +1,4 @@
-"""The Python programs that a script starts: by which launcher, with which arguments, and their text."""
+"""Python programs that a script starts: their launcher, their arguments, and their text."""
 
 from __future__ import annotations
 
@@ -15,46 +15,46 @@ from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.shell import Script
 
 _UP = 6
-"""So many folders above a script are looked in for what it starts: it may be run from there."""
+"""Number of folders above a script that are searched for its programs: it may be run from there."""
 _LONGEST = 200
-"""Characters of the folders that a script goes down into."""
+"""Maximum length of the folders that a script descends into, in characters."""
 _BEFORE = re.compile(r"srun|mpirun|mpiexec|orterun|nohup|env|exec|time|setsid|nice|numactl|taskset|stdbuf|command")
-"""What may stand before `python` and hands its environment on."""
+"""Programs that may precede `python` and pass their environment on."""
 _HERE = re.compile(r"(\$\(|`)\s*dirname\b.*(\$0|BASH_SOURCE)|\$\{(0|BASH_SOURCE(\[0\])?)%/\*\}", re.DOTALL)
-"""The folder of the script itself, as scripts ask for it."""
+"""Folder of the script itself, as scripts determine it."""
 _BESIDE = re.compile(r"\$\(dirname [\"']?\$(0|\{?BASH_SOURCE(\[0\])?\}?)[\"']?\)/")
 
 
 class Started(NamedTuple):
-    """A command that starts a Python program."""
+    """Command that starts a Python program."""
 
     command: Command
     launch: LaunchCommand | None
-    """None where no launcher of ranks starts it."""
+    """None if no launcher of ranks starts it."""
     before: tuple[Word, ...]
     """Words before `python`, or before the launcher: `srun --ntasks=4`."""
     python: Word | None
     """None after a launcher."""
     program: Word
     arguments: tuple[Word, ...]
-    """Of the program."""
+    """Arguments of the program."""
     code: Code | None
-    """Its text; None where there is no such file, or more than one that could be meant."""
+    """Its text; None if there is no such file, or if it is ambiguous."""
     folder: str
-    """Below that of the script, where it is started; `?` where that is not known."""
+    """Folder, relative to the script's, in which it is started; `?` if unknown."""
 
     @property
     def name(self) -> str:
-        """The program, without its folder."""
+        """Name of the program, without its folder."""
         return (self.code.path if self.code is not None else self.program.text).rpartition("/")[2]
 
     def runs_under(self, *names: str) -> bool:
-        """Whether one of these programs starts it."""
+        """True if one of these programs starts it."""
         return any(w.text.rsplit("/", 1)[-1] in names for w in self.before)
 
 
 def started(script: Script) -> list[Started]:
-    """What a script starts, by place; kept with it."""
+    """Return the programs that a script starts, by place; cached on the script."""
     found: list[Started] | None = script.__dict__.get("_started")
     if found is None:
         found = script.__dict__["_started"] = list(_started(script))
@@ -62,7 +62,7 @@ def started(script: Script) -> list[Started]:
 
 
 def given(script: Script, words: tuple[Word, ...]) -> Iterator[tuple[Word, str, str | None]]:
-    """The long options among the arguments of a program: the word, its name, and its value where it has one."""
+    """Yield (word, name, value or None) of the long options among the arguments of a program."""
     for at, word in enumerate(words):
         name, equals, value = word.text.partition("=")
         if name == "--":
@@ -92,7 +92,7 @@ def _started(script: Script) -> Iterator[Started]:
 
 
 def _by_python(script: Script, command: Command, folder: str) -> Iterator[Started]:
-    """`python train.py`, after what hands on its environment and its processes."""
+    """Yield `python train.py`, after programs that pass on their environment and their processes."""
     if not (PYTHON.match(command.name) or _BEFORE.fullmatch(command.name)):
         return
     words = script.expanded(command)
@@ -111,7 +111,7 @@ def _by_python(script: Script, command: Command, folder: str) -> Iterator[Starte
 
 
 def _changed(folder: str, to: str) -> str:
-    """The folder below that of the script after a `cd`; `?` where it is not known."""
+    """Return the folder, relative to the script's, after a `cd`; `?` if unknown."""
     if _HERE.search(to):
         return ""
     if to.startswith(("/", "~", "-")) or "$" in to or "`" in to or len(folder) > _LONGEST:
@@ -120,7 +120,7 @@ def _changed(folder: str, to: str) -> str:
 
 
 def _read(script: Script, folder: str, program: Word, is_module: bool) -> Code | None:
-    """The program's text: the one file of that name where the script, or its project, may be run."""
+    """Return the program's text: the only file of that name where the script, or its project, may be run."""
     name = script.resolve(program.text)
     beside = _BESIDE.match(name)
     if beside is not None:
@@ -134,7 +134,7 @@ def _read(script: Script, folder: str, program: Word, is_module: bool) -> Code |
 
 
 def document(script: Script, start: Started, name: str) -> Config | None:
-    """The JSON or YAML file that a command names: the one of that name where the script may be run."""
+    """Return the JSON or YAML file that a command names: the only one of that name where the script may be run."""
     beside = _BESIDE.match(name)
     folder, name = ("", name[beside.end() :]) if beside else (start.folder, name)
     if script.project is None or not name.endswith((".json", ".yaml", ".yml")):
@@ -144,7 +144,7 @@ def document(script: Script, start: Started, name: str) -> Config | None:
 
 
 def _paths(script: Script, folder: str, name: str, above: int) -> list[str]:
-    """Where a file of a relative name may be: below the folder of the script, and of so many above it."""
+    """Return possible places of a file with a relative name: below the script's folder, and up to `above` above it."""
     if not script.path or name.startswith(("/", "~", "-")) or "$" in name or "`" in name:
         return []
     below = posixpath.join("" if folder == "?" else folder, name)

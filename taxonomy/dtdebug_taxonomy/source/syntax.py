@@ -1,4 +1,4 @@
-"""A Python program, parsed and indexed in one pass: its nodes by type, what is around them, where they stand."""
+"""Python program, parsed and indexed in one pass: its nodes by type, their parents, and their places."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ class Syntax(Source):
 
     @property
     def tree(self) -> ast.Module:
-        """The tree; parsed when it is first asked for, since most files concern no check."""
+        """Syntax tree; parsed on first use, since most files concern no check."""
         return self._parsed.tree
 
     @property
     def whole(self) -> bool:
-        """Whether all of the text could be parsed."""
+        """True if the whole text could be parsed."""
         return self._parsed.whole
 
     @property
     def unread(self) -> tuple[Unread, ...]:
-        """The lines that are not in the tree; none where the program was not parsed for any check."""
+        """Lines that are not in the tree; empty if the program was not parsed for any check."""
         if "_parsed" not in self.__dict__:
             return ()
         why = f"it is not valid Python {sys.version_info.major}.{sys.version_info.minor}"
@@ -65,7 +65,7 @@ class Syntax(Source):
 
     @cached_property
     def order(self) -> dict[ast.AST, int]:
-        """Position in the program: a node that stands further down has the larger number."""
+        """Position in the program: a node further down has the larger number."""
         return self._index()[1]
 
     @cached_property
@@ -74,11 +74,11 @@ class Syntax(Source):
 
     @cached_property
     def imports(self) -> dict[str, str]:
-        """Local name -> qualified name of all that is imported."""
+        """Local name -> qualified name of all imports."""
         return imported([*self.nodes(ast.Import), *self.nodes(ast.ImportFrom)])
 
     def _index(self) -> tuple[dict[ast.AST, ast.AST], dict[ast.AST, int], dict[type, list[ast.AST]]]:
-        """The one pass over the tree; keeps all three indices."""
+        """Build all three indices in the only pass over the tree."""
         parent: dict[ast.AST, ast.AST] = {}
         nodes: list[ast.AST] = []
         by_type: dict[type, list[ast.AST]] = {}
@@ -108,11 +108,11 @@ class Syntax(Source):
         return parent, order, by_type
 
     def nodes(self, kind: type[N]) -> list[N]:
-        """All nodes of a type, in the order of the program."""
+        """Return all nodes of a type, in the order of the program."""
         return self._by_type.get(kind, [])  # type: ignore[return-value]
 
     def span(self, node: ast.AST) -> Span:
-        """Where a node stands in the text."""
+        """Return the span of a node in the text."""
         n: ast.expr = node  # type: ignore[assignment]
         end_line, end = n.end_lineno or n.lineno, n.end_col_offset or 0
         return Span(self._offset(n.lineno, n.col_offset), self._offset(end_line, end))
@@ -122,23 +122,23 @@ class Syntax(Source):
         return self.text.offset_of_byte(line, byte + 3 * shift if shift and not self.text.isascii() else byte)
 
     def source_of(self, node: ast.AST) -> str:
-        """The text of a node as it is written."""
+        """Return the text of a node as written."""
         return self.cut(self.span(node))
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
-        """The nodes around a node, innermost first."""
+        """Yield the nodes around a node, innermost first."""
         while (up := self.parent.get(node)) is not None:
             yield up
             node = up
 
     def scope(self, node: ast.AST) -> Scope:
-        """The innermost function, class, lambda or module around a node."""
+        """Return the innermost function, class, lambda or module around a node."""
         known = self._scope_of
         passed = []
         while (scope := known.get(node)) is None:
             passed.append(node)
             up = self.parent.get(node, self.tree)
-            if type(up) in _KINDS_OF_SCOPES and isinstance(up, SCOPES):  # the first is quick, and nearly always false
+            if type(up) in _KINDS_OF_SCOPES and isinstance(up, SCOPES):  # fast, and nearly always false
                 scope = up
                 break
             node = up
@@ -148,11 +148,11 @@ class Syntax(Source):
 
     @cached_property
     def _scope_of(self) -> dict[ast.AST, Scope]:
-        """Node -> its scope, for the nodes that were asked for and those around them."""
+        """Node -> its scope, for the requested nodes and those around them."""
         return {}
 
     def scopes(self, node: ast.AST) -> Iterator[Scope]:
-        """The functions, classes, lambdas and the module around a node, innermost first."""
+        """Yield the functions, classes, lambdas and the module around a node, innermost first."""
         scope = self.scope(node)
         yield scope
         while scope is not self.tree:
@@ -160,15 +160,15 @@ class Syntax(Source):
             yield scope
 
     def function(self, node: ast.AST) -> Function | None:
-        """The innermost function around a node."""
+        """Return the innermost function around a node, or None."""
         return next((s for s in self.scopes(node) if isinstance(s, FUNCTIONS)), None)
 
     def class_of(self, node: ast.AST) -> ast.ClassDef | None:
-        """The innermost class around a node."""
+        """Return the innermost class around a node, or None."""
         return next((s for s in self.scopes(node) if isinstance(s, ast.ClassDef)), None)
 
     def statement(self, node: ast.AST) -> ast.stmt:
-        """The innermost statement that a node is, or is in."""
+        """Return the innermost statement that a node is, or is in."""
         while not isinstance(node, ast.stmt):
             node = self.parent[node]
         return node
@@ -182,7 +182,7 @@ class Syntax(Source):
         return found
 
     def statements_at(self, line: int) -> list[ast.stmt]:
-        """The statements that begin on a line."""
+        """Return the statements that begin on a line."""
         return self._by_line.get(line, [])
 
     @cached_property
@@ -195,7 +195,7 @@ class Syntax(Source):
         return {each: block for block in lists if isinstance(block, list) for each in block}
 
     def block(self, statement: ast.stmt) -> list[ast.stmt]:
-        """The list of statements that a statement is in."""
+        """Return the list of statements that a statement is in."""
         return self._blocks.get(statement, [statement])
 
     @cached_property
@@ -216,7 +216,7 @@ class Syntax(Source):
         return {}
 
     def inside(self, node: ast.AST, *kinds: type[N]) -> Iterator[N]:
-        """The nodes of some types below a node and itself, nested functions included, in the order of the program."""
+        """Yield the nodes of some types in a node, itself and nested functions included, in order of the program."""
         if node not in self.order:
             yield from (n for n in ast.walk(node) if isinstance(n, kinds))
             return

@@ -1,7 +1,7 @@
 """Text with lines as editors and Python count them, and places in it.
 
 An offset counts code points from the beginning of the text; lines and columns that are
-shown begin at 1. `str.splitlines` is no help: it cuts at form feeds and at U+2028 too.
+shown begin at 1. `str.splitlines` is unsuitable: it also splits at form feeds and at U+2028.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _END_OF_LINE = re.compile(r"\r\n|\n|\r")
 
 
 class Span(NamedTuple):
-    """A piece of a text: offsets of its first code point and of the one after its last."""
+    """Part of a text: offsets of its first code point and of the one after its last."""
 
     start: int
     end: int
@@ -28,14 +28,14 @@ class Place(NamedTuple):
 
 
 class Text(str):
-    """A text that knows where its lines begin."""
+    """Text with the offsets of its lines."""
 
     __slots__ = ("_starts",)
     _starts: list[int]
 
     @property
     def starts(self) -> list[int]:
-        """The offsets at which lines begin; found when first asked for, since of most texts nothing is shown."""
+        """Offsets at which lines begin; computed on first use, since of most texts nothing is shown."""
         try:
             return self._starts
         except AttributeError:
@@ -43,29 +43,29 @@ class Text(str):
             return self._starts
 
     def place(self, offset: int) -> Place:
-        """The line and column of an offset."""
+        """Return the line and column of an offset."""
         line = bisect_right(self.starts, offset)
         return Place(line, offset - self.starts[line - 1] + 1)
 
     def line(self, number: int) -> str:
-        """A line by its number from 1, without its end; empty where there is none."""
+        """Return a line by its number from 1, without its end; empty if it does not exist."""
         if not 0 < number <= len(self.starts):
             return ""
         return self[self.starts[number - 1] : self.end_of_line(number)]
 
     def end_of_line(self, number: int) -> int:
-        """The offset at which a line ends, before its line break."""
+        """Return the offset at which a line ends, before its line break."""
         if number == len(self.starts):
             return len(self)
         end = self.starts[number]
         return end - 2 if self[end - 2 : end] == "\r\n" else end - 1
 
     def lines(self) -> list[str]:
-        """All lines without their ends."""
+        """Return all lines without their ends."""
         return _END_OF_LINE.split(self)
 
     def offset_of_byte(self, line: int, byte: int) -> int:
-        """The offset of a place as `ast` gives it: line from 1, column in bytes of UTF-8 from 0."""
+        """Return the offset of a place in terms of `ast`: line from 1, column in bytes of UTF-8 from 0."""
         start = self.starts[line - 1]
         if self.isascii():
             return start + byte

@@ -1,7 +1,7 @@
-"""Parses Python that may be broken, as text is while it is being typed.
+"""Parses Python that may be broken, such as half-typed text.
 
-What can't be parsed is replaced by `pass`, the smallest statement at a time, so that the
-rest keeps its line, its column and the function that it is in.
+Unparsable parts are replaced by `pass`, the smallest statement at a time, so that the
+rest keeps its line, its column and its function.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _DECORATED = re.compile(r"@|(async\s+)?(def|class)\b")
 _STATEMENT = re.compile(
     r"\s*(def|class|return|import|from|with|try|while|raise|assert|del|pass|break|continue)\b(?!\s*=)"
 )
-"""Words that begin a line of their own: no line inside brackets begins so."""
+"""Keywords at the beginning of a statement's line: no line inside brackets begins with them."""
 _MERGE = re.compile(r"^(<{7}|={7}|>{7}|\|{7})( .*)?$", re.MULTILINE)
 _SIMPLE = "simple"
 _STRING = re.compile(
@@ -28,22 +28,22 @@ _STRING = re.compile(
     re.DOTALL,
 )
 _LONGEST = 2_000_000
-"""Characters beyond which a text is not parsed: it is data, not a program."""
+"""Maximum number of characters of a program; a longer text is data and is not parsed."""
 _DEEPEST, _LONG_HEAD = 60, 200
 
 
 class Parsed(NamedTuple):
-    """What could be parsed of a text."""
+    """Parsed part of a text."""
 
     tree: ast.Module
     whole: bool
-    """Nothing had to be replaced."""
+    """True if nothing had to be replaced."""
     gaps: tuple[tuple[int, int], ...] = ()
     """First and last line, from 1, of the parts that are not in the tree."""
 
 
 def parse_program(text: str) -> Parsed:
-    """The tree of a program, and what of it could not be parsed."""
+    """Return the tree of a program, and the parts that could not be parsed."""
     text = text.removeprefix("\ufeff").replace("\0", " ").replace("\f", " ")
     everything = ((1, text.count("\n") + 1),)
     if len(text) > _LONGEST:
@@ -60,7 +60,7 @@ def parse_program(text: str) -> Parsed:
 
 
 def _gaps(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Runs of lines that were replaced; blank ones and comments between them belong to them."""
+    """Yield runs of lines that were replaced, including blank lines and comments between them."""
     replaced = [
         (number, not new.startswith(old.rstrip()))
         for number, (old, new) in enumerate(zip(before, after, strict=True), 1)
@@ -82,7 +82,7 @@ def _try(text: str) -> ast.Module | None:
 
 
 class _Repair:
-    """Replaces the statements of one text that can't be parsed."""
+    """Replaces the unparsable statements of one text."""
 
     def __init__(self, text: str) -> None:
         text = _MERGE.sub("", text)
@@ -100,7 +100,7 @@ class _Repair:
         """Indentation of the lines that can begin a statement; -1 for all others."""
 
     def lines_that_parse(self) -> list[str]:
-        """The same number of lines, of which each statement can be parsed."""
+        """Return the same number of lines, each statement of which can be parsed."""
         self._block(0, len(self.lines), 0, 0)
         return self.lines
 
@@ -110,13 +110,13 @@ class _Repair:
     def _block(self, low: int, high: int, indent: int, depth: int) -> None:
         starts = self._starts(low, high, indent)
         for start, end in zip(starts, [*starts[1:], high], strict=True):
-            if 0 <= self.widths[start] < indent:  # less deep than its block: no place for it without another column
+            if 0 <= self.widths[start] < indent:  # less indented than its block: it can't be kept in its column
                 self._drop(start, end, indent)
             elif not self._parses(self.lines[start:end], indent):
                 self._statement(start, end, indent, depth)
 
     def _starts(self, low: int, high: int, indent: int) -> list[int]:
-        """Where the statements of a block begin; clauses and what is decorated go with what is before."""
+        """Return where the statements of a block begin; clauses and decorated definitions belong to the one before."""
         starts, decorated = [low], False
         for i in range(low, high):
             if not 0 <= self.widths[i] <= indent:
@@ -128,7 +128,7 @@ class _Repair:
         return starts
 
     def _head_end(self, head: int, end: int, indent: int) -> int:
-        """The line after a head that may go on over several lines until its brackets are closed."""
+        """Return the line after a head, which may span several lines until its brackets are closed."""
         open_ones = 0
         for i in range(head, min(end, head + _LONG_HEAD)):
             line = self.bare[i]
@@ -142,7 +142,7 @@ class _Repair:
         return head + 1
 
     def _statement(self, start: int, end: int, indent: int, depth: int) -> None:
-        """A statement that can't be parsed: its clauses one by one, or nothing of it."""
+        """Repair a statement that can't be parsed, clause by clause, or drop it."""
         heads: list[tuple[int, int]] = []
         for i in range(start, end):
             if 0 <= self.widths[i] <= indent and (not heads or i >= heads[-1][1]):
@@ -157,7 +157,7 @@ class _Repair:
                 self._body(body, stop, indent, depth)
 
     def _clause(self, head: int, body: int, end: int, indent: int, before: str) -> str:
-        """Repairs the head of a clause, or a simple statement; returns the word that an `else` could belong to."""
+        """Repair the head of a clause, or a simple statement; return the word that an `else` could belong to."""
         words, lead = self.lines[head:body], " " * indent
         first = self.lines[head].lstrip()
         if first.startswith("@"):
@@ -182,7 +182,7 @@ class _Repair:
         return bool(_DECORATED.match(following))
 
     def _body(self, low: int, high: int, indent: int, depth: int) -> None:
-        """Repairs what is under a head, which needs a statement in any case."""
+        """Repair the block below a head, which needs at least one statement."""
         inner = next((w for w in self.widths[low:high] if w > indent), -1)
         if inner < 0:
             self.lines[low - 1] += " pass"
@@ -192,11 +192,11 @@ class _Repair:
             self.lines[low] = " " * inner + "pass"
 
     def _drop(self, start: int, end: int, indent: int) -> None:
-        """`pass`, then as many empty lines as the statement had more."""
+        """Replace lines by `pass` and empty lines."""
         self.lines[start:end] = [" " * indent + "pass", *[""] * (end - start - 1)]
 
 
 def _indent(line: str) -> int:
-    """The width of a line's indentation; -1 for a line that holds nothing but blanks or a comment."""
+    """Return the width of a line's indentation; -1 for a blank line or a comment."""
     bare = line.lstrip()
     return -1 if not bare or bare[0] == "#" else len(line) - len(bare)

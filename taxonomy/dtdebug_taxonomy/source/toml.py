@@ -1,4 +1,4 @@
-"""Reads TOML that anyone may have written, in time that its size bounds."""
+"""Reads untrusted TOML in time bounded by its size."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import tomllib
 from typing import Any
 
 _LONGEST = 500_000
-"""Characters beyond which a text is data, no configuration."""
+"""Maximum number of characters of a configuration; a longer text is data."""
 _DOTTED = re.compile(r"(?:[\w\"'-]{1,64}[ \t]{0,3}\.[ \t]{0,3}){40}")
-"""A key of so many parts costs the square of their number."""
+"""Key with many parts, which costs the square of their number."""
 
 
 def read_toml(text: str) -> dict[str, Any]:
-    """The table that the text holds.
+    """Return the table in the text.
 
     Raises:
-        ValueError: it is none, too long, or nested too deep.
+        ValueError: it is not TOML, too long, or nested too deep.
 
     """
     if len(text) > _LONGEST:

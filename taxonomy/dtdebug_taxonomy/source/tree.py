@@ -1,4 +1,4 @@
-"""A value of a configuration with its place, whatever language the file is in."""
+"""Value of a configuration with its place, in any language."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dtdebug_taxonomy.source.text import Span
 
 
 class Unknown:
-    """A value that something puts in later: `${BATCH}`, `{{ lr }}`, `args.batch`."""
+    """Value that is filled in later: `${BATCH}`, `{{ lr }}`, `args.batch`."""
 
     def __repr__(self) -> str:
         return "UNKNOWN"
@@ -19,31 +19,31 @@ UNKNOWN = Unknown()
 
 
 class Node(NamedTuple):
-    """A value: a number, text, truth value or None; a mapping; a list; `UNKNOWN`."""
+    """Value: a number, text, truth value or None; a mapping; a list; `UNKNOWN`."""
 
     span: Span
     value: object
     """The scalar; `dict[str, Entry]` for a mapping, `list[Node]` for a list."""
     inner: Span
-    """Of a text: without its quotes."""
+    """Span of a text without its quotes."""
 
     @property
     def entries(self) -> dict[str, KeyValue]:
-        """The entries of a mapping; none for anything else."""
+        """Entries of a mapping; empty for anything else."""
         return self.value if isinstance(self.value, dict) else {}
 
     @property
     def items(self) -> list[Node]:
-        """The elements of a list; none for anything else."""
+        """Elements of a list; empty for anything else."""
         return self.value if isinstance(self.value, list) else []
 
     def get(self, path: str) -> Node | None:
-        """The value at dotted keys: `zero_optimization.stage`."""
+        """Return the value at dotted keys, `zero_optimization.stage`, or None."""
         entry = self.entry(path)
         return entry.node if entry else None
 
     def entry(self, path: str) -> KeyValue | None:
-        """The entry at dotted keys."""
+        """Return the entry at dotted keys, or None."""
         node: Node | None = self
         entry: KeyValue | None = None
         for key in path.split("."):
@@ -52,7 +52,7 @@ class Node(NamedTuple):
         return entry
 
     def walk(self) -> Iterator[tuple[str, KeyValue]]:
-        """All entries below, with their dotted keys; lists are passed through, and what aliases share is seen once."""
+        """Yield all entries below, with their dotted keys; lists are traversed, nodes shared by aliases only once."""
         todo: list[tuple[str, KeyValue | None, Node]] = [("", None, self)]
         seen: set[int] = set()
         while todo:
@@ -72,11 +72,11 @@ class KeyValue(NamedTuple):
 
     key: str
     key_span: Span
-    """Without quotes."""
+    """Span without quotes."""
     node: Node
 
 
 def number(node: Node | None) -> int | float | None:
-    """The number that a value is; None if it is something else or not known."""
+    """Return the number that a value is; None if it is anything else or unknown."""
     value = node.value if node else None
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,6 +1,6 @@
-"""Which values a name can have at a place, followed through one file without running it.
+"""Possible values of a name at a place, followed through one file without running it.
 
-Through assignments, what callers pass and functions return, and objects that are made here: `args.rank` of an
+Through assignments, arguments of callers and results of functions, and objects created here: `args.rank` of an
 argument, `config.backend` of a dataclass.
 """
 
@@ -17,22 +17,22 @@ from dtdebug_taxonomy.source.names import dotted
 KEEPS = frozenset({"to", "cuda", "cpu", "train", "eval", "half", "float", "bfloat16", "double", "requires_grad_"})
 """Methods of a module that return the module itself."""
 _MOST = 200
-"""So many bindings are looked at on the way back from a place; if none is surely passed, the value can't be told."""
+"""Maximum number of bindings to walk back; if none definitely executes, the value is unknown."""
 
 
 class Valued(Called):
-    """A program whose names are followed to their values."""
+    """Program whose names are followed to their values."""
 
     @cached_property
     def bindings(self) -> dict[tuple[ast.AST, str], list[Binding]]:
-        """(scope, name or `self.attribute`) -> what it is bound to, in the order of the program."""
+        """(scope, name or `self.attribute`) -> its bindings, in the order of the program."""
         return bindings(self)
 
     def bound(self, node: ast.expr) -> list[Binding]:
-        """The bindings that a name or `self.attribute` can have where it stands.
+        """Return the bindings that a name or `self.attribute` can have at its place.
 
-        Those that come before it in its own scope, the last one that is surely passed and what
-        may come after that; else all of the nearest scope around that has any.
+        Those that precede it in its own scope: the last one that definitely executes, and those after it that
+        may; else all of the nearest enclosing scope that has any.
         """
         found = self._bound.get(node)
         if found is None:
@@ -41,13 +41,13 @@ class Valued(Called):
 
     @cached_property
     def _bound(self) -> dict[ast.expr, list[Binding]]:
-        """The names that were asked for, and their bindings: checks ask for the same ones."""
+        """Requested names with their bindings: checks request the same ones."""
         return {}
 
     def values(self, node: ast.expr | None) -> list[ast.expr | None]:
-        """The expressions that a name can stand for here, one step back; the node itself if it is no name.
+        """Return the expressions that a name can represent here, one step back; the node itself if it is not a name.
 
-        None stands for a value that can't be told, such as an argument that nothing in this file gives.
+        None represents an unknown value, such as an argument that nothing in this file passes.
         """
         if node is None or not dotted(node):
             return [node]
@@ -55,9 +55,9 @@ class Valued(Called):
         return found or [None]
 
     def made_by(self, node: ast.expr | None, depth: int = 4) -> set[str]:
-        """Qualified names of the calls that make the possible values of an expression.
+        """Return the qualified names of the calls that create the possible values of an expression.
 
-        "" is among them where a value is made otherwise or can't be told. Assignments are
+        Includes "" if a value is created differently or is unknown. Assignments are
         followed, and methods that return the module itself (`.to()`, `.cuda()`, `.eval()`).
         """
         made: set[str] = set()
@@ -81,12 +81,12 @@ class Valued(Called):
         return made
 
     def is_made_by(self, node: ast.expr | None, *names: str) -> bool:
-        """Whether every possible value of an expression is made by one of these calls."""
+        """True if every possible value of an expression is created by one of these calls."""
         made = self.made_by(node)
         return bool(made) and made <= set(names)
 
     def constant(self, node: ast.expr | None) -> object:
-        """The constant that an expression is, a simple assignment followed; None if it is none."""
+        """Return the constant value of an expression, through a simple assignment; None if it has none."""
         for _ in range(3):
             if isinstance(node, ast.Constant):
                 return node.value
@@ -100,7 +100,7 @@ class Valued(Called):
 
 
 def class_behind(code: Valued, node: ast.expr) -> ast.ClassDef | None:
-    """The class of this file of which an expression is surely an object; None if it can't be told."""
+    """Return the class of this file whose object an expression definitely is; None if unknown."""
     if dotted(node) in {"self", "cls"}:
         return code.class_of(node)
     values = code.values(node)
@@ -110,7 +110,7 @@ def class_behind(code: Valued, node: ast.expr) -> ast.ClassDef | None:
 
 
 def _reaching(code: Valued, node: ast.expr, name: str = "", depth: int = 4) -> list[Binding]:
-    """The bindings that a name or dotted name can have where it, or the node, stands."""
+    """Return the bindings that a name or dotted name can have at its place, or at the node."""
     name = name or dotted(node)
     found = _written(code, node, name)
     if found or "." not in name or not depth:
@@ -119,7 +119,7 @@ def _reaching(code: Valued, node: ast.expr, name: str = "", depth: int = 4) -> l
 
 
 def _written(code: Valued, node: ast.expr, name: str) -> list[Binding]:
-    """The bindings of a dotted name as it is written."""
+    """Return the bindings of a dotted name as written."""
     if name.startswith(("self.", "cls.")):
         here = code.bindings.get((name_scope(code, node, name), name), [])
         mine = [b for b in here if code.function(b.node) is code.function(node)]
@@ -145,7 +145,7 @@ def _written(code: Valued, node: ast.expr, name: str) -> list[Binding]:
 
 
 def _before(code: Valued, here: list[Binding], node: ast.AST) -> list[Binding]:
-    """Of the bindings of one scope: the last that is surely passed on the way, and those after it that may be."""
+    """Return the last binding of one scope that definitely executes on the way, and later ones that may."""
     statement = code.statement(node)
     result: list[Binding] = []
     before = bisect_right(here, code.order[node], key=lambda b: code.order[b.node])
@@ -164,13 +164,13 @@ def _before(code: Valued, here: list[Binding], node: ast.AST) -> list[Binding]:
 
 
 def _around_again(code: Valued, here: list[Binding], node: ast.AST) -> list[Binding]:
-    """Bindings further down that a loop brings back to the node."""
+    """Return bindings further down that reach the node in the next iteration of a loop."""
     loops = {a for a in code.ancestors(node) if isinstance(a, ast.For | ast.AsyncFor | ast.While)}
     return [b for b in here if loops.intersection(code.ancestors(b.node))] if loops else []
 
 
 def _given(code: Valued, function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> list[ast.expr | None]:
-    """What the calls in this file pass for an argument; empty if there is no call in sight."""
+    """Return the values that calls in this file pass for an argument; empty without a call."""
     a = function.args
     positions = [x.arg for x in (*a.posonlyargs, *a.args)]
     if positions and positions[0] in {"self", "cls"} and isinstance(code.parent.get(function), ast.ClassDef):
@@ -185,14 +185,14 @@ def _given(code: Valued, function: ast.FunctionDef | ast.AsyncFunctionDef, name:
 
 
 def _made_elsewhere(code: Valued, owner: ast.ClassDef) -> bool:
-    """Whether objects of a class get their arguments where this file does not tell: another class stands on it."""
+    """True if objects of a class may get their arguments outside this file's calls: another class derives from it."""
     return any(dotted(b).rpartition(".")[2] == owner.name for c in code.nodes(ast.ClassDef) for b in c.bases)
 
 
 def _through(code: Valued, node: ast.expr, name: str, depth: int) -> list[Binding]:
-    """The bindings of a dotted name that nothing binds as it is written; none where they can't be told.
+    """Return the bindings of a dotted name that is not bound as written; empty if unknown.
 
-    Its longest part that is bound, and only once, is followed: to what a caller passes, or to
+    Its longest part with exactly one binding is followed: to the argument of a caller, or to
     an object of a class of this file.
     """
     head, _, rest = name.rpartition(".")
@@ -211,7 +211,7 @@ def _through(code: Valued, node: ast.expr, name: str, depth: int) -> list[Bindin
 
 
 def _of_object(code: Valued, made: ast.Call, attribute: str) -> list[Binding]:
-    """What binds an attribute of an object of this file's class that nothing outside of the class sets."""
+    """Return the bindings of an attribute of an object of this file's class that only the class itself sets."""
     classes = code.at_top.get(dotted(made.func), [])
     if len(classes) != 1 or not isinstance(owner := classes[0], ast.ClassDef) or _set_outside(code, owner, attribute):
         return []
@@ -242,7 +242,7 @@ def _set_outside(code: Valued, owner: ast.ClassDef, attribute: str) -> bool:
 
 
 def _default(code: Valued, value: ast.expr | None) -> ast.expr | None:
-    """The value of a field of a dataclass: `field(default=1)`, `field(default_factory=lambda: 1)`."""
+    """Return the default of a dataclass field: `field(default=1)`, `field(default_factory=lambda: 1)`."""
     if not isinstance(value, ast.Call) or code.name(value.func) != "dataclasses.field":
         return value
     factory = code.argument(value, "default_factory")

@@ -1,4 +1,4 @@
-"""Reads one word of shell text: quotes, expansions, arrays; what has no end is noted, never passed over."""
+"""Reads one word of shell text: quotes, expansions, arrays; an unclosed one is recorded, never ignored."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _NAME = re.compile(r"([A-Za-z_]\w*)(?:\[[^\]\s]*\])?(\+?)=")
 _VARIABLE = re.compile(r"\$(?:\{[#!]?)?([A-Za-z_]\w*)")
 _OTHER_VARIABLE = re.compile(r"\$\{?[#!]?[\d@*#?$!_-]")
-"""Arguments and what the shell itself sets: `$1`, `${@:2}`, `$?`."""
+"""Arguments, and variables that the shell itself sets: `$1`, `${@:2}`, `$?`."""
 _GLOBS = "@!?+*"
-"""What makes `(` the beginning of a pattern: `!(a|b)`."""
+"""Characters after which `(` begins a pattern: `!(a|b)`."""
 _BRACKETS = re.compile(r"[()]")
 _LONGEST_SUM = 600
-"""Characters beyond which `((` is taken for two brackets: each is looked at once more then."""
+"""Longest arithmetic expression in characters; a longer `((` is parsed as two parentheses."""
 DEEPEST = 20
 
 
 class Words:
-    """A place in a text, and what was found up to there."""
+    """Position in a text, and what was found up to it."""
 
     def __init__(self, text: str, span: Span | None = None, depth: int = 0) -> None:
         self.text = text
@@ -41,22 +41,22 @@ class Words:
         self.commands: list[Command] = []
         self.heredocs: list[Heredoc] = []
         self.reads: list[tuple[str, Span]] = []
-        """Variables that are put in, with the place of their names."""
+        """Expanded variables, with the place of their names."""
         self.unread: list[Unread] = []
-        """What has no end, or is nested too deep: up to the end it may mean something else."""
+        """Unclosed or too deeply nested parts: the rest of the text may have a different meaning."""
         self._words: list[tuple[Word, Assignment | None]] = []
         self._in_array = False
-        """There is no array in an array."""
+        """True within an array, since arrays do not nest."""
 
     def nested(self, span: Span, until: str) -> Words:
-        """Reads shell text within the text, up to the `until` that belongs to nothing inside."""
+        """Read shell text within the text, up to an `until` that closes nothing inside."""
         raise NotImplementedError
 
     def _missing(self, start: int, what: str) -> None:
         self.unread.append(Unread(Span(start, self.end), what))
 
     def take(self, inner: Words) -> None:
-        """Adds what was found in a part."""
+        """Add what was found in a part."""
         self.commands += inner.commands
         self.heredocs += inner.heredocs
         self.reads += inner.reads
@@ -68,7 +68,7 @@ class Words:
 
     def _word(self) -> None:
         start, pieces = self.at, self._pieces()
-        if self.at == start:  # nothing that begins a word: passed over, so that the end is reached
+        if self.at == start:  # not the beginning of a word: skip it, so that the end is reached
             self.at += 1
             return
         span = Span(start, self.at)
@@ -115,7 +115,7 @@ class Words:
         return items
 
     def _pieces(self) -> str:
-        """The text of a word from here on, without quotes."""
+        """Return the text of a word from here on, without quotes."""
         text, found = self.text, list[str]()
         while self.at < self.end:
             char = text[self.at]
@@ -141,7 +141,7 @@ class Words:
         return "".join(found)
 
     def _glob(self) -> str:
-        """`(a|b)` after `@` and its like, to the bracket that ends it on this line."""
+        """Read `(a|b)` after `@` and similar, up to its closing bracket on this line."""
         start, opened = self.at, 0
         stop = self._end_of_line()
         while self.at < stop:
@@ -154,7 +154,7 @@ class Words:
     def _single_quoted(self) -> str:
         start = self.at
         stop = self.text.find("'", start + 1, self.end)
-        if stop < 0:  # as far as the line: who is typing has not closed it yet
+        if stop < 0:  # up to the end of the line: it may still be being typed
             self._missing(start, "a quote has no end")
             self.at = self._end_of_line()
             return self.text[start + 1 : self.at]
@@ -182,7 +182,7 @@ class Words:
     # -- expansions -------------------------------------------------------------------------------
 
     def _expansion(self, *, quoted: bool = False) -> str:
-        """`$NAME`, `${NAME...}`, `$(...)`, `` `...` `` as they are written; `$'...'` as what it means."""
+        """Read `$NAME`, `${NAME...}`, `$(...)`, `` `...` `` as written; `$'...'` as its value."""
         text, start = self.text, self.at
         if text[start] == "`":
             self._backticks()
@@ -220,7 +220,7 @@ class Words:
         self.at = min(stop + 1, self.end)
 
     def _sum(self, start: int) -> int:
-        """Where `((...))` ends that begins here; 0 where it is two brackets of their own."""
+        """Return the end of the `((...))` that begins here; 0 if it is two separate brackets."""
         opened = 0
         for bracket in _BRACKETS.finditer(self.text, start, min(self.end, start + _LONGEST_SUM)):
             opened += 1 if bracket[0] == "(" else -1
@@ -246,7 +246,7 @@ class Words:
         self.at = min(inner.at + 1, self.end)
 
     def _braces(self, start: int, *, quoted: bool) -> None:
-        """Goes to the `}` that ends `${`; what stands in it is read too."""
+        """Read up to the `}` that ends `${`, including its content."""
         text, ends = self.text, [quoted]
         while self.at < self.end and ends:
             char = text[self.at]

@@ -1,4 +1,4 @@
-"""Reads YAML with the place of every key and value; nothing in it is run, and no alias is ever copied out."""
+"""Reads YAML with the place of every key and value; nothing in it is run, and aliases are never expanded."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from dtdebug_taxonomy.source.text import Span, Text
 from dtdebug_taxonomy.source.tree import UNKNOWN, KeyValue, Node
 
 _LONGEST = 100_000
-"""Characters beyond which a text is data, no configuration: PyYAML is slow."""
+"""Maximum number of characters of a configuration; a longer text is data, and PyYAML is slow."""
 _DEEPEST = 40
 _MOST = 100_000
-"""Values that aliases may make of a text: each reader of the tree goes through all of them."""
+"""Maximum number of values with aliases expanded: each reader of the tree visits all of them."""
 _OPEN = re.compile(r"\$\{|\{\{|^\$\w+$")
 _INT = re.compile(r"[-+]?\d[\d_]*$")
 
 
 def read_yaml(text: Text) -> tuple[list[Node], tuple[str, int] | None]:
-    """The documents, as far as they can be read, and the first fault with its offset."""
+    """Return the readable documents, and the first fault with its offset."""
     if len(text) > _LONGEST:
         return [], (f"it has more than {_LONGEST:,} characters", 0)
     documents: list[Node] = []
@@ -38,27 +38,27 @@ def read_yaml(text: Text) -> tuple[list[Node], tuple[str, int] | None]:
 
 
 def _composed(text: Text) -> Iterator[yaml.Node | None]:
-    """The documents, by libyaml where PyYAML has it, in a tenth of the time; a fault is told in PyYAML's own words."""
-    if yaml.__with_libyaml__ and not text.startswith("\ufeff"):  # which it counts out
+    """Return the documents, by libyaml if available, in a tenth of the time; faults are reported by PyYAML itself."""
+    if yaml.__with_libyaml__ and not text.startswith("\ufeff"):  # libyaml does not count it
         with suppress(yaml.YAMLError, ValueError, RecursionError):
             return iter([*yaml.compose_all(str(text), Loader=yaml.CSafeLoader)])
     return yaml.compose_all(text, Loader=yaml.SafeLoader)
 
 
 class _Converter:
-    """Makes nodes of PyYAML's; each is made once, however many aliases lead to it."""
+    """Converts PyYAML's nodes; each is converted once, regardless of the number of aliases."""
 
     def __init__(self, text: Text) -> None:
         self.text = text
         self.done: dict[int, Node] = {}
         self.sizes: dict[int, int] = {}
-        """Of each node how many values it stands for, once for each alias."""
+        """Node -> number of values that it represents, counting each alias."""
 
     def node(self, node: yaml.Node, depth: int) -> Node:
         made = self.done.get(id(node))
         if made is None:
             span = Span(node.start_mark.index, min(node.end_mark.index, len(self.text)))
-            self.done[id(node)] = Node(span, UNKNOWN, span)  # an alias to what it is in ends here
+            self.done[id(node)] = Node(span, UNKNOWN, span)  # an alias to its own parent ends here
             made = self.done[id(node)] = self._made(node, span, depth)
             below = [*(entry.node for entry in made.entries.values()), *made.items]
             size = self.sizes[id(made)] = 1 + sum(self.sizes.get(id(one), 1) for one in below)
