@@ -81,7 +81,7 @@ _ONE_DEVICE = (
 _SMALLER = re.compile(
     r"(?i)\b(?:1|one|single|only one)[- ](?:[\w-]{2,12} ){0,4}(?:node|machine|host|server|gpu|card|process|rank)\b"
 )
-"""Where one host or device is named beside it, that is what makes the difference."""
+"""Mentions of a single host or device: then that makes the difference."""
 _DEEDS = (
     "use",
     "remove",
@@ -113,7 +113,7 @@ class Contrast(NamedTuple):
 
 @cache
 def _pairs() -> tuple[re.Pattern[str], ...]:
-    """How users tell such a pair; compiled where there are words."""
+    """Return the patterns of such pairs, compiled on first use."""
     return (
         re.compile(rf"(?i)(?:\b(?P<how>with|without|{_DONE})|(?:^|, )using) {_THING},? {_IT} (?:\w{{2,10}} )?{_WORKS}"),
         re.compile(rf"(?i)\b{_IT} {_WORKS} (?:\w{{2,10}} )?(?P<how>with|without|when using|{_DONE}) {_THING}$"),
@@ -299,7 +299,7 @@ def _by_update(text: str) -> Regression | None:
 
 
 def _release_alone(text: str, bad: _Mention) -> Regression:
-    """Of the program that is told of: only the release is named, and that another one works."""
+    """Return the release of the program itself, if only that is named and another one works."""
     words = plain(" ".join(text[max(bad.at - 10, 0) : bad.at + 60].split()))
     return Regression("release", "", bad.release, words, text.count("\n", 0, bad.at) + 1)
 

@@ -91,7 +91,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     advice: tuple[Explanation, ...]
     """Empty where no indicator points at a cause: then the cause is not known, and `next` says what would tell it."""
     guesses: tuple[Explanation, ...] = ()
-    """Where the cause is not known: what the user's words alone may mean, which is right about half of the time."""
+    """Meanings that the user's words alone suggest, if the cause is not known; about half of them are right."""
     next: Next | None = None
     """The cheapest next step: fix, measure or ask."""
     ruled_out: tuple[str, ...] = ()
@@ -105,7 +105,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     happened: str = ""
     """The first line of the answer: what happened, on which rank, where. Empty where only a description is known."""
     seen: tuple[Seen, ...] = ()
-    """What supports it, each with its record."""
+    """Claims that support it, each with its record."""
     later: tuple[Diagnosis, ...] = ()
     """Further failures of the same output, cases of their own: nothing connects them with this one but their order."""
 
@@ -202,7 +202,7 @@ def _names(causes: Sequence[Explanation]) -> bool:
 
 
 def _ruled_out(snapshot: Snapshot, reasoned: tuple[str, ...]) -> tuple[str, ...]:
-    """What runs have shown comes before what facts contradict."""
+    """Return the causes that runs have ruled out, then those that facts contradict."""
     return (*(snapshot.isolated.ruled_out if snapshot.isolated is not None else ()), *reasoned)
 
 

@@ -41,7 +41,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
     text: str
     record: str = ""
-    """Where to find it: `line 12 of the output`."""
+    """Place to look it up: `line 12 of the output`."""
 
 
 class Outlook(NamedTuple):
@@ -140,7 +140,7 @@ def of_traceback(o: Outlook) -> Headline:
 
 
 HEADLINES = (of_knock_on, of_unexplained_wait, of_failure, of_reasons, of_layer_error, of_traceback)
-"""Where a headline can come from, in order of precedence."""
+"""Sources of a headline, in order of precedence."""
 
 
 def lone_error(incident: Incident) -> FinalError | None:

@@ -44,7 +44,7 @@ class Prose:
 
 
 class Incident:
-    """What was read of one failure; every stage of the diagnosis takes it, and none parses text again."""
+    """One failure as it was read; every stage of the diagnosis takes it, and none parses text again."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -57,7 +57,7 @@ class Incident:
 
     @cached_property
     def relevance(self) -> Bearing:
-        """Which lines of the output can explain the failure."""
+        """Relevance of each line of the output to the failure."""
         return Bearing(self.snapshot, self.log)
 
     @cached_property

@@ -64,7 +64,7 @@ _REFUSED = re.compile(
     r"(?:initiali[sz]ed|set|called|found|detected)\b"
     r"|^(?:\w{1,30}: )?(?:unsupported|invalid|unknown|unexpected) \w{2,30}\b"
 )
-"""What refuses something without saying what should be: causes that are known come before it."""
+"""Refusals that do not say what would be allowed: known causes come before them."""
 _EVERYWHERE = re.compile(
     r"(?i)CUDA_LAUNCH_BLOCKING|TORCH_USE_CUDA_DSA|DEVICE_SIDE_ASSERT|NCCL_DEBUG|TORCHDYNAMO_VERBOSE|TORCH_LOGS"
     r"|suppress_errors|HYDRA_FULL_ERROR|SHOW_CPP_STACK|TORCH_DISTRIBUTED_DEBUG|TORCH_CPP_LOG|PYTORCH_(?:CUDA_|HIP_)?ALLOC_CONF"
@@ -90,7 +90,7 @@ _SHAPES = re.compile(
     r"|^(?:Tensors of the same index must|expected all tensors) .{0,60}\b(?:device|dtype)\b"
     r"|\b(?:got|not|received) (?:an? )?'?NoneType\b"
 )
-"""What says that something does not fit, and neither why nor what to change."""
+"""Statements that something does not fit, without a reason or a remedy."""
 _SETTING = re.compile(
     r"(?<![\w/'-])(?:--[a-z][\w-]{2,60}|[a-z][a-z0-9]{0,40}(?:[._][a-z0-9]{1,40}){1,6}|[A-Z][A-Z0-9]{1,30}(?:_[A-Z0-9]{1,30}){1,6})"
     r"(?![\w(/])"
@@ -98,16 +98,16 @@ _SETTING = re.compile(
 _TAG = re.compile(
     r"\[[A-Z][A-Z0-9_]{1,40}\]|\b[\w.-]{1,80}\.(?:c|cc|cpp|cu|hpp?):\d{1,6} \w{1,60}:|\[type=\w{1,60}, input_value=.*"
 )
-"""Where in a library it is said, and what pydantic adds."""
+"""Position in a library, and what pydantic adds."""
 _NO_SETTING = re.compile(
     r"\.py$|^(?:self|torch|dist|cls|b?float\d{1,2}|u?int\d{1,2}|half|bool)$|^[a-z]+$|^e\.g$|^i\.e$"
 )
 """Files, objects and single words, which are no names of settings."""
 _ASSERT = re.compile(r"assert (?P<held>.{5,200}[^(,\\\s])$")
 _NATIVE = re.compile(r"Check failed: (?P<held>.{5,300})")
-"""What macros of C++ print of an assertion: what should have held, and why, where that was written."""
+"""Output of C++ assertion macros: the condition, and the reason if one was written."""
 _CHECKS = frozenset({"ValueError", "AssertionError", "NotImplementedError", "ValidationError", "ConfigKeyError"})
-"""What checks of settings raise: if it names one, the message speaks of what was set."""
+"""Exceptions of checks of settings: a setting named in the message was set wrong."""
 _WRITTEN = re.compile(r"raise (?:\w{1,60}\.){0,6}(?P<type>[A-Z]\w{1,60})\(|assert ")
 """A line of code that refuses: whoever wrote it wrote the message for this very case, unless another raised it."""
 _PYTHONS = re.compile(r"[/\\][Ll]ib[/\\]python[\d.]{1,5}[/\\](?!(?:site|dist)-packages[/\\])|^<")
@@ -213,7 +213,7 @@ def _row(error: FinalError, words: str, *, orders: bool = False, refused: bool =
 
 
 def _written(error: FinalError) -> str:
-    """What the line of code that raised it was written to say: the first sentence of the message."""
+    """Return the first sentence of a message that was written for exactly this case, or ""."""
     code = (error.frames[-1].code if error.frames else "") or error.code
     raises = _WRITTEN.match(code)
     if not error.frames or raises is None or _PYTHONS.search(error.frames[-1].file):
@@ -234,7 +234,7 @@ def settings(words: str) -> tuple[str, ...]:
 
 
 def _asserted(error: FinalError) -> str:
-    """What should have held: `self.context_parallel_size == 1`."""
+    """Return the condition that failed, such as `self.context_parallel_size == 1`, or ""."""
     native = _NATIVE.match(error.message.strip())
     if native is not None and not (error.told or _SAYS_LITTLE.search(native["held"])):
         return f"this does not hold: {plain(native['held'], _LONGEST).strip()}"

@@ -49,7 +49,7 @@ _DEEP = re.compile(
     r"(?i)\b(?:torch\w{0,20}|tensorflow|keras|jax|cuda|gpus?|nccl|gloo|mpi\w{0,4}|horovod|deepspeed|train(?:s|ed|ing|er)?|epochs?"
     r"|ranks?|vllm|sglang|ray|slurm|tensor|megatron|fsdp|ddp|fine-?tun\w{1,4})\b"
 )
-"""What a service of another kind never speaks of."""
+"""Words that services of other kinds never use."""
 _PLAINLY = (
     (
         re.compile(
@@ -99,7 +99,7 @@ _LINES, _SHOWN, _SERVICES_TEXT = 4_000, 120, 1 << 20
 
 
 def complains(text: str) -> bool:
-    """Whether the words are a complaint."""
+    """True if the words complain about something."""
     return _COMPLAINS.search(text) is not None
 
 

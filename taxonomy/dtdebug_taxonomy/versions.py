@@ -1,4 +1,4 @@
-"""Which releases are named, and which of them are known to fail with what is printed or told."""
+"""Releases that are named or measured, and those known to fail with this output or description."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def _fitting(
 
 @lru_cache(maxsize=4)
 def _matchers(knowledge: Knowledge) -> tuple[Matcher, ...]:
-    """Of what is printed, of what is said, and of what has to stand somewhere beside."""
+    """Return the matchers of printed messages, of words, and of what must appear somewhere else."""
     facts = knowledge.releases
 
     def indices() -> tuple[Index, ...]:

@@ -23,7 +23,7 @@ _OF = (
     (r"\bcolossalai\b", r"colossal"),
     (r"--tensor-model-parallel|megatron", r"megatron|nemo"),
 )
-"""What an example is written for, and by what one sees that the user has it."""
+"""Marks of the tool an example is written for, and signs that the user has that tool."""
 _TABLE = [(re.compile(mark), re.compile(sign, re.IGNORECASE)) for mark, sign in _OF]
 _TORCHRUN = re.compile(r"\btorchrun\b|torch\.distributed\.(?:run|launch)")
 _NOT_TORCHRUN = re.compile(

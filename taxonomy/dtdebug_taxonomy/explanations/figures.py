@@ -49,13 +49,13 @@ _CAME = re.compile(
     rf"|(?P<came>{_N})/(?P<of>{_N}) (?:clients|workers|processes) joined"
     rf"|Id: \[?(?:PjRT_Client|Init\]).{{0,300}}tasks that reached the barrier: (?P<came2>{_N})/(?P<of2>{_N})\b"
 )
-"""How many ranks had come to a barrier of a store."""
+"""Number of ranks that had reached a barrier of a store."""
 _BLOCK = re.compile(
     r"Tried to allocate (?P<a>\d{1,7}(?:\.\d{1,3})?) GiB.{1,80}?"
     r"(?:capacity of (?P<b>\d{1,5}(?:\.\d{1,3})?) GiB|(?P<b2>\d{1,5}(?:\.\d{1,3})?) GiB total capacity)"
 )
 _ABSENT = re.compile(r"(?i)timed out task names: (?P<names>(?:/job:[\w/:.-]{1,80},? ?){1,8})")
-"""Those that a coordinator has missed, by name."""
+"""Names of the tasks that a coordinator has missed."""
 _PARALLEL = re.compile(r"(?i)world_?size|parallel|n_gpus|num_gpus|nnodes|nproc|replica")
 """Names of what is set by the number of processes: the other figure is the one to change."""
 _OF_MODEL = re.compile(r"(?i)head|layer|hidden|vocab|expert|dim|channel|size of the model|embed|world_?size|gpus?\b")
@@ -65,7 +65,7 @@ _PROBABILITY = 0.5
 
 
 class Amounts(NamedTuple):
-    """What figures say."""
+    """A misfit of numbers, and the values that would fit."""
 
     title: str
     fix: str
@@ -101,7 +101,7 @@ def _explain(context: Context, *, worked_out: bool) -> Iterator[Explanation]:
 
 
 def amounts(message: str) -> Amounts | None:
-    """What the figures of a message say, None where they say nothing or go together."""
+    """Return the numbers of a message that do not fit, or None."""
     text = " ".join(message[:4_000].split())
     for found in filter(None, (p.search(text) for p in _DIVIDES)):
         if (told := _division(found)) is not None:

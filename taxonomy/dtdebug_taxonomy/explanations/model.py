@@ -54,7 +54,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     minutes: float
     diff: str = ""
     diff_of: Literal["yours", "example", ""] = ""
-    """Whose file the diff changes: the user's own, or that of an example."""
+    """Owner of the changed file: the user, or an example."""
     in_python: bool = False
     """The diff leaves Python that parses, so a cell may take it."""
     because: tuple[Reason, ...] = ()

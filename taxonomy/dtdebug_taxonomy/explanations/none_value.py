@@ -24,11 +24,11 @@ _ITERATED = re.compile(rf"\bin (?P<what>{_EXPRESSION}):")
 _OPTIONS = re.compile(
     r"^(?:self\.)?(?:\w{1,20}_)?(?:args|opts?|options|cfg|config|conf|hparams|params|flags)\.(?P<name>[\w.]+)$"
 )
-"""What holds what the command line or the configuration says."""
+"""Objects that hold command-line options or configuration."""
 
 
 class Missing(NamedTuple):
-    """What is None."""
+    """The value that is None, and how to set it."""
 
     title: str
     fix: str

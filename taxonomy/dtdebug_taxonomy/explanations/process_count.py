@@ -19,12 +19,12 @@ _THERE = re.compile(
     r"(?:\w[\w.-]{0,14} ){0,3}?(?:gpus?|cards?)\b(?! (?:per|for each|on each|in each|each) process)"
 )
 _STARTED = re.compile(r"--(?:nproc[_-]per[_-]node|num_gpus|nproc)[ =](?P<count>\d{1,3})\b")
-"""What starts so many processes on each host."""
+"""Option that sets the number of processes per host."""
 _CPU = re.compile(r"(?i)\bgloo\b|\bon (?:the )?cpus?\b|--no[_-]cuda|\buse[_-]cpu\b")
 
 
 class TooMany(NamedTuple):
-    """What was told."""
+    """Number of processes and of devices."""
 
     processes: int
     gpus: int

@@ -72,7 +72,7 @@ def reason(knowledge: Knowledge, f: Finding, weight: float) -> Reason:
 
 
 class Standing(IntEnum):
-    """How firmly the first ranked cause is founded; a rule of the table yields to it from some standing on."""
+    """Strength of the first ranked cause; a rule of the table yields to it from some strength on."""
 
     NONE = 0
     GENERAL = 1
@@ -214,7 +214,7 @@ def _ranked(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Findi
 
 
 def _without_diff(advice: Explanation) -> Explanation:
-    """Where a cause above has shown it: it is that one's fix."""
+    """Remove the diff from a cause if a cause above shows the same one."""
     return msgspec.structs.replace(advice, diff="", diff_of="", in_python=False)
 
 
@@ -236,7 +236,7 @@ def _is_spelt_out(knowledge: Knowledge, cause: Cause, finding: Finding) -> bool:
 
 
 def _says_little(knowledge: Knowledge, cause: Cause, finding: Finding) -> bool:
-    """What many programs print whatever is wrong, or what so many causes of the symptom show that it tells none."""
+    """True for what many programs print whatever is wrong, and for what too many causes of the symptom share."""
     if finding.source in ("answered", "measured", "checked"):
         return False
     generic = not finding.values and knowledge.evidence[finding.evidence].generic
@@ -244,7 +244,7 @@ def _says_little(knowledge: Knowledge, cause: Cause, finding: Finding) -> bool:
 
 
 def _weighed(knowledge: Knowledge, cause: Cause, findings: tuple[Finding, ...]) -> list[tuple[float, Finding]]:
-    """What each finding does to a cause that names it: what is named outright first, then the strongest."""
+    """Return (weight, finding) of each finding that a cause lists, those that name it first, then the strongest."""
     named = engine.keys_of(cause)
     rows = [(engine.cause_ratio(knowledge, cause, f), f) for f in findings if f.evidence in named]
     return sorted(rows, key=lambda row: (not engine.is_named(knowledge, cause, row[1]), -row[0]))

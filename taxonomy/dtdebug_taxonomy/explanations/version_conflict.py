@@ -40,7 +40,7 @@ _NEAR = 8
 
 
 class Unfit(NamedTuple):
-    """What does not fit."""
+    """The conflict, and how to resolve it."""
 
     title: str
     fix: str

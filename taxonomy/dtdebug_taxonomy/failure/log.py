@@ -31,7 +31,7 @@ _LAUNCHERS = (
     "/accelerate/commands/", "/accelerate/launchers.py", "/deepspeed/launcher/", "/horovod/runner/",
     "/torch/distributed/launcher/", "/torch/distributed/run.py", "/torch/multiprocessing/spawn.py",
 )  # fmt: skip
-"""Where launchers raise that a process of theirs has failed."""
+"""Files in which launchers raise that one of their processes failed."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,13 +60,13 @@ class Log:
     lines: tuple[Line, ...]
     events: Events
     said: Exits
-    """How processes ended, according to launchers, schedulers and watchdogs."""
+    """Ends of processes, according to launchers, schedulers and watchdogs."""
     first: tuple[int, ...]
     """Index of the first line of each attempt except the first."""
 
     @cached_property
     def outcome(self) -> Outcome:
-        """What ended each rank, according to the log alone."""
+        """Ends of the ranks, according to the log alone."""
         return outcome(self)
 
 
@@ -87,7 +87,7 @@ _WATCHDOG_ENDS = "Watchdog caught collective operation timeout"
 
 
 def has_ended(snapshot: Snapshot) -> bool:
-    """Whether the output says that processes of the job have ended."""
+    """True if the output says that processes of the job have ended."""
     return bool(snapshot.output) and (_WATCHDOG_ENDS in snapshot.output or bool(read_output(snapshot).said.exits))
 
 
@@ -105,7 +105,7 @@ def _is_launcher(frame: Frame) -> bool:
 
 
 def primary(raised: Raised) -> Raised:
-    """Of an exception and those before it the one that says what was wrong.
+    """Return the exception of a chain that says what was wrong.
 
     What the program itself raised last goes first, then what its lines called; a lost peer met while cleaning up,
     and the wrapper of a framework, only hide it.

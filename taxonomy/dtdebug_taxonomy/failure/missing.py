@@ -28,7 +28,7 @@ _JOINED = re.compile(
 _UNFINISHED = re.compile(r"\[(\d{1,6}(?:, ?\d{1,6}){0,2000})\] joined but didn.t finish collective #(\d{1,18})")
 _STARTED_AT = re.compile(r"#(\d{1,18}) started ranks:")
 _OF_VICTIMS = ("", "SIGTERM", "SIGABRT")
-"""How a rank also ends that only waited: its own error, or the launcher."""
+"""Other ends of a rank that only waited: its own error, or the launcher."""
 _NAMES = {
     "ALLREDUCE": "all_reduce",
     "ALLGATHER": "all_gather",
@@ -40,7 +40,7 @@ _NAMES = {
 
 
 def name_in_program(op: str) -> str:
-    """What a program calls the operation that PyTorch prints in its own spelling."""
+    """Names in programs of operations that PyTorch prints in its own spelling."""
     return _NAMES.get(op, op.strip("_").lower())
 
 
@@ -55,7 +55,7 @@ def sites(log: Log) -> dict[int, CallSite]:
 
 
 def line_claim(line: Line, words: str, ranks: Iterable[int] = ()) -> Claim:
-    """What a line says, as a claim."""
+    """A claim that a line makes."""
     words = words[:200]
     return Claim(
         what="printed",
@@ -66,7 +66,7 @@ def line_claim(line: Line, words: str, ranks: Iterable[int] = ()) -> Claim:
 
 
 def call_claim(rank: int, call: tuple[str, int | None, str], line: int, site: CallSite | None) -> Claim:
-    """What a rank was in, as a line says: (operation as PyTorch spells it, its number, arguments)."""
+    """Operation a rank was in, from its line: (name as PyTorch spells it, number, arguments)."""
     op, seq, words = name_in_program(call[0]), call[1], call[2]
     told = f"{op}{'' if seq is None else f' #{seq}'}{f' of {words}' if words else ''}"
     return Claim(
