@@ -1,4 +1,4 @@
-"""Builds the JupyterLab extension into the wheel and the source distribution, if it is not built yet and npm is there."""
+"""Builds the JupyterLab extension for wheels and source distributions, if it is not built yet and npm is there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WITHOUT = "DTDEBUG_WITHOUT_JUPYTERLAB"
 
 
 class Build(BuildHookInterface[Any]):
-    """Without npm it warns and leaves the extension out: everything else needs no Node. `make release` insists on it."""
+    """Without npm it warns and leaves the extension out: all else needs no Node. `make release` insists on it."""
 
     def dependencies(self) -> list[str]:
         """What the build itself needs: the builder, and what reads the knowledge."""

@@ -104,16 +104,20 @@ def test_an_npm_that_fails_ends_the_build_in_one_line(build, tmp_path):
 
 def test_what_the_extension_knows_is_made_from_this_checkout_alone():
     """The packages of the checkout are found where nothing is installed and no path leads to them."""
+    file = ROOT / "extension" / "jupyterlab" / "generate.py"
+    script = (
+        f"import runpy, sys; sys.path[:] = [p for p in sys.path if {str(ROOT)!r} not in p]; "
+        f"print(runpy.run_path({str(file)!r})['load'].__module__)"
+    )
     done = subprocess.run(
-        [sys.executable, "-c", f"import runpy, sys; sys.path[:] = [p for p in sys.path if {str(ROOT)!r} not in p]; "
-         f"print(runpy.run_path({str(ROOT / 'extension/jupyterlab/generate.py')!r})['load'].__module__)"],
+        [sys.executable, "-c", script],
         env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
         cwd=ROOT.parent,
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
-    )  # fmt: skip
+    )
 
     assert "dtdebug_taxonomy.knowledge\n" == done.stdout, done.stderr
 
