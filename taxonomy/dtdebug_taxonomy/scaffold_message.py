@@ -59,7 +59,7 @@ cite = ""
 """)
 _NEXT = Template("""\
 next:
-  1. Correct the entry: above each key stands what it means.
+  1. Correct the entry: the comment above each key says what it means.
   2. Replace the sample by more of the real output, without names, paths and addresses.
   3. `make tidy` lists what is still missing.
   4. `.venv/bin/python -m pytest tests/test_samples.py -k $name` runs the sample.""")
