@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PYTEST = $(BIN)/python -m compileall -qq -x '(labs|notebooks)/|/(bad|good|near_miss|program|run)[^/]*$$' kernel lsp taxonomy; \
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test proofs attack check tidy lint types layers accuracy goldens ablate bench labs-tensorflow doctor-lab docs images release symptom check-rule extension card vsix lab node code-server
+.PHONY: demo test proofs attack check tidy lint types layers accuracy goldens ablate bench labs-tensorflow doctor-lab docs images release message symptom check-rule extension card vsix lab node code-server
 .PHONY: debian-base debian-network debian-browser debian-editors clean
 
 demo: $(VENV)/.torch ## the main job on a real failing multi-process run
@@ -93,10 +93,13 @@ release: $(VENV)/.core node ## what a release would upload, in dist/: built, com
 	$(BIN)/python -m pip install --quiet --group release
 	export PATH="$(CURDIR)/build/node/bin:$$PATH" && $(BIN)/python .ci/release.py
 
-symptom: $(VENV)/.ready ## make symptom NAME=what-is-seen: files for a new symptom
+message: $(VENV)/.core ## make message TEXT='a line that was printed' [FILE=gloo]: its entry, and a sample that is run
+	@$(BIN)/python -m dtdebug_taxonomy.scaffold_message "$$TEXT" "$$FILE"
+
+symptom: $(VENV)/.core ## make symptom NAME=what-is-seen: files for a new symptom
 	$(BIN)/python -m dtdebug_taxonomy.scaffold "$(NAME)"
 
-check-rule: $(VENV)/.ready ## make check-rule NAME=what-is-wrong GROUP=5: the folder of a new check
+check-rule: $(VENV)/.core ## make check-rule NAME=what-is-wrong GROUP=5: the folder of a new check
 	$(BIN)/python -m dtdebug_taxonomy.scaffold_check "$(NAME)" "$(GROUP)"
 
 extension: card vsix lab ## all that is written in TypeScript, checked and built

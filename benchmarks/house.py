@@ -88,7 +88,10 @@ def main(arguments: list[str]) -> int:
     share = 100 * counts["participles"] / max(counts["functions"], 1)
     asked = 100 * counts["questions"] / max(counts["docstrings"], 1)
     print(f"{counts['modules']} modules, {counts['lines']} lines")
-    print(f"functions named by one bare participle: {counts['participles']} of {counts['functions']} ({share:.1f} %)")
+    print(
+        f"functions named by one bare participle: {counts['participles']} of {counts['functions']}"
+        f" ({share:.1f} %, aim 1 %)"
+    )
     print(
         f"docstrings that begin with a question word: {counts['questions']} of {counts['docstrings']} ({asked:.1f} %)"
     )

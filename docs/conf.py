@@ -21,7 +21,6 @@ TOP = DOCS.parent
 MIRRORED = {
     "CHANGELOG.md": "changelog",
     "CONTRIBUTING.md": "contributing",
-    "benchmarks/README.md": "accuracy",
     "extension/vscode/README.md": "vscode",
     "tests/faults/README.md": "faults",
     "tests/precision/README.md": "precision",

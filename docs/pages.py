@@ -29,7 +29,7 @@ LEXERS = {".py": "python", ".sh": "sh", ".slurm": "sh", ".json": "json", ".yaml"
 def pages() -> dict[str, str]:
     """Every page made from the knowledge: its name on the site -> Markdown."""
     found = {"symptoms": _joined(_symptoms()), "causes": _joined(_causes()), "topics": _joined(_topics())}
-    found["second-study"] = _joined(_second_study())
+    found["second-study"] = ALONE + _joined(_second_study())
     for s in KNOWN.symptoms.values():
         found[f"symptoms/{s.code}"] = ALONE + _joined(_symptom(s))
         found.update((f"causes/{s.code}/{c.id}", ALONE + _joined(_cause(s, c))) for c in s.cause)

@@ -10,12 +10,12 @@ import subprocess
 import sys
 import tempfile
 from contextlib import ExitStack, suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
 import pytest
 import rotation
-from hypothesis import HealthCheck, settings
 
 # Started by nohup, cron or a script's `&`, we ignore these signals, and what we start would do so, too: a handler that
 # does nothing keeps us as we are, but is not inherited.
@@ -25,10 +25,13 @@ for _name in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
 
 # Machines are slow and noisy: no example has a time limit. CI tries the same examples each time, so that it tells of
 # the change at hand; new ones are looked for on developers' machines.
-settings.register_profile(
-    "dtdebug", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=bool(os.environ.get("CI"))
-)
-settings.load_profile("dtdebug")
+if find_spec("hypothesis"):  # tests of knowledge and checks run with the dependency group `rules`, which is without
+    from hypothesis import HealthCheck, settings
+
+    settings.register_profile(
+        "dtdebug", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=bool(os.environ.get("CI"))
+    )
+    settings.load_profile("dtdebug")
 
 # Nothing is written to the state directory of whoever runs the tests, and what torch leaves among the temporary files,
 # as torchrun does with each job, goes with the tests. pytest's own folders stay where they are looked for.
@@ -195,15 +198,29 @@ def opened(servers, profile, request):
     assert [] == [error for error in thrown if not any(theirs in error for theirs in not_ours)]
 
 
+PLUGINS = (
+    ("pytest_timeout", "timeout", "timeout"),
+    ("pytest_asyncio", "asyncio_default_fixture_loop_scope", "asyncio"),
+    ("pytest_rerunfailures", "", "flaky"),
+)
+"""Plug-ins that the dependency group `rules` is without, with their setting and marker."""
+
+
 def pytest_addoption(parser):
-    """`--share`: which of the long proofs are made; `--update-goldens`."""
+    """Add `--share`, `--update-goldens`, and the settings of plug-ins that are not installed."""
     rotation.add_option(parser)
     parser.addoption("--update-goldens", action="store_true", help="write the answers of today into tests/goldens")
+    for plugin, setting, _ in PLUGINS:
+        if setting and find_spec(plugin) is None:
+            parser.addini(setting, f"read by {plugin} only")
 
 
 def pytest_configure(config):
     """Before any worker starts."""
     rotation.configure(config)
+    for plugin, _, marker in PLUGINS:
+        if find_spec(plugin) is None:
+            config.addinivalue_line("markers", f"{marker}: read by {plugin} only")
 
 
 def pytest_report_header():

@@ -283,6 +283,21 @@ def test_comments_before_blocks_are_understood():
             assert kind in known, f"{page}: {kind}"
 
 
+@pytest.mark.parametrize(
+    "page",
+    ["README.md", "CONTRIBUTING.md", "AGENTS.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "benchmarks/README.md"],
+)
+def test_links_to_files_of_the_repository_lead_somewhere(page):
+    """Files and headings; the site's own pages are checked where it is built."""
+    for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", (TOP / page).read_text(encoding="utf-8")):
+        path, _, anchor = target.partition("#")
+        file = (TOP / page).parent / path
+        assert file.exists(), target
+        if anchor:
+            titles = re.findall(r"(?m)^#+ (.*)$", file.read_text(encoding="utf-8"))
+            assert anchor in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}, target
+
+
 def test_privacy_names_every_file_of_the_state_directory():
     """What is kept is told: a new file can't be forgotten."""
     told = (TOP / "docs" / "privacy.md").read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -19,6 +20,7 @@ from dtdebug_taxonomy.knowledge import HOME
 
 ROOT = Path(__file__).parent.parent
 KERNEL = Path(dtdebug.__file__).parent
+LAB = ROOT / "extension" / "jupyterlab" / "labextension" / "package.json"
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +53,9 @@ def test_the_wheel_holds_the_three_packages_with_their_data(wheel):
     assert {n.split("/")[0].split("-")[0] for n in names} == {"dtdebug", "dtdebug_lsp", "dtdebug_taxonomy"}
 
 
+@pytest.mark.skipif(not LAB.exists() and not shutil.which("npm"), reason="not built here, and no npm to build it")
 def test_the_wheel_holds_the_extension_of_jupyterlab(wheel):
-    """It is built with the wheel where it was not before."""
+    """It is built with the wheel if it was not before."""
     archive = zipfile.ZipFile(wheel)
     home = next(n for n in archive.namelist() if n.endswith("/labextensions/dtdebug/package.json")).removesuffix(
         "package.json"
@@ -64,17 +67,59 @@ def test_the_wheel_holds_the_extension_of_jupyterlab(wheel):
     )
 
 
-def test_without_node_the_extension_is_not_left_out_in_silence(tmp_path, monkeypatch):
-    """The build says what is missing; who wants no JupyterLab says so."""
+@pytest.fixture
+def build(tmp_path, monkeypatch):
+    """The build hook on an empty tree, with an empty PATH."""
     spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "extension" / "hatch_build.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    build = module.Build(str(tmp_path), {}, None, None, "", "wheel")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SystemExit, match="install Node 20, or set DTDEBUG_WITHOUT_JUPYTERLAB=1"):
-        build.initialize("standard", {})
+    monkeypatch.delenv("DTDEBUG_WITHOUT_JUPYTERLAB", raising=False)
+    return module.Build(str(tmp_path), {}, None, None, "", "wheel")
+
+
+def test_without_node_one_warning_says_that_the_extension_is_left_out(build, monkeypatch, capfd):
+    """The rest needs no Node; who asked for a build without the extension is not warned."""
+    build.initialize("standard", {})
+    printed = "".join(capfd.readouterr())
+    assert 1 == printed.count("no JupyterLab extension"), printed
+    assert [] == build.dependencies()
+
     monkeypatch.setenv("DTDEBUG_WITHOUT_JUPYTERLAB", "1")
     build.initialize("standard", {})
+    assert "" == "".join(capfd.readouterr())
+
+
+def test_an_npm_that_fails_ends_the_build_in_one_line(build, tmp_path):
+    """What to do is the last line, not below a traceback."""
+    (tmp_path / "extension" / "jupyterlab").mkdir(parents=True)
+    (tmp_path / "extension" / "jupyterlab" / "generate.py").touch()
+    (tmp_path / "npm").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "npm").chmod(0o755)
+
+    assert "jupyter_builder" in build.dependencies()
+    with pytest.raises(SystemExit, match="set DTDEBUG_WITHOUT_JUPYTERLAB=1 to install without it"):
+        build.initialize("standard", {})
+
+
+def test_what_the_extension_knows_is_made_from_this_checkout_alone():
+    """The packages of the checkout are found where nothing is installed and no path leads to them."""
+    file = ROOT / "extension" / "jupyterlab" / "generate.py"
+    script = (
+        f"import runpy, sys; sys.path[:] = [p for p in sys.path if {str(ROOT)!r} not in p]; "
+        f"print(runpy.run_path({str(file)!r})['load'].__module__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
+        cwd=ROOT.parent,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert "dtdebug_taxonomy.knowledge\n" == done.stdout, done.stderr
 
 
 def test_the_wheel_runs(wheel, tmp_path):

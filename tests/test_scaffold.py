@@ -1,14 +1,16 @@
-"""`make symptom`: the files that it writes, and that a symptom outside the study works like any other."""
+"""`make symptom`, `make check-rule` and `make message`: the files that they write, and that these work at once."""
 
 import re
 import shutil
 
 import pytest
 
-from dtdebug_taxonomy import scaffold_check
+from dtdebug_taxonomy import scaffold_check, scaffold_message
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.explain import explain, index
-from dtdebug_taxonomy.knowledge import HOME, load
+from dtdebug_taxonomy.knowledge import HOME, load, read_record
+from dtdebug_taxonomy.matching import problem_of
+from dtdebug_taxonomy.model import MessageFile
 from dtdebug_taxonomy.scaffold import main
 from dtdebug_taxonomy.snapshot import Snapshot
 from dtdebug_taxonomy.tidy import problems
@@ -201,3 +203,66 @@ def test_a_new_check_gets_the_next_free_id_of_its_group(tmp_path, capsys):
 def test_a_wrong_name_of_a_check_is_one_line(arguments, words, capsys):
     assert 2 == scaffold_check.main(arguments)
     assert words in capsys.readouterr().err
+
+
+LINE = "[rank3]: RuntimeError: Gloo can't open device 'eth7' of /sys/class/net: 12 sockets refused (errno=13)"
+
+
+def test_a_new_message_is_recognised_at_once(home, recorded, capsys):
+    """The entry goes to the file of its neighbours and answers the sample; tidy asks for the source alone."""
+    assert scaffold_message.main([LINE], home, recorded) == 0
+    out = capsys.readouterr().out
+    (sample,) = recorded.rglob("*.txt")
+    file = home / "messages" / "gloo.toml"
+    entry = read_record(file, MessageFile).evidence[-1]
+
+    assert entry.id == sample.stem
+    assert sample.parent.name in {s.id for s in load().symptoms.values()}
+    assert entry.symptoms
+    assert not problem_of(entry.text[0])
+    for words in (LINE, LINE.replace("eth7", "ib0").replace("12", "9").replace("/sys/class/net", "/tmp/x")):
+        assert re.search(entry.text[0], words)
+    assert f"first symptom: {sample.parent.name}\n" in out
+    assert "TODO" not in out
+    assert [f"messages/gloo.toml: evidence {entry.id}: cite where the message is printed"] == [
+        p for p in problems(scaffold_message._with(load(home), file), recorded) if entry.id in p
+    ]
+
+
+def test_a_line_of_any_length_and_kind_gives_a_pattern_that_may_be_used():
+    """Quotes, braces, addresses and long lines."""
+    for text in (
+        "can't find {rank} in 'a b' at 0x7ffe12 of [::1]:29500 (a|b)*",
+        "ValueError: " + "a word and another one " * 15,
+        "no space left on /a/b/c.pt, 1.5 GB of 2 GB",
+    ):
+        pattern = scaffold_message._pattern(text)
+        assert not problem_of(pattern)
+        assert len(pattern) <= 200
+        assert "'" not in pattern
+        assert re.search(pattern, text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "make message TEXT="),
+        (["two words that stand\non two lines"], "one line"),
+        (["\x1b[31mred words of a terminal"], "plain text"),
+        (["w" * 501], "shorten it"),
+        (["failed"], "too few words"),
+        (["CUDA out of memory. Tried to allocate 2.00 GiB"], "known already as mem-torch-device-oom"),
+        ([LINE, "nowhere"], "FILE=nowhere: no such file; one of"),
+    ],
+)
+def test_a_line_that_is_no_new_message_is_one_line_and_writes_nothing(home, recorded, capsys, arguments, words):
+    """Status 2: nothing given, not one line, too long, too short, known, an unknown file."""
+    before = {f: f.read_bytes() for f in home.rglob("*.toml")}
+
+    assert scaffold_message.main(arguments, home, recorded) == 2
+    told = capsys.readouterr()
+    assert words in told.err
+    assert len(told.err.splitlines()) == 1
+    assert told.out == ""
+    assert before == {f: f.read_bytes() for f in home.rglob("*.toml")}
+    assert list(recorded.iterdir()) == []

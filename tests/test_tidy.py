@@ -40,21 +40,23 @@ def test_an_unknown_word_class_and_a_new_long_pattern_are_refused(tmp_path):
 
 
 def test_what_the_second_study_leaves_open_is_told(tmp_path):
-    """A cause and a label of nowhere, a label that nothing leads to, and a list that is shorter than the study's."""
+    """A cause and a label of nowhere, a label that nothing leads to, a list shorter than the study's, two answers."""
     shutil.copytree(second_study.HOME, tmp_path, dirs_exist_ok=True)
     ours, labels = tmp_path / "ours.toml", tmp_path / "labels.toml"
     ours.write_text(ours.read_text().replace('"uneven-batches"', '"odd-batches"').replace('["S24"]', '["S99"]'))
+    ours.write_text(ours.read_text().replace("[without]\nsymptoms = [", '[without]\nsymptoms = ["D.1.1", '))
     labels.write_text(labels.read_text().replace('[[fix]]\nid = "F6"', '[[fix]]\nid = "F7"'))
 
     told = "\n".join(study_problems(load(), tmp_path))
     for words in (
-        "cause uneven-batches: give it",
+        "symptom D.1.1: it has a label",
         "no cause 'odd-batches'",
         "['F6', 'S99']",
         "S24: either",
         "F7: either",
     ):
         assert words in told
+    assert "uneven-batches" not in told  # a cause without a label is none of a contributor's business
 
 
 def test_names_of_the_second_study_are_shown_with_their_provenance_and_no_figure_that_was_not_read():

@@ -21,10 +21,22 @@ from dtdebug_taxonomy.snapshot import Snapshot
         ("0.16.10", "<0.16.9", False),
         ("1.0", "", True),
         ("2.26", ">=2.26.0", True),
+        ("2.0.0rc1", "<2.0.0", True),
+        ("2.0.0rc1", ">=1.13,<2.0", True),
+        ("2.0.0rc1", ">=2.0.0", False),
+        ("2.3.0.dev20240315", "<2.3.0", True),
+        ("2.3.0a0+6ddf5cf85e.nv24.04", "<2.3.0", True),
+        ("2.3.0.post1", ">=2.3.0", True),
+        ("2.1.0+cu118", "==2.1.0", True),
+        ("2.1.0+cu118", "<=2.1.0", True),
+        ("2.1.0+cu118", ">2.1.0", False),
+        ("2.6.0-nightly", "<2.6.1", True),
+        ("0.18.3", "<0.18.10", True),
+        ("main", "<1.0", True),
     ],
 )
 def test_a_release_lies_in_a_range(release, bounds, inside):
-    """Numbers count as numbers, a local part not at all, missing parts as 0."""
+    """Nightlies and candidates come before their release; builds do not count; missing parts are 0."""
     assert versions.within(release, bounds) is inside
 
 
@@ -47,6 +59,10 @@ def test_what_is_no_range_is_refused():
         ("flash_attn==2.8.0.post2", "flash-attn", "2.8.0"),
         ("torch_npu 2.7.1, CANN 9.0.0", "torch-npu", "2.7.1"),
         ("ROCm version: 6.4.1", "rocm", "6.4.1"),
+        ("torch 2.3.0.dev20240315+cu121", "torch", "2.3.0.dev20240315"),
+        ("PyTorch version: 2.0.0rc1", "torch", "2.0.0rc1"),
+        ("PyTorch version: 2.3.0a0+6ddf5cf85e.nv24.04", "torch", "2.3.0a0"),
+        ("transformers 4.46.0, accelerate", "transformers", "4.46.0"),
     ],
 )
 def test_releases_are_read_as_people_and_programs_write_them(text, package, release):

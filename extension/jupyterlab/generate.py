@@ -16,10 +16,14 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from dtdebug_taxonomy.knowledge import Knowledge, load
-from dtdebug_taxonomy.matching import literals
+HERE = Path(__file__).parent
+# of this checkout, whatever is installed: pip takes the folders of an editable install out of the build's path
+sys.path.insert(0, str(HERE.parents[1] / "taxonomy"))
 
-FILE = Path(__file__).parent / "src" / "known.json"
+from dtdebug_taxonomy.knowledge import Knowledge, load  # noqa: E402
+from dtdebug_taxonomy.matching import literals  # noqa: E402
+
+FILE = HERE / "src" / "known.json"
 _CASED = "(?-i:"
 """What older browsers can't read; without it a column `rank` of a table would count as the variable RANK."""
 

@@ -127,7 +127,7 @@ def scaffold(name: str, home: Path = HOME, samples: Path = SAMPLES) -> tuple[Pat
     symptom, sample = home / "symptoms" / f"{name}.toml", samples / name / "torch-example.txt"
     for path in (symptom, sample.parent):
         if path.exists():
-            raise ScaffoldError(f"{_shown(path)}: already exists; choose another name")
+            raise ScaffoldError(f"{shown(path)}: already exists; choose another name")
     words = name.replace("-", " ")
     text = _SYMPTOM.substitute(id=name, code=_free_code(home), words=words, title=words.capitalize())
     symptom.write_text(text, encoding="utf-8")
@@ -142,7 +142,7 @@ def _free_code(home: Path) -> str:
     return f"{OWN}{max(taken, default=0) + 1}"
 
 
-def _shown(path: Path) -> Path:
+def shown(path: Path) -> Path:
     """A path as seen from here."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
@@ -157,7 +157,7 @@ def main(arguments: Sequence[str], home: Path = HOME, samples: Path = SAMPLES) -
     except OSError as error:
         print(f"symptom: {error.filename}: can't be written: {error.strerror}", file=sys.stderr)
         return 2
-    print(_NEXT.substitute(symptom=_shown(symptom), sample=_shown(sample), id=symptom.stem))
+    print(_NEXT.substitute(symptom=shown(symptom), sample=shown(sample), id=symptom.stem))
     return 0
 
 

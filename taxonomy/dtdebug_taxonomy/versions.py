@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.lexicon import matchers_from
@@ -13,6 +14,9 @@ from dtdebug_taxonomy.matching import Index, Matcher, PatternHit, clip_lines, in
 from dtdebug_taxonomy.model import Release
 from dtdebug_taxonomy.snapshot import Snapshot, walk
 from dtdebug_taxonomy.wording import hits_in_words
+
+if TYPE_CHECKING:
+    from packaging.version import Version
 
 NAMES = {
     "accelerate": "accelerate",
@@ -40,9 +44,10 @@ _PER_TEXT = 64
 _OF = re.compile(
     rf"(?i)(?<![\w./-])(?P<name>{'|'.join(f'(?P<n{i}>{name})' for i, name in enumerate(NAMES.values()))})"
     r"(?:[ _-](?:version|info|release))?['\"]?[ \t=:.v|(-]{1,40}(?:version |is |of )?v?"
-    r"(?P<release>\d{1,3}(?:\.\d{1,4}){1,3})"
+    r"(?P<release>\d{1,3}(?:\.\d{1,4}){1,3}(?:[.-]?(?:rc|dev|a|b|alpha|beta)\.?\d{1,8}(?![\w.]))?)"
 )
 _BOUND = re.compile(r"(>=|<=|==|<|>) ?(\d{1,4}(?:\.\d{1,4}){0,3})\Z")
+_HOLDS = {"<": operator.lt, "<=": operator.le, "==": operator.eq, ">=": operator.ge, ">": operator.gt}
 
 
 class Named(NamedTuple):
@@ -67,25 +72,34 @@ class FittingRelease(NamedTuple):
 def within(release: str, bounds: str) -> bool:
     """Whether a release lies in a range such as `>=2.19,<2.26.2`; an empty range holds all.
 
+    Versions are ordered as PEP 440 orders them, so a nightly or a release candidate comes before its release and
+    `<2.3.0` holds for `2.3.0.dev20240315`. (`SpecifierSet` would say no: it is meant for choosing what to install.)
+    A build such as `+cu118` makes no difference.
+
     Raises:
-        ValueError: the range is not written so.
+        ValueError: not a valid range.
 
     """
-    at = _parts(release)
+    at = _version(release)
     for bound in filter(None, (b.strip() for b in bounds.split(","))):
-        found = _BOUND.match(bound)
-        if found is None:
+        match = _BOUND.match(bound)
+        if match is None:
             raise ValueError(f"not a range of releases: {bound!r}")
-        other = _parts(found[2])
-        holds = {"<": at < other, "<=": at <= other, ">": at > other, ">=": at >= other, "==": at == other}
-        if not holds[found[1]]:
+        if not _HOLDS[match[1]](at, _version(match[2])):
             return False
     return True
 
 
-def _parts(release: str) -> tuple[int, ...]:
-    numbers = [int(n) for n in re.findall(r"\d{1,9}", release.partition("+")[0])[:4]]
-    return (*numbers, *[0] * (4 - len(numbers)))
+def _version(release: str) -> Version:
+    """The version without its local part; of a text that is no version, its leading numbers."""
+    from packaging.version import InvalidVersion, Version
+
+    public = release.partition("+")[0].strip()
+    try:
+        return Version(public)
+    except InvalidVersion:
+        numbers = re.match(r"v?(\d{1,9}(?:\.\d{1,9}){0,3})", public)
+        return Version(numbers[1] if numbers else "0")
 
 
 def releases_in(snapshot: Snapshot) -> dict[str, list[Named]]:
