@@ -11,8 +11,7 @@ from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from dtdebug_taxonomy.finding import plain
-from dtdebug_taxonomy.matching import clip_lines
+from dtdebug_taxonomy.matching import clip_lines, plain
 
 _WORKS = (
     r"(?:works?|worked|pass"

@@ -18,11 +18,12 @@ from dtdebug_taxonomy.explanations.grades import split_guesses
 from dtdebug_taxonomy.explanations.model import Band, Explanation, Reason, band
 from dtdebug_taxonomy.explanations.ranked_causes import reason, ruled_out
 from dtdebug_taxonomy.explanations.table import explain
-from dtdebug_taxonomy.finding import POSSIBLE, TELLING, Finding, plain
+from dtdebug_taxonomy.finding import POSSIBLE, TELLING, Finding
 from dtdebug_taxonomy.findings import collect
 from dtdebug_taxonomy.headline import Outlook, Seen, headline, note_contradiction, raised_in_output
 from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.knowledge import Knowledge
+from dtdebug_taxonomy.matching import plain
 from dtdebug_taxonomy.next_step import Ask, Next, Repair, next_step
 from dtdebug_taxonomy.ordinary import is_foreign, ordinary
 from dtdebug_taxonomy.recognise import is_recognised

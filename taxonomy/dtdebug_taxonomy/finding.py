@@ -80,11 +80,6 @@ TELLING = 0.4
 """Log likelihood ratio from which a finding is worth showing."""
 
 
-def plain(text: str, most: int = 200) -> str:
-    """Return the beginning of a text without characters that steer a terminal, or reorder or hide text."""
-    return "".join(c if c.isprintable() else " " for c in text[:most])
-
-
 def likelihood_ratios(knowledge: Knowledge, finding: Finding) -> dict[str, float]:
     """Return log(P(finding | symptom) / P(finding)) for each symptom, with trust taken into account."""
     if finding.scores:

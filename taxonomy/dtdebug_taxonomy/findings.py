@@ -10,12 +10,12 @@ import msgspec
 
 from dtdebug_taxonomy import signals, similarity
 from dtdebug_taxonomy.failure.bearing import Bearing
-from dtdebug_taxonomy.finding import SIMILAR, SIMILAR_FIX, Finding, Source, plain
+from dtdebug_taxonomy.finding import SIMILAR, SIMILAR_FIX, Finding, Source
 from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.left_out import WITHOUT_ERROR, leave
 from dtdebug_taxonomy.lexicon import Matchers, from_hit, in_order, matchers_of
-from dtdebug_taxonomy.matching import PatternHit, clip_lines
+from dtdebug_taxonomy.matching import PatternHit, clip_lines, plain
 from dtdebug_taxonomy.measured_findings import is_of_any_library, of_cell, of_ranks, of_shown, of_source, of_watch
 from dtdebug_taxonomy.model import Evidence
 from dtdebug_taxonomy.snapshot import ExceptionInfo, walk

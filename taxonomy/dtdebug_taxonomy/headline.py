@@ -20,10 +20,11 @@ from dtdebug_taxonomy.explanations.ranked_causes import reason
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.roles import is_summary, role_of
 from dtdebug_taxonomy.final_errors import FinalError
-from dtdebug_taxonomy.finding import Finding, plain
+from dtdebug_taxonomy.finding import Finding
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.knowledge import Knowledge
+from dtdebug_taxonomy.matching import plain
 from dtdebug_taxonomy.model import STRENGTHS
 from dtdebug_taxonomy.ranks import Frame, Verdict
 from dtdebug_taxonomy.snapshot import ExceptionInfo, walk

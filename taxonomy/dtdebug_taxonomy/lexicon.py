@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from functools import cached_property, lru_cache
 from typing import Literal
 
-from dtdebug_taxonomy.finding import Finding, Source, plain
+from dtdebug_taxonomy.finding import Finding, Source
 from dtdebug_taxonomy.kept import kept
 from dtdebug_taxonomy.knowledge import Knowledge, load
-from dtdebug_taxonomy.matching import Index, Matcher, PatternHit, index_of
+from dtdebug_taxonomy.matching import Index, Matcher, PatternHit, index_of, plain
 
 
 class Matchers:

@@ -303,6 +303,11 @@ def _in_sentence(
     return None
 
 
+def plain(text: str, most: int = 200) -> str:
+    """Return the beginning of a text without characters that steer a terminal, or reorder or hide text."""
+    return "".join(c if c.isprintable() else " " for c in text[:most])
+
+
 def clip_lines(text: str) -> str:
     """Return the text with each line cut to `LINE_LIMIT` characters; line numbers do not change."""
     if len(text) <= LINE_LIMIT:

@@ -11,9 +11,10 @@ import msgspec
 
 from dtdebug_taxonomy import rank_signals
 from dtdebug_taxonomy.failure.bearing import is_explained
-from dtdebug_taxonomy.finding import Finding, plain
+from dtdebug_taxonomy.finding import Finding
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.lexicon import from_hit, in_order, matchers_of
+from dtdebug_taxonomy.matching import plain
 from dtdebug_taxonomy.model import Evidence
 from dtdebug_taxonomy.snapshot import Snapshot, walk
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dtdebug_taxonomy.failure.roles import role_of
 from dtdebug_taxonomy.final_errors import REFUSED_CALL, FinalError
-from dtdebug_taxonomy.finding import plain
+from dtdebug_taxonomy.matching import plain
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=[A-Z`'\"(])|\n")
 _DO = (

@@ -10,11 +10,11 @@ import re
 from collections.abc import Sequence
 
 from dtdebug_taxonomy.failure.events import last_exception
-from dtdebug_taxonomy.finding import Finding, plain
+from dtdebug_taxonomy.finding import Finding
 from dtdebug_taxonomy.frames import own_frame, short
 from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.knowledge import Knowledge
-from dtdebug_taxonomy.matching import clip_lines
+from dtdebug_taxonomy.matching import clip_lines, plain
 from dtdebug_taxonomy.message_advice import advice_in_message
 from dtdebug_taxonomy.reports import reported
 from dtdebug_taxonomy.snapshot import ExceptionInfo, walk

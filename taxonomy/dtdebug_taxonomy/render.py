@@ -10,9 +10,9 @@ from msgspec import structs
 
 from dtdebug_taxonomy.diagnosis import Diagnosis, RankedSymptom
 from dtdebug_taxonomy.explanations.model import Explanation, Reason
-from dtdebug_taxonomy.finding import plain
 from dtdebug_taxonomy.frames import short
 from dtdebug_taxonomy.headline import Seen
+from dtdebug_taxonomy.matching import plain
 from dtdebug_taxonomy.next_step import Next
 from dtdebug_taxonomy.questions import FEW
 from dtdebug_taxonomy.ranks import Verdict, spell

@@ -12,10 +12,10 @@ from dtdebug.clean import one_line
 from dtdebug.records.folder import Run
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.failure.log import read_output
-from dtdebug_taxonomy.finding import plain
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.headline import located, worded
 from dtdebug_taxonomy.incident import Incident
+from dtdebug_taxonomy.matching import plain
 from dtdebug_taxonomy.ranks import RankState, Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from dtdebug.triage.part import Stream
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.failure import grammar
-from dtdebug_taxonomy.finding import plain
 from dtdebug_taxonomy.hardware import Event
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.lexicon import lexicon
+from dtdebug_taxonomy.matching import plain
 from dtdebug_taxonomy.ranks import Verdict, spell
 
 _CONFIDENCE = 0.5

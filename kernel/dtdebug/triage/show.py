@@ -14,8 +14,8 @@ from dtdebug.triage.job import Job
 from dtdebug.triage.pace import Silent
 from dtdebug_taxonomy.case import Case, Coverage, contract
 from dtdebug_taxonomy.diagnosis import Diagnosis
-from dtdebug_taxonomy.finding import plain
 from dtdebug_taxonomy.hardware import Event
+from dtdebug_taxonomy.matching import plain
 from dtdebug_taxonomy.ranks import Verdict, ranges, spell
 from dtdebug_taxonomy.render import first_line, reading
 

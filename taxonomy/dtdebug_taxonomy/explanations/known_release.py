@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, band
-from dtdebug_taxonomy.finding import plain
 from dtdebug_taxonomy.knowledge import Knowledge
+from dtdebug_taxonomy.matching import plain
 from dtdebug_taxonomy.model import MINUTES
 from dtdebug_taxonomy.versions import FittingRelease, fitting_releases
 

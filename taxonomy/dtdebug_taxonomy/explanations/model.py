@@ -8,7 +8,8 @@ from typing import Any, Literal
 import msgspec
 
 from dtdebug_taxonomy.final_errors import FinalError
-from dtdebug_taxonomy.finding import LIKELY, POSSIBLE, plain
+from dtdebug_taxonomy.finding import LIKELY, POSSIBLE
+from dtdebug_taxonomy.matching import plain
 from dtdebug_taxonomy.model import MINUTES, Effort
 
 Band = Literal["likely", "possible", "unlikely"]

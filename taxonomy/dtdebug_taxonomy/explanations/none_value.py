@@ -9,8 +9,8 @@ from typing import NamedTuple
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, printed_reason
 from dtdebug_taxonomy.final_errors import FinalError
-from dtdebug_taxonomy.finding import plain
 from dtdebug_taxonomy.frames import short
+from dtdebug_taxonomy.matching import plain
 
 _EXPRESSION = r"[A-Za-z_][\w.]{0,80}(?:\[[^\[\]\n]{1,40}\]){0,2}"
 _CONVERTED = re.compile(rf"\b(?:int|float|len|range|Path|join|open|exists|isdir)\((?P<what>{_EXPRESSION})\)")

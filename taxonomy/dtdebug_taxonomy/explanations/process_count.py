@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
-from dtdebug_taxonomy.finding import plain
-from dtdebug_taxonomy.matching import clip_lines
+from dtdebug_taxonomy.matching import clip_lines, plain
 
 _WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "six": 6, "eight": 8}
 _COUNT = rf"(?P<gpus>\d{{1,3}}|{'|'.join(_WORDS)}|a single)"
