@@ -49,7 +49,7 @@ layers: $(VENV)/.core | $(PIP)
 	$(BIN)/lint-imports
 
 tidy: $(VENV)/.core | $(PIP) ## the rules that the knowledge keeps
-	$(BIN)/python -m dtdebug_taxonomy.tidy tests/samples
+	$(BIN)/python -m dtdebug_taxonomy.dev.lint tests/samples
 
 accuracy: $(VENV)/.ready ## figures on rated cases: make accuracy CASES=FILE.jsonl
 	$(BIN)/python benchmarks/accuracy.py $(CASES)
@@ -94,13 +94,13 @@ release: $(VENV)/.core node ## what a release would upload, in dist/: built, com
 	export PATH="$(CURDIR)/build/node/bin:$$PATH" && $(BIN)/python .ci/release.py
 
 message: $(VENV)/.core ## make message TEXT='a line that was printed' [FILE=gloo]: its entry, and a sample that is run
-	@$(BIN)/python -m dtdebug_taxonomy.scaffold_message "$$TEXT" "$$FILE"
+	@$(BIN)/python -m dtdebug_taxonomy.dev.new_message "$$TEXT" "$$FILE"
 
 symptom: $(VENV)/.core ## make symptom NAME=what-is-seen: files for a new symptom
-	$(BIN)/python -m dtdebug_taxonomy.scaffold "$(NAME)"
+	$(BIN)/python -m dtdebug_taxonomy.dev.new_symptom "$(NAME)"
 
 check-rule: $(VENV)/.core ## make check-rule NAME=what-is-wrong GROUP=5: the folder of a new check
-	$(BIN)/python -m dtdebug_taxonomy.scaffold_check "$(NAME)" "$(GROUP)"
+	$(BIN)/python -m dtdebug_taxonomy.dev.new_check "$(NAME)" "$(GROUP)"
 
 extension: card vsix lab ## all that is written in TypeScript, checked and built
 

@@ -29,10 +29,10 @@ sys.path.insert(0, str(TESTS))
 from accuracy import spelling  # noqa: E402
 from golden_cases import GOLDENS, Case, all_cases, golden  # noqa: E402
 
-from dtdebug_taxonomy.diagnosis import Diagnosis, diagnose  # noqa: E402
-from dtdebug_taxonomy.knowledge import load  # noqa: E402
-from dtdebug_taxonomy.lexicon import matchers_of  # noqa: E402
-from dtdebug_taxonomy.similarity import Likeness  # noqa: E402
+from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis, diagnose  # noqa: E402
+from dtdebug_taxonomy.knowledge.loader import load  # noqa: E402
+from dtdebug_taxonomy.text.matchers import matchers_of  # noqa: E402
+from dtdebug_taxonomy.text.similarity import Likeness  # noqa: E402
 
 CORES = 2
 
@@ -196,7 +196,7 @@ def indicators() -> None:
     kinds = (".py", ".txt", ".log", ".json", ".jsonl")
     files = [f for f in TESTS.rglob("*") if f.suffix in kinds and GOLDENS not in f.parents]
     rows = sorted({line.strip() for file in files for text in texts(file) for line in text.split("\n")} - {""})
-    matcher = matchers_of(load()).said
+    matcher = matchers_of(load()).words_matcher
     # of so few lines all are looked at
     seen = {hit.key for at in range(0, len(rows), 90) for hit in matcher.hits("\n".join(rows[at : at + 90]))}
     worded = [e for e in load().evidence.values() if e.text or e.says]

@@ -12,8 +12,8 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
-from dtdebug_taxonomy.batch import run_case
-from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.diagnosis.batch import run_case
+from dtdebug_taxonomy.knowledge.loader import load
 
 
 def kappa(pairs: list[tuple[str, str]]) -> float:

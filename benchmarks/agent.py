@@ -16,8 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from dtdebug.agent import arming
-from dtdebug.records.folder import RunFolder
+from dtdebug.live.agent import arm
+from dtdebug.storage.run_folder import RunFolder
 
 REPEATS = 5
 """Pairs of jobs, with and without the agent, one after the other."""
@@ -38,7 +38,7 @@ def main():
     for _ in range(500):
         dist.all_reduce(tensor)
     time.sleep(1.5)  # the agent has found out that this is a rank
-    watcher = getattr(sys.modules.get("dtdebug.agent.arming"), "_watcher", None)
+    watcher = getattr(sys.modules.get("dtdebug.live.agent.arm"), "_watcher", None)
     rounds = []
     before, start = spent(watcher), time.perf_counter()
     end = start + 8.0
@@ -61,7 +61,7 @@ def main():
     dist.destroy_process_group()
 
 def measure(watcher):
-    from dtdebug.agent import own_state, recorder
+    from dtdebug.live.agent import own_state, recorder_status as recorder
     state = own_state.observe(False)
     parts = {
         "light": lambda: own_state.observe(False, state),
@@ -118,7 +118,7 @@ def row(what: str, figure: str, target: str = "") -> None:
 def main() -> None:
     """Print the table."""
     with tempfile.TemporaryDirectory() as parent:
-        armed = arming.arming_variables(RunFolder.make(Path(parent)))
+        armed = arm.arming_variables(RunFolder.make(Path(parent)))
         pairs = [(run(JOB, {}, 2), run(JOB, armed, 2)) for _ in range(REPEATS)]
         without, with_agent = ([job["all_reduce"] for job in jobs] for jobs in zip(*pairs, strict=True))
         figures = {name: statistics.median(job[name] for _, job in pairs) for name in pairs[0][1]}

@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from dtdebug_taxonomy.knowledge import Knowledge, load
-from dtdebug_taxonomy.matching import Matcher, index_of
+from dtdebug_taxonomy.knowledge.loader import Knowledge, load
+from dtdebug_taxonomy.text.pattern_matcher import Matcher, index_of
 
 REPEATS = 7
 LINE = "step {n}: loss {l:.4f} grad_norm {g:.3f} lr 1e-4 tokens/s {t}\n"
@@ -60,7 +60,7 @@ IMPORT = """
 import sys, time
 begin = time.perf_counter()
 import dtdebug
-from dtdebug.extension import Extension
+from dtdebug.notebook.extension import Extension
 spent = time.perf_counter() - begin
 assert not [m for m in ("torch", "msgspec", "rich", "IPython") if m in sys.modules]
 print(spent)
@@ -68,7 +68,7 @@ print(spent)
 
 LOADING = """
 import time
-from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.knowledge.loader import load
 begin = time.perf_counter()
 load()
 print(time.perf_counter() - begin)
@@ -77,7 +77,7 @@ print(time.perf_counter() - begin)
 HOOK = """
 import time
 from types import SimpleNamespace
-from dtdebug.extension import Extension
+from dtdebug.notebook.extension import Extension
 shell = SimpleNamespace(user_ns={}, events=None)
 extension = Extension(shell)
 result = SimpleNamespace(error_in_exec=None, error_before_exec=None, info=SimpleNamespace(raw_cell="pass"))
@@ -91,7 +91,7 @@ print((time.perf_counter() - begin) / n)
 
 MEMORY = """
 import re, sys
-from dtdebug.cli import main
+from dtdebug.cli.main import main
 
 def peak():
     return int(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1])
@@ -128,7 +128,7 @@ def matching(knowledge: Knowledge) -> None:
 
 def main() -> None:
     """Print the table."""
-    from dtdebug_taxonomy.diagnosis import diagnose
+    from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 
     row("what", "median", "target")
     row("import of the extension", f"{in_process(IMPORT) * 1000:.1f} ms", "60 ms, no torch")
@@ -136,7 +136,7 @@ def main() -> None:
     row("load the knowledge (once per process)", f"{in_process(LOADING) * 1000:.0f} ms", "")
     knowledge = load()
     with tempfile.TemporaryDirectory() as folder:
-        from dtdebug.cli import _snapshot
+        from dtdebug.cli.main import _snapshot
 
         path = Path(folder) / "train.log"
         for size, target in ((2_000, "5 ms"), (200_000, "20 ms"), (20_000_000, "500 ms")):

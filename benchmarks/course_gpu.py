@@ -55,7 +55,7 @@ def steps(count):
     return (time.perf_counter() - begun) / count
 
 if pairs:
-    from dtdebug.course.inside import road
+    from dtdebug.experiments.collectives.inside import dispatcher_hook as road
     listeners = list(road._listeners)
     assert listeners
 

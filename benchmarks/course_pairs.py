@@ -24,7 +24,7 @@ PROGRAM = (
     MODEL
     + """
 import sys, time, torch.distributed as dist
-from dtdebug.course.inside import road
+from dtdebug.experiments.collectives.inside import dispatcher_hook as road
 
 kind, pairs, steps, samples = sys.argv[1], *map(int, sys.argv[2:])
 dist.init_process_group("gloo")

@@ -16,10 +16,11 @@ import time
 import msgspec
 import psutil
 
-from dtdebug.doctor import hub, look, roster, wire
-from dtdebug.doctor.facts import Choice, HostReport, Interface, Launch, Meeting, Name, Try
-from dtdebug.doctor.judge import verdict
-from dtdebug.doctor.report import Report
+from dtdebug.doctor.host import report as host_report
+from dtdebug.doctor.judge import report as judge_report
+from dtdebug.doctor.meet import hub, protocol, roster
+from dtdebug.doctor.report_types import Report
+from dtdebug.doctor.types import Choice, HostReport, Interface, Launch, Meeting, Name, Try
 
 
 def main() -> int:
@@ -40,7 +41,7 @@ def main() -> int:
         backend="static",
         node=0,
     )
-    real = look.examine_host(launch, os.environ)
+    real = host_report.examine_host(launch, os.environ)
     looks = [_host(real, i) for i in range(count)]
     record = len(msgspec.json.encode(looks[1]))
     began = time.monotonic()
@@ -78,7 +79,7 @@ async def _all(looks: list[HostReport]) -> Report:
         return _tries(0, len(looks))
 
     hub.try_peers = mine
-    collecting = asyncio.ensure_future(hub.collect(looks[0], "t", 60.0, verdict.together))
+    collecting = asyncio.ensure_future(hub.collect(looks[0], "t", 60.0, judge_report.together))
     await asyncio.sleep(0.5)
     answers = await asyncio.gather(collecting, *(_come(one, len(looks)) for one in looks[1:]))
     (meeting, report), *_ = answers
@@ -87,8 +88,8 @@ async def _all(looks: list[HostReport]) -> Report:
 
 
 async def _come(one: HostReport, count: int) -> None:
-    reader, writer = await wire.connect("127.0.0.1", one.launch.port or 0, 30.0)
-    channel = await wire.call(reader, writer, "t")
+    reader, writer = await protocol.connect("127.0.0.1", one.launch.port or 0, 30.0)
+    channel = await protocol.call(reader, writer, "t")
     await channel.send({"look": one, "time": time.time()}, 60.0)
     body = await channel.receive(120.0)
     await channel.send({"tries": _tries(int(body["index"]), count), "lines": {}}, 60.0)

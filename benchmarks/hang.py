@@ -24,7 +24,7 @@ from typing import Any
 import psutil
 from jupyter_client.manager import start_new_kernel
 
-from dtdebug.notebook.ask import ask_kernel
+from dtdebug.notebook.attach_client import ask_kernel
 
 REPEATS, PATIENCE = 5, 30
 JOB = """

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from dtdebug.capture import from_traceback
-from dtdebug.clean import clean
-from dtdebug.logs import reader
-from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.matching import literals
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug.privacy.sanitize import clean
+from dtdebug.recorded.log_files import excerpt
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.text.pattern_matcher import literals
 
 GROWTH = 4
 LINEAR = 2 * GROWTH
@@ -83,7 +83,7 @@ def seconds(action: Callable[[str], object], text: str) -> float:
 
 def read(text: str) -> object:
     """Return the excerpt of a log."""
-    return reader.read_excerpt(io.BytesIO(text.encode("utf-8", "replace")), "log")
+    return excerpt.read_excerpt(io.BytesIO(text.encode("utf-8", "replace")), "log")
 
 
 def main() -> int:

@@ -19,7 +19,7 @@ from playwright.sync_api import sync_playwright
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "editors"))
 import notebooks as nb
 
-from dtdebug.display import MIME
+from dtdebug.presentation.diagnosis_card import MIME
 
 NOTEBOOKS = 50
 WARM_UP = 10

@@ -17,9 +17,9 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from dtdebug_taxonomy.checks.examine import examine
-from dtdebug_taxonomy.checks.settings import Settings
-from dtdebug_taxonomy.source.shell import Script
+from dtdebug_taxonomy.checks.run.examine import examine
+from dtdebug_taxonomy.checks.run.settings import Settings
+from dtdebug_taxonomy.source.shell.script import Script
 
 PLANT, ORACLE = "export NCCL_DEBGU=INFO", "then :"
 SUFFIXES = (".sh", ".bash", ".slurm", ".sbatch", ".sub")

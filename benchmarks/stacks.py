@@ -6,8 +6,8 @@ import time
 
 import msgspec
 
-from dtdebug.probe import stacks
-from dtdebug_taxonomy.ranks import Frame, RankState
+from dtdebug.live.probe import stack_tree
+from dtdebug_taxonomy.model.ranks import Frame, RankState
 
 DEPTH = 22
 
@@ -29,9 +29,9 @@ def main() -> None:
     for ranks, kinds in ((512, 3), (16384, 3), (16384, 512), (16384, 16384)):
         given = states(ranks, kinds)
         begin = time.perf_counter()
-        found = stacks.stack_tree(stacks.classes(given))
+        found = stack_tree.stack_tree(stack_tree.classes(given))
         merged = time.perf_counter()
-        text = stacks.to_text(given)
+        text = stack_tree.to_text(given)
         done = time.perf_counter()
         lines = text.count("\n") + 1
         print(

@@ -16,9 +16,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from dtdebug.agent import arming
-from dtdebug.probe.gather import gather
-from dtdebug.records.folder import RunFolder
+from dtdebug.live.agent import arm
+from dtdebug.live.probe.ask_all_ranks import gather
+from dtdebug.storage.run_folder import RunFolder
 
 SLEEPS = "import time; time.sleep(600)"
 JOB = """
@@ -41,9 +41,7 @@ def main(ranks: int, script: str) -> None:
         folder = RunFolder.make(Path(parent))
         with socket.create_server(("127.0.0.1", 0)) as free:
             place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
-        common = (
-            os.environ | arming.arming_variables(folder) | place | {"WORLD_SIZE": str(ranks), "OMP_NUM_THREADS": "1"}
-        )
+        common = os.environ | arm.arming_variables(folder) | place | {"WORLD_SIZE": str(ranks), "OMP_NUM_THREADS": "1"}
         processes = [
             subprocess.Popen(
                 [sys.executable, "-c", script],

@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.findings import collect
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 from dtdebug_taxonomy.incident import Incident
-from dtdebug_taxonomy.knowledge import Knowledge, load
-from dtdebug_taxonomy.model import STRENGTHS, Strength
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.inference.collect import collect
+from dtdebug_taxonomy.knowledge.loader import Knowledge, load
+from dtdebug_taxonomy.knowledge.schema import STRENGTHS, Strength
+from dtdebug_taxonomy.model.snapshot import Snapshot
 
 _FOLDS, _PRIOR, _DRAWS = 10, 4.0, 1_000
 """Number of parts of the repositories; weight in cases of a hand-set strength; draws of a bootstrap."""

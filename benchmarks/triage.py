@@ -33,13 +33,13 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import triage_jobs as jobs
 
-from dtdebug.clean import clean
-from dtdebug.logs import reader
-from dtdebug.triage import command
-from dtdebug.triage.job import view
-from dtdebug.triage.part import Part, Stream, TellingLine, decode, encode, merge
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.lexicon import lexicon
+from dtdebug.privacy.sanitize import clean
+from dtdebug.recorded.job_logs import api
+from dtdebug.recorded.job_logs.job_view import view
+from dtdebug.recorded.job_logs.part import Part, Stream, TellingLine, decode, encode, merge
+from dtdebug.recorded.log_files import excerpt as log_excerpt
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.text.matchers import lexicon
 
 SAMPLES = ROOT / "tests" / "samples"
 STYLES = (
@@ -84,7 +84,7 @@ def loss(size: int, seed: int) -> None:
         text = f.read_bytes().rstrip(b"\n") + b"\n"
         wanted = seen(text.decode(errors="replace"))
         began = time.process_time()
-        excerpt = reader.read_excerpt(io.BytesIO(before + text + after), "log")
+        excerpt = log_excerpt.read_excerpt(io.BytesIO(before + text + after), "log")
         spent += time.process_time() - began
         lost = wanted - seen(excerpt.text)
         total += len(wanted)
@@ -104,7 +104,7 @@ def first(ranks: int, seed: int, lines: int) -> None:
         for j, fault in enumerate(jobs.FAULTS):
             with tempfile.TemporaryDirectory() as folder:
                 planted = jobs.make(Path(folder), seed + 100 * i + j, ranks, layout, fault, lines)
-                found = view(command.read_part([folder], 1))
+                found = view(api.read_part([folder], 1))
                 rank = found.first[0].rank if found.first else None
                 checks = {"first": rank == planted.culprit, "ranks": found.ranks == ranks}
                 if planted.silent or fault == "bus":

@@ -26,10 +26,10 @@ from styles_faults import FAULT
 from styles_files import LAYOUTS, PODS, write
 from styles_job import ENDED, FAULTS, HEALTHY, MANNERS, PER_NODE, Job, does_print, first_lines, progress_line
 
-from dtdebug.triage import command, show
-from dtdebug.triage.part import decode, encode
-from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.knowledge import load
+from dtdebug.recorded.job_logs import api, render
+from dtdebug.recorded.job_logs.part import decode, encode
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.knowledge.loader import load
 
 
 def draw(seed: int, number: int, sizes: tuple[int, ...]) -> Job:
@@ -75,9 +75,9 @@ def _play(job: Job, r: random.Random) -> None:
 
 def judge(job: Job, folder: Path) -> list[str]:
     """Return the errors in the form for programs."""
-    part = command.read_part([str(folder)], 1)
-    found = command.job_of(decode(encode(part), "part"))
-    data = json.loads(json.dumps(show.data(found, diagnose(load(), found.snapshot)), default=str))
+    part = api.read_part([str(folder)], 1)
+    found = api.job_of(decode(encode(part), "part"))
+    data = json.loads(json.dumps(render.data(found, diagnose(load(), found.snapshot)), default=str))
     wrong = []
 
     def check(what: str, good: bool, saw: Any) -> None:

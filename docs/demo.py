@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import dtdebug_taxonomy
-from dtdebug.display import MIME
+from dtdebug.presentation.diagnosis_card import MIME
 
 LABS = Path(dtdebug_taxonomy.__file__).parent / "labs"
 QUIET = {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}

@@ -14,10 +14,10 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from dtdebug.lab.needs import what_is_missing
-from dtdebug.lab.verify import Held, verify
-from dtdebug_taxonomy.knowledge import load, sort_key
-from dtdebug_taxonomy.labs import Lab, load_labs
+from dtdebug.learn.labs.requirements import what_is_missing
+from dtdebug.learn.labs.verify import HalfResult, verify
+from dtdebug_taxonomy.knowledge.labs import Lab, load_labs
+from dtdebug_taxonomy.knowledge.loader import load, sort_key
 
 PAGE = Path(__file__).with_suffix(".md")
 HEAD = """# Labs
@@ -69,7 +69,7 @@ def row(lab: Lab) -> str:
     return f"{begin} | {cause} | {lab.ranks} | {times} | {_verdict(lab, before, after)} |"
 
 
-def _verdict(lab: Lab, before: Held, after: Held) -> str:
+def _verdict(lab: Lab, before: HalfResult, after: HalfResult) -> str:
     wrong = [f"{half.file}: {half.text}" for half in (before, after) if not half.ok]
     if wrong:
         return "; ".join(wrong)

@@ -11,9 +11,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.matching import Matcher, PatternHit, index_of
-from dtdebug_taxonomy.model import Cause, Evidence, Symptom
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.knowledge.schema import Cause, Evidence, Symptom
+from dtdebug_taxonomy.text.pattern_matcher import Matcher, PatternHit, index_of
 
 KNOWN = load()
 SAMPLES = Path(__file__).parent.parent / "tests" / "samples"

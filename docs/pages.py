@@ -6,16 +6,16 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from dtdebug_taxonomy import second_study
 from dtdebug_taxonomy.checks import Check
 from dtdebug_taxonomy.checks import load as load_checks
-from dtdebug_taxonomy.knowledge import STUDY, load
-from dtdebug_taxonomy.labs import Lab, cause_diff, lab_diff, load_labs
-from dtdebug_taxonomy.model import MINUTES, STRENGTHS, Cause, Evidence, Reference, Strength, Symptom
-from dtdebug_taxonomy.preflight import load as load_preflight
-from dtdebug_taxonomy.second_study import Label
-from dtdebug_taxonomy.second_study_page import KINDS, about
-from dtdebug_taxonomy.topics import QUESTIONS, Topic, groups, load_topics
+from dtdebug_taxonomy.knowledge import second_study
+from dtdebug_taxonomy.knowledge.labs import Lab, cause_diff, lab_diff, load_labs
+from dtdebug_taxonomy.knowledge.loader import STUDY, load
+from dtdebug_taxonomy.knowledge.preflight import load as load_preflight
+from dtdebug_taxonomy.knowledge.schema import MINUTES, STRENGTHS, Cause, Evidence, Reference, Strength, Symptom
+from dtdebug_taxonomy.knowledge.second_study import Label
+from dtdebug_taxonomy.knowledge.topics import QUESTIONS, Topic, groups, load_topics
+from dtdebug_taxonomy.presentation.second_study_page import KINDS, about
 
 KNOWN, CHECKS, LABS, TOPICS = load(), load_checks(), load_labs(), load_topics()
 PREFLIGHT, SECOND = load_preflight(), second_study.load()
@@ -112,7 +112,7 @@ def _to_topic(topic: Topic, up: str = "../") -> str:
 
 
 def _to_label(label: Label, up: str = "../") -> str:
-    return f"[{label.id}]({up}second-study.md#{label.id.lower()}) {prose(label.said)}"
+    return f"[{label.id}]({up}second-study.md#{label.id.lower()}) {prose(label.label_text)}"
 
 
 def _references(of: Iterable[Reference]) -> Iterator[str]:
@@ -201,7 +201,7 @@ def _second_study() -> Iterator[str]:
     for letter, kind in KINDS.items():
         yield f"## {kind.capitalize()}s"
         for label in SECOND.of_kind(letter):
-            yield f"({label.id.lower()})=\n### {label.id} {prose(label.said)}"
+            yield f"({label.id.lower()})=\n### {label.id} {prose(label.label_text)}"
             yield _items(map(_own, SECOND.own(label.id))) or f"Nothing of ours: {SECOND.ours.unreached[label.id]}."
 
 
@@ -320,7 +320,7 @@ def _topics() -> Iterator[str]:
     )
     for group in groups():
         yield f"## {prose(group.title)}"
-        yield f"{group.asked} questions."
+        yield f"{group.question_count} questions."
         yield _items(f"{_to_topic(topic, '')}: {prose(topic.gist)}" for topic in group.topics)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from dtdebug_taxonomy.claims import Claim
-from dtdebug_taxonomy.ranks import Verdict
+from dtdebug_taxonomy.model.claims import Claim
+from dtdebug_taxonomy.model.ranks import Verdict
 
 P2P = ("send", "recv", "coalesced")
 

@@ -17,18 +17,18 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from dtdebug.clean import plain
-from dtdebug.flight import analyse
-from dtdebug.logs import reader
-from dtdebug_taxonomy.claims import Claim
-from dtdebug_taxonomy.diagnosis import Diagnosis, diagnose
+from dtdebug.privacy.sanitize import plain
+from dtdebug.recorded.flight_recorder import analyse
+from dtdebug.recorded.log_files import excerpt as log_excerpt
+from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis, diagnose
 from dtdebug_taxonomy.explanations.model import Explanation
-from dtdebug_taxonomy.failure.apart import apart
-from dtdebug_taxonomy.failure.attribution import verdict_of_log
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.pasted import parted
-from dtdebug_taxonomy.ranks import Verdict, ranges
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.logs.split_failures import split_failures
+from dtdebug_taxonomy.logs.split_post import split_prose
+from dtdebug_taxonomy.model.claims import Claim
+from dtdebug_taxonomy.model.ranks import Verdict, ranges
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.verdicts.from_log import verdict_of_log
 
 TESTS = Path(__file__).parent
 GOLDENS = TESTS / "goldens"
@@ -151,12 +151,12 @@ def _recorded(folder: str, files: str) -> Iterator[Case]:
 
 def _read(log: Path | None, words: Path | None = None) -> Snapshot:
     """As `dtdebug diagnose` reads them, but without the source on this machine."""
-    excerpt = reader.read_path(log) if log is not None else reader.Excerpt("", (), 0)
+    excerpt = log_excerpt.read_path(log) if log is not None else log_excerpt.Excerpt("", (), 0)
     situation, output = words.read_text(encoding="utf-8") if words and words.exists() else "", plain(excerpt.text)
     if not situation:
-        situation, output = parted(output)
+        situation, output = split_prose(output)
     whole = Snapshot(situation=plain(situation), output=output, first_lines=excerpt.first_lines)
-    first, *later = (msgspec.structs.replace(part, verdict=verdict_of_log(part)) for part in apart(whole))
+    first, *later = (msgspec.structs.replace(part, verdict=verdict_of_log(part)) for part in split_failures(whole))
     return msgspec.structs.replace(first, later=tuple(later))
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from dtdebug.flight import analyse
-from dtdebug.flight.align import common
-from dtdebug_taxonomy.claims import LOOP_LASTS
-from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.ranks import Frame, RankState
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug.recorded.flight_recorder import analyse
+from dtdebug.recorded.flight_recorder.align import common
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.claims import LOOP_LASTS
+from dtdebug_taxonomy.model.ranks import Frame, RankState
+from dtdebug_taxonomy.model.snapshot import Snapshot
 
 LOOP = """\
 def main(loader):

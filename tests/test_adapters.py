@@ -9,12 +9,12 @@ import time
 
 import pytest
 
+from dtdebug.live.probe import pyspy
+from dtdebug.live.probe.adapters import mpi
 from dtdebug.notebook import jupyter_distributed
-from dtdebug.probe import outside
-from dtdebug.probe.adapters import mpi
-from dtdebug_taxonomy.ranks import RankState
+from dtdebug_taxonomy.model.ranks import RankState
 
-needs_py_spy = pytest.mark.skipif(outside._program() is None, reason="py-spy is not installed")
+needs_py_spy = pytest.mark.skipif(pyspy._program() is None, reason="py-spy is not installed")
 
 
 SHOW = """
@@ -29,7 +29,7 @@ DASK = (
     + """
 import ctypes, time
 from distributed import Client, LocalCluster
-from dtdebug.probe.adapters import dask
+from dtdebug.live.probe.adapters import dask
 
 def stuck():
     time.sleep(60)
@@ -73,7 +73,7 @@ RAY = (
     SHOW
     + """
 import os, time, ray
-from dtdebug.probe.adapters import ray as adapter
+from dtdebug.live.probe.adapters import ray as adapter
 
 try:
     ray.init(
@@ -126,7 +126,7 @@ IPYPARALLEL = (
     + """
 import os, time
 import ipyparallel
-from dtdebug.probe.adapters import ipyparallel as adapter
+from dtdebug.live.probe.adapters import ipyparallel as adapter
 
 def stuck():
     import time

@@ -2,11 +2,11 @@
 
 import pytest
 
-from dtdebug_taxonomy.diagnosis import diagnose
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 from dtdebug_taxonomy.incident import Incident
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.message_advice import advice_in_message
-from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.logs.message_advice import advice_in_message
+from dtdebug_taxonomy.model.snapshot import ExceptionInfo, Snapshot
 
 
 def raised(message, kind="ValueError"):

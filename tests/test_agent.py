@@ -19,15 +19,24 @@ import psutil
 import pytest
 
 from dtdebug import arm
-from dtdebug.agent import arming, endpoint, fatal_signals, frames, membership, own_state, pending, recorder
-from dtdebug.probe import roads
-from dtdebug.records.folder import RunFolder
-from dtdebug.threads import frames_of
-from dtdebug_taxonomy.frames import own_frame
-from dtdebug_taxonomy.ranks import EXITED, FINISHED, Frame
+from dtdebug.live.agent import arm as agent_arm
+from dtdebug.live.agent import (
+    endpoint,
+    fatal_signals,
+    membership,
+    own_frames,
+    own_state,
+    pending_operation,
+    recorder_status,
+)
+from dtdebug.live.probe import channels
+from dtdebug.process.thread_frames import frames_of
+from dtdebug.storage.run_folder import RunFolder
+from dtdebug_taxonomy.model.ranks import EXITED, FINISHED, Frame
+from dtdebug_taxonomy.stacks.frames import own_frame
 
 SECONDS = 40
-BOOTSTRAP = arming.BOOTSTRAP
+BOOTSTRAP = agent_arm.BOOTSTRAP
 GROUP = "import torch, torch.distributed as dist\ndist.init_process_group('gloo')\n"
 WAITS = "import os, time\nwhile not os.path.exists(os.environ['GO']): time.sleep(0.02)\n"
 TRAINING = """
@@ -94,7 +103,13 @@ class Job:
     def start(self, *command, **variables):
         """Starts a Python program with these arguments."""
         own = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE", "PYTHONPATH")}
-        given = {**own, **arming.arming_variables(self.folder), "GO": str(self.go), "OMP_NUM_THREADS": "1", **variables}
+        given = {
+            **own,
+            **agent_arm.arming_variables(self.folder),
+            "GO": str(self.go),
+            "OMP_NUM_THREADS": "1",
+            **variables,
+        }
         process = subprocess.Popen(
             [sys.executable, *command],
             env=given,
@@ -171,12 +186,12 @@ def test_a_rank_that_waits_says_for_what_and_its_job_prints_what_it_always_did(j
     request = job.folder.request()
     state = job.until(lambda found: [s for s in found.values() if s.facts.get("asked") == str(request)][1:] and found)
     token = endpoint.token(job.folder.path)
-    asked = roads.endpoint(state[0].facts["endpoint"], token, soon())
-    with pytest.raises(roads.RoadError, match="401"):
-        roads.endpoint(state[0].facts["endpoint"], token + "x", soon())
-    with pytest.raises(roads.RoadError, match="401"):
-        roads.endpoint(state[0].facts["endpoint"], "", soon())
-    trace = json.loads(roads.trace(Path(state[0].facts["worker_server"]), soon()))
+    asked = channels.endpoint(state[0].facts["endpoint"], token, soon())
+    with pytest.raises(channels.RoadError, match="401"):
+        channels.endpoint(state[0].facts["endpoint"], token + "x", soon())
+    with pytest.raises(channels.RoadError, match="401"):
+        channels.endpoint(state[0].facts["endpoint"], "", soon())
+    trace = json.loads(channels.trace(Path(state[0].facts["worker_server"]), soon()))
     dumps = job.until(lambda _: [f for f in job.folder.flight.iterdir() if not f.name.startswith(".")][1:] and True)
     job.go.touch()
     out, err = launcher.communicate(timeout=SECONDS)
@@ -244,16 +259,16 @@ def test_a_held_interpreter_lock_leaves_the_roads_that_do_without(job):
     deadline = soon()
     while time.monotonic() < deadline:
         try:
-            roads.endpoint(facts["endpoint"], token, time.monotonic() + 1)
-        except roads.RoadError:
+            channels.endpoint(facts["endpoint"], token, time.monotonic() + 1)
+        except channels.RoadError:
             break
-    roads.ping(Path(facts["worker_server"]), soon())
+    channels.ping(Path(facts["worker_server"]), soon())
     while "in holds" not in traced.read_text() and time.monotonic() < deadline:
         process.send_signal(signal.SIGUSR1)
         time.sleep(0.1)
 
-    with pytest.raises(roads.RoadError, match="no answer"):
-        roads.endpoint(facts["endpoint"], token, time.monotonic() + 1)
+    with pytest.raises(channels.RoadError, match="no answer"):
+        channels.endpoint(facts["endpoint"], token, time.monotonic() + 1)
     assert "in holds" in traced.read_text()
     assert process.poll() is None
 
@@ -479,18 +494,18 @@ def test_arming_twice_gives_the_same_folder_and_disarming_ends_it(job, monkeypat
         first = arm(job.folder)
         second = arm()
     finally:
-        arming.disarm()
+        agent_arm.disarm()
 
     assert job.folder.path == first == second
-    assert "dtdebug-agent" not in [thread.name for thread in frames.threading.enumerate()]
+    assert "dtdebug-agent" not in [thread.name for thread in own_frames.threading.enumerate()]
 
 
 def test_the_environment_arms_children_and_leaves_the_users_choices(job, monkeypatch):
     """The token is 0600 beside the records; a dump file that the user named stays."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["/mine", BOOTSTRAP]))
-    plain = arming.arming_variables(job.folder)
+    plain = agent_arm.arming_variables(job.folder)
     monkeypatch.setenv("TORCH_FR_DUMP_TEMP_FILE", "/my/dumps_")
-    chosen = arming.arming_variables(job.folder)
+    chosen = agent_arm.arming_variables(job.folder)
 
     assert os.pathsep.join([BOOTSTRAP, "/mine"]) == plain["PYTHONPATH"]
     assert str(job.folder.flight / "rank_") == plain["TORCH_FR_DUMP_TEMP_FILE"]
@@ -535,7 +550,7 @@ def test_looking_at_variables_keeps_nothing_alive():
     def trains():
         step, batch = 7, Batch()
         seen = weakref.ref(batch)
-        found = frames.step([sys._getframe()])
+        found = own_frames.step([sys._getframe()])
         del batch
         gc.collect()
         return step, found, seen()
@@ -543,7 +558,7 @@ def test_looking_at_variables_keeps_nothing_alive():
     def holds():
         i = 5
         mine = locals()
-        frames.from_locals(sys._getframe(), len)
+        own_frames.from_locals(sys._getframe(), len)
         return i, mine["i"]
 
     assert (7, 7, None) == trains()
@@ -559,7 +574,7 @@ def test_a_step_is_a_number_in_the_users_own_code():
 
     def inner():
         step = True
-        return frames.step(frames.main_thread()), step
+        return own_frames.step(own_frames.main_thread()), step
 
     assert (12, True) == outer()[0]
 
@@ -573,21 +588,21 @@ class Unhelpful:
 
 def test_lengths_are_read_without_the_users_code():
     """Python's own types only; a list in a list is one."""
-    assert 2 == frames.length([1, 2])
-    assert frames.length(Unhelpful()) is None
-    assert frames.length(5) is None
+    assert 2 == own_frames.length([1, 2])
+    assert own_frames.length(Unhelpful()) is None
+    assert own_frames.length(5) is None
 
 
 def test_an_operation_that_nobody_waits_for_is_not_pending():
     """An open entry of the recorder counts only where C code is called that waits."""
-    entry = recorder.Entry(process_group=("0", ""), collective_seq_id=9, profiling_name="nccl:all_reduce")
+    entry = recorder_status.Entry(process_group=("0", ""), collective_seq_id=9, profiling_name="nccl:all_reduce")
 
     class Work:
         def wait(self):
-            return pending.pending([sys._getframe(1)], [entry])
+            return pending_operation.pending([sys._getframe(1)], [entry])
 
     waits = Work().wait()
-    computes = pending.pending([sys._getframe()], [entry])
+    computes = pending_operation.pending([sys._getframe()], [entry])
 
     assert ("all_reduce", "0", 9) == (waits.op, waits.group, waits.seq)
     assert computes is None
@@ -598,10 +613,10 @@ def test_where_an_exception_was_raised_is_told_by_its_traceback():
     try:
         Unhelpful().__len__()
     except AssertionError as error:
-        found = frames.raised_at(error.__traceback__)
+        found = own_frames.raised_at(error.__traceback__)
 
     assert Frame(__file__, found[-1].line, "__len__", "raise AssertionError") == found[-1]
-    assert () == frames.raised_at(None)
+    assert () == own_frames.raised_at(None)
 
 
 @pytest.fixture

@@ -28,10 +28,9 @@ import flight_data as fr
 import flight_jobs as jobs
 import pytest
 
-from dtdebug import state
-from dtdebug.agent.endpoint import Endpoint
-from dtdebug.flight import analyse
-from dtdebug.records import sockets
+from dtdebug.live.agent.endpoint import Endpoint
+from dtdebug.recorded.flight_recorder import analyse
+from dtdebug.storage import state_dir, unix_sockets
 
 LONG = bool(os.environ.get("DTDEBUG_ATTACK"))
 DUMPS, KILLS = (5_000, 200) if LONG else (80, 4)
@@ -412,7 +411,7 @@ def test_a_state_directory_that_others_may_enter_is_closed_or_refused(tmp_path, 
     left = tmp_path / "mine" / ".last.json.abcdefgh"
     left.write_text("half")
     os.utime(left, (1, 1))
-    state.home()
+    state_dir.home()
     said = capsys.readouterr().err
     (tmp_path / "mine" / "thesis.tex").write_text("")
     (tmp_path / "mine").chmod(0o755)
@@ -421,8 +420,8 @@ def test_a_state_directory_that_others_may_enter_is_closed_or_refused(tmp_path, 
     assert "is 700 now" in said
     assert not left.exists()
     with pytest.raises(PermissionError, match="holds more than"):
-        state.home()
-    assert not state.save("last.json", {})
+        state_dir.home()
+    assert not state_dir.save("last.json", {})
     assert 0o755 == (tmp_path / "mine").stat().st_mode & 0o777
 
 
@@ -457,7 +456,7 @@ def test_where_a_folder_can_hold_no_socket_those_of_killed_ranks_are_removed(tmp
         listening[-1].listen()
     listening[1].close()
     try:
-        sockets.sweep(tmp_path, "dtdebug-socket-", "s")
+        unix_sockets.sweep(tmp_path, "dtdebug-socket-", "s")
     finally:
         listening[0].close()
 

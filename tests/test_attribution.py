@@ -5,14 +5,16 @@ import html
 import pytest
 from msgspec import structs
 
-from dtdebug import border, display
-from dtdebug_taxonomy.case import Case, contract, of_text
-from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.failure import attribution, events, lines
-from dtdebug_taxonomy.failure.apart import apart
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.render import LATER, to_markdown, to_text
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug.presentation import diagnosis_card
+from dtdebug.privacy import boundary
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.logs import event_reader, lines
+from dtdebug_taxonomy.logs.split_failures import split_failures
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.presentation.case_json import Case, contract, of_text
+from dtdebug_taxonomy.presentation.text import LATER, to_markdown, to_text
+from dtdebug_taxonomy.verdicts import from_log
 
 SITE = "/opt/env/lib/python3.11/site-packages"
 LOST = "RuntimeError: [/x/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:2"
@@ -43,7 +45,7 @@ def of(text, rank=1):
 
 def verdict(*parts):
     """The verdict on parts of an output."""
-    return attribution.verdict_of_log(Snapshot(output="\n".join(parts)))
+    return from_log.verdict_of_log(Snapshot(output="\n".join(parts)))
 
 
 def diagnosed(*parts):
@@ -55,7 +57,7 @@ def raised(*parts):
     """The exceptions of an output: class, line of the user's file."""
     return [
         (r.type, r.frames[-1].line if r.frames else 0)
-        for r in events.find_events(lines.split_lines("\n".join(parts))).raised
+        for r in event_reader.find_events(lines.split_lines("\n".join(parts))).raised
     ]
 
 
@@ -356,10 +358,10 @@ MISSING = "ModuleNotFoundError: No module named 'apex'"
 def test_failures_that_nothing_connects_are_cases_of_their_own(parts, ends):
     """The first first; an attempt that fails as the one before, and what may be a consequence, stay part of it."""
     whole = Snapshot(output="\n".join(parts))
-    found = [attribution.verdict_of_log(part) for part in apart(whole)]
+    found = [from_log.verdict_of_log(part) for part in split_failures(whole)]
 
     assert ends == [v.claims[0].record.line for v in found]
-    assert whole.output == "\n".join(part.output for part in apart(whole))
+    assert whole.output == "\n".join(part.output for part in split_failures(whole))
 
 
 def test_a_second_failure_has_its_own_cause_in_all_forms():
@@ -367,20 +369,24 @@ def test_a_second_failure_has_its_own_cause_in_all_forms():
     oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
     secret = "ghp_" + "a1B2" * 9
     output = "\n".join((of(trace(oom)), AGAIN, of(trace(f"{MISSING} {secret}", line=9), 0)))
-    first, other = (structs.replace(s, verdict=attribution.verdict_of_log(s)) for s in apart(Snapshot(output=output)))
+    first, other = (
+        structs.replace(s, verdict=from_log.verdict_of_log(s)) for s in split_failures(Snapshot(output=output))
+    )
     snapshot = structs.replace(first, later=(other,))
-    found = border.diagnose(load(), snapshot)
-    made = contract(of_text(border.masked(snapshot), found))
+    found = boundary.diagnose(load(), snapshot)
+    made = contract(of_text(boundary.mask_snapshot(snapshot), found))
 
     assert "OutOfMemory" in found.happened
     assert (0,) == made["cases"][0]["verdict"]["culprits"]
     assert "No module named 'apex'" in made["cases"][0]["verdict"]["summary"]
     assert made["cases"][0]["advice"][0]["cause"] != made["advice"][0]["cause"]
-    for shown in (to_text(found), to_markdown(found, border.masked(snapshot)), display.to_html(found)):
+    for shown in (to_text(found), to_markdown(found, boundary.mask_snapshot(snapshot)), diagnosis_card.to_html(found)):
         assert made["cases"][0]["advice"][0]["title"] in html.unescape(shown)
         assert LATER in shown
-    assert "apex" in display.small(found)["later"][0]["happened"]
-    assert secret not in str(made) + to_markdown(found, border.masked(snapshot)) + str(display.small(found))
+    assert "apex" in diagnosis_card.small(found)["later"][0]["happened"]
+    assert secret not in str(made) + to_markdown(found, boundary.mask_snapshot(snapshot)) + str(
+        diagnosis_card.small(found)
+    )
 
 
 def test_ranks_that_only_lost_another_are_named_with_their_places_and_nobody_is_accused():

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from dtdebug.capture import capture, describe, from_traceback
-from dtdebug.probes import gpus, process
-from dtdebug_taxonomy.snapshot import ExceptionInfo
+from dtdebug.process import gpus, rank_state
+from dtdebug_taxonomy.model.snapshot import ExceptionInfo
 
 CHILD = """
 
@@ -150,7 +150,7 @@ def test_a_group_is_described_member_by_member():
 
 def test_a_failing_probe_becomes_a_note(monkeypatch):
     """Whatever a probe does, the snapshot is made."""
-    monkeypatch.setattr(process, "versions", lambda: 1 / 0)
+    monkeypatch.setattr(rank_state, "versions", lambda: 1 / 0)
     snapshot = capture(ValueError("x"), devices=False)
 
     assert snapshot.exception.type == "ValueError"
@@ -181,7 +181,7 @@ def test_text_without_a_traceback_is_kept_as_a_message():
 def test_a_rank_is_known_from_its_launchers_variables(monkeypatch, variables, rank, world):
     """torchrun, Open MPI, Slurm."""
     monkeypatch.delitem(sys.modules, "torch.distributed", raising=False)
-    state = process.rank_state(variables)
+    state = rank_state.rank_state(variables)
 
     assert (rank, world) == (state.rank, state.world_size)
 
@@ -190,7 +190,7 @@ def test_a_plain_process_is_no_rank(monkeypatch):
     """Without a launcher and a process group there is nothing to tell."""
     monkeypatch.delitem(sys.modules, "torch.distributed", raising=False)
 
-    assert process.rank_state({}) is None
+    assert rank_state.rank_state({}) is None
 
 
 class FakeNvml:

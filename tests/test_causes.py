@@ -3,15 +3,15 @@
 import msgspec
 import pytest
 
-from dtdebug.check.culprits import sourced_snapshot
-from dtdebug_taxonomy import sourced
-from dtdebug_taxonomy.batch import run_case
-from dtdebug_taxonomy.diagnosis import diagnose
+from dtdebug.check.stack_files import sourced_snapshot
+from dtdebug_taxonomy.diagnosis.batch import run_case
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 from dtdebug_taxonomy.explanations.model import in_python
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.ranks import Alternative, CallSite, CollectiveRef, Frame, GroupRef, RankState, Verdict
-from dtdebug_taxonomy.render import to_text
-from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, SourceFinding
+from dtdebug_taxonomy.inference import from_source
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.ranks import Alternative, CallSite, CollectiveRef, Frame, GroupRef, RankState, Verdict
+from dtdebug_taxonomy.model.snapshot import ExceptionInfo, Snapshot, SourceFinding
+from dtdebug_taxonomy.presentation.text import to_text
 
 KNOWLEDGE = load()
 
@@ -125,8 +125,8 @@ def test_a_verdict_rests_on_no_hint_in_the_function_around_a_line():
     near = SourceFinding(file="/w/train.py", line=23, check="DT509", near="function", rank=0, hint=True)
     others = (msgspec.structs.replace(near, near="line"), msgspec.structs.replace(near, hint=False))
 
-    assert () == sourced.claims((near,))
-    assert 2 == len(sourced.claims(others))
+    assert () == from_source.claims((near,))
+    assert 2 == len(from_source.claims(others))
 
 
 def test_a_hang_rests_on_no_finding_that_explains_none(tmp_path):

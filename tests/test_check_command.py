@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from dtdebug.check.cells import report
+from dtdebug.check.examine_all import examine_all
+from dtdebug.check.examine_file import Selection, examine_file
 from dtdebug.check.files import UnreadableError, files_to_check, settings_of
-from dtdebug.check.results import Selection, examine_file
-from dtdebug.check.run import examine_all
-from dtdebug.cli import main
+from dtdebug.check.notebook_cells import report
+from dtdebug.cli.main import main
 from dtdebug_taxonomy.checks import load
 
 IMPORT = "import torch.distributed as dist\n"
@@ -312,7 +312,9 @@ def test_unchanged_files_are_taken_from_the_former_run(capsys, tmp_path, monkeyp
     (tree := tmp_path / "tree").mkdir()
     _many(tree)
     first = checked(capsys, "--jobs", "1", tree)
-    monkeypatch.setattr("dtdebug.check.run.examine_file", lambda path, _: pytest.fail(f"{path} is examined again"))
+    monkeypatch.setattr(
+        "dtdebug.check.examine_all.examine_file", lambda path, _: pytest.fail(f"{path} is examined again")
+    )
 
     second = checked(capsys, "--jobs", "1", tree)
 

@@ -6,12 +6,12 @@ import re
 import pytest
 
 from dtdebug_taxonomy.checks import load
-from dtdebug_taxonomy.checks.edits import apply
-from dtdebug_taxonomy.checks.examine import applicable, examine
-from dtdebug_taxonomy.checks.settings import Settings
-from dtdebug_taxonomy.knowledge import load as knowledge
+from dtdebug_taxonomy.checks.run.edits import apply
+from dtdebug_taxonomy.checks.run.examine import applicable, examine
+from dtdebug_taxonomy.checks.run.settings import Settings
+from dtdebug_taxonomy.knowledge.loader import load as knowledge
 from dtdebug_taxonomy.source.kinds import parse_file
-from dtdebug_taxonomy.source.project import Project
+from dtdebug_taxonomy.source.python.project import Project
 
 CHECKS = list(load().values())
 SECTIONS = ("What it does", "Why is this bad", "Example", "Use instead", "Fix safety", "Known false positives")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtdebug.clean import MASK, allowed_variables, clean
+from dtdebug.privacy.sanitize import MASK, allowed_variables, clean
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from dtdebug.cli import main, parser
-from dtdebug_taxonomy.knowledge import load
+from dtdebug.cli.main import main, parser
+from dtdebug_taxonomy.knowledge.loader import load
 
 OOM = "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
 
@@ -256,7 +256,7 @@ def test_a_broken_knowledge_file_names_file_place_and_what_was_expected(tmp_path
     import shutil
 
     import dtdebug_taxonomy
-    from dtdebug_taxonomy.knowledge import HOME, KnowledgeError, load
+    from dtdebug_taxonomy.knowledge.loader import HOME, KnowledgeError, load
 
     shutil.copytree(HOME, tmp_path / "home")
     file = tmp_path / "home" / "symptoms" / "hang.toml"

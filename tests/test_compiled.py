@@ -9,8 +9,8 @@ from re import _compiler, _parser  # type: ignore[attr-defined]
 import msgspec
 import pytest
 
-from dtdebug_taxonomy import matching
-from dtdebug_taxonomy.compiled import compiled_before
+from dtdebug_taxonomy.knowledge.regex_cache import compiled_before
+from dtdebug_taxonomy.text import pattern_matcher
 
 MODULE = r"""
 import re
@@ -97,7 +97,7 @@ def test_a_state_folder_that_is_a_file_costs_time_only(load, tmp_path):
 
 
 def test_patterns_that_are_no_longer_used_go_when_there_are_too_many(load, tmp_path, monkeypatch):
-    monkeypatch.setattr("dtdebug_taxonomy.compiled._LIMIT", 3_000)
+    monkeypatch.setattr("dtdebug_taxonomy.knowledge.regex_cache._LIMIT", 3_000)
     load()
     path = tmp_path / "some_module.py"
     for number in range(6):
@@ -112,10 +112,10 @@ def test_patterns_that_are_no_longer_used_go_when_there_are_too_many(load, tmp_p
 def test_a_pattern_of_the_knowledge_is_kept_and_none_of_the_users_words(tmp_path, monkeypatch):
     """A message that was looked for is compiled by the next process from what is kept."""
     monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
-    matching._compiled.cache_clear()
+    pattern_matcher._compile_pattern.cache_clear()
     re.purge()
     with compiled_before():
-        matcher = matching.Matcher(matching.index_of([("a", "connection .{1,9} refused")]))
+        matcher = pattern_matcher.Matcher(pattern_matcher.index_of([("a", "connection .{1,9} refused")]))
         assert list(matcher.hits("the connection was refused"))
         re.search("hf_abcdefgh", "")
     kept = (tmp_path / "state" / "compiled.cache").read_bytes()

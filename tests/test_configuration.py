@@ -4,12 +4,12 @@ import ast
 
 import pytest
 
-from dtdebug_taxonomy.checks.examine import examine
-from dtdebug_taxonomy.checks.settings import Settings
-from dtdebug_taxonomy.source.configuration import held
-from dtdebug_taxonomy.source.project import Project
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.shell import Script
+from dtdebug_taxonomy.checks.run.examine import examine
+from dtdebug_taxonomy.checks.run.settings import Settings
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.config_values import configured_value
+from dtdebug_taxonomy.source.python.project import Project
+from dtdebug_taxonomy.source.shell.script import Script
 
 YAML = "train:\n  shuffle: true\n  backend: nccl\n  steps: ${STEPS}\n"
 FILES = {
@@ -34,7 +34,7 @@ def _last(text, **kw):
     """What is known of the value of the last assignment."""
     code = _code(text, **kw)
     assign = code.nodes(ast.Assign)[-1]
-    found = held(code, assign.value)
+    found = configured_value(code, assign.value)
     return (found.value, found.file, found.line, found.option) if found else None
 
 

@@ -6,21 +6,21 @@ import pickle
 import msgspec
 import pytest
 
-from dtdebug import cli
-from dtdebug.flight import analyse
-from dtdebug.job.collect import conclude
-from dtdebug.job.ends import ends
-from dtdebug.job.looking import LiveRanks, merged
-from dtdebug.job.outcome import TwoLooks, judged
-from dtdebug.records.folder import RunFolder
-from dtdebug_taxonomy.case import Case
-from dtdebug_taxonomy.claims import Record
-from dtdebug_taxonomy.failure import log as logs
-from dtdebug_taxonomy.failure.attribution import verdict_of_log
-from dtdebug_taxonomy.ranks import FINISHED, Frame, Group, Operation, RankState, Verdict
-from dtdebug_taxonomy.snapshot import Snapshot
-from dtdebug_taxonomy.stack_waits import operation
-from dtdebug_taxonomy.waiting import Waiting
+from dtdebug.cli import main
+from dtdebug.live.job.conclude import conclude
+from dtdebug.live.job.first_death import ends
+from dtdebug.live.job.observe import LiveRanks, merge_states
+from dtdebug.live.job.reconcile import TwoLooks, reconcile_verdict
+from dtdebug.recorded.flight_recorder import analyse
+from dtdebug.storage.run_folder import RunFolder
+from dtdebug_taxonomy.logs import log as logs
+from dtdebug_taxonomy.model.claims import Record
+from dtdebug_taxonomy.model.ranks import FINISHED, Frame, Group, Operation, RankState, Verdict
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.model.waiting import Waiting
+from dtdebug_taxonomy.presentation.case_json import Case
+from dtdebug_taxonomy.stacks.wait_operations import operation
+from dtdebug_taxonomy.verdicts.from_log import verdict_of_log
 
 NOW = 1_760_000_000.0
 LOST = "RuntimeError: [pair.cc:553] Connection closed by peer [127.0.0.1]:1"
@@ -54,7 +54,7 @@ def test_a_rank_that_moved_and_sleeps_now_is_not_said_to_compute():
     late = Verdict(kind="not_arrived", culprits=(1,), waiting=(0,), confidence=0.9, summary="Rank 1 never arrived.")
 
     for moving in (None, False):
-        found = judged(late, TwoLooks(states, {0: "stuck", 1: "slow"}, moving))
+        found = reconcile_verdict(late, TwoLooks(states, {0: "stuck", 1: "slow"}, moving))
         said = " ".join((found.summary, *found.evidence))
         assert "comput" not in said
         assert "uses the CPU" not in said
@@ -66,9 +66,9 @@ def test_what_a_rank_was_in_is_over_once_it_is_elsewhere():
     early = rank(1, 2, op="all_reduce", stack=place(18), native=("c10d::Work::wait",))
     late = rank(1, 2, stack=place(30), waiting=ASLEEP)
 
-    (state,) = merged([early], [late])
+    (state,) = merge_states([early], [late])
     assert (state.pending, state.native, state.waiting) == (None, (), ASLEEP)
-    (same,) = merged([early], [rank(1, 2, stack=place(18))])
+    (same,) = merge_states([early], [rank(1, 2, stack=place(18))])
     assert same.pending == early.pending
 
 
@@ -200,10 +200,10 @@ def test_dumps_of_a_run_are_answered_with_what_was_found_of_the_run(tmp_path, ca
     written(run.flight, {0: dump([("all_reduce", 8, 2)], tmp_path / "train.py")})
     verdict = Verdict(kind="dead", culprits=(1,), confidence=0.95, summary="Rank 1 raised KeyError: 'x'.")
 
-    assert cli.main(["flight", str(run.flight)]) == 1
+    assert main.main(["flight", str(run.flight)]) == 1
     assert "KeyError" not in capsys.readouterr().out
     saved(run, Case(verdict=verdict))
-    assert cli.main(["flight", str(run.flight)]) == 1
+    assert main.main(["flight", str(run.flight)]) == 1
     out = capsys.readouterr().out
     assert "Rank 1 raised KeyError: 'x'." in out
     assert "this is what was found of the run" in out
@@ -213,7 +213,7 @@ def saved(run, case):
     """A run that has ended, with its answer."""
     import msgspec
 
-    from dtdebug.records.folder import Run
+    from dtdebug.storage.run_folder import Run
 
     (run.path / "run.json").write_bytes(msgspec.json.encode(Run(command=("x",), started=1.0, finished=2.0, status=1)))
     run.verdict.write_bytes(msgspec.json.encode(case))
@@ -244,9 +244,9 @@ def test_a_rank_in_an_empty_queue_holds_up_those_that_communicate():
     states = [rank(0, 2, op="all_gather", stack=place(101)), rank(1, 2, stack=place(51), waiting=empty)]
     seen = {0: "stuck", 1: "stuck"}
 
-    assert judged(None, TwoLooks(states, seen, moving=False)).culprits == (1,)
+    assert reconcile_verdict(None, TwoLooks(states, seen, moving=False)).culprits == (1,)
     states[1] = rank(1, 2, stack=place(51), waiting=empty, beside=(reduce,))
-    assert judged(None, TwoLooks(states, seen, moving=False)).culprits == ()
+    assert reconcile_verdict(None, TwoLooks(states, seen, moving=False)).culprits == ()
 
 
 def test_ranks_that_wait_in_another_group_do_not_call_what_one_has_left_out(tmp_path):

@@ -2,10 +2,10 @@
 
 import pytest
 
-from dtdebug_taxonomy.comparisons import contrast
-from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.text.comparisons import find_contrast
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ from dtdebug_taxonomy.snapshot import Snapshot
 )
 def test_what_makes_the_difference_is_read(said, words):
     """With, without, after, if: with its outcome in the same sentence."""
-    found = contrast(said)
+    found = find_contrast(said)
 
     assert found is not None
     assert found.words == words
@@ -56,7 +56,7 @@ def test_what_makes_the_difference_is_read(said, words):
 )
 def test_what_others_hold_or_what_fails_is_no_pair(said):
     """Number of processes, back end and releases are read elsewhere."""
-    assert contrast(said) is None
+    assert find_contrast(said) is None
 
 
 def test_it_is_said_where_no_cause_is_pointed_at_only():

@@ -2,11 +2,11 @@
 
 import msgspec
 
-from dtdebug.clean import clean
-from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.failure import attribution
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug.privacy.sanitize import clean
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.verdicts import from_log
 
 RAISED = (
     "Traceback (most recent call last):\n"
@@ -36,7 +36,7 @@ def of(head, *tasks, job="jax_worker"):
 
 def verdict_of(*rest, **more):
     """The verdict on it."""
-    return attribution.verdict_of_log(of(*rest, **more))
+    return from_log.verdict_of_log(of(*rest, **more))
 
 
 def test_the_processes_that_are_named_did_not_come():
@@ -65,13 +65,13 @@ def test_without_names_no_rank_is_blamed():
     two = RAISED + OLD + "/job:worker/replica:0/task:1\n/job:chief/replica:0/task:0\n"
 
     assert verdict_of(NEW.format(7, 8)) is None
-    assert attribution.verdict_of_log(Snapshot(output=two)) is None
+    assert from_log.verdict_of_log(Snapshot(output=two)) is None
 
 
 def test_the_first_line_names_them():
     """In a diagnosis, for a barrier of the set-up."""
     snapshot = of(OLD, 1, 2)
-    found = diagnose(load(), msgspec.structs.replace(snapshot, verdict=attribution.verdict_of_log(snapshot)))
+    found = diagnose(load(), msgspec.structs.replace(snapshot, verdict=from_log.verdict_of_log(snapshot)))
 
     assert found.happened.startswith("Ranks 1-2 did not come to the barrier PjRT_Client_Connect")
     assert "not-all-processes-started" == found.advice[0].cause

@@ -13,14 +13,14 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from dtdebug.course import branches, compare, matching, program, recording
-from dtdebug.course.inside import objects
-from dtdebug.course.inside.hashing import fingerprint
-from dtdebug.course.inside.later import Awaited
-from dtdebug.course.inside.record import Recorder, raw
-from dtdebug.course.matching import RankCall
-from dtdebug.course.recording import Key
 from dtdebug.errors import UsageError
+from dtdebug.experiments.collectives import diff, job_program, recording_format, rehearsal_match, source_branches
+from dtdebug.experiments.collectives.inside import object_hash
+from dtdebug.experiments.collectives.inside.gpu_hash import PendingPrints
+from dtdebug.experiments.collectives.inside.record import Recorder, raw
+from dtdebug.experiments.collectives.inside.tensor_hash import fingerprint
+from dtdebug.experiments.collectives.recording_format import Key
+from dtdebug.experiments.collectives.rehearsal_match import RankCall
 
 SECONDS = 180
 PROGRAM = """
@@ -173,7 +173,7 @@ def course(*keys):
     ],
 )
 def test_ranks_that_do_not_fit(left, right, line):
-    found = matching.deadlock({0: course(*left), 1: course(*right)}, frozenset((0, 1)))
+    found = rehearsal_match.deadlock({0: course(*left), 1: course(*right)}, frozenset((0, 1)))
 
     assert found is not None
     assert line == found.line
@@ -189,14 +189,14 @@ def test_ranks_that_do_not_fit(left, right, line):
     ],
 )
 def test_ranks_that_fit(left, right):
-    assert matching.deadlock({0: course(*left), 1: course(*right)}, frozenset((0, 1))) is None
+    assert rehearsal_match.deadlock({0: course(*left), 1: course(*right)}, frozenset((0, 1))) is None
 
 
 def test_a_rank_that_failed_is_no_proof_that_it_skips():
     calls = {0: course(key(at=1), key(at=2)), 1: course(key(at=1))}
 
-    assert matching.deadlock(calls, frozenset((0,))) is None
-    assert matching.deadlock(calls, frozenset((0, 1))) is not None
+    assert rehearsal_match.deadlock(calls, frozenset((0,))) is None
+    assert rehearsal_match.deadlock(calls, frozenset((0, 1))) is not None
 
 
 def write(folder, rank, rows, header=None):
@@ -223,7 +223,7 @@ def rows(*prints, shape=(2,), op="allreduce_"):
 def test_what_differs(tmp_path, other, what, index):
     write(tmp_path / "a", 0, rows(1, 2, 3))
     write(tmp_path / "b", 0, other)
-    first = compare.runs(tmp_path / "a", tmp_path / "b").first
+    first = diff.runs(tmp_path / "a", tmp_path / "b").first
 
     assert (0, index, what, "t.py", 4) == (first.rank, first.index, first.what, first.file, first.line)
 
@@ -249,7 +249,7 @@ def test_objects_are_alike_whatever_lies_behind_them_and_wherever_their_tensors_
         sent = torch.frombuffer(bytearray(data + os.urandom(9)), dtype=torch.uint8)
         kept.append(thing)
         assert len(data) == local_size  # read from this frame, as from torch's function of that name
-        return objects.fingerprints(call, [sent], torch)[0]
+        return object_hash.fingerprints(call, [sent], torch)[0]
 
     one, again = ({"loss": torch.ones(3), "at": torch.zeros(2), "n": 3} for _ in range(2))
     shared = torch.ones(3)
@@ -265,7 +265,7 @@ def test_objects_are_alike_whatever_lies_behind_them_and_wherever_their_tensors_
 def test_fingerprints_for_which_nobody_waits_are_the_same():
     torch = pytest.importorskip("torch")
     told = [torch.arange(200_001.0), torch.zeros(0), torch.ones(3, dtype=torch.bfloat16), torch.empty(2, device="meta")]
-    awaited = Awaited(told, torch)
+    awaited = PendingPrints(told, torch)
     assert awaited.ready()
     assert awaited.prints() == [*map(fingerprint, told[:3]), None]
     assert len({*awaited.prints()}) == 4
@@ -283,7 +283,7 @@ def test_fingerprints_that_come_late_count_for_record_and_digest(tmp_path):
     torch = pytest.importorskip("torch")
     come = []
 
-    class Slow(Awaited):
+    class Slow(PendingPrints):
         def ready(self, patience=0.0):
             return bool(come)
 
@@ -296,7 +296,7 @@ def test_fingerprints_that_come_late_count_for_record_and_digest(tmp_path):
             recorder.before(sent(torch, number))
             come.extend([True] * (number == 900))
         recorder.finish()
-        return recording.load(folder, "rank-0.0")
+        return recording_format.load(folder, "rank-0.0")
 
     at_once, later = recorded(tmp_path / "a", None), recorded(tmp_path / "b", Slow)
     assert [r.prints for r in later.records] == [r.prints for r in at_once.records]
@@ -333,8 +333,8 @@ def test_calls_of_several_threads_are_compared_each_with_its_own(tmp_path):
     write(tmp_path / "b", 0, [*keys, [1, 1, [9]], [2, 0, [7]], [3, 0, [8]]])
     write(tmp_path / "c", 0, [*keys, [1, 1, [9]], [2, 0, [7]], [3, 0, [5]]])
 
-    assert compare.runs(tmp_path / "a", tmp_path / "b").first is None
-    first = compare.runs(tmp_path / "a", tmp_path / "c").first
+    assert diff.runs(tmp_path / "a", tmp_path / "b").first is None
+    first = diff.runs(tmp_path / "a", tmp_path / "c").first
     assert (2, "value", 4) == (first.index, first.what, first.line)
 
 
@@ -344,7 +344,7 @@ def test_the_first_difference_is_that_which_the_others_follow(tmp_path):
     for name, values, late in (("a", (1, 2), 3), ("b", (1, 9), 8)):
         write(tmp_path / name, 0, rows(1, 5, late))
         write(tmp_path / name, 1, [*more, rows()[0], *([n, 0, [p]] for n, p in enumerate((*values, late), 9))])
-    found = compare.runs(tmp_path / "a", tmp_path / "b")
+    found = diff.runs(tmp_path / "a", tmp_path / "b")
 
     assert (1, 10) == (found.first.rank, found.first.index)
     assert [0] == [other.rank for other in found.others]
@@ -358,7 +358,7 @@ def test_a_recording_that_is_broken_is_read_up_to_there(tmp_path, tail):
     with (tmp_path / "a" / "rank-0.0.0.jsonl").open("ab") as file:
         file.write(tail)
 
-    assert 3 == len(recording.load(tmp_path / "a", "rank-0.0").records)
+    assert 3 == len(recording_format.load(tmp_path / "a", "rank-0.0").records)
 
 
 @pytest.mark.parametrize(
@@ -373,7 +373,7 @@ def test_a_header_that_is_of_no_use_is_one_line(tmp_path, header, said):
     write(tmp_path / "a", 0, rows(1), header)
 
     with pytest.raises(UsageError, match=said):
-        recording.load(tmp_path / "a", "rank-0.0")
+        recording_format.load(tmp_path / "a", "rank-0.0")
 
 
 @pytest.mark.parametrize(
@@ -411,14 +411,14 @@ def test_a_recording_that_broke_off_does_not_differ_by_what_it_lacks(tmp_path):
     for name, end in (("full", {"collectives": 2, "stopped": "No space left on device"}), ("lost", {"collectives": 3})):
         write(tmp_path / name, 0, rows(1, 2))
         (tmp_path / name / "rank-0.0.cost.json").write_bytes(msgspec.json.encode(end))
-        found = compare.runs(tmp_path / "a", tmp_path / name)
+        found = diff.runs(tmp_path / "a", tmp_path / name)
         assert (None, 2, False, 1) == (found.first, found.compared, found.whole, len(found.notes))
     (tmp_path / "lost" / "rank-0.0.cost.json").write_bytes(b" " * 1024)  # it was killed there, as one that hangs
 
-    assert "missing" == compare.runs(tmp_path / "a", tmp_path / "lost").first.what
+    assert "missing" == diff.runs(tmp_path / "a", tmp_path / "lost").first.what
     write(tmp_path / "none", 0, [])
     with pytest.raises(UsageError, match="no collective"):
-        compare.runs(tmp_path / "none", tmp_path / "none")
+        diff.runs(tmp_path / "none", tmp_path / "none")
 
 
 def test_checkpoints_show_a_difference_whose_records_are_gone(tmp_path):
@@ -427,10 +427,10 @@ def test_checkpoints_show_a_difference_whose_records_are_gone(tmp_path):
         write(tmp_path / name, 0, [rows()[0], [1, 0, [7]], [5000, 0, [8]]])
         with (tmp_path / name / "rank-0.0.head.jsonl").open("ab") as file:
             file.write(b"[1000,3]\n[2000,%d]\n" % digest)
-    first = compare.runs(tmp_path / "a", tmp_path / "b").first
+    first = diff.runs(tmp_path / "a", tmp_path / "b").first
 
     assert (1000, 2000) == (first.since, first.index)
-    assert compare.runs(tmp_path / "a", tmp_path / "a").first is None
+    assert diff.runs(tmp_path / "a", tmp_path / "a").first is None
 
 
 def test_a_full_disk_stops_the_recording_and_not_the_job(tmp_path):
@@ -446,7 +446,7 @@ def test_a_full_disk_stops_the_recording_and_not_the_job(tmp_path):
         ["bash", "-c", command], cwd=tmp_path, env={**os.environ, "DTDEBUG_STATE": str(tmp_path / "state")},
         capture_output=True, text=True, timeout=SECONDS, check=False,
     )  # fmt: skip
-    course = recording.load(tmp_path / "r", "rank-0.0")
+    course = recording_format.load(tmp_path / "r", "rank-0.0")
 
     assert (0, True) == (done.returncode, "the end" in done.stdout)
     assert 1 == done.stderr.count("the recording has stopped")
@@ -485,11 +485,11 @@ def test_what_is_no_recording_is_said(tmp_path):
     ],
 )
 def test_the_program_of_a_command(command, expected):
-    assert expected == program.of(command)[1:]
+    assert expected == job_program.of(command)[1:]
 
 
 def test_lines_that_decide(tmp_path):
     path = Path(tmp_path / "p.py")
     path.write_text("x = t.item()\nif x > 3:\n    pass\nprint(t.item())\nwhile t.item():\n    y = t.item()\n")
 
-    assert [1, 5] == [at for _, at in branches.deciding([(str(path), n) for n in (1, 4, 5, 6)])]
+    assert [1, 5] == [at for _, at in source_branches.deciding([(str(path), n) for n in (1, 4, 5, 6)])]

@@ -1,10 +1,10 @@
 """A message that names one library, version or setting gives its own advice; two facts together give another one."""
 
-from dtdebug_taxonomy.cures import cure_of, problems
-from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.model import Cure, Evidence
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.inference.message_cures import cure_of, problems
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.knowledge.schema import Cure, Evidence
+from dtdebug_taxonomy.model.snapshot import Snapshot
 
 KNOWLEDGE = load()
 MISSING = Evidence(

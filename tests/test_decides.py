@@ -2,12 +2,12 @@
 
 import pytest
 
-from dtdebug_taxonomy.comparisons import contrast, one_device, regression
-from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.explanations.none_value import missing
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.explanations.none_value import find_none_value
 from dtdebug_taxonomy.incident import Incident
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.text.comparisons import find_contrast, find_device, find_regression
 
 KNOWLEDGE = load()
 ATTRIBUTE = "AttributeError: 'NoneType' object has no attribute 'step'"
@@ -37,7 +37,7 @@ def raised(code, last):
     ],
 )
 def test_the_line_that_raised_shows_which_value_is_none(code, last, title):
-    found = missing(Incident(Snapshot(output=raised(code, last))).errors[0])
+    found = find_none_value(Incident(Snapshot(output=raised(code, last))).errors[0])
 
     assert found is not None
     assert found.title.startswith(title)
@@ -52,7 +52,7 @@ def test_the_line_that_raised_shows_which_value_is_none(code, last, title):
     ],
 )
 def test_a_line_that_does_not_show_it_names_none(code, last):
-    assert missing(Incident(Snapshot(output=raised(code, last))).errors[0]) is None
+    assert find_none_value(Incident(Snapshot(output=raised(code, last))).errors[0]) is None
 
 
 def test_a_bare_conversion_is_no_advice_of_the_message():
@@ -74,7 +74,7 @@ def test_a_bare_conversion_is_no_advice_of_the_message():
     ],
 )
 def test_an_update_since_which_it_fails_is_the_first_cause(said, changed):
-    found = regression(said)
+    found = find_regression(said)
     d = of(said, "worker-3: NCCL INFO Call to connect returned Connection refused, retrying")
 
     assert changed in found.bad
@@ -90,7 +90,7 @@ def test_an_update_since_which_it_fails_is_the_first_cause(said, changed):
     ],
 )
 def test_a_change_without_a_run_that_worked_is_none(said):
-    assert regression(said) is None
+    assert find_regression(said) is None
 
 
 @pytest.mark.parametrize(
@@ -106,11 +106,11 @@ def test_a_change_without_a_run_that_worked_is_none(said):
     ],
 )
 def test_what_makes_the_difference_is_read(said, words):
-    assert contrast(said).words.startswith(words)
+    assert find_contrast(said).words.startswith(words)
 
 
 def test_an_option_of_one_value_is_no_difference():
-    assert contrast("With --tp-size 4 it hangs, I tried NCCL_DEBUG=INFO.") is None
+    assert find_contrast("With --tp-size 4 it hangs, I tried NCCL_DEBUG=INFO.") is None
 
 
 @pytest.mark.parametrize(
@@ -390,7 +390,7 @@ def test_a_device_found_by_trying_is_the_first_cause(said, device):
 
 @pytest.mark.parametrize("said", ["Rank 1 fails when GPU 0 is full.", "When GPU 0 is done, every other rank hangs."])
 def test_a_device_that_is_only_named_makes_no_difference(said):
-    assert one_device(said) is None
+    assert find_device(said) is None
 
 
 @pytest.mark.parametrize(

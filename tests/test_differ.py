@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtdebug.probe.differences import differences, to_text
-from dtdebug_taxonomy.ranks import RankState
+from dtdebug.live.probe.rank_differences import differences, to_text
+from dtdebug_taxonomy.model.ranks import RankState
 
 KEYS = ["NCCL_IB_DISABLE", "RANK", "WORLD_SIZE", "CUDA_VISIBLE_DEVICES", "SLURM_PROCID", "MY_FLAG"]
 environments = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(["0", "1", "a b", "eth0"]))

@@ -31,8 +31,9 @@ import pytest
 import yaml
 from markdown_it import MarkdownIt
 
-from dtdebug import cli, magic
-from dtdebug_taxonomy.checks.settings import parse_settings
+from dtdebug.cli import main
+from dtdebug.notebook import magic
+from dtdebug_taxonomy.checks.run.settings import parse_settings
 
 TOP = Path(__file__).parents[1]
 MADE = set((TOP / "docs" / ".gitignore").read_text(encoding="utf-8").split())
@@ -166,7 +167,7 @@ def check_script(block: Block, reader: Reader) -> None:
         said = StringIO()
         try:
             with redirect_stderr(said):
-                cli.parser().parse_args(["1" if word == "N" else word for word in arguments])
+                main.parser().parse_args(["1" if word == "N" else word for word in arguments])
         except SystemExit:
             pytest.fail(f"dtdebug {shlex.join(arguments)}: {said.getvalue()}")
 

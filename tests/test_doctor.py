@@ -15,22 +15,27 @@ import msgspec
 import pytest
 import yaml
 
-from dtdebug.doctor import asking, choose, hostfile, launch, look, meet, pairs, routes, shared, show, software, wire
-from dtdebug.doctor.facts import Came, Choice, HostReport, Interface, Launch, Meeting, Name, Try
-from dtdebug.doctor.hub import _Hub
-from dtdebug.doctor.judge import forecast, partition, verdict
+from dtdebug.doctor import render
+from dtdebug.doctor.host import bounded_calls, interface_choice, software
+from dtdebug.doctor.host import report as host_report
+from dtdebug.doctor.judge import forecast, parallel_sizes
+from dtdebug.doctor.judge import report as judge_report
 from dtdebug.doctor.judge.matrix import Hosts
-from dtdebug.doctor.report import Report
-from dtdebug.doctor.untrusted import tidied
+from dtdebug.doctor.launch import hostfile, read_launch
+from dtdebug.doctor.meet import meet, pair_probes, protocol, shared_session
+from dtdebug.doctor.meet.hub import _Hub
+from dtdebug.doctor.meet.untrusted import sanitize_report
+from dtdebug.doctor.report_types import Report
+from dtdebug.doctor.types import Arrival, Choice, HostReport, Interface, Launch, Meeting, Name, ReturnRoutes, Try
 from dtdebug.errors import UsageError
 from dtdebug_taxonomy import __version__
-from dtdebug_taxonomy.explain import explain
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.preflight import load as preflight
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.knowledge.preflight import load as preflight
+from dtdebug_taxonomy.presentation.explain import explain
 
 
 def read(text, **variables):
-    return launch.read_launch(text.split(), variables)
+    return read_launch.read_launch(text.split(), variables)
 
 
 @pytest.mark.parametrize(
@@ -109,9 +114,9 @@ def test_of_several_tasks_on_a_host_one_examines_it():
         "SLURM_NODEID": "0",
         "MASTER_ADDR": "h0",
     }
-    assert launch.is_spare(read("python t.py", **variables), variables | {"SLURM_LOCALID": "1"})
-    assert not launch.is_spare(read("python t.py", **variables), variables | {"SLURM_LOCALID": "0"})
-    assert not launch.is_spare(read("torchrun --nnodes 2 t.py", **variables), variables | {"SLURM_LOCALID": "1"})
+    assert read_launch.is_spare(read("python t.py", **variables), variables | {"SLURM_LOCALID": "1"})
+    assert not read_launch.is_spare(read("python t.py", **variables), variables | {"SLURM_LOCALID": "0"})
+    assert not read_launch.is_spare(read("torchrun --nnodes 2 t.py", **variables), variables | {"SLURM_LOCALID": "1"})
     done = doctor("--", "python", "t.py", **variables, SLURM_LOCALID="1")
     assert (done.returncode, done.stdout) == (0, "")
 
@@ -159,12 +164,12 @@ def test_nccl_takes_interfaces_by_its_manual():
             ("ib0", "10.1.0.1/24"),
         )
     ]
-    assert choose.nccl(cards, {}).interface == "ib0"
-    assert choose.nccl(cards[:3], {}).interface == "eth0"
-    assert choose.nccl(cards[:2], {}).interface == "docker0"
-    assert choose.nccl(cards, {"NCCL_SOCKET_IFNAME": "^ib,docker,lo"}).interface == "eth0"
-    assert choose.nccl(cards, {"NCCL_SOCKET_IFNAME": "=eth"}).error
-    assert choose.nccl(cards, {"NCCL_SOCKET_IFNAME": "eth"}).interface == "eth0"
+    assert interface_choice.nccl(cards, {}).interface == "ib0"
+    assert interface_choice.nccl(cards[:3], {}).interface == "eth0"
+    assert interface_choice.nccl(cards[:2], {}).interface == "docker0"
+    assert interface_choice.nccl(cards, {"NCCL_SOCKET_IFNAME": "^ib,docker,lo"}).interface == "eth0"
+    assert interface_choice.nccl(cards, {"NCCL_SOCKET_IFNAME": "=eth"}).error
+    assert interface_choice.nccl(cards, {"NCCL_SOCKET_IFNAME": "eth"}).interface == "eth0"
 
 
 def hosts(*addresses, tries=None, **launched):
@@ -191,7 +196,7 @@ def hosts(*addresses, tries=None, **launched):
                 **launched,
             ),
         )
-        every.append(Came(look=seen, node=i, address=f"10.0.0.{i + 1}"))
+        every.append(Arrival(look=seen, node=i, address=f"10.0.0.{i + 1}"))
     for i, c in enumerate(every):
         for j, other in enumerate(every):
             for address in {f"10.0.0.{j + 1}", other.look.gloo.address}:
@@ -230,23 +235,23 @@ def test_rows_and_columns_name_the_host_the_pair_or_all():
     four = [f"10.0.0.{i}" for i in range(1, 5)]
     bad = {"result": "timeout"}
     of_h3 = {p: bad for i in range(3) for p in ((i, 3), (3, i))}
-    assert named(verdict.together(hosts(*four, tries=of_h3), (), 1)) == {("DR301", ("h3",))}
+    assert named(judge_report.together(hosts(*four, tries=of_h3), (), 1)) == {("DR301", ("h3",))}
     pair = {(1, 2): bad, (2, 1): bad}
-    assert named(verdict.together(hosts(*four, tries=pair), (), 1)) == {("DR301", ("h1", "h2"))}
+    assert named(judge_report.together(hosts(*four, tries=pair), (), 1)) == {("DR301", ("h1", "h2"))}
     to_h2 = {(i, 2): bad for i in (0, 1, 3)}
-    assert named(verdict.together(hosts(*four, tries=to_h2), (), 1)) == {("DR302", ("h2",))}
+    assert named(judge_report.together(hosts(*four, tries=to_h2), (), 1)) == {("DR302", ("h2",))}
     every = {(i, j): bad for i in range(4) for j in range(4)}
-    assert {n for n, _ in named(verdict.together(hosts(*four, tries=every), (), 1))} == {"DR305"}
+    assert {n for n, _ in named(judge_report.together(hosts(*four, tries=every), (), 1))} == {"DR305"}
     lost = {p: {"large": False, "passes": 1348} for i in range(3) for p in ((i, 3), (3, i))}
-    report = verdict.together(hosts(*four, tries=lost), (), 1)
+    report = judge_report.together(hosts(*four, tries=lost), (), 1)
     assert named(report) == {("DR303", ("h3",))}
     assert report.forecast["gloo"] == "fails"
-    absent = verdict.together(Hosts(hosts(*four)[:3]), (), 1)
+    absent = judge_report.together(Hosts(hosts(*four)[:3]), (), 1)
     assert absent.forecast["gloo"] == "fails"
     slow = {p: {"milliseconds": 20.5} for i in range(3) for p in ((i, 3), (3, i))}
-    assert named(verdict.together(hosts(*four, tries=slow), (), 1), "warning") == {("DR304", ("h3",))}
+    assert named(judge_report.together(hosts(*four, tries=slow), (), 1), "warning") == {("DR304", ("h3",))}
     uneven = {p: {"milliseconds": 3.0} for i in range(3) for p in ((i, 3), (3, i))}
-    assert not verdict.together(hosts(*four, tries=uneven), (), 1).findings
+    assert not judge_report.together(hosts(*four, tries=uneven), (), 1).findings
 
 
 def test_a_host_that_drops_packets_for_the_way_they_came_is_named():
@@ -260,8 +265,8 @@ def test_a_host_that_drops_packets_for_the_way_they_came_is_named():
             chosen = Choice(address=three[i], interface="eth1", why="GLOO_SOCKET_IFNAME", given=given)
             c.look = msgspec.structs.replace(c.look, interfaces=(*c.look.interfaces, second), gloo=chosen)
             c.tries = [msgspec.structs.replace(t, source=f"10.0.0.{i + 1}") for t in c.tries]
-        found[0].back = routes.Back(dropped=9, ways={f"10.0.0.{i}": way for i in (2, 3)})
-        return verdict.together(found, (), 1)
+        found[0].back = ReturnRoutes(dropped=9, ways={f"10.0.0.{i}": way for i in (2, 3)})
+        return judge_report.together(found, (), 1)
 
     report = judged()
     assert named(report) == {("DR119", ("h0",))}
@@ -283,7 +288,7 @@ def test_a_pair_that_fails_hides_only_what_follows_for_that_pair():
         c.look = msgspec.structs.replace(
             c.look, gloo=Choice(address="127.0.0.1", interface="lo", why="GLOO_SOCKET_IFNAME")
         )
-    said = {f.id for f in verdict.together(came, (), 1).findings}
+    said = {f.id for f in judge_report.together(came, (), 1).findings}
     assert {"DR111", "DR302"} <= said
 
 
@@ -296,7 +301,7 @@ def test_what_differs_is_named_beside_what_the_others_have():
         )
     four[2].look = msgspec.structs.replace(four[2].look, versions={"torch": "2.9.0", "numpy": "2.0"}, variables={})
     four[1].offset = -60.0
-    report = verdict.together(four, (), 1)
+    report = judge_report.together(four, (), 1)
     assert named(report) == {("DR401", ("h2",))}
     assert ("DR403", ("h2",)) in named(report, "hint")
     assert ("DR501", ("h1",)) in named(report, "hint")
@@ -308,7 +313,7 @@ def test_what_differs_is_named_beside_what_the_others_have():
             launch=msgspec.structs.replace(c.look.launch, backend="c10d"),
         )
     four[3].look = msgspec.structs.replace(four[3].look, devices=("H100",))
-    report = verdict.together(four, (), 1)
+    report = judge_report.together(four, (), 1)
     assert {("DR501", ("h1",)), ("DR403", ("h2",)), ("DR601", ("h3",))} <= named(report)
     assert report.backend == "nccl"
     assert report.forecast["nccl"] == "connects"
@@ -332,7 +337,7 @@ def test_what_differs_is_named_beside_what_the_others_have():
 )
 def test_sizes_are_held_against_the_ranks_that_are_started(arguments, per_node, expected):
     """Megatron's and Hydra's spelling; without a known number of ranks nothing is said."""
-    found, _ = partition.judge(Launch(per_node=per_node, nodes=1, arguments=arguments))
+    found, _ = parallel_sizes.judge(Launch(per_node=per_node, nodes=1, arguments=arguments))
     assert {p.id for p in found} == expected
 
 
@@ -343,19 +348,21 @@ def test_sizes_come_from_configurations_too(tmp_path, monkeypatch):
         json.dumps({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2})
     )
     of = ("--deepspeed", "ds.json")
-    assert not partition.judge(Launch(per_node=8, arguments=of))[0]
-    wrong = partition.judge(Launch(per_node=4, nodes=3, arguments=of))[0]
+    assert not parallel_sizes.judge(Launch(per_node=8, arguments=of))[0]
+    wrong = parallel_sizes.judge(Launch(per_node=4, nodes=3, arguments=of))[0]
     assert [p.id for p in wrong] == ["DR701"]
     assert "12 ranks" in wrong[0].text
     (tmp_path / "titan.toml").write_text("[parallelism]\ntensor_parallel_degree = 2\ndata_parallel_shard_degree = -1\n")
     of = ("--job.config_file", "titan.toml")
-    assert not partition.judge(Launch(per_node=8, arguments=of))[0]
+    assert not parallel_sizes.judge(Launch(per_node=8, arguments=of))[0]
     assert [
         p.id
-        for p in partition.judge(Launch(per_node=8, arguments=(*of, "--parallelism.tensor_parallel_degree", "3")))[0]
+        for p in parallel_sizes.judge(Launch(per_node=8, arguments=(*of, "--parallelism.tensor_parallel_degree", "3")))[
+            0
+        ]
     ] == ["DR702"]
     (tmp_path / "ds.json").write_text('{"train_batch_size": "auto"')
-    assert not partition.judge(Launch(per_node=8, arguments=("--deepspeed", "ds.json")))[0]
+    assert not parallel_sizes.judge(Launch(per_node=8, arguments=("--deepspeed", "ds.json")))[0]
 
 
 def test_local_modules_are_hashed_and_nothing_else(tmp_path):
@@ -380,15 +387,15 @@ def test_local_modules_are_hashed_and_nothing_else(tmp_path):
 def test_what_hangs_or_fails_is_not_looked_at(monkeypatch):
     """A file system without an answer and a probe that breaks cost their own part alone, and the reason is said."""
     hang = threading.Event()
-    monkeypatch.setattr(look, "_LIMIT", 0.5)
+    monkeypatch.setattr(host_report, "_LIMIT", 0.5)
     monkeypatch.setattr(software, "hashed_files", lambda *_: hang.wait(30))
     monkeypatch.setattr(software, "versions", lambda: 1 / 0)
-    seen = look.examine_host(Launch(program="t.py"), {})
+    seen = host_report.examine_host(Launch(program="t.py"), {})
     hang.set()
     assert "hangs" in seen.unread["code"]
     assert "ZeroDivisionError" in seen.unread["versions"]
     assert seen.interfaces
-    report = verdict.alone(seen, Meeting(result="none"))
+    report = judge_report.alone(seen, Meeting(result="none"))
     states = {area.id: area.state for area in report.areas}
     assert (states["code"], states["versions"]) == ("unknown", "unknown")
 
@@ -397,29 +404,29 @@ def test_a_folder_of_a_server_that_is_gone_is_named_and_not_read(tmp_path, monke
     """A child asks, here one that never answers: the program there is not opened, and no folder is used."""
     (tmp_path / "stat").write_text("#!/bin/sh\nexec sleep 60\n")
     (tmp_path / "stat").chmod(0o755)
-    monkeypatch.setattr(asking, "FOLDER_LIMIT", 60.0)
-    assert asking.folder_answers(tmp_path / "none")
+    monkeypatch.setattr(bounded_calls, "FOLDER_LIMIT", 60.0)
+    assert bounded_calls.folder_answers(tmp_path / "none")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(asking, "FOLDER_LIMIT", 0.3)
+    monkeypatch.setattr(bounded_calls, "FOLDER_LIMIT", 0.3)
     monkeypatch.setattr(software, "hashed_files", lambda *_: pytest.fail("it would hang"))
-    seen = look.examine_host(Launch(program=f"{tmp_path}/t.py"), {})
+    seen = host_report.examine_host(Launch(program=f"{tmp_path}/t.py"), {})
     assert [p.id for p in seen.problems if "does not answer" in p.text] == ["DR508"]
     assert "does not answer" in seen.unread["code"]
     with pytest.raises(UsageError, match="file server hangs"):
-        shared.Shared(tmp_path, "token", seen)
+        shared_session.SharedFolder(tmp_path, "token", seen)
 
 
 def test_peers_without_the_token_and_hostile_ones_get_nothing():
     """A wrong token, noise, silence and a flood leave the answering side as it was; who has the token is answered."""
 
     async def scene():
-        answering = pairs.Answering()
+        answering = pair_probes.ProbeServer()
         await answering.open(["127.0.0.1", "192.0.2.1"])
         assert len(answering.ports) == 1, "an address that is not ours is left out"
         answering.begin("right", 3)
         ((address, port),) = answering.ports
-        assert [t.result for t in await pairs.probe([(3, address, port)], "wrong")] == ["other"]
-        assert [t.result for t in await pairs.probe([(2, address, port)], "right")] == ["other"], (
+        assert [t.result for t in await pair_probes.probe([(3, address, port)], "wrong")] == ["other"]
+        assert [t.result for t in await pair_probes.probe([(2, address, port)], "right")] == ["other"], (
             "another host than was meant"
         )
         noise = [asyncio.open_connection(address, port) for _ in range(20)]
@@ -427,10 +434,10 @@ def test_peers_without_the_token_and_hostile_ones_get_nothing():
             writer.write(os.urandom(5000) + b"\n" * 9)
             assert len(await asyncio.wait_for(reader.read(), 10)) < 200
             writer.close()
-        found = await pairs.probe([(3, address, port)], "right")
+        found = await pair_probes.probe([(3, address, port)], "right")
         assert (found[0].result, found[0].large) == ("ok", True)
         answering.close()
-        assert [t.result for t in await pairs.probe([(3, address, port)], "right")] == ["refused"]
+        assert [t.result for t in await pair_probes.probe([(3, address, port)], "right")] == ["refused"]
 
     asyncio.run(scene())
 
@@ -440,9 +447,9 @@ def test_what_a_host_says_of_itself_can_neither_colour_nor_command():
     bad = hosts("127.0.1.1", "127.0.1.1")
     for c in bad:
         card = msgspec.structs.replace(c.look.interfaces[0], name="eth0; rm -rf /")
-        c.look = tidied(msgspec.structs.replace(c.look, host="h\x1b[31m1", interfaces=(card,)))
-    report = verdict.together(bad, (), 1)
-    text = show.to_text(report) + show.to_export(report, "sh")
+        c.look = sanitize_report(msgspec.structs.replace(c.look, host="h\x1b[31m1", interfaces=(card,)))
+    report = judge_report.together(bad, (), 1)
+    text = render.to_text(report) + render.to_export(report, "sh")
     assert "\x1b" not in text
     assert "rm -rf" not in text
     assert named(report) == {("DR102", ("h1#0", "h1#1"))}
@@ -456,18 +463,18 @@ def test_messages_that_were_changed_or_are_too_long_are_refused():
 
         async def guest(reader, writer):
             try:
-                channel = await wire.serve(reader, writer, "t")
+                channel = await protocol.serve(reader, writer, "t")
                 heard.append(await channel.receive(5))
                 await channel.receive(5)
-            except wire.WireError as error:
+            except protocol.WireError as error:
                 heard.append(error.why)
             writer.close()
 
-        server = await asyncio.start_server(guest, "127.0.0.1", 0, limit=wire.LINE)
+        server = await asyncio.start_server(guest, "127.0.0.1", 0, limit=protocol.LINE)
         port = server.sockets[0].getsockname()[1]
-        for more in (b"0" * 64 + b" {}\n", b"x" * (wire.LINE + 10)):
-            reader, writer = await wire.connect("127.0.0.1", port, 5)
-            channel = await wire.call(reader, writer, "t")
+        for more in (b"0" * 64 + b" {}\n", b"x" * (protocol.LINE + 10)):
+            reader, writer = await protocol.connect("127.0.0.1", port, 5)
+            channel = await protocol.call(reader, writer, "t")
             await channel.send({"a": 1}, 5)
             writer.write(more)
             await asyncio.wait_for(reader.read(), 10)
@@ -505,7 +512,7 @@ def test_hosts_of_another_protocol_are_named_with_both_releases():
         """Where all meet, of the one that leaves with these words."""
 
         async def guest():
-            reader, writer = await wire.connect("127.0.0.1", hub._servers[0].sockets[0].getsockname()[1], 30)
+            reader, writer = await protocol.connect("127.0.0.1", hub._servers[0].sockets[0].getsockname()[1], 30)
             await reader.readline()
             writer.write(said)
             writer.write_eof()
@@ -517,14 +524,14 @@ def test_hosts_of_another_protocol_are_named_with_both_releases():
         await hub.open()
         try:
             answer = await guest()  # all that it says is read before its end
-            return answer, await hub.run(0.1, verdict.together)
+            return answer, await hub.run(0.1, judge_report.together)
         finally:
             await hub.close()
 
     heard, meeting = asyncio.run(refused())
-    assert [wire.GREETING + __version__.encode() + b"\n"] == heard
+    assert [protocol.GREETING + __version__.encode() + b"\n"] == heard
     assert ("version", "127.0.0.1 has dtdebug 7.0 (protocol 2), h0 1.2.3") == (meeting.result, meeting.words)
-    (told,) = [f for f in verdict.alone(here(1), meeting).findings if f.id == "DR213"]
+    (told,) = [f for f in judge_report.alone(here(1), meeting).findings if f.id == "DR213"]
     assert "7.0 (protocol 2), h0 1.2.3" in told.measured
     answer, report = asyncio.run(collected(b"dtdebug-doctor 2 7.0\n"))
     assert answer == heard[0]
@@ -537,35 +544,35 @@ def test_hosts_of_another_protocol_are_named_with_both_releases():
 
 def test_the_forms_say_the_same():
     """JUnit parses, Nagios has its own statuses, settings are quoted for the shell, the text names the check."""
-    report = verdict.together(hosts("127.0.1.1", "127.0.1.1", "127.0.1.1"), (), 1)
+    report = judge_report.together(hosts("127.0.1.1", "127.0.1.1", "127.0.1.1"), (), 1)
     assert named(report) == {("DR102", ("h0", "h1", "h2"))}
     assert report.export == {"GLOO_SOCKET_IFNAME": "eth0"}
-    tree = ET.fromstring(show.to_junit(report))
+    tree = ET.fromstring(render.to_junit(report))
     said = {s.get("name"): {c.get("name"): [e.tag for e in c] for c in s} for s in tree}
     assert said["interfaces"] == {f"DR102 h{i}": ["failure"] for i in range(3)}
     assert said["versions"] == {f"versions h{i}": [] for i in range(3)}
     assert said["partition"] == {f"partition h{i}": ["skipped"] for i in range(3)}
     assert (tree.get("tests"), tree.get("failures")) == ("27", "3")
     slow = {p: {"milliseconds": 20.5} for p in ((0, 2), (2, 0), (1, 2), (2, 1))}
-    warned = verdict.together(hosts("10.0.0.1", "10.0.0.2", "10.0.0.3", tries=slow), (), 1)
-    cases = [ET.fromstring(show.to_junit(warned, strict=s)).find(".//*[@name='DR304 h2']/*") for s in (False, True)]
+    warned = judge_report.together(hosts("10.0.0.1", "10.0.0.2", "10.0.0.3", tries=slow), (), 1)
+    cases = [ET.fromstring(render.to_junit(warned, strict=s)).find(".//*[@name='DR304 h2']/*") for s in (False, True)]
     assert [case.tag for case in cases] == ["system-out", "failure"]
-    line, status = show.to_nagios(report, 1)
+    line, status = render.to_nagios(report, 1)
     assert status == 2
     assert line.startswith("DTDEBUG CRITICAL: DR102")
-    assert show.to_export(report, "sh").startswith("export GLOO_SOCKET_IFNAME=eth0")
+    assert render.to_export(report, "sh").startswith("export GLOO_SOCKET_IFNAME=eth0")
     settings = {"GLOO_SOCKET_IFNAME": "eth0"}
-    assert json.loads(show.to_export(report, "json")) == settings
-    assert yaml.safe_load(show.to_export(report, "k8s")) == {
+    assert json.loads(render.to_export(report, "json")) == settings
+    assert yaml.safe_load(render.to_export(report, "k8s")) == {
         "env": [{"name": n, "value": v} for n, v in settings.items()]
     }
-    assert show.to_export(report, "slurm") == "#SBATCH --export=ALL,GLOO_SOCKET_IFNAME=eth0\n"
+    assert render.to_export(report, "slurm") == "#SBATCH --export=ALL,GLOO_SOCKET_IFNAME=eth0\n"
     odd = msgspec.structs.replace(report, export={"NCCL_SOCKET_IFNAME": "=eth0", "MASTER_ADDR": "a'b $(c)"})
-    script = show.to_export(odd, "sh") + 'printf "%s,%s" "$NCCL_SOCKET_IFNAME" "$MASTER_ADDR"'
+    script = render.to_export(odd, "sh") + 'printf "%s,%s" "$NCCL_SOCKET_IFNAME" "$MASTER_ADDR"'
     done = subprocess.run(["sh", "-eu", "-c", script], capture_output=True, text=True, check=True, timeout=20)
     assert done.stdout == "=eth0,a'b $(c)"
-    assert yaml.safe_load(show.to_export(odd, "k8s"))["env"][1]["value"] == "a'b $(c)"
-    text = show.to_text(report)
+    assert yaml.safe_load(render.to_export(odd, "k8s"))["env"][1]["value"] == "a'b $(c)"
+    text = render.to_text(report)
     assert "export GLOO_SOCKET_IFNAME=eth0   DR102" in text
     assert max(map(len, text.splitlines())) <= 120
     again = msgspec.json.decode(msgspec.json.encode(report), type=Report)
@@ -783,7 +790,7 @@ def test_a_part_whose_fault_follows_from_another_is_not_called_well():
         endpoint=Name(name="127.0.0.1", addresses=("127.0.0.1",)),
         interfaces=(Interface(name="e", up=True, addresses=("10.0.0.1/24",)),),
     )
-    report = verdict.together([Came(look=mine, node=0, address="10.0.0.1")], (), 8.0)
+    report = judge_report.together([Arrival(look=mine, node=0, address="10.0.0.1")], (), 8.0)
     faults = [f.id for f in report.findings if f.severity == "fault"]
     assert ("DR103" in faults, "DR201" in faults) == (True, False)
     launch_area = next(area for area in report.areas if area.id == "launch")

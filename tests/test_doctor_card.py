@@ -6,11 +6,11 @@ from pathlib import Path
 import notebooks as nb
 import pytest
 
-from dtdebug.doctor import card
-from dtdebug.doctor.report import Area, HostFinding, Matrix, Report
+from dtdebug.doctor import notebook_card
+from dtdebug.doctor.report_types import Area, HostFinding, Matrix, Report
 
 ASKED = """
-import dtdebug.magic as m, dtdebug.loaded as e
+import dtdebug.notebook.magic as m, dtdebug.notebook.extension_state as e
 print({k.key: (k.values, k.source) for k in m._session(e.extension).diagnosis().known})
 """
 playwright = pytest.importorskip("playwright.sync_api")
@@ -26,7 +26,7 @@ def test_pairs_are_a_heat_map_and_texts_are_escaped():
     )
     area = Area(id="network", state="fault", text="")
     fault = HostFinding(id="DR301", area="network", severity="fault", text="<script>", hosts=("<b>h1",))
-    shown = card.html(Report(areas=(area,), findings=(fault,), matrix=matrix))
+    shown = notebook_card.html(Report(areas=(area,), findings=(fault,), matrix=matrix))
     assert "<script>" not in shown
     assert "<b>h1" not in shown
     assert shown.count("&#10005;") == 1
@@ -37,7 +37,7 @@ def test_pairs_are_a_heat_map_and_texts_are_escaped():
     assert hues["h0 to h2"] == "120"
     assert hues["&lt;b&gt;h1 to h2"] == "0"
     assert hues["h2 to h0"] == "0"
-    assert "#10005" not in card.html(Report(areas=(area,)))
+    assert "#10005" not in notebook_card.html(Report(areas=(area,)))
 
 
 @pytest.mark.browser

@@ -8,9 +8,9 @@ import textwrap
 
 import pytest
 
-from dtdebug.doctor import dcgm, devices, fabric
-from dtdebug.doctor.facts import Board, Came, Choice, HostReport, Launch
-from dtdebug.doctor.judge import verdict
+from dtdebug.doctor.host import dcgm, devices, fabric
+from dtdebug.doctor.judge import report as judge_report
+from dtdebug.doctor.types import Arrival, Board, Choice, HostReport, Launch
 
 TOPOLOGY = """\
 \t\x1b[4mGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m
@@ -110,7 +110,7 @@ def test_what_dcgm_says_against_a_device_is_a_fault(head, device, tmp_path, monk
     command.write_text(f"#!{sys.executable}\nimport sys\nprint({json.dumps(answer)!r})\nsys.exit(226)\n")
     command.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    found, why = dcgm.diagnosed()
+    found, why = dcgm.run_diagnostics()
     assert [(p.id, p.severity, why) for p in found] == [("DR610", "fault", "")]
     assert found[0].text == "device 1: Page Retirement/Row Remap: Pending page retirements for GPU 1"
     refused = "Error: Unable to connect to host engine. Host engine connection invalid/disconnected."
@@ -160,14 +160,14 @@ def test_a_port_that_is_slower_on_one_host_is_named(tmp_path):
     trees.append(tree(tmp_path / "3", mlx5_0=("ACTIVE", "100 Gb/sec (4X EDR)"), mlx5_1=usual["mlx5_1"]))
     launch = Launch(launcher="torchrun", nodes=4, address="h0", port=1, backend="static")
     came = [
-        Came(
+        Arrival(
             look=HostReport(host=f"h{i}", launch=launch, fabric=ports, gloo=Choice(address=f"10.0.0.{i}")),
             node=i,
             address="",
         )
         for i, ports in enumerate(trees)
     ]
-    report = verdict.together(came, (), 1)
+    report = judge_report.together(came, (), 1)
     assert [(f.id, f.hosts) for f in report.findings if f.area == "devices"] == [("DR605", ("h3",))]
 
 
@@ -177,7 +177,7 @@ def test_rates_and_torch_are_measured_in_children(tmp_path):
     script = textwrap.dedent(
         f"""
         import sys
-        from dtdebug.doctor import imports, rates
+        from dtdebug.doctor.host import torch_import as imports, throughput as rates
         found, why = rates.rates({str(tmp_path)!r})
         assert not why and found["memory_rate"] > 0, why
         problems, versions = imports.torch([sys.executable, "t.py"], {{"PATH": ""}})

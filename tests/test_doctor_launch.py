@@ -9,29 +9,31 @@ import sys
 import msgspec
 import pytest
 
-from dtdebug import examined
-from dtdebug.cli import main
-from dtdebug.doctor import foreseen, launch
+from dtdebug.cli.main import main
+from dtdebug.doctor import after_failure
 from dtdebug.doctor.examine import examine
-from dtdebug.doctor.facts import HostReport, Launch, Meeting
-from dtdebug.doctor.judge import coming, partition, verdict
-from dtdebug.doctor.show import closing_line
-from dtdebug_taxonomy.case import of_text
-from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug.doctor.judge import attendance, parallel_sizes
+from dtdebug.doctor.judge import report as judge_report
+from dtdebug.doctor.launch import read_launch
+from dtdebug.doctor.render import closing_line
+from dtdebug.doctor.types import HostReport, Launch, Meeting
+from dtdebug.storage import doctor_result
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.presentation.case_json import of_text
 
 
 def read(text, **variables):
-    return launch.read_launch(text.split(), variables)
+    return read_launch.read_launch(text.split(), variables)
 
 
 def launch_of(path, *arguments):
-    return launch.read_launch(["bash", str(path), *arguments], {})
+    return read_launch.read_launch(["bash", str(path), *arguments], {})
 
 
 def problems(arguments, ranks=8, **more):
-    return [p.id for p in partition.judge(Launch(per_node=ranks, arguments=tuple(arguments.split()), **more))[0]]
+    return [p.id for p in parallel_sizes.judge(Launch(per_node=ranks, arguments=tuple(arguments.split()), **more))[0]]
 
 
 @pytest.mark.parametrize(
@@ -73,11 +75,11 @@ def test_a_script_is_read_with_what_is_set_on_this_host(tmp_path):
         'GPUS=4\nDIST="--nproc_per_node $GPUS --nnodes ${NODES:-2} --node_rank $RANK_OF --master_addr ${HEAD}"\n'
         'ARGS=(\n  --micro-batch-size 1\n  --global-batch-size $((16*8))\n)\ntorchrun $DIST train.py "${ARGS[@]}" $1\n'
     )
-    found = launch.read_launch(["bash", str(path), "--last"], {"RANK_OF": "1", "HEAD": "10.0.0.9"})
+    found = read_launch.read_launch(["bash", str(path), "--last"], {"RANK_OF": "1", "HEAD": "10.0.0.9"})
     assert (found.nodes, found.ranks, found.node, found.endpoint) == (2, 8, 1, "10.0.0.9:29500")
     assert found.arguments == ("--micro-batch-size", "1", "--global-batch-size", "128", "--last")
-    assert launch.read_launch(["bash", str(path)], {"NODES": "3", "HEAD": "h", "RANK_OF": "0"}).nodes == 3
-    assert "HEAD" in launch.read_launch(["bash", str(path)], {"RANK_OF": "0"}).problems[0]
+    assert read_launch.read_launch(["bash", str(path)], {"NODES": "3", "HEAD": "h", "RANK_OF": "0"}).nodes == 3
+    assert "HEAD" in read_launch.read_launch(["bash", str(path)], {"RANK_OF": "0"}).problems[0]
 
 
 SLURM = {"SLURM_JOB_NODELIST": "n[07-08]", "SLURM_NNODES": "2", "SLURM_NODEID": "1"}
@@ -108,7 +110,7 @@ def test_hosts_and_sums_of_a_batch_script_are_worked_out(text, tmp_path):
     """As scripts of Slurm write them: the first host in four ways, counts in three."""
     path = tmp_path / "run.sbatch"
     path.write_text(text.replace("{N}", "4") + "\n")
-    found = launch.read_launch(["bash", str(path)], SLURM)
+    found = read_launch.read_launch(["bash", str(path)], SLURM)
     assert (found.nodes, found.ranks, found.endpoint, found.program) == (2, 8, "n07:7", "train.py")
 
 
@@ -119,7 +121,7 @@ def test_the_folder_of_a_script_and_its_arguments_are_put_in(tmp_path):
         'root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" &> /dev/null && pwd -P)\nme=$(realpath $0)\n'
         'N=$1\nshift\ntorchrun --nproc_per_node=$((N/2*3)) $root/train.py --here $(dirname $me) "$@"\n'
     )
-    found = launch.read_launch(["bash", str(path), "8", "--last"], {})
+    found = read_launch.read_launch(["bash", str(path), "8", "--last"], {})
     assert (found.ranks, found.program) == (12, f"{tmp_path}/train.py")
     assert found.arguments == ("--here", str(tmp_path), "--last")
 
@@ -128,7 +130,7 @@ def test_what_torchrun_would_refuse_is_said():
     """A value that is none; no program."""
     found = read("torchrun --nnodes two --master-addr h0 t.py")
     assert (found.nodes, found.refused) == (1, ("--nnodes two: torchrun takes a number, or MIN:MAX",))
-    (told,) = coming.planned(found, HostReport(host="h0", launch=found))
+    (told,) = attendance.judge_command(found, HostReport(host="h0", launch=found))
     assert (told.id, told.severity) == ("DR212", "fault")
     assert read("torchrun --nproc_per_node 2").problems == ("the command names no program to run",)
     assert read("torchrun --nnodes 1:4 --nproc_per_node gpu t.py").problems == ()
@@ -239,11 +241,11 @@ def test_hosts_that_the_command_itself_starts_are_not_missed(text, tmp_path):
     (tmp_path / "hosts").write_text("h0 slots=4\nh1 slots=4\n")
     found = read(text.format(tmp_path / "hosts"))
     assert found.starts
-    report = verdict.alone(HostReport(host="h9", launch=found), Meeting(result="timeout", words="x", tries=3))
+    report = judge_report.alone(HostReport(host="h9", launch=found), Meeting(result="timeout", words="x", tries=3))
     assert not [f for f in report.findings if f.area == "launch"]
     assert "starts the other hosts" in next(u.why for u in report.not_examined if u.id == "launch")
-    numbered = launch.read_launch(text.format(tmp_path / "hosts").split(), {}, node=1)
-    report = verdict.alone(HostReport(host="h1", launch=numbered), Meeting(result="timeout", words="x", tries=3))
+    numbered = read_launch.read_launch(text.format(tmp_path / "hosts").split(), {}, node=1)
+    report = judge_report.alone(HostReport(host="h1", launch=numbered), Meeting(result="timeout", words="x", tries=3))
     assert [f.id for f in report.findings if f.area == "launch"] == ["DR204"]
 
 
@@ -301,7 +303,7 @@ def test_deepspeed_is_judged_only_where_every_rank_has_its_own_data(tmp_path, mo
     assert problems("--deepspeed_config ds.json --pipe_parallel_size 2") == []
     assert problems("--deepspeed_config ds.json", program="t.py") == []
     found = read("accelerate launch --num_processes 8 --deepspeed_config_file ds.json train.py")
-    assert [p.id for p in partition.judge(found)[0]] == ["DR701"]
+    assert [p.id for p in parallel_sizes.judge(found)[0]] == ["DR701"]
 
 
 def diagnosed(output, summary=""):
@@ -332,7 +334,7 @@ UNFIT = "AssertionError: world size (4) is not divisible by 3"
 )  # fmt: skip
 def test_the_check_that_would_have_told_is_named_only_where_the_failure_says_so(output, command, expected):
     """By this command's own endpoint, or measured again on this host; of other failures nothing is said."""
-    said = foreseen.foreseen_line(diagnosed(output, output[:120]), command.split(), {}, output)
+    said = after_failure.foreseen_line(diagnosed(output, output[:120]), command.split(), {}, output)
     assert (expected in said) if expected else not said
 
 
@@ -367,15 +369,15 @@ def test_what_was_examined_answers_questions(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path))
     command = ["torchrun", "--nnodes", "2", "--node-rank", "0", "--master-addr", "h0", "t.py"]
     assert main(["doctor", "--host-only", "--format", "nagios", "--", *command]) in (0, 2)  # as plug-ins of Nagios end
-    measured = examined.of_run(command)
+    measured = doctor_result.of_run(command)
     assert measured["nodes"][0] == "multiple"
     assert measured["launcher"][0] == "torchrun"
-    assert not examined.of_run([*command, "more"])
+    assert not doctor_result.of_run([*command, "more"])
     capsys.readouterr()
     main(["diagnose", "--doctor", "--format", "json", "--situation", "it hangs in init_process_group"])
     known = {k["key"]: k["source"] for k in json.loads(capsys.readouterr().out)["diagnosis"]["known"]}
     assert known["nodes"] == "measured"
-    monkeypatch.setattr(examined, "_LIFE", 0.0)
+    monkeypatch.setattr(doctor_result, "_LIFE", 0.0)
     assert main(["diagnose", "--doctor", "--situation", "it hangs"]) == 2
     assert "within the last hour" in capsys.readouterr().err
 
@@ -477,4 +479,4 @@ def test_a_launcher_behind_a_wrapper_that_nobody_knows_is_found():
     assert read("neuron_parallel_compile torchrun --nproc_per_node=8 t.py").ranks == 8
     assert read("python t.py --launcher torchrun").launcher == ""
     text = "export N=3; torchrun --nproc-per-node $N t.py"
-    assert launch.read_launch(["bash", "-c", text], {}).ranks == 3
+    assert read_launch.read_launch(["bash", "-c", text], {}).ranks == 3

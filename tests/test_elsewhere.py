@@ -9,10 +9,10 @@ import sys
 
 import pytest
 
-from dtdebug.probe import other_hosts, outside
-from dtdebug.probe.no_rank import stranger
-from dtdebug.records.folder import RunFolder
-from dtdebug_taxonomy.ranks import Frame, RankState
+from dtdebug.live.probe import other_hosts, pyspy
+from dtdebug.live.probe.not_a_rank import stranger
+from dtdebug.storage.run_folder import RunFolder
+from dtdebug_taxonomy.model.ranks import Frame, RankState
 
 DTDEBUG = [sys.executable, "-m", "dtdebug"]
 FAKE_SSH = """#!/bin/sh
@@ -151,7 +151,7 @@ def heard(rank, host, alive=True, **more):
 
 def test_in_a_slurm_job_srun_asks_the_nodes_from_which_nobody_answered():
     states = [heard(0, "node-1.cluster", environment=SLURM), heard(1, "node-1.cluster"), heard(2, "node-3", alive=None)]
-    assert (2, 3) == other_hosts.unanswered(states)
+    assert (2, 3) == other_hosts.silent_ranks(states)
     found = other_hosts.commands(states, None)
     assert ["node-3", "node-2"] == [command.where for command in found]
     assert str(found[0]).startswith("srun --overlap --jobid=12 --nodelist=node-3 ")
@@ -184,7 +184,7 @@ def test_a_job_whose_ranks_all_answered_asks_nobody():
 def test_answers_of_others_take_the_place_of_ranks_that_lack_and_of_no_others():
     states = [heard(0, "a"), RankState(rank=1), RankState(rank=2)]
     others = [heard(0, "b"), heard(1, "b"), RankState(rank=2, host="b")]
-    joined, notes = other_hosts.joined(states, others)
+    joined, notes = other_hosts.join_answers(states, others)
     assert [(0, "a", True), (1, "b", True), (2, "", None)] == [(s.rank, s.host, s.alive) for s in joined]
     assert () == notes
 
@@ -225,7 +225,7 @@ def python():
         process.communicate()
 
 
-@pytest.mark.skipif(outside._program() is None, reason="py-spy is not installed")
+@pytest.mark.skipif(pyspy._program() is None, reason="py-spy is not installed")
 def test_a_process_that_is_no_rank_is_said_to_be_none_with_its_line_and_who_to_ask(python):
     pid, _ = python(RANK)
     python(RANK, RANK="0", WORLD_SIZE="1")
@@ -252,7 +252,7 @@ def test_what_may_be_a_rank_is_not_called_a_stranger(python):
         assert stranger(pid, [found]) == ""
 
 
-@pytest.mark.skipif(outside._program() is None, reason="py-spy is not installed")
+@pytest.mark.skipif(pyspy._program() is None, reason="py-spy is not installed")
 def test_a_process_that_a_rank_has_started_is_not_taken_for_the_rank(python):
     """It inherits the rank's number."""
     rank, child = python(WITH_CHILD, RANK="1", WORLD_SIZE="2")

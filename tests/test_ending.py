@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from dtdebug.notebook import control, left
-from dtdebug.probe.processes import ranks_below
+from dtdebug.live.probe.processes import ranks_below
+from dtdebug.notebook import control_channel, leftover_ranks
 
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
 WAIT = "print('begun', flush=True); import time; time.sleep(60)"
@@ -40,7 +40,7 @@ def test_named_ranks_are_ended_and_no_others(start):
     """Not the rank that was not named, not a child that is no rank, not this process, not a stranger."""
     first, second, child = start(), start(rank="1"), start(rank="")
     below = ranks_below(os.getpid())
-    ended, text = left.end_ranks([first.pid, first.pid, child.pid, os.getpid(), os.getppid()], below)
+    ended, text = leftover_ranks.end_ranks([first.pid, first.pid, child.pid, os.getpid(), os.getppid()], below)
 
     assert [first.pid] == ended
     assert -15 == first.wait(10)
@@ -51,22 +51,22 @@ def test_named_ranks_are_ended_and_no_others(start):
 
 def test_a_rank_that_ignores_the_request_is_killed(start, monkeypatch):
     """After some seconds; whoever started it still learns how it ended."""
-    monkeypatch.setattr(left, "_PATIENCE", 0.2)
+    monkeypatch.setattr(leftover_ranks, "_PATIENCE", 0.2)
     rank = start(STUBBORN + WAIT)
 
-    assert [rank.pid] == left.end_ranks([rank.pid], [rank.pid])[0]
+    assert [rank.pid] == leftover_ranks.end_ranks([rank.pid], [rank.pid])[0]
     assert -9 == rank.wait(10)
 
 
 def test_nobody_is_ended_where_nobody_was_named():
     """The reply says so."""
-    assert ([], "no process was named") == left.end_ranks([], [1])
+    assert ([], "no process was named") == leftover_ranks.end_ranks([], [1])
 
 
 @pytest.mark.parametrize("pids", [None, "1", ["1"], [0], [-1], [2**40], {"pid": 1}, [1.5], list(range(1, 9999))])
 def test_what_is_no_list_of_processes_is_an_error(pids):
     """0 and negative numbers would be groups of processes."""
-    reply = control.answer(SimpleNamespace(), {"kind": "end_ranks", "pids": pids})
+    reply = control_channel.answer(SimpleNamespace(), {"kind": "end_ranks", "pids": pids})
 
     assert "error" == reply["status"]
 
@@ -74,7 +74,7 @@ def test_what_is_no_list_of_processes_is_an_error(pids):
 @pytest.mark.parametrize("content", [{"kind": "boo"}, {"kind": ["hang"]}, {"kind": None}])
 def test_an_unknown_kind_names_the_kinds(content):
     """A front end that is newer than this sees what it can ask."""
-    reply = control.answer(SimpleNamespace(), content)
+    reply = control_channel.answer(SimpleNamespace(), content)
     known = ("state", "hang", "diagnose", "end_ranks")
 
     assert "error" == reply["status"]

@@ -7,17 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtdebug.agent.leaving import primary
-from dtdebug.job.ends import Ends, ends, settle
-from dtdebug.probe import processes
-from dtdebug.probe.watch import Death, Deaths, end, living, zombie_status
-from dtdebug_taxonomy.case import Case, contract
-from dtdebug_taxonomy.claims import Claim, Record, distinct
-from dtdebug_taxonomy.failure import attribution, exits
-from dtdebug_taxonomy.frames import call_site
-from dtdebug_taxonomy.ranks import PROCESS, CallSite, CollectiveRef, Frame, RankState, Verdict
-from dtdebug_taxonomy.snapshot import Snapshot
-from dtdebug_taxonomy.spelling import shortened
+from dtdebug.live.agent.exit_hooks import primary
+from dtdebug.live.job.first_death import Ends, ends, settle
+from dtdebug.live.probe import processes
+from dtdebug.live.probe.liveness import Death, Deaths, end, living, zombie_status
+from dtdebug_taxonomy.logs import exits
+from dtdebug_taxonomy.model.claims import Claim, Record, distinct
+from dtdebug_taxonomy.model.rank_ranges import shorten_text
+from dtdebug_taxonomy.model.ranks import PROCESS, CallSite, CollectiveRef, Frame, RankState, Verdict
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.presentation.case_json import Case, contract
+from dtdebug_taxonomy.stacks.frames import call_site
+from dtdebug_taxonomy.verdicts import from_log
 
 LOST = "RuntimeError: [pair.cc:553] Connection closed by peer [127.0.0.1]:1"
 LATE = "RuntimeError: [unbound_buffer.cc:78] Timed out waiting 10000ms for recv operation to complete"
@@ -169,7 +170,7 @@ def test_the_same_is_read_from_the_times_of_torchruns_report():
     """It kills 30 s after the first end; one that was killed at once may be why the others ended."""
     text = TORCHRUN.replace("-15 (pid: 10)  (SIGTERM)", "-9 (pid: 10)")
     verdicts = [
-        attribution.verdict_of_log(Snapshot(output=text.replace("_14:27:43", f"_14:{later}", 1)))
+        from_log.verdict_of_log(Snapshot(output=text.replace("_14:27:43", f"_14:{later}", 1)))
         for later in ("28:14", "27:44")
     ]
 
@@ -198,7 +199,7 @@ def test_a_program_that_is_not_there_is_said_with_its_name():
         "exitcode: 1)", "exitcode: 2)"
     )
     found = settle(None, ends(f"/env/bin/python3.11: {words}\n{told}", ranks("", "")))
-    read = attribution.verdict_of_log(Snapshot(output=f"python: {words}\n{told}"))
+    read = from_log.verdict_of_log(Snapshot(output=f"python: {words}\n{told}"))
 
     assert f"Rank 1 ended with exit status 2: {words}" in found.summary
     assert f"Rank 1 ended: exit code 2: {words}." == read.summary
@@ -329,7 +330,7 @@ def test_a_death_is_seen_and_raises_the_alarm(tmp_path):
     import subprocess
     import sys
 
-    from dtdebug.records.folder import RunFolder
+    from dtdebug.storage.run_folder import RunFolder
 
     for code, alarm in ((0, False), (3, True)):
         deaths = Deaths(RunFolder.make(tmp_path))
@@ -339,7 +340,7 @@ def test_a_death_is_seen_and_raises_the_alarm(tmp_path):
             deaths.start()
             child.stdin.close()
             until = time.monotonic() + 30
-            while not deaths.seen() and time.monotonic() < until:
+            while not deaths.all_deaths() and time.monotonic() < until:
                 time.sleep(0.01)
             seen = deaths.stop()
         assert [(child.pid, code)] == [(d.pid, d.status) for d in seen]
@@ -363,7 +364,7 @@ def test_a_tree_of_processes_is_ended_whole():
 
 def test_memory_is_read_or_unknown():
     """Nothing was killed meanwhile."""
-    count, pids = processes.MemoryKills().killed()
+    count, pids = processes.MemoryKills().count_kills()
 
     assert count in (None, 0)
     assert frozenset() == pids
@@ -394,8 +395,8 @@ def test_a_wait_is_said_once_and_words_are_not_cut():
     lost = msgspec.structs.replace(wait, seq=None)
 
     assert (wait,) == distinct((lost, wait, wait))
-    assert shortened("one two three", 10) == "one..."
-    assert shortened("one two", 10) == "one two"
+    assert shorten_text("one two three", 10) == "one..."
+    assert shorten_text("one two", 10) == "one two"
 
 
 def test_the_place_of_a_rank_that_left_is_that_of_the_call_it_left_out():

@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dtdebug_taxonomy import engine, questions
-from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.finding import Finding, likelihood_ratios
-from dtdebug_taxonomy.findings import collect
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 from dtdebug_taxonomy.incident import Incident
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
-from dtdebug_taxonomy.tree import tree
+from dtdebug_taxonomy.inference import questions
+from dtdebug_taxonomy.inference import ranking as inference_ranking
+from dtdebug_taxonomy.inference.collect import collect
+from dtdebug_taxonomy.inference.decision_tree import tree
+from dtdebug_taxonomy.inference.finding import Finding, likelihood_ratios
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.snapshot import ExceptionInfo, Snapshot
 
 KNOWLEDGE = load()
 SAMPLES = Path(__file__).parent / "samples"
@@ -40,7 +41,7 @@ def test_the_order_of_findings_does_not_matter(found, random):
     """The same findings in any order give the same probabilities."""
     shuffled = list(found)
     random.shuffle(shuffled)
-    a, b = engine.rank(KNOWLEDGE, found), engine.rank(KNOWLEDGE, shuffled)
+    a, b = inference_ranking.rank(KNOWLEDGE, found), inference_ranking.rank(KNOWLEDGE, shuffled)
 
     assert a.symptoms == pytest.approx(b.symptoms)
 
@@ -49,8 +50,8 @@ def test_the_order_of_findings_does_not_matter(found, random):
 @given(several)
 def test_probabilities_sum_to_one(found):
     """Symptoms, the causes of each with "none of these", and fix patterns are distributions."""
-    ranking = engine.rank(KNOWLEDGE, found)
-    patterns = engine.fix_patterns(KNOWLEDGE, ranking)
+    ranking = inference_ranking.rank(KNOWLEDGE, found)
+    patterns = inference_ranking.fix_patterns(KNOWLEDGE, ranking)
 
     assert pytest.approx(math.fsum(ranking.symptoms.values())) == 1
     assert pytest.approx(math.fsum(patterns.values())) == 1
@@ -65,8 +66,8 @@ def test_more_evidence_for_a_symptom_never_lowers_it(found, new):
     """A finding that speaks most for one symptom raises it or leaves it."""
     others = [f for f in found if f.evidence != new.evidence]
     code = best(new)
-    before = engine.rank(KNOWLEDGE, others).symptoms[code]
-    after = engine.rank(KNOWLEDGE, [*others, new]).symptoms[code]
+    before = inference_ranking.rank(KNOWLEDGE, others).symptoms[code]
+    after = inference_ranking.rank(KNOWLEDGE, [*others, new]).symptoms[code]
 
     assert after >= before - 1e-9
 
@@ -85,7 +86,7 @@ def test_an_unknown_answer_changes_nothing(found, key):
 
 def test_nothing_known_gives_the_published_shares():
     """Without findings the prior stands, and dtdebug says that it does not know."""
-    ranking = engine.rank(KNOWLEDGE, [])
+    ranking = inference_ranking.rank(KNOWLEDGE, [])
     total = sum(s.counts["tosem23"].faults + 0.5 for s in KNOWLEDGE.symptoms.values())
 
     assert ranking.symptoms["B.1"] == pytest.approx(85.5 / total)
@@ -103,7 +104,7 @@ def test_a_question_that_can_not_pay_is_not_asked():
 @given(several)
 def test_questions_are_ordered_by_what_they_save(found):
     """The first question saves most, and each saves more than it costs."""
-    ranking = engine.rank(KNOWLEDGE, found)
+    ranking = inference_ranking.rank(KNOWLEDGE, found)
     rows = questions.worthwhile(KNOWLEDGE, ranking, found)
 
     assert rows == sorted(rows, key=lambda q: (-q.saves, q.key))
@@ -126,7 +127,7 @@ def test_a_cascade_does_not_beat_a_root_of_the_same_run():
 def test_two_symptoms_that_can_not_be_told_apart_are_both_shown_with_a_question():
     """A hang that is not dated may be in set-up or in training: that is asked."""
     found = [Finding(evidence="manifestation", values=("hang",), source="answered")]
-    ranking = engine.rank(KNOWLEDGE, found)
+    ranking = inference_ranking.rank(KNOWLEDGE, found)
     d = diagnose(KNOWLEDGE, Snapshot(), {"manifestation": "hang"})
 
     assert {"B.2", "D.2.1"} == set(list(ranking.symptoms)[:2])
@@ -147,7 +148,7 @@ def test_each_finding_of_an_answer_is_explained():
 
 def test_many_answers_come_with_the_likeliest_first():
     """What hangs in training is asked for training before installing; few answers keep their order."""
-    ranking = engine.rank(
+    ranking = inference_ranking.rank(
         KNOWLEDGE, collect(KNOWLEDGE, Incident(Snapshot(situation="it hangs after the second epoch")))
     )
     activity, nodes = KNOWLEDGE.observations["activity"], KNOWLEDGE.observations["nodes"]
@@ -160,7 +161,7 @@ def test_many_answers_come_with_the_likeliest_first():
 def test_the_tree_is_derived_from_the_same_policy():
     """Its first question is the one that the wizard asks first."""
     findings = collect(KNOWLEDGE, Incident(Snapshot()))
-    first = questions.best_question(KNOWLEDGE, engine.rank(KNOWLEDGE, findings), findings)
+    first = questions.best_question(KNOWLEDGE, inference_ranking.rank(KNOWLEDGE, findings), findings)
 
     assert first is not None
     assert f"[{first.key}]" in tree(KNOWLEDGE, 1).splitlines()[0]
@@ -237,7 +238,9 @@ def test_the_same_words_count_once_in_the_ranking_of_causes():
     symptom = KNOWLEDGE.symptoms["D.2.3"]
 
     def surest(findings):
-        return max(p for cause, p in engine.rank_hypotheses(KNOWLEDGE, symptom, findings)[0] if cause is not None)
+        return max(
+            p for cause, p in inference_ranking.rank_hypotheses(KNOWLEDGE, symptom, findings)[0] if cause is not None
+        )
 
     assert len({f.evidence for f in both if f.source == "said"}) > 2
     assert surest(both) < surest(apart)

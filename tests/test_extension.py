@@ -14,8 +14,8 @@ pytestmark = pytest.mark.ipython
 from IPython.core.interactiveshell import InteractiveShell  # noqa: E402
 from IPython.utils.capture import capture_output  # noqa: E402
 
-from dtdebug import loaded  # noqa: E402
-from dtdebug.display import MIME  # noqa: E402
+from dtdebug.notebook import extension_state  # noqa: E402
+from dtdebug.presentation.diagnosis_card import MIME  # noqa: E402
 
 NCCL = "raise RuntimeError('NCCL error in: ProcessGroupNCCL.cpp:1691, unhandled system error, NCCL version 2.19.3')"
 
@@ -128,7 +128,7 @@ def test_no_object_of_the_failed_cell_is_kept_alive(shell):
         try:
             step()
         except RuntimeError as error:
-            loaded.extension.after(SimpleNamespace(error_in_exec=error, error_before_exec=None, info=None))
+            extension_state.extension.after(SimpleNamespace(error_in_exec=error, error_before_exec=None, info=None))
     gc.collect()
 
     assert len(answers([o.data for o in captured.outputs])) == 1
@@ -137,12 +137,12 @@ def test_no_object_of_the_failed_cell_is_kept_alive(shell):
 
 def test_a_defect_of_ours_is_one_line_and_leaves_the_traceback(shell, monkeypatch):
     """Whatever fails inside the hook, the user's cell looks as it would."""
-    import dtdebug.failed
+    import dtdebug.notebook.failed_cell
 
     def broken(*_args, **_kwargs):
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr(dtdebug.failed, "diagnose_failed_cell", broken)
+    monkeypatch.setattr(dtdebug.notebook.failed_cell, "diagnose_failed_cell", broken)
     result, printed, bundles = run(shell, NCCL)
 
     assert isinstance(result.error_in_exec, RuntimeError)
@@ -210,7 +210,7 @@ def test_reload_and_unload_leave_one_hook_and_then_none(shell):
 
     assert len(answers(once)) == 1
     assert answers(none) == []
-    assert loaded.extension is None
+    assert extension_state.extension is None
     assert "dtdebug" not in shell.magics_manager.magics["line"]
     assert "dtdebug" not in printed
     shell.run_line_magic("load_ext", "dtdebug")
@@ -252,7 +252,7 @@ def test_it_lives_with_every_traceback_mode(shell, mode):
 def test_to_load_it_imports_nothing_heavy():
     """Each start of a kernel pays for it."""
     script = (
-        "import sys, dtdebug.extension; "
+        "import sys, dtdebug.notebook.extension; "
         "print([m for m in ('torch', 'msgspec', 'rich', 'IPython', 'psutil') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)

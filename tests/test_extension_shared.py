@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from dtdebug.display import small
-from dtdebug_taxonomy.diagnosis import Diagnosis, diagnose
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug.presentation.diagnosis_card import small
+from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis, diagnose
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.snapshot import Snapshot
 
 SHARED = Path(__file__).parents[1] / "extension" / "shared"
 SAMPLES = sorted((SHARED / "test" / "samples").glob("*.json"))

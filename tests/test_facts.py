@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from dtdebug_taxonomy import facts
-from dtdebug_taxonomy.facts.tables import Lifetime
-from dtdebug_taxonomy.hovers import entries
+from dtdebug_taxonomy.knowledge import facts
+from dtdebug_taxonomy.knowledge.facts.tables import Lifetime
+from dtdebug_taxonomy.presentation.hovers import entries
 
 ROOT = Path(__file__).parents[1]
 GENERATOR = ROOT / "tests" / "facts" / "generate.py"
@@ -203,7 +203,7 @@ def test_functions_of_torch_distributed_by_kind():
 def test_reading_facts_does_not_import_torch():
     """The tables are data: whoever reads them needs no torch."""
     code = (
-        "import sys; from dtdebug_taxonomy import facts; facts.torch_env(), facts.nn_module(); "
+        "import sys; from dtdebug_taxonomy.knowledge import facts; facts.torch_env(), facts.nn_module(); "
         "print('torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)

@@ -67,7 +67,7 @@ def test_a_wrong_verdict_is_a_miss():
     """The comparison can fail: a verdict of nothing is right about a healthy job only."""
     from score import score
 
-    from dtdebug_taxonomy.ranks import Verdict
+    from dtdebug_taxonomy.model.ranks import Verdict
 
     nothing = Verdict(kind="none")
     assert not score(inject("skip", "world", 4, 1), nothing, {}).right

@@ -2,13 +2,13 @@
 
 import pytest
 
-from dtdebug.clean import clean
-from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.failure import attribution
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.ranks import Frame
-from dtdebug_taxonomy.render import to_text
-from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
+from dtdebug.privacy.sanitize import clean
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.ranks import Frame
+from dtdebug_taxonomy.model.snapshot import ExceptionInfo, Snapshot
+from dtdebug_taxonomy.presentation.text import to_text
+from dtdebug_taxonomy.verdicts import from_log
 
 KNOWLEDGE = load()
 DOCKER0 = "node1:12:45 [0] NCCL INFO NET/Socket : Using [0]docker0:172.17.0.1<0>\n"
@@ -36,7 +36,7 @@ def of(output, situation=""):
     output = clean(output)
     return diagnose(
         KNOWLEDGE,
-        Snapshot(output=output, situation=situation, verdict=attribution.verdict_of_log(Snapshot(output=output))),
+        Snapshot(output=output, situation=situation, verdict=from_log.verdict_of_log(Snapshot(output=output))),
     )
 
 

@@ -9,12 +9,12 @@ import subprocess
 
 import pytest
 
-from dtdebug import cli
+from dtdebug.cli import main
 from dtdebug_taxonomy.checks import load
-from dtdebug_taxonomy.checks.examine import examine
-from dtdebug_taxonomy.checks.proving import proven
+from dtdebug_taxonomy.checks.run.examine import examine
+from dtdebug_taxonomy.checks.run.proving import prove_fixes
 from dtdebug_taxonomy.source.kinds import parse_file
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.python.code import Code
 
 PROGRAM = """\
 from torch.utils.data import DataLoader
@@ -29,7 +29,7 @@ for epoch in range(10):
 
 
 def _fix(capsys, *arguments):
-    status = cli.main(["fix", *map(str, arguments)])
+    status = main.main(["fix", *map(str, arguments)])
     captured = capsys.readouterr()
     return status, captured.out, captured.err
 
@@ -122,7 +122,9 @@ def test_what_is_proven_parses_and_silences_its_finding(group):
             source = None if ".fixed." in file.name else parse_file(file.name, file.read_text(encoding="utf-8"))
             found = examine(source) if source is not None else []
             for hit in found:
-                done = proven(source, found, [hit]) if source is not None and hit.check is check and hit.fix else None
+                done = (
+                    prove_fixes(source, found, [hit]) if source is not None and hit.check is check and hit.fix else None
+                )
                 if done is None or not done.hits:
                     continue
                 seen += 1
@@ -181,7 +183,7 @@ torch.cuda.set_device(hvd.rank())
 def test_a_diff_is_in_the_idiom_of_the_framework(program, added, tmp_path, capsys):
     (tmp_path / "train.py").write_text(program)
 
-    cli.main(["fix", str(tmp_path / "train.py")])
+    main.main(["fix", str(tmp_path / "train.py")])
 
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in added if line not in lines] == []

@@ -18,8 +18,8 @@ import flight_catalogue as catalogue
 import flight_data as fr
 import flight_jobs as jobs
 
-from dtdebug.flight import analyse
-from dtdebug_taxonomy.ranks import Verdict
+from dtdebug.recorded.flight_recorder import analyse
+from dtdebug_taxonomy.model.ranks import Verdict
 
 
 def answer(folder: Path, dumps: dict[int, Any], form: str = "2.10", age: float = 600.0) -> Verdict:

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import flight_data as fr
 import flight_jobs as jobs
 
-from dtdebug.flight import Analysis, FlightError, analyse, bounded, loader
+from dtdebug.recorded.flight_recorder import Analysis, FlightError, analyse, load_dump, sandbox
 
 PATIENCE = 90.0
 PRIME = 2**61 - 1
@@ -152,8 +152,8 @@ def test_an_error_of_the_file_system_costs_that_dump_only(
             raise OSError(number, os.strerror(number))
         return inner(what, *more)
 
-    monkeypatch.setattr(loader.os, at, fail)
-    made = [bounded.one(found) for found in loader.find_dumps(tmp_path)[0]]
+    monkeypatch.setattr(load_dump.os, at, fail)
+    made = [sandbox.one(found) for found in load_dump.find_dumps(tmp_path)[0]]
     assert [3] == [rank for rank, one in enumerate(made) if isinstance(one, str)]
     assert os.strerror(number) in str(made[3])
 
@@ -219,6 +219,6 @@ def test_no_mixture_of_opcodes_brings_it_down(tmp_path: Path) -> None:
         if draw.random() < 0.5:  # most mixtures end soon: these begin with what a dump has
             body = b"}(" + key("entries") + b"](}(" + body + b"ueu"
         (tmp_path / f"rank_{seed}").write_bytes(b"\x80\x02" + body + b".")
-    made = bounded.every(loader.find_dumps(tmp_path)[0])
+    made = sandbox.every(load_dump.find_dumps(tmp_path)[0])
     assert SEEDS == len(made)
     assert all(isinstance(one, str) or one.rank < SEEDS for one in made)

@@ -18,7 +18,7 @@ import flight_claims
 import flight_data as fr
 import flight_layouts
 
-from dtdebug.flight import analyse, bounded
+from dtdebug.recorded.flight_recorder import analyse, sandbox
 
 FIRST, LAST = map(int, os.environ.get("DTDEBUG_SEEDS", "0:200").split(":"))
 EACH = 25
@@ -27,7 +27,7 @@ EACH = 25
 @pytest.fixture(autouse=True)
 def here(monkeypatch):
     """These dumps are harmless: no child is needed for each job."""
-    monkeypatch.setattr(bounded, "every", lambda found: [bounded.one(f) for f in found])
+    monkeypatch.setattr(sandbox, "every", lambda found: [sandbox.one(f) for f in found])
 
 
 @pytest.mark.parametrize("begin", range(FIRST, LAST, EACH))

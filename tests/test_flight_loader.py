@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from dtdebug.flight import Analysis, FlightError, analyse, bounded, loader
+from dtdebug.recorded.flight_recorder import Analysis, FlightError, analyse, load_dump, sandbox
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -50,8 +50,8 @@ def within(seconds: float, action: Callable[[], T]) -> T:
 
 def refusal(path: Path) -> str:
     """Why a file is refused."""
-    with pytest.raises(loader.DumpError) as raised:
-        within(PATIENCE, lambda: loader.read_dump(path))
+    with pytest.raises(load_dump.DumpError) as raised:
+        within(PATIENCE, lambda: load_dump.read_dump(path))
     return str(raised.value)
 
 
@@ -81,19 +81,19 @@ class TestForms:
     def test_every_form_that_torch_has_written_is_read(self, form: str, tmp_path: Path) -> None:
         dumps, _ = fr.make(jobs.one_group(4, 2), form=form)
         fr.write(tmp_path, dumps, form)
-        read = loader.read_dump(tmp_path / "rank_2")
+        read = load_dump.read_dump(tmp_path / "rank_2")
         assert len(fr.records_of(dumps[2])) == len(read.get("entries", []))
 
     @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
     def test_every_pickle_protocol_is_read(self, protocol: int, path: Path, dump: dict[str, Any]) -> None:
         path.write_bytes(pickle.dumps(dump, protocol))
-        assert dump == loader.read_dump(path)
+        assert dump == load_dump.read_dump(path)
 
     def test_indented_json_is_read(self, path: Path) -> None:
         dumps, _ = fr.make(jobs.one_group(4, 2), form="json")
         path.write_text("\n  " + json.dumps(dumps[1], indent=2))
         assert dumps[1]["entries"] == [
-            {**entry, "process_group": tuple(entry["process_group"])} for entry in loader.read_dump(path)["entries"]
+            {**entry, "process_group": tuple(entry["process_group"])} for entry in load_dump.read_dump(path)["entries"]
         ]
 
 
@@ -150,8 +150,8 @@ class TestHostilePickles:
 
     def test_lists_a_million_deep_end_in_a_dump_or_a_refusal(self, path: Path) -> None:
         path.write_bytes(b"\x80\x02" + b"]" * 10**6 + b"a" * (10**6 - 1) + b".")
-        with contextlib.suppress(loader.DumpError):
-            within(PATIENCE, lambda: loader.read_dump(path))
+        with contextlib.suppress(load_dump.DumpError):
+            within(PATIENCE, lambda: load_dump.read_dump(path))
 
     @pytest.mark.parametrize("content", [1, "text", None, {}, {"a": 1}, {1: 2}, (), b"bytes", {"entries"}])
     def test_a_pickle_of_something_else_is_no_dump(self, path: Path, content: Any) -> None:
@@ -175,7 +175,7 @@ class TestBrokenFiles:
     def test_87_bytes_without_entries_are_read_as_a_rank_that_called_nothing(self, path: Path) -> None:
         """Such files are left by ranks whose recorder was empty when they ended."""
         path.write_bytes(pickle.dumps({"version": "2.10", "pg_config": {}, "entries": []}, 2))
-        assert [] == loader.read_dump(path)["entries"]
+        assert [] == load_dump.read_dump(path)["entries"]
 
     def test_a_compressed_dump_is_named_as_such(self, path: Path, dump: dict[str, Any]) -> None:
         path.write_bytes(gzip.compress(pickle.dumps(dump, 2)))
@@ -196,8 +196,8 @@ class TestBrokenFiles:
     @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e400", "-1e400", "9" * 5000])
     def test_numbers_that_are_none_end_in_a_dump_or_a_refusal(self, path: Path, number: str) -> None:
         path.write_text(f'{{"version": "2.10", "entries": [{{"record_id": {number}, "duration_ms": {number}}}]}}')
-        with contextlib.suppress(loader.DumpError):
-            assert 1 == len(loader.read_dump(path)["entries"])
+        with contextlib.suppress(load_dump.DumpError):
+            assert 1 == len(load_dump.read_dump(path)["entries"])
 
 
 class TestNotFiles:
@@ -237,7 +237,7 @@ class TestNotFiles:
 class TestNames:
     def found(self, folder: Path, prefix: str | None = None) -> tuple[dict[int, str], list[str]]:
         """The dumps that are taken, by rank, and the notes."""
-        found, notes = loader.find_dumps(folder, prefix)
+        found, notes = load_dump.find_dumps(folder, prefix)
         return {one.rank: one.path.name for one in found}, notes
 
     @pytest.mark.parametrize(
@@ -296,8 +296,8 @@ class TestNames:
     @pytest.mark.parametrize("name", ["absent", "file"])
     def test_a_folder_that_is_none_is_refused_with_its_name(self, tmp_path: Path, name: str) -> None:
         (tmp_path / "file").touch()
-        with pytest.raises(loader.FlightError, match=name):
-            loader.find_dumps(tmp_path / name)
+        with pytest.raises(load_dump.FlightError, match=name):
+            load_dump.find_dumps(tmp_path / name)
 
 
 def job(folder: Path, kind: str = "skipped", form: str = "2.10", prefix: str = "rank_", **more: Any) -> Path:
@@ -450,7 +450,7 @@ class TestOddContent:
     @pytest.fixture(autouse=True)
     def here(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """None of this takes long to read: no child is needed for each."""
-        monkeypatch.setattr(bounded, "every", lambda found: [bounded.one(f) for f in found])
+        monkeypatch.setattr(sandbox, "every", lambda found: [sandbox.one(f) for f in found])
 
     @pytest.mark.parametrize("value", ODD)
     @pytest.mark.parametrize("key", KEYS.split())

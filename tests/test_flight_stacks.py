@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from dtdebug.flight import analyse
-from dtdebug_taxonomy.ranks import Frame, Operation, RankState
+from dtdebug.recorded.flight_recorder import analyse
+from dtdebug_taxonomy.model.ranks import Frame, Operation, RankState
 
 
 def verdict(folder, *operations):

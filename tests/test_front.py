@@ -8,13 +8,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from dtdebug import front, state
-from dtdebug import loaded as in_process
-from dtdebug.extension import Extension
+from dtdebug.notebook import extension_state as in_process
+from dtdebug.notebook import front_end_api
+from dtdebug.notebook.extension import Extension
+from dtdebug.storage import state_dir
 from dtdebug.wizard import resume
 from dtdebug.wizard.session import Session
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.snapshot import ExceptionInfo, Snapshot
 
 JUPYTERLAB = Path(__file__).parents[1] / "extension" / "jupyterlab"
 NCCL = "NCCL error in: ProcessGroupNCCL.cpp:1970, unhandled system error, NCCL version 2.19.3"
@@ -31,7 +32,7 @@ def loaded(monkeypatch):
 
 def look(**asked):
     """As it comes out of a message."""
-    return json.loads(json.dumps(front.look(json.dumps(asked))._repr_mimebundle_()["application/json"]))
+    return json.loads(json.dumps(front_end_api.look(json.dumps(asked))._repr_mimebundle_()["application/json"]))
 
 
 def test_a_failure_is_diagnosed_by_its_text_without_the_extension():
@@ -49,7 +50,7 @@ def test_an_exception_is_found_by_the_last_part_of_its_name():
     seen = look(cell="train()", ename="ProcessRaisedException", evalue=SPAWN)
 
     assert [1] == seen["diagnosis"]["culprits"]
-    assert front._exception("DistBackendError", "").type == "torch.distributed.DistBackendError"
+    assert front_end_api._exception("DistBackendError", "").type == "torch.distributed.DistBackendError"
 
 
 def test_what_a_child_raised_is_the_failure_and_an_exit_code_is_none():
@@ -95,7 +96,7 @@ def test_the_magic_goes_on_from_the_cell_that_was_asked_about(loaded, tmp_path, 
     look(cell="train()", ename="RuntimeError", evalue=NCCL)
 
     assert "train()" == loaded.snapshot.cell
-    assert [] == [*state.folder().rglob("*.json")]
+    assert [] == [*state_dir.folder().rglob("*.json")]
 
 
 def test_text_is_cleaned():
@@ -110,7 +111,7 @@ def test_text_is_cleaned():
 def test_a_request_of_another_form_is_an_error(request_):
     """The front end says which."""
     with pytest.raises(msgspec.MsgspecError):
-        front.look(request_)
+        front_end_api.look(request_)
 
 
 def test_an_answer_that_does_not_exist_is_an_error():

@@ -13,16 +13,16 @@ import time
 import msgspec
 import pytest
 
-from dtdebug.agent import arming
-from dtdebug.probe import gather, in_parallel, outside, processes, roads
-from dtdebug.records.folder import Run, RunFolder
-from dtdebug_taxonomy import rank_claims
-from dtdebug_taxonomy.ranks import RankState
+from dtdebug.live.agent import arm
+from dtdebug.live.probe import ask_all_ranks, channels, deadline_threads, processes, pyspy
+from dtdebug.storage.run_folder import Run, RunFolder
+from dtdebug_taxonomy.model.ranks import RankState
+from dtdebug_taxonomy.stacks import claims_of_state
 
 HOST = socket.gethostname()
 SLEEPS = "import time\ndef waits():\n    time.sleep(60)\nprint(1, flush=True)\nwaits()"
 HOLDS = "import ctypes, sys\nprint(1, flush=True)\ninput()\ndef holds():\n    ctypes.PyDLL(None).sleep(60)\nholds()"
-needs_py_spy = pytest.mark.skipif(outside._program() is None, reason="py-spy is not installed")
+needs_py_spy = pytest.mark.skipif(pyspy._program() is None, reason="py-spy is not installed")
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def reply(client, body, length=None):
 
 
 def as_rank(folder, rank, world):
-    return arming.arming_variables(folder) | {"RANK": str(rank), "WORLD_SIZE": str(world), "OMP_NUM_THREADS": "1"}
+    return arm.arming_variables(folder) | {"RANK": str(rank), "WORLD_SIZE": str(world), "OMP_NUM_THREADS": "1"}
 
 
 def recorded(folder, count):
@@ -111,7 +111,7 @@ def record(folder, pid, **more):
 def asked(folder, holds, *pids, timeout, **options):
     """The states, asked once more with more time where a busy machine had too little for what must hold of them."""
     for seconds in (timeout, 4 * timeout, 60.0):
-        states = gather.gather(folder, list(pids), timeout=seconds, **options)
+        states = ask_all_ranks.gather(folder, list(pids), timeout=seconds, **options)
         if holds(states):
             break
     return states
@@ -155,7 +155,7 @@ def test_a_stopped_rank_is_looked_at_and_stays_stopped(folder, start):
     assert (True, False) == (state.alive, state.gil_held)
     assert "is stopped by a signal or a debugger" == state.roads["process"]
     assert "waits" == state.stack[-1].function
-    said = [claim.text for claim in rank_claims.claims_of(state)]
+    said = [claim.text for claim in claims_of_state.claims_of(state)]
     assert f": it is stopped by a signal (`kill -CONT {process.pid}` lets it go on)." in said[0]
     assert "stopped" == processes.liveness(process.pid)
 
@@ -217,7 +217,7 @@ def test_a_silent_rank_delays_no_other(folder, start, serve):
 
 def test_what_a_rank_says_is_cleaned(folder):
     record(folder, 2**22 + 5, exception="\x1b[31mred\x1b[0m\u202e" + "x" * 10_000)
-    (state,) = gather.gather(folder, timeout=0.3)
+    (state,) = ask_all_ranks.gather(folder, timeout=0.3)
     assert state.exception.startswith("redx")
     assert 2000 >= len(state.exception)
 
@@ -226,7 +226,7 @@ def test_a_rank_that_has_ended_is_not_waited_for(folder, start):
     process = start("print(1, flush=True)")
     process.wait()
     record(folder, process.pid)
-    (state,) = gather.gather(folder, timeout=20.0)
+    (state,) = ask_all_ranks.gather(folder, timeout=20.0)
     assert (False, "has ended") == (state.alive, state.roads["process"])
 
 
@@ -240,14 +240,14 @@ def test_a_record_of_an_earlier_attempt_gives_way_to_the_living_process(folder, 
     process = start(SLEEPS)
     record(folder, 2**22 + 5, exception="earlier")
     record(folder, process.pid)
-    (state,) = gather.gather(folder, timeout=0.5, dumps=False)
+    (state,) = ask_all_ranks.gather(folder, timeout=0.5, dumps=False)
     assert (process.pid, True) == (state.pid, state.alive)
 
 
 def test_one_rank_can_not_invent_a_large_world():
     states = [RankState(rank=rank, world_size=size) for rank, size in enumerate((3, 3, 10**9, 60_000))]
-    assert [] == gather._missing(states)
-    assert [] == gather._missing([RankState(rank=0, world_size=10**9)])
+    assert [] == ask_all_ranks._missing(states)
+    assert [] == ask_all_ranks._missing([RankState(rank=0, world_size=10**9)])
 
 
 def test_an_interrupt_returns_what_has_come(folder, monkeypatch):
@@ -255,9 +255,9 @@ def test_an_interrupt_returns_what_has_come(folder, monkeypatch):
         raise KeyboardInterrupt
 
     record(folder, 2**22 + 5)
-    monkeypatch.setattr(gather, "until", interrupted)
+    monkeypatch.setattr(ask_all_ranks, "until", interrupted)
     stop = threading.Event()
-    (state,) = gather.gather(folder, stop=stop)
+    (state,) = ask_all_ranks.gather(folder, stop=stop)
 
     assert 0 == state.rank
     assert stop.is_set()
@@ -270,7 +270,7 @@ def test_a_folder_that_can_not_be_written_is_noted(folder, start, monkeypatch):
     process = start(SLEEPS)
     record(folder, process.pid)
     monkeypatch.setattr(RunFolder, "request", refused)
-    (state,) = gather.gather(folder, timeout=0.5)
+    (state,) = ask_all_ranks.gather(folder, timeout=0.5)
     assert "can't be asked: [Errno 13] Permission denied" == state.roads["files"]
 
 
@@ -302,7 +302,7 @@ def test_without_py_spy_the_announced_file_is_read(folder, start, monkeypatch):
     announced = folder.stacks / f"{process.pid}.txt"
     (folder.stacks / "file").rename(announced)
     record(folder, process.pid, facts={"faulthandler": str(announced)})
-    monkeypatch.setattr(outside, "_program", lambda: None)
+    monkeypatch.setattr(pyspy, "_program", lambda: None)
     (state,) = asked(folder, lambda s: s[0].stack, timeout=2.0, dumps=False)
     assert "py-spy is not installed: pip install 'dtdebug[stacks]'" in state.roads["py-spy"]
     assert "ok" == state.roads["faulthandler"]
@@ -312,13 +312,13 @@ def test_without_py_spy_the_announced_file_is_read(folder, start, monkeypatch):
 def test_a_process_that_does_not_catch_the_signal_is_never_sent_it(folder, start, monkeypatch):
     process = start(SLEEPS)
     record(folder, process.pid, facts={"faulthandler": str(folder.stacks / f"{process.pid}.txt")})
-    monkeypatch.setattr(outside, "_program", lambda: None)
-    (state,) = gather.gather(folder, timeout=1.0, dumps=False)
+    monkeypatch.setattr(pyspy, "_program", lambda: None)
+    (state,) = ask_all_ranks.gather(folder, timeout=1.0, dumps=False)
     assert "does not catch SIGUSR1" in state.roads["faulthandler"]
     assert process.poll() is None
     for pid in (-1, 0, 2**22 + 5):
-        with pytest.raises(outside.OutsideError):
-            roads.traceback(pid, folder.output, time.monotonic() + 1)
+        with pytest.raises(pyspy.OutsideError):
+            channels.traceback(pid, folder.output, time.monotonic() + 1)
 
 
 def test_faulthandlers_text_becomes_the_main_threads_stack():
@@ -329,8 +329,8 @@ def test_faulthandlers_text_becomes_the_main_threads_stack():
         '  File "/a/b c.py", line 12 in inner\n'
         '  File "/a/b c.py", line 3 in <module>\n'
     )
-    assert [("<module>", 3), ("inner", 12)] == [(f.function, f.line) for f in roads.parse_traceback(text)]
-    assert () == roads.parse_traceback("no traceback at all")
+    assert [("<module>", 3), ("inner", 12)] == [(f.function, f.line) for f in channels.parse_traceback(text)]
+    assert () == channels.parse_traceback("no traceback at all")
 
 
 LAUNCHER = """
@@ -352,7 +352,7 @@ def test_a_process_that_py_spy_left_stopped_goes_on(start):
     process = start(SLEEPS)
     os.kill(process.pid, signal.SIGSTOP)
     os.waitid(os.P_PID, process.pid, os.WSTOPPED)
-    outside._let_go_on(process.pid)
+    pyspy._let_go_on(process.pid)
     os.waitid(os.P_PID, process.pid, os.WCONTINUED)
     assert "running" == processes.liveness(process.pid)
 
@@ -482,7 +482,7 @@ def test_ranks_are_told_from_their_launchers_and_helpers(family, expected):
 
 def test_a_process_that_is_gone_has_no_ranks():
     assert [] == processes.find_ranks(2**22 + 5)
-    assert [] == gather.gather(None, [2**22 + 5], timeout=1.0)[1:]
+    assert [] == ask_all_ranks.gather(None, [2**22 + 5], timeout=1.0)[1:]
 
 
 @pytest.mark.parametrize(
@@ -497,24 +497,24 @@ def test_a_process_that_is_gone_has_no_ranks():
     ],
 )
 def test_a_refused_look_names_the_permission_that_is_missing(monkeypatch, own, theirs, scope, said):
-    monkeypatch.setattr(outside, "status_of", lambda process: own if process == "self" else theirs)
-    monkeypatch.setattr(outside, "_text", lambda path: scope)
-    text = outside.refusal(77, "Permission Denied: Try running again with elevated permissions\nError: ...")
+    monkeypatch.setattr(pyspy, "status_of", lambda process: own if process == "self" else theirs)
+    monkeypatch.setattr(pyspy, "_text", lambda path: scope)
+    text = pyspy.refusal(77, "Permission Denied: Try running again with elevated permissions\nError: ...")
     assert text.startswith("no permission: ")
     assert said in text
     assert "\n" not in text
 
 
 def test_another_error_of_py_spy_is_told_in_its_own_words():
-    assert "py-spy: Error: no Python here" == outside.refusal(1, "Error: no Python here\n\nCaused by: ...")
-    assert "py-spy said nothing" == outside.refusal(1, "")
+    assert "py-spy: Error: no Python here" == pyspy.refusal(1, "Error: no Python here\n\nCaused by: ...")
+    assert "py-spy said nothing" == pyspy.refusal(1, "")
 
 
 def test_what_is_late_is_left_behind():
     release = threading.Event()
     began = time.monotonic()
     tasks = [lambda: 1, release.wait, lambda: 1 / 0]
-    assert [1, None, None] == in_parallel.until(in_parallel.begin(tasks, began + 5), began + 0.2)
+    assert [1, None, None] == deadline_threads.until(deadline_threads.begin(tasks, began + 5), began + 0.2)
     release.set()
 
 
@@ -542,7 +542,7 @@ def test_a_rank_in_a_collective_says_so_and_leaves_its_dump(folder, start, tmp_p
     jobs = [start(runs, variables=as_rank(folder, rank, 2) | place, arguments=[str(script)]) for rank in range(2)]
     assert b"ready\n" == jobs[1].stdout.readline()
     folder.save_run(Run(pid=jobs[0].pid, host=HOST))
-    first, second = gather.gather(folder, timeout=20.0)
+    first, second = ask_all_ranks.gather(folder, timeout=20.0)
     assert ("all_reduce", 2) == (first.pending.op, first.pending.seq)
     assert None is second.pending
     assert str(script) == second.stack[-1].file

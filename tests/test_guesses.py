@@ -5,13 +5,13 @@ import json
 import msgspec
 import pytest
 
-from dtdebug.display import small, to_html
-from dtdebug_taxonomy.case import contract, of_text
-from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.explanations.process_count import too_many
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.render import GUESS, NOT_KNOWN, to_markdown, to_text
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug.presentation.diagnosis_card import small, to_html
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.explanations.process_count import compare_counts
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.presentation.case_json import contract, of_text
+from dtdebug_taxonomy.presentation.text import GUESS, NOT_KNOWN, to_markdown, to_text
 
 KNOWLEDGE = load()
 SLOW = "Training with 3 GPUs is slower than with one GPU."
@@ -113,8 +113,8 @@ def test_a_machine_has_the_devices_that_it_is_said_to_have():
     """A run with one GPU does not say how many there are."""
     command = "torchrun --nproc_per_node 8 train.py"
 
-    assert too_many(f"With one GPU it works. {command} fails.", "") is None
-    assert 1 == too_many(f"I have a machine with one GPU. {command} fails.", "").gpus
+    assert compare_counts(f"With one GPU it works. {command} fails.", "") is None
+    assert 1 == compare_counts(f"I have a machine with one GPU. {command} fails.", "").gpus
 
 
 @pytest.mark.parametrize(

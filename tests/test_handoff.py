@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from dtdebug import handoff, state
-from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.failures import FILE, MOST, Failures, failure_of
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.ranks import CallSite, Frame, Verdict
-from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
+from dtdebug.storage import editor_marks, state_dir
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.ranks import CallSite, Frame, Verdict
+from dtdebug_taxonomy.model.snapshot import ExceptionInfo, Snapshot
+from dtdebug_taxonomy.presentation.editor_marks import FILE, MOST, Failures, failure_of
 
 HANG = Verdict(
     kind="skipped",
@@ -46,7 +46,7 @@ def made(snapshot, job="job"):
 
 
 def kept():
-    return state.load(FILE, Failures).failures
+    return state_dir.load(FILE, Failures).failures
 
 
 def test_a_hang_points_at_the_culprit_first_and_at_those_who_wait():
@@ -86,10 +86,10 @@ def test_what_is_not_recognised_or_points_nowhere_is_not_handed_on():
 def test_a_success_of_the_same_job_removes_its_failure_alone(tmp_path):
     for job in ("one", "two"):
         snapshot = Snapshot(exception=RAISED)
-        assert handoff.keep_failure(snapshot, diagnose(load(), snapshot), job)
+        assert editor_marks.keep_failure(snapshot, diagnose(load(), snapshot), job)
 
-    handoff.succeeded("one")
-    handoff.succeeded("never failed")
+    editor_marks.drop_failure("one")
+    editor_marks.drop_failure("never failed")
 
     assert ["two"] == [f.job for f in kept()]
     assert 0o600 == (tmp_path / "state" / FILE).stat().st_mode & 0o777
@@ -107,18 +107,18 @@ def test_a_job_has_one_failure_and_the_list_is_bounded():
 
 
 def test_another_version_of_the_file_is_left_behind():
-    state.save(FILE, {"v": 99, "failures": []})
+    state_dir.save(FILE, {"v": 99, "failures": []})
     snapshot = Snapshot(exception=RAISED)
 
-    assert handoff.keep_failure(snapshot, diagnose(load(), snapshot), "job")
+    assert editor_marks.keep_failure(snapshot, diagnose(load(), snapshot), "job")
     assert 1 == len(kept())
 
 
 def test_a_job_is_known_by_its_program(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
-    assert str(tmp_path / "t.py") == handoff.job_of(["torchrun", "--nproc-per-node", "2", "t.py"])
-    assert "python -m train" == handoff.job_of(["python", "-m", "train"])
+    assert str(tmp_path / "t.py") == editor_marks.job_of(["torchrun", "--nproc-per-node", "2", "t.py"])
+    assert "python -m train" == editor_marks.job_of(["python", "-m", "train"])
 
 
 @pytest.mark.ranks

@@ -22,8 +22,8 @@ pytest.importorskip("ipykernel")
 manager = pytest.importorskip("jupyter_client.manager")
 pytestmark = pytest.mark.kernel
 
-from dtdebug.display import MIME as DIAGNOSIS  # noqa: E402
-from dtdebug.notebook.ask import ask_kernel  # noqa: E402
+from dtdebug.notebook.attach_client import ask_kernel  # noqa: E402
+from dtdebug.presentation.diagnosis_card import MIME as DIAGNOSIS  # noqa: E402
 
 
 def ranks(test):

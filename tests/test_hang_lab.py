@@ -8,7 +8,7 @@ from pathlib import Path
 import notebooks as nb
 import pytest
 
-from dtdebug.display import MIME
+from dtdebug.presentation.diagnosis_card import MIME
 
 playwright = pytest.importorskip("playwright.sync_api")
 MISSING = nb.what_is_missing() or (None if find_spec("torch") else "torch is not installed")

@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from dtdebug.capture import capture, describe, from_traceback
-from dtdebug.clean import clean
-from dtdebug.display import LIMIT, bundle, small, to_html
-from dtdebug.logs import reader
+from dtdebug.presentation.diagnosis_card import LIMIT, bundle, small, to_html
+from dtdebug.privacy.sanitize import clean
+from dtdebug.recorded.log_files import excerpt as log_excerpt
 from dtdebug.wizard.session import Session, from_json, to_json
 from dtdebug.wizard.terminal import run
-from dtdebug_taxonomy.diagnosis import Diagnosis, diagnose
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.matching import Matcher, index_of
-from dtdebug_taxonomy.ranks import Frame, RankState
-from dtdebug_taxonomy.render import to_markdown, to_text
-from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
-from dtdebug_taxonomy.wording import hits_in_words
+from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis, diagnose
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.ranks import Frame, RankState
+from dtdebug_taxonomy.model.snapshot import ExceptionInfo, Snapshot
+from dtdebug_taxonomy.presentation.text import to_markdown, to_text
+from dtdebug_taxonomy.text.clauses import hits_in_words
+from dtdebug_taxonomy.text.pattern_matcher import Matcher, index_of
 
 HOSTILE = Path(__file__).parent / "samples" / "hostile"
 FORBIDDEN = re.compile(
@@ -97,9 +97,9 @@ def shown(d: Diagnosis, snapshot: Snapshot) -> list[str]:
 def test_any_text_is_diagnosed_and_shown_safely(output, situation):
     """Read, cleaned, diagnosed and shown in every form."""
     try:
-        excerpt = reader.read_excerpt(io.BytesIO(output.encode("utf-8", "surrogatepass")), "log")
-    except reader.LogError:  # too many zero bytes: read from elsewhere, then
-        excerpt = reader.Excerpt(output, (), len(output))
+        excerpt = log_excerpt.read_excerpt(io.BytesIO(output.encode("utf-8", "surrogatepass")), "log")
+    except log_excerpt.LogError:  # too many zero bytes: read from elsewhere, then
+        excerpt = log_excerpt.Excerpt(output, (), len(output))
     snapshot = Snapshot(situation=clean(situation), output=clean(excerpt.text), first_lines=excerpt.first_lines)
 
     shown(diagnose(load(), snapshot), snapshot)
@@ -269,7 +269,7 @@ class Stream:
     """A stream of so many bytes that repeats a piece; it never exists as a whole."""
 
     def __init__(self, piece: bytes, size: int) -> None:
-        self._block = piece * (reader.CHUNK // len(piece) + 1)
+        self._block = piece * (log_excerpt.CHUNK // len(piece) + 1)
         self._left = size
 
     def read(self, size: int) -> bytes:
@@ -294,34 +294,36 @@ def test_memory_is_bounded_whatever_the_size(piece, size):
     """A log is never held as a whole, and its excerpt is bounded."""
     tracemalloc.start()
     try:
-        excerpt = reader.read_excerpt(Stream(piece, size), "log")
+        excerpt = log_excerpt.read_excerpt(Stream(piece, size), "log")
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
 
     assert size == excerpt.size
-    assert len(excerpt.text) <= reader.TAIL + reader.REGIONS + 20_000
+    assert len(excerpt.text) <= log_excerpt.TAIL + log_excerpt.REGIONS + 20_000
     assert peak < 20 << 20
 
 
 def test_a_stream_that_gives_single_bytes_is_gathered(monkeypatch):
     """What a pipe gives piece by piece is looked at in large pieces: else a long line would be copied for each."""
     looked = []
-    add = reader._Parts.add
-    monkeypatch.setattr(reader._Parts, "add", lambda parts, chunk, name: (looked.append(1), add(parts, chunk, name)))
+    add = log_excerpt._Parts.add
+    monkeypatch.setattr(
+        log_excerpt._Parts, "add", lambda parts, chunk, name: (looked.append(1), add(parts, chunk, name))
+    )
 
     class Drop(io.BytesIO):
         def read(self, size: int | None = -1) -> bytes:
             return super().read(1)
 
-    reader.read_excerpt(Drop(b"50%\r" * 20_000), "log")
+    log_excerpt.read_excerpt(Drop(b"50%\r" * 20_000), "log")
 
     assert [1] == looked
 
 
 def test_searches_are_bounded_whatever_the_number_of_lines(monkeypatch):
     """A thousand times the lines of thousands of ranks cost no more searches than a hundred."""
-    from dtdebug_taxonomy import matching
+    from dtdebug_taxonomy.text import pattern_matcher
 
     counts = []
 
@@ -331,16 +333,16 @@ def test_searches_are_bounded_whatever_the_number_of_lines(monkeypatch):
         list(Matcher(index_of([("a", "NCCL error here"), ("b", r"NCCL error \w{1,40} there")])).hits(text))
         return len(counts)
 
-    real = matching._matches
+    real = pattern_matcher._matches
 
     def counted(pattern, text, lines, **more):
         lines = list(lines)
         counts.extend(lines)
         return real(pattern, text, lines, **more)
 
-    monkeypatch.setattr(matching, "_matches", counted)
+    monkeypatch.setattr(pattern_matcher, "_matches", counted)
 
-    assert 4 * matching.LINES_PER_LITERAL >= searches(200_000)
+    assert 4 * pattern_matcher.LINES_PER_LITERAL >= searches(200_000)
     assert searches(200_000) == searches(1_000)
 
 

@@ -12,21 +12,21 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from dtdebug.cli import main
-from dtdebug.hosts import entry, presence, rendezvous
-from dtdebug.hosts.plan import plan, ranks_command
-from dtdebug.hosts.presence import HostView, Presence
-from dtdebug.hosts.sockets import _rows
-from dtdebug.hosts.unpack import UnpackError, unpack
-from dtdebug.job import coverage, runs
-from dtdebug.job.join import JoinError, join
-from dtdebug.job.launch import STOPPED
-from dtdebug.job.looking import LiveRanks, _fresh, pooled
-from dtdebug.probe.watch import Death
-from dtdebug.records.folder import RunFolder
-from dtdebug_taxonomy.case import Case, contract
-from dtdebug_taxonomy.hosts import Host, Plan, WaitingLauncher
-from dtdebug_taxonomy.ranks import Frame, Group, Operation, RankState, Verdict
+from dtdebug.cli.main import main
+from dtdebug.live.hosts import join_run, presence, rendezvous_verdict
+from dtdebug.live.hosts.job_plan import plan, ranks_command
+from dtdebug.live.hosts.presence import HostView, Presence
+from dtdebug.live.hosts.tcp_sockets import _rows
+from dtdebug.live.job import coverage, recent_runs
+from dtdebug.live.job.join_reports import JoinError, join
+from dtdebug.live.job.observe import LiveRanks, _fresh, merge_views
+from dtdebug.live.job.run_job import STOPPED
+from dtdebug.live.probe.liveness import Death
+from dtdebug.storage.run_archive import UnpackError, unpack
+from dtdebug.storage.run_folder import RunFolder
+from dtdebug_taxonomy.model.hosts import Host, Plan, WaitingLauncher
+from dtdebug_taxonomy.model.ranks import Frame, Group, Operation, RankState, Verdict
+from dtdebug_taxonomy.presentation.case_json import Case, contract
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -232,7 +232,7 @@ MEETINGS = [
 @pytest.mark.parametrize(("hosts", "kind", "ranks", "words"), MEETINGS)
 def test_who_has_come_to_a_rendezvous_is_told_from_who_has_not(hosts, kind, ranks, words):
     """By what the hosts themselves show; ranks are named where each host starts as many."""
-    found = rendezvous.rendezvous_verdict(hosts)
+    found = rendezvous_verdict.rendezvous_verdict(hosts)
 
     assert (found.kind, tuple(sorted(set(found.culprits)))) == (kind, ranks)
     assert words in found.summary
@@ -248,13 +248,13 @@ def test_nothing_is_said_of_ranks_of_which_nothing_was_read():
     pending = Operation(op="all_reduce", seq=3)
     here = [state(0, "a", pending=pending), state(1, "a", pending=pending)]
     missing = coverage.unread(here, [])
-    found = coverage.limited(Verdict(kind="dead", culprits=(2, 3), waiting=(0, 1)), here, missing)
+    found = coverage.limit_verdict(Verdict(kind="dead", culprits=(2, 3), waiting=(0, 1)), here, missing)
     own = Verdict(kind="not_arrived", culprits=(1,))
 
     assert missing == (2, 3)
     assert (found.kind, found.culprits, found.waiting) == ("not_understood", (), (0, 1))
     assert "ranks 2-3 are on other hosts" in found.summary
-    assert coverage.limited(own, here, missing) is own
+    assert coverage.limit_verdict(own, here, missing) is own
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_how_a_rank_has_ended_is_said_though_other_hosts_were_not_read(end, said
     """The same sentence as where all were read."""
     here = [state(0, "a", pending=Operation(op="all_reduce", seq=3)), state(1, "a", **end)]
     here[1] = msgspec.structs.replace(here[1], alive=False)
-    found = coverage.limited(Verdict(kind="dead", culprits=(2,)), here, (2, 3))
+    found = coverage.limit_verdict(Verdict(kind="dead", culprits=(2,)), here, (2, 3))
 
     assert found.summary == f"{said}; ranks 2-3 are on other hosts, of which nothing was read."
 
@@ -281,7 +281,7 @@ def test_processes_of_two_hosts_with_one_number_are_two():
     """The end of the one is not that of the other, and each host knows its own best."""
     mine, theirs = state(0, "a"), msgspec.structs.replace(state(1, "b"), pid=100)
     ended = msgspec.structs.replace(theirs, alive=False, exit_code=3)
-    pool = pooled(
+    pool = merge_views(
         LiveRanks(states=(mine, theirs)),
         [],
         (),
@@ -316,41 +316,41 @@ def another(folder, name, seconds=0.0, **more):
 def test_a_folder_of_the_same_job_is_joined_and_any_other_is_refused(tmp_path):
     """By its program and its age, whatever port each host was given."""
     path = tmp_path / "run"
-    first = runs.take(path, COMMAND)
+    first = recent_runs.take(path, COMMAND)
     (first.hosts / f"{presence.own_file_name()}.json").unlink()
     another(first, "far")
     other = ["torchrun", "--nnodes", "2", "--node-rank", "0", "--master-port", "7", "t.py"]
 
     assert first.output.name == "output.log"
-    assert entry.refusal(path, other) == ""
-    assert runs.take(path, other).output.parent.name == "hosts"
-    assert "another job" in entry.refusal(path, ["torchrun", "other.py"])
+    assert join_run.refusal(path, other) == ""
+    assert recent_runs.take(path, other).output.parent.name == "hosts"
+    assert "another job" in join_run.refusal(path, ["torchrun", "other.py"])
     for file in first.hosts.glob("*.json"):
         file.unlink()
     another(first, "far", 1000.0)
-    assert "has ended" in entry.refusal(path, COMMAND)
+    assert "has ended" in join_run.refusal(path, COMMAND)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").touch()
-    assert "not an empty folder" in entry.refusal(tmp_path / "mine", COMMAND)
+    assert "not an empty folder" in join_run.refusal(tmp_path / "mine", COMMAND)
 
 
 @pytest.mark.parametrize("passing", [".dtdebug-8wq2k1zz", ".token.a8x0_b1c", ".run.json.k1k1k1k1"])
 def test_a_folder_that_another_host_enters_at_this_moment_is_no_strangers(tmp_path, passing):
     (tmp_path / passing).mkdir()
-    assert not entry.refusal(tmp_path, COMMAND)
+    assert not join_run.refusal(tmp_path, COMMAND)
 
 
 def test_a_host_that_enters_between_two_looks_is_seen(tmp_path, monkeypatch):
-    entry.enter(tmp_path, COMMAND)
+    join_run.enter(tmp_path, COMMAND)
     looks, load = [], RunFolder.load_run
     monkeypatch.setattr(RunFolder, "load_run", lambda folder: load(folder) if looks else looks.append(folder))
-    monkeypatch.setattr(entry.socket, "gethostname", lambda: "node-2")
-    assert not entry.refusal(tmp_path, COMMAND)
+    monkeypatch.setattr(join_run.socket, "gethostname", lambda: "node-2")
+    assert not join_run.refusal(tmp_path, COMMAND)
 
 
 def test_the_one_that_reports_is_replaced_when_it_has_gone(tmp_path):
     """Never two while the first lives; another one if it ends without a word."""
-    folder = runs.take(tmp_path / "run", COMMAND)
+    folder = recent_runs.take(tmp_path / "run", COMMAND)
     here = Presence(folder, COMMAND)
     another(folder, "far", reports=True)
     (folder.hosts / "reporter-1").write_text("far-1")
@@ -467,8 +467,8 @@ def test_reports_in_json_are_joined_by_their_states(tmp_path):
 
 def test_an_archive_of_a_run_is_joined(tmp_path):
     """What `dtdebug report RUN` wrote."""
-    from dtdebug.job.report import archive as pack
-    from dtdebug.job.report import survey
+    from dtdebug.live.job.report import archive as pack
+    from dtdebug.live.job.report import survey
 
     paths = []
     for rank, host in enumerate("ab"):

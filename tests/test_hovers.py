@@ -6,9 +6,10 @@ import re
 
 import pytest
 
-from dtdebug_taxonomy import facts, hovers
-from dtdebug_taxonomy.apis import method_named
-from dtdebug_taxonomy.knowledge import STUDY, load
+from dtdebug_taxonomy.knowledge import facts
+from dtdebug_taxonomy.knowledge.loader import STUDY, load
+from dtdebug_taxonomy.presentation import hovers
+from dtdebug_taxonomy.presentation.api_names import method_named
 
 KNOWLEDGE = load()
 KINDS = ("python", "environment", "deepspeed", "option")

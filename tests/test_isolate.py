@@ -17,32 +17,40 @@ import msgspec
 import psutil
 import pytest
 
-from dtdebug.agent.arming import BOOTSTRAP
-from dtdebug.cli import main
+from dtdebug.cli.main import main
 from dtdebug.errors import UsageError
-from dtdebug.isolate import differs, limits, outcome, pace, releases, remedies, workspace
-from dtdebug.isolate.command import moved, one_host, parse_job, spread
-from dtdebug.isolate.findings import claims
-from dtdebug.isolate.identity import FailureIdentity, of_case, same_failure
-from dtdebug.isolate.inside import chance, loaders, parts, sharding
-from dtdebug.isolate.inside.notes import PartNotes, read_notes
-from dtdebug.isolate.patches import patch
-from dtdebug.isolate.run import RANKS, Run
-from dtdebug.isolate.search import Search
-from dtdebug.isolate.told import parse_answers
-from dtdebug.isolate.tries import Tries
-from dtdebug.notebook import isolating
-from dtdebug_taxonomy import factors, labs
-from dtdebug_taxonomy.case import Case
-from dtdebug_taxonomy.checks.proving import unified
-from dtdebug_taxonomy.claims import Claim, Record
-from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.finding import Finding
-from dtdebug_taxonomy.isolated import Isolated, ResponsiblePart
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.next_step import next_step
-from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, RankState, Verdict
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug.experiments.isolate import (
+    advice,
+    memory_limits,
+    package_versions,
+    recording_diff,
+    run_outcome,
+    step_time,
+    workspace,
+)
+from dtdebug.experiments.isolate.claims import claims
+from dtdebug.experiments.isolate.failure_identity import FailureIdentity, of_case, same_failure
+from dtdebug.experiments.isolate.inside import fsdp_options, loaders, seeds, torch_features
+from dtdebug.experiments.isolate.inside.record_writer import PartNotes, read_notes
+from dtdebug.experiments.isolate.job_command import move_paths, one_host, parse_job, spread
+from dtdebug.experiments.isolate.patches import patch
+from dtdebug.experiments.isolate.prior_knowledge import parse_answers
+from dtdebug.experiments.isolate.run_history import Tries
+from dtdebug.experiments.isolate.run_types import RANKS, Run
+from dtdebug.experiments.isolate.search import Search
+from dtdebug.live.agent.arm import BOOTSTRAP
+from dtdebug.notebook import isolate_cell
+from dtdebug_taxonomy.checks.run.proving import format_patch
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.inference.finding import Finding
+from dtdebug_taxonomy.inference.next_step import next_step
+from dtdebug_taxonomy.knowledge import factors, labs
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.claims import Claim, Record
+from dtdebug_taxonomy.model.isolation import IsolationResult, ResponsiblePart
+from dtdebug_taxonomy.model.ranks import CallSite, CollectiveRef, RankState, Verdict
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.presentation.case_json import Case
 
 LIMIT = 600
 """Seconds that nothing here may take."""
@@ -132,7 +140,7 @@ def test_paths_into_the_working_directory_lead_into_its_copy(tmp_path):
     home, copy = tmp_path / "home", Path("/copy")
     home.mkdir()
     words = ["torchrun", f"{home}/train.py", f"--out={home}/out", "../data", "--lr=../x", "plain"]
-    assert ("torchrun", "/copy/train.py", "--out=/copy/out", f"{tmp_path}/data", "--lr=../x", "plain") == moved(
+    assert ("torchrun", "/copy/train.py", "--out=/copy/out", f"{tmp_path}/data", "--lr=../x", "plain") == move_paths(
         words, home, copy
     )
 
@@ -199,7 +207,7 @@ def test_half_precision_is_found_in_the_options_of_a_program(tmp_path, given, ch
     """Switches go off, names become those of full precision in the same spelling; other values stay."""
     module = types.SimpleNamespace(ArgumentParser=type("ArgumentParser", (argparse.ArgumentParser,), {}))
     notes = PartNotes(str(tmp_path), {"argument.precision": ""}, {})
-    parts.arguments(module, notes)
+    torch_features.arguments(module, notes)
     parser = module.ArgumentParser()
     parser.set_defaults(**given)
     assert changed == vars(parser.parse_args([]))
@@ -215,7 +223,7 @@ def test_options_of_fsdp_are_changed_only_where_they_are_used(tmp_path):
             (mp_policy.param_dtype, reshard_after_forward)
         )
     )
-    sharding.function(module, PartNotes(str(tmp_path), {"fsdp.precision": "", "fsdp.reshard": ""}, {}))
+    fsdp_options.function(module, PartNotes(str(tmp_path), {"fsdp.precision": "", "fsdp.reshard": ""}, {}))
     half = policy()
     half.param_dtype = "bfloat16"
     module.fully_shard(1, mp_policy=half)
@@ -238,13 +246,13 @@ def test_seeds_that_differ_between_ranks_are_seen_and_made_alike(tmp_path, monke
         folder.mkdir()
         monkeypatch.setenv("RANK", rank)
         module = types.SimpleNamespace(seed=lambda a=None: a)
-        chance.seeds("python", "seed")(module, PartNotes(str(folder), {}, {}))
+        seeds.seeds("python", "seed")(module, PartNotes(str(folder), {}, {}))
         assert [7 + int(rank), 5] == [module.seed(7 + int(rank)), module.seed(a=5)]
         rows += read_notes(folder)
-    assert "7" == outcome.seeds(rows)
-    assert outcome.seeds([row for row in rows if row["rank"] == "0"]) is None
+    assert "7" == run_outcome.seeds(rows)
+    assert run_outcome.seeds([row for row in rows if row["rank"] == "0"]) is None
     module = types.SimpleNamespace(seed=lambda a=None: a)
-    chance.seeds("python", "seed")(module, PartNotes(str(tmp_path), {"seeds": "7"}, {}))
+    seeds.seeds("python", "seed")(module, PartNotes(str(tmp_path), {"seeds": "7"}, {}))
     assert [7, 7] == [module.seed(9), module.seed()]
     monkeypatch.setattr(os, "getpid", lambda: 1)
     assert 9 == module.seed(9)
@@ -261,7 +269,7 @@ def test_workers_that_are_started_anew_are_forked_and_threads_are_one(tmp_path, 
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     numbers = []
     module = types.SimpleNamespace(set_num_threads=numbers.append)
-    chance.threads(module, notes)
+    seeds.threads(module, notes)
     module.set_num_threads(8)
     assert [1, 1] == numbers
     rows = [(row["kind"], row["name"], row["value"]) for row in read_notes(tmp_path)]
@@ -278,7 +286,7 @@ def test_workers_that_are_started_anew_are_forked_and_threads_are_one(tmp_path, 
     [
         (("-c", "import json, sys; json.load(sys.stdin)"), True),
         (("-c", "input()"), True),
-        (("-c", "from dtdebug.flight.bounded import main; main()", "1", "1"), False),
+        (("-c", "from dtdebug.recorded.flight_recorder.sandbox import main; main()", "1", "1"), False),
         (("-m", "dtdebug", "diagnose", "-"), False),
     ],
 )
@@ -312,7 +320,9 @@ def test_the_change_becomes_a_patch_only_where_one_call_is_meant(tmp_path, text,
     """Keywords are replaced or added, aliases count; several calls, ** or broken files give no patch."""
     file = tmp_path / "t.py"
     file.write_text(text)
-    assert unified("t.py", text, expected) * bool(expected) == patch(file, line, ["DataLoader"], {"drop_last": "True"})
+    assert format_patch("t.py", text, expected) * bool(expected) == patch(
+        file, line, ["DataLoader"], {"drop_last": "True"}
+    )
 
 
 def test_a_loader_without_workers_loses_what_it_refuses(tmp_path):
@@ -333,16 +343,18 @@ def test_a_slow_run_is_one_that_takes_as_long_a_step(tmp_path):
             for s, n in windows
         ]
         (notes / f"{rank}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = pace.pace(tmp_path, None)
+    found = step_time.pace(tmp_path, None)
     assert (0.6, "step", False, False) == found
-    assert pytest.approx(0.45) == pace.pace(tmp_path, None, others=0.5).seconds  # half of its waiting was for others
-    assert not pace.pace(tmp_path, None, others=0.5).busy
-    first = pace.failure(found, tmp_path)
+    assert (
+        pytest.approx(0.45) == step_time.pace(tmp_path, None, others=0.5).seconds
+    )  # half of its waiting was for others
+    assert not step_time.pace(tmp_path, None, others=0.5).busy
+    first = step_time.failure(found, tmp_path)
     assert first.text.startswith("A step takes 0.6 s.")
-    assert [True, False] == [pace.is_slow(found._replace(seconds=s), first, None) for s in (0.5, 0.3)]
-    assert not pace.is_slow(found, None, above=0.7)
-    assert (9.0, "run", False, False) == pace.pace(tmp_path / "none", 9.0)
-    assert pace.pace(tmp_path / "none", None) is None
+    assert [True, False] == [step_time.is_slow(found._replace(seconds=s), first, None) for s in (0.5, 0.3)]
+    assert not step_time.is_slow(found, None, above=0.7)
+    assert (9.0, "run", False, False) == step_time.pace(tmp_path / "none", 9.0)
+    assert step_time.pace(tmp_path / "none", None) is None
 
 
 def test_a_package_in_another_version_is_beside_that_of_the_user(tmp_path, monkeypatch):
@@ -355,16 +367,16 @@ def test_a_package_in_another_version_is_beside_that_of_the_user(tmp_path, monke
         wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: alike\nVersion: 1.5\n")
         wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         wheel.writestr(f"{info}/RECORD", "alike.py,,\n")
-    made = releases.Releases(tmp_path, sys.executable)
+    made = package_versions.Releases(tmp_path, sys.executable)
     assert (Path(made.path({"alike": "1.5"}, 120)) / "alike.py").exists()
     with pytest.raises(UsageError, match=r"alike==2\.0: can't be had: .*No matching distribution"):
         made.path({"alike": "2.0"}, 120)
     made.close()
     assert not (tmp_path / "versions").exists()
-    assert {"a-b": "1.0+cpu"} == releases.asked_releases(["A_b==1.0+cpu"])
+    assert {"a-b": "1.0+cpu"} == package_versions.asked_releases(["A_b==1.0+cpu"])
     for words in (["a"], ["a==1", "A==2"], ["-e .==1"]):
         with pytest.raises(UsageError, match="isolate --version"):
-            releases.asked_releases(words)
+            package_versions.asked_releases(words)
 
 
 def test_what_the_recorded_run_was_told_is_what_can_be_changed(tmp_path):
@@ -377,7 +389,7 @@ def test_what_the_recorded_run_was_told_is_what_can_be_changed(tmp_path):
                 "environment": environment, "versions": {"torch": torch}, "seed": 7}  # fmt: skip
         (tmp_path / name).mkdir()
         (tmp_path / name / "rank-0.0.head.jsonl").write_text(json.dumps(head) + "\n")
-    then, now = (differs.Recorded(tmp_path / name) for name in "ab")
+    then, now = (recording_diff.RecordedRun(tmp_path / name) for name in "ab")
     assert {"NCCL_ALGO": "Ring", "X": "not set"} == then.variables(now)
     assert [
         "torch: 2.4 then, 2.5 now (--version torch==2.4)",
@@ -385,7 +397,7 @@ def test_what_the_recorded_run_was_told_is_what_can_be_changed(tmp_path):
     ] == (then.told_differently(now, Path("/b"), Path("/a")))
     assert '{"0": 7}' == then.seeds()
     with pytest.raises(UsageError, match="recorded with 2 ranks"):
-        differs.checked_recording(tmp_path / "a", 4)
+        recording_diff.checked_recording(tmp_path / "a", 4)
 
 
 # --- the search
@@ -407,7 +419,7 @@ class World:
         self.now, self.count = self.now + 10.0, self.count + 1
         seconds = self.takes(setting, self.random) if self.takes else 0.0
         if self.takes:
-            slow = pace.is_slow(pace.RunPace(seconds, "step"), reference, None)
+            slow = step_time.is_slow(step_time.RunPace(seconds, "step"), reference, None)
             failure = msgspec.structs.replace(SLOW, pace=seconds) if slow else None
         else:
             failure = self.fails(setting, self.random)
@@ -469,8 +481,8 @@ def test_a_job_of_several_hosts_needs_them_or_not():
     assert (["amp"], False) == ([r.factor for r in found.responsible], found.distributed)
     assert {"nodes": "1", RANKS: "1", "amp": "off"} in [run.factors for run in found.runs]
     job = spread(parse_job(["torchrun", "--nnodes", "2", "--master-addr", "h", "--nproc-per-node", "4", "t.py"]))
-    assert "torchrun --standalone --nproc-per-node 8 t.py" == " ".join(job.made(1, None))
-    assert "2 1 torchrun --nproc-per-node 3 t.py" == " ".join(job.made(None, 3)[4:])
+    assert "torchrun --standalone --nproc-per-node 8 t.py" == " ".join(job.with_counts(1, None))
+    assert "2 1 torchrun --nproc-per-node 3 t.py" == " ".join(job.with_counts(None, 3)[4:])
 
 
 def test_a_slow_job_is_told_in_its_own_words():
@@ -492,7 +504,7 @@ def test_of_a_slow_job_only_what_matters_by_itself_is_named():
     assert (["loader-workers"], True) == ([r.factor for r in found.responsible], found.confirmed)
     row = next(row for row in found.rows if row.title == "find_unused_parameters")
     assert row.says.startswith("by itself it does not change a step by more than 15%")
-    means = remedies.isolated(found, {}).means
+    means = advice.isolation_result(found, {}).means
     assert re.fullmatch(
         r"A step takes .* s \(3 runs\) as it is, with 1 rank, .* s \(\d runs\) with .*workers 0\.", means
     )
@@ -535,7 +547,7 @@ def test_what_was_measured_is_the_first_advice():
     part = ResponsiblePart(factor="last-batch", title="the smaller last batch", fix="Drop it.", diff="--- a/t.py")
     traceback = 'Traceback (most recent call last):\n  File "/x/t.py", line 3, in go\n    go(1)\nKeyError: 1\n'
     one = Snapshot(
-        output=traceback, isolated=Isolated(parts=(part,), means="Twice.", sure=True, ruled_out=("Not it.",))
+        output=traceback, isolated=IsolationResult(parts=(part,), means="Twice.", sure=True, ruled_out=("Not it.",))
     )
     found = diagnose(load(), one)
     assert ("isolated-last-batch", "likely", "yours") == (
@@ -716,11 +728,11 @@ def test_the_card_of_a_notebook_escapes_what_the_job_printed():
     failure = {"text": "Rank 0 raised <b>ValueError</b>."}
     row = {"title": "ranks", "tried": [["2 ranks", "fails"], ["1 rank", "ok"]], "says": "needs more than 1 rank"}
     said = {"failure": failure, "table": [row], "answer": "responsible: <i>", "unfinished": ""}
-    card = isolating.html(said)
+    card = isolate_cell.html(said)
     assert "&lt;b&gt;ValueError" in card
     assert "<i>" not in card
     assert "2 ranks: fails, 1 rank: ok" in card
-    assert "needs more than 1 rank" in isolating.plain(said)
+    assert "needs more than 1 rank" in isolate_cell.plain(said)
 
 
 def test_a_cell_names_the_job():
@@ -730,11 +742,11 @@ def test_a_cell_names_the_job():
         "x = 1\n!torchrun --nproc-per-node 4 't t.py' 2>&1 | tail  # mine",
         "!ls torchrun",
     ]
-    assert ["torchrun", "--nproc-per-node", "4", "t t.py"] == isolating.last_command(cells)
-    assert [] == isolating.last_command(["torchrun = 1", "!pip list"])
+    assert ["torchrun", "--nproc-per-node", "4", "t t.py"] == isolate_cell.last_command(cells)
+    assert [] == isolate_cell.last_command(["torchrun = 1", "!pip list"])
     names = {"sys": sys, "n": 2, "f": print}
     cell = ["!{sys.executable} -m torch.distributed.run --nproc-per-node $n t.py {f} {n.real}"]
-    assert [sys.executable, "2", "{f}", "{n.real}"] == [isolating.last_command(cell, names)[i] for i in (0, 4, 6, 7)]
+    assert [sys.executable, "2", "{f}", "{n.real}"] == [isolate_cell.last_command(cell, names)[i] for i in (0, 4, 6, 7)]
 
 
 def test_it_is_proposed_where_a_watched_run_has_not_told_the_cause():
@@ -930,7 +942,7 @@ def test_a_run_that_uses_up_memory_or_disk_is_ended(tmp_path, home, monkeypatch,
     """The search stops and says which; nothing of the run is left."""
     monkeypatch.chdir(home)
     monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
-    monkeypatch.setattr(limits, name, least)
+    monkeypatch.setattr(memory_limits, name, least)
     assert 2 == main(["isolate", "--yes", "--", sys.executable, "-c", "import time; time.sleep(300)"])
     assert f"a run was ended, for it nearly used up the {said}" in capsys.readouterr().out
     assert not left_behind(tmp_path)
@@ -962,5 +974,5 @@ def test_the_fault_of_a_lab_is_found_with_the_patch_that_mends_it(tmp_path, home
     assert {"works_with_one_process", "batch_divisible"} <= {k["key"] for k in diagnosis["known"]}
     first = diagnosis["advice"][0]
     assert ("isolated-last-batch", "yours", "likely") == (first["cause"], first["diff_of"], first["band"])
-    assert unified("train.py", before, after).splitlines() == first["diff"].splitlines()
+    assert format_patch("train.py", before, after).splitlines() == first["diff"].splitlines()
     assert diagnosis["ruled_out"][0] == "Measured: one rank fails too: distribution is not it."

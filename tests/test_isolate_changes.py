@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from dtdebug.agent.arming import BOOTSTRAP
-from dtdebug.isolate.inside.notes import read_notes
-from dtdebug_taxonomy import factors
+from dtdebug.experiments.isolate.inside.record_writer import read_notes
+from dtdebug.live.agent.arm import BOOTSTRAP
+from dtdebug_taxonomy.knowledge import factors
 
 LIMIT = 300
 """Seconds that nothing here may take."""

@@ -28,10 +28,10 @@ pytest.importorskip("ipykernel")
 client_of = pytest.importorskip("jupyter_client.blocking.client")
 import notebooks as nb  # noqa: E402
 
-from dtdebug.server import kernels  # noqa: E402
-from dtdebug.server.report import markdown  # noqa: E402
-from dtdebug.server.turns import Turns  # noqa: E402
-from dtdebug_taxonomy.view import Branch, Call, FrameRow, Lane, Row, Timeline, View  # noqa: E402
+from dtdebug.notebook.server import kernels  # noqa: E402
+from dtdebug.notebook.server.per_subject_queue import Turns  # noqa: E402
+from dtdebug.notebook.server.report import markdown  # noqa: E402
+from dtdebug_taxonomy.model.ranks_view import Branch, Call, FrameRow, Lane, Row, Timeline, View  # noqa: E402
 
 SECONDS = 60
 KERNEL = pytest.mark.kernel
@@ -343,7 +343,7 @@ def test_a_text_is_diagnosed_without_a_kernel(server):
 @KERNEL
 def test_a_defect_of_ours_is_one_line_too(tmp_path):
     """The traceback is in the server's log."""
-    with Server(tmp_path, "import dtdebug.front\ndtdebug.front.diagnose = None\n") as server:
+    with Server(tmp_path, "import dtdebug.notebook.front_end_api\ndtdebug.front.diagnose = None\n") as server:
         status, reply = server.ask("dtdebug/api/diagnosis", {})
 
     assert (500, {"message": "dtdebug: TypeError: 'NoneType' object is not callable"}) == (status, reply)

@@ -2,19 +2,19 @@
 
 import pytest
 
-from dtdebug_taxonomy import kept, knowledge
+from dtdebug_taxonomy.knowledge import cache, loader
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     """A state directory of the test's own."""
     monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
-    kept._stamp.cache_clear()
+    cache._stamp.cache_clear()
     yield tmp_path / "state"
-    kept._stamp.cache_clear()
+    cache._stamp.cache_clear()
 
 
-def counted(sources=kept._SOURCES):
+def counted(sources=cache._SOURCES):
     """A costly value and how often it was made."""
     calls = []
 
@@ -22,7 +22,7 @@ def counted(sources=kept._SOURCES):
         calls.append(1)
         return {"a": (1.5,)}
 
-    return calls, lambda: kept.kept("thing", dict[str, tuple[float, ...]], make, sources)
+    return calls, lambda: cache.load_cached("thing", dict[str, tuple[float, ...]], make, sources)
 
 
 def test_a_second_process_reads_what_the_first_has_kept(folder):
@@ -41,7 +41,7 @@ def test_a_changed_file_of_the_knowledge_makes_it_stale(tmp_path):
     calls, get = counted((tmp_path,))
     get()
     (tmp_path / "patterns.toml").write_text("a = 12\n")
-    kept._stamp.cache_clear()
+    cache._stamp.cache_clear()
     get()
 
     assert len(calls) == 2
@@ -53,7 +53,7 @@ def test_a_damaged_file_is_replaced(folder, damage):
     calls, get = counted()
     get()
     path = folder / "thing.cache"
-    path.write_bytes(kept._stamp(kept._SOURCES) + b"\xc1" if damage is None else damage)
+    path.write_bytes(cache._stamp(cache._SOURCES) + b"\xc1" if damage is None else damage)
 
     assert get() == {"a": (1.5,)}
     assert len(calls) == 2
@@ -72,11 +72,11 @@ def test_a_folder_that_can_not_be_written_costs_time_only(folder):
 
 def test_kept_knowledge_is_the_same_as_that_of_the_files(folder):
     """Symptoms, messages, observations, patterns and measures come back as they were read."""
-    fresh = knowledge._files(knowledge.HOME)
+    fresh = loader._files(loader.HOME)
     for _ in range(2):
-        loaded = knowledge._load.__wrapped__(knowledge.HOME)
+        loaded = loader._load.__wrapped__(loader.HOME)
         assert [repr(s) for s in loaded.symptoms.values()] == [
-            repr(s) for s in sorted(fresh.symptoms, key=lambda s: knowledge.sort_key(s.code))
+            repr(s) for s in sorted(fresh.symptoms, key=lambda s: loader.sort_key(s.code))
         ]
         assert repr(loaded.messages) == repr(fresh.messages)
         assert repr(tuple(loaded.observations.values())) == repr(fresh.observations)

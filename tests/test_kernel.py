@@ -18,7 +18,7 @@ pytest.importorskip("ipykernel")
 manager = pytest.importorskip("jupyter_client.manager")
 pytestmark = pytest.mark.kernel
 
-from dtdebug.display import MIME  # noqa: E402
+from dtdebug.presentation.diagnosis_card import MIME  # noqa: E402
 
 
 def ranks(test):
@@ -202,7 +202,7 @@ def test_loading_imports_no_framework_and_a_plain_error_loads_no_knowledge(start
 
     assert ran.status == "error"
     assert ran.order == ["error"]
-    loaded = "import sys; print([n for n in ('torch', 'dtdebug_taxonomy.knowledge') if n in sys.modules])"
+    loaded = "import sys; print([n for n in ('torch', 'dtdebug_taxonomy.knowledge.loader') if n in sys.modules])"
     assert kernel.cell(loaded).printed == "[]\n"
 
 
@@ -407,7 +407,9 @@ def test_a_click_in_the_wizard_is_answered_by_updates(kernel):
     updates = kernel.to_widget(button, {"method": "custom", "content": {"event": "click"}})
 
     assert any("answered: " in str(state.get("value")) for state in updates)
-    answers = "from dtdebug import loaded; print(len(loaded.extension.wizard.session.answers))"
+    answers = (
+        "from dtdebug.notebook import extension_state as loaded; print(len(loaded.extension.wizard.session.answers))"
+    )
     assert kernel.cell(answers).printed == "1\n"
 
 
@@ -531,7 +533,7 @@ def test_a_diagnosis_in_a_cell_is_gone_on_from(start):
     assert "internal error" not in ran.printed + other.printed + named.printed
 
 
-OUTPUT = "from dtdebug import loaded; print(loaded.extension.snapshot.output)"
+OUTPUT = "from dtdebug.notebook import extension_state as loaded; print(loaded.extension.snapshot.output)"
 
 
 @ranks

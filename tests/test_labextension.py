@@ -7,7 +7,7 @@ from pathlib import Path
 import notebooks as nb
 import pytest
 
-from dtdebug.display import MIME
+from dtdebug.presentation.diagnosis_card import MIME
 
 playwright = pytest.importorskip("playwright.sync_api")
 MISSING = nb.what_is_missing()
@@ -17,7 +17,7 @@ SAVED = Path(__file__).parents[1] / "extension" / "shared" / "test" / "samples" 
 NCCL = "NCCL error in: ProcessGroupNCCL.cpp:1970, unhandled system error, NCCL version 2.19.3"
 RAISES = f'raise RuntimeError("{NCCL}")'
 LOAD = "%load_ext dtdebug"
-LOADED = "from dtdebug import loaded; print(loaded.extension is not None)"
+LOADED = "from dtdebug.notebook import extension_state as loaded; print(loaded.extension is not None)"
 INSTALL = '%pip install "dtdebug[notebook]"'
 RANKS = """
 import torch

@@ -15,10 +15,11 @@ import pexpect
 import psutil
 import pytest
 
-from dtdebug.lab import execute, needs, verify
-from dtdebug_taxonomy import labs, tidy_labs
-from dtdebug_taxonomy.knowledge import KnowledgeError, load
-from dtdebug_taxonomy.watched import Violation
+from dtdebug.learn.labs import execute, requirements, verify
+from dtdebug_taxonomy.dev import lint_labs
+from dtdebug_taxonomy.knowledge import labs
+from dtdebug_taxonomy.knowledge.loader import KnowledgeError, load
+from dtdebug_taxonomy.model.training import Violation
 
 DTDEBUG = [sys.executable, "-m", "dtdebug"]
 LIMIT = 300
@@ -76,7 +77,7 @@ def test_every_named_symptom_has_a_lab():
 
 def test_shipped_labs_are_tidy():
     """No rule for labs is broken."""
-    assert [] == list(tidy_labs.lab_problems(load()))
+    assert [] == list(lint_labs.lab_problems(load()))
 
 
 @pytest.mark.parametrize(
@@ -97,13 +98,13 @@ def test_shipped_labs_are_tidy():
 def test_broken_lab_is_told(change, problem):
     """Each rule says what to do."""
     lab = msgspec.structs.replace(LABS["collective-under-rank-guard"], **change)
-    assert [problem] == list(tidy_labs._record(load(), lab))
+    assert [problem] == list(lint_labs._record(load(), lab))
 
 
 def test_folder_without_its_files_is_told(tmp_path):
     """A folder that is no lab yet names what is missing."""
     (tmp_path / "before.py").touch()
-    assert ["missing: after.py, lab.toml"] == list(tidy_labs._files(tmp_path))
+    assert ["missing: after.py, lab.toml"] == list(lint_labs._files(tmp_path))
 
 
 def test_unknown_key_of_a_lab_names_file_and_key(tmp_path):
@@ -140,7 +141,7 @@ def test_page_names_all_labs():
 )
 def test_what_is_missing_is_named(change, missing):
     """One phrase for the user."""
-    assert missing == needs.what_is_missing(msgspec.structs.replace(FAILS, **change))
+    assert missing == requirements.what_is_missing(msgspec.structs.replace(FAILS, **change))
 
 
 def test_lab_that_misses_something_ends_with_2_and_one_line(tmp_path):
@@ -206,7 +207,7 @@ def test_lab_fails_is_diagnosed_and_works(name, request):
     if name not in QUICK and "labs" not in request.config.option.markexpr:
         pytest.skip("takes minutes for all labs: pytest -m labs")
     lab = LABS[name]
-    if missing := needs.what_is_missing(lab):
+    if missing := requirements.what_is_missing(lab):
         pytest.skip(missing)
     halves = verify.verify(lab)
     assert [] == [f"{half.file}: {half.text}\n{half.output}" for half in halves if not half.ok]
@@ -233,7 +234,7 @@ def test_lab_that_is_watched_is_named_at_its_line_and_works_only_when_nothing_is
     seen = Violation(invariant=lab.violates, ranks=(0, 1), step=1, line=at, symptom=lab.symptom, means="m")
     elsewhere = msgspec.structs.replace(seen, line=1)
     other = msgspec.structs.replace(seen, invariant="summed")
-    ran = execute.Ran(status=0, seconds=1, output=lab.works)
+    ran = execute.LabRun(status=0, seconds=1, output=lab.works)
     assert verify._before(lab, msgspec.structs.replace(ran, violated=(seen,))).ok
     for violated, said in (((), "works, although"), ((other,), "names summed, not"), ((elsewhere,), "is placed at")):
         assert said in verify._before(lab, msgspec.structs.replace(ran, violated=violated)).text

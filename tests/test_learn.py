@@ -14,8 +14,9 @@ import pexpect
 import pytest
 
 from dtdebug.learn import notebooks, pages
-from dtdebug_taxonomy import tidy_topics, topics
-from dtdebug_taxonomy.knowledge import KnowledgeError, load
+from dtdebug_taxonomy.dev import lint_topics
+from dtdebug_taxonomy.knowledge import topics
+from dtdebug_taxonomy.knowledge.loader import KnowledgeError, load
 
 LIMIT = 120
 """Seconds that nothing here may take."""
@@ -33,7 +34,7 @@ def _state(monkeypatch, tmp_path):
 
 def dtdebug(*arguments, before="", **variables):
     """The real command: status, output, errors; `before` runs first, in the same process."""
-    start = f"import sys\n{before}\nfrom dtdebug.cli import main\nsys.exit(main(sys.argv[1:]))"
+    start = f"import sys\n{before}\nfrom dtdebug.cli.main import main\nsys.exit(main(sys.argv[1:]))"
     done = subprocess.run(
         [sys.executable, "-c", start, *arguments], capture_output=True, text=True, timeout=LIMIT, check=False,
         env={**os.environ, **variables},
@@ -46,19 +47,19 @@ def dtdebug(*arguments, before="", **variables):
 
 def test_shipped_guides_are_tidy():
     """No rule for guides is broken."""
-    assert [] == list(tidy_topics.topic_problems(load()))
+    assert [] == list(lint_topics.topic_problems(load()))
 
 
 def test_every_question_of_the_study_is_counted_once():
     """The nine groups of the study, with its counts; communication has six parts."""
-    counted = {group.name: group.asked for group in topics.groups()}
+    counted = {group.name: group.question_count for group in topics.groups()}
     assert {
         "communication": 140, "parallelization": 80, "device-usage": 77, "performance": 72, "api-usage": 71,
         "function-support": 25, "model": 16, "evaluation": 7, "others": 6,
     } == counted  # fmt: skip
     assert {
         "algorithm": 35, "aggregation": 29, "configuration": 21, "backends": 19, "operators": 19, "synchronization": 17,
-    } == {topic.name: topic.asked for topic in topics.groups()[0].topics}  # fmt: skip
+    } == {topic.name: topic.question_count for topic in topics.groups()[0].topics}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -74,14 +75,14 @@ def test_every_question_of_the_study_is_counted_once():
 )
 def test_broken_front_matter_is_told(change, problem):
     """Each rule says what to do."""
-    assert [problem] == list(tidy_topics._topic(load(), msgspec.structs.replace(GUIDE, **change)))
+    assert [problem] == list(lint_topics._topic(load(), msgspec.structs.replace(GUIDE, **change)))
 
 
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
         ("## Usual", "\n" * 60 + "## Usual", "110 lines; 40 to 90 are good to read"),
-        ("## Try it", "## Trial", f"headings are {', '.join(tidy_topics.HEADINGS)}"),
+        ("## Try it", "## Trial", f"headings are {', '.join(lint_topics.HEADINGS)}"),
         ("# torchrun --", "# first --", "program 1: its first line says how it is run: "),
         ("import torch\n", "import numpy\n", "backends.py: needs more than torch: ['numpy']"),
         ("assert ", "# ", "backends.py: asserts what it shows, and prints it"),
@@ -92,7 +93,7 @@ def test_broken_front_matter_is_told(change, problem):
 def test_broken_text_is_told(old, new, problem):
     """Length, headings, programs that say how they run and prove what they show."""
     text = GUIDE.body.replace(old, new)
-    (found,) = tidy_topics._topic(load(), msgspec.structs.replace(GUIDE, body=text))
+    (found,) = lint_topics._topic(load(), msgspec.structs.replace(GUIDE, body=text))
     assert found.startswith(problem)
 
 
@@ -162,7 +163,10 @@ def test_the_list_names_notebooks_and_topics_with_their_counts():
     """Notebooks first, then the most asked; in communication its six parts."""
     status, out, _ = dtdebug("learn")
     asked = re.findall(r"^ *- +(\d+) `([\w-]+)`", out, re.MULTILINE)
-    assert (0, [one.id for one in notebooks.listed()]) == (status, re.findall(r"^\d\. `([\w-]+)`", out, re.MULTILINE))
+    assert (0, [one.id for one in notebooks.list_notebooks()]) == (
+        status,
+        re.findall(r"^\d\. `([\w-]+)`", out, re.MULTILINE),
+    )
     assert [("140", "communication"), ("35", "algorithm")] == asked[:2]
     assert {*TOPICS, "communication"} == {name for _, name in asked}
 
@@ -171,7 +175,9 @@ def test_the_list_names_notebooks_and_topics_with_their_counts():
 def test_a_guide_names_its_source_and_where_to_go_on(name):
     """Count with citation, what `explain` and `lab` have on it, references."""
     topic, text = TOPICS[name], pages.answer_page([name], "%dtdebug")
-    assert text.startswith(f"# {topic.title}\n\nAsked in {topic.asked} of 494 how-to questions in TOSEM'23 (https://")
+    assert text.startswith(
+        f"# {topic.title}\n\nAsked in {topic.question_count} of 494 how-to questions in TOSEM'23 (https://"
+    )
     wanted = [*(f"`%dtdebug explain {code}`" for code in (*topic.symptoms, *topic.checks))]
     wanted += [*(f"`dtdebug lab start {lab}`" for lab in topic.labs), *(reference.url for reference in topic.reference)]
     assert [] == [part for part in wanted if part not in text]
@@ -299,7 +305,7 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path, name):
 
 def test_a_notebook_is_copied_and_never_overwritten(tmp_path):
     """By id or number; a second copy gets another name, and that is said."""
-    first = notebooks.listed()[0]
+    first = notebooks.list_notebooks()[0]
     status, out, _ = dtdebug("learn", first.id, str(tmp_path))
     (tmp_path / first.file).write_text("my work")
     _, again, _ = dtdebug("learn", str(first.number), str(tmp_path))

@@ -4,14 +4,14 @@ import ast
 
 import pytest
 
-from dtdebug_taxonomy.checks.edits import apply
-from dtdebug_taxonomy.checks.lifting import lifted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.run.edits import apply
+from dtdebug_taxonomy.checks.shared.lifting import lift_call
+from dtdebug_taxonomy.source.python.code import Code
 
 
 def _lifted(text):
     code = Code(text)
-    fix = lifted(code, code.calls("engine.save")[0], "Call it on every rank")
+    fix = lift_call(code, code.calls("engine.save")[0], "Call it on every rank")
     if fix is None:
         return None
     fixed = apply(code.text, [fix])

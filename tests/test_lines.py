@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from dtdebug_taxonomy.claims import texts
-from dtdebug_taxonomy.failure import attribution, events, grammar, lines
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.logs import event_reader, lines, prefixes
+from dtdebug_taxonomy.model.claims import texts
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.verdicts import from_log
 
 SITE = "/opt/env/lib/python3.11/site-packages"
 OWN = [
@@ -71,7 +72,7 @@ FAILURE = log((3, OWN), (0, ECHO), (1, ECHO), (2, ECHO))
 
 def verdict(text):
     """The verdict of a text."""
-    return attribution.verdict_of_log(Snapshot(output=text))
+    return from_log.verdict_of_log(Snapshot(output=text))
 
 
 def is_found(found):
@@ -198,7 +199,7 @@ def test_what_a_watchdog_logs_within_a_traceback_does_not_end_it():
     rows = [f"[rank1]: {line}" for line in OWN]
     rows[2:2] = ["[rank1]:[E1130 10:22:33.123456789 ProcessGroupNCCL.cpp:607] flushed"]
 
-    (raised,) = events.find_events(read(*rows)).raised
+    (raised,) = event_reader.find_events(read(*rows)).raised
     assert (raised.text, raised.frames[-1].line) == (OWN[-1], 17)
 
 
@@ -221,7 +222,10 @@ def test_plain_lines_have_no_prefix(text):
 def test_any_line_is_read(bad):
     """A log may hold anything; every line is kept."""
     assert 2 == len(lines.split_lines(f"{bad}\nb"))
-    assert events.find_events(lines.split_lines(f"Traceback (most recent call last):\n{bad}\n  File {bad}")) is not None
+    assert (
+        event_reader.find_events(lines.split_lines(f"Traceback (most recent call last):\n{bad}\n  File {bad}"))
+        is not None
+    )
 
 
 def test_every_claim_cites_the_line_that_says_it():
@@ -338,7 +342,7 @@ def test_how_often_ray_has_seen_a_line_is_no_part_of_it():
     ray = "\x1b[36m(TrainController pid=16123)\x1b[0m {}\x1b[32m [repeated 2x across cluster]{}\x1b[0m"
     tail = " (Ray deduplicates logs by default. Set RAY_DEDUP_LOGS=0 to disable log deduplication.)"
     for words, more in (("ValueError: shard 3 is truncated", ""), ("Traceback (most recent call last):", tail)):
-        assert words == grammar.without_prefixes(ray.format(words, more)).body
+        assert words == prefixes.without_prefixes(ray.format(words, more)).body
 
 
 DASK_NEW = r"""2026-11-27 04:09:36,346 - distributed.worker - ERROR - Compute Failed
@@ -368,7 +372,7 @@ DASK_OLD = """{host}2022-11-13 17:01:17,386 - distributed.worker - WARNING - Com
 def test_a_task_that_failed_on_a_worker_of_dask_is_told_as_python_tells_it():
     """With the lines where it raised; what waited for it is the echo."""
     found = verdict(DASK_NEW)
-    own, _ = events.find_events(lines.split_lines(DASK_NEW)).raised
+    own, _ = event_reader.find_events(lines.split_lines(DASK_NEW)).raised
 
     assert (found.kind, found.claims[0].words) == ("dead", "KeyError: 'labels'")
     assert (own.line, own.frames[-1].line) == (5, 8)
@@ -376,7 +380,7 @@ def test_a_task_that_failed_on_a_worker_of_dask_is_told_as_python_tells_it():
 
 @pytest.mark.parametrize("host", ["", "worker-1     | "])
 def test_the_rank_with_which_dask_called_a_task_is_its_rank(host):
-    (raised,) = events.find_events(lines.split_lines(DASK_OLD.format(host=host))).raised
+    (raised,) = event_reader.find_events(lines.split_lines(DASK_OLD.format(host=host))).raised
     assert (raised.text, raised.rank, raised.line) == ("ValueError: no labels", 1, 6)
 
 

@@ -8,15 +8,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from dtdebug.notebook import journal, look, show
-from dtdebug.notebook.armed import ImportWatch, Variables
-from dtdebug.notebook.cells import Cells, Here
-from dtdebug.notebook.control import answer
-from dtdebug.notebook.look import forget_earlier
-from dtdebug.notebook.seen import RanksSeen
-from dtdebug.records.folder import RunFolder
-from dtdebug_taxonomy.ranks import CallSite, Frame, Group, Operation, RankState, Verdict
-from dtdebug_taxonomy.snapshot import Gpu
+from dtdebug.notebook import cell_journal, observe_ranks, render_ranks
+from dtdebug.notebook.arm import ImportWatch, Variables
+from dtdebug.notebook.cells import Cells, RunningCell
+from dtdebug.notebook.control_channel import answer
+from dtdebug.notebook.observe_ranks import forget_earlier
+from dtdebug.notebook.ranks_seen import RanksSeen
+from dtdebug.storage.run_folder import RunFolder
+from dtdebug_taxonomy.model.ranks import CallSite, Frame, Group, Operation, RankState, Verdict
+from dtdebug_taxonomy.model.snapshot import Gpu
 
 FILE = f"/tmp/ipykernel_{os.getpid()}/123.py"
 
@@ -32,9 +32,9 @@ def test_files_of_cells_get_the_names_that_the_user_sees(cells):
     state = RankState(rank=0, stack=(Frame(FILE, 3, "<module>"), Frame("/job.py", 1, "f")))
     verdict = Verdict(kind="none", summary=f"It is in {FILE}:3 in f.", sites=(CallSite(0, FILE, 3, "f"),))
 
-    assert cells.translated(state).stack[0].file == "cell In[12]"
-    assert cells.translated(state).stack[1].file == "/job.py"
-    assert cells.translated(verdict).summary == "It is in cell In[12], line 3 in f."
+    assert cells.rename_cells(state).stack[0].file == "cell In[12]"
+    assert cells.rename_cells(state).stack[1].file == "/job.py"
+    assert cells.rename_cells(verdict).summary == "It is in cell In[12], line 3 in f."
     assert cells.name("/tmp/ipykernel_1/123.py") == "cell In[12]"
     assert cells.name("/tmp/ipykernel_1/4.py") == ""
     assert cells.text("File /tmp/ipykernel_1/4.py") == "File /tmp/ipykernel_1/4.py"
@@ -60,11 +60,11 @@ def test_the_environment_is_as_before_even_if_others_changed_it_meanwhile():
 
 def test_the_journal_tells_what_ran(tmp_path):
     """The number, the text and whether it ended; a long cell is cut, a short one does not keep the end of a long."""
-    noted = journal.Journal(tmp_path, "kernel-1.json")
+    noted = cell_journal.Journal(tmp_path, "kernel-1.json")
     noted.begins(7, "x" * 10_000)
-    long = journal.read_journal(tmp_path)
+    long = cell_journal.read_journal(tmp_path)
     noted.begins(8, "a = 1\nb = 2")
-    running = journal.read_journal(tmp_path)
+    running = cell_journal.read_journal(tmp_path)
     noted.ends()
 
     assert (7, True) == (long.number, long.running)
@@ -75,47 +75,47 @@ def test_the_journal_tells_what_ran(tmp_path):
         running.number,
         running.source,
     )
-    assert not journal.read_journal(tmp_path).running
+    assert not cell_journal.read_journal(tmp_path).running
 
 
 def test_the_journal_tells_the_files_of_earlier_cells(tmp_path):
     """Of the last ones; a text that ran twice has its last number, and a long name is left out."""
-    noted = journal.Journal(tmp_path, "kernel-1.json")
+    noted = cell_journal.Journal(tmp_path, "kernel-1.json")
     noted.begins(500, "train()")
     for number in range(1, 500):
-        noted.compiled(number, f"/tmp/ipykernel_7/{number}.py")
-    noted.compiled(499, "/tmp/ipykernel_7/480.py")
-    noted.compiled(498, "/tmp/ipykernel_7/" + "1" * 40 + ".py")
+        noted.note_file(number, f"/tmp/ipykernel_7/{number}.py")
+    noted.note_file(499, "/tmp/ipykernel_7/480.py")
+    noted.note_file(498, "/tmp/ipykernel_7/" + "1" * 40 + ".py")
 
-    assert {f"{number}.py": number for number in range(372, 499)} | {"480.py": 499} == journal.read_journal(
+    assert {f"{number}.py": number for number in range(372, 499)} | {"480.py": 499} == cell_journal.read_journal(
         tmp_path
     ).files
-    assert "train()" == journal.read_journal(tmp_path).source
+    assert "train()" == cell_journal.read_journal(tmp_path).source
 
 
 @pytest.mark.parametrize("data", [b"", b"\0" * 4096, b"1\nx\ny\nz\n1\n", b"1\n2\n3", b"\xff" * 5000])
 def test_a_journal_of_no_use_is_none(tmp_path, data):
     """Whoever wrote it."""
-    (tmp_path / journal.NAME).write_bytes(data)
+    (tmp_path / cell_journal.NAME).write_bytes(data)
 
-    assert journal.read_journal(tmp_path) is None
-    assert journal.read_journal(tmp_path / "nowhere") is None
+    assert cell_journal.read_journal(tmp_path) is None
+    assert cell_journal.read_journal(tmp_path / "nowhere") is None
 
 
 def test_only_a_death_within_a_cell_is_told(tmp_path, monkeypatch):
     """Not one of another kernel, not the end of an idle one, not this process."""
     monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path))
-    folder = journal.folders() / "run-a"
+    folder = cell_journal.folders() / "run-a"
     folder.mkdir(parents=True)
-    file = folder / journal.NAME
+    file = folder / cell_journal.NAME
     gone = 2**22 + 1  # above the highest process id
     file.write_text(f"1\n{gone}\nk.json\n5\n{time.time():.0f}\nx = 1")
 
-    assert journal.died("k.json")[1].number == 5
-    assert journal.died("other.json") is None
+    assert cell_journal.find_dead_kernel("k.json")[1].number == 5
+    assert cell_journal.find_dead_kernel("other.json") is None
     file.write_text(f"0\n{gone}\nk.json\n5\n1\nx = 1")
-    assert journal.died("k.json") is None
-    journal.prune()
+    assert cell_journal.find_dead_kernel("k.json") is None
+    cell_journal.prune()
     assert not folder.exists()
 
 
@@ -139,8 +139,8 @@ def test_a_job_that_ended_just_before_the_cell_began_is_not_the_one_at_hand(tmp_
     """Even if it ended seconds ago: the ranks of the job at hand began in this cell, and the kernel before it."""
     run = RunFolder.make(tmp_path)
     gone, kernel, cell = 2**22 + 5, os.getpid(), time.time()
-    monkeypatch.setattr(look, "_begun", {kernel: cell - 900, kernel + 1: cell + 0.5}.get)
-    monkeypatch.setattr(look.processes, "liveness", lambda pid: "ended" if pid == gone else "running")
+    monkeypatch.setattr(observe_ranks, "_start_time", {kernel: cell - 900, kernel + 1: cell + 0.5}.get)
+    monkeypatch.setattr(observe_ranks.processes, "liveness", lambda pid: "ended" if pid == gone else "running")
     for pid in (gone, kernel, kernel + 1):
         run.save_record(RankState(rank=1, pid=pid))
     path = run.record_path(gone)
@@ -175,17 +175,17 @@ def seen(**more):
 def test_nothing_that_ranks_say_is_markup():
     """Names of hosts, groups, functions and errors come from other processes."""
     verdict = Verdict(kind="dead", culprits=(1,), summary=HOSTILE, evidence=(HOSTILE,), confidence=0.5)
-    record = seen(verdict=verdict, here=Here(stack=(Frame("cell In[1]", 1, "<module>", HOSTILE),), busy=0.0))
+    record = seen(verdict=verdict, here=RunningCell(stack=(Frame("cell In[1]", 1, "<module>", HOSTILE),), busy=0.0))
 
-    assert "<script" not in show.html(record)
-    assert "\x1b" not in show.plain_text(record) + show.html(record)
-    assert "all_reduce #2 of 0" in show.plain_text(record)
-    assert "1.0 GiB (2.0 GiB)" in show.plain_text(record)
+    assert "<script" not in render_ranks.html(record)
+    assert "\x1b" not in render_ranks.plain_text(record) + render_ranks.html(record)
+    assert "all_reduce #2 of 0" in render_ranks.plain_text(record)
+    assert "1.0 GiB (2.0 GiB)" in render_ranks.plain_text(record)
 
 
 def test_heads_and_short_columns_are_not_broken_within_words():
     """A notebook may break any text that is too wide; the long columns leave room enough."""
-    table = show.html(seen()).partition("<table>")[2]
+    table = render_ranks.html(seen()).partition("<table>")[2]
     cells = re.findall(r'<(t[hd]) style="([^"]*)">([^<]*)<', table)
     wrapped = [(tag, text) for tag, style, text in cells if "white-space:nowrap" not in style]
 
@@ -197,7 +197,7 @@ def test_heads_and_short_columns_are_not_broken_within_words():
 def test_a_stranger_on_a_device_is_named():
     """A process that is none of the ranks holds memory."""
     gpu = Gpu(index=0, name="H200", memory_total=2**37, memory_used=2**36, processes=((7, 2**35), (99, 2**35)))
-    text = show.plain_text(seen(gpus=(gpu,)))
+    text = render_ranks.plain_text(seen(gpus=(gpu,)))
 
     assert "rank 1 32.0 GiB" in text
     assert "pid 99, none of these ranks 32.0 GiB" in text
@@ -207,7 +207,7 @@ def test_the_first_import_that_makes_ranks_is_noticed_once(monkeypatch):
     """The finder finds nothing itself and leaves; an error of what it calls is not the import's."""
     import sys
 
-    monkeypatch.setattr("dtdebug.notebook.armed._MAKES_RANKS", {"no_such_maker"})
+    monkeypatch.setattr("dtdebug.notebook.arm._MAKES_RANKS", {"no_such_maker"})
     calls = []
     watch = ImportWatch(lambda: calls.append(1) or 1 / 0)
     watch.begin()
@@ -231,7 +231,7 @@ def test_a_request_of_no_known_kind_gets_an_error(content):
 
 def test_the_interval_of_the_interpreter_comes_back_when_the_last_one_leaves():
     """Two looks at once, as by message and by subshell."""
-    from dtdebug.switch_interval import short_switch_interval
+    from dtdebug.process.switch_interval import short_switch_interval
 
     before = sys.getswitchinterval()
     with short_switch_interval():

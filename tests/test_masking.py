@@ -13,17 +13,17 @@ import msgspec
 import pytest
 from secrets_data import HARMLESS, HARMLESS_TOO, LETTERS, VENDORS, WRITTEN, kinds, places, word
 
-from dtdebug import border
-from dtdebug.clean import MASK, arguments, clean
-from dtdebug.display import bundle
-from dtdebug.last import Last
-from dtdebug.masking import environ
-from dtdebug.masking.kinds import secret
+from dtdebug.presentation.diagnosis_card import bundle
+from dtdebug.privacy import boundary
+from dtdebug.privacy.redact import environment
+from dtdebug.privacy.redact.secret_names import secret
+from dtdebug.privacy.sanitize import MASK, arguments, clean
+from dtdebug.storage.last_failure import LastFailure
 from dtdebug.wizard.session import Session, to_json
-from dtdebug_taxonomy.case import contract, of_text
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.render import to_markdown, to_text
-from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.snapshot import ExceptionInfo, Snapshot
+from dtdebug_taxonomy.presentation.case_json import contract, of_text
+from dtdebug_taxonomy.presentation.text import to_markdown, to_text
 
 SEEDS = (7, 11)
 
@@ -226,14 +226,14 @@ LIKE_SECRETS = (
 
 @pytest.mark.parametrize(("line", "symptom", "hidden"), LIKE_SECRETS)
 def test_a_message_that_looks_like_a_secret_is_read_and_is_not_shown(line, symptom, hidden):
-    snapshot = Snapshot(output=border.plain(line))
+    snapshot = Snapshot(output=boundary.plain(line))
 
-    found = border.diagnose(load(), snapshot)
+    found = boundary.diagnose(load(), snapshot)
 
     assert hidden in line
     assert hidden not in clean(line)
     assert symptom == found.symptoms[0].code
-    damaged = border.diagnose(load(), Snapshot(output=clean(line)))
+    damaged = boundary.diagnose(load(), Snapshot(output=clean(line)))
     assert (found.verdict, symptom) != (damaged.verdict, damaged.symptoms[0].code)
     assert hidden not in "".join(shown(snapshot))
     assert not any(advice.title.startswith(MASK) for advice in found.advice)
@@ -241,11 +241,11 @@ def test_a_message_that_looks_like_a_secret_is_read_and_is_not_shown(line, sympt
 
 def shown(snapshot):
     """All that is shown and kept of a failure: terminal, report, JSON, card, HTML, saved states."""
-    found, kept = border.diagnose(load(), snapshot), border.masked(snapshot)
+    found, kept = boundary.diagnose(load(), snapshot), boundary.mask_snapshot(snapshot)
     yield to_text(found)
     yield to_markdown(found, kept)
     yield json.dumps(bundle(found))
-    for made in (contract(of_text(kept, found)), Last(snapshot=snapshot, diagnosis=found)):
+    for made in (contract(of_text(kept, found)), LastFailure(snapshot=snapshot, diagnosis=found)):
         yield msgspec.json.encode(made).decode()
     yield to_json(Session(snapshot=snapshot).describe(snapshot.situation)).decode()
 
@@ -259,7 +259,7 @@ def test_no_secret_leaves_with_what_was_read_as_it_is():
     )
     passed = []
     for kind, text, value in [*kinds(13)][::9]:
-        output = border.plain(line.replace("@@", text))
+        output = boundary.plain(line.replace("@@", text))
         snapshot = Snapshot(output=output, situation=text, exception=ExceptionInfo(type="RuntimeError", message=text))
         passed += [(kind, told) for told in shown(snapshot) if any(part in told for part in parts(value))]
 
@@ -270,7 +270,7 @@ def test_a_piece_of_a_secret_is_known_where_a_text_was_cut():
     output = "password=Zk3x9Qw1Lm5nRt7y\nKeyError: 'Zk3x9Qw1Lm5nRt7y'"
     snapshot = Snapshot(output=output, notes=("the value is Zk3x9Qw1Lm...", "ends in Zk3x9Qw1Lm5nRt7y"))
 
-    assert ("the value is ***", "ends in ***") == border.masked(snapshot).notes
+    assert ("the value is ***", "ends in ***") == boundary.mask_snapshot(snapshot).notes
 
 
 def test_masking_twice_changes_nothing_more():
@@ -298,7 +298,7 @@ def test_a_command_line_is_read_as_a_program_would():
 
 def test_a_secret_of_the_environment_is_known_by_its_value():
     """Also where nothing names it."""
-    code = "from dtdebug.clean import clean; print(clean('connect to db with correcthorse-battery'))"
+    code = "from dtdebug.privacy.sanitize import clean; print(clean('connect to db with correcthorse-battery'))"
     told = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "MY_DB_PASSWORD": "correcthorse-battery"},
@@ -307,7 +307,7 @@ def test_a_secret_of_the_environment_is_known_by_its_value():
 
     assert "connect to db with ***\n" == told.stdout
     harmless = {"PAD_TOKEN": "abcdefgh1", "API_KEY": "12345678901", "TOKENIZERS_PARALLELISM": "false", "SECRET": "/"}
-    assert () == environ.values(harmless)
+    assert () == environment.values(harmless)
 
 
 def test_the_table_of_vendors_is_what_it_says():

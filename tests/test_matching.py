@@ -7,8 +7,16 @@ import re2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.matching import HITS_PER_PATTERN, LINE_LIMIT, Matcher, clip_lines, index_of, literals, problem_of
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.text.pattern_matcher import (
+    HITS_PER_PATTERN,
+    LINE_LIMIT,
+    Matcher,
+    clip_lines,
+    index_of,
+    literals,
+    problem_of,
+)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from lsprotocol import types as t
 from dtdebug_lsp.checking import problems
 from dtdebug_lsp.documents import Document, Documents
 from dtdebug_lsp.positions import Positions
-from dtdebug_taxonomy.checks.settings import Settings
+from dtdebug_taxonomy.checks.run.settings import Settings
 from dtdebug_taxonomy.source.text import Span, Text
 
 ENCODINGS = ("utf-8", "utf-16", "utf-32")

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtdebug.clean import clean
-from dtdebug.cli import main
+from dtdebug.cli.main import main
 from dtdebug.errors import FOUND
-from dtdebug.flight.source import exclusive
-from dtdebug_taxonomy.failure import attribution
-from dtdebug_taxonomy.ranks import CallSite, CollectiveRef
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug.privacy.sanitize import clean
+from dtdebug.recorded.flight_recorder.source_branches import exclusive
+from dtdebug_taxonomy.model.ranks import CallSite, CollectiveRef
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.verdicts import from_log
 
 PRINTED = Path(__file__).parent / "printed"
 SIDE = (
@@ -28,7 +28,7 @@ SIDE = (
 
 def of(text, **more):
     """The verdict on a text."""
-    return attribution.verdict_of_log(Snapshot(output=clean(text), **more), exclusive)
+    return from_log.verdict_of_log(Snapshot(output=clean(text), **more), exclusive)
 
 
 def printed(name):

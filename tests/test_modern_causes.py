@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.hardware import catalogue
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.lexicon import lexicon
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.knowledge.hardware import catalogue
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.text.matchers import lexicon
 
 KNOWLEDGE = load()
 SAMPLES = Path(__file__).parent / "samples"

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from dtdebug.flight import analyse
-from dtdebug.job.judgement import Basis, judge
-from dtdebug.records.folder import RunFolder
-from dtdebug_taxonomy.failure.attribution import verdict_of_log
-from dtdebug_taxonomy.failure.exits import exits_in
-from dtdebug_taxonomy.failure.roles import role_of
-from dtdebug_taxonomy.ranks import Frame, Operation, RankState
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug.live.job.judge import Basis, judge
+from dtdebug.recorded.flight_recorder import analyse
+from dtdebug.storage.run_folder import RunFolder
+from dtdebug_taxonomy.logs.exception_roles import role_of
+from dtdebug_taxonomy.logs.exits import exits_in
+from dtdebug_taxonomy.model.ranks import Frame, Operation, RankState
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.verdicts.from_log import verdict_of_log
 
 RECORDED = Path(__file__).with_name("nccl")
 AT = (Frame(file="/job/train.py", line=8, function="<module>", code="dist.all_reduce(t)"),)

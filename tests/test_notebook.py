@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtdebug_taxonomy.checks.examine import examine
+from dtdebug_taxonomy.checks.run.examine import examine
 from dtdebug_taxonomy.source.notebook import Notebook, NotebookError, notebook_cells
 from dtdebug_taxonomy.source.text import Text
 

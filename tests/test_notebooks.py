@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from dtdebug.learn import answer
-from dtdebug.learn.answers import checked, questions
-from dtdebug.learn.notebooks import copy, listed
+from dtdebug.learn.answers import check_answer, questions
+from dtdebug.learn.notebooks import copy, list_notebooks
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "kernel/dtdebug/learn/notebooks"
@@ -58,7 +58,7 @@ EVIDENCE = {
     ),
 }
 """Notebook -> what must be read below its cells."""
-notebooks = pytest.mark.parametrize("notebook", listed(), ids=lambda n: n.id)
+notebooks = pytest.mark.parametrize("notebook", list_notebooks(), ids=lambda n: n.id)
 
 
 def cells(path, kind="code"):
@@ -163,9 +163,9 @@ def test_notebooks_are_what_their_sources_make():
 
 
 def test_the_list_names_every_notebook_once():
-    assert sorted(path.name for path in FOLDER.glob("*.ipynb")) == [n.file for n in listed()]
-    assert sorted(path.name for path in FOLDER.glob("*.py")) == [f"{n.stem}.py" for n in listed()]
-    assert list(range(1, 6)) == [n.number for n in listed()]
+    assert sorted(path.name for path in FOLDER.glob("*.ipynb")) == [n.file for n in list_notebooks()]
+    assert sorted(path.name for path in FOLDER.glob("*.py")) == [f"{n.stem}.py" for n in list_notebooks()]
+    assert list(range(1, 6)) == [n.number for n in list_notebooks()]
 
 
 @notebooks
@@ -217,11 +217,11 @@ def test_a_notebook_ends_with_a_question_whose_answer_is_not_in_it(notebook):
 @pytest.mark.parametrize("name", questions())
 def test_a_right_answer_says_why_and_a_wrong_one_gives_a_hint_that_does_not_tell(name):
     asked = questions()[name]
-    assert f"Right: {asked.why}" == checked(name, asked.right)
-    assert f"Right: {asked.why}" == checked(name, f" {asked.choices[asked.right].upper()}. ")
+    assert f"Right: {asked.why}" == check_answer(name, asked.right)
+    assert f"Right: {asked.why}" == check_answer(name, f" {asked.choices[asked.right].upper()}. ")
     assert set(asked.hints) == set(asked.choices) - {asked.right}
     for wrong in asked.hints:
-        said = checked(name, wrong)
+        said = check_answer(name, wrong)
         assert said.startswith("Not quite. ")
         assert asked.choices[asked.right] not in said
         assert asked.why not in said
@@ -229,14 +229,14 @@ def test_a_right_answer_says_why_and_a_wrong_one_gives_a_hint_that_does_not_tell
 
 @pytest.mark.parametrize("given", ["", "...", "z", 3.5, None, "\x1b[31m"])
 def test_what_is_no_answer_gets_the_question_and_its_choices(given):
-    said = checked("first-failure", given)
+    said = check_answer("first-failure", given)
     assert said.startswith(questions()["first-failure"].asks)
     assert "  b: it was in no file that they could import" in said
 
 
 @pytest.mark.parametrize("given", ["rank 1", "Rank 1", "1", 1, "'rank 1'"])
 def test_a_rank_may_be_given_as_a_number(given):
-    assert checked("who-was-first", given).startswith("Right")
+    assert check_answer("who-was-first", given).startswith("Right")
 
 
 def test_an_unknown_question_gets_the_list(capsys):

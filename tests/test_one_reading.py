@@ -7,20 +7,20 @@ from html import unescape
 import msgspec
 import pytest
 
-from dtdebug import display
-from dtdebug.job import report
-from dtdebug.job.collect import conclude
-from dtdebug.job.looking import LiveRanks
-from dtdebug.notebook import show, view
-from dtdebug.notebook.seen import RanksSeen
+from dtdebug.live.job import report
+from dtdebug.live.job.conclude import conclude
+from dtdebug.live.job.observe import LiveRanks
+from dtdebug.notebook import panel_view, render_ranks
+from dtdebug.notebook.ranks_seen import RanksSeen
+from dtdebug.presentation import diagnosis_card
 from dtdebug.wizard import widgets
 from dtdebug.wizard.session import Session
-from dtdebug_taxonomy.case import contract
-from dtdebug_taxonomy.failures import failure_of
-from dtdebug_taxonomy.headline import seen
-from dtdebug_taxonomy.ranks import Frame, Group, Operation, RankState
-from dtdebug_taxonomy.render import to_markdown
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.diagnosis.headline import claims_seen
+from dtdebug_taxonomy.model.ranks import Frame, Group, Operation, RankState
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.presentation.case_json import contract
+from dtdebug_taxonomy.presentation.editor_marks import failure_of
+from dtdebug_taxonomy.presentation.text import to_markdown
 
 GROUP = Group(name="0", desc="default_pg", ranks=(0, 1, 2), backend="gloo", enqueued=6, completed=5)
 C10D = "/site-packages/torch/distributed/distributed_c10d.py"
@@ -73,19 +73,19 @@ def test_all_surfaces_say_the_same_of_one_job(case):
     """The first line and what supports it: terminal, JSON, card, saved card, hang, panel, wizard, report, editor."""
     snapshot = Snapshot(ranks=case.ranks, verdict=case.verdict)
     asked = RanksSeen(kind="hang", ranks=case.ranks, verdict=case.verdict, moved=False)
-    first, rows = case.verdict.summary, [row.text for row in seen(case.verdict)]
+    first, rows = case.verdict.summary, [row.text for row in claims_seen(case.verdict)]
     form = contract(case)
-    saved = display.small(case.diagnosis)
+    saved = diagnosis_card.small(case.diagnosis)
     surfaces = {
         "terminal": report.to_text(case, "no rank has moved"),
         "json": json.dumps([form["verdict"]["summary"], form["verdict"]["evidence"], form["claims"]]),
-        "card as text": display.bundle(case.diagnosis)["text/plain"],
-        "card as HTML": display.to_html(case.diagnosis),
+        "card as text": diagnosis_card.bundle(case.diagnosis)["text/plain"],
+        "card as HTML": diagnosis_card.to_html(case.diagnosis),
         "saved card": json.dumps([saved["happened"], saved["seen"]]),
-        "hang": show.plain_text(asked),
+        "hang": render_ranks.plain_text(asked),
         "wizard": widgets.story(Session(snapshot=snapshot))["text/plain"],
         "report": to_markdown(case.diagnosis, snapshot),
-        "panel": msgspec.json.encode(view.view(asked).verdict).decode(),
+        "panel": msgspec.json.encode(panel_view.view(asked).verdict).decode(),
     }
 
     assert case.verdict.culprits == (1,)
@@ -104,7 +104,9 @@ def test_the_first_line_is_what_happened_and_the_symptom_comes_below(case):
     assert text.startswith(f"dtdebug: {case.verdict.summary}\n")
     assert re.search(r":\d+", text.splitlines()[0])
     assert text.index("the job hangs") < text.index(f"({code})")
-    assert display.to_html(case.diagnosis).index("Rank 1".lower()[1:]) < display.to_html(case.diagnosis).index(code)
+    assert diagnosis_card.to_html(case.diagnosis).index("Rank 1".lower()[1:]) < diagnosis_card.to_html(
+        case.diagnosis
+    ).index(code)
 
 
 def test_the_form_for_programs_cites_records(case):

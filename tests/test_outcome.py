@@ -6,25 +6,25 @@ import time
 import msgspec
 import pytest
 
-from dtdebug.job import movement
-from dtdebug.job.coverage import coverage, following, unread
-from dtdebug.job.coverage import next_host as next_step
-from dtdebug.job.judgement import recorded
-from dtdebug.job.looking import before_interrupt
-from dtdebug.job.outcome import TwoLooks, is_certain, judged
-from dtdebug.job.starts import unstarted
-from dtdebug.job.within import with_failed_child, with_gone_threads
-from dtdebug.probe.arrival import arrival
-from dtdebug.probe.gather import one_each
-from dtdebug.probe.watch import Death
-from dtdebug.records.folder import Run
-from dtdebug_taxonomy.claims import Record
-from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.failure.raised import Raised
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.ranks import FINISHED, TWICE, Broken, Frame, Group, Operation, RankState, Verdict
-from dtdebug_taxonomy.snapshot import Snapshot
-from dtdebug_taxonomy.waiting import ALONE, REMOTE, Waiting
+from dtdebug.live.job import progress as job_progress
+from dtdebug.live.job.coverage import coverage, following, unread
+from dtdebug.live.job.coverage import next_host as next_step
+from dtdebug.live.job.failed_threads import with_failed_child, with_gone_threads
+from dtdebug.live.job.judge import analyse_records
+from dtdebug.live.job.observe import before_interrupt
+from dtdebug.live.job.reconcile import TwoLooks, is_certain, reconcile_verdict
+from dtdebug.live.job.restarts import verdict_without_ranks
+from dtdebug.live.probe.ask_all_ranks import one_each
+from dtdebug.live.probe.init_verdict import arrival
+from dtdebug.live.probe.liveness import Death
+from dtdebug.storage.run_folder import Run
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.logs.events import PrintedException
+from dtdebug_taxonomy.model.claims import Record
+from dtdebug_taxonomy.model.ranks import FINISHED, TWICE, Frame, Group, Operation, RankState, SurvivedException, Verdict
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.model.waiting import ALONE, REMOTE, Waiting
 
 NOW = 1_760_000_000.0
 LIB = "/x/site-packages/torch"
@@ -64,7 +64,7 @@ def absent(*culprits, waiting=(0,)):
 )
 def test_none_needs_every_rank_to_have_made_progress(progress, kind):
     """Neither a rank that was read once nor one that did not move is well."""
-    found = judged(Verdict(kind="none"), TwoLooks([rank(0), rank(1)], progress))
+    found = reconcile_verdict(Verdict(kind="none"), TwoLooks([rank(0), rank(1)], progress))
 
     assert kind == found.kind
     assert found.evidence == tuple(claim.text for claim in found.claims)
@@ -74,7 +74,7 @@ def test_what_is_not_understood_says_who_is_where_since_when():
     """Ranks in one place together, how counters differ, and where they came from."""
     place = (Frame("/job/train.py", 20, "step"),)
     states = [rank(0, op="all_gather", age=40, stack=place, counts=(7, 5)), rank(1, counts=(6, 6))]
-    found = judged(None, TwoLooks(states, {0: "stuck", 1: "stuck"}, moving=False, seconds=44.0))
+    found = reconcile_verdict(None, TwoLooks(states, {0: "stuck", 1: "stuck"}, moving=False, seconds=44.0))
 
     assert ("not_understood", (), (0, 1), 0.0) == (found.kind, found.culprits, found.waiting, found.confidence)
     assert "Rank 0 waits in all_gather #6 of world, at /job/train.py:20 in step for 40 s." in found.evidence
@@ -89,8 +89,8 @@ def test_cpu_time_is_no_progress_of_a_rank_with_an_operation_under_way_for_the_w
     states = [rank(0, counts=(7, 6)), rank(1, counts=(7, 6))]
     busy = {0: "busy", 1: "busy"}
 
-    assert "not_understood" == judged(None, TwoLooks(states, busy, moving=False)).kind
-    assert "none" == judged(None, TwoLooks(states, busy)).kind
+    assert "not_understood" == reconcile_verdict(None, TwoLooks(states, busy, moving=False)).kind
+    assert "none" == reconcile_verdict(None, TwoLooks(states, busy)).kind
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_rank_that_works_is_slow_and_never_ended(stack, now, moving, kind, sto
     """Only one that was seen to rest, outside of what takes long in healthy jobs, is."""
     states = [rank(0, op="barrier", age=5), rank(1, stack=stack)]
     progress = {0: "stuck", 1: now}
-    found = judged(absent(1), TwoLooks(states, progress, moving=moving))
+    found = reconcile_verdict(absent(1), TwoLooks(states, progress, moving=moving))
 
     assert (kind, stops) == (found.kind, is_certain(found, progress, states))
     assert (found.kind == "none") == (found.stragglers == (1,))
@@ -128,7 +128,7 @@ STORE = Waiting(kind="store", op="TCPStore.wait", record=Record(source="stack"))
 def test_a_rank_held_up_outside_of_the_job_is_the_culprit_where_all_others_wait_in_communication(there, kind, before):
     """Whatever operations are known, and though those that wait seem to wait for each other."""
     states = [rank(0, op="recv", world_size=3), rank(1, waiting=STORE, world_size=3), rank(2, waiting=there)]
-    found = judged(before, TwoLooks(states, dict.fromkeys(range(3), "stuck")))
+    found = reconcile_verdict(before, TwoLooks(states, dict.fromkeys(range(3), "stuck")))
 
     assert (kind, (2,), (0, 1)) == (found.kind, found.culprits, found.waiting)
     assert found.summary.startswith("Rank 2 ")
@@ -141,15 +141,15 @@ def test_the_holder_of_a_lock_is_the_culprit_where_all_others_wait_for_the_lock(
     pipe = Waiting(kind="pipe", op="a read", path="pipe:[7]", record=Record(source="system", path="/proc/102/syscall"))
     queue = [rank(n, world_size=3, waiting=msgspec.structs.replace(LOCK, rank=2, pid=102)) for n in (0, 1)]
     stuck = dict.fromkeys(range(3), "stuck")
-    found = judged(None, TwoLooks([*queue, rank(2, world_size=3, waiting=pipe)], stuck, moving=False))
+    found = reconcile_verdict(None, TwoLooks([*queue, rank(2, world_size=3, waiting=pipe)], stuck, moving=False))
 
     assert ("not_arrived", (2,), (0, 1)) == (found.kind, found.culprits, found.waiting)
     assert found.summary.startswith("Rank 2 waits in a read of pipe:[7]")
     assert found.summary.endswith("; ranks 0-1 wait for it to release /data/index.lock.")
     circle = [queue[0], rank(2, waiting=msgspec.structs.replace(LOCK, rank=0, path="/data/other.lock"))]
-    assert (0, 2) == judged(None, TwoLooks(circle, stuck, moving=False)).culprits
+    assert (0, 2) == reconcile_verdict(None, TwoLooks(circle, stuck, moving=False)).culprits
     stranger = rank(2, world_size=3, waiting=msgspec.structs.replace(LOCK, pid=77))
-    assert "not_understood" == judged(None, TwoLooks([stranger], stuck, moving=False)).kind
+    assert "not_understood" == reconcile_verdict(None, TwoLooks([stranger], stuck, moving=False)).kind
 
 
 def test_ranks_that_hold_each_others_locks_are_named_each_with_its_lock():
@@ -160,7 +160,7 @@ def test_ranks_that_hold_each_others_locks_are_named_each_with_its_lock():
         return rank(n, waiting=Waiting(kind="lock", path=path, pid=100 + holder, rank=holder, record=record))
 
     states = [waits(0, "/b", 1), waits(1, "/a", 0), rank(2, op="barrier", age=20.0)]
-    found = judged(absent(0, 1), TwoLooks(states, dict.fromkeys(range(3), "stuck"), moving=False))
+    found = reconcile_verdict(absent(0, 1), TwoLooks(states, dict.fromkeys(range(3), "stuck"), moving=False))
 
     assert ("not_arrived", (0, 1), (2,)) == (found.kind, found.culprits, found.waiting)
     for said in ("lock of /b, which rank 1", "lock of /a, which rank 0", "Rank 2 waits for them"):
@@ -175,7 +175,7 @@ def test_a_lock_that_is_kept_over_a_collective_is_told_with_both_ranks():
     record = Record(source="system", path="/proc/locks", words="2: -> POSIX")
     wants = rank(0, waiting=Waiting(kind="lock", path="/runs.db", pid=101, rank=1, record=record))
     verdict = msgspec.structs.replace(absent(0), waiting=(1,))
-    found = judged(
+    found = reconcile_verdict(
         verdict, TwoLooks([wants, rank(1, op="all_reduce", age=20.0)], {0: "stuck", 1: "stuck"}, moving=False)
     )
 
@@ -194,7 +194,7 @@ def test_the_thread_that_has_not_answered_a_remote_call_is_told():
     waits = Waiting(kind="rpc", op="rpc_sync", record=LOCK.record)
     answers = Waiting(kind="sleep", thread="Thread-4", file="/job/ps.py", line=9, words=REMOTE, record=LOCK.record)
     states = [rank(0, waiting=waits), rank(1, op="all_reduce", age=20.0, beside=(answers,))]
-    told = judged(absent(0), TwoLooks(states, {0: "stuck", 1: "stuck"}, moving=False))
+    told = reconcile_verdict(absent(0), TwoLooks(states, {0: "stuck", 1: "stuck"}, moving=False))
 
     assert (0,) == told.culprits
     assert (
@@ -208,7 +208,7 @@ def test_who_has_not_answered_is_named_where_nobody_is_in_a_collective():
     answers = Waiting(kind="sleep", thread="Thread-4", file="/job/ps.py", line=9, words=REMOTE, record=LOCK.record)
     ends = Waiting(kind="rpc", op="_all_gather", record=LOCK.record)
     states = [rank(0, waiting=waits), rank(1, waiting=ends, beside=(answers,))]
-    found = judged(None, TwoLooks(states, {0: "stuck", 1: "stuck"}, moving=False))
+    found = reconcile_verdict(None, TwoLooks(states, {0: "stuck", 1: "stuck"}, moving=False))
 
     assert ("not_arrived", (1,), (0,)) == (found.kind, found.culprits, found.waiting)
     assert "Rank 0 waits for the answer to a remote call in rpc_sync" in found.summary
@@ -218,7 +218,7 @@ def test_who_has_not_answered_is_named_where_nobody_is_in_a_collective():
 
 def test_what_all_have_raised_alike_leads_the_answer():
     ended = {"alive": False, "exception": "DistStoreError: wait timeout", "exit_code": 1}
-    found = judged(None, TwoLooks([rank(n, stack=INIT, **ended) for n in (0, 1)], {}))
+    found = reconcile_verdict(None, TwoLooks([rank(n, stack=INIT, **ended) for n in (0, 1)], {}))
 
     assert "not_understood" == found.kind
     assert found.summary.startswith("Ranks 0-1 raised DistStoreError: wait timeout at /job/train.py:5")
@@ -228,41 +228,41 @@ def test_a_lock_that_all_wait_for_is_named_and_nobody_accused():
     """A file that says by being there that somebody builds; who made it has ended, or is of another job."""
     states = [rank(n, waiting=msgspec.structs.replace(LOCK, op="wait")) for n in (0, 1)]
     stuck = {0: "stuck", 1: "stuck"}
-    found = judged(None, TwoLooks(states, stuck, moving=False))
+    found = reconcile_verdict(None, TwoLooks(states, stuck, moving=False))
 
     assert ("not_understood", ()) == (found.kind, found.culprits)
     assert found.summary.startswith("Ranks 0-1 wait for the lock of /data/index.lock, and none of them holds it:")
-    assert "none of them" not in judged(None, TwoLooks(states, {0: "stuck", 1: "busy"})).summary
+    assert "none of them" not in reconcile_verdict(None, TwoLooks(states, {0: "stuck", 1: "busy"})).summary
 
 
 def test_of_ranks_that_were_all_sent_a_signal_none_is_said_to_have_failed():
     states = [RankState(rank=n, pid=10 + n, alive=False, signal="SIGTERM") for n in range(3)]
-    found = judged(None, TwoLooks(states, {}))
+    found = reconcile_verdict(None, TwoLooks(states, {}))
 
     assert found.summary == "Ranks 0-2 were ended by SIGTERM; no record shows that one of them had failed."
     killed = [*states[:2], RankState(rank=2, pid=12, alive=False, signal="SIGKILL")]
-    assert "which of them failed first" in judged(None, TwoLooks(killed, {})).summary
+    assert "which of them failed first" in reconcile_verdict(None, TwoLooks(killed, {})).summary
 
 
 def test_a_thread_that_an_exception_ended_is_why_its_rank_never_comes():
     """It is named with its place; of a rank that called something else it explains nothing."""
     stack = (Frame("/usr/lib/python3.11/threading.py", 982, "run"), Frame("/job/data.py", 31, "fill"))
     waits = Waiting(kind="thread", record=Record(source="stack"), op="get")
-    lost = rank(1, broken=(Broken("prefetch", "KeyError: 'x'", stack),), waiting=waits)
+    lost = rank(1, broken=(SurvivedException("prefetch", "KeyError: 'x'", stack),), waiting=waits)
     states, stuck = [rank(0, op="all_reduce"), lost], {0: "stuck", 1: "stuck"}
-    found = judged(absent(1), TwoLooks(states, stuck, moving=False))
+    found = reconcile_verdict(absent(1), TwoLooks(states, stuck, moving=False))
 
     assert ("not_arrived", (1,)) == (found.kind, found.culprits)
     assert found.summary.startswith("Rank 1 raised KeyError: 'x' (in its thread prefetch) at /job/data.py:31 in fill")
     assert ("/job/data.py", 31) == (found.sites[0].file, found.sites[0].line)
-    nobody = judged(None, TwoLooks(states, stuck, moving=False))
+    nobody = reconcile_verdict(None, TwoLooks(states, stuck, moving=False))
     assert ("not_arrived", (1,), (0,)) == (nobody.kind, nobody.culprits, nobody.waiting)
     sleeps = msgspec.structs.replace(lost, waiting=Waiting(kind="sleep", record=Record(source="stack")))
-    besides = judged(absent(1), TwoLooks([states[0], sleeps], stuck, moving=False))
+    besides = reconcile_verdict(absent(1), TwoLooks([states[0], sleeps], stuck, moving=False))
     assert besides.summary == absent(1).summary
     assert any("in its thread prefetch" in row for row in besides.evidence)
     skipped = msgspec.structs.replace(absent(1), kind="skipped")
-    assert skipped.summary == judged(skipped, TwoLooks(states, stuck, moving=False)).summary
+    assert skipped.summary == reconcile_verdict(skipped, TwoLooks(states, stuck, moving=False)).summary
 
 
 def test_a_rank_that_waits_for_its_own_thread_in_a_collective_is_not_accused():
@@ -270,18 +270,20 @@ def test_a_rank_that_waits_for_its_own_thread_in_a_collective_is_not_accused():
     record = Record(source="stack")
     inside = Waiting(kind="collective", record=record, op="all_gather", thread="metrics")
     joins = rank(1, waiting=Waiting(kind="thread", record=record, op="join"), beside=(inside,))
-    found = judged(absent(1), TwoLooks([rank(0, op="barrier"), joins], {0: "stuck", 1: "stuck"}, moving=False))
+    found = reconcile_verdict(
+        absent(1), TwoLooks([rank(0, op="barrier"), joins], {0: "stuck", 1: "stuck"}, moving=False)
+    )
 
     assert ("not_understood", ()) == (found.kind, found.culprits)
 
 
 def test_an_exception_that_only_one_rank_still_handles_leads_the_answer():
     """It waits in its `finally`, and nothing has printed why; what all handle, or none, explains no difference."""
-    raised = Broken("", "KeyError: 'trunk'", (Frame("/job/train.py", 6, "schedule"),))
+    raised = SurvivedException("", "KeyError: 'trunk'", (Frame("/job/train.py", 6, "schedule"),))
     states = [rank(0, op="all_reduce"), rank(1, op="barrier", handling=raised), rank(2, op="all_reduce")]
     stuck = dict.fromkeys(range(3), "stuck")
     called = Verdict(kind="extra", culprits=(1,), waiting=(0, 2), confidence=0.9, summary="Rank 1 called barrier #3.")
-    found = judged(called, TwoLooks(states, stuck, moving=False))
+    found = reconcile_verdict(called, TwoLooks(states, stuck, moving=False))
 
     assert found.summary == (
         "Rank 1 raised KeyError: 'trunk' (which it still handles) at /job/train.py:6 in schedule; it called barrier #3."
@@ -289,7 +291,7 @@ def test_an_exception_that_only_one_rank_still_handles_leads_the_answer():
     assert ("extra", (1,), "/job/train.py", 6) == (found.kind, found.culprits, found.sites[0].file, found.sites[0].line)
     assert found.evidence == tuple(claim.text for claim in found.claims)
     everywhere = [msgspec.structs.replace(state, handling=raised) for state in states]
-    assert called.summary == judged(called, TwoLooks(everywhere, stuck, moving=False)).summary
+    assert called.summary == reconcile_verdict(called, TwoLooks(everywhere, stuck, moving=False)).summary
 
 
 def test_a_process_that_does_not_end_after_its_program_is_named_with_its_thread():
@@ -299,13 +301,13 @@ def test_a_process_that_does_not_end_after_its_program_is_named_with_its_thread(
     )
     left = rank(0, alive=False, exit_code=0)
     shut = (Frame("/usr/lib/python3.11/threading.py", 1590, "_shutdown"),)
-    found = judged(None, TwoLooks([left, rank(1, stack=shut, waiting=thread)], {1: "stuck"}, moving=False))
+    found = reconcile_verdict(None, TwoLooks([left, rank(1, stack=shut, waiting=thread)], {1: "stuck"}, moving=False))
 
     assert ("not_arrived", (1,), ()) == (found.kind, found.culprits, found.waiting)
     assert found.summary.startswith("Rank 1 has run the program to its end, and the process does not end")
     assert ("/job/log.py", 11) == (found.sites[0].file, found.sites[0].line)
     inside = (Frame("/job/train.py", 3, "<module>"), *shut)
-    busy = judged(None, TwoLooks([left, rank(1, stack=inside, waiting=thread)], {1: "stuck"}, moving=False))
+    busy = reconcile_verdict(None, TwoLooks([left, rank(1, stack=inside, waiting=thread)], {1: "stuck"}, moving=False))
     assert "not_understood" == busy.kind
 
 
@@ -347,7 +349,7 @@ def test_a_compiler_at_work_is_no_hang():
     for command, kind in (("/usr/bin/g++-12 -O3 k.cpp", "none"), ("./compress ninja", "not_arrived")):
         waits = Waiting(kind="subprocess", record=record, pid=9, command=command)
         states = [rank(0, op="barrier", age=60.0), rank(1, waiting=waits)]
-        found = judged(absent(1), TwoLooks(states, {0: "stuck", 1: "busy"}, moving=False, seconds=60.0))
+        found = reconcile_verdict(absent(1), TwoLooks(states, {0: "stuck", 1: "busy"}, moving=False, seconds=60.0))
         assert kind == found.kind, command
         assert "child process" in found.evidence[0]
 
@@ -357,16 +359,16 @@ def test_nobody_is_accused_of_waiting_outside_while_another_rank_computes_or_cou
     states = [rank(0, op="recv"), rank(1, waiting=LOCK)]
     computes = [rank(0), rank(1, waiting=LOCK)]
 
-    assert "not_understood" == judged(None, TwoLooks(computes, {0: "stuck", 1: "stuck"})).kind
-    assert not judged(None, TwoLooks(states, {0: "slow", 1: "stuck"})).culprits
-    assert not judged(None, TwoLooks(states, {})).culprits
+    assert "not_understood" == reconcile_verdict(None, TwoLooks(computes, {0: "stuck", 1: "stuck"})).kind
+    assert not reconcile_verdict(None, TwoLooks(states, {0: "slow", 1: "stuck"})).culprits
+    assert not reconcile_verdict(None, TwoLooks(states, {})).culprits
 
 
 def test_a_rank_that_holds_the_gil_is_never_said_to_be_well():
     """Though it uses the CPU; nor is one that others have waited for longer than a moment."""
     held = [rank(0, op="recv"), rank(1, waiting=GIL)]
     computes = [rank(0, op="recv", age=25), rank(1)]
-    gil, late = (judged(None, TwoLooks(states, {0: "stuck", 1: "busy"})) for states in (held, computes))
+    gil, late = (reconcile_verdict(None, TwoLooks(states, {0: "stuck", 1: "busy"})) for states in (held, computes))
 
     assert ("gil_held", (1,)) == (gil.kind, gil.culprits)
     assert ("not_arrived", (1,), (0,)) == (late.kind, late.culprits, late.waiting)
@@ -377,19 +379,19 @@ def test_what_was_seen_of_a_rank_is_over_once_it_is_elsewhere():
     """It computed then and waits now."""
     then, now = rank(0), rank(0, stack=(Frame("/job/train.py", 50, "receive"),))
 
-    assert {0: "unknown"} == movement.still({0: "busy"}, [then], [now])
-    assert {0: "busy"} == movement.still({0: "busy"}, [then], [then])
+    assert {0: "unknown"} == job_progress.still({0: "busy"}, [then], [now])
+    assert {0: "busy"} == job_progress.still({0: "busy"}, [then], [then])
 
 
 def test_ranks_that_gave_no_answer_are_not_well_unless_the_others_ended_operations_with_them():
     """A collective that has ended shows that all came."""
     dark = RankState(rank=1, alive=None)
 
-    unseen = judged(None, TwoLooks([rank(0), dark], {0: "busy"}))
+    unseen = reconcile_verdict(None, TwoLooks([rank(0), dark], {0: "busy"}))
     assert ("not_understood", "No process of rank 1 was seen.") == (unseen.kind, unseen.summary)
-    silent = judged(None, TwoLooks([rank(0), msgspec.structs.replace(dark, pid=101)], {0: "busy"}))
+    silent = reconcile_verdict(None, TwoLooks([rank(0), msgspec.structs.replace(dark, pid=101)], {0: "busy"}))
     assert "Rank 1 gave no answer." == silent.summary
-    found = judged(None, TwoLooks([rank(0), dark], {0: "slow"}))
+    found = reconcile_verdict(None, TwoLooks([rank(0), dark], {0: "slow"}))
     assert ("none", True) == (found.kind, found.confidence < 0.5)
     assert "Rank 1 gave no answer" in found.summary
 
@@ -399,8 +401,8 @@ def test_all_that_have_ended_well_have_finished():
     good = [RankState(rank=0, alive=False, exit_code=0), RankState(rank=1, alive=False, facts={FINISHED: "no failure"})]
     lost = [RankState(rank=n, alive=False, exception="RuntimeError: Connection closed by peer") for n in (0, 1)]
 
-    assert "none" == judged(None, TwoLooks(good, {})).kind
-    found = judged(Verdict(kind="none"), TwoLooks(lost, {}))
+    assert "none" == reconcile_verdict(None, TwoLooks(good, {})).kind
+    found = reconcile_verdict(Verdict(kind="none"), TwoLooks(lost, {}))
     assert "not_understood" == found.kind
     assert {"raised"} == {claim.what for claim in found.claims}
 
@@ -451,15 +453,15 @@ def test_a_process_works_by_what_the_system_counts():
         until = time.monotonic() + 30
         works = rests = frozenset()
         while time.monotonic() < until and not (jobs["works"].pid in works and jobs["rests"].pid in rests):
-            before = movement.sample(states, host)
+            before = job_progress.sample(states, host)
             time.sleep(0.5)
-            works, rests = movement.workers(before, movement.sample(states, host))
+            works, rests = job_progress.workers(before, job_progress.sample(states, host))
         assert ({jobs["works"].pid}, {jobs["rests"].pid}) == (works, rests)
     finally:
         for job in jobs.values():
             job.kill()
             job.wait()
-    assert {} == movement.sample([RankState(rank=0, pid=os.getpid(), host="elsewhere")], host)
+    assert {} == job_progress.sample([RankState(rank=0, pid=os.getpid(), host="elsewhere")], host)
 
 
 def test_what_polls_at_two_lines_of_one_function_does_not_move():
@@ -467,10 +469,10 @@ def test_what_polls_at_two_lines_of_one_function_does_not_move():
     loop = [rank(1, stack=(Frame("/job/train.py", line, "wait"),)) for line in (7, 8)]
     inside = rank(0, op="barrier", stack=(Frame("/job/train.py", 9, "main"),))
 
-    assert {1: "stuck"} == movement.progress(loop[:1], loop[1:], rests=[101])
-    assert {1: "busy"} == movement.progress(loop[:1], loop[1:])
-    assert {1: "busy"} == movement.progress(loop[:1], loop[:1], works=[101])
-    assert {0: "stuck"} == movement.progress([inside], [inside], works=[100])
+    assert {1: "stuck"} == job_progress.progress(loop[:1], loop[1:], rests=[101])
+    assert {1: "busy"} == job_progress.progress(loop[:1], loop[1:])
+    assert {1: "busy"} == job_progress.progress(loop[:1], loop[:1], works=[101])
+    assert {0: "stuck"} == job_progress.progress([inside], [inside], works=[100])
 
 
 def test_coverage_says_what_was_read_and_what_was_not():
@@ -514,12 +516,12 @@ ModuleNotFoundError: No module named 'trainr'
 )
 def test_a_command_that_failed_before_any_rank_says_itself_why(printed, said):
     """The first line is what was printed, with its line of the output; of a job that runs nothing is said so."""
-    unseen = judged(None, TwoLooks((), {}))
-    found = unstarted(unseen, (), Snapshot(output=printed), Run(status=2))
+    unseen = reconcile_verdict(None, TwoLooks((), {}))
+    found = verdict_without_ranks(unseen, (), Snapshot(output=printed), Run(status=2))
 
     assert found.summary.startswith(said)
     assert [bool(printed)] == [bool(found.claims and found.claims[0].record.line)]
-    assert unseen == unstarted(unseen, (), Snapshot(output=printed), Run(status=None))
+    assert unseen == verdict_without_ranks(unseen, (), Snapshot(output=printed), Run(status=None))
 
 
 def test_two_looks_at_two_processes_of_one_rank_show_no_progress():
@@ -527,7 +529,7 @@ def test_two_looks_at_two_processes_of_one_rank_show_no_progress():
     twice = {"facts": {TWICE: "101 on a"}}
     first, second = rank(0, pid=100, **twice), rank(0, pid=101, **twice)
 
-    assert "unknown" == movement.progress([first], [second])[0]
+    assert "unknown" == job_progress.progress([first], [second])[0]
 
 
 def receiving(*sources):
@@ -555,7 +557,7 @@ def test_who_waits_for_a_message_of_a_rank_that_has_gone_on_to_a_barrier_is_in_n
         )
         for state, (op, line, peer) in zip(receiving(0, 1, 2), rows, strict=True)
     ]
-    found = recorded(None, states, moving=False)[0].verdict
+    found = analyse_records(None, states, moving=False)[0].verdict
 
     assert ("skipped", ()) == (found.kind, found.culprits)
     assert "Rank 0 waits in recv for rank 2, which is further on in the source" in found.summary
@@ -572,7 +574,7 @@ def test_a_circle_of_receives_says_who_waits_for_whom(tmp_path):
         msgspec.structs.replace(state, pending=Operation(group="0", **wait))
         for state, wait in zip(receiving(*waits), waits, strict=True)
     ]
-    found = recorded(None, states, moving=False)[0].verdict
+    found = analyse_records(None, states, moving=False)[0].verdict
     told = diagnose(load(), Snapshot(ranks=tuple(states), verdict=found))
 
     assert ("not_arrived", (0, 1, 2), (3,)) == (found.kind, found.culprits, found.waiting)
@@ -590,7 +592,7 @@ def test_a_rank_in_a_message_has_not_passed_by_a_batch_of_messages():
         msgspec.structs.replace(state, pending=Operation(group="0", **wait))
         for state, wait in zip(receiving(*waits), waits, strict=True)
     ]
-    found = recorded(None, states, moving=False)[0].verdict
+    found = analyse_records(None, states, moving=False)[0].verdict
 
     assert "not_arrived" == found.kind
     assert "passed" not in found.summary
@@ -598,7 +600,9 @@ def test_a_rank_in_a_message_has_not_passed_by_a_batch_of_messages():
 
 def test_what_a_child_process_raised_is_why_its_parent_never_comes():
     """If the one rank that is waited for waits for a child; of one that waits for a lock file it explains nothing."""
-    child = Raised(type="OSError", message="no tape", process="SpawnProcess-1", frames=(Frame("/job/d.py", 6, "feed"),))
+    child = PrintedException(
+        type="OSError", message="no tape", process="SpawnProcess-1", frames=(Frame("/job/d.py", 6, "feed"),)
+    )
     waits = Waiting(kind="child", record=Record(source="stack"))
     found = with_failed_child(absent(1), [rank(0, op="all_reduce"), rank(1, waiting=waits)], [child])
 
@@ -633,7 +637,7 @@ def test_a_send_and_a_receive_that_never_meet_are_no_fault_of_the_links(tag, kin
         msgspec.structs.replace(rank(n, world_size=2), pending=Operation(op=op, group="0", peer=1 - n, tag=t))
         for n, op, t in ((0, "send", tag and 3), (1, "recv", tag))
     ]
-    found = recorded(None, states)[0].verdict
+    found = analyse_records(None, states)[0].verdict
 
     assert (kind, (), (0, 1)) == (found.kind, found.culprits, found.waiting)
     assert ("rank 1 is in recv with tag 7" in found.summary) is bool(tag)

@@ -8,16 +8,16 @@ import sys
 
 import pytest
 
-from dtdebug.job import output
-from dtdebug.job.ring import Ring
+from dtdebug.live.job import output_store
+from dtdebug.live.job.ring_buffer import Ring
 
 LIMIT = 90
 PATCHED = """
 import sys, tempfile, time
-from dtdebug.job import launch, output
+from dtdebug.live.job import run_job as launch, output_store as output
 {patch}
 sys.argv[0] = "dtdebug"
-from dtdebug.cli import run
+from dtdebug.cli.main import run
 run()
 """
 SLOW_WRITES = "real = output.Copy.flush\noutput.Copy.flush = lambda copy: (time.sleep(4), real(copy))"
@@ -63,7 +63,7 @@ def test_what_is_not_taken_in_time_is_the_oldest_after_the_head_and_is_counted()
 
 def test_gaps_that_fall_into_what_is_left_out_stay_counted(tmp_path):
     """One remark stands for all that is missing in the middle."""
-    copy = output.Copy(tmp_path / "log")
+    copy = output_store.Copy(tmp_path / "log")
     for n in range(60):
         copy.add(b"1 ", (b"%d " % n + b"x" * 90 + b"\n") * 1000)
         copy.lose(10**9)
@@ -187,7 +187,7 @@ def test_a_signal_that_the_job_ignores_interrupts_nothing():
 
 def test_the_copy_keeps_lines_of_the_middle_that_are_unlike_the_others(tmp_path):
     """An error long before the end, once, and what is left out is counted once."""
-    copy = output.Copy(tmp_path / "output")
+    copy = output_store.Copy(tmp_path / "output")
     for n in range(200_000):
         copy.add(b"1 ", b"step %d fine loss 0.%d\n" % (n, n))
         if n == 60_000:
@@ -195,7 +195,7 @@ def test_the_copy_keeps_lines_of_the_middle_that_are_unlike_the_others(tmp_path)
         if n % 1_000 == 0:
             copy.flush()
     copy.finish()
-    kept = output.kept(tmp_path / "output")
+    kept = output_store.read_copy(tmp_path / "output")
 
     assert (kept.count(b"boom"), kept.count(b"left out")) == (1, 1)
-    assert len(kept) <= output.HEAD + output.MIDDLE + 2 * output.TAIL
+    assert len(kept) <= output_store.HEAD + output_store.MIDDLE + 2 * output_store.TAIL

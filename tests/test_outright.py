@@ -2,14 +2,14 @@
 
 import pytest
 
-from dtdebug_taxonomy.comparisons import regression
-from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.explanations.figures import amounts
-from dtdebug_taxonomy.explanations.version_conflict import unfit
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.explanations.figures import find_misfit
+from dtdebug_taxonomy.explanations.version_conflict import find_conflict
 from dtdebug_taxonomy.incident import Incident
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.message_advice import advice_in_message
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.logs.message_advice import advice_in_message
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.text.comparisons import find_regression
 
 KNOWLEDGE = load()
 PACKAGES = "/opt/env/lib/python3.12/site-packages"
@@ -52,7 +52,7 @@ def raised(last, *frames, code="pass"):
     ],
 )
 def test_figures_are_worked_out(message, title, whole):
-    found = amounts(message)
+    found = find_misfit(message)
 
     assert found is not None
     assert title in found.title
@@ -70,7 +70,7 @@ def test_figures_are_worked_out(message, title, whole):
     ],
 )
 def test_figures_that_say_nothing_are_left(message):
-    assert amounts(message) is None
+    assert find_misfit(message) is None
 
 
 def test_figures_sharpen_the_cause_that_the_same_line_names():
@@ -117,7 +117,7 @@ def test_figures_sharpen_the_cause_that_the_same_line_names():
     ],
 )
 def test_packages_that_do_not_fit_are_told_by_frame_and_message(last, frames, words):
-    found = unfit(Incident(Snapshot(output=raised(last, *frames))).errors[0])
+    found = find_conflict(Incident(Snapshot(output=raised(last, *frames))).errors[0])
 
     assert found is not None
     assert words in found.title
@@ -132,7 +132,7 @@ def test_packages_that_do_not_fit_are_told_by_frame_and_message(last, frames, wo
     ],
 )
 def test_other_exceptions_are_no_matter_of_releases(last, frames):
-    assert unfit(Incident(Snapshot(output=raised(last, *frames))).errors[0]) is None
+    assert find_conflict(Incident(Snapshot(output=raised(last, *frames))).errors[0]) is None
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_other_exceptions_are_no_matter_of_releases(last, frames):
     ],
 )
 def test_two_releases_are_read_with_their_outcomes(said, package, good, bad):
-    found = regression(said)
+    found = find_regression(said)
 
     assert found is not None
     assert (found.package, found.good, found.bad) == (package, good, bad)
@@ -169,7 +169,7 @@ def test_two_releases_are_read_with_their_outcomes(said, package, good, bad):
     ],
 )
 def test_releases_without_such_a_pair_are_no_regression(said):
-    assert regression(said) is None
+    assert find_regression(said) is None
 
 
 def test_the_users_pair_comes_before_a_general_message():

@@ -5,18 +5,18 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from dtdebug import front
-from dtdebug.clean import clean
-from dtdebug_taxonomy.claims import Claim, Record
-from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.failure.events import last_exception
-from dtdebug_taxonomy.failure.grammar import without_prefixes
-from dtdebug_taxonomy.failure.lines import rank_of
+from dtdebug.notebook import front_end_api
+from dtdebug.privacy.sanitize import clean
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 from dtdebug_taxonomy.incident import Incident
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
-from dtdebug_taxonomy.render import to_markdown, to_text
-from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, SourceFinding
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.logs.event_reader import last_exception
+from dtdebug_taxonomy.logs.lines import rank_of
+from dtdebug_taxonomy.logs.prefixes import without_prefixes
+from dtdebug_taxonomy.model.claims import Claim, Record
+from dtdebug_taxonomy.model.ranks import Frame, RankState, Verdict
+from dtdebug_taxonomy.model.snapshot import ExceptionInfo, Snapshot, SourceFinding
+from dtdebug_taxonomy.presentation.text import to_markdown, to_text
 
 SAMPLES = Path(__file__).parent / "samples"
 OWN = [
@@ -107,9 +107,9 @@ def test_the_launchers_exception_in_a_notebook_is_enough():
     """A notebook may keep no output besides it."""
     text = (SAMPLES / "other-program-failure" / "torch-spawn-zero-division.txt").read_text()
     evalue = "\n\n" + text[text.index("-- Process 1") :]
-    d = front.diagnose(front.FailedCell(cell="mp.spawn(work)", ename="ProcessRaisedException", evalue=evalue))[
-        "diagnosis"
-    ]
+    d = front_end_api.diagnose(
+        front_end_api.FailedCell(cell="mp.spawn(work)", ename="ProcessRaisedException", evalue=evalue)
+    )["diagnosis"]
 
     assert "program-fails-by-itself" == d["advice"][0]["cause"]
     assert (1,) == tuple(d["culprits"])
@@ -226,7 +226,9 @@ def test_where_ranks_were_compared_only_the_culprits_count():
 def test_a_column_of_a_table_is_not_the_variable_of_a_launcher(name, recognised):
     """Variables are written in capitals."""
     output = f"---> 3 value = source[\"{name}\"]\nKeyError: '{name}'"
-    d = front.diagnose(front.FailedCell(cell="x", ename="KeyError", evalue=f"'{name}'", output=output))["diagnosis"]
+    d = front_end_api.diagnose(front_end_api.FailedCell(cell="x", ename="KeyError", evalue=f"'{name}'", output=output))[
+        "diagnosis"
+    ]
 
     assert recognised == d["recognised"]
 

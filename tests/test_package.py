@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 
 import dtdebug
 import dtdebug_taxonomy
-from dtdebug_taxonomy.knowledge import HOME
+from dtdebug_taxonomy.knowledge.loader import HOME
 
 ROOT = Path(__file__).parent.parent
 KERNEL = Path(dtdebug.__file__).parent
@@ -119,15 +119,15 @@ def test_what_the_extension_knows_is_made_from_this_checkout_alone():
         check=False,
     )
 
-    assert "dtdebug_taxonomy.knowledge\n" == done.stdout, done.stderr
+    assert "dtdebug_taxonomy.knowledge.loader\n" == done.stdout, done.stderr
 
 
 def test_the_wheel_runs(wheel, tmp_path):
     """Unpacked elsewhere, it explains and diagnoses."""
     zipfile.ZipFile(wheel).extractall(tmp_path / "site")
     script = (
-        "import dtdebug, dtdebug.cli, sys; print(dtdebug.__file__); "
-        "sys.exit(dtdebug.cli.main(['diagnose', '--situation', 'hvd.init() never returns on two nodes']))"
+        "import dtdebug, dtdebug.cli.main, sys; print(dtdebug.__file__); "
+        "sys.exit(dtdebug.cli.main.main(['diagnose', '--situation', 'hvd.init() never returns on two nodes']))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import notebooks as nb
 import pytest
 
-from dtdebug.display import MIME
+from dtdebug.presentation.diagnosis_card import MIME
 
 playwright = pytest.importorskip("playwright.sync_api")
 MISSING = nb.what_is_missing()

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from dtdebug.cli import main
-from dtdebug_taxonomy.pasted import only_words, parted
+from dtdebug.cli.main import main
+from dtdebug_taxonomy.logs.split_post import only_words, split_prose
 
 ISSUE = """\
 Hi, my job dies on 4 nodes.
@@ -26,7 +26,7 @@ def test_a_sentence_that_speaks_of_nccl_or_an_error_is_somebodys():
         "I ran it with NCCL_DEBUG=INFO: nothing.\n```\nnode:1:2 NCCL INFO a\n```\n"
     )
 
-    said, printed = parted(text)
+    said, printed = split_prose(text)
 
     assert said.startswith("Unequal data")
     assert said.endswith("NCCL_DEBUG=INFO: nothing.")
@@ -37,7 +37,7 @@ def test_a_post_in_the_third_person_is_somebodys():
     """Sentences that tell what the run does, in a text with Markdown; what a program printed below a line is not."""
     told = "The script hangs at step 0 inside `engine.step()` on both ranks."
 
-    said, printed = parted(f"## Hang\n\n{told}\n\n[rank0]: ValueError: x\nand then it fails with a code\n")
+    said, printed = split_prose(f"## Hang\n\n{told}\n\n[rank0]: ValueError: x\nand then it fails with a code\n")
 
     assert said == told
     assert "ValueError" in printed
@@ -51,18 +51,18 @@ def test_what_stands_between_two_ticks_over_several_lines_is_a_fence():
         "It says \u201cERROR: End of file.\u201d and my run ends.\n"
     )
 
-    said, printed = parted(text)
+    said, printed = split_prose(text)
 
     assert said.splitlines() == [
         "I get this:", "", "How is it solved?", "It says \u201cERROR: End of file.\u201d and my run ends.",
     ]  # fmt: skip
     assert printed.splitlines()[1:3] == ["[rank3]: ValueError: x", "[rank3]: exit"]
-    assert parted("Set `a and I see it.\n")[0] == "Set `a and I see it."
+    assert split_prose("Set `a and I see it.\n")[0] == "Set `a and I see it."
 
 
 def test_three_ticks_around_one_line_are_no_fence():
     """What follows is somebody's again; what stands between them was printed."""
-    said, printed = parted("My command is\n``` python -m multiproc train.py ```\nand it hangs at the start.\n")
+    said, printed = split_prose("My command is\n``` python -m multiproc train.py ```\nand it hangs at the start.\n")
 
     assert said.split("\n\n") == ["My command is", "and it hangs at the start."]
     assert printed.split("\n") == ["", "python -m multiproc train.py", "", ""]
@@ -71,23 +71,23 @@ def test_three_ticks_around_one_line_are_no_fence():
 def test_what_follows_a_colon_in_a_paragraph_is_what_was_printed():
     """Unless a person goes on, or its lines are sentences."""
     shown = "step 1\nCUDA status: file: a.c : () : line: 36\nCUDA Error: invalid device ordinal"
-    said, printed = parted(f"I train on 5 cards; then this shows up:\n{shown}")
+    said, printed = split_prose(f"I train on 5 cards; then this shows up:\n{shown}")
 
     assert said == "I train on 5 cards; then this shows up:"
     assert printed == f"\n{shown}"
-    assert parted(f"I train as it says here:\n{shown}\nand my loss is 3.")[1].strip() == ""
+    assert split_prose(f"I train as it says here:\n{shown}\nand my loss is 3.")[1].strip() == ""
 
 
 @pytest.mark.parametrize("last", ["However, it only uses one card.", "And it never gets to the first step."])
 def test_where_nothing_looks_printed_all_sentences_are_somebodys(last):
     text = f"I ran it as the guide says:\n\n`accelerate launch train.py`\n\n{last}"
 
-    assert parted(text)[0].endswith(last)
-    assert last in parted(f"[rank0]: start\n{text}")[1]
+    assert split_prose(text)[0].endswith(last)
+    assert last in split_prose(f"[rank0]: start\n{text}")[1]
 
 
 def test_outside_of_fences_a_person_speaks_and_lines_stay_where_they_are():
-    words, output = parted(ISSUE)
+    words, output = split_prose(ISSUE)
 
     assert words.splitlines() == [
         "Hi, my job dies on 4 nodes.",
@@ -108,7 +108,7 @@ def test_outside_of_fences_a_person_speaks_and_lines_stay_where_they_are():
     ],
 )
 def test_of_a_log_nothing_is_taken_away(log):
-    assert ("", log) == parted(log)
+    assert ("", log) == split_prose(log)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_a_file_with_a_description_is_read_as_one(text, symptom, tmp_path, capsy
 )
 def test_words_before_or_behind_a_message_in_one_line_are_somebodys(row, words, output):
     """What a program printed stays on its line."""
-    said, printed = parted(f"Hello,\n{row}\n")
+    said, printed = split_prose(f"Hello,\n{row}\n")
 
     assert said.endswith(words)
     assert output == printed.splitlines()[1].strip()

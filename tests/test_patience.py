@@ -8,13 +8,13 @@ from array import array
 import msgspec
 import pytest
 
-from dtdebug.flight import records
-from dtdebug.flight.program import Program
-from dtdebug.flight.waits import Wait
-from dtdebug.notebook import patience
-from dtdebug.notebook.patience import LastSeen, watch
-from dtdebug.notebook.seen import Conclusion
-from dtdebug_taxonomy.ranks import Operation, RankState, Verdict
+from dtdebug.notebook import second_look
+from dtdebug.notebook.ranks_seen import Conclusion
+from dtdebug.notebook.second_look import LastSeen, watch
+from dtdebug.recorded.flight_recorder import verdict_input
+from dtdebug.recorded.flight_recorder.rank_program import Program
+from dtdebug.recorded.flight_recorder.wait_graph import Wait
+from dtdebug_taxonomy.model.ranks import Operation, RankState, Verdict
 
 NOW = 1_760_000_000.0
 HANG = Conclusion(Verdict(kind="not_arrived", culprits=(1,), waiting=(0,), summary="Rank 1 never arrived."))
@@ -23,7 +23,7 @@ NOTHING = Conclusion(Verdict(kind="none", summary="No hang so far."))
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch):
-    monkeypatch.setattr(patience, "_PAUSE", 0.0)
+    monkeypatch.setattr(second_look, "_PAUSE", 0.0)
 
 
 def job(age, seq=2, at=0.0):
@@ -90,7 +90,7 @@ def test_what_a_look_at_a_young_wait_accuses_is_confirmed_by_a_second_one():
 
 def test_a_rank_that_computes_is_not_waited_for(monkeypatch):
     """It may come at any time, so that nothing hangs yet."""
-    monkeypatch.setattr(patience._Work, "goes_on", lambda self: True)
+    monkeypatch.setattr(second_look._Work, "goes_on", lambda self: True)
     seen, more = looked(job(1.0), job(1.5, at=0.5), job(9, at=8), found=older(3))
 
     assert (NOTHING, 1) == (seen.found, more)
@@ -100,8 +100,8 @@ def test_work_is_the_cpu_time_of_ranks_that_do_not_wait(monkeypatch):
     """Of this host; a process that has gone has none."""
     mine = RankState(rank=1, pid=os.getpid(), host=socket.gethostname())
     waits = msgspec.structs.replace(mine, pending=Operation(op="barrier"))
-    works = [patience._Work([s]) for s in (mine, waits, msgspec.structs.replace(mine, pid=2**22 + 1))]
-    monkeypatch.setattr(patience, "_BUSY", 0.0)
+    works = [second_look._Work([s]) for s in (mine, waits, msgspec.structs.replace(mine, pid=2**22 + 1))]
+    monkeypatch.setattr(second_look, "_BUSY", 0.0)
     until = time.process_time() + 0.1
     while time.process_time() < until:
         pass
@@ -129,6 +129,6 @@ def test_a_pause_that_the_job_makes_in_each_step_is_no_hang(paused, alive, expec
     programs[1].taken = NOW
     state = RankState(rank=0, alive=alive, pending=Operation(op="all_reduce") if alive else None)
     wait = Wait(0, "0", "all_reduce", 21, 19, frozenset({1}))
-    seen = records.Records(programs, {0: state}, None, None, (0, 1))
+    seen = verdict_input.Records(programs, {0: state}, None, None, (0, 1))
 
-    assert expected == pytest.approx(records.in_flight(seen, wait))
+    assert expected == pytest.approx(verdict_input.in_flight(seen, wait))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from measure import BASELINE, Package, Place, labels, packages, report, warnings
 
-from dtdebug_taxonomy.checks.examine import examine
-from dtdebug_taxonomy.checks.settings import Settings
+from dtdebug_taxonomy.checks.run.examine import examine
+from dtdebug_taxonomy.checks.run.settings import Settings
 from dtdebug_taxonomy.source.kinds import parse_file
 
 JUDGED = "2.13.0"

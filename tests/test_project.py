@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from dtdebug.check.examine_file import Selection, examine_file
 from dtdebug.check.files import settings_of
-from dtdebug.check.results import Selection, examine_file
-from dtdebug.cli import main
+from dtdebug.cli.main import main
 
 PLOT = """import torch.distributed as dist
 

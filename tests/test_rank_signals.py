@@ -3,14 +3,23 @@
 import msgspec
 import pytest
 
-from dtdebug_taxonomy.claims import LOOP_ENDED, SHARED_RANK, Claim, Record
-from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.ranks import Alternative, CallSite, CollectiveRef, Frame, Group, Operation, RankState, Verdict
-from dtdebug_taxonomy.render import to_markdown, to_text
-from dtdebug_taxonomy.signals import measure
-from dtdebug_taxonomy.snapshot import Gpu, Snapshot
-from dtdebug_taxonomy.waiting import Waiting
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.inference.from_snapshot import measure
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.claims import LOOP_ENDED, SHARED_RANK, Claim, Record
+from dtdebug_taxonomy.model.ranks import (
+    Alternative,
+    CallSite,
+    CollectiveRef,
+    Frame,
+    Group,
+    Operation,
+    RankState,
+    Verdict,
+)
+from dtdebug_taxonomy.model.snapshot import Gpu, Snapshot
+from dtdebug_taxonomy.model.waiting import Waiting
+from dtdebug_taxonomy.presentation.text import to_markdown, to_text
 
 TORCH = "/opt/venv/lib/python3.11/site-packages/torch/"
 STEP = (

@@ -14,20 +14,20 @@ import msgspec
 import pexpect
 import pytest
 
-from dtdebug import flight, state
-from dtdebug.agent import arming, fatal_signals
-from dtdebug.hosts.presence import Presence
-from dtdebug.job import collect, ends, looking, output, relay, report, runs
-from dtdebug.job.monitor import Monitor
-from dtdebug.job.relay import Relay
-from dtdebug.job.speaker import Options, Speaker
-from dtdebug.probe import gather, watch
-from dtdebug.probe.adapters import mpi
-from dtdebug.records import folder
-from dtdebug.records.folder import Run, RunFolder
-from dtdebug.records.untrusted import believed, tidy
-from dtdebug_taxonomy.failure import exits
-from dtdebug_taxonomy.ranks import MOST_RANKS, Frame, Group, RankState
+from dtdebug.live.agent import arm, fatal_signals
+from dtdebug.live.hosts.presence import Presence
+from dtdebug.live.job import conclude, first_death, observe, output_store, recent_runs, relay, report
+from dtdebug.live.job.monitor import Monitor
+from dtdebug.live.job.relay import Relay
+from dtdebug.live.job.reporter import Options, Speaker
+from dtdebug.live.probe import ask_all_ranks, liveness
+from dtdebug.live.probe.adapters import mpi
+from dtdebug.recorded import flight_recorder
+from dtdebug.storage import run_folder, state_dir
+from dtdebug.storage.run_folder import Run, RunFolder
+from dtdebug.storage.untrusted import drop_impossible, tidy
+from dtdebug_taxonomy.logs import exits
+from dtdebug_taxonomy.model.ranks import MOST_RANKS, Frame, Group, RankState
 
 HERE = os.uname().nodename
 DTDEBUG = [sys.executable, "-m", "dtdebug"]
@@ -65,10 +65,10 @@ def test_pipes_and_links_in_place_of_files_are_never_read(run, tmp_path):
     os.mkfifo(run.output)
 
     assert [] == list(run.records())
-    assert 0 == run.requested()
+    assert 0 == run.request_count()
     assert run.load_run() is None
-    assert b"" == output.kept(run.output)
-    assert collect.conclude(run, looking.last(run)).verdict.kind == "not_understood"
+    assert b"" == output_store.read_copy(run.output)
+    assert conclude.conclude(run, observe.last(run)).verdict.kind == "not_understood"
     for name in ("3-x.txt", "4-x.txt"):
         assert fatal_signals.offer(run.stacks / name) is None
     assert foreign.read_bytes().endswith(b"}")
@@ -86,8 +86,8 @@ def test_numbers_that_can_not_be_are_not_counted_up_to(run, absurd):
 
     (name,) = absurd
     assert all(getattr(record, name) != absurd[name] for record in run.records())
-    assert 4 > len(gather.gather(run, timeout=0.2, dumps=False))
-    found = collect.conclude(run, looking.last(run))
+    assert 4 > len(ask_all_ranks.gather(run, timeout=0.2, dumps=False))
+    found = conclude.conclude(run, observe.last(run))
     assert 3 > len(found.missing_dumps)
 
 
@@ -95,7 +95,7 @@ def test_numbers_of_a_large_job_are_kept():
     members = tuple(range(20_000))
     large = RankState(rank=19_999, world_size=20_000, groups=(Group(name="0", ranks=members),))
 
-    assert large == believed(large)
+    assert large == drop_impossible(large)
     assert members == tidy(large).groups[0].ranks
 
 
@@ -108,7 +108,7 @@ def test_a_dump_can_not_invent_a_world(tmp_path):
     }  # fmt: skip
     for rank in (0, 1, 9_999_999):
         (tmp_path / f"rank_{rank}").write_bytes(msgspec.json.encode({"version": "2.5", "entries": [entry]}))
-    found = flight.analyse(tmp_path)
+    found = flight_recorder.analyse(tmp_path)
 
     assert ((0, 1), ()) == (found.ranks, found.missing_dumps)
 
@@ -118,7 +118,7 @@ def test_a_number_of_thousands_of_digits_is_no_record(run):
     (run.path / "run.json").write_text(json.dumps({"pid": 10**30, "host": HERE}))
 
     assert [] == list(run.records())
-    assert not runs.lives(run)
+    assert not recent_runs.lives(run)
 
 
 def test_what_a_record_says_reaches_no_terminal_as_it_is(run):
@@ -134,8 +134,8 @@ def test_what_a_record_says_reaches_no_terminal_as_it_is(run):
         facts={ESCAPES: ESCAPES, "faulthandler": "/etc/passwd"},
     )
     (run.ranks / "1-x.json").write_bytes(msgspec.json.encode(msgspec.structs.replace(hostile, stack=())))
-    seen = looking.LiveRanks(states=(tidy(hostile), *looking.last(run).states), notes=(ESCAPES,))
-    text = report.to_text(collect.conclude(run, seen), ESCAPES, run)
+    seen = observe.LiveRanks(states=(tidy(hostile), *observe.last(run).states), notes=(ESCAPES,))
+    text = report.to_text(conclude.conclude(run, seen), ESCAPES, run)
 
     assert not set("\x1b\x07\x9b\u202e") & set(text)
 
@@ -148,15 +148,15 @@ def test_processes_of_two_hosts_with_one_number_have_two_records(run):
     assert HERE == run.record(7).host
     assert ("a", "b") == (run.record(7, "a").host, run.record(7, "b").host)
     assert run.record(8) is None
-    assert {"a", "b"} <= {s.host for s in gather.gather(run, timeout=0.2, dumps=False)}
+    assert {"a", "b"} <= {s.host for s in ask_all_ranks.gather(run, timeout=0.2, dumps=False)}
 
 
 def test_containers_of_one_host_have_names_of_their_own(run, monkeypatch):
     """They have the host's name and process ids of their own; from outside the record is found all the same."""
-    folder._place.cache_clear()
+    run_folder._place.cache_clear()
     monkeypatch.setattr(os, "readlink", lambda path: "pid:[1]")
     run.save_record(RankState(rank=0, pid=7, host=HERE))
-    folder._place.cache_clear()
+    run_folder._place.cache_clear()
     monkeypatch.undo()
 
     assert 0 == run.record(7).rank
@@ -170,7 +170,7 @@ def test_of_two_living_processes_with_one_rank_the_one_in_a_group_counts():
     wrapper = RankState(rank=0, pid=1, alive=True, time=2.0)
     ended = RankState(rank=0, pid=3, alive=False, initialized=True, time=3.0)
 
-    assert [trainer] == gather.one_each([wrapper, trainer, ended])
+    assert [trainer] == ask_all_ranks.one_each([wrapper, trainer, ended])
 
 
 def test_an_error_file_that_a_record_names_is_kept_only_if_it_is_one(run, tmp_path):
@@ -179,7 +179,7 @@ def test_an_error_file_that_a_record_names_is_kept_only_if_it_is_one(run, tmp_pa
     secret.write_text('{"private": "key"}')
     os.mkfifo(pipe)
     good.write_text('{"message": {"message": "boom"}}')
-    deaths = watch.Deaths(run)
+    deaths = liveness.Deaths(run)
     for rank, path in enumerate((secret, pipe, good, tmp_path)):
         deaths.know(
             [RankState(rank=rank, pid=2**22 + rank, host=HERE, environment={"TORCHELASTIC_ERROR_FILE": str(path)})]
@@ -254,7 +254,7 @@ def test_an_archive_holds_no_secret_and_nothing_from_elsewhere(run, tmp_path, mo
 )
 def test_printed_text_can_not_make_the_reader_grow(line):
     output = line * (500_000 // len(line))
-    found = ends.ends(output, [RankState(rank=0, pid=1)])
+    found = first_death.ends(output, [RankState(rank=0, pid=1)])
 
     assert exits._MOST >= len(exits.exits_in(output).exits)
     assert MOST_RANKS > max(s.rank for s in found.states)
@@ -271,7 +271,7 @@ def test_a_handler_that_the_program_sets_later_stays_and_is_never_called_by_us(t
     code = f"""
 import signal
 from pathlib import Path
-from dtdebug.agent import fatal_signals
+from dtdebug.live.agent import fatal_signals
 end = fatal_signals.offer(Path({str(tmp_path / "stack.txt")!r}))
 print(fatal_signals.is_offered())
 got = []
@@ -290,9 +290,9 @@ print(len(got))
 def test_empty_entries_of_the_path_stay(run, monkeypatch):
     """They stand for the working directory."""
     monkeypatch.setenv("PYTHONPATH", "/a:")
-    assert [arming.BOOTSTRAP, "/a", ""] == arming.arming_variables(run)["PYTHONPATH"].split(":")
+    assert [arm.BOOTSTRAP, "/a", ""] == arm.arming_variables(run)["PYTHONPATH"].split(":")
     monkeypatch.setenv("PYTHONPATH", "")
-    assert arming.BOOTSTRAP == arming.arming_variables(run)["PYTHONPATH"]
+    assert arm.BOOTSTRAP == arm.arming_variables(run)["PYTHONPATH"]
 
 
 @pytest.mark.parametrize("option", ["-S", "-I", "-E", "-sB"])
@@ -421,14 +421,14 @@ def test_an_impatient_user_ends_the_collecting_at_once(tmp_path):
     job.close()
 
     assert signal.SIGINT == job.signalstatus
-    assert b"dtdebug/cli.py" not in said
+    assert b"dtdebug/cli/" not in said
 
 
 def test_a_folder_that_others_could_write_is_closed_to_them(tmp_path):
     open_to_all = tmp_path / "shared"
     open_to_all.mkdir()
     open_to_all.chmod(0o777)
-    runs.take(open_to_all, ["true"])
+    recent_runs.take(open_to_all, ["true"])
 
     assert 0o700 == open_to_all.stat().st_mode & 0o777
 
@@ -436,10 +436,10 @@ def test_a_folder_that_others_could_write_is_closed_to_them(tmp_path):
 def test_files_are_private_whatever_the_mask(run):
     before = os.umask(0)
     try:
-        os.close(state.append(run.stack(1)))
+        os.close(state_dir.append(run.stack(1)))
         run.save_run(Run())
         run.save_record(RankState(rank=0, pid=1))
-        arming.arming_variables(run)
+        arm.arming_variables(run)
     finally:
         os.umask(before)
 

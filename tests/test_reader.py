@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtdebug.logs import reader
-from dtdebug.logs.shapes import Kept, Shapes
-from dtdebug.tail import EARLIER, LIMIT, Tail
+from dtdebug.notebook.output_tail import EARLIER, LIMIT, Tail
+from dtdebug.recorded.log_files import excerpt as log_excerpt
+from dtdebug.recorded.log_files.line_shapes import KeptLine, Shapes
 
 
-def read(data: bytes) -> reader.Excerpt:
-    return reader.read_excerpt(io.BytesIO(data), "log")
+def read(data: bytes) -> log_excerpt.Excerpt:
+    return log_excerpt.read_excerpt(io.BytesIO(data), "log")
 
 
 def test_a_small_log_is_kept_whole():
     """Nothing is cut and line numbers are as they are."""
-    assert reader.Excerpt("one\ntwo\n", (), 8) == read(b"one\ntwo\n")
+    assert log_excerpt.Excerpt("one\ntwo\n", (), 8) == read(b"one\ntwo\n")
 
 
 def test_an_empty_log_gives_an_empty_excerpt():
@@ -36,7 +36,7 @@ def test_a_failure_in_the_middle_of_a_large_log_is_found_with_its_line():
     first, whole = [row for row in excerpt.first_lines if row[0] <= at][-1]
 
     assert whole + at - first == 150_001
-    assert len(excerpt.text) < reader.TAIL + reader.REGIONS + reader.CHUNK
+    assert len(excerpt.text) < log_excerpt.TAIL + log_excerpt.REGIONS + log_excerpt.CHUNK
     assert "step 399999 fine" in kept
 
 
@@ -71,7 +71,7 @@ def test_a_progress_bar_keeps_its_end():
 )
 def test_what_is_not_text_is_refused_in_one_line(data, words):
     """The message says what it is and what to do."""
-    with pytest.raises(reader.LogError, match=words) as error:
+    with pytest.raises(log_excerpt.LogError, match=words) as error:
         read(data)
 
     assert "\n" not in str(error.value)
@@ -84,10 +84,10 @@ def test_invalid_utf8_is_read_all_the_same():
 
 def test_a_folder_and_a_missing_file_are_named(tmp_path):
     """One line says which and why."""
-    with pytest.raises(reader.LogError, match="is a folder"):
-        reader.read_path(tmp_path)
-    with pytest.raises(reader.LogError, match="no such file"):
-        reader.read_path(tmp_path / "none.log")
+    with pytest.raises(log_excerpt.LogError, match="is a folder"):
+        log_excerpt.read_path(tmp_path)
+    with pytest.raises(log_excerpt.LogError, match="no such file"):
+        log_excerpt.read_path(tmp_path / "none.log")
 
 
 def test_nothing_has_to_be_known_of_a_failure():
@@ -117,7 +117,7 @@ def test_of_free_text_the_lines_that_the_knowledge_names_are_kept():
     excerpt = read(("\n".join(lines) + "\n").encode())
 
     assert "an illegal memory access" in excerpt.text
-    assert len(excerpt.text) <= reader.TAIL + reader.REGIONS
+    assert len(excerpt.text) <= log_excerpt.TAIL + log_excerpt.REGIONS
 
 
 def test_states_of_a_progress_bar_are_lines_of_one_number():
@@ -125,8 +125,8 @@ def test_states_of_a_progress_bar_are_lines_of_one_number():
     shapes = Shapes()
     shapes.take(b"one\n" + b"\r".join(b"%d%%|##| %d/9" % (n, n) for n in range(999)) + b"\roops: xyzzy\nlast words\n")
 
-    assert Kept(2, b"oops: xyzzy") in shapes.kept
-    assert Kept(3, b"last words") in shapes.kept
+    assert KeptLine(2, b"oops: xyzzy") in shapes.kept
+    assert KeptLine(3, b"last words") in shapes.kept
     assert shapes.lines == 3
 
 
@@ -160,6 +160,6 @@ def test_any_bytes_are_read_or_refused(data):
     """Nothing else happens, whatever the bytes."""
     try:
         excerpt = read(data)
-    except reader.LogError:
+    except log_excerpt.LogError:
         return
     assert len(data) == excerpt.size

@@ -4,16 +4,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dtdebug_taxonomy.checks.examine import examine
-from dtdebug_taxonomy.checks.settings import Settings
+from dtdebug_taxonomy.checks.run.examine import examine
+from dtdebug_taxonomy.checks.run.settings import Settings
+from dtdebug_taxonomy.source.config.document import Config
+from dtdebug_taxonomy.source.config.tree import UNKNOWN, number
 from dtdebug_taxonomy.source.deepspeed import configurations
-from dtdebug_taxonomy.source.document import Config
 from dtdebug_taxonomy.source.kinds import parse_file
-from dtdebug_taxonomy.source.launch import launches
-from dtdebug_taxonomy.source.packages import Dockerfile, Requirements, installed
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.shell import Script, script_of
-from dtdebug_taxonomy.source.tree import UNKNOWN, number
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.requirements import Dockerfile, Requirements, installed_packages
+from dtdebug_taxonomy.source.shell.launch import launches
+from dtdebug_taxonomy.source.shell.script import Script, script_of
 
 
 def _variables(source):
@@ -255,9 +255,11 @@ def test_requirements_are_packages_with_places():
         "torch>=2  # x\n-r more.txt\n\nhorovod[pytorch]==0.28; python_version>'3'\ngit+https://a/b.git\n"
     )
 
-    assert ["torch", "horovod"] == [r.name for r in installed(source)]
-    assert [">=2", "==0.28"] == [r.rest for r in installed(source)]
-    assert ["torch>=2", "horovod[pytorch]==0.28; python_version>'3'"] == [source.cut(r.span) for r in installed(source)]
+    assert ["torch", "horovod"] == [r.name for r in installed_packages(source)]
+    assert [">=2", "==0.28"] == [r.rest for r in installed_packages(source)]
+    assert ["torch>=2", "horovod[pytorch]==0.28; python_version>'3'"] == [
+        source.cut(r.span) for r in installed_packages(source)
+    ]
 
 
 def test_a_dockerfile_gives_variables_and_commands_over_comments():
@@ -267,7 +269,7 @@ def test_a_dockerfile_gives_variables_and_commands_over_comments():
     )
 
     assert {"A": "1", "B": "2", "C": "3", "D": "4"} == _variables(source)
-    assert ["torch", "apex"] == [r.name for r in installed(source)]
+    assert ["torch", "apex"] == [r.name for r in installed_packages(source)]
     assert ["t.py", "t.py"] == [x.program.text for x in launches(source.script)]
 
 
@@ -405,11 +407,11 @@ def test_any_text_is_read_and_every_place_lies_in_it(path, text):
     script = script_of(source)
     for command in script.commands if script else ():
         spans += [command.span, *(w.span for w in command.words), *(w.inner for w in command.words)]
-        script.expanded(command)
+        script.expand_words(command)
     if script:
         spans += [launch.at.span for launch in launches(script)] + [d.span for d in script.directives]
     spans += [e.key_span for _, e in getattr(source, "entries", ())]
-    spans += [r.span for r in installed(source)]
+    spans += [r.span for r in installed_packages(source)]
     spans += [root.span for root in configurations(source)]
 
     found = examine(source, Settings(select=("DT7", "DT9")))
@@ -442,5 +444,5 @@ def test_hostile_text_ends(path, text):
     script = script_of(source) if source else None
 
     for command in script.commands if script else ():
-        script.expanded(command)
+        script.expand_words(command)
     assert source is None or isinstance(source.variables, tuple)

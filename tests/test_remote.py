@@ -12,10 +12,10 @@ import time
 
 import pytest
 
-from dtdebug.agent import arming
-from dtdebug.probe import gather, other_hosts, outside, remote
-from dtdebug.records.folder import RunFolder
-from dtdebug_taxonomy.ranks import RankState
+from dtdebug.live.agent import arm
+from dtdebug.live.probe import ask_all_ranks, other_hosts, pyspy, remote_commands
+from dtdebug.storage.run_folder import RunFolder
+from dtdebug_taxonomy.model.ranks import RankState
 
 FAKE_SSH = """#!/bin/sh
 while [ "$1" != "--" ]; do host="$last"; last="$1"; shift; done
@@ -43,20 +43,22 @@ def printing(data):
 
 def test_commands_are_shown_as_one_line_that_a_shell_would_read_alike():
     words = ["dtdebug", "attach", "--format", "json", "/runs/it's $HOME; rm"]
-    assert words == remote.attach("/runs/it's $HOME; rm")
-    ssh = remote.over_ssh("node-7", words)
+    assert words == remote_commands.attach("/runs/it's $HOME; rm")
+    ssh = remote_commands.over_ssh("node-7", words)
     assert ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "node-7", "--") == ssh.words[:-1]
     assert """dtdebug attach --format json '/runs/it'"'"'s $HOME; rm'""" == ssh.words[-1]
-    assert "srun --overlap --jobid=12 --nodelist=node-7" in str(remote.over_srun("12", "node-7", remote.stack(5)))
-    assert ("--", "py-spy", "dump", "--json", "--nonblocking", "--pid", "5") == remote.over_kubectl(
-        "trainer-0", remote.stack(5), namespace="ml", container="main"
+    assert "srun --overlap --jobid=12 --nodelist=node-7" in str(
+        remote_commands.over_srun("12", "node-7", remote_commands.stack(5))
+    )
+    assert ("--", "py-spy", "dump", "--json", "--nonblocking", "--pid", "5") == remote_commands.over_kubectl(
+        "trainer-0", remote_commands.stack(5), namespace="ml", container="main"
     ).words[-7:]
-    assert "kubectl exec pod --namespace ml -- x" == str(remote.over_kubectl("pod", ["x"], namespace="ml"))
+    assert "kubectl exec pod --namespace ml -- x" == str(remote_commands.over_kubectl("pod", ["x"], namespace="ml"))
 
 
 @pytest.mark.parametrize("name", ["-oProxyCommand=touch x", "", "a b", "a;b", "$(a)", "a\nb"])
 def test_what_is_no_name_is_refused(name):
-    for build in (lambda: remote.over_ssh(name, ["x"]), lambda: remote.over_srun("1", name, ["x"])):
+    for build in (lambda: remote_commands.over_ssh(name, ["x"]), lambda: remote_commands.over_srun("1", name, ["x"])):
         with pytest.raises(ValueError, match="is not the name of a host, job or pod"):
             build()
 
@@ -65,11 +67,11 @@ def test_states_come_back_from_several_hosts_and_a_lost_one_is_noted(ssh):
     one = json.dumps({"v": 1, "ranks": [{"rank": 0, "host": "a", "exception": "\x1b[31mred's"}]})
     two = json.dumps([{"rank": 1}])
     commands = [
-        remote.over_ssh("a", printing(one)),
-        remote.over_ssh("b", printing(two)),
-        remote.over_ssh("lost", printing(two)),
+        remote_commands.over_ssh("a", printing(one)),
+        remote_commands.over_ssh("b", printing(two)),
+        remote_commands.over_ssh("lost", printing(two)),
     ]
-    states, notes = remote.run(commands, timeout=20)
+    states, notes = remote_commands.run(commands, timeout=20)
     assert [(0, "a", "red's"), (1, "b", "")] == [(state.rank, state.host, state.exception) for state in states]
     assert [{"ssh": "ok"}] * 2 == [state.roads for state in states]
     assert ["lost: exit status 255: ssh: connect to host lost port 22: Connection refused"] == notes
@@ -86,22 +88,24 @@ def test_states_come_back_from_several_hosts_and_a_lost_one_is_noted(ssh):
     ],
 )
 def test_a_host_that_answers_garbage_is_noted(ssh, monkeypatch, script, note):
-    monkeypatch.setattr(remote, "_LIMIT", 1 << 20)
-    command = remote.RemoteCommand(where="a", words=(sys.executable, "-c", script))
-    states, (said,) = remote.run([command], timeout=20)
+    monkeypatch.setattr(remote_commands, "_LIMIT", 1 << 20)
+    command = remote_commands.RemoteCommand(where="a", words=(sys.executable, "-c", script))
+    states, (said,) = remote_commands.run([command], timeout=20)
     assert [] == states
     assert note in said
 
 
 def test_a_host_that_does_not_answer_is_given_up(ssh):
-    states, (note,) = remote.run([remote.over_ssh("slow", printing("[]"))], timeout=0.5)
+    states, (note,) = remote_commands.run([remote_commands.over_ssh("slow", printing("[]"))], timeout=0.5)
     assert [] == states
     assert note.startswith("slow: no answer in 0.5")
-    states, (note,) = remote.run([remote.RemoteCommand(where="x", words=("no-such-program-1",))], timeout=5)
+    states, (note,) = remote_commands.run(
+        [remote_commands.RemoteCommand(where="x", words=("no-such-program-1",))], timeout=5
+    )
     assert "x: no-such-program-1 can't be started: No such file or directory" == note
 
 
-@pytest.mark.skipif(outside._program() is None, reason="py-spy is not installed")
+@pytest.mark.skipif(pyspy._program() is None, reason="py-spy is not installed")
 def test_a_stack_comes_from_a_host_without_dtdebug(ssh):
     process = subprocess.Popen(
         [sys.executable, "-c", "import time\ndef waits():\n    time.sleep(60)\nprint(1, flush=True)\nwaits()"],
@@ -110,8 +114,8 @@ def test_a_stack_comes_from_a_host_without_dtdebug(ssh):
     )
     process.stdout.readline()
     try:
-        words = remote.stack(process.pid, program=[outside._program()])
-        (state,), notes = remote.run([remote.over_ssh("a", words, pid=process.pid)], timeout=20)
+        words = remote_commands.stack(process.pid, program=[pyspy._program()])
+        (state,), notes = remote_commands.run([remote_commands.over_ssh("a", words, pid=process.pid)], timeout=20)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
@@ -132,7 +136,7 @@ def test_what_is_no_store_is_given_up_and_noted_with_the_ranks_that_lack(tmp_pat
     folder.save_record(RankState(rank=0, world_size=2, host="elsewhere", pid=5))
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        states = gather.gather(
+        states = ask_all_ranks.gather(
             folder,
             timeout=2.0,
             addresses=lambda: other_hosts.addresses("127.0.0.1", port, python=sys.executable, timeout=1.0),
@@ -250,7 +254,7 @@ def test_a_rank_in_another_network_is_found_through_the_jobs_store(hosts, tmp_pa
         for rank, (space, folder) in enumerate(zip(hosts, folders, strict=True)):
             environment = (
                 os.environ
-                | arming.arming_variables(folder)
+                | arm.arming_variables(folder)
                 | {
                     "RANK": str(rank),
                     "WORLD_SIZE": "2",

@@ -2,11 +2,11 @@
 
 import pytest
 
-from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.failure.lines import split_lines
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.reports import logged, reported
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.logs.layer_reports import layer_report, logger_report
+from dtdebug_taxonomy.logs.lines import split_lines
+from dtdebug_taxonomy.model.snapshot import Snapshot
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ from dtdebug_taxonomy.snapshot import Snapshot
 )
 def test_a_layer_s_own_words_are_the_first_line(line, layer, message):
     """Behind whichever prefix its lines have; and the answer says them where it knows no more."""
-    found = reported(split_lines(f"starting\n{line}\n"))
+    found = layer_report(split_lines(f"starting\n{line}\n"))
 
     assert (found.layer, found.message, found.line) == (layer, message, 2)
     assert message in diagnose(load(), Snapshot(output=f"4 ranks start\n{line}\n")).happened or layer == "PMIx"
@@ -52,7 +52,7 @@ def test_a_layer_s_own_words_are_the_first_line(line, layer, message):
 )
 def test_what_is_only_disliked_is_no_report(line):
     """Warnings of layers that warn of much, ends that a scheduler makes, and what is taken instead."""
-    assert reported(split_lines(line)) is None
+    assert layer_report(split_lines(line)) is None
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_what_is_only_disliked_is_no_report(line):
 )
 def test_a_logger_calls_it_an_error(line, message):
     """Loggers of Python, Go, absl, Ray, NeMo and Slurm; the cause that a structured one parts is in it."""
-    assert logged(split_lines(f"a rank starts\n{line}")).message == message
+    assert logger_report(split_lines(f"a rank starts\n{line}")).message == message
 
 
 def test_a_logger_s_error_is_shown_and_not_called_a_known_fault():
@@ -94,7 +94,7 @@ def test_a_logger_s_error_that_only_a_job_of_several_processes_has_is_a_failure(
 @pytest.mark.parametrize("word", ["retrying in 5 s", "will skip this one", "ignoring it"])
 def test_an_error_after_which_the_logger_goes_on_is_none(word):
     """Its program says so itself."""
-    assert logged(split_lines(f"E1009 07:44:10.118822 1 a.go:3] The node is away, {word}")) is None
+    assert logger_report(split_lines(f"E1009 07:44:10.118822 1 a.go:3] The node is away, {word}")) is None
 
 
 def test_what_is_taken_instead_is_no_failure_until_somebody_complains():
@@ -159,7 +159,7 @@ def test_counts_alone_name_no_symptom():
 )
 def test_what_went_well_in_the_end_is_no_failure(tmp_path, capsys, log):
     """Training goes on, the communicator is made, or the log says that it is done: no symptom is told of it."""
-    from dtdebug.cli import main
+    from dtdebug.cli.main import main
 
     path = tmp_path / "a.log"
     path.write_text(log)

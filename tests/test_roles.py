@@ -5,13 +5,13 @@ import json
 
 import pytest
 
-from dtdebug.agent.frames import raised
-from dtdebug.agent.leaving import primary
-from dtdebug_taxonomy.failure.events import find_events
-from dtdebug_taxonomy.failure.lines import split_lines
-from dtdebug_taxonomy.failure.log import role
-from dtdebug_taxonomy.failure.roles import loses_peer, role_of
-from dtdebug_taxonomy.ranks import Frame
+from dtdebug.live.agent.exit_hooks import primary
+from dtdebug.live.agent.own_frames import describe_exception
+from dtdebug_taxonomy.logs.event_reader import find_events
+from dtdebug_taxonomy.logs.exception_roles import loses_peer, role_of
+from dtdebug_taxonomy.logs.lines import split_lines
+from dtdebug_taxonomy.logs.log import role
+from dtdebug_taxonomy.model.ranks import Frame
 
 SITE = "/opt/env/lib/python3.11/site-packages"
 USER = Frame("/home/user/train.py", 12, "step", "batch = fetch(url)")
@@ -218,10 +218,12 @@ def test_an_exception_that_cannot_be_printed_is_recorded():
         def __str__(self):
             raise RuntimeError("no words")
 
-    assert raised(MuteError()).endswith("MuteError: <exception str() failed>")
-    assert "ValueError: a" == raised(ValueError("a\nb"))
-    assert "KeyError" == raised(KeyError()).rstrip(": ")
-    assert "json.decoder.JSONDecodeError: x: line 1 column 1 (char 0)" == raised(json.JSONDecodeError("x", "", 0))
+    assert describe_exception(MuteError()).endswith("MuteError: <exception str() failed>")
+    assert "ValueError: a" == describe_exception(ValueError("a\nb"))
+    assert "KeyError" == describe_exception(KeyError()).rstrip(": ")
+    assert "json.decoder.JSONDecodeError: x: line 1 column 1 (char 0)" == describe_exception(
+        json.JSONDecodeError("x", "", 0)
+    )
 
 
 CALLED = """On WorkerInfo(id=2, name=worker2):

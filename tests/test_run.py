@@ -13,13 +13,13 @@ import msgspec
 import pexpect
 import pytest
 
-from dtdebug.job import output, report, runs
-from dtdebug.job.looking import merged
-from dtdebug.job.starts import attempts
-from dtdebug.probe.watch import Progress, waits
-from dtdebug.records.folder import Run, RunFolder
-from dtdebug_taxonomy.case import Case
-from dtdebug_taxonomy.ranks import CallSite, Frame, Group, Operation, RankState, Verdict
+from dtdebug.live.job import output_store, recent_runs, report
+from dtdebug.live.job.observe import merge_states
+from dtdebug.live.job.restarts import attempts
+from dtdebug.live.probe.liveness import Progress, waits
+from dtdebug.storage.run_folder import Run, RunFolder
+from dtdebug_taxonomy.model.ranks import CallSite, Frame, Group, Operation, RankState, Verdict
+from dtdebug_taxonomy.presentation.case_json import Case
 
 DTDEBUG = [sys.executable, "-m", "dtdebug"]
 LIMIT = 90
@@ -78,7 +78,7 @@ def python(code, *arguments, options=(), **more):
 
 def only_run():
     """The folder of the one run that there was."""
-    found = runs.newest()
+    found = recent_runs.newest()
     assert found is not None
     return found
 
@@ -149,7 +149,7 @@ def test_a_job_that_can_not_be_started_is_one_line():
 
     assert (127, 126) == (missing.returncode, folder.returncode)
     assert "no-such-command: command not found" in missing.stderr.decode()
-    assert runs.newest() is None
+    assert recent_runs.newest() is None
 
 
 @pytest.mark.parametrize(
@@ -196,29 +196,29 @@ def test_a_copy_of_the_output_is_kept():
 
 def test_the_copy_is_bounded_and_keeps_both_ends(tmp_path):
     """Head and tail of a flood; what was left out is said."""
-    copy = output.Copy(tmp_path / "log")
+    copy = output_store.Copy(tmp_path / "log")
     for n in range(60_000):
         copy.add(b"1 ", b"%d %s\n" % (n, b"x" * 100))
         copy.flush()
     copy.add(b"1 ", b"last")
     copy.finish()
-    kept = output.kept(tmp_path / "log")
+    kept = output_store.read_copy(tmp_path / "log")
 
     assert kept.startswith(b"0 xxx")
     assert kept.endswith(b"\nlast\n")
     assert kept.count(b"left out here") == 1
-    assert output.HEAD + output.TAIL <= len(kept) <= output.HEAD + 2 * output.TAIL
+    assert output_store.HEAD + output_store.TAIL <= len(kept) <= output_store.HEAD + 2 * output_store.TAIL
 
 
 def test_a_progress_bar_that_never_ends_a_line_is_kept_as_it_was_seen_last(tmp_path):
     """However often it was drawn."""
-    copy = output.Copy(tmp_path / "log")
+    copy = output_store.Copy(tmp_path / "log")
     for n in range(100_000):
         copy.add(b"2 ", b"\r%d%%" % n)
     copy.finish()
 
     assert (tmp_path / "log").stat().st_size < 1 << 17
-    assert output.kept(tmp_path / "log").endswith(b"\r99999%\n")
+    assert output_store.read_copy(tmp_path / "log").endswith(b"\r99999%\n")
 
 
 def test_a_full_disk_ends_only_the_copy(tmp_path):
@@ -397,7 +397,7 @@ def test_the_last_record_keeps_what_was_seen_of_its_place():
     """A rank that ends says how, not where it was before."""
     place = (Frame("train.py", 3, "step"),)
     before = [record(1, 0, stack=place), record(2, 1, stack=place)]
-    state, other = merged(before, [record(1, 0, exception="ValueError: boom")])
+    state, other = merge_states(before, [record(1, 0, exception="ValueError: boom")])
 
     assert (place, "ValueError: boom") == (state.stack, state.exception)
     assert 1 == other.rank
@@ -470,18 +470,18 @@ def test_report_of_a_run_prints_the_name_of_its_archive(folder, tmp_path):
 def test_old_runs_are_forgotten(tmp_path):
     """The newest stay, and so does what lives or is not ours."""
     made = []
-    for n in range(runs.KEPT + 5):
+    for n in range(recent_runs.KEPT + 5):
         made.append(RunFolder.make())
         lives = n == 0
         made[n].save_run(Run(started=n, finished=None if lives else 1.0, host=os.uname().nodename, pid=os.getpid()))
         os.utime(made[n].path / "run.json", (n, n))
-    foreign = runs.parent() / "run-without-json"
+    foreign = recent_runs.parent() / "run-without-json"
     foreign.mkdir()
-    runs.forget_old()
+    recent_runs.forget_old()
 
     assert [made[0], *made[5:]] == [m for m in made if m.path.exists()]
     assert foreign.exists()
-    assert made[0].path == runs.newest().path
+    assert made[0].path == recent_runs.newest().path
 
 
 def test_a_folder_of_another_version_is_read_and_said(folder):

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from dtdebug.clean import clean
-from dtdebug.cli import main
+from dtdebug.cli.main import main
 from dtdebug.errors import NOTHING
-from dtdebug.logs import reader
-from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug.privacy.sanitize import clean
+from dtdebug.recorded.log_files import excerpt
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.snapshot import Snapshot
 
 SAMPLES = Path(__file__).parent / "samples"
 FAULTS = sorted(
@@ -31,7 +31,7 @@ def recorded(folder: str, name: str) -> Snapshot:
     """What a program printed and what its user said, as far as either was recorded."""
     printed, words = SAMPLES / folder / f"{name}.txt", SAMPLES / folder / f"{name}.said.txt"
     return Snapshot(
-        output=clean(reader.read_path(printed).text) if printed.exists() else "",
+        output=clean(excerpt.read_path(printed).text) if printed.exists() else "",
         situation=clean(words.read_text()) if words.exists() else "",
     )
 

@@ -5,15 +5,15 @@ import shutil
 
 import pytest
 
-from dtdebug_taxonomy import scaffold_check, scaffold_message
-from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.explain import explain, index
-from dtdebug_taxonomy.knowledge import HOME, load, read_record
-from dtdebug_taxonomy.matching import problem_of
-from dtdebug_taxonomy.model import MessageFile
-from dtdebug_taxonomy.scaffold import main
-from dtdebug_taxonomy.snapshot import Snapshot
-from dtdebug_taxonomy.tidy import problems
+from dtdebug_taxonomy.dev import new_check, new_message
+from dtdebug_taxonomy.dev.lint import problems
+from dtdebug_taxonomy.dev.new_symptom import main
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.knowledge.loader import HOME, load, read_record
+from dtdebug_taxonomy.knowledge.schema import MessageFile
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.presentation.explain import explain, index
+from dtdebug_taxonomy.text.pattern_matcher import problem_of
 
 NAME = "fans-are-loud"
 WORDS = "The fans of every node grow loud, then the whole training job is gone."
@@ -181,7 +181,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(home, recorded, capsys):
 def test_a_new_check_gets_the_next_free_id_of_its_group(tmp_path, capsys):
     (tmp_path / "dt501_taken").mkdir()
 
-    folder = scaffold_check.scaffold("sampler-seed-per-rank", "5", tmp_path)
+    folder = new_check.scaffold("sampler-seed-per-rank", "5", tmp_path)
 
     assert "dt502_sampler_seed_per_rank" == folder.name
     assert {"check.toml", "check.py", "doc.md", "bad_1.py", "good_1.py", "near_miss_1.py"} == {
@@ -201,7 +201,7 @@ def test_a_new_check_gets_the_next_free_id_of_its_group(tmp_path, capsys):
     ],
 )
 def test_a_wrong_name_of_a_check_is_one_line(arguments, words, capsys):
-    assert 2 == scaffold_check.main(arguments)
+    assert 2 == new_check.main(arguments)
     assert words in capsys.readouterr().err
 
 
@@ -210,7 +210,7 @@ LINE = "[rank3]: RuntimeError: Gloo can't open device 'eth7' of /sys/class/net: 
 
 def test_a_new_message_is_recognised_at_once(home, recorded, capsys):
     """The entry goes to the file of its neighbours and answers the sample; tidy asks for the source alone."""
-    assert scaffold_message.main([LINE], home, recorded) == 0
+    assert new_message.main([LINE], home, recorded) == 0
     out = capsys.readouterr().out
     (sample,) = recorded.rglob("*.txt")
     file = home / "messages" / "gloo.toml"
@@ -225,7 +225,7 @@ def test_a_new_message_is_recognised_at_once(home, recorded, capsys):
     assert f"first symptom: {sample.parent.name}\n" in out
     assert "TODO" not in out
     assert [f"messages/gloo.toml: evidence {entry.id}: cite where the message is printed"] == [
-        p for p in problems(scaffold_message._with(load(home), file), recorded) if entry.id in p
+        p for p in problems(new_message._with(load(home), file), recorded) if entry.id in p
     ]
 
 
@@ -236,7 +236,7 @@ def test_a_line_of_any_length_and_kind_gives_a_pattern_that_may_be_used():
         "ValueError: " + "a word and another one " * 15,
         "no space left on /a/b/c.pt, 1.5 GB of 2 GB",
     ):
-        pattern = scaffold_message._pattern(text)
+        pattern = new_message._pattern(text)
         assert not problem_of(pattern)
         assert len(pattern) <= 200
         assert "'" not in pattern
@@ -259,7 +259,7 @@ def test_a_line_that_is_no_new_message_is_one_line_and_writes_nothing(home, reco
     """Status 2: nothing given, not one line, too long, too short, known, an unknown file."""
     before = {f: f.read_bytes() for f in home.rglob("*.toml")}
 
-    assert scaffold_message.main(arguments, home, recorded) == 2
+    assert new_message.main(arguments, home, recorded) == 2
     told = capsys.readouterr()
     assert words in told.err
     assert len(told.err.splitlines()) == 1

@@ -17,8 +17,8 @@ from pygls.protocol import default_converter
 from pytest_lsp import client_capabilities, make_test_lsp_client
 
 from dtdebug_taxonomy.checks import SITE
-from dtdebug_taxonomy.failures import FILE, Failure, Failures, Mark
-from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.presentation.editor_marks import FILE, Failure, Failures, Mark
 
 RECORDED = Path(__file__).parent / "editors"
 SHIPPED = (

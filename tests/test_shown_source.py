@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from dtdebug_taxonomy.diagnosis import diagnose
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 from dtdebug_taxonomy.explanations.model import Explanation
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.measured_findings import of_shown
-from dtdebug_taxonomy.pasted import parted
-from dtdebug_taxonomy.pasted_source import shown
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.inference.from_measurements import of_shown
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.logs.split_post import split_prose
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.source.fenced_blocks import source_blocks
 
 GUARDED = """My run on 2 GPUs hangs after the first epoch.
 
@@ -40,7 +40,7 @@ srun torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint 
 
 
 def first(text: str) -> Explanation:
-    situation, output = parted(text)
+    situation, output = split_prose(text)
     return diagnose(load(), Snapshot(situation=situation, output=output)).advice[0]
 
 
@@ -55,8 +55,8 @@ def test_a_collective_on_one_rank_in_the_shown_program_comes_first_with_the_diff
 
 
 def test_output_between_fences_and_other_languages_are_no_source() -> None:
-    assert not list(shown(GUARDED.format(language="yaml")))
-    assert not list(shown('```\nTraceback (most recent call last):\n  File "a.py", line 1, in f\n```\n'))
+    assert not list(source_blocks(GUARDED.format(language="yaml")))
+    assert not list(source_blocks('```\nTraceback (most recent call last):\n  File "a.py", line 1, in f\n```\n'))
 
 
 def test_a_launcher_in_every_task_explains_a_rendezvous_that_is_closed() -> None:
@@ -119,5 +119,5 @@ def test_of_many_hits_of_one_kind_the_first_is_told_and_hostile_blocks_are_bound
     guarded = "if dist.get_rank() == 0:\n    dist.barrier()\n" * 300
     rows = [f for f in of_shown(load(), Snapshot(output=f"```python\n{guarded}```\n")) if f.diff]
     assert [f.line for f in rows] == [3]
-    assert len(list(shown("```python\n" + "import " * 8_000 + "dist.x\n```\n"))) == 1
-    assert not list(shown("```python\n" + "x = 1\n" * 20_000 + "```\n"))
+    assert len(list(source_blocks("```python\n" + "import " * 8_000 + "dist.x\n```\n"))) == 1
+    assert not list(source_blocks("```python\n" + "x = 1\n" * 20_000 + "```\n"))

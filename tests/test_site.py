@@ -17,12 +17,12 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from dtdebug_lsp.hovers import symptom_address
-from dtdebug_taxonomy import second_study
 from dtdebug_taxonomy.checks import SITE, page_address
 from dtdebug_taxonomy.checks import load as load_checks
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.labs import load_labs
-from dtdebug_taxonomy.topics import load_topics
+from dtdebug_taxonomy.knowledge import second_study
+from dtdebug_taxonomy.knowledge.labs import load_labs
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.knowledge.topics import load_topics
 
 pytest.importorskip("sphinx")
 

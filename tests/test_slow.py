@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from dtdebug.cli import main as dtdebug
+from dtdebug.cli.main import main as dtdebug
+from dtdebug.cli.slow import picture, run
 from dtdebug.errors import UsageError
-from dtdebug.slow.account import RankTimeline, _lasts, account, late
-from dtdebug.slow.command import picture, run
-from dtdebug.slow.steps import steps
-from dtdebug.slow.traces import load, paths
+from dtdebug.recorded.profiler_traces.time_account import RankTimeline, _lasts, account, late
+from dtdebug.recorded.profiler_traces.trace_steps import steps
+from dtdebug.recorded.profiler_traces.traces import load, paths
 
 
 def event(name, begin, length, cat="cpu_op", tid=1):
@@ -160,7 +160,7 @@ def test_what_is_no_trace_is_one_line(tmp_path, content, words):
 
 def test_an_archive_that_grows_without_end_is_refused(tmp_path, monkeypatch):
     """A few bytes may unpack to any number."""
-    monkeypatch.setattr("dtdebug.slow.traces._BYTES", 1 << 20)
+    monkeypatch.setattr("dtdebug.recorded.profiler_traces.traces._BYTES", 1 << 20)
     (tmp_path / "bomb.json.gz").write_bytes(gzip.compress(b" " * (4 << 20)))
     with pytest.raises(UsageError, match="unpacks to more than 1 MiB"):
         run([tmp_path], as_json=False)

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtdebug_taxonomy.source import bindings
-from dtdebug_taxonomy.source.guards import guards
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.ranks import rank, several
+from dtdebug_taxonomy.source.config.yaml_reader import read_yaml
+from dtdebug_taxonomy.source.python import bindings
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import guards
+from dtdebug_taxonomy.source.python.lenient_parser import parse_program
+from dtdebug_taxonomy.source.python.ranks import rank, several
 from dtdebug_taxonomy.source.text import Place, Span, Text
-from dtdebug_taxonomy.source.tolerant import parse_program
-from dtdebug_taxonomy.source.yaml_reader import read_yaml
 
 PROGRAM = '''\
 """A program with all kinds of statements."""
@@ -216,7 +216,7 @@ def _read_all(text):
         assert 0 <= span.start <= span.end <= len(text)
         assert 1 <= code.text.place(span.start).line <= len(code.text.starts)
         conditions.around(call)
-        code.called(call)
+        code.local_function(call)
         code.name(call.func)
     for name in code.nodes(ast.Name):
         rank(code, name)
@@ -550,7 +550,7 @@ def test_two_places_that_make_up_for_each_other_are_a_pair(program, paired):
     code = Code(IMPORTS + program)
     calls = code.calls("f")
 
-    assert paired is guards(code).paired(calls[0], calls)
+    assert paired is guards(code).has_counterpart(calls[0], calls)
 
 
 def test_spans_and_places_compare_by_value():

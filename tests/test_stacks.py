@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtdebug.probe import stacks
-from dtdebug_taxonomy.frames import is_library, own_frame, short
-from dtdebug_taxonomy.ranks import Frame, Group, RankState, ranges
+from dtdebug.live.probe import stack_tree
+from dtdebug_taxonomy.model.ranks import Frame, Group, RankState, ranges
+from dtdebug_taxonomy.stacks.frames import is_library, own_frame, short
 
 TORCH = "/opt/venv/lib/python3.11/site-packages/torch/"
 MAIN = (Frame("/home/u/train.py", 120, "<module>", "main()"), Frame("/home/u/train.py", 88, "main", "train()"))
@@ -55,7 +55,7 @@ def test_ranges_beyond_a_number_are_counted():
 @given(jobs)
 def test_classes_partition_the_ranks(states):
     """Each rank with a stack is in exactly one class, with the ranks that have the same stack."""
-    rows = stacks.classes(states)
+    rows = stack_tree.classes(states)
     members = [rank for row in rows for rank in row.ranks]
 
     assert sorted(members) == [s.rank for s in states if s.stack]
@@ -79,8 +79,8 @@ def walked(node, prefix=()):
 @given(jobs)
 def test_the_tree_holds_every_stack(states):
     """Following the branches gives each class back, whatever the stacks."""
-    rows = stacks.classes(states)
-    found = dict(walked(stacks.stack_tree(rows)))
+    rows = stack_tree.classes(states)
+    found = dict(walked(stack_tree.stack_tree(rows)))
 
     assert {row.stack: set(row.ranks) for row in rows} == found
 
@@ -88,16 +88,16 @@ def test_the_tree_holds_every_stack(states):
 @given(jobs, st.integers(5, 60))
 def test_a_text_never_exceeds_its_lines(states, lines):
     """However many places the ranks are in."""
-    text = stacks.to_text(states, lines=lines).splitlines()
+    text = stack_tree.to_text(states, lines=lines).splitlines()
 
     assert len(text) <= lines
-    assert max(map(len, text)) <= stacks.WIDTH
+    assert max(map(len, text)) <= stack_tree.WIDTH
 
 
 def test_one_rank_among_512_stands_out():
     """The common outer frames are said once; the odd rank has its own branch with the user's line marked."""
     states = [RankState(rank=r, stack=LOAD if r == 3 else STEP) for r in range(512)]
-    text = stacks.to_text(states, culprits=(3,))
+    text = stack_tree.to_text(states, culprits=(3,))
 
     assert "512 ranks, 2 different stacks" in text
     assert "[0-2,4-511] 511 ranks" in text
@@ -113,9 +113,9 @@ def test_ranks_all_elsewhere_fit_on_one_screen():
         RankState(rank=r, stack=(*MAIN, *(Frame("x.py", (r * 7 + i) % (3 + i), f"f{i}") for i in range(20))))
         for r in range(512)
     ]
-    text = stacks.to_text(states).splitlines()
+    text = stack_tree.to_text(states).splitlines()
 
-    assert len(text) <= stacks.LINES
+    assert len(text) <= stack_tree.LINES
     assert "more branch" in "\n".join(text)
 
 
@@ -123,23 +123,23 @@ def test_a_recursion_of_different_depth_on_each_rank_is_bounded():
     """Thousands of branchings below each other overflow nothing."""
     states = [RankState(rank=r, stack=(Frame("a.py", 1, "f"),) * (r + 1)) for r in range(2_000)]
 
-    assert len(stacks.to_text(states).splitlines()) <= stacks.LINES
+    assert len(stack_tree.to_text(states).splitlines()) <= stack_tree.LINES
 
 
 def test_ranks_without_stack_are_named():
     """A rank that could not be read is not silently left out."""
     states = [RankState(rank=0, stack=STEP), RankState(rank=1), RankState(rank=2)]
 
-    assert "no stack of rank 1-2" in stacks.to_text(states)
-    assert "0 ranks" in stacks.to_text([])
+    assert "no stack of rank 1-2" in stack_tree.to_text(states)
+    assert "0 ranks" in stack_tree.to_text([])
 
 
 def test_control_characters_in_frames_are_not_shown():
     """A function's or file's name from another process can't steer the terminal."""
     states = [RankState(rank=0, stack=(Frame("/home/u/\x1b[2Jevil.py", 1, "f\x07", "code\x1b[31m"),))]
 
-    assert "\x1b" not in stacks.to_text(states)
-    assert "\x07" not in stacks.to_text(states)
+    assert "\x1b" not in stack_tree.to_text(states)
+    assert "\x07" not in stack_tree.to_text(states)
 
 
 @pytest.mark.parametrize(
@@ -201,12 +201,12 @@ POLL = msgspec.structs.replace(STEP[-1], line=900)
 )
 def test_two_looks_tell_stuck_from_slow_and_busy(before, after, expected):
     """Counters first, then the user's own frames: a library that polls has not moved."""
-    assert {0: expected} == stacks.compare([before], [after])
+    assert {0: expected} == stack_tree.compare([before], [after])
 
 
 def test_a_rank_seen_once_is_unknown():
     """Neither stuck nor moving can be said of it."""
-    found = stacks.compare([seen(rank=0), seen(rank=1)], [seen(rank=0)])
+    found = stack_tree.compare([seen(rank=0), seen(rank=1)], [seen(rank=0)])
 
     assert {0: "stuck", 1: "unknown"} == found
-    assert "stuck: 0; unknown: 1" == stacks.progress_text(found)
+    assert "stuck: 0; unknown: 1" == stack_tree.progress_text(found)

@@ -2,15 +2,15 @@
 
 import pytest
 
-from dtdebug_taxonomy.source.project import Project
-from dtdebug_taxonomy.source.shell import Script
-from dtdebug_taxonomy.source.starting import started
+from dtdebug_taxonomy.source.python.project import Project
+from dtdebug_taxonomy.source.shell.script import Script
+from dtdebug_taxonomy.source.started_programs import started_programs
 
 
 def _started(text, files, path="job/scripts/run.sh"):
     script = Script(text, path=path)
     script.project = Project(dict.fromkeys(files, "x = 1\n").get)
-    return started(script)
+    return started_programs(script)
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,13 @@
 import re
 import shutil
 
-from dtdebug_taxonomy import second_study
-from dtdebug_taxonomy.explain import explain
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.tidy import problems
-from dtdebug_taxonomy.tidy_study import study_problems
-from dtdebug_taxonomy.tidy_words import OLDER, word_problems
-from dtdebug_taxonomy.word_classes import FILE, expanded
+from dtdebug_taxonomy.dev.lint import problems
+from dtdebug_taxonomy.dev.lint_study import study_problems
+from dtdebug_taxonomy.dev.lint_words import OLDER, word_problems
+from dtdebug_taxonomy.knowledge import second_study
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.knowledge.word_classes import FILE, expand_classes
+from dtdebug_taxonomy.presentation.explain import explain
 
 
 def test_knowledge_is_tidy(samples):
@@ -19,7 +19,7 @@ def test_knowledge_is_tidy(samples):
 
 def test_a_word_class_is_written_out_also_within_another():
     """What is no class stays: it is a group of a cure."""
-    found = expanded({"says": ["{not} on (this|that) {machine}"], "title": "The Python here has no {module}"})
+    found = expand_classes({"says": ["{not} on (this|that) {machine}"], "title": "The Python here has no {module}"})
 
     assert "none of (?:them|the" in found["says"][0]
     assert "never|no longer" in found["says"][0]

@@ -4,15 +4,15 @@
 
 import pytest
 
-from dtdebug.display import to_html
-from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.findings import collect
+from dtdebug.presentation.diagnosis_card import to_html
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 from dtdebug_taxonomy.incident import Incident
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.matching import clip_lines
-from dtdebug_taxonomy.render import to_text
-from dtdebug_taxonomy.snapshot import Snapshot
-from dtdebug_taxonomy.tongues import in_english, phrases, spoken
+from dtdebug_taxonomy.inference.collect import collect
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.presentation.text import to_text
+from dtdebug_taxonomy.text.pattern_matcher import clip_lines
+from dtdebug_taxonomy.text.phrase_table import in_english, phrases, spoken_phrases
 
 KNOWLEDGE = load()
 
@@ -38,7 +38,7 @@ def test_what_is_said_in_another_language_is_read_and_quoted_as_it_stands(situat
 
 
 def test_what_is_denied_in_another_language_is_no_error():
-    assert [row.english for row in spoken("一直卡住，也不报错")] == ["it hangs", "there is no error message"]
+    assert [row.english for row in spoken_phrases("一直卡住，也不报错")] == ["it hangs", "there is no error message"]
     said = collect(KNOWLEDGE, Incident(Snapshot(situation="单卡没问题，多卡训练卡住，没有报错")))
     assert ("works_with_one_process", ("yes",)) in [(f.evidence, f.values) for f in said]
     assert ("manifestation", ("exception",)) not in [(f.evidence, f.values) for f in said]
@@ -46,7 +46,7 @@ def test_what_is_denied_in_another_language_is_no_error():
 
 def test_a_text_in_english_is_left_alone():
     assert in_english("it hangs on 2 nodes") == ""
-    assert spoken("naïve café: loss is nan") == ()
+    assert spoken_phrases("naïve café: loss is nan") == ()
 
 
 def test_every_phrase_is_read_by_the_knowledge_or_names_circumstances():

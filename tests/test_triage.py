@@ -18,15 +18,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import triage_jobs as jobs
 
-from dtdebug.cli import main
+from dtdebug.cli.main import main
 from dtdebug.errors import FOUND, NOTHING, USAGE
-from dtdebug.logs.whole import CHUNK, Whole
-from dtdebug.triage import command, show, streams
-from dtdebug.triage.clock import when
-from dtdebug.triage.job import view
-from dtdebug.triage.names import of_paths
-from dtdebug.triage.part import decode, encode, merge
-from dtdebug_taxonomy.hardware import bus, catalogue, parse_event
+from dtdebug.recorded.job_logs import api, render, streams
+from dtdebug.recorded.job_logs.job_view import view
+from dtdebug.recorded.job_logs.part import decode, encode, merge
+from dtdebug.recorded.job_logs.rank_from_path import of_paths
+from dtdebug.recorded.job_logs.timestamps import when
+from dtdebug.recorded.log_files.line_blocks import CHUNK, LineBuffer
+from dtdebug_taxonomy.knowledge.hardware import bus, catalogue, parse_event
 
 RANKS = 24
 
@@ -47,7 +47,7 @@ def test_the_rank_that_failed_first_is_named(tmp_path, layout, fault):
     """In each layout of logs and for each fault; the machine's report is joined to it where the logs allow."""
     seed = 50_000 + 10 * jobs.LAYOUTS.index(layout) + jobs.FAULTS.index(fault)
     planted = jobs.make(tmp_path / "logs", seed, RANKS, layout, fault, lines=60)
-    found = view(command.read_part([str(tmp_path / "logs")], 1))
+    found = view(api.read_part([str(tmp_path / "logs")], 1))
 
     assert planted.culprit == found.first[0].rank
     assert found.first[0].exception == planted.exception
@@ -110,7 +110,7 @@ def test_parts_of_hosts_make_the_same_job(job, tmp_path, capsys):
 
 def test_a_part_survives_its_form(job):
     """What is written is what was read."""
-    part = command.read_part([str(job.folder)], 1)
+    part = api.read_part([str(job.folder)], 1)
 
     assert encode(decode(encode(part), "x")) == encode(part)
     assert merge([part]).streams == part.streams
@@ -118,7 +118,7 @@ def test_a_part_survives_its_form(job):
 
 def test_processes_beside_each_other_find_the_same(job):
     """Only who keeps an example may differ."""
-    one, two = (view(command.read_part([str(job.folder)], n)) for n in (1, 2))
+    one, two = (view(api.read_part([str(job.folder)], n)) for n in (1, 2))
 
     assert (one.first, one.cascade, one.silent) == (two.first, two.cascade, two.silent)
 
@@ -166,8 +166,8 @@ def test_a_healthy_job_has_no_failure(tmp_path, capsys):
 
 
 def diagnosis_of(found):
-    from dtdebug_taxonomy.diagnosis import diagnose
-    from dtdebug_taxonomy.knowledge import load
+    from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+    from dtdebug_taxonomy.knowledge.loader import load
 
     return diagnose(load(), found.snapshot)
 
@@ -356,7 +356,7 @@ def test_ranks_that_only_the_messages_name(tmp_path):
     lines = [f"2024-05-07 15:51:{n:02d},140 - root - INFO - Starting training step on epoch {n}" for n in range(5)]
     lines += [f"[E ProcessGroupNCCL.cpp:457] [Rank {rank}] {late} ran for 1800035 milliseconds" for rank in (3, 2, 1)]
     (tmp_path / "job.log").write_text("\n".join(lines) + "\n")
-    found = view(command.read_part([str(tmp_path)], 1))
+    found = view(api.read_part([str(tmp_path)], 1))
 
     assert found.ranks == 3
     assert found.first == ()
@@ -409,7 +409,7 @@ def test_an_exception_that_a_rank_went_on_after_is_no_failure(tmp_path):
         mine = [*steps(5), *(RETRIED if rank % 3 == 0 else []), *steps(30)[5:]]
         return [*mine, *(raised if rank == 5 else [late(rank)])]
 
-    found = view(command.read_part([str(logs(tmp_path / "logs", 12, write))], 1))
+    found = view(api.read_part([str(logs(tmp_path / "logs", 12, write))], 1))
 
     assert [(row.rank, row.exception) for row in found.first] == [(5, "KeyError")]
 
@@ -423,7 +423,7 @@ def test_files_without_times_say_nothing_of_each_others_order(tmp_path):
         (folder / "stderr.log").write_text("".join(f"[rank{rank}]: {line}\n" for line in (*trace, last)))
         (folder / "stdout.log").write_text("".join(f"step {n} loss 1.{n}\n" for n in range(20)))
 
-    found = view(command.read_part([str(tmp_path / "logs")], 1))
+    found = view(api.read_part([str(tmp_path / "logs")], 1))
 
     assert [(0, "UnsupportedOperation")] == [(row.rank, row.exception) for row in found.first]
     assert ((0,), (1,)) == (found.verdict.culprits, found.verdict.waiting)
@@ -436,7 +436,7 @@ def test_the_one_who_says_nothing_where_all_others_do(tmp_path):
         mine = [f"step {n} loss 1.{n}" for n in range(20)]
         return mine if rank == 7 else [*mine, late(rank)]
 
-    found = view(command.read_part([str(logs(tmp_path / "logs", 16, write))], 1))
+    found = view(api.read_part([str(logs(tmp_path / "logs", 16, write))], 1))
 
     assert [row.rank for row in found.first] == [7]
     assert [row.rank for row in found.silent] == [7]
@@ -454,7 +454,7 @@ def test_the_one_in_another_collective_is_found_among_many_retries(tmp_path):
             late(rank, "ALLGATHER" if rank == 9 else "ALLREDUCE"),
         ]
 
-    found = view(command.read_part([str(logs(tmp_path / "logs", 16, write))], 1))
+    found = view(api.read_part([str(logs(tmp_path / "logs", 16, write))], 1))
 
     assert found.verdict.culprits == (9,)
 
@@ -469,7 +469,7 @@ def test_clocks_of_hosts_are_set_right_by_steps(tmp_path):
             mine = steps(30, ahead=0 if node != 2 else 45)
             end = [late(rank)] if rank != 3 else []
             (folder / f"rank_{rank}.log").write_text("\n".join([*(mine if end else mine[:5]), *end]) + "\n")
-    found = view(command.read_part([str(tmp_path)], 1))
+    found = view(api.read_part([str(tmp_path)], 1))
 
     assert found.clocks == (("node-02", 45.0),)
     assert [row.rank for row in found.silent] == [3]
@@ -485,7 +485,7 @@ def test_a_local_rank_is_one_of_the_job_where_its_node_shows_it(tmp_path):
             rank = 4 * node + local
             said = "Fatal Python error: Segmentation fault\n\n" if rank == 6 else late(rank) + "\n"
             (folder / "stderr.log").write_text(said)
-    found = view(command.read_part([str(tmp_path)], 1))
+    found = view(api.read_part([str(tmp_path)], 1))
 
     assert [row.rank for row in found.first] == [6]
     assert found.ranks == 8
@@ -545,12 +545,12 @@ def test_the_page_shows_all_ranks_and_runs_nothing_of_the_logs(tmp_path, capsys)
 
 def test_the_card_of_a_notebook(tmp_path):
     """Each rank is a column; nothing of a log is markup."""
-    from dtdebug.triage import page
+    from dtdebug.recorded.job_logs import html
 
     raised = ["Traceback (most recent call last):", '  File "/w/a.py", line 5, in main', "ValueError: <b>"]
     folder = logs(tmp_path / "logs", 4, lambda rank: [*steps(9), *(raised if rank == 2 else [late(rank)])])
-    found = view(command.read_part([str(folder)], 1))
-    card = page.card(found, show.to_text(found, diagnosis_of(found), 0.0))
+    found = view(api.read_part([str(folder)], 1))
+    card = html.card(found, render.to_text(found, diagnosis_of(found), 0.0))
 
     assert card.count("<rect") == 4
     assert "rank 2: first" in card
@@ -595,7 +595,7 @@ def test_what_rays_driver_prints_itself_is_no_ranks(tmp_path):
         '  File "/w/main.py", line 8, in <module>\n    group.fit()\n'
         "RuntimeError: no GPUs left for the validation workers\n"
     )
-    found = view(command.read_part([str(log)], 1))
+    found = view(api.read_part([str(log)], 1))
     assert [(row.rank, row.exception) for row in found.first] == [(None, "RuntimeError")]
     assert {span.rank for span in found.spans} == {3}
 
@@ -603,7 +603,7 @@ def test_what_rays_driver_prints_itself_is_no_ranks(tmp_path):
 def test_a_line_of_any_length_takes_bounded_memory():
     """It is cut while it comes, to its begin or, of a progress bar, its end; the lines after it are whole."""
     for piece, kept in ((b"loss 1.5 ", b"[rank1]: loss"), (b"\r 12%|# ", b"\r 12%|# ")):
-        whole = Whole()
+        whole = LineBuffer()
         assert whole.add(b"[rank1]: ") == b""
         for _ in range(8):
             assert whole.add(piece * (CHUNK // 16)) == b""

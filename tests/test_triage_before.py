@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from dtdebug.logs.shapes import Kept
-from dtdebug.triage import begun, steps
-from dtdebug.triage.command import read_part
-from dtdebug.triage.job import Job, view
+from dtdebug.recorded.job_logs import last_program, training_steps
+from dtdebug.recorded.job_logs.api import read_part
+from dtdebug.recorded.job_logs.job_view import Job, view
+from dtdebug.recorded.log_files.line_shapes import KeptLine
 
 END = "slurmstepd: error: *** STEP 71.0 ON gpu01 CANCELLED AT 2026-03-01T10:00:00 DUE TO TIME LIMIT ***"
 BROKEN = "gpu02:31:32 [0] transport/net_ib.cc:789 NCCL WARN NET/IB : Got completion with error 12, opcode 1, len 0"
@@ -51,7 +51,7 @@ def test_a_report_below_the_end_is_of_the_end(tmp_path):
      b"srun: Terminating job step 422332.0"],
 )  # fmt: skip
 def test_a_step_of_slurm_is_no_step_of_training(line):
-    assert steps.last_step([line]) is None
+    assert training_steps.last_step([line]) is None
 
 
 def test_the_launcher_knows_the_host_of_a_rank_better_than_a_path(tmp_path):
@@ -121,7 +121,10 @@ def test_of_programs_that_were_appended_to_a_log_the_last_counts(tmp_path, runs)
 def test_a_log_that_begins_with_progress_is_of_one_program(tmp_path):
     rows = [f"epoch {n}\nstep {n} loss 2\nvalidation of {n}\nsaved\nnext" for n in range(4)]
     (tmp_path / "rank_0.log").write_text("\n".join((*rows[:3], f"{FAILED}KeyError: 'x'", rows[3])) + "\n")
-    assert begun.last_begin([Kept(n, row.encode()) for n, row in enumerate("\n".join(rows).split("\n"), 1)]) == 0
+    assert (
+        last_program.last_begin([KeptLine(n, row.encode()) for n, row in enumerate("\n".join(rows).split("\n"), 1)])
+        == 0
+    )
 
 
 def test_a_rank_that_its_launcher_ended_by_a_signal_raised_nothing(tmp_path):

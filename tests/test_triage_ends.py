@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from dtdebug.logs.opened import LogSource
-from dtdebug.triage import again
-from dtdebug.triage.command import read_part
-from dtdebug.triage.job import Job, view
-from dtdebug.triage.judge import shape
-from dtdebug.triage.part import Stream, TellingLine
-from dtdebug.triage.widened import without_followers
-from dtdebug_taxonomy.hardware import catalogue, parse_event
-from dtdebug_taxonomy.ranks import Verdict
+from dtdebug.recorded.job_logs import second_pass
+from dtdebug.recorded.job_logs.api import read_part
+from dtdebug.recorded.job_logs.job_view import Job, view
+from dtdebug.recorded.job_logs.line_judge import shape
+from dtdebug.recorded.job_logs.part import Stream, TellingLine
+from dtdebug.recorded.job_logs.widen_verdict import without_followers
+from dtdebug.recorded.log_files.sources import LogSource
+from dtdebug_taxonomy.knowledge.hardware import catalogue, parse_event
+from dtdebug_taxonomy.model.ranks import Verdict
 
 RANKS = 8
 TRACE = ("Traceback (most recent call last):", '  File "/work/data.py", line 8, in get', "    return self.open(url)")
@@ -169,7 +169,7 @@ def test_many_telling_lines_are_bounded_and_none_who_prints_is_lost(tmp_path):
     lines.insert(12_000, "2026-03-01 10:00:00 [rank9]: ValueError: shard 1 is truncated")
     log = tmp_path / "job.log"
     log.write_text("\n".join(lines) + "\n")
-    kept = again.lines_of_shapes(LogSource(log.name, str(log)), {shape(lines[0].encode())})
+    kept = second_pass.lines_of_shapes(LogSource(log.name, str(log)), {shape(lines[0].encode())})
     ranks = Counter(row.raw[25:26] for row in kept)
     assert len(ranks) == 9
     assert ranks[b"9"] == 1

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from dtdebug.errors import UsageError
-from dtdebug.logs.opened import LogSource, find_logs
-from dtdebug.triage import engine
-from dtdebug.triage.engine import parts, work
-from dtdebug.triage.job import view
-from dtdebug.triage.names import Whose, of_paths
-from dtdebug.triage.part import Part, merge
+from dtdebug.recorded.job_logs import workers
+from dtdebug.recorded.job_logs.job_view import view
+from dtdebug.recorded.job_logs.part import Part, merge
+from dtdebug.recorded.job_logs.rank_from_path import LogOwner, of_paths
+from dtdebug.recorded.job_logs.workers import parts, work
+from dtdebug.recorded.log_files.sources import LogSource, find_logs
 
 RANKS, CULPRIT, LOST = 6, 4, 2
 LATE = "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1970, remote process exited"
@@ -40,7 +40,7 @@ def read(logs: Path, where: str, task=work) -> Part:
     return merge(parts(sources, of_paths([s.name for s in sources]), where, task=task))
 
 
-def dies_once(marker: str, logs: Sequence[LogSource], whose: Sequence[Whose]) -> bytes:
+def dies_once(marker: str, logs: Sequence[LogSource], whose: Sequence[LogOwner]) -> bytes:
     """The task on a worker that is killed in the first one."""
     try:
         os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
@@ -50,7 +50,7 @@ def dies_once(marker: str, logs: Sequence[LogSource], whose: Sequence[Whose]) ->
     return b""
 
 
-def dies_over(name: str, logs: Sequence[LogSource], whose: Sequence[Whose]) -> bytes:
+def dies_over(name: str, logs: Sequence[LogSource], whose: Sequence[LogOwner]) -> bytes:
     """The task on workers that are killed each time that they read one of the logs."""
     if any(s.name.endswith(name) for s in logs):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -88,7 +88,7 @@ def on_dask(logs: Path, died: Path) -> None:
         assert view(part).first[0].rank == CULPRIT
 
         cluster.scale(0)
-        engine._ALONE = 1.0
+        workers._ALONE = 1.0
         part = read(logs, dask)
         assert len(part.unread) == RANKS, part.unread
         assert "its part was lost on the cluster (ConnectionError: no worker for 1 s)" in part.unread[0]
@@ -108,7 +108,7 @@ import os, ray
 from functools import partial
 from pathlib import Path
 import test_triage_engines as cases
-from dtdebug.triage.job import view
+from dtdebug.recorded.job_logs.job_view import view
 
 try:
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=100_000_000)

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from dtdebug.cli import main
+from dtdebug.cli.main import main
 from dtdebug.errors import FOUND
-from dtdebug.triage import command, show, steps
-from dtdebug.triage.job import view
-from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.knowledge import load
+from dtdebug.recorded.job_logs import api, render, training_steps
+from dtdebug.recorded.job_logs.job_view import view
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.knowledge.loader import load
 
 
 def test_a_slow_rank_is_named_from_printed_step_times(tmp_path):
@@ -18,10 +18,10 @@ def test_a_slow_rank_is_named_from_printed_step_times(tmp_path):
         own = 310.0 if rank == 5 else 200.0
         lines = [f"2026-03-01 10:{n // 60:02d}:{n % 60:02d} step {n} step_time: {own + n % 7} ms" for n in range(300)]
         (tmp_path / f"rank_{rank}.log").write_text("\n".join(lines) + "\n")
-    found = view(command.read_part([str(tmp_path)], 1))
+    found = view(api.read_part([str(tmp_path)], 1))
 
     assert [row[0] for row in found.slowness.ranks] == [5]
-    assert "rank 5" in show.to_text(found, diagnose(load(), found.snapshot), 0.0)
+    assert "rank 5" in render.to_text(found, diagnose(load(), found.snapshot), 0.0)
 
 
 @pytest.mark.parametrize(
@@ -47,16 +47,16 @@ def test_a_slow_rank_is_named_from_printed_step_times(tmp_path):
 )
 def test_steps_and_their_seconds_are_read_in_the_styles_of_trainers(line, seconds):
     """A bar, a name with its unit, a rate."""
-    assert steps.last_step([line]) == 50
-    assert steps.paces([line]) == (seconds,)
+    assert training_steps.last_step([line]) == 50
+    assert training_steps.paces([line]) == (seconds,)
 
 
 def test_bars_and_settings_are_no_steps():
     """What is loaded, mapped, evaluated or configured."""
     others = [b"Loading checkpoint shards:  50%|#| 2/4 [00:10<00:10,  5.00s/it]", b"save_steps: 500, max_steps=1000"]
 
-    assert steps.last_step(others) is None
-    assert steps.paces(others) == ()
+    assert training_steps.last_step(others) is None
+    assert training_steps.paces(others) == ()
 
 
 def test_a_job_whose_steps_grow_longer_or_stall_is_slow(tmp_path, capsys):

@@ -7,12 +7,12 @@ import subprocess
 
 import pytest
 
-from dtdebug import cli
-from dtdebug_taxonomy.checks.examine import examine
-from dtdebug_taxonomy.checks.settings import Settings
+from dtdebug.cli import main
+from dtdebug_taxonomy.checks.run.examine import examine
+from dtdebug_taxonomy.checks.run.settings import Settings
 from dtdebug_taxonomy.source.kinds import parse_file
-from dtdebug_taxonomy.source.shell import Script
-from dtdebug_taxonomy.source.tolerant import parse_program
+from dtdebug_taxonomy.source.python.lenient_parser import parse_program
+from dtdebug_taxonomy.source.shell.script import Script
 
 PLANT = "export NCCL_DEBGU=INFO"
 SCRIPTS = {
@@ -95,7 +95,7 @@ def test_yaml_behind_a_fault_is_reported():
 def test_the_command_says_what_it_has_not_understood(tmp_path, capsys):
     """`nothing found` never stands alone where a part was not read."""
     (tmp_path / "run.sh").write_text("export A=1\ntorchrun --nproc_per_node 2 'train.py\n")
-    assert cli.main(["check", str(tmp_path)]) == 0
+    assert main.main(["check", str(tmp_path)]) == 0
     said = capsys.readouterr().err
     assert "nothing found in 1 file; 1 part of them not understood" in said
     assert "run.sh: line 2 not understood: a quote has no end" in said

@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from dtdebug_taxonomy import versions
-from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.matching import problem_of
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.inference import known_releases
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.text.pattern_matcher import problem_of
 
 
 @pytest.mark.parametrize(
@@ -37,13 +37,13 @@ from dtdebug_taxonomy.snapshot import Snapshot
 )
 def test_a_release_lies_in_a_range(release, bounds, inside):
     """Nightlies and candidates come before their release; builds do not count; missing parts are 0."""
-    assert versions.within(release, bounds) is inside
+    assert known_releases.is_in_range(release, bounds) is inside
 
 
 def test_what_is_no_range_is_refused():
     """A typing error in a file of facts is not taken for "all releases"."""
     with pytest.raises(ValueError, match="not a range"):
-        versions.within("1.0", "~=1.0")
+        known_releases.is_in_range("1.0", "~=1.0")
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_what_is_no_range_is_refused():
 )
 def test_releases_are_read_as_people_and_programs_write_them(text, package, release):
     """Lists of pip, reports of environments, banners, sentences."""
-    assert [n.release for n in versions.releases_in(Snapshot(output=text))[package]] == [release]
+    assert [n.release for n in known_releases.releases_in(Snapshot(output=text))[package]] == [release]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_releases_are_read_as_people_and_programs_write_them(text, package, rele
 )
 def test_a_requirement_a_path_or_another_package_is_no_release(text):
     """They say nothing of what is installed."""
-    assert "torch" not in versions.releases_in(Snapshot(output=text))
+    assert "torch" not in known_releases.releases_in(Snapshot(output=text))
 
 
 def test_every_fact_is_well_formed():
@@ -84,10 +84,10 @@ def test_every_fact_is_well_formed():
     assert len(knowledge.releases) >= 90
     assert len({f.id for f in knowledge.releases}) == len(knowledge.releases)
     for f in knowledge.releases:
-        assert f.package in versions.NAMES, f.id
-        assert {*f.beside} <= {*versions.NAMES}, f.id
+        assert f.package in known_releases.NAMES, f.id
+        assert {*f.beside} <= {*known_releases.NAMES}, f.id
         for bounds in (f.range, *f.beside.values()):
-            versions.within("1.0", bounds)
+            known_releases.is_in_range("1.0", bounds)
         assert f.text or f.says, f.id
         assert [p for p in (*f.text, *f.says, *f.where) if problem_of(p)] == [], f.id
         assert f.symptom in knowledge.symptoms, f.id

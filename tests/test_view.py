@@ -21,16 +21,16 @@ import flight_cases
 import flight_data
 import flight_jobs
 
-from dtdebug.flight import analyse
-from dtdebug.notebook import glance as glancing
-from dtdebug.notebook import journal
-from dtdebug.notebook.cells import Here
-from dtdebug.notebook.look import moved
-from dtdebug.notebook.seen import RanksSeen
-from dtdebug.notebook.view import view
-from dtdebug.records.folder import RunFolder
-from dtdebug_taxonomy.claims import Claim, Record
-from dtdebug_taxonomy.ranks import (
+from dtdebug.notebook import cell_journal
+from dtdebug.notebook import cheap_poll as glancing
+from dtdebug.notebook.cells import RunningCell
+from dtdebug.notebook.observe_ranks import has_moved
+from dtdebug.notebook.panel_view import view
+from dtdebug.notebook.ranks_seen import RanksSeen
+from dtdebug.recorded.flight_recorder import analyse
+from dtdebug.storage.run_folder import RunFolder
+from dtdebug_taxonomy.model.claims import Claim, Record
+from dtdebug_taxonomy.model.ranks import (
     Alternative,
     CallSite,
     CollectiveRef,
@@ -41,8 +41,8 @@ from dtdebug_taxonomy.ranks import (
     RankState,
     Verdict,
 )
-from dtdebug_taxonomy.snapshot import Gpu
-from dtdebug_taxonomy.view import View
+from dtdebug_taxonomy.model.ranks_view import View
+from dtdebug_taxonomy.model.snapshot import Gpu
 
 NOW = 1_760_000_000.0
 LARGEST = 1_500_000
@@ -159,19 +159,19 @@ def test_two_looks_tell_what_moves():
 
     bare = tuple(Frame(f.file, f.line, f.function) for f in early.stack)
 
-    assert moved([early], [late]) is False
-    assert moved([msgspec.structs.replace(early, stack=bare)], [late]) is False
-    assert moved([early], [soon]) is None
-    assert moved([early], [on]) is True
-    assert moved([], [late]) is None
+    assert has_moved([early], [late]) is False
+    assert has_moved([msgspec.structs.replace(early, stack=bare)], [late]) is False
+    assert has_moved([early], [soon]) is None
+    assert has_moved([early], [on]) is True
+    assert has_moved([], [late]) is None
 
 
 def test_the_cell_is_told_with_its_line_and_how_long_it_runs():
     """The stack tells the line, the journal when it began; an entry of a cell that has ended tells nothing."""
-    entry = journal.LastCell(running=True, pid=1, kernel="k", number=3, begun=NOW - 30, source="x")
+    entry = cell_journal.LastCell(running=True, pid=1, kernel="k", number=3, begun=NOW - 30, source="x")
     ended = msgspec.structs.replace(entry, running=False)
     stack = (Frame("cell In[3]", 2, "<module>", "train()"), Frame("/job/train.py", 4, "train", "loss.backward()"))
-    seen = RanksSeen(kind="hang", here=Here(stack=stack, busy=0.25))
+    seen = RanksSeen(kind="hang", here=RunningCell(stack=stack, busy=0.25))
     cell = view(seen, entry=entry, taken=NOW).cell
 
     assert (3, 2, "train()", 30.0, 0.25) == (cell.number, cell.line, cell.code, cell.seconds, cell.busy)
@@ -242,7 +242,7 @@ def test_what_ranks_say_is_made_safe():
             drawn(
                 rank(0, host=HOSTILE, stack=stack, pending=Operation(op=HOSTILE, group=HOSTILE)),
                 verdict=found,
-                here=Here(stack=stack),
+                here=RunningCell(stack=stack),
                 notes=(HOSTILE,),
                 gpus=(Gpu(index=0, name=HOSTILE),),
             )
@@ -280,7 +280,7 @@ verdicts = st.builds(
 @given(st.lists(states, max_size=6), st.none() | verdicts, st.none() | st.booleans(), st.lists(frames, max_size=3))
 def test_whatever_was_seen_becomes_a_view(ranks, found, moves, stack):
     """That another program reads back alike."""
-    seen = RanksSeen(kind="hang", ranks=tuple(ranks), verdict=found, moved=moves, here=Here(stack=tuple(stack)))
+    seen = RanksSeen(kind="hang", ranks=tuple(ranks), verdict=found, moved=moves, here=RunningCell(stack=tuple(stack)))
     made = view(seen, taken=NOW)
     data = msgspec.json.encode(made)
 
@@ -382,7 +382,7 @@ def run(tmp_path):
 
 def entry(**more):
     known = {"running": True, "pid": os.getpid(), "kernel": "k", "number": 3, "begun": time.time() - 60, "source": ""}
-    return journal.LastCell(**{**known, **more})
+    return cell_journal.LastCell(**{**known, **more})
 
 
 def record(run, number, pid, completed=4, **more):

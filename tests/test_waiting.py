@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from dtdebug.agent.pending import called_function
-from dtdebug.probe import gather, outside
-from dtdebug.system import locks, procfs, sockets
-from dtdebug.system.choose import with_store
-from dtdebug.system.probe import by_system, contended
-from dtdebug_taxonomy.activity import activity
-from dtdebug_taxonomy.claims import Record
-from dtdebug_taxonomy.rank_claims import claims_of
-from dtdebug_taxonomy.ranks import Frame, Group, Operation, RankState
-from dtdebug_taxonomy.stack_waits import by_stack, function_of_c, operation
-from dtdebug_taxonomy.waiting import Waiting, phrase
+from dtdebug.live.agent.pending_operation import called_function
+from dtdebug.live.probe import ask_all_ranks, pyspy
+from dtdebug.live.procfs import locks, reader, sockets
+from dtdebug.live.procfs.best_explanation import with_store
+from dtdebug.live.procfs.syscall_wait import by_system, contended_lock
+from dtdebug_taxonomy.model.claims import Record
+from dtdebug_taxonomy.model.ranks import Frame, Group, Operation, RankState
+from dtdebug_taxonomy.model.waiting import Waiting, phrase
+from dtdebug_taxonomy.stacks.activity import activity
+from dtdebug_taxonomy.stacks.claims_of_state import claims_of
+from dtdebug_taxonomy.stacks.wait_operations import by_stack, function_of_c, operation
 
 SITE = "/venv/lib/python3.11/site-packages"
 C10D = f"{SITE}/torch/distributed/distributed_c10d.py"
@@ -152,10 +152,10 @@ def test_a_stack_that_has_left_torch_distributed_is_in_no_operation():
 def test_locks_and_their_holders_are_read():
     found = locks.parse_locks(LOCKS)
     assert [801, 802, 803] == [lock.pid for lock in found if lock.kind == "FLOCK"]
-    wanted = locks.wanted(found, 803)
+    wanted = locks.awaited_lock(found, 803)
     assert (0xFD, 1, 4060) == wanted.file
     assert 801 == locks.held_by(found, wanted.file, 803)
-    assert locks.wanted(found, 801) is None
+    assert locks.awaited_lock(found, 801) is None
     assert locks.held_by(found, (0, 0x2A, 77), 1) is None
     assert 5 == len(found)
 
@@ -177,10 +177,10 @@ def test_the_other_ends_of_connections_are_read():
 
 
 def test_what_can_not_be_a_system_call_is_none():
-    assert ("", ()) == procfs.parse_syscall("running")
-    assert ("", ()) == procfs.parse_syscall("")
-    assert ("", ()) == procfs.parse_syscall("7 zz 0x1 0x1 0x1 0x1 0x1 0x1 0x1")
-    name, arguments = procfs.parse_syscall("99999 0x9 0x2 0x0 0x7f76 0x0 0x0 0x7ffe 0x7f76")
+    assert ("", ()) == reader.parse_syscall("running")
+    assert ("", ()) == reader.parse_syscall("")
+    assert ("", ()) == reader.parse_syscall("7 zz 0x1 0x1 0x1 0x1 0x1 0x1 0x1")
+    name, arguments = reader.parse_syscall("99999 0x9 0x2 0x0 0x7f76 0x0 0x0 0x7ffe 0x7f76")
     assert ("99999", 9) == (name, arguments[0])
 
 
@@ -253,7 +253,7 @@ def test_the_called_function_is_found_in_calls_of_many_lines():
 # Real processes from here on.
 
 linux = pytest.mark.skipif(not Path("/proc/self/wchan").exists(), reason="needs Linux's /proc")
-spies = pytest.mark.skipif(not outside.can_spy(), reason="py-spy is not installed")
+spies = pytest.mark.skipif(not pyspy.can_spy(), reason="py-spy is not installed")
 
 
 @pytest.fixture
@@ -281,9 +281,9 @@ def start(tmp_path):
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    for pid in procfs.processes():  # torchrun gives each rank a session of its own
+    for pid in reader.processes():  # torchrun gives each rank a session of its own
         with contextlib.suppress(OSError):
-            if procfs.absolute(pid, "x") == str(tmp_path / "x"):
+            if reader.absolute(pid, "x") == str(tmp_path / "x"):
                 os.kill(pid, signal.SIGKILL)
 
 
@@ -306,17 +306,17 @@ def test_the_operating_system_names_the_file_the_holder_and_the_child(start, tmp
     runs = start(sys.executable, "-c", "import subprocess; subprocess.run(['sleep', '60'])")
 
     def seen(process):
-        return until(lambda: by_system(process.pid, procfs.thread(process.pid, process.pid), lambda _: 5))
+        return until(lambda: by_system(process.pid, reader.thread(process.pid, process.pid), lambda _: 5))
 
     lock = until(lambda: found if (found := seen(waiter)).kind == "lock" else None)
     assert (str(tmp_path / "it.lock"), holder.pid, 5) == (lock.path, lock.pid, lock.rank)
     assert "/proc/locks" == lock.record.path
     fifo = until(lambda: found if (found := seen(opens)).kind == "pipe" else None)
-    assert ("" if procfs.thread(opens.pid, opens.pid).denied else str(tmp_path / "fifo")) == fifo.path
+    assert ("" if reader.thread(opens.pid, opens.pid).denied else str(tmp_path / "fifo")) == fifo.path
     asks = f"import time; f = open({str(tmp_path / 'it.lock')!r}); open('asked', 'w'); time.sleep(60)"
     tries = start(sys.executable, "-c", asks)
     until((tmp_path / "asked").exists)
-    again = contended(tries.pid, lambda _: None)
+    again = contended_lock(tries.pid, lambda _: None)
     assert (str(tmp_path / "it.lock"), holder.pid) == (again.path, again.pid)
     child = until(lambda: found if (found := seen(runs)).kind == "subprocess" else None)
     assert "sleep 60" == child.command
@@ -387,8 +387,8 @@ def test_every_rank_of_a_real_job_says_what_it_waits_in(start, tmp_path, monkeyp
     wanted = {0: "collective", 1: "lock", 2: "loader", 3: "collective", 4: "thread", 5: "gil"}
 
     def look():
-        folder = gather.RunFolder(tmp_path / "run") if armed else None
-        states = {s.rank: s for s in gather.gather(folder, () if armed else (job.pid,), 10.0, dumps=False)}
+        folder = ask_all_ranks.RunFolder(tmp_path / "run") if armed else None
+        states = {s.rank: s for s in ask_all_ranks.gather(folder, () if armed else (job.pid,), 10.0, dumps=False)}
         kinds = {rank: s.waiting.kind for rank, s in states.items() if s.waiting is not None}
         return states if wanted == kinds else None
 
@@ -440,7 +440,7 @@ def test_a_rank_that_waits_for_a_pool_of_processes_is_told_with_the_childs_line(
     until((tmp_path / "ready").exists)
 
     def look():
-        state = next((s for s in gather.gather(None, (job.pid,), 10.0, dumps=False) if s.rank == 0), None)
+        state = next((s for s in ask_all_ranks.gather(None, (job.pid,), 10.0, dumps=False) if s.rank == 0), None)
         return state.waiting if state is not None and state.waiting is not None and state.waiting.line else None
 
     waiting = until(look)

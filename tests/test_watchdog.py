@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtdebug.clean import clean
-from dtdebug_taxonomy.failure import attribution
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug.privacy.sanitize import clean
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.verdicts import from_log
 
 PREFIX = "[rank{0}]:[E1123 03:12:44.113 ProcessGroupNCCL.cpp:632] "
 GROUP = "[PG ID 0 PG GUID 0(default_pg) Rank {0}] "
@@ -62,7 +62,7 @@ def stack(rank, line):
 
 def of(*rows):
     """The verdict on lines."""
-    return attribution.verdict_of_log(Snapshot(output=clean("\n".join(rows))))
+    return from_log.verdict_of_log(Snapshot(output=clean("\n".join(rows))))
 
 
 def timed_out(ranks, seq=1580, release="2.7"):
@@ -238,7 +238,7 @@ def test_lines_that_a_terminal_has_broken_are_read_as_one(width):
     broken = [row[i : i + width] for row in rows for i in range(0, len(row), width)]
 
     def read(lines):
-        return attribution.verdict_of_log(Snapshot(output="\n".join(lines)))
+        return from_log.verdict_of_log(Snapshot(output="\n".join(lines)))
 
     whole, found = read(rows), read(broken)
     assert (whole.kind, whole.culprits, whole.waiting, whole.summary) == (

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dtdebug.flight.way_out import runs_out, ways_of
-from dtdebug_taxonomy.ranks import Frame
+from dtdebug.recorded.flight_recorder.loop_exits import runs_out, ways_of
+from dtdebug_taxonomy.model.ranks import Frame
 
 SOURCE = """\
 def fit():

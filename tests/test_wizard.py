@@ -14,10 +14,10 @@ from dtdebug import wizard
 from dtdebug.wizard import session as machine
 from dtdebug.wizard import terminal, widgets
 from dtdebug.wizard.session import Session, default, from_json, heard, known_line, to_json
-from dtdebug_taxonomy.diagnosis import Known
-from dtdebug_taxonomy.knowledge import Knowledge, load
-from dtdebug_taxonomy.model import Cause
-from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
+from dtdebug_taxonomy.diagnosis.diagnose import Known
+from dtdebug_taxonomy.knowledge.loader import Knowledge, load
+from dtdebug_taxonomy.knowledge.schema import Cause
+from dtdebug_taxonomy.model.snapshot import ExceptionInfo, Snapshot
 
 FACTS = ("works_with_one_process", "any_step_completed", "container", "nan_or_inf", "mixed_precision")
 DIFF = "--- a/train.py\n+++ b/train.py\n-x = [1]  # <b>\n+y = 2\n"
@@ -202,10 +202,10 @@ def test_stopping_asks_nothing_more_and_any_step_goes_on(small):
     """A stopped session has no question; an answer or going back opens it again."""
     session = Session(snapshot=Snapshot(situation="it fails"))
     stopped = session.finish()
-    assert stopped.stopped
+    assert stopped.is_stopped
     assert stopped.question(stopped.diagnosis(small)) is None
     assert stopped == stopped.finish()
-    assert not stopped.answer("nodes", "single").stopped
+    assert not stopped.answer("nodes", "single").is_stopped
     assert session.question(session.diagnosis(small)) is not None
 
 
@@ -236,8 +236,8 @@ def test_large_snapshot_is_bounded_and_lines_keep_their_numbers():
 def test_excerpt_that_is_cut_keeps_the_numbers_of_its_parts():
     """Dropping lines of an excerpt shifts where its parts begin."""
     parts = ((1, 10), (5, 100), (9, 900))
-    assert machine._shifted(parts, 6) == ((1, 102), (3, 900))
-    assert machine._shifted(parts, 4) == ((1, 100), (5, 900))
+    assert machine._shift_lines(parts, 6) == ((1, 102), (3, 900))
+    assert machine._shift_lines(parts, 4) == ((1, 100), (5, 900))
 
 
 def test_one_endless_line_is_cut_within():

@@ -21,7 +21,7 @@ sys.path.insert(0, {str(TESTS)!r})
 from test_wizard import small_knowledge
 from dtdebug.wizard import resume, terminal
 from dtdebug.wizard.session import Session
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.model.snapshot import Snapshot
 
 session = resume() if "--resume" in sys.argv else Session(snapshot=Snapshot())
 end = terminal.run(session, small_knowledge())
@@ -55,7 +55,7 @@ def terminal(environment):
             timeout=WAIT,
             encoding="utf-8",
         )
-        child.shown = ""
+        child.is_shown = ""
         child.logfile_read = _Transcript(child)
         started.append(child)
         return child
@@ -73,7 +73,7 @@ class _Transcript:
         self.child = child
 
     def write(self, text):
-        self.child.shown += text
+        self.child.is_shown += text
 
     def flush(self):
         pass
@@ -156,8 +156,8 @@ def test_no_escape_without_colour_and_80_columns(terminal, variables):
     child.expect("report to file")
     child.sendline("")
     assert ended(child) == 0
-    assert "\x1b" not in child.shown
-    assert [line for line in child.shown.splitlines() if len(line) > 80] == []
+    assert "\x1b" not in child.is_shown
+    assert [line for line in child.is_shown.splitlines() if len(line) > 80] == []
 
 
 def test_colour_on_a_terminal_that_has_it(terminal):
@@ -169,7 +169,7 @@ def test_colour_on_a_terminal_that_has_it(terminal):
     child.expect("report to file")
     child.sendline("")
     assert ended(child) == 0
-    assert "\x1b[" in child.shown
+    assert "\x1b[" in child.is_shown
 
 
 def piped(environment, text):

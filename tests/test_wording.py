@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from dtdebug_taxonomy.findings import collect
 from dtdebug_taxonomy.incident import Incident
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.matching import Matcher, index_of
-from dtdebug_taxonomy.snapshot import Snapshot
-from dtdebug_taxonomy.wording import hits_in_words
+from dtdebug_taxonomy.inference.collect import collect
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.text.clauses import hits_in_words
+from dtdebug_taxonomy.text.pattern_matcher import Matcher, index_of
 
 HANGS = Matcher(
     index_of([("hang", r"hang(s|ing)?\b"), ("silent", r"no output"), ("error", r"error"), ("late", r"after the third")])

@@ -14,7 +14,7 @@ SHOWN = frozenset(("title", "means", "why", "fix", "summary", "apart", "how", "a
 FOREIGN = (
     "tests/",
     "CHANGELOG.md",
-    "taxonomy/dtdebug_taxonomy/facts/",
+    "taxonomy/dtdebug_taxonomy/knowledge/facts/",
     "benchmarks/isolate/programs/",
     "kernel/dtdebug/learn/notebooks/",
 )

@@ -2,10 +2,10 @@
 
 import pytest
 
-from dtdebug_taxonomy.comparisons import contrast, regression
-from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.text.comparisons import find_contrast, find_regression
 
 KNOWLEDGE = load()
 WRAPPER = "AttributeError: 'DistributedDataParallel' object has no attribute '{}'"
@@ -174,15 +174,15 @@ def test_several_hosts_come_before_the_batch_where_one_host_is_faster():
 )
 def test_what_a_sentence_mentions_before_is_not_what_makes_the_difference(said, difference):
     """ "I train with my corpus, it works" says nothing of the corpus."""
-    assert (contrast(said) is not None) is difference
+    assert (find_contrast(said) is not None) is difference
 
 
 def test_of_two_commits_the_one_that_fails_is_named():
     """A commit that worked, and one at which it hangs."""
     said = "I found that commit a3ecf0fd64 worked well. When I check out commit e931b9da33, it gets stuck with 4 GPUs."
 
-    assert regression(said).bad == "commit e931b9da33"
-    assert regression("I ran commit a3ecf0fd64 and commit e931b9da33, both get stuck.") is None
+    assert find_regression(said).bad == "commit e931b9da33"
+    assert find_regression("I ran commit a3ecf0fd64 and commit e931b9da33, both get stuck.") is None
 
 
 def test_processes_on_the_first_gpu_are_not_bound_to_their_own():

@@ -6,7 +6,7 @@
 import random
 import sys
 
-from dtdebug.isolate.odds import PROGRAM, Odds, Trial
+from dtdebug.experiments.isolate.bayes_odds import PROGRAM, Odds, Trial
 
 PARTS, MOST, SURE, COSTS = 8, 40, 0.93, (2.0, 1.3)
 

@@ -20,8 +20,8 @@ HERE = Path(__file__).parent
 # of this checkout, whatever is installed: pip takes the folders of an editable install out of the build's path
 sys.path.insert(0, str(HERE.parents[1] / "taxonomy"))
 
-from dtdebug_taxonomy.knowledge import Knowledge, load  # noqa: E402
-from dtdebug_taxonomy.matching import literals  # noqa: E402
+from dtdebug_taxonomy.knowledge.loader import Knowledge, load  # noqa: E402
+from dtdebug_taxonomy.text.pattern_matcher import literals  # noqa: E402
 
 FILE = HERE / "src" / "known.json"
 _CASED = "(?-i:"

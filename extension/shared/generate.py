@@ -1,7 +1,8 @@
 """Writes what the renderer has from Python: the JSON schemas, the types, the static HTML to be compared with.
 
-Run it after a change of `dtdebug_taxonomy.diagnosis`, `dtdebug_taxonomy.view` or `dtdebug.display`; a test says when
-that was forgotten. What a notebook saves is a `Diagnosis` whose rankings are cut short, so one schema holds for both.
+Run it after a change of `dtdebug_taxonomy.diagnosis.diagnose`, `dtdebug_taxonomy.model.ranks_view` or
+`dtdebug.presentation.diagnosis_card`; a test says when that was forgotten. What a notebook saves is a `Diagnosis` whose
+rankings are cut short, so one schema holds for both.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import Any
 import msgspec
 
 import dtdebug_taxonomy
-from dtdebug.display import to_html
-from dtdebug_taxonomy.diagnosis import Diagnosis
-from dtdebug_taxonomy.view import View
+from dtdebug.presentation.diagnosis_card import to_html
+from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
+from dtdebug_taxonomy.model.ranks_view import View
 
 HERE = Path(__file__).parent
 SCHEMAS = Path(dtdebug_taxonomy.__file__).parent / "schema"

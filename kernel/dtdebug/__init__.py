@@ -9,24 +9,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dtdebug.agent.arming import arm
     from dtdebug.capture import capture
-    from dtdebug_taxonomy.diagnosis import Diagnosis
-    from dtdebug_taxonomy.snapshot import Snapshot
+    from dtdebug.live.agent.arm import arm
+    from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
+    from dtdebug_taxonomy.model.snapshot import Snapshot
 
 __all__ = ["Diagnosis", "Snapshot", "arm", "capture", "diagnose", "load_ipython_extension", "unload_ipython_extension"]
 
 
 def load_ipython_extension(shell: Any) -> None:
     """Implement `%load_ext dtdebug`."""
-    from dtdebug.extension import load
+    from dtdebug.notebook.extension import load
 
     load(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
     """Implement `%unload_ext dtdebug`: remove everything that loading has set up."""
-    from dtdebug.extension import unload
+    from dtdebug.notebook.extension import unload
 
     unload(shell)
 
@@ -40,19 +40,19 @@ def diagnose(
         KnowledgeError: a knowledge file is broken.
 
     """
-    from dtdebug import border
-    from dtdebug_taxonomy import knowledge
-    from dtdebug_taxonomy.snapshot import Snapshot
+    from dtdebug.privacy import boundary
+    from dtdebug_taxonomy.knowledge import loader
+    from dtdebug_taxonomy.model.snapshot import Snapshot
 
     if snapshot is None:
-        snapshot = Snapshot(situation=border.plain(situation), output=border.plain(output))
-    return border.diagnose(knowledge.load(), snapshot, answers)
+        snapshot = Snapshot(situation=boundary.plain(situation), output=boundary.plain(output))
+    return boundary.diagnose(loader.load(), snapshot, answers)
 
 
 def __getattr__(name: str) -> Any:
     """Import `arm`, `capture`, `Snapshot` and `Diagnosis` when they are first used."""
     if name == "arm":
-        from dtdebug.agent.arming import arm
+        from dtdebug.live.agent.arm import arm
 
         return arm
     if name == "capture":

@@ -1,5 +1,5 @@
 """`python -m dtdebug`."""
 
-from dtdebug.cli import run
+from dtdebug.cli.main import run
 
 run()

@@ -10,11 +10,10 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from dtdebug import foreign
-from dtdebug.clean import allowed_variables, plain
-from dtdebug.probes import process
-from dtdebug_taxonomy.ranks import Frame, RankState
-from dtdebug_taxonomy.snapshot import ExceptionInfo, Gpu, Snapshot
+from dtdebug.privacy.sanitize import allowed_variables, plain
+from dtdebug.process import rank_state, user_objects
+from dtdebug_taxonomy.model.ranks import Frame, RankState
+from dtdebug_taxonomy.model.snapshot import ExceptionInfo, Gpu, Snapshot
 
 _MESSAGE_LIMIT = 16_000
 _FRAMES = 30
@@ -37,7 +36,9 @@ def capture(
     situation: str = "",
     devices: bool = True,
 ) -> Snapshot:
-    """Return a snapshot of this process with raw texts; apply `dtdebug.border.masked` before it is stored or sent.
+    """Return a snapshot of this process with raw texts.
+
+    Apply `dtdebug.privacy.boundary.mask_snapshot` before it is stored or sent.
 
     Probes that fail are recorded as notes; none raises.
     """
@@ -47,15 +48,15 @@ def capture(
         try:
             return read()
         except Exception as error:
-            notes.append(f"{name}: {type(error).__name__}: {_told(error, 200)}")
+            notes.append(f"{name}: {type(error).__name__}: {_foreign_text(error, 200)}")
             return otherwise
 
     info = probe("exception", lambda: describe(exception) if exception is not None else None, None)
     none: RankState | None = None
-    rank = probe("rank", process.rank_state, none)
+    rank = probe("rank", rank_state.rank_state, none)
     found: tuple[Gpu, ...] = ()
     if devices:
-        from dtdebug.probes import gpus
+        from dtdebug.process import gpus
 
         found, note = probe("devices", lambda: gpus.gpus(), (found, ""))  # noqa: PLW0108 - it has optional parameters
         notes += [note] if note else []
@@ -67,7 +68,7 @@ def capture(
         cell=plain(cell),
         ranks=(rank,) if rank else (),
         gpus=found,
-        versions=probe("versions", process.versions, {}),
+        versions=probe("versions", rank_state.versions, {}),
         environment=allowed_variables(os.environ),
         child_ranks=probe("children", _child_ranks, 0),
         notes=tuple(notes),
@@ -75,74 +76,80 @@ def capture(
 
 
 def _child_ranks() -> int:
-    from dtdebug.probe.processes import ranks_below
+    from dtdebug.live.probe.processes import ranks_below
 
     return len(ranks_below(os.getpid()))
 
 
 def describe(exception: BaseException) -> ExceptionInfo:
     """Return an exception and its chain as text; never raises, whatever the exception's class does."""
-    return _described(exception, _DEPTH, set())
+    return _describe_chain(exception, _DEPTH, set())
 
 
-def _described(exception: BaseException, depth: int, seen: set[int]) -> ExceptionInfo:
+def _describe_chain(exception: BaseException, depth: int, seen: set[int]) -> ExceptionInfo:
     """Describe one exception with its causes, each once: chains may be circular and groups may share members."""
     seen.add(id(exception))
     kind = type(exception)
-    module, name = foreign.attribute(kind, "__module__"), str(foreign.attribute(kind, "__qualname__", "unknown"))
+    module, name = (
+        user_objects.attribute(kind, "__module__"),
+        str(user_objects.attribute(kind, "__qualname__", "unknown")),
+    )
     causes = [*_children(exception)]
     causes += (
-        _described(linked, depth - 1, seen)
-        for linked in (_linked(exception) if depth else ())
+        _describe_chain(linked, depth - 1, seen)
+        for linked in (_linked_exceptions(exception) if depth else ())
         if len(seen) < _MOST and id(linked) not in seen
     )
-    notes = foreign.attribute(exception, "__notes__", [])
+    notes = user_objects.attribute(exception, "__notes__", [])
     return ExceptionInfo(
-        type=_told(name if module == "builtins" else f"{module}.{name}", 200),
-        message=_told(exception),
+        type=_foreign_text(name if module == "builtins" else f"{module}.{name}", 200),
+        message=_foreign_text(exception),
         frames=_frames(exception),
         causes=tuple(causes),
-        notes=tuple(_told(n) for n in notes[:_MEMBERS]) if isinstance(notes, list) else (),
+        notes=tuple(_foreign_text(n) for n in notes[:_MEMBERS]) if isinstance(notes, list) else (),
         rank=_integer(exception, "error_index"),
         pid=_integer(exception, "error_pid"),
         exit_code=_integer(exception, "exit_code"),
-        signal=_told(foreign.attribute(exception, "signal_name") or "", 40),
+        signal=_foreign_text(user_objects.attribute(exception, "signal_name") or "", 40),
     )
 
 
-def _told(value: object, most: int = _MESSAGE_LIMIT) -> str:
+def _foreign_text(value: object, most: int = _MESSAGE_LIMIT) -> str:
     """Return a foreign object as text."""
     try:
-        text = foreign.bounded_text(value, 2 * most)
-    except foreign.RAISES as error:
+        text = user_objects.bounded_text(value, 2 * most)
+    except user_objects.RAISES as error:
         text = f"<its text could not be had: {type(error).__name__}>"
     return plain(text)[:most]
 
 
 def _integer(owner: object, name: str) -> int | None:
-    value = foreign.attribute(owner, name)
+    value = user_objects.attribute(owner, name)
     return int(value) if isinstance(value, int) and abs(value) < _INTEGERS else None
 
 
-def _linked(exception: BaseException) -> Iterator[BaseException]:
-    members = foreign.attribute(exception, "exceptions") if issubclass(type(exception), BaseExceptionGroup) else ()
+def _linked_exceptions(exception: BaseException) -> Iterator[BaseException]:
+    members = user_objects.attribute(exception, "exceptions") if issubclass(type(exception), BaseExceptionGroup) else ()
     linked: list[Any] = [*members[:_MEMBERS]] if isinstance(members, tuple) else []
-    cause = foreign.attribute(exception, "__cause__")
+    cause = user_objects.attribute(exception, "__cause__")
     if cause is not None:
         linked.append(cause)
-    elif not foreign.attribute(exception, "__suppress_context__"):
-        linked.append(foreign.attribute(exception, "__context__"))
+    elif not user_objects.attribute(exception, "__suppress_context__"):
+        linked.append(user_objects.attribute(exception, "__context__"))
     yield from (e for e in linked if issubclass(type(e), BaseException))
 
 
 def _frames(exception: BaseException) -> tuple[Frame, ...]:
     try:
-        trace = foreign.attribute(exception, "__traceback__")
+        trace = user_objects.attribute(exception, "__traceback__")
         found = traceback.extract_tb(trace, limit=-_FRAMES) if trace else ()
     except Exception:  # the name of a source file may be invalid as a file name
         return ()
     return tuple(
-        Frame(_told(f.filename, 500), f.lineno or 0, _told(f.name, 200), _told(f.line or "", 200)) for f in found
+        Frame(
+            _foreign_text(f.filename, 500), f.lineno or 0, _foreign_text(f.name, 200), _foreign_text(f.line or "", 200)
+        )
+        for f in found
     )
 
 
@@ -152,25 +159,25 @@ def _children(exception: BaseException) -> Iterator[ExceptionInfo]:
     `torch.multiprocessing.ProcessRaisedException` contains the child's traceback as text,
     `torch.distributed.elastic.multiprocessing.errors.ChildFailedError` a record for each rank.
     """
-    name = foreign.attribute(type(exception), "__name__")
+    name = user_objects.attribute(type(exception), "__name__")
     if name == "ProcessRaisedException":
-        text = foreign.attribute(exception, "msg") or _told(exception)
+        text = user_objects.attribute(exception, "msg") or _foreign_text(exception)
         yield from_traceback(str(text) if isinstance(text, str) else "", _integer(exception, "error_index"))
     elif name == "ChildFailedError":
-        failures = foreign.attribute(exception, "failures")
+        failures = user_objects.attribute(exception, "failures")
         for rank, failure in list(failures.items())[:_MEMBERS] if isinstance(failures, dict) else []:
             yield _elastic(rank, failure)
 
 
 def _elastic(rank: Any, failure: Any) -> ExceptionInfo:
-    data = foreign.attribute(failure, "error_file_data")
+    data = user_objects.attribute(failure, "error_file_data")
     said = data.get("message", "") if isinstance(data, dict) else ""
     extra = said.get("extraInfo", {}) if isinstance(said, dict) else {}
-    stack = _told(extra.get("py_callstack", "")) if isinstance(extra, dict) else ""
-    text = _told(said.get("message", "")) if isinstance(said, dict) else _told(said)
-    found = from_traceback(stack or text or _told(foreign.attribute(failure, "message", "")), None)
+    stack = _foreign_text(extra.get("py_callstack", "")) if isinstance(extra, dict) else ""
+    text = _foreign_text(said.get("message", "")) if isinstance(said, dict) else _foreign_text(said)
+    found = from_traceback(stack or text or _foreign_text(user_objects.attribute(failure, "message", "")), None)
     code = _integer(failure, "exitcode")
-    signal_name = foreign.attribute(failure, "signal_name")
+    signal_name = user_objects.attribute(failure, "signal_name")
     return ExceptionInfo(
         type=found.type,
         message=found.message or text,
@@ -179,13 +186,13 @@ def _elastic(rank: Any, failure: Any) -> ExceptionInfo:
         rank=rank if isinstance(rank, int) and abs(rank) < _INTEGERS else None,
         pid=_integer(failure, "pid"),
         exit_code=code,
-        signal=_told(signal_name(), 40) if callable(signal_name) and code is not None and code < 0 else "",
+        signal=_foreign_text(signal_name(), 40) if callable(signal_name) and code is not None and code < 0 else "",
     )
 
 
 def from_traceback(text: str, rank: int | None) -> ExceptionInfo:
     """Parse an exception from a printed traceback."""
-    from dtdebug_taxonomy.failure.events import last_exception
+    from dtdebug_taxonomy.logs.event_reader import last_exception
 
     text = plain(text[-2 * _MESSAGE_LIMIT :])[-_MESSAGE_LIMIT:]
     found = last_exception(text)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import BinaryIO
 
-from dtdebug_taxonomy.compiled import compiled_before
+from dtdebug_taxonomy.knowledge.regex_cache import compiled_before
 
 
 def _claim() -> BinaryIO:

@@ -15,10 +15,10 @@ from dtdebug_lsp.positions import Positions
 from dtdebug_lsp.problem import Change, OpenText, Problem
 from dtdebug_lsp.suppress import suppression
 from dtdebug_taxonomy.checks import Severity
-from dtdebug_taxonomy.checks.examine import examine
-from dtdebug_taxonomy.checks.proving import proven
-from dtdebug_taxonomy.checks.settings import Settings
-from dtdebug_taxonomy.knowledge import load as knowledge
+from dtdebug_taxonomy.checks.run.examine import examine
+from dtdebug_taxonomy.checks.run.proving import prove_fixes
+from dtdebug_taxonomy.checks.run.settings import Settings
+from dtdebug_taxonomy.knowledge.loader import load as knowledge
 from dtdebug_taxonomy.source.text import Span
 
 FIX_ALL = "source.fixAll.dtdebug"
@@ -91,7 +91,7 @@ def fix_all(document: Document, settings: Settings) -> Change:
     for _ in range(_ROUNDS):
         source = document.read(text)
         found = examine(source, settings, failed=lambda *_: None) if source is not None else []
-        done = proven(source, found, [f for f in found if f.safe], settings) if source is not None else None
+        done = prove_fixes(source, found, [f for f in found if f.safe], settings) if source is not None else None
         if done is None or not done.hits:
             break
         text = done.text

@@ -8,10 +8,10 @@ from collections import defaultdict
 from dtdebug_lsp.documents import Document, NotebookDocument
 from dtdebug_lsp.problem import Change, Problem
 from dtdebug_taxonomy.checks import Check, load
-from dtdebug_taxonomy.checks.examine import CheckedHit, examine
-from dtdebug_taxonomy.checks.proving import proven
-from dtdebug_taxonomy.checks.settings import Settings
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.run.examine import CheckedHit, examine
+from dtdebug_taxonomy.checks.run.proving import prove_fixes
+from dtdebug_taxonomy.checks.run.settings import Settings
+from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.text import Span
 
 log = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ def prepare() -> None:
         try:
             check.function  # noqa: B018 importing is all that is wanted
         except Exception as error:
-            _failed(check, error)
+            _log_failure(check, error)
 
 
 def problems(document: Document, settings: Settings) -> list[Problem]:
@@ -36,7 +36,7 @@ def problems(document: Document, settings: Settings) -> list[Problem]:
     if document.seen is None or document.seen[0] != settings:
         found = [
             _problem(f, f.span, tuple(Change(document, *e) for e in f.fix.edits) if f.fix else ())
-            for f in examine(source, settings, failed=_failed)
+            for f in examine(source, settings, failed=_log_failure)
         ]
         parsed = not isinstance(source, Code) or source.whole
         document.seen = settings, document.memory.settle(document.text, found, parsed=parsed)
@@ -54,7 +54,7 @@ def _by_cell(notebook: NotebookDocument, settings: Settings) -> dict[str, list[P
     read = notebook.read
     found: dict[str, list[Problem]] = defaultdict(list)
     for source in read.sources:
-        for f in examine(source, settings, failed=_failed):
+        for f in examine(source, settings, failed=_log_failure):
             at, span = read.place(source, f.span)
             edits = []
             for edit in f.fix.edits if f.fix else ():
@@ -76,7 +76,7 @@ def _problem(found: CheckedHit, span: Span, edits: tuple[Change, ...]) -> Proble
     return Problem(found.check, span, found.message, found.severity, title, found.safe, edits, found)
 
 
-def _failed(check: Check, error: Exception) -> None:
+def _log_failure(check: Check, error: Exception) -> None:
     log.warning("%s itself failed: %s: %s", check.id, type(error).__name__, error)
 
 
@@ -87,7 +87,7 @@ def holds(document: Document, found: list[Problem], problem: Problem, settings: 
         return True
     if isinstance(source, Code) and not source.whole:
         return True
-    return bool(proven(source, [p.hit for p in found if p.hit is not None], [problem.hit], settings).hits)
+    return bool(prove_fixes(source, [p.hit for p in found if p.hit is not None], [problem.hit], settings).hits)
 
 
 def touching(found: list[Problem], span: Span) -> list[Problem]:

@@ -20,15 +20,15 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from dtdebug_lsp import workspace
-from dtdebug_lsp.documents import one_uri
+from dtdebug_lsp.documents import canonical_uri
 from dtdebug_lsp.modules import Modules
 from dtdebug_lsp.session import Server
 from dtdebug_taxonomy import __version__
 from dtdebug_taxonomy.checks import load as checks
-from dtdebug_taxonomy.explain import UnknownNameError
-from dtdebug_taxonomy.explain import explain as explanation
-from dtdebug_taxonomy.hovers import hover
-from dtdebug_taxonomy.knowledge import load as knowledge
+from dtdebug_taxonomy.knowledge.loader import load as knowledge
+from dtdebug_taxonomy.presentation.explain import UnknownNameError
+from dtdebug_taxonomy.presentation.explain import explain as explanation
+from dtdebug_taxonomy.presentation.hovers import hover
 
 log = logging.getLogger(__name__)
 
@@ -106,8 +106,8 @@ async def _check_file(ls: Server, path: Path, shown: dict[str, str], modules: Mo
         log.exception("%s could not be checked", path)
         return 0
     if found:
-        ls.scanned[one_uri(uri)] = found
-        shown[one_uri(uri)] = uri
+        ls.scanned[canonical_uri(uri)] = found
+        shown[canonical_uri(uri)] = uri
         if ls.documents.get(uri) is None:
             ls.publish(uri)
     return len(found)

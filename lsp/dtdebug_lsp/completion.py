@@ -10,7 +10,7 @@ from lsprotocol import types
 
 from dtdebug_lsp.documents import Document
 from dtdebug_lsp.positions import Positions
-from dtdebug_taxonomy import facts
+from dtdebug_taxonomy.knowledge import facts
 from dtdebug_taxonomy.source.deepspeed import NAME as DEEPSPEED
 from dtdebug_taxonomy.source.text import Span
 

@@ -6,8 +6,8 @@ import logging
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dtdebug_taxonomy.checks.settings import Settings, parse_settings
-from dtdebug_taxonomy.source.toml import read_toml
+from dtdebug_taxonomy.checks.run.settings import Settings, parse_settings
+from dtdebug_taxonomy.source.config.toml import read_toml
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class Configuration:
             self._tell(f"{where or 'settings'}: {problem}")
         return settings
 
-    def enabled(self, path: str) -> bool:
+    def is_enabled(self, path: str) -> bool:
         """True if the user wants diagnostics in a file."""
         return self._section(path).get("enable") is not False
 

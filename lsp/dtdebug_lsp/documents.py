@@ -21,12 +21,12 @@ from dtdebug_lsp.positions import Positions
 from dtdebug_lsp.problem import Problem
 from dtdebug_taxonomy.source.kinds import parse_file
 from dtdebug_taxonomy.source.notebook import Notebook
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.source.text import Text
 
 if TYPE_CHECKING:
-    from dtdebug_taxonomy.checks.settings import Settings
+    from dtdebug_taxonomy.checks.run.settings import Settings
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ def path_of(uri: str) -> str:
         return ""
 
 
-def one_uri(uri: str) -> str:
+def canonical_uri(uri: str) -> str:
     """Return a URI in one canonical spelling; clients escape differently from message to message."""
     return unquote(uri)
 
@@ -82,7 +82,7 @@ class Document:
             if isinstance(change, types.TextDocumentContentChangePartial):
                 span = positions.span(self.text, change.range)
                 self.text = Text(self.text[: span.start] + change.text + self.text[span.end :])
-                self.memory.edited(span, len(change.text))
+                self.memory.record_edit(span, len(change.text))
             else:
                 self.text = Text(change.text)
                 self.memory = LastGood()
@@ -197,25 +197,25 @@ class Documents:
 
     def get(self, uri: str) -> Document | None:
         """Return an open text; None if it is not open."""
-        return self._texts.get(one_uri(uri))
+        return self._texts.get(canonical_uri(uri))
 
     def notebook(self, uri: str) -> NotebookDocument | None:
         """Return an open notebook; None if it is not open."""
-        return self._notebooks.get(one_uri(uri))
+        return self._notebooks.get(canonical_uri(uri))
 
     def __iter__(self) -> Iterator[Document]:
         return iter(tuple(self._texts.values()))
 
     def open(self, item: types.TextDocumentItem) -> Document:
         """Add an opened text, replacing an earlier one."""
-        document = self._texts[one_uri(item.uri)] = Document(item, modules=self.modules(path_of(item.uri)))
+        document = self._texts[canonical_uri(item.uri)] = Document(item, modules=self.modules(path_of(item.uri)))
         return document
 
     def modules(self, path: str) -> Modules | None:
         """Return the modules around a file; None for a buffer that was never saved."""
-        return Modules(path, self._opened) if path else None
+        return Modules(path, self._editor_text) if path else None
 
-    def _opened(self, path: str) -> str | None:
+    def _editor_text(self, path: str) -> str | None:
         """Return the editor's text of a file; None if it is not open."""
         return next((d.text for d in self._texts.values() if d.path == path), None)
 
@@ -233,7 +233,7 @@ class Documents:
 
     def close(self, uri: str) -> None:
         """Remove a closed text."""
-        self._texts.pop(one_uri(uri), None)
+        self._texts.pop(canonical_uri(uri), None)
 
     def reread(self, path: str) -> list[Document]:
         """Return the texts that depend on a changed file, one cell for each notebook."""
@@ -249,9 +249,9 @@ class Documents:
     def open_notebook(self, params: types.DidOpenNotebookDocumentParams) -> NotebookDocument:
         """Add an opened notebook and the texts of its cells."""
         given = params.notebook_document
-        notebook = self._notebooks[one_uri(given.uri)] = NotebookDocument(self, given.uri, given.cells)
+        notebook = self._notebooks[canonical_uri(given.uri)] = NotebookDocument(self, given.uri, given.cells)
         for item in params.cell_text_documents:
-            self._texts[one_uri(item.uri)] = Document(item, notebook)
+            self._texts[canonical_uri(item.uri)] = Document(item, notebook)
         return notebook
 
     def change_notebook(
@@ -271,19 +271,21 @@ class Documents:
             start, count = structure.array.start, structure.array.delete_count
             notebook.cells[start : start + count] = [_cell(c) for c in structure.array.cells or ()]
             for item in structure.did_open or ():
-                self._texts[one_uri(item.uri)] = Document(item, notebook)
+                self._texts[canonical_uri(item.uri)] = Document(item, notebook)
             for closed in structure.did_close or ():
                 self.close(closed.uri)
                 gone.append(closed.uri)
         for data in cells.data or ():  # a cell may turn from code to Markdown
-            notebook.cells = [_cell(data) if one_uri(c.uri) == one_uri(data.document) else c for c in notebook.cells]
+            notebook.cells = [
+                _cell(data) if canonical_uri(c.uri) == canonical_uri(data.document) else c for c in notebook.cells
+            ]
         for content in cells.text_content or ():
             self.change(types.DidChangeTextDocumentParams(content.document, content.changes))
         return notebook, gone
 
     def close_notebook(self, uri: str) -> list[str]:
         """Remove a closed notebook; return the URIs of its cells."""
-        notebook = self._notebooks.pop(one_uri(uri), None)
+        notebook = self._notebooks.pop(canonical_uri(uri), None)
         if notebook is None:
             return []
         for cell in notebook.cells:

@@ -16,10 +16,10 @@ from lsprotocol import types
 from pygls.uris import from_fs_path
 
 from dtdebug_lsp.diagnostics import SOURCE
-from dtdebug_lsp.documents import Document, Documents, one_uri
+from dtdebug_lsp.documents import Document, Documents, canonical_uri
 from dtdebug_lsp.hovers import symptom_address
 from dtdebug_lsp.positions import Positions
-from dtdebug_taxonomy.failures import DISMISSED, FILE, MOST, Failure, Failures, Mark
+from dtdebug_taxonomy.presentation.editor_marks import DISMISSED, FILE, MOST, Failure, Failures, Mark
 from dtdebug_taxonomy.source.text import Span, Text
 
 log = logging.getLogger(__name__)
@@ -203,7 +203,7 @@ def actions(shown: Shown, params: types.CodeActionParams) -> list[types.CodeActi
             [d],
             command=types.Command("Dismiss this failure", "dtdebug.dismissFailure", arguments=[failure.id]),
         )
-        for failure, d in shown.get(one_uri(params.text_document.uri), [])
+        for failure, d in shown.get(canonical_uri(params.text_document.uri), [])
         if first <= d.range.end.line and d.range.start.line <= last
     ]
 
@@ -211,7 +211,7 @@ def actions(shown: Shown, params: types.CodeActionParams) -> list[types.CodeActi
 def lenses(shown: Shown, uri: str) -> list[types.CodeLens]:
     """Return the lenses above the lines of a text's failures."""
     rows = []
-    for failure, at in shown.get(one_uri(uri), []):
+    for failure, at in shown.get(canonical_uri(uri), []):
         explain = types.Command(f"Explain {failure.code}", "dtdebug.explain", arguments=[failure.code, True])
         dismiss = types.Command("Dismiss this failure", "dtdebug.dismissFailure", arguments=[failure.id])
         rows += [types.CodeLens(at.range, explain), types.CodeLens(at.range, dismiss)]

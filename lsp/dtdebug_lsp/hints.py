@@ -8,11 +8,11 @@ from lsprotocol import types
 
 from dtdebug_lsp.documents import Document
 from dtdebug_lsp.positions import Positions
-from dtdebug_taxonomy.checks.names import LOADER, SAMPLER
-from dtdebug_taxonomy.source.document import Config
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.names import LOADER, SAMPLER
+from dtdebug_taxonomy.source.config.document import Config
+from dtdebug_taxonomy.source.config.tree import Node, number
+from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.text import Span
-from dtdebug_taxonomy.source.tree import Node, number
 
 _BATCH, _MICRO, _STEPS = "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"
 _SPAWN = {"torch.multiprocessing.spawn": ("nprocs", 2), "accelerate.notebook_launcher": ("num_processes", 2)}
@@ -23,7 +23,7 @@ def hints(document: Document, positions: Positions, where: types.Range) -> list[
     shown = positions.span(document.text, where)
     source = document.source
     if isinstance(source, Config):
-        found = _deepspeed(source)
+        found = _deepspeed_hints(source)
     elif isinstance(source, Code):
         found = _loaders(source)
     else:
@@ -35,7 +35,7 @@ def hints(document: Document, positions: Positions, where: types.Range) -> list[
     ]
 
 
-def _deepspeed(config: Config) -> Iterator[tuple[Span, str, str]]:
+def _deepspeed_hints(config: Config) -> Iterator[tuple[Span, str, str]]:
     """Yield the unknown part of batch = micro batch x accumulation steps x ranks."""
     for root in config.roots:
         batch, micro, steps = (_whole(root, key) for key in (_BATCH, _MICRO, _STEPS))

@@ -11,16 +11,16 @@ from dtdebug_lsp.checking import problems, touching
 from dtdebug_lsp.documents import Document
 from dtdebug_lsp.positions import Positions
 from dtdebug_lsp.words import LineAt, Piece, command_before
-from dtdebug_taxonomy.apis import method_named
 from dtdebug_taxonomy.checks import SITE, Check, load, page_address
-from dtdebug_taxonomy.checks.settings import Settings
-from dtdebug_taxonomy.hovers import Kind
-from dtdebug_taxonomy.hovers import hover as guidance
-from dtdebug_taxonomy.knowledge import STUDY
-from dtdebug_taxonomy.knowledge import load as knowledge
-from dtdebug_taxonomy.source.document import Config
-from dtdebug_taxonomy.source.names import canonical
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.run.settings import Settings
+from dtdebug_taxonomy.knowledge.loader import STUDY
+from dtdebug_taxonomy.knowledge.loader import load as knowledge
+from dtdebug_taxonomy.presentation.api_names import method_named
+from dtdebug_taxonomy.presentation.hovers import Kind
+from dtdebug_taxonomy.presentation.hovers import hover as guidance
+from dtdebug_taxonomy.source.config.document import Config
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import canonical
 from dtdebug_taxonomy.source.text import Span
 
 _SECTION = re.compile(r"^## (?P<title>.+)\n(?P<body>(?:(?!## ).*\n?)*)", re.MULTILINE)

@@ -18,13 +18,13 @@ class LastGood:
         self._good: list[Problem] | None = None
         self._edits: list[Span] = []
 
-    def edited(self, span: Span, length: int) -> None:
+    def record_edit(self, span: Span, length: int) -> None:
         """Move the findings after a span was replaced by a text of some length; drop those that lost an end."""
         if self._good is None:
             return
-        kept = ((p, _moved(p.span, span, length)) for p in self._good)
+        kept = ((p, _shift_span(p.span, span, length)) for p in self._good)
         self._good = [p._replace(span=s, edits=()) for p, s in kept if s is not None]
-        moved = (_moved(e, span, length) or _joined(e, span, length) for e in self._edits)
+        moved = (_shift_span(e, span, length) or _merge_spans(e, span, length) for e in self._edits)
         self._edits = [*moved, Span(span.start, span.start + length)]
 
     def settle(self, text: Text, problems: list[Problem], *, parsed: bool) -> list[Problem]:
@@ -42,7 +42,7 @@ class LastGood:
         return sorted([*self._good, *new], key=lambda p: p.span)
 
 
-def _moved(span: Span, edit: Span, length: int) -> Span | None:
+def _shift_span(span: Span, edit: Span, length: int) -> Span | None:
     """Return a span after an edit; None if the edit removed one of its ends."""
     shift = length - (edit.end - edit.start)
     if edit.end <= span.start and edit != span:
@@ -54,6 +54,6 @@ def _moved(span: Span, edit: Span, length: int) -> Span | None:
     return None
 
 
-def _joined(span: Span, edit: Span, length: int) -> Span:
+def _merge_spans(span: Span, edit: Span, length: int) -> Span:
     """Merge two edits if the later one removed a part of the earlier one."""
     return Span(min(span.start, edit.start), max(span.end, edit.end) + length - (edit.end - edit.start))

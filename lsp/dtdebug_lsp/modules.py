@@ -6,7 +6,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from dtdebug_taxonomy.source.project import Project
+from dtdebug_taxonomy.source.python.project import Project
 
 LONGEST = 500_000
 """Maximum size in bytes of a module."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from dtdebug_taxonomy.checks import Check, Severity
-from dtdebug_taxonomy.checks.examine import CheckedHit
+from dtdebug_taxonomy.checks.run.examine import CheckedHit
 from dtdebug_taxonomy.source.text import Span, Text
 
 

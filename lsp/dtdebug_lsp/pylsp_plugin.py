@@ -18,7 +18,7 @@ from dtdebug_lsp.diagnostics import diagnostic
 from dtdebug_lsp.documents import Document
 from dtdebug_lsp.positions import Positions
 from dtdebug_lsp.problem import Problem
-from dtdebug_taxonomy.checks.settings import Settings
+from dtdebug_taxonomy.checks.run.settings import Settings
 
 log = logging.getLogger(__name__)
 
@@ -43,13 +43,13 @@ def pylsp_lint(config: Any, document: Any) -> list[dict[str, Any]]:
     try:
         known = _document(document)
         found = checking.problems(known, _settings(config, known))
-        return [_shown(p, known) for p in found]
+        return [_coded_diagnostic(p, known) for p in found]
     except Exception:
         log.exception("%s could not be checked", document.uri)
         return []
 
 
-def _shown(problem: Problem, document: Document) -> dict[str, Any]:
+def _coded_diagnostic(problem: Problem, document: Document) -> dict[str, Any]:
     """Return a diagnostic that begins with the code, like other plugins: JupyterLab shows only the message."""
     shown = diagnostic(problem, document, _POSITIONS)
     shown.message = f"{shown.code} {shown.message}"

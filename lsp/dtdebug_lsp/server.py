@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 from lsprotocol import types
 
 from dtdebug_lsp import actions, checking, commands, completion, configuration, handoff, hints, hovers, links
-from dtdebug_lsp.documents import Document, one_uri, path_of
+from dtdebug_lsp.documents import Document, canonical_uri, path_of
 from dtdebug_lsp.positions import Positions
 from dtdebug_lsp.session import Server
 
@@ -27,13 +27,13 @@ def create(stdout: BinaryIO | None = None) -> Server:
     """Return the server, not yet started; `stdout` is where it writes, if not to standard output."""
     server = Server(stdout)
     for method, handler in _HANDLERS.items():
-        server.feature(method, _OPTIONS.get(method))(_guarded(handler))
+        server.feature(method, _OPTIONS.get(method))(_log_errors(handler))
     for name, command in commands.COMMANDS.items():
         server.command(name)(command)
     return server
 
 
-def _guarded(handler: Callable[..., Any]) -> Callable[..., Any]:
+def _log_errors(handler: Callable[..., Any]) -> Callable[..., Any]:
     """Turn an internal error into a log line and an empty answer rather than a message to the user."""
 
     @functools.wraps(handler)
@@ -65,7 +65,7 @@ def initialize(ls: Server, params: types.InitializeParams) -> None:
     ls.client_explains = "serverCommand" in ls.configuration.editor
 
 
-async def initialized(ls: Server, params: types.InitializedParams) -> None:
+async def did_initialize(ls: Server, params: types.InitializedParams) -> None:
     """Request settings and notifications of changes, and start polling for failed runs."""
     ls.keep(asyncio.create_task(_watch(ls)))
     asyncio.get_running_loop().call_later(_LATER_S, _warm, ls)
@@ -124,7 +124,7 @@ def did_change_watched_files(ls: Server, params: types.DidChangeWatchedFilesPara
     """Check texts again after a change of a `pyproject.toml`, program, module or configuration."""
     paths = [path_of(change.uri) for change in params.changes]
     for path in paths:
-        ls.changed(path)
+        ls.recheck_dependents(path)
     if any(path.endswith("pyproject.toml") for path in paths):
         ls.recheck()
 
@@ -141,9 +141,9 @@ async def did_change_workspace_folders(ls: Server, params: types.DidChangeWorksp
 def did_open(ls: Server, params: types.DidOpenTextDocumentParams) -> None:
     """Check a text that was opened."""
     document = ls.documents.open(params.text_document)
-    ls.scanned.pop(one_uri(document.uri), None)
+    ls.scanned.pop(canonical_uri(document.uri), None)
     ls.schedule(document)
-    ls.changed(document.path)
+    ls.recheck_dependents(document.path)
     ls.show_failures(force=bool(ls.handoff.failures))
 
 
@@ -152,7 +152,7 @@ def did_change(ls: Server, params: types.DidChangeTextDocumentParams) -> None:
     document = ls.documents.change(params)
     if document is not None:
         ls.schedule(document)
-        ls.changed(document.path)
+        ls.recheck_dependents(document.path)
         if ls.handoff.concerns(document.path):
             ls.show_failures(force=True)
 
@@ -170,7 +170,7 @@ def did_save(ls: Server, params: types.DidSaveTextDocumentParams) -> None:
 def did_close(ls: Server, params: types.DidCloseTextDocumentParams) -> None:
     """Forget a text that was closed; from now on its file on disk counts."""
     ls.documents.close(params.text_document.uri)
-    ls.changed(path_of(params.text_document.uri))
+    ls.recheck_dependents(path_of(params.text_document.uri))
     ls.forget([params.text_document.uri])
 
 
@@ -209,7 +209,7 @@ def _schedule_cells(ls: Server, uris: list[str]) -> None:
 def _document(ls: Server, params: Any) -> Document | None:
     """Return the text of a request, if it is open and dtdebug is enabled there."""
     document = ls.documents.get(params.text_document.uri)
-    return document if document is not None and ls.enabled(document) else None
+    return document if document is not None and ls.is_enabled(document) else None
 
 
 async def pull(ls: Server, params: types.DocumentDiagnosticParams) -> types.RelatedFullDocumentDiagnosticReport:
@@ -220,7 +220,7 @@ async def pull(ls: Server, params: types.DocumentDiagnosticParams) -> types.Rela
     if document is not None and document.notebook is None:
         await ls.pause(document)
         try:
-            items = ls.found(document)
+            items = ls.document_diagnostics(document)
         except Exception:
             log.exception("%s could not be checked", document.uri)
     return types.RelatedFullDocumentDiagnosticReport(items=items)
@@ -284,7 +284,7 @@ def inlay_hint(ls: Server, params: types.InlayHintParams) -> list[types.InlayHin
 
 _HANDLERS: dict[str, Callable[..., Any]] = {
     types.INITIALIZE: initialize,
-    types.INITIALIZED: initialized,
+    types.INITIALIZED: did_initialize,
     types.WORKSPACE_DID_CHANGE_CONFIGURATION: did_change_configuration,
     types.WORKSPACE_DID_CHANGE_WATCHED_FILES: did_change_watched_files,
     types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: did_change_workspace_folders,

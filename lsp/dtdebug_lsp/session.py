@@ -15,10 +15,10 @@ from pygls.protocol import LanguageServerProtocol
 from dtdebug_lsp import checking, handoff
 from dtdebug_lsp.configuration import Configuration
 from dtdebug_lsp.diagnostics import diagnostic
-from dtdebug_lsp.documents import Document, Documents, one_uri, path_of
+from dtdebug_lsp.documents import Document, Documents, canonical_uri, path_of
 from dtdebug_lsp.handoff import Handoff, Shown
-from dtdebug_taxonomy import __version__, state
-from dtdebug_taxonomy.checks.settings import Settings
+from dtdebug_taxonomy import __version__, storage
+from dtdebug_taxonomy.checks.run.settings import Settings
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Server(LanguageServer):
         )
         self.documents = Documents()
         self.configuration = Configuration()
-        self.handoff = Handoff(state.folder())
+        self.handoff = Handoff(storage.folder())
         self.failed: Shown = {}
         self.scanned: dict[str, list[types.Diagnostic]] = {}
         """Diagnostics of closed files from the last check of the workspace."""
@@ -101,9 +101,9 @@ class Server(LanguageServer):
         """Return the settings for a text."""
         return self.configuration.of(_path(document))
 
-    def enabled(self, document: Document) -> bool:
+    def is_enabled(self, document: Document) -> bool:
         """True if the user wants diagnostics in a text."""
-        return self.configuration.enabled(_path(document))
+        return self.configuration.is_enabled(_path(document))
 
     async def ready(self) -> None:
         """Wait briefly until the settings are known."""
@@ -128,7 +128,7 @@ class Server(LanguageServer):
         self._due[key] = task = asyncio.create_task(self._check(document, key, around))
         self.keep(task)
 
-    def changed(self, path: str) -> None:
+    def recheck_dependents(self, path: str) -> None:
         """Check again the texts that depend on a changed file, such as a launch script on its program."""
         for document in self.documents.reread(path) if path else ():
             self.schedule(document, around=True)
@@ -150,9 +150,9 @@ class Server(LanguageServer):
             self.publish(document.uri)
         self._due.pop(key, None)
 
-    def found(self, document: Document) -> list[types.Diagnostic]:
+    def document_diagnostics(self, document: Document) -> list[types.Diagnostic]:
         """Return the diagnostics of an open text."""
-        if not self.enabled(document):
+        if not self.is_enabled(document):
             return []
         is_known = (document.notebook or document).seen is not None
         began = time.thread_time()
@@ -163,13 +163,13 @@ class Server(LanguageServer):
 
     def publish(self, uri: str) -> None:
         """Push a text's failed runs, and its diagnostics unless the client pulls those."""
-        key = one_uri(uri)
+        key = canonical_uri(uri)
         shown = [d for _, d in self.failed.get(key, [])]
         document = self.documents.get(uri)
         pushes = document is not None and (document.notebook is not None or not self.pulls)
         if document is not None and pushes:
             try:
-                shown += self.found(document)
+                shown += self.document_diagnostics(document)
             except Exception:
                 log.exception("%s could not be checked", uri)
         elif document is None:
@@ -205,9 +205,9 @@ class Server(LanguageServer):
             return
         related = bool(self.can("text_document.publish_diagnostics.related_information"))
         found = handoff.diagnostics(self.handoff.failures, self.documents, related=related)
-        now = {one_uri(uri): rows for uri, rows in found.items() if self._shows(uri)}
+        now = {canonical_uri(uri): rows for uri, rows in found.items() if self._shows(uri)}
         before, self.failed = self.failed, now
-        uris = {one_uri(uri): uri for uri in found}
+        uris = {canonical_uri(uri): uri for uri in found}
         for key in [k for k in {**before, **now} if before.get(k) != now.get(k)]:
             self.publish(uris.get(key, key))
         if before != now and self.can("workspace.code_lens.refresh_support"):
@@ -233,7 +233,7 @@ class Server(LanguageServer):
 
 def _key(document: Document) -> str:
     """Return the key of what is checked as one: a text, or all cells of a notebook."""
-    return one_uri((document.notebook or document).uri)
+    return canonical_uri((document.notebook or document).uri)
 
 
 def _path(document: Document) -> str:

@@ -7,7 +7,7 @@ import re
 
 from dtdebug_lsp.documents import Document
 from dtdebug_lsp.problem import Change, Problem
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.text import Span, Text
 
 _COMMENT = re.compile(r"(?:#|//)\s*dtdebug:\s*ignore(?:\[(?P<ids>[^\]\n]*)\])?")
@@ -46,10 +46,10 @@ def _line(document: Document, problem: Problem) -> int | None:
     if document.notebook is None and isinstance(source, Code):
         lines += [s.end_lineno or 0 for s in source.statements_at(lines[0]) if not hasattr(s, "body")][:1]
         inside = _inside_strings(source)
-        return next((n for n in lines if n and n not in inside and not _goes_on(text, n)), None)
+        return next((n for n in lines if n and n not in inside and not _continues(text, n)), None)
     if document.path.lower().rpartition("/")[2].startswith("dockerfile") or document.language == "dockerfile":
         lines = [n for n in lines if text.line(n).lstrip().upper().startswith("RUN ")]
-    return next((n for n in lines if not _goes_on(text, n)), None)
+    return next((n for n in lines if not _continues(text, n)), None)
 
 
 def _inside_strings(code: Code) -> set[int]:
@@ -60,7 +60,7 @@ def _inside_strings(code: Code) -> set[int]:
     }
 
 
-def _goes_on(text: Text, line: int) -> bool:
+def _continues(text: Text, line: int) -> bool:
     return text.line(line).rstrip().endswith("\\")
 
 

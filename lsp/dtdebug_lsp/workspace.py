@@ -48,17 +48,19 @@ def check(
     """Return the URI of a file and its diagnostics; no diagnostics if it can't be read."""
     uri = from_fs_path(str(path)) or ""
     try:
-        if not configuration.enabled(str(path)) or path.stat().st_size > LONGEST:
+        if not configuration.is_enabled(str(path)) or path.stat().st_size > LONGEST:
             return uri, []
         text = path.read_bytes().decode("utf-8", "replace")
     except OSError:
         return uri, []
     document = Document(types.TextDocumentItem(uri, "", 0, text), modules=modules)
-    found = list(_shown(document, configuration, positions))
+    found = list(_file_diagnostics(document, configuration, positions))
     document.forget()
     return uri, found
 
 
-def _shown(document: Document, configuration: Configuration, positions: Positions) -> Iterator[types.Diagnostic]:
+def _file_diagnostics(
+    document: Document, configuration: Configuration, positions: Positions
+) -> Iterator[types.Diagnostic]:
     for problem in problems(document, configuration.of(document.path)):
         yield diagnostic(problem, document, positions)

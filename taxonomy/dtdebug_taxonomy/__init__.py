@@ -10,11 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dtdebug_taxonomy.diagnosis import Diagnosis, diagnose
-    from dtdebug_taxonomy.knowledge import Knowledge, KnowledgeError, load
-    from dtdebug_taxonomy.model import Cause, Evidence, Symptom
-    from dtdebug_taxonomy.render import to_markdown
-    from dtdebug_taxonomy.snapshot import Snapshot
+    from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis, diagnose
+    from dtdebug_taxonomy.knowledge.loader import Knowledge, KnowledgeError, load
+    from dtdebug_taxonomy.knowledge.schema import Cause, Evidence, Symptom
+    from dtdebug_taxonomy.model.snapshot import Snapshot
+    from dtdebug_taxonomy.presentation.text import to_markdown
 
 __version__ = "0.1.0"
 
@@ -32,16 +32,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Cause": "model",
-    "Diagnosis": "diagnosis",
-    "Evidence": "model",
-    "Knowledge": "knowledge",
-    "KnowledgeError": "knowledge",
-    "Snapshot": "snapshot",
-    "Symptom": "model",
-    "diagnose": "diagnosis",
-    "load": "knowledge",
-    "to_markdown": "render",
+    "Cause": "knowledge.schema",
+    "Diagnosis": "diagnosis.diagnose",
+    "Evidence": "knowledge.schema",
+    "Knowledge": "knowledge.loader",
+    "KnowledgeError": "knowledge.loader",
+    "Snapshot": "model.snapshot",
+    "Symptom": "knowledge.schema",
+    "diagnose": "diagnosis.diagnose",
+    "load": "knowledge.loader",
+    "to_markdown": "presentation.text",
 }
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from dtdebug_taxonomy import comparisons
-from dtdebug_taxonomy.comparisons import Contrast, Regression
-from dtdebug_taxonomy.failure.bearing import Bearing
-from dtdebug_taxonomy.failure.log import Log, read_output
-from dtdebug_taxonomy.failure.own import OwnError, own_errors
-from dtdebug_taxonomy.final_errors import FinalError, final_errors
-from dtdebug_taxonomy.message_advice import MessageAdvice, advice_in_message
-from dtdebug_taxonomy.signs import is_distributed, speaks_of_several
-from dtdebug_taxonomy.snapshot import Snapshot
-from dtdebug_taxonomy.tongues import in_english
+from dtdebug_taxonomy.logs.final_errors import FinalError, final_errors
+from dtdebug_taxonomy.logs.log import Log, read_output
+from dtdebug_taxonomy.logs.message_advice import MessageAdvice, advice_in_message
+from dtdebug_taxonomy.logs.program_errors import OwnError, own_errors
+from dtdebug_taxonomy.logs.relevance import Bearing
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.text import comparisons
+from dtdebug_taxonomy.text.comparisons import Contrast, Regression
+from dtdebug_taxonomy.text.distributed_signs import is_distributed, speaks_of_several
+from dtdebug_taxonomy.text.phrase_table import in_english
 
 
 class Prose:
@@ -30,17 +30,17 @@ class Prose:
     @cached_property
     def regression(self) -> Regression | None:
         """A release, update or change since which it fails."""
-        return comparisons.regression(self.text)
+        return comparisons.find_regression(self.text)
 
     @cached_property
     def device(self) -> Contrast | None:
         """The device without which it works."""
-        return comparisons.one_device(self.text)
+        return comparisons.find_device(self.text)
 
     @cached_property
     def contrast(self) -> Contrast | None:
         """The condition under which it works."""
-        return comparisons.contrast(self.text)
+        return comparisons.find_contrast(self.text)
 
 
 class Incident:

@@ -126,7 +126,7 @@ class Jupyter:
             shutil.copytree(LABEXTENSION, home / "data" / "labextensions" / "dtdebug")
         disabled = {"dtdebug": not extension}
         enabled = json.loads((_EXTENSION / "server.json").read_text())
-        enabled["ServerApp"]["jpserver_extensions"] |= {"dtdebug.server": server}
+        enabled["ServerApp"]["jpserver_extensions"] |= {"dtdebug.notebook.server": server}
         for part, (front, back) in _PARTS.items():
             disabled |= dict.fromkeys(front, part != beside)
             enabled["ServerApp"]["jpserver_extensions"] |= dict.fromkeys(back, part == beside)

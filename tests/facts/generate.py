@@ -1,4 +1,4 @@
-"""Writes the tables in `taxonomy/dtdebug_taxonomy/facts/`, or says which of them are out of date.
+"""Writes the tables in `taxonomy/dtdebug_taxonomy/knowledge/facts/`, or says which of them are out of date.
 
     python tests/facts/generate.py                        all tables
     python tests/facts/generate.py nccl deepspeed_config  these
@@ -23,7 +23,7 @@ from options import launchers, torchrun
 from public_names import public_names
 from torch_tables import nn_module, torch_distributed, torch_env
 
-FACTS = Path(__file__).parents[2] / "taxonomy" / "dtdebug_taxonomy" / "facts"
+FACTS = Path(__file__).parents[2] / "taxonomy" / "dtdebug_taxonomy" / "knowledge" / "facts"
 INSTALLED = {f.__name__: f for f in (nn_module, torch_distributed, torch_env, torchrun)}
 """Tables that are read from what is installed."""
 DOWNLOADED = {

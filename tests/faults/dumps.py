@@ -16,8 +16,8 @@ from typing import Any
 
 from truth import FOLDER, Injection, environment, program, seen, stood
 
-from dtdebug.flight import FlightError, analyse
-from dtdebug_taxonomy.ranks import Verdict
+from dtdebug.recorded.flight_recorder import FlightError, analyse
+from dtdebug_taxonomy.model.ranks import Verdict
 
 SERVER = multiprocessing.get_context("forkserver")
 """Imports torch once for all ranks of all jobs."""

@@ -16,7 +16,7 @@ import msgspec
 import psutil
 from truth import Injection, environment, program
 
-from dtdebug_taxonomy.ranks import Verdict
+from dtdebug_taxonomy.model.ranks import Verdict
 
 RUNNING = 4.0
 """Seconds that a job which does not stop goes on before it is interrupted."""

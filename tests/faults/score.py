@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from truth import Injection, Seen
 
-from dtdebug_taxonomy.ranks import CallSite, Verdict
+from dtdebug_taxonomy.model.ranks import CallSite, Verdict
 
 _NOBODY = ("none", "fabric")
 """Kinds without a culprit."""

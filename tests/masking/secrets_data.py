@@ -12,10 +12,10 @@ import string
 import tomllib
 from pathlib import Path
 
-import dtdebug.masking
+import dtdebug.privacy.redact
 
 LETTERS = string.ascii_letters + string.digits
-VENDORS = tomllib.loads((Path(dtdebug.masking.__file__).parent / "vendors.toml").read_text(encoding="utf-8"))
+VENDORS = tomllib.loads((Path(dtdebug.privacy.redact.__file__).parent / "vendors.toml").read_text(encoding="utf-8"))
 NAMES = (
     "password", "PASSWORD", "db_password", "PGPASSWORD", "MYSQL_ROOT_PASSWORD", "dbPassword", "passwd", "pwd", "passphrase",
     "api_key", "API_KEY", "WANDB_API_KEY", "COMET_API_KEY", "apiKey", "x-api-key", "access_key", "AWS_SECRET_ACCESS_KEY",

@@ -80,7 +80,7 @@ export function request(question: Question): KernelMessage.IExecuteRequestMsg["c
     store_history: false,
     allow_stdin: false,
     stop_on_error: false,
-    user_expressions: { [NAME]: `__import__('dtdebug.front', fromlist=['look']).look(${literal})` },
+    user_expressions: { [NAME]: `__import__('dtdebug.notebook.front_end_api', fromlist=['look']).look(${literal})` },
   };
 }
 

@@ -8,7 +8,7 @@ import { type Card, type Line, LOAD, type Question, UPDATE, ask, unfit } from ".
 import { type Reply, type Silence, request } from "./control.js";
 import { type Json, type Refusal, isRefusal, post } from "./server.js";
 
-/** What a diagnosis goes by: `dtdebug.front.Asked`. */
+/** What a diagnosis goes by: `dtdebug.notebook.front_end_api.Asked`. */
 export interface Asked extends Question {
   /** The user's words. */
   readonly situation: string;

@@ -73,7 +73,7 @@ test("a kernel without dtdebug is offered the line that installs it", () => {
 });
 
 test("an older dtdebug is offered its update, an incomplete one the rest", () => {
-  const old = read(failed("ModuleNotFoundError", "No module named 'dtdebug.front'"), trans);
+  const old = read(failed("ModuleNotFoundError", "No module named 'dtdebug.notebook.front_end_api'"), trans);
   const torn = read(failed("ModuleNotFoundError", "No module named 'msgspec'"), trans);
   assert.ok("source" in old && old.source?.includes("--upgrade"));
   assert.ok("line" in torn && torn.line.includes("not complete"));

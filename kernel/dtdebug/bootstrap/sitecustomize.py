@@ -36,18 +36,18 @@ class _Watch:
 
 def _isolate() -> None:
     try:
-        from dtdebug.isolate.inside import start
+        from dtdebug.experiments.isolate.inside import install
 
-        start.begin()
+        install.begin()
     except Exception:  # noqa: S110 - another environment without dtdebug: nothing is then seen to be changed
         pass
 
 
 def _arm(name: str = "") -> "ModuleSpec | None":
     try:
-        from dtdebug.agent import arming
+        from dtdebug.live.agent import arm
 
-        arming.arm_child()
+        arm.arm_child()
     except Exception:  # noqa: S110 - another environment without dtdebug, an old version of it: the job goes on
         pass
     return None
@@ -55,9 +55,9 @@ def _arm(name: str = "") -> "ModuleSpec | None":
 
 def _course(name: str = "") -> "ModuleSpec | None":
     try:
-        from dtdebug.course.inside import start
+        from dtdebug.experiments.collectives.inside import install as collectives_install
 
-        return start.begin(name)
+        return collectives_install.begin(name)
     except Exception:  # as above: who asked for it sees that nothing was written
         return None
 

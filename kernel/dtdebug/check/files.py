@@ -10,11 +10,11 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from dtdebug.logs import careful
-from dtdebug_taxonomy.checks import settings as rules
-from dtdebug_taxonomy.checks.settings import Settings
+from dtdebug.storage import safe_open
+from dtdebug_taxonomy.checks.run import settings as rules
+from dtdebug_taxonomy.checks.run.settings import Settings
+from dtdebug_taxonomy.source.config.toml import read_toml
 from dtdebug_taxonomy.source.kinds import is_known
-from dtdebug_taxonomy.source.toml import read_toml
 
 LARGEST = 2_000_000
 """Size in bytes above which a file counts as data, not a program."""
@@ -74,7 +74,7 @@ def read_source(path: Path) -> File:
 
     """
     try:
-        with careful.log(path) as file:
+        with safe_open.log(path) as file:
             data = file.read(LARGEST + 1)
     except OSError as error:
         raise UnreadableError(f"{path}: can't be read: {error.strerror}") from None

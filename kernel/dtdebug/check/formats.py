@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from dtdebug.check.results import CheckFinding
-from dtdebug.clean import clean
+from dtdebug.check.examine_file import CheckFinding
+from dtdebug.privacy.sanitize import clean
 from dtdebug_taxonomy import __version__
 from dtdebug_taxonomy.checks import Severity, load, page_address
 

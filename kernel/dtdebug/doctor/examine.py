@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from dtdebug.doctor.facts import HostReport, Meeting
-from dtdebug.doctor.judge import verdict
-from dtdebug.doctor.kubernetes import manifest
-from dtdebug.doctor.launch import read_launch
-from dtdebug.doctor.look import Extra, examine_host
-from dtdebug.doctor.report import Report
+from dtdebug.doctor.host.report import Extra, examine_host
+from dtdebug.doctor.judge import report as judge_report
+from dtdebug.doctor.launch.kubernetes import manifest
+from dtdebug.doctor.launch.read_launch import read_launch
+from dtdebug.doctor.report_types import Report
+from dtdebug.doctor.types import HostReport, Meeting
 
 TOKEN = "DTDEBUG_DOCTOR_TOKEN"  # noqa: S105 - a name
 WAIT = 8.0
@@ -31,7 +31,7 @@ class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
     authenticated: bool = False
 
 
-class Chosen(NamedTuple):
+class ExamineOptions(NamedTuple):
     """Options of an examination."""
 
     node: int | None = None
@@ -46,10 +46,10 @@ class Chosen(NamedTuple):
     folder: Path | None = None
 
 
-_USUAL = Chosen()
+_USUAL = ExamineOptions()
 
 
-def examine(command: Sequence[str], variables: Mapping[str, str], chosen: Chosen = _USUAL) -> HostAnswer:
+def examine(command: Sequence[str], variables: Mapping[str, str], chosen: ExamineOptions = _USUAL) -> HostAnswer:
     """Examine the job of a launch command.
 
     Raises:
@@ -68,20 +68,20 @@ def examine(command: Sequence[str], variables: Mapping[str, str], chosen: Chosen
     seen = examine_host(launch, variables, Extra(chosen.heavy, chosen.torch, tuple(command)))
     meeting, report = Meeting(result="none"), None
     if launch.nodes > 1 and launch.endpoint and not chosen.here and not (chosen.once and launch.starts):
-        from dtdebug.doctor import meet
-        from dtdebug.doctor.shared import Shared
+        from dtdebug.doctor.meet import meet
+        from dtdebug.doctor.meet.shared_session import SharedFolder
 
         token = variables.get(TOKEN) or f"job {variables.get('SLURM_JOB_ID', '')}"
-        shared = Shared(chosen.folder, token, seen) if chosen.folder is not None else None
+        shared = SharedFolder(chosen.folder, token, seen) if chosen.folder is not None else None
         try:
-            judge = shared.judge if shared else verdict.together
+            judge = shared.judge if shared else judge_report.together
             meeting, report = meet.meeting(seen, token, wait, judge, heavy=chosen.heavy, shared=shared is not None)
-            report = shared.ended(meeting, report, began + wait) if shared else report
+            report = shared.report_result(meeting, report, began + wait) if shared else report
         finally:
             if shared is not None:
                 shared.close()
     if report is None:
-        report = verdict.alone(seen, meeting)
+        report = judge_report.alone(seen, meeting)
     seconds = round(time.monotonic() - began, 2)
     return HostAnswer(
         report=msgspec.structs.replace(report, seconds=seconds),

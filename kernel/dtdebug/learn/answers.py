@@ -23,15 +23,15 @@ class NotebookQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def answer(question: str, given: object = "") -> None:
     """Print whether an answer is right; without an answer, print the question and its choices."""
-    print(checked(question, given))
+    print(check_answer(question, given))
 
 
-def checked(question: str, given: object = "") -> str:
+def check_answer(question: str, given: object = "") -> str:
     """Return the text that `answer` prints."""
     asked = questions().get(str(question).strip().lower())
     if asked is None:
         return f"There is no question {question!r}. There are: {', '.join(questions())}."
-    chosen = _chosen(str(given), asked.choices)
+    chosen = _match_choice(str(given), asked.choices)
     if chosen == asked.right:
         return f"Right: {asked.why}"
     if chosen in asked.hints:
@@ -40,7 +40,7 @@ def checked(question: str, given: object = "") -> str:
     return f'{asked.asks}\n{choices}\nanswer("{question}", "...") with one of {", ".join(asked.choices)} checks it.'
 
 
-def _chosen(given: str, choices: dict[str, str]) -> str:
+def _match_choice(given: str, choices: dict[str, str]) -> str:
     """Return the choice by its name (1 suffices for `rank 1`) or its text; "" if there is none."""
     words = _words(given)
     return next((c for c, text in choices.items() if words and words in (_words(c), _words(c)[1:], _words(text))), "")

@@ -29,7 +29,7 @@ class LearningNotebook(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{self.stem}.ipynb"
 
 
-def listed() -> tuple[LearningNotebook, ...]:
+def list_notebooks() -> tuple[LearningNotebook, ...]:
     """Return the notebooks in the intended reading order."""
     data = (_HOME / "notebooks.toml").read_bytes()
     found: list[LearningNotebook] = msgspec.toml.decode(data, type=dict[str, list[LearningNotebook]])["notebook"]
@@ -38,9 +38,9 @@ def listed() -> tuple[LearningNotebook, ...]:
 
 def notebook_file(id: str) -> tuple[str, bytes]:  # noqa: A002 - users call it that
     """Return the name of a notebook's file and its content; raises KeyError if there is no such notebook."""
-    notebook = next((n for n in listed() if id in (n.id, str(n.number), n.file, n.stem)), None)
+    notebook = next((n for n in list_notebooks() if id in (n.id, str(n.number), n.file, n.stem)), None)
     if notebook is None:
-        raise KeyError(f"no notebook {id!r}; there are: {', '.join(n.id for n in listed())}")
+        raise KeyError(f"no notebook {id!r}; there are: {', '.join(n.id for n in list_notebooks())}")
     return notebook.file, (_HOME / "notebooks" / notebook.file).read_bytes()
 
 

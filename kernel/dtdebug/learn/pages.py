@@ -11,7 +11,7 @@ from dtdebug.errors import UsageError
 
 if TYPE_CHECKING:
     from dtdebug.learn.notebooks import LearningNotebook
-    from dtdebug_taxonomy.topics import Topic, TopicGroup
+    from dtdebug_taxonomy.knowledge.topics import Topic, TopicGroup
 
 
 def answer_page(words: Sequence[str], call: str) -> str:
@@ -21,17 +21,17 @@ def answer_page(words: Sequence[str], call: str) -> str:
         UsageError: nothing has this name, or a file can't be written.
 
     """
-    from dtdebug_taxonomy import topic_pages
+    from dtdebug_taxonomy.presentation import topic_pages
 
     name, folder = _name_and_folder(words)
     if not name:
         return "\n".join((*_notebooks(call), "", topic_pages.index(call)))
     if notebook := _notebook(name):
-        return _copied(notebook, folder or Path())
-    found = _found(name)
+        return _copy_notebook(notebook, folder or Path())
+    found = _find_topic(name)
     if folder:
-        return _written(found, folder)
-    from dtdebug_taxonomy.knowledge import load
+        return _write_programs(found, folder)
+    from dtdebug_taxonomy.knowledge.loader import load
 
     return topic_pages.page(load(), found, call)
 
@@ -43,9 +43,9 @@ def record(words: Sequence[str]) -> dict[str, Any]:
         UsageError: nothing has this name, or a folder is given, as files are only written without `--format json`.
 
     """
-    from dtdebug_taxonomy import topic_pages
-    from dtdebug_taxonomy.knowledge import load
-    from dtdebug_taxonomy.topics import QUESTIONS, Topic, groups
+    from dtdebug_taxonomy.knowledge.loader import load
+    from dtdebug_taxonomy.knowledge.topics import QUESTIONS, Topic, groups
+    from dtdebug_taxonomy.presentation import topic_pages
 
     name, folder = _name_and_folder(words)
     if folder:
@@ -53,15 +53,15 @@ def record(words: Sequence[str]) -> dict[str, Any]:
     if not name:
         topics = [_row(topic) for group in groups() for topic in group.topics]
         known = {"study": topic_pages.SOURCE, "questions": QUESTIONS, "topics": topics}
-        return {**known, "notebooks": [_notebook_row(notebook) for notebook in _listed()]}
+        return {**known, "notebooks": [_notebook_row(notebook) for notebook in _list_notebooks()]}
     if notebook := _notebook(name):
         return _notebook_row(notebook)
-    found = _found(name)
+    found = _find_topic(name)
     markdown = topic_pages.page(load(), found, "dtdebug")
     if not isinstance(found, Topic):
         return {
             "group": found.name,
-            "asked": found.asked,
+            "asked": found.question_count,
             "topics": list(map(_row, found.topics)),
             "markdown": markdown,
         }
@@ -80,7 +80,7 @@ def _notebook_row(notebook: LearningNotebook) -> dict[str, Any]:
 
 def _name_and_folder(words: Sequence[str]) -> tuple[str, Path | None]:
     """Split the words: `device usage` is a name, `backends here` is a name and a folder."""
-    from dtdebug_taxonomy.topics import UnknownTopicError, find
+    from dtdebug_taxonomy.knowledge.topics import UnknownTopicError, find
 
     whole = " ".join(words)
     if len(words) < 2:
@@ -94,18 +94,18 @@ def _name_and_folder(words: Sequence[str]) -> tuple[str, Path | None]:
     return whole, None
 
 
-def _found(name: str) -> Topic | TopicGroup:
-    from dtdebug_taxonomy.topics import UnknownTopicError, find
+def _find_topic(name: str) -> Topic | TopicGroup:
+    from dtdebug_taxonomy.knowledge.topics import UnknownTopicError, find
 
     try:
-        return find(name, tuple(notebook.id for notebook in _listed()))
+        return find(name, tuple(notebook.id for notebook in _list_notebooks()))
     except UnknownTopicError as error:
         raise UsageError(f"learn: {error}") from None
 
 
-def _written(found: Topic | TopicGroup, folder: Path) -> str:
+def _write_programs(found: Topic | TopicGroup, folder: Path) -> str:
     """Write the programs of a topic or a group; all of them, or none if one exists already."""
-    from dtdebug_taxonomy.topics import Topic
+    from dtdebug_taxonomy.knowledge.topics import Topic
 
     topics = (found,) if isinstance(found, Topic) else found.topics
     snippets = [snippet for topic in topics for snippet in topic.snippets]
@@ -122,15 +122,15 @@ def _written(found: Topic | TopicGroup, folder: Path) -> str:
     return f"Written to {folder}. Run there:\n\n```sh\n{commands}\n```"
 
 
-def _listed() -> tuple[LearningNotebook, ...]:
+def _list_notebooks() -> tuple[LearningNotebook, ...]:
     from dtdebug.learn import notebooks
 
-    return notebooks.listed()
+    return notebooks.list_notebooks()
 
 
 def _notebook(name: str) -> LearningNotebook | None:
     wanted = name.strip().lower()
-    return next((one for one in _listed() if wanted in (one.id, str(one.number), one.file)), None)
+    return next((one for one in _list_notebooks() if wanted in (one.id, str(one.number), one.file)), None)
 
 
 def _notebooks(call: str) -> Iterator[str]:
@@ -140,11 +140,11 @@ def _notebooks(call: str) -> Iterator[str]:
     yield ""
     yield f"`{call} learn NAME [DIR]` copies one to a folder of yours."
     yield ""
-    for one in _listed():
+    for one in _list_notebooks():
         yield f"{one.number}. `{one.id}`: {one.title}{'' if one.title.endswith('?') else '.'} {one.summary}"
 
 
-def _copied(notebook: LearningNotebook, folder: Path) -> str:
+def _copy_notebook(notebook: LearningNotebook, folder: Path) -> str:
     from dtdebug.learn import notebooks
 
     try:

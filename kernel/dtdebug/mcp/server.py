@@ -20,7 +20,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
 from dtdebug.errors import USAGE
-from dtdebug.mcp import forms
+from dtdebug.mcp import tool_answers
 from dtdebug_taxonomy import __version__
 
 _SECONDS = 120.0
@@ -42,7 +42,7 @@ def build() -> MCPServer:
 
 def diagnose(
     text: str = "", path: str = "", situation: str = "", answers: list[str] | None = None
-) -> forms.FailureAnswer:
+) -> tool_answers.FailureAnswer:
     """Reads a failure of a training job: what happened, on which rank, where, the cause if something points at one.
 
     Give the output of the job as `text`, or the `path` of a log, or both nothing and only `situation`: what is seen, in
@@ -55,55 +55,55 @@ def diagnose(
     options = [f"--situation={situation}"] if situation else []
     options += [f"--answer={answer}" for answer in answers or ()]
     place = ["-"] if text else [_path(path)] if path else []
-    return forms.failure(_asked("diagnose", *options, "--", *place, given=text))
+    return tool_answers.failure(_run_command("diagnose", *options, "--", *place, given=text))
 
 
-def why() -> forms.FailureAnswer:
+def why() -> tool_answers.FailureAnswer:
     """What the last failure was that dtdebug has diagnosed here: a failed cell, a run, a log."""
     import msgspec
 
-    from dtdebug.last import Last
-    from dtdebug_taxonomy.case import contract, of_text
+    from dtdebug.storage.last_failure import LastFailure
+    from dtdebug_taxonomy.presentation.case_json import contract, of_text
 
-    last = Last.load()
+    last = LastFailure.load()
     if last is None:
         raise ToolError("why: no failure has been diagnosed yet; give diagnose a log")
-    return forms.failure(msgspec.to_builtins(contract(of_text(last.snapshot, last.diagnosis))))
+    return tool_answers.failure(msgspec.to_builtins(contract(of_text(last.snapshot, last.diagnosis))))
 
 
-def triage(paths: list[str]) -> forms.JobAnswer:
+def triage(paths: list[str]) -> tool_answers.JobAnswer:
     """Reads all logs of a job, files, folders or archives: which rank failed first, who followed, who fell silent."""
     if not paths:
         raise ToolError("triage: name files or folders")
-    return forms.job(_asked("triage", "--", *map(_path, paths)))
+    return tool_answers.job(_run_command("triage", "--", *map(_path, paths)))
 
 
-def attach(pid: int) -> forms.FailureAnswer:
+def attach(pid: int) -> tool_answers.FailureAnswer:
     """Says where a running job stands: which rank the others wait for, and in which line. `pid`: any rank."""
-    return forms.failure(_asked("attach", str(pid)))
+    return tool_answers.failure(_run_command("attach", str(pid)))
 
 
-def flight(folder: str) -> forms.FailureAnswer:
+def flight(folder: str) -> tool_answers.FailureAnswer:
     """Reads flight-recorder dumps, one file for each rank: which rank the others wait for."""
-    return forms.failure(_asked("flight", "--", _path(folder)))
+    return tool_answers.failure(_run_command("flight", "--", _path(folder)))
 
 
-def check(paths: list[str]) -> forms.Checked:
+def check(paths: list[str]) -> tool_answers.FindingsAnswer:
     """Finds what will fail in distributed runs, in programs, notebooks, scripts, configuration; runs nothing."""
     if not paths:
         raise ToolError("check: name files or folders")
     rows, said = _run("check", "--", *map(_path, paths))
-    return forms.checked(rows, [line.removeprefix("dtdebug: ") for line in said.splitlines()])
+    return tool_answers.findings_answer(rows, [line.removeprefix("dtdebug: ") for line in said.splitlines()])
 
 
-def doctor(command: list[str] | None = None) -> forms.Checked:
+def doctor(command: list[str] | None = None) -> tool_answers.FindingsAnswer:
     """Examines this host for the job of a launch command, which is read and not run; without one, this host alone."""
-    return forms.examined(_asked("doctor", "--host-only", *(["--", *command] if command else [])))
+    return tool_answers.doctor_answer(_run_command("doctor", "--host-only", *(["--", *command] if command else [])))
 
 
 def explain(name: str = "") -> str:
     """A page on a symptom code, check, cause, message or question, with sources; without a name the list of all."""
-    return str(_asked("explain", *(["--", name] if name else []))["markdown"])
+    return str(_run_command("explain", *(["--", name] if name else []))["markdown"])
 
 
 def _path(path: str) -> str:
@@ -111,7 +111,7 @@ def _path(path: str) -> str:
     return str(Path(path).expanduser().absolute())
 
 
-def _asked(verb: str, *arguments: str, given: str = "") -> dict[str, Any]:
+def _run_command(verb: str, *arguments: str, given: str = "") -> dict[str, Any]:
     read: dict[str, Any] = _run(verb, *arguments, given=given)[0]
     return read
 

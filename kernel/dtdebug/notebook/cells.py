@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from dtdebug.clean import clean
-from dtdebug.threads import frames_of
-from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
-from dtdebug_taxonomy.view import Timeline
+from dtdebug.privacy.sanitize import clean
+from dtdebug.process.thread_frames import frames_of
+from dtdebug_taxonomy.model.ranks import Frame, RankState, Verdict
+from dtdebug_taxonomy.model.ranks_view import Timeline
 
 T = TypeVar("T")
 INVENTED = re.compile(
@@ -46,15 +46,15 @@ class Cells:
         except Exception:  # another kind of shell
             return ""
 
-    def translated(self, value: T) -> T:
+    def rename_cells(self, value: T) -> T:
         """Return a record with the file names of cells, alone or within a text, replaced by the cells' names."""
         return msgspec.convert(self._each(msgspec.to_builtins(value)), type(value))
 
     def text(self, text: str) -> str:
         """Replace the files of cells in a text by `cell In[12], line 3`."""
-        return INVENTED.sub(self._named, text) if "ipykernel_" in text or "<ipython-input-" in text else text
+        return INVENTED.sub(self._format_match, text) if "ipykernel_" in text or "<ipython-input-" in text else text
 
-    def _named(self, found: re.Match[str]) -> str:
+    def _format_match(self, found: re.Match[str]) -> str:
         name = self.name(found["file"])
         if not name:
             return found[0]
@@ -77,7 +77,7 @@ def frame_words(frame: Frame) -> str:
     return f"{where}{inside}{': ' + frame.code if frame.code else ''}"
 
 
-class Here(msgspec.Struct, frozen=True, kw_only=True):
+class RunningCell(msgspec.Struct, frozen=True, kw_only=True):
     """Running cell of this kernel."""
 
     stack: tuple[Frame, ...] = ()
@@ -86,18 +86,18 @@ class Here(msgspec.Struct, frozen=True, kw_only=True):
     """Share of a CPU that the thread uses, from 0 (waiting) to 1 (computing)."""
 
 
-def here(cells: Cells, thread: int) -> Here:
+def here(cells: Cells, thread: int) -> RunningCell:
     """Return the stack of a thread and whether it computes or waits."""
     used = _cpu(thread)
     begin = time.perf_counter()
     found = stack(cells, thread)
     if not found or used is None:
-        return Here(stack=found)
+        return RunningCell(stack=found)
     time.sleep(_SAMPLE)
     later = _cpu(thread)
     if later is None:
-        return Here(stack=found)
-    return Here(stack=found, busy=min(1.0, (later - used) / (time.perf_counter() - begin)))
+        return RunningCell(stack=found)
+    return RunningCell(stack=found, busy=min(1.0, (later - used) / (time.perf_counter() - begin)))
 
 
 def stack(cells: Cells, thread: int) -> tuple[Frame, ...]:

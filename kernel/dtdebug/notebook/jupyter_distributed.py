@@ -9,10 +9,10 @@ from pathlib import Path
 
 import msgspec
 
-from dtdebug.probe.adapters import Reach
-from dtdebug.probe.in_parallel import begin, until
-from dtdebug.records.untrusted import tidy
-from dtdebug_taxonomy.ranks import RankState
+from dtdebug.live.probe.adapters import Reach
+from dtdebug.live.probe.deadline_threads import begin, until
+from dtdebug.storage.untrusted import tidy
+from dtdebug_taxonomy.model.ranks import RankState
 
 
 def reach(connection_files: Iterable[str | Path]) -> Reach:
@@ -29,8 +29,8 @@ def reach(connection_files: Iterable[str | Path]) -> Reach:
 
 
 def _kernel(rank: int, file: str, timeout: float) -> RankState:
-    from dtdebug.notebook.ask import ask_kernel, connection_file, kernel_pid
-    from dtdebug.probe.outside import observe_pid
+    from dtdebug.live.probe.pyspy import observe_pid
+    from dtdebug.notebook.attach_client import ask_kernel, connection_file, kernel_pid
 
     answer = ask_kernel(file, "state", timeout / 2)
     if answer is not None and answer.road == "control channel" and answer.ranks:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dtdebug_taxonomy.frames import own_frames
-from dtdebug_taxonomy.ranks import RankState, Verdict
-from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
+from dtdebug_taxonomy.model.ranks import RankState, Verdict
+from dtdebug_taxonomy.model.snapshot import ExceptionInfo, Snapshot, walk
+from dtdebug_taxonomy.stacks.frames import own_frames
 
 if TYPE_CHECKING:
-    from dtdebug.notebook.live import Live
-    from dtdebug.records.folder import RunFolder
+    from dtdebug.notebook.live_kernel import Live
+    from dtdebug.storage.run_folder import RunFolder
 
 _LAUNCHERS = frozenset({"ProcessRaisedException", "ProcessExitedException", "ChildFailedError"})
 """Exceptions that torch's launchers raise in the notebook after they have ended the other ranks."""
@@ -23,21 +23,21 @@ _ENDING = re.compile(r"(?m)^.{0,200}torch/multiprocessing/spawn\.py:\d{1,6}\] Te
 """Line that a launcher prints about ending ranks; not an error of launching."""
 
 
-def completed(live: Live, snapshot: Snapshot) -> Snapshot:
+def add_ranks(live: Live, snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with the ended ranks and the verdict on them, or unchanged if they add nothing."""
     told = {info.rank: info for info in [*walk(snapshot.exception)][::-1] if info.rank is not None}
     if live.run is None or not (told or live.has_ranks):
         return snapshot
-    from dtdebug.job.ends import standing
-    from dtdebug.job.looking import merged
-    from dtdebug.notebook.look import conclude
+    from dtdebug.live.job.first_death import standing
+    from dtdebug.live.job.observe import merge_states
+    from dtdebug.notebook.observe_ranks import conclude
 
     states = _states(live.run, live.since, told, launched=_is_of_launcher(snapshot.exception))
     if not any(s.alive is False for s in states):
         return snapshot
     seen = live.seen if live.seen is not None and live.seen.verdict is not None else None
     if seen is not None:
-        states = [*merged(seen.ranks, states)]
+        states = [*merge_states(seen.ranks, states)]
     measured = (
         seen.verdict if seen is not None and _is_hang(seen.verdict) and not _went_on(seen.ranks, states) else None
     )
@@ -55,8 +55,8 @@ def completed(live: Live, snapshot: Snapshot) -> Snapshot:
         snapshot,
         output=ended,
         exception=first or snapshot.exception,  # the launcher's own text around it is about launching
-        ranks=tuple(map(live.cells.translated, states)),
-        verdict=live.cells.translated(verdict),
+        ranks=tuple(map(live.cells.rename_cells, states)),
+        verdict=live.cells.rename_cells(verdict),
     )
 
 
@@ -73,21 +73,21 @@ def _went_on(before: Iterable[RankState], after: Iterable[RankState]) -> bool:
 
 def _states(run: RunFolder, since: float, told: Mapping[int, ExceptionInfo], *, launched: bool) -> list[RankState]:
     """Return the ranks of the cell's job from their records and from the launcher's exception."""
-    from dtdebug.job.looking import gone
-    from dtdebug.notebook.look import forget_earlier
-    from dtdebug.probe.gather import one_each
-    from dtdebug.probe.processes import liveness, ranks_below
-    from dtdebug.records.untrusted import tidy
+    from dtdebug.live.job.observe import mark_ended
+    from dtdebug.live.probe.ask_all_ranks import one_each
+    from dtdebug.live.probe.processes import liveness, ranks_below
+    from dtdebug.notebook.observe_ranks import forget_earlier
+    from dtdebug.storage.untrusted import tidy
 
     forget_earlier(run, ranks_below(os.getpid()), since)
     records = one_each(map(tidy, run.records()))
-    states = [gone(s) if s.pid and liveness(s.pid, s.time) == "ended" else s for s in records]
+    states = [mark_ended(s) if s.pid and liveness(s.pid, s.time) == "ended" else s for s in records]
     known = {s.rank for s in states}
     states += [RankState(rank=rank, alive=False) for rank in told if rank not in known]  # ended before its first record
-    return [_completed(s, told.get(-1 if s.rank is None else s.rank), launched=launched) for s in states]
+    return [_complete_state(s, told.get(-1 if s.rank is None else s.rank), launched=launched) for s in states]
 
 
-def _completed(state: RankState, info: ExceptionInfo | None, *, launched: bool) -> RankState:
+def _complete_state(state: RankState, info: ExceptionInfo | None, *, launched: bool) -> RankState:
     """Add the place of the exception; a rank without a final record was ended by the launcher."""
     if state.alive is not False or state.exception:
         return state

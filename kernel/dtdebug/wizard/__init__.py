@@ -18,11 +18,11 @@ def keep(session: Session) -> bool:
     """Save a session in the user's state directory; False if it can't be saved."""
     import msgspec
 
-    from dtdebug import state
+    from dtdebug.storage import state_dir
     from dtdebug.wizard.session import to_json
 
     try:
-        return state.save(_FILE, msgspec.Raw(to_json(session)))
+        return state_dir.save(_FILE, msgspec.Raw(to_json(session)))
     except UnicodeError:  # half a surrogate pair in captured text has no JSON form
         return False
 
@@ -31,8 +31,8 @@ def resume() -> Session | None:
     """Return the last saved session, or None if there is none that can be read."""
     import msgspec
 
-    from dtdebug import state
+    from dtdebug.storage import state_dir
     from dtdebug.wizard.session import from_json
 
-    found = state.load(_FILE, msgspec.Raw)
+    found = state_dir.load(_FILE, msgspec.Raw)
     return from_json(bytes(found)) if found is not None else None

@@ -13,11 +13,11 @@ from typing import Literal
 
 import msgspec
 
-from dtdebug.border import diagnose, masked
-from dtdebug.clean import clean, mask, plain
-from dtdebug_taxonomy.diagnosis import Asked, Diagnosis, Known
-from dtdebug_taxonomy.knowledge import Knowledge, load
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug.privacy.boundary import diagnose, mask_snapshot
+from dtdebug.privacy.sanitize import clean, mask, plain
+from dtdebug_taxonomy.diagnosis.diagnose import Asked, Diagnosis, Known
+from dtdebug_taxonomy.knowledge.loader import Knowledge, load
+from dtdebug_taxonomy.model.snapshot import Snapshot
 
 VERSION = 1
 """Version of the saved form; other versions are not read."""
@@ -50,7 +50,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Bound the snapshot, so that every session is small enough to be saved after each step."""
-        msgspec.structs.force_setattr(self, "snapshot", _bounded(self.snapshot))
+        msgspec.structs.force_setattr(self, "snapshot", _bound_snapshot(self.snapshot))
 
     @property
     def answers(self) -> tuple[tuple[str, str], ...]:
@@ -63,12 +63,12 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(key for key, value in self._latest().items() if value is None)
 
     @property
-    def stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         """True if the user has stopped, or no question was left; any further step continues."""
         return bool(self.steps) and self.steps[-1].kind == "finished"
 
     @property
-    def told(self) -> bool:
+    def has_description(self) -> bool:
         """True if there is a basis for a diagnosis: the user's words, output or an exception."""
         return bool(self.snapshot.situation or self.snapshot.output or self.snapshot.exception)
 
@@ -115,7 +115,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
     def finish(self) -> Session:
         """Stop asking."""
-        return self if self.stopped else self._after(UserStep(kind="finished"))
+        return self if self.is_stopped else self._after(UserStep(kind="finished"))
 
     def back(self) -> Session:
         """Return the session before its last step, or itself if there is none."""
@@ -136,7 +136,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
     def question(self, diagnosis: Diagnosis) -> Asked | None:
         """Return the next question, or None if none is worth asking or the user has stopped."""
-        return None if self.stopped else diagnosis.question
+        return None if self.is_stopped else diagnosis.question
 
 
 def heard(diagnosis: Diagnosis) -> Known | None:
@@ -160,25 +160,25 @@ def known_line(known: Known) -> str:
 def to_json(session: Session) -> bytes:
     """Return the saved form, without secrets."""
     steps = tuple(msgspec.structs.replace(step, value=mask(step.value)) for step in session.steps)
-    return msgspec.json.encode(msgspec.structs.replace(session, snapshot=masked(session.snapshot), steps=steps))
+    return msgspec.json.encode(msgspec.structs.replace(session, snapshot=mask_snapshot(session.snapshot), steps=steps))
 
 
 def from_json(data: bytes) -> Session | None:
     """Return a saved session with its texts cleaned; None if it is broken or of another version."""
     try:
-        session = msgspec.convert(_cleaned(msgspec.json.decode(data)), Session)
+        session = msgspec.convert(_clean_texts(msgspec.json.decode(data)), Session)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     return session if session.v == VERSION else None
 
 
-def _cleaned(value: object) -> object:
+def _clean_texts(value: object) -> object:
     """Return decoded JSON with all texts cleaned: the file may be foreign, and its texts may reach a terminal."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, list):
-        return [_cleaned(v) for v in value]
-    return {clean(k): _cleaned(v) for k, v in value.items()} if isinstance(value, dict) else value
+        return [_clean_texts(v) for v in value]
+    return {clean(k): _clean_texts(v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
 def _existing(key: str, observations: Mapping[str, object]) -> str:
@@ -196,7 +196,7 @@ def _short(text: str) -> str:
     return repr(text if len(text) <= 30 else text[:27] + "...")
 
 
-def _bounded(snapshot: Snapshot) -> Snapshot:
+def _bound_snapshot(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with the beginning of the user's words and the end of the output."""
     if len(snapshot.situation) > _SITUATION:
         snapshot = msgspec.structs.replace(snapshot, situation=snapshot.situation[:_SITUATION])
@@ -207,11 +207,11 @@ def _bounded(snapshot: Snapshot) -> Snapshot:
     begin = output.find("\n", begin - 1) + 1 or begin  # at the beginning of a line, if there is one
     dropped = output.count("\n", 0, begin)
     return msgspec.structs.replace(
-        snapshot, output=output[begin:], first_lines=_shifted(snapshot.first_lines or ((1, 1),), dropped)
+        snapshot, output=output[begin:], first_lines=_shift_lines(snapshot.first_lines or ((1, 1),), dropped)
     )
 
 
-def _shifted(first_lines: tuple[tuple[int, int], ...], dropped: int) -> tuple[tuple[int, int], ...]:
+def _shift_lines(first_lines: tuple[tuple[int, int], ...], dropped: int) -> tuple[tuple[int, int], ...]:
     """Adjust line numbers of the whole output after the first lines of an excerpt were dropped."""
     ahead = [(1, whole + dropped + 1 - line) for line, whole in first_lines if line <= dropped + 1]
     return (*ahead[-1:], *((line - dropped, whole) for line, whole in first_lines if line > dropped + 1))

@@ -12,14 +12,14 @@ from rich.console import Console
 from rich.syntax import Syntax
 from rich.text import Text
 
-from dtdebug.border import masked
-from dtdebug.clean import clean
+from dtdebug.privacy.boundary import mask_snapshot
+from dtdebug.privacy.sanitize import clean
 from dtdebug.wizard import keep
 from dtdebug.wizard.session import Session, default, heard, known_line
-from dtdebug_taxonomy.diagnosis import Asked, Diagnosis
+from dtdebug_taxonomy.diagnosis.diagnose import Asked, Diagnosis
 from dtdebug_taxonomy.explanations.model import Explanation
-from dtdebug_taxonomy.knowledge import Knowledge, load
-from dtdebug_taxonomy.render import DIFF_OF, because, first_line, to_markdown, to_text
+from dtdebug_taxonomy.knowledge.loader import Knowledge, load
+from dtdebug_taxonomy.presentation.text import DIFF_OF, because, first_line, to_markdown, to_text
 
 Ask = Callable[[str], str]
 """Shows a prompt and reads a line; raises EOFError at the end, KeyboardInterrupt on Ctrl-C."""
@@ -32,7 +32,7 @@ def start(session: Session, report: Path | None = None) -> int:
     """Run the wizard on this process's terminal or pipe and return the exit status: 0, or 130 after Ctrl-C."""
     console = plain_console()
     talk = _Talk(session, load(), console, reader(console), report)
-    return 0 if talk.completed() else _INTERRUPTED
+    return 0 if talk.run_talk() else _INTERRUPTED
 
 
 def run(
@@ -48,7 +48,7 @@ def run(
     """
     console = console or plain_console()
     talk = _Talk(session, knowledge or load(), console, ask or reader(console), report)
-    talk.completed()
+    talk.run_talk()
     return talk.session
 
 
@@ -91,7 +91,7 @@ class _Talk:
         self._colour = console.color_system is not None and not console.no_color
         self._explained = False
 
-    def completed(self) -> bool:
+    def run_talk(self) -> bool:
         """Talk to the end; False after Ctrl-C. An interrupted session is kept, and the way to resume it is shown."""
         try:
             self._through()
@@ -105,14 +105,14 @@ class _Talk:
 
     def _through(self) -> None:
         """Go from the first question to the report."""
-        if self.session.stopped:
+        if self.session.is_stopped:
             self._go(self.session.back())
-        self._known(self.session.diagnosis(self._knowledge))
+        self._show_known(self.session.diagnosis(self._knowledge))
         asked_to_tell = False
-        while not self.session.stopped:
-            if not (asked_to_tell or self.session.told or self.session.steps):
+        while not self.session.is_stopped:
+            if not (asked_to_tell or self.session.has_description or self.session.steps):
                 self._describe()
-                asked_to_tell = not self.session.told
+                asked_to_tell = not self.session.has_description
             diagnosis = self.session.diagnosis(self._knowledge)
             if self.session.steps or diagnosis.known:
                 self._say(f"So far: {first_line(diagnosis)}", "bold")
@@ -122,7 +122,7 @@ class _Talk:
         self._offer_report()
 
     def _how_to_go_on(self) -> None:
-        if not (self.session.steps or self.session.told):
+        if not (self.session.steps or self.session.has_description):
             return
         if keep(self.session):
             self._say("\nYour answers are kept. To go on: dtdebug wizard --resume")
@@ -183,7 +183,7 @@ class _Talk:
         if key in ("h", "w", "l"):
             {"h": self._how, "w": self._why, "l": self._list}[key](diagnosis, question)
             return None
-        value = _chosen(key, question) if key else default(diagnosis)
+        value = _match_choice(key, question) if key else default(diagnosis)
         if value is None:
             raise ValueError(_no_choice(line, question))
         return self.session.answer(question.key, value, self._knowledge)
@@ -201,7 +201,7 @@ class _Talk:
         self._say(f"\nQuestion {number}: {question.ask}", "bold")
         widest = max(len(value) for value, _ in question.values)
         for position, (value, means) in enumerate(question.values, 1):
-            self._wrapped(f"  {position:>2}  {value:<{widest}}  ", Text("" if means == value else means))
+            self._print_wrapped(f"  {position:>2}  {value:<{widest}}  ", Text("" if means == value else means))
         if hint := heard(diagnosis):
             takes = f" (Enter takes {hint.values[0]})" if default(diagnosis) else ""
             self._say(f"  {known_line(hint)}{takes}")
@@ -219,10 +219,10 @@ class _Talk:
         self._say(f"  {question.why}{saves}")
 
     def _list(self, diagnosis: Diagnosis, question: Asked) -> None:
-        self._known(diagnosis)
+        self._show_known(diagnosis)
         self._say("  To change one: set KEY VALUE")
 
-    def _known(self, diagnosis: Diagnosis) -> None:
+    def _show_known(self, diagnosis: Diagnosis) -> None:
         lines = [known_line(k) for k in diagnosis.known] + [f"don't know: {key}" for key in self.session.unknown]
         if lines:
             self._say("Known:", "bold")
@@ -255,7 +255,7 @@ class _Talk:
             self._say("")
 
     def _write(self, path: Path, mode: str) -> bool:
-        text = to_markdown(self.session.diagnosis(self._knowledge), masked(self.session.snapshot))
+        text = to_markdown(self.session.diagnosis(self._knowledge), mask_snapshot(self.session.snapshot))
         try:
             with path.expanduser().open(mode, encoding="utf-8", errors="replace") as file:
                 file.write(text)
@@ -272,9 +272,9 @@ class _Talk:
         """Print lines of text as they are, wrapped below their own indentation."""
         for line in clean(text).split("\n"):
             body = line.lstrip(" ")
-            self._wrapped(" " * (len(line) - len(body)), Text(body, style=style if self._colour else ""))
+            self._print_wrapped(" " * (len(line) - len(body)), Text(body, style=style if self._colour else ""))
 
-    def _wrapped(self, before: str, text: Text) -> None:
+    def _print_wrapped(self, before: str, text: Text) -> None:
         """Print a text with a hanging prefix."""
         for piece in text.wrap(self._console, max(self._console.width - len(before), 20)) or [text]:
             line = Text(before) + piece
@@ -288,15 +288,15 @@ class _Talk:
             shown = Syntax("", lexer, theme="ansi_dark", background_color="default").highlight(text)
         else:
             shown = Text(text)
-        self._console.print(Text("\n").join(_indented(shown)), soft_wrap=True)
+        self._console.print(Text("\n").join(_indent_lines(shown)), soft_wrap=True)
 
 
-def _indented(text: Text) -> Iterator[Text]:
+def _indent_lines(text: Text) -> Iterator[Text]:
     for line in text.split("\n"):
         yield Text("    ") + line
 
 
-def _chosen(line: str, question: Asked) -> str | None:
+def _match_choice(line: str, question: Asked) -> str | None:
     """Return the value that a number, a name or the unambiguous beginning of a name selects."""
     values = [value for value, _ in question.values]
     if line in values:

@@ -15,15 +15,15 @@ from typing import Any
 
 import msgspec
 
-from dtdebug.border import masked
-from dtdebug.clean import clean
-from dtdebug.display import to_html
-from dtdebug.switch_interval import short_switch_interval
+from dtdebug.presentation.diagnosis_card import to_html
+from dtdebug.privacy.boundary import mask_snapshot
+from dtdebug.privacy.sanitize import clean
+from dtdebug.process.switch_interval import short_switch_interval
 from dtdebug.wizard import keep
 from dtdebug.wizard.session import Session, default, heard, known_line
-from dtdebug_taxonomy.diagnosis import Asked, Diagnosis
-from dtdebug_taxonomy.knowledge import Knowledge, load
-from dtdebug_taxonomy.render import first_line, to_markdown, to_text
+from dtdebug_taxonomy.diagnosis.diagnose import Asked, Diagnosis
+from dtdebug_taxonomy.knowledge.loader import Knowledge, load
+from dtdebug_taxonomy.presentation.text import first_line, to_markdown, to_text
 
 HINT = 'The wizard needs ipywidgets: pip install "dtdebug[notebook]", or run `dtdebug wizard` in a terminal.'
 
@@ -58,7 +58,7 @@ class Wizard:
         self._context = copy_context()
         """Context of the cell that made the widgets; front ends answer where the last message came from."""
         self._detail = ""
-        self.session = session.back() if session.stopped else session
+        self.session = session.back() if session.is_stopped else session
 
         self.status, self.known, self.question, self.detail, self.advice = (ipywidgets.HTML() for _ in range(5))
         self.situation = ipywidgets.Textarea(
@@ -84,7 +84,7 @@ class Wizard:
             made = ipywidgets.Button(
                 description=name, tooltip=tooltip, button_style=style, layout={"width": "auto", "flex": "0 0 auto"}
             )
-            made.on_click(partial(self._clicked, action))
+            made.on_click(partial(self._handle_click, action))
             return made
 
         self.next = button("Next", "Takes the description and the chosen answer", self._next, "primary")
@@ -120,7 +120,7 @@ class Wizard:
         with self._lock:
             self._context.copy().run(self._go, session)
 
-    def _clicked(self, action: Callable[[], Session | None], _button: Any) -> None:
+    def _handle_click(self, action: Callable[[], Session | None], _button: Any) -> None:
         """Run a transition; without one only the line below the buttons changes, and the choice is kept."""
         with self._lock, short_switch_interval():
             self._detail = ""
@@ -143,55 +143,59 @@ class Wizard:
     def _diagnosis(self) -> Diagnosis:
         return self.session.diagnosis(self._knowledge)
 
-    def _asked(self) -> Asked:
+    def _current_question(self) -> Asked:
         question = self.session.question(self._diagnosis())
         if question is None:
             raise ValueError("There is no question to answer.")
         return question
 
-    def _described(self) -> Session:
+    def _add_description(self) -> Session:
         """Return the session with the typed description that was not submitted yet."""
         return self.session.describe(self.situation.value)
 
     def _next(self) -> Session:
-        session = self._described()
+        session = self._add_description()
         if self.choices.value is not None:
-            return session.answer(self._asked().key, self.choices.value, self._knowledge)
+            return session.answer(self._current_question().key, self.choices.value, self._knowledge)
         if session == self.session:
             raise ValueError("Choose an answer, or press Don't know.")
         return session
 
     def _dont_know(self) -> Session:
-        return self._described().dont_know(self._asked().key, self._knowledge)
+        return self._add_description().dont_know(self._current_question().key, self._knowledge)
 
     def _back(self) -> Session:
         return self.session.back()
 
     def _stop(self) -> Session:
-        return self._described().finish()
+        return self._add_description().finish()
 
     def _how(self) -> None:
-        asked = self._asked()
+        asked = self._current_question()
         command = f"<pre>{escape(asked.command)}</pre>" if asked.command else ""
         self._detail = _paragraph(asked.how) + command
 
     def _why(self) -> None:
-        self._detail = _paragraph(self._asked().why)
+        self._detail = _paragraph(self._current_question().why)
 
     def _render(self) -> None:
         """Fill every widget from the session."""
         diagnosis = self._diagnosis()
         question = self.session.question(diagnosis)
-        telling = not self.session.told and not self.session.stopped
+        telling = not self.session.has_description and not self.session.is_stopped
         done = question is None and not telling
-        line = f"So far: {first_line(diagnosis)}" if self.session.told or diagnosis.known else "Nothing is known yet."
+        line = (
+            f"So far: {first_line(diagnosis)}"
+            if self.session.has_description or diagnosis.known
+            else "Nothing is known yet."
+        )
         self.status.value = f'<div role="status" aria-live="polite"><b>{escape(clean(line))}</b></div>'
-        self.known.value = _known(self.session, diagnosis)
+        self.known.value = _known_html(self.session, diagnosis)
         self.situation.value = ""
         self._ask(diagnosis, question)
         self.back.disabled = not self.session.steps
         self.advice.value = to_html(_without_question(diagnosis)) if done else ""
-        self.report.value = to_markdown(diagnosis, masked(self.session.snapshot)) if done else ""
+        self.report.value = to_markdown(diagnosis, mask_snapshot(self.session.snapshot)) if done else ""
         for widget in (self.question, self.choices, self.dont_know, self.how, self.why):
             _show_if(question is not None, widget)
         for widget in (self.next, self.stop):
@@ -230,7 +234,7 @@ def story(session: Session, knowledge: Knowledge | None = None) -> dict[str, str
     words = session.snapshot.situation.split("\n") if session.snapshot.situation else []
     plain = [*(f"> {line}" for line in words), *lines, to_text(diagnosis)]
     quote = f"<blockquote>{'<br>'.join(map(escape, words))}</blockquote>" if words else ""
-    return {"text/plain": "\n".join(plain), "text/html": quote + _known(session, diagnosis) + to_html(diagnosis)}
+    return {"text/plain": "\n".join(plain), "text/html": quote + _known_html(session, diagnosis) + to_html(diagnosis)}
 
 
 def _without_question(diagnosis: Diagnosis) -> Diagnosis:
@@ -241,7 +245,7 @@ def _known_lines(session: Session, diagnosis: Diagnosis) -> list[str]:
     return [known_line(k) for k in diagnosis.known] + [f"don't know: {key}" for key in session.unknown]
 
 
-def _known(session: Session, diagnosis: Diagnosis) -> str:
+def _known_html(session: Session, diagnosis: Diagnosis) -> str:
     lines = _known_lines(session, diagnosis)
     return "<ul>" + "".join(f"<li>{escape(clean(line))}</li>" for line in lines) + "</ul>" if lines else ""
 

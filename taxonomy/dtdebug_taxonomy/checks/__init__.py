@@ -15,8 +15,8 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from dtdebug_taxonomy.kept import kept
-from dtdebug_taxonomy.model import KnowledgeRecord, Reference
+from dtdebug_taxonomy.knowledge.cache import load_cached
+from dtdebug_taxonomy.knowledge.schema import KnowledgeRecord, Reference
 from dtdebug_taxonomy.source.source import Kind
 from dtdebug_taxonomy.source.text import Span
 
@@ -103,7 +103,7 @@ class Check(KnowledgeRecord, frozen=True, kw_only=True):
     @property
     def pattern(self) -> str:
         """Id of the fix pattern of its cause (`patterns.toml`)."""
-        from dtdebug_taxonomy.knowledge import load as knowledge
+        from dtdebug_taxonomy.knowledge.loader import load as knowledge
 
         return knowledge().causes[self.cause][1].pattern
 
@@ -137,7 +137,7 @@ def load() -> dict[str, Check]:
         ValueError: a `check.toml` is invalid; the message names the folder and the problem.
 
     """
-    return kept("checks", dict[str, Check], _read, tuple(sorted(HOME.glob("dt*"))))
+    return load_cached("checks", dict[str, Check], _read, tuple(sorted(HOME.glob("dt*"))))
 
 
 def _read() -> dict[str, Check]:

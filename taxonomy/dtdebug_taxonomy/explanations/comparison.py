@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.comparisons import Contrast, Regression
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
+from dtdebug_taxonomy.text.comparisons import Contrast, Regression
 
 COMPARED = "what-makes-the-difference"
 """Cause of an explanation that knows only the condition under which it works."""
@@ -40,7 +40,7 @@ def explain_condition(context: Context) -> Iterator[Explanation]:
         yield _of_contrast(contrast, context.symptom)
 
 
-def _said(evidence: str, means: str, pair: Regression | Contrast) -> Reason:
+def _stated_reason(evidence: str, means: str, pair: Regression | Contrast) -> Reason:
     return Reason(evidence=evidence, means=means, source="said", weight=1.5, line=pair.line, words=pair.words)
 
 
@@ -57,7 +57,7 @@ def _of_regression(pair: Regression, symptom: str) -> Explanation:
         f"Go back to {works}, so that you can go on. Then read its release notes from there to {pair.bad}, and its"
         " issues for your message: a later release may have the fix.",
         _COMPARED,
-        _said("release-changed", "The user names a release that works and one that does not.", pair),
+        _stated_reason("release-changed", "The user names a release that works and one that does not.", pair),
         pattern="fix framework version",
         effort="reinstall",
         named=bool(pair.good),
@@ -72,7 +72,7 @@ def _of_update(pair: Regression, symptom: str) -> Explanation:
         f"Put {pair.good} back, to be sure and so that you can go on. Of a driver, an image or a library look then"
         " which releases of NCCL, its plugins, CUDA and the framework are supported with it, and take such a set.",
         _COMPARED,
-        _said("changed-by-update", "The user names an update since which it fails.", pair),
+        _stated_reason("changed-by-update", "The user names an update since which it fails.", pair),
         pattern="fix dependency version",
         effort="reinstall",
     )
@@ -86,7 +86,7 @@ def _of_change(pair: Regression, symptom: str) -> Explanation:
         f"Go back to the commit before it, so that you can go on. Then read what {pair.bad} changes for your settings,"
         " and tell its author with both results.",
         _COMPARED,
-        _said("change-named", "The user names a change since which it fails.", pair),
+        _stated_reason("change-named", "The user names a change since which it fails.", pair),
     )
 
 
@@ -100,7 +100,7 @@ def _of_device(pair: Contrast, symptom: str) -> Explanation:
         " `nvidia-smi topo -m` show its errors and its link; swap two cards, and see whether the fault goes with the"
         " card or stays with the slot.",
         _COMPARED,
-        _said("one-device-makes-the-difference", "The user names the device without which it works.", pair),
+        _stated_reason("one-device-makes-the-difference", "The user names the device without which it works.", pair),
         pattern="fix device assignment",
         effort="rerun",
     )
@@ -115,7 +115,7 @@ def _of_contrast(pair: Contrast, symptom: str) -> Explanation:
         f"Go on like that for now ({pair.words}). Then look at what exactly that changes: release notes, options,"
         " the code behind it. `dtdebug isolate` can try such changes; the pair of runs belongs into a report.",
         _COMPARED,
-        _said(COMPARED, "The user says with what it works.", pair),
+        _stated_reason(COMPARED, "The user says with what it works.", pair),
         effort="rerun",
         named=False,
     )

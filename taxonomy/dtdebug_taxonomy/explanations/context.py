@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from dtdebug_taxonomy.certainty import by_root
-from dtdebug_taxonomy.engine import Ranking
-from dtdebug_taxonomy.finding import Finding
 from dtdebug_taxonomy.incident import Incident
-from dtdebug_taxonomy.knowledge import Knowledge
+from dtdebug_taxonomy.inference.certainty import by_root
+from dtdebug_taxonomy.inference.finding import Finding
+from dtdebug_taxonomy.inference.ranking import Ranking
+from dtdebug_taxonomy.knowledge.loader import Knowledge
 
 _SOMETHING_ELSE = "D.1.other"
 """Symptom of a failure that the output alone describes, if no message of it names a symptom."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from dtdebug_taxonomy.explanations.model import Explanation
-from dtdebug_taxonomy.snapshot import Snapshot, walk
+from dtdebug_taxonomy.model.snapshot import Snapshot, walk
 
 _OF = (
     (r"\bmpirun\b|\bmpiexec\b|-mca ", r"mpirun|mpiexec|\bp?orte|\bprte|open ?mpi|horovodrun|\bMPI_"),
@@ -35,7 +35,7 @@ _MOST = 200_000
 
 def drop_foreign_examples(snapshot: Snapshot, found: Iterable[Explanation]) -> tuple[Explanation, ...]:
     """Remove example diffs for launchers and frameworks that nothing shows the user to have."""
-    said = "\n".join(_said(snapshot))[:_MOST]
+    said = "\n".join(_visible_texts(snapshot))[:_MOST]
     return tuple(
         replace(a, diff="", diff_of="", in_python=False) if a.diff_of == "example" and _foreign(a.diff, said) else a
         for a in found
@@ -48,7 +48,7 @@ def _foreign(diff: str, said: str) -> bool:
     return any(mark.search(diff) and not sign.search(said) for mark, sign in _TABLE)
 
 
-def _said(snapshot: Snapshot) -> Iterator[str]:
+def _visible_texts(snapshot: Snapshot) -> Iterator[str]:
     """All words that were seen."""
     yield from (snapshot.situation, snapshot.cell, snapshot.output, " ".join(snapshot.versions))
     for raised in walk(snapshot.exception):

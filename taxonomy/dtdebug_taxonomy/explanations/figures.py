@@ -64,7 +64,7 @@ _LONGEST = 400
 _PROBABILITY = 0.5
 
 
-class Amounts(NamedTuple):
+class Misfit(NamedTuple):
     """A misfit of numbers, and the values that would fit."""
 
     title: str
@@ -87,7 +87,7 @@ def explain_excess(context: Context) -> Iterator[Explanation]:
 
 def _explain(context: Context, *, worked_out: bool) -> Iterator[Explanation]:
     for error in context.incident.errors:
-        found = amounts("\n".join((error.message, *error.below)))
+        found = find_misfit("\n".join((error.message, *error.below)))
         if found is not None and found.worked_out == worked_out:
             yield explanation_for(
                 context.symptom,
@@ -100,7 +100,7 @@ def _explain(context: Context, *, worked_out: bool) -> Iterator[Explanation]:
             return
 
 
-def amounts(message: str) -> Amounts | None:
+def find_misfit(message: str) -> Misfit | None:
     """Return the numbers of a message that do not fit, or None."""
     text = " ".join(message[:4_000].split())
     for found in filter(None, (p.search(text) for p in _DIVIDES)):
@@ -113,7 +113,7 @@ def amounts(message: str) -> Amounts | None:
         return _arrivals(came)
     block = _BLOCK.search(text)
     if block is not None and float(block["a"]) > float(whole := block["b"] or block["b2"]):
-        return Amounts(
+        return Misfit(
             f"One tensor of {block['a']} GiB is asked for, and the whole GPU has {whole} GiB",
             "Look at the line that is named for a size that is not meant: an attention matrix over a long sequence,"
             " scores over the whole vocabulary, a gathered or flattened tensor of all ranks.",
@@ -122,7 +122,7 @@ def amounts(message: str) -> Amounts | None:
         )
     more = _MORE.search(text)
     if more is not None and int(more["a"]) > int(more["b"]):
-        return Amounts(
+        return Misfit(
             f"{more['what']} is {more['a']}, but {more['by']} is {more['b']}",
             f"Set {more['what']} to at most {more['b']}, or give this process more: if the rest is on other hosts, they"
             " are not seen from here, and what joins them (the launcher, Ray, the number of nodes) is not told.",
@@ -132,12 +132,12 @@ def amounts(message: str) -> Amounts | None:
     return None
 
 
-def _arrivals(found: re.Match[str]) -> Amounts | None:
+def _arrivals(found: re.Match[str]) -> Misfit | None:
     came, world = int(found["a"] or found["came"] or found["came2"]), int(found["b"] or found["of"] or found["of2"])
     absent = _ABSENT.search(found.string)
     if came < world:
         rest = f"{absent['names'].strip(' ,')} was" if absent is not None else "the rest was"
-        return Amounts(
+        return Misfit(
             f"Only {came} of {world} ranks came: {rest} not started, has ended, or cannot reach the master",
             f"Count the processes that were started on all hosts: the world size is {world}. Start the launcher on each"
             " host with its own node rank and the same master address; where all of them run, look at the output of"
@@ -145,7 +145,7 @@ def _arrivals(found: re.Match[str]) -> Amounts | None:
             found[0],
         )
     if came > world:
-        return Amounts(
+        return Misfit(
             f"{came} came where {world} ranks are expected: two jobs, or two attempts, share one store",
             "Give each job its own port (`--rdzv-endpoint=localhost:0`, another MASTER_PORT) and end what is left of"
             " the run before.",
@@ -154,7 +154,7 @@ def _arrivals(found: re.Match[str]) -> Amounts | None:
     return None
 
 
-def _division(found: re.Match[str]) -> Amounts | None:
+def _division(found: re.Match[str]) -> Misfit | None:
     seen = found.groupdict()
     a, b = int(found["a"]), int(found["b"]) * int(seen.get("b2") or 1)
     if b < 2 or a % b == 0:
@@ -170,7 +170,7 @@ def _division(found: re.Match[str]) -> Amounts | None:
     smaller = f"choose {by.rstrip(' =') or f'the {b}'} so that it divides {a} ({_divisors(a)})"
     first, second = (smaller, larger) if _OF_MODEL.search(what) else (larger, smaller)
     fix = f"{first[0].upper()}{first[1:]}; or {second}."
-    return Amounts(f"{one} is not a multiple of {other}", fix, found[0][:_LONGEST])
+    return Misfit(f"{one} is not a multiple of {other}", fix, found[0][:_LONGEST])
 
 
 def _divisors(number: int) -> str:
@@ -178,7 +178,7 @@ def _divisors(number: int) -> str:
     return ", ".join(str(n) for n in small[-6:]) if len(small) > 6 else ", ".join(str(n) for n in small)
 
 
-def _product(found: re.Match[str]) -> Amounts | None:
+def _product(found: re.Match[str]) -> Misfit | None:
     a = int(found["a"])
     factors = [int(n) for n in re.findall(rf"(?<![\w.]){_N}(?!\w)", found["rest"])]
     whole = prod(factors)
@@ -195,4 +195,4 @@ def _product(found: re.Match[str]) -> Amounts | None:
         )
     if _PARALLEL.search(what):
         fix = f"Start {whole} processes, or set the sizes so that their product is {a}"
-    return Amounts(f"{what} is {a}, but {product} is {whole}", f"{fix}.", found[0][:_LONGEST])
+    return Misfit(f"{what} is {a}, but {product} is {whole}", f"{fix}.", found[0][:_LONGEST])

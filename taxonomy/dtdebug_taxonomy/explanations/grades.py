@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dtdebug_taxonomy.comparisons import tells_outcome
 from dtdebug_taxonomy.explanations.model import GRADES, Explanation, Grade, Reason
-from dtdebug_taxonomy.finding import LIKELY, Finding
-from dtdebug_taxonomy.knowledge import Knowledge
-from dtdebug_taxonomy.lexicon import lexicon
-from dtdebug_taxonomy.together import rests_on_output
+from dtdebug_taxonomy.inference.combined import rests_on_output
+from dtdebug_taxonomy.inference.finding import LIKELY, Finding
+from dtdebug_taxonomy.knowledge.loader import Knowledge
+from dtdebug_taxonomy.text.comparisons import tells_outcome
+from dtdebug_taxonomy.text.matchers import lexicon
 
 _PAIRS = frozenset({"says-regression", "said-one-release-good-other-not"})
 """One release works and another does not."""

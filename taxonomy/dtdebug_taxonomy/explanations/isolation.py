@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, band, in_python
-from dtdebug_taxonomy.finding import LIKELY
-from dtdebug_taxonomy.model import MINUTES
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.inference.finding import LIKELY
+from dtdebug_taxonomy.knowledge.schema import MINUTES
+from dtdebug_taxonomy.model.snapshot import Snapshot
 
 _SURE, _ONCE = 0.9, LIKELY
 """Probabilities of a repeated result, and of a single run."""
@@ -29,11 +29,11 @@ def explain_program(context: Context) -> Iterator[Explanation]:
 
 def explain_all(context: Context) -> tuple[Explanation, ...]:
     """Return what such runs have shown; empty if there are none or they suggest no fix."""
-    shown = measured(context.incident.snapshot, next(iter(context.ranking.symptoms)))
+    shown = isolated_cause(context.incident.snapshot, next(iter(context.ranking.symptoms)))
     return (shown,) if shown is not None else ()
 
 
-def measured(snapshot: Snapshot, symptom: str) -> Explanation | None:
+def isolated_cause(snapshot: Snapshot, symptom: str) -> Explanation | None:
     """Return what the runs have shown to be responsible, or None if there are none or they suggest no fix."""
     found = snapshot.isolated
     parts = [part for part in found.parts if part.fix] if found is not None else []

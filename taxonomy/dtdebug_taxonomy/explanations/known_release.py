@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, band
-from dtdebug_taxonomy.knowledge import Knowledge
-from dtdebug_taxonomy.matching import plain
-from dtdebug_taxonomy.model import MINUTES
-from dtdebug_taxonomy.versions import FittingRelease, fitting_releases
+from dtdebug_taxonomy.inference.known_releases import FittingRelease, fitting_releases
+from dtdebug_taxonomy.knowledge.loader import Knowledge
+from dtdebug_taxonomy.knowledge.schema import MINUTES
+from dtdebug_taxonomy.text.pattern_matcher import plain
 
 _NAMED, _UNNAMED = 0.8, 0.4
 """Probabilities of a fault of a release that is named, and of one that only its message suggests."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
-from dtdebug_taxonomy.message_advice import MessageAdvice
+from dtdebug_taxonomy.logs.message_advice import MessageAdvice
 
 _PROBABILITY = 0.5
 _SENTENCE = 160

@@ -7,10 +7,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from dtdebug_taxonomy.final_errors import FinalError
-from dtdebug_taxonomy.finding import LIKELY, POSSIBLE
-from dtdebug_taxonomy.matching import plain
-from dtdebug_taxonomy.model import MINUTES, Effort
+from dtdebug_taxonomy.inference.finding import LIKELY, POSSIBLE
+from dtdebug_taxonomy.knowledge.schema import MINUTES
+from dtdebug_taxonomy.logs.final_errors import FinalError
+from dtdebug_taxonomy.model.effort import Effort
+from dtdebug_taxonomy.text.pattern_matcher import plain
 
 Band = Literal["likely", "possible", "unlikely"]
 MAX_EXPLANATIONS = 5
@@ -72,7 +73,7 @@ _SHOWN = ("cause", "title", "why", "fix", "diff", "diff_of", "pattern", "band", 
 
 def rows_of(causes: Iterable[Explanation], guesses: Iterable[Explanation] = ()) -> list[dict[str, Any]]:
     """Return the causes as rows for programs, guesses last and marked, with the second study's label of each."""
-    from dtdebug_taxonomy import second_study
+    from dtdebug_taxonomy.knowledge import second_study
 
     study = second_study.load().row
     return [

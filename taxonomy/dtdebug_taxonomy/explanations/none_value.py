@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, printed_reason
-from dtdebug_taxonomy.final_errors import FinalError
-from dtdebug_taxonomy.frames import short
-from dtdebug_taxonomy.matching import plain
+from dtdebug_taxonomy.logs.final_errors import FinalError
+from dtdebug_taxonomy.stacks.frames import short
+from dtdebug_taxonomy.text.pattern_matcher import plain
 
 _EXPRESSION = r"[A-Za-z_][\w.]{0,80}(?:\[[^\[\]\n]{1,40}\]){0,2}"
 _CONVERTED = re.compile(rf"\b(?:int|float|len|range|Path|join|open|exists|isdir)\((?P<what>{_EXPRESSION})\)")
@@ -27,7 +27,7 @@ _OPTIONS = re.compile(
 """Objects that hold command-line options or configuration."""
 
 
-class Missing(NamedTuple):
+class NoneValue(NamedTuple):
     """The value that is None, and how to set it."""
 
     title: str
@@ -40,7 +40,7 @@ _PROBABILITY = 0.4
 def explain(context: Context) -> Iterator[Explanation]:
     """Yield the value that is None, or the variable that is not set, in the first final error that shows one."""
     for error in context.incident.errors:
-        found = missing(error)
+        found = find_none_value(error)
         if found is not None:
             reason = printed_reason(error, "value-is-none", "The line that raised, and its message.", error.message)
             why = "The line that raised uses this value alone as one."
@@ -48,7 +48,7 @@ def explain(context: Context) -> Iterator[Explanation]:
             return
 
 
-def missing(error: FinalError) -> Missing | None:
+def find_none_value(error: FinalError) -> NoneValue | None:
     """The value that is None, or the variable that is not set, in the innermost line of the exception.
 
     None where the line does not show it.
@@ -63,7 +63,7 @@ def missing(error: FinalError) -> Missing | None:
         return None
     if variable := key or _VARIABLE.search(code):
         name = variable["name"]
-        return Missing(
+        return NoneValue(
             f"The variable {name} is not set where {place} reads it",
             f"Export {name} before the program starts, on every host; what a launcher sets (RANK, WORLD_SIZE,"
             " LOCAL_RANK, MASTER_ADDR, MASTER_PORT) is there only if that launcher starts it.",
@@ -73,12 +73,12 @@ def missing(error: FinalError) -> Missing | None:
         return None
     if given := _OPTIONS.match(what):
         name = given["name"].rpartition(".")[2]
-        return Missing(
+        return NoneValue(
             f"{what} was not given: it is None at {place}",
             f"Give it: `--{name}` (or {given['name']} in the configuration) has no default that would do here. Under"
             " Slurm or on several hosts it may have to differ for each, as $SLURM_PROCID or $SLURM_NODEID does.",
         )
-    return Missing(
+    return NoneValue(
         f"{what} is None at {place}",
         f"Find where {what} is set: a branch that only some ranks take, something that is gathered to or read by rank 0"
         " alone, a pipeline stage that has none, a file or option that is missing. Print it with the rank just before"

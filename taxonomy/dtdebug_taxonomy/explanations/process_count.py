@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
-from dtdebug_taxonomy.matching import clip_lines, plain
+from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
 
 _WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "six": 6, "eight": 8}
 _COUNT = rf"(?P<gpus>\d{{1,3}}|{'|'.join(_WORDS)}|a single)"
@@ -37,7 +37,7 @@ _PROBABILITY = 0.5
 
 def explain(context: Context) -> Iterator[Explanation]:
     """Yield the mismatch of processes and devices that the user's figures show."""
-    found = too_many(context.incident.prose.text, context.incident.snapshot.output)
+    found = compare_counts(context.incident.prose.text, context.incident.snapshot.output)
     if found is not None:
         gpus = f"{found.gpus} GPU{'s' if found.gpus > 1 else ''}"
         yield explanation_for(
@@ -59,7 +59,7 @@ def explain(context: Context) -> Iterator[Explanation]:
         )
 
 
-def too_many(situation: str, output: str) -> TooMany | None:
+def compare_counts(situation: str, output: str) -> TooMany | None:
     """The figures, where a launcher starts more processes on a host than the user says that there are GPUs."""
     text = clip_lines(situation)
     there = list(_THERE.finditer(text))

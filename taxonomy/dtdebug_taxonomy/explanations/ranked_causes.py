@@ -7,9 +7,6 @@ from enum import IntEnum
 
 import msgspec
 
-from dtdebug_taxonomy import engine
-from dtdebug_taxonomy.conditions import contradiction, sentence
-from dtdebug_taxonomy.cures import cure_of
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import (
     MAX_EXPLANATIONS,
@@ -18,13 +15,16 @@ from dtdebug_taxonomy.explanations.model import (
     band,
     in_python,
 )
-from dtdebug_taxonomy.final_errors import REFUSED_CALL
-from dtdebug_taxonomy.finding import LIKELY, POSSIBLE, TELLING, Finding
-from dtdebug_taxonomy.frames import is_library
-from dtdebug_taxonomy.knowledge import Knowledge
-from dtdebug_taxonomy.labs import cause_diff
-from dtdebug_taxonomy.measured_findings import SHOWN
-from dtdebug_taxonomy.model import MINUTES, Cause
+from dtdebug_taxonomy.inference import ranking as inference_ranking
+from dtdebug_taxonomy.inference.conditions import contradiction, sentence
+from dtdebug_taxonomy.inference.finding import LIKELY, POSSIBLE, TELLING, Finding
+from dtdebug_taxonomy.inference.from_measurements import SHOWN
+from dtdebug_taxonomy.inference.message_cures import cure_of
+from dtdebug_taxonomy.knowledge.labs import cause_diff
+from dtdebug_taxonomy.knowledge.loader import Knowledge
+from dtdebug_taxonomy.knowledge.schema import MINUTES, Cause
+from dtdebug_taxonomy.logs.final_errors import REFUSED_CALL
+from dtdebug_taxonomy.stacks.frames import is_library
 
 _UNSHOWN, _UNSHOWN_POINTED = 0.003, 0.05
 """Probabilities below which a cause is not shown although a message names it, or points at it."""
@@ -46,7 +46,7 @@ _WORDS = 4
 """Least number of words of a message that is a sentence, not a key or a name."""
 
 
-def reason(knowledge: Knowledge, f: Finding, weight: float) -> Reason:
+def reason_of(knowledge: Knowledge, f: Finding, weight: float) -> Reason:
     """A finding with the weight that it has for a symptom or cause, in words."""
     name, means = f.evidence, ""
     if f.values:
@@ -105,7 +105,7 @@ def standing_of(context: Context, ranked: Sequence[Explanation]) -> Standing:
 
 def explain(context: Context) -> tuple[Explanation, ...]:
     """Return the causes that an indicator points at and that are not unlikely, by probability over minutes."""
-    return _without_own_code(context, _ranked(context.knowledge, context.ranking, context.findings))
+    return _without_own_code(context, _rank_causes(context.knowledge, context.ranking, context.findings))
 
 
 def _is_named(context: Context, first: Explanation) -> bool:
@@ -154,7 +154,9 @@ def _naming(knowledge: Knowledge, cause: str) -> set[str]:
     return {e.id for e in naming if not e.own}
 
 
-def _ranked(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Finding, ...]) -> tuple[Explanation, ...]:
+def _rank_causes(
+    knowledge: Knowledge, ranking: inference_ranking.Ranking, findings: tuple[Finding, ...]
+) -> tuple[Explanation, ...]:
     """Rank the causes: first what a message or the source names, then what messages make likely, then what words name.
 
     A check elsewhere in the function names no unlikely cause. Circumstances alone suffice for the first place only.
@@ -164,27 +166,28 @@ def _ranked(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Findi
         for cause, q in ranking.causes[code]:
             if cause is None:
                 continue
-            weighed = _weighed(knowledge, cause, findings)
+            weighed = _weigh_findings(knowledge, cause, findings)
             beside = share * q < POSSIBLE  # then a check of the same function has seen something else
             naming = [
                 f
                 for _, f in weighed
-                if engine.is_named(knowledge, cause, f) and not (beside and f.source == "checked" and f.near != "line")
+                if inference_ranking.is_named(knowledge, cause, f)
+                and not (beside and f.source == "checked" and f.near != "line")
             ]
             named, said_so = bool(naming), any(f.source != "checked" for f in naming)
             seen_so = any(f.source != "said" and not knowledge.evidence[f.evidence].catch_all for f in naming)
             always = any(cause.id in knowledge.evidence[f.evidence].names or f.source == "checked" for f in naming)
-            if engine.excluding(knowledge, cause, findings) or (not said_so and share * q < _UNSHOWN):
+            if inference_ranking.excluding(knowledge, cause, findings) or (not said_so and share * q < _UNSHOWN):
                 continue
-            pointing = [f for w, f in weighed if engine.points_at(knowledge, cause, f, w)]
+            pointing = [f for w, f in weighed if inference_ranking.points_at(knowledge, cause, f, w)]
             if all(f.source == "said" for f in (*naming, *pointing)) and _shows_otherwise(knowledge, code, findings):
                 continue
-            printed = any(f.source in engine.PRINTED and not f.values for f in pointing)
+            printed = any(f.source in inference_ranking.PRINTED and not f.values for f in pointing)
             looked_up = any(f.source in ("answered", "checked") for f in pointing)
             if (
                 named
                 or (printed and share * q >= _UNSHOWN_POINTED)
-                or (share * q >= POSSIBLE and engine.is_shown(knowledge, cause, weighed))
+                or (share * q >= POSSIBLE and inference_ranking.is_shown(knowledge, cause, weighed))
             ):
                 p = max(share * q, POSSIBLE) if said_so else share * q  # at least possible, for somebody says so
                 if any(_is_spelt_out(knowledge, cause, f) for f in naming):
@@ -232,7 +235,7 @@ def _is_spelt_out(knowledge: Knowledge, cause: Cause, finding: Finding) -> bool:
         return True
     found = knowledge.evidence[finding.evidence]
     cure = cure_of(found, cause.id, finding.words)
-    return finding.source in engine.PRINTED and not found.generic and cure is not None and bool(cure.when)
+    return finding.source in inference_ranking.PRINTED and not found.generic and cure is not None and bool(cure.when)
 
 
 def _says_little(knowledge: Knowledge, cause: Cause, finding: Finding) -> bool:
@@ -240,20 +243,20 @@ def _says_little(knowledge: Knowledge, cause: Cause, finding: Finding) -> bool:
     if finding.source in ("answered", "measured", "checked"):
         return False
     generic = not finding.values and knowledge.evidence[finding.evidence].generic
-    return generic or engine.shared_by(knowledge, cause, finding) > _FEW_CAUSES
+    return generic or inference_ranking.shared_by(knowledge, cause, finding) > _FEW_CAUSES
 
 
-def _weighed(knowledge: Knowledge, cause: Cause, findings: tuple[Finding, ...]) -> list[tuple[float, Finding]]:
+def _weigh_findings(knowledge: Knowledge, cause: Cause, findings: tuple[Finding, ...]) -> list[tuple[float, Finding]]:
     """Return (weight, finding) of each finding that a cause lists, those that name it first, then the strongest."""
-    named = engine.keys_of(cause)
-    rows = [(engine.cause_ratio(knowledge, cause, f), f) for f in findings if f.evidence in named]
-    return sorted(rows, key=lambda row: (not engine.is_named(knowledge, cause, row[1]), -row[0]))
+    named = inference_ranking.keys_of(cause)
+    rows = [(inference_ranking.cause_ratio(knowledge, cause, f), f) for f in findings if f.evidence in named]
+    return sorted(rows, key=lambda row: (not inference_ranking.is_named(knowledge, cause, row[1]), -row[0]))
 
 
 def _one_advice(
     knowledge: Knowledge, findings: tuple[Finding, ...], code: str, cause: Cause, p: float, *, outright: bool
 ) -> Explanation:
-    weighed = _weighed(knowledge, cause, findings)
+    weighed = _weigh_findings(knowledge, cause, findings)
     telling = ((knowledge.evidence[f.evidence], f.words) for _, f in weighed if not (f.values or f.scores))
     told = (cure_of(e, cause.id, words) for e, words in sorted(telling, key=lambda row: row[0].generic))
     own = next((c for c in told if c is not None), None)
@@ -281,20 +284,22 @@ def _one_advice(
         in_python=in_python(yours or example),
         named=outright,
         because=tuple(
-            reason(knowledge, f, max(w, 0.0) if named else w)
+            reason_of(knowledge, f, max(w, 0.0) if named else w)
             for w, f in weighed
-            if (named := engine.is_named(knowledge, cause, f)) or w >= TELLING
+            if (named := inference_ranking.is_named(knowledge, cause, f)) or w >= TELLING
         )[:3],
     )
 
 
-def ruled_out(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Finding, ...]) -> tuple[str, ...]:
+def ruled_out(
+    knowledge: Knowledge, ranking: inference_ranking.Ranking, findings: tuple[Finding, ...]
+) -> tuple[str, ...]:
     """Causes of the likeliest symptoms that some indicator points at, but a known fact contradicts."""
     found = []
     for code in list(ranking.symptoms)[:2]:
         for cause in knowledge.symptoms[code].cause:
-            against = engine.excluding(knowledge, cause, findings)
-            weighed = _weighed(knowledge, cause, findings) if against is not None else []
-            if against is not None and any(engine.points_at(knowledge, cause, f, w) for w, f in weighed):
+            against = inference_ranking.excluding(knowledge, cause, findings)
+            weighed = _weigh_findings(knowledge, cause, findings) if against is not None else []
+            if against is not None and any(inference_ranking.points_at(knowledge, cause, f, w) for w, f in weighed):
                 found.append(sentence(knowledge, cause.title, cause.needs, against))
     return tuple(found[:_MOST_RULED_OUT])

@@ -8,7 +8,7 @@ import msgspec
 
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
-from dtdebug_taxonomy.explanations.ranked_causes import reason
+from dtdebug_taxonomy.explanations.ranked_causes import reason_of
 
 _VALUES = ("D.2.4", "D.2.5")
 """Symptoms of values that differ or do not converge."""
@@ -31,7 +31,7 @@ def explain(context: Context) -> Iterator[Explanation]:
         )
         pattern, fix = context.knowledge.patterns[cause.pattern].name, f.fix or cause.fix
         found = explanation_for(check.symptom[0], cause.title, cause.why, fix, _PROBABILITY, shown, pattern=pattern)
-        because = (reason(context.knowledge, context.own_check, shown.weight), shown)
+        because = (reason_of(context.knowledge, context.own_check, shown.weight), shown)
         yield msgspec.structs.replace(
             found, cause=cause.id, diff=f.diff, diff_of="yours" if f.diff else "", because=because
         )

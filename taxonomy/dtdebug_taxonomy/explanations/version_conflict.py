@@ -9,14 +9,14 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from dtdebug_taxonomy import facts
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, printed_reason
-from dtdebug_taxonomy.final_errors import FinalError
-from dtdebug_taxonomy.frames import is_library, short
-from dtdebug_taxonomy.message_advice import refuses_what_it_allows
-from dtdebug_taxonomy.model import Effort
-from dtdebug_taxonomy.ranks import Frame
+from dtdebug_taxonomy.knowledge import facts
+from dtdebug_taxonomy.logs.final_errors import FinalError
+from dtdebug_taxonomy.logs.message_advice import refuses_what_it_allows
+from dtdebug_taxonomy.model.effort import Effort
+from dtdebug_taxonomy.model.ranks import Frame
+from dtdebug_taxonomy.stacks.frames import is_library, short
 
 _ARGUMENT = re.compile(
     r"(?P<call>[\w.]{2,120})\(\) (?:got an unexpected keyword argument ['\"]?(?P<name>\w{1,80})"
@@ -39,7 +39,7 @@ _NEAR = 8
 """Innermost frames that are looked at."""
 
 
-class Unfit(NamedTuple):
+class Conflict(NamedTuple):
     """The conflict, and how to resolve it."""
 
     title: str
@@ -52,7 +52,7 @@ class Unfit(NamedTuple):
 def explain(context: Context) -> Iterator[Explanation]:
     """Yield the version conflict that the first final error shows."""
     for error in context.incident.errors:
-        found = unfit(error)
+        found = find_conflict(error)
         if found is not None:
             yield explanation_for(
                 context.symptom,
@@ -67,7 +67,7 @@ def explain(context: Context) -> Iterator[Explanation]:
             return
 
 
-def unfit(error: FinalError) -> Unfit | None:
+def find_conflict(error: FinalError) -> Conflict | None:
     """The two that do not fit, None where the exception does not say so."""
     kind = error.type.rsplit(".", 1)[-1]
     if misspelt := _misspelt(error):
@@ -79,7 +79,7 @@ def unfit(error: FinalError) -> Unfit | None:
     asking = _package(at)
     place = f"{short(at.file)}:{at.line}"
     if value := refuses_what_it_allows(error.message):
-        return Unfit(
+        return Conflict(
             f"The check in {place} is wrong: it refuses {value!r}, which it names as allowed",
             f"A defect{f' of this release of {asking}' if asking else ''}: look at the branches above that line (one"
             " that only the main process takes falls through on the others), and take a release, or a line of your own,"
@@ -91,7 +91,7 @@ def unfit(error: FinalError) -> Unfit | None:
         found = _IMPORT.search(error.message) or _ATTRIBUTE.search(error.message)
         if found is not None and asking and found["owner"].partition(".")[0] not in (asking, "torch_npu"):
             owner = found["owner"].partition(".")[0]
-            return Unfit(
+            return Conflict(
                 f"{asking} and {owner} are of releases that do not fit: {asking} wants {found['name']} of"
                 f" {found['owner']}, which the installed {owner} does not have",
                 _fix(asking, owner),
@@ -100,7 +100,7 @@ def unfit(error: FinalError) -> Unfit | None:
         others = [p for p in (_package(f) for f in frames[-_NEAR:]) if p and p != asking and p not in _PLUMBING]
         if found and asking and others and asking not in _PLUMBING and not _ANY_RELEASE.search(found["owner"]):
             other = others[-1]
-            return Unfit(
+            return Conflict(
                 f"{asking} and {other} may be of releases that do not fit: at {place} a {found['owner']} is asked for"
                 f" {found['name']}, which it does not have",
                 _fix(asking, other),
@@ -108,7 +108,7 @@ def unfit(error: FinalError) -> Unfit | None:
     return None
 
 
-def _misspelt(error: FinalError) -> Unfit | None:
+def _misspelt(error: FinalError) -> Conflict | None:
     """An argument of a public name that is written a little otherwise there."""
     found = _ARGUMENT.search(error.message)
     if found is None or not found["name"] or (error.frames and _package(error.frames[-1]) not in ("", "torch")):
@@ -120,7 +120,7 @@ def _misspelt(error: FinalError) -> Unfit | None:
         takes = _PARAMETER.findall(row.takes) if name.rpartition(".")[2] == call else []
         if found["name"] not in takes and (near := get_close_matches(found["name"], takes, 1, _LIKE)):
             release = facts.public_names().version(name.partition(".")[0])
-            return Unfit(
+            return Conflict(
                 f"{call}() has no argument {found['name']}: it takes {near[0]}",
                 f"Write {near[0]} in place of {found['name']}, as {release} has it; "
                 f'`python -c "help(...)"` of {name} shows what the installed release takes.',
@@ -131,19 +131,19 @@ def _misspelt(error: FinalError) -> Unfit | None:
     return None
 
 
-def _argument(found: re.Match[str], asking: str, place: str, at: Frame) -> Unfit:
+def _argument(found: re.Match[str], asking: str, place: str, at: Frame) -> Conflict:
     call, name = found["call"], found["name"] or found["missing"]
     does = "does not take" if found["name"] else "needs"
     if asking and asking not in _PLUMBING:
-        return Unfit(
+        return Conflict(
             f"{asking} is of another release than what it calls: {call}() {does} {name} here",
             f"{place} of {asking} was written for another release of the package that {call} is from: see `pip show"
             f" {asking}` for what it requires, `pip check` for what is broken, and install the two as one of their"
             " releases names them (an upgrade of both is the usual cure).",
         )
     if is_library(at.file):
-        return Unfit(f"{call}() {does} {name} here", f"See who calls it in {place}, and upgrade that package.")
-    return Unfit(
+        return Conflict(f"{call}() {does} {name} here", f"See who calls it in {place}, and upgrade that package.")
+    return Conflict(
         f"{call}() of the installed release {does} {name}",
         f'{place} was written for another release: `python -c "help(...)"` of {call}, or its release notes, say what'
         f" {name} is called now; or install the release that the script names.",

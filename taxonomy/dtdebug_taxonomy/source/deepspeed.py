@@ -6,15 +6,15 @@ import ast
 import re
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.source.document import Config
-from dtdebug_taxonomy.source.environment import inner
-from dtdebug_taxonomy.source.json_reader import JsonReader
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.shell import Script
+from dtdebug_taxonomy.source.config.document import Config
+from dtdebug_taxonomy.source.config.json_reader import JsonReader
+from dtdebug_taxonomy.source.config.tree import UNKNOWN, KeyValue, Node, Unknown
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.environment import inner
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.shell.script import Script
 from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.source.text import Span
-from dtdebug_taxonomy.source.tree import UNKNOWN, KeyValue, Node, Unknown
 
 NAME = re.compile(r"deepspeed|(^|[._-])(ds|zero)([._-]|\d|config)", re.IGNORECASE)
 """Names of files with such a configuration."""
@@ -45,18 +45,18 @@ def configurations(source: Source) -> Iterator[Node]:
     elif isinstance(source, Code):
         made_by_call = [c for c in source.calls("dict") if c.keywords]
         literals: list[ast.Dict | ast.Call] = [*source.nodes(ast.Dict), *made_by_call]
-        passed = _passed(source)
+        passed = _passed_values(source)
         for node in literals:
             inside = _looks(_keys(source.parent.get(node)))
             if (
                 not inside
                 and (node in passed or _looks(_keys(node)))
-                and (made := _assembled(source, node)) is not None
+                and (made := _assemble_node(source, node)) is not None
             ):
                 yield made
 
 
-def _passed(code: Code) -> set[ast.expr | None]:
+def _passed_values(code: Code) -> set[ast.expr | None]:
     """Return the values passed to DeepSpeed as its configuration."""
     given = [code.argument(c, n) for c in code.calls("deepspeed.initialize") for n in ("config", "config_params")]
     return {value for argument in given if argument is not None for value in code.values(argument)}
@@ -93,7 +93,7 @@ def _keys(node: ast.AST | None) -> set[str]:
     }
 
 
-def _assembled(code: Code, node: ast.Dict | ast.Call) -> Node | None:
+def _assemble_node(code: Code, node: ast.Dict | ast.Call) -> Node | None:
     """Return a literal with later changes by the program made unknown; None if it includes anything invisible."""
     made = _tree(code, node, 12)
     up = code.parent.get(node)
@@ -101,13 +101,13 @@ def _assembled(code: Code, node: ast.Dict | ast.Call) -> Node | None:
         return None
     if not isinstance(up, ast.Assign | ast.AnnAssign):
         return made
-    names = {dotted(t) for t in (up.targets if isinstance(up, ast.Assign) else [up.target])} - {""}
+    names = {dotted_name(t) for t in (up.targets if isinstance(up, ast.Assign) else [up.target])} - {""}
     for call in code.methods("update", "setdefault", "pop"):
-        if isinstance(call.func, ast.Attribute) and dotted(_root(call.func.value)[0]) in names:
+        if isinstance(call.func, ast.Attribute) and dotted_name(_root(call.func.value)[0]) in names:
             return None
     for subscript in code.nodes(ast.Subscript):
         root, path = _root(subscript)
-        if isinstance(subscript.ctx, ast.Store | ast.Del) and dotted(root) in names:
+        if isinstance(subscript.ctx, ast.Store | ast.Del) and dotted_name(root) in names:
             if not path:
                 return None
             made = _without(made, path)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
+from dtdebug_taxonomy.source.config.document import Config
 from dtdebug_taxonomy.source.deepspeed import NAME as DEEPSPEED
-from dtdebug_taxonomy.source.document import Config
-from dtdebug_taxonomy.source.packages import Dockerfile, Requirements
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.shell import Script
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.requirements import Dockerfile, Requirements
+from dtdebug_taxonomy.source.shell.script import Script
 from dtdebug_taxonomy.source.source import Source
 
 _PYTHON, _YAML, _JSON = (".py", ".pyw"), (".yaml", ".yml"), (".json", ".jsonc", ".json5")

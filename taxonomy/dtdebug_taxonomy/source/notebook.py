@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from dtdebug_taxonomy.source.kinds import parse_file
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.lenient_parser import parse_program
 from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.source.text import Span
-from dtdebug_taxonomy.source.tolerant import parse_program
 
 _LINE_MAGIC = re.compile(
     r"^(?P<indent>[ \t]*)(?P<mark>[%!?]|(?:[\w.,\[\] ]+=[ \t]*[%!]))"

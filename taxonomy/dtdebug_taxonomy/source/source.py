@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from dtdebug_taxonomy.source.text import Span, Text
 
 if TYPE_CHECKING:
-    from dtdebug_taxonomy.source.project import Project
+    from dtdebug_taxonomy.source.python.project import Project
 
 Kind = Literal["python", "shell", "config", "requirements", "dockerfile"]
 
@@ -25,7 +25,7 @@ class Variable(NamedTuple):
     is_set: bool = True
 
 
-class Unread(NamedTuple):
+class UnreadPart(NamedTuple):
     """Part of a file that no check has seen, or that may mean something different from what was read."""
 
     span: Span
@@ -51,7 +51,7 @@ class Source:
         return ()
 
     @property
-    def unread(self) -> tuple[Unread, ...]:
+    def unread(self) -> tuple[UnreadPart, ...]:
         """Parts that could not be read, by place; empty if the checks have seen all of it."""
         return ()
 

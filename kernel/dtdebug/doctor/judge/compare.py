@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from dtdebug.doctor.facts import Came, Severity
-from dtdebug.doctor.judge.findings import apart, finding, folded, labels
-from dtdebug.doctor.report import HostFinding
+from dtdebug.doctor.judge.findings import finding, fold_names, labels, split_majority
+from dtdebug.doctor.report_types import HostFinding
+from dtdebug.doctor.types import Arrival, Severity
 
 _HEART_BEAT = 15.0
 """Seconds after which c10d considers a host dead: three of torch's 5 s heartbeats."""
@@ -29,7 +29,7 @@ _DETAIL = "DETAIL"
 _SHOWN = 4
 
 
-def judge(came: Sequence[Came], *, is_gloo: bool) -> Iterator[HostFinding]:
+def judge(came: Sequence[Arrival], *, is_gloo: bool) -> Iterator[HostFinding]:
     """Yield all differences between hosts."""
     if len(came) < 2:
         return
@@ -42,43 +42,43 @@ def judge(came: Sequence[Came], *, is_gloo: bool) -> Iterator[HostFinding]:
     yield from _figures(came, called)
     yield from _fabric(came, called)
     places = [c.look.place for c in came]
-    most, others = apart(places)
+    most, others = split_majority(places)
     if others:
         yield finding(
             "DR406",
-            f"{folded([called[i] for i in others])} run in another folder",
+            f"{fold_names([called[i] for i in others])} run in another folder",
             hosts=[called[i] for i in others],
             measured="; ".join(places[i] for i in others[:_SHOWN]),
             expected=str(most),
         )
-    most, others = apart([c.look.version for c in came])
+    most, others = split_majority([c.look.version for c in came])
     if others:
         yield finding(
             "DR213",
-            f"{folded([called[i] for i in others])} have another dtdebug",
+            f"{fold_names([called[i] for i in others])} have another dtdebug",
             hosts=[called[i] for i in others],
             measured=came[others[0]].look.version,
             expected=str(most),
         )
 
 
-def _shown(called: list[str], values: Sequence[object], others: list[int], most: object) -> str:
+def _format_values(called: list[str], values: Sequence[object], others: list[int], most: object) -> str:
     groups: dict[str, list[str]] = {}
     for i in others:
         groups.setdefault(str(values[i]) if values[i] is not None else "not there", []).append(called[i])
-    said = [f"{folded(hosts)}: {value}" for value, hosts in list(groups.items())[:_SHOWN]]
+    said = [f"{fold_names(hosts)}: {value}" for value, hosts in list(groups.items())[:_SHOWN]]
     if len(others) < len(values):
         said.append(f"the others: {most if most is not None else 'not there'}")
     return "; ".join(said)
 
 
-def _versions(came: Sequence[Came], called: list[str]) -> Iterator[HostFinding]:
+def _versions(came: Sequence[Arrival], called: list[str]) -> Iterator[HostFinding]:
     for name in dict.fromkeys(n for c in came for n in c.look.versions):
         values = [c.look.versions.get(name) for c in came]
-        most, others = apart(values)
+        most, others = split_majority(values)
         if others:
             severity: Severity = "fault" if name in _HARD else "hint" if name == "machine" else "warning"
-            shown = _shown(called, values, others, most)
+            shown = _format_values(called, values, others, most)
             yield finding(
                 "DR401",
                 f"{name} differs ({shown})",
@@ -89,11 +89,11 @@ def _versions(came: Sequence[Came], called: list[str]) -> Iterator[HostFinding]:
             )
 
 
-def _code(came: Sequence[Came], called: list[str]) -> Iterator[HostFinding]:
+def _code(came: Sequence[Arrival], called: list[str]) -> Iterator[HostFinding]:
     seeing = [i for i, c in enumerate(came) if c.look.files]
     for name in dict.fromkeys(f for i in seeing for f in came[i].look.files):
         values = [came[i].look.files.get(name) for i in seeing]
-        most, places = apart(values)
+        most, places = split_majority(values)
         others = [seeing[p] for p in places]
         if not others:
             continue
@@ -107,7 +107,7 @@ def _code(came: Sequence[Came], called: list[str]) -> Iterator[HostFinding]:
         words = "is not there" if absent else "differs"
         yield finding(
             "DR402",
-            f"{name} {words} on {folded([called[i] for i in others])}{where}",
+            f"{name} {words} on {fold_names([called[i] for i in others])}{where}",
             hosts=[called[i] for i in others],
             measured=words,
             expected="the same code on all hosts",
@@ -123,10 +123,10 @@ def _first(one: list[str] | None, other: list[str] | None) -> int:
     return min(len(one), len(other)) + 1
 
 
-def _variables(came: Sequence[Came], called: list[str], *, is_gloo: bool) -> Iterator[HostFinding]:
+def _variables(came: Sequence[Arrival], called: list[str], *, is_gloo: bool) -> Iterator[HostFinding]:
     for name in dict.fromkeys(n for c in came for n in c.look.variables):
         values = [c.look.variables.get(name) for c in came]
-        most, others = apart(values)
+        most, others = split_majority(values)
         if others:
             nccl = name.startswith("NCCL_")
             severity: Severity = (
@@ -137,7 +137,7 @@ def _variables(came: Sequence[Came], called: list[str], *, is_gloo: bool) -> Ite
                 else "warning"
             )
             values = [value if value is not None else "not set" for value in values]
-            shown = _shown(called, values, others, most if most is not None else "not set")
+            shown = _format_values(called, values, others, most if most is not None else "not set")
             yield finding(
                 "DR403",
                 f"{name} differs ({shown})",
@@ -148,7 +148,7 @@ def _variables(came: Sequence[Came], called: list[str], *, is_gloo: bool) -> Ite
             )
 
 
-def _clocks(came: Sequence[Came], called: list[str]) -> Iterator[HostFinding]:
+def _clocks(came: Sequence[Arrival], called: list[str]) -> Iterator[HostFinding]:
     middle = median(c.offset for c in came)
     for i, c in enumerate(came):
         off = c.offset - middle
@@ -167,33 +167,33 @@ def _clocks(came: Sequence[Came], called: list[str]) -> Iterator[HostFinding]:
         )
 
 
-def _devices(came: Sequence[Came], called: list[str]) -> Iterator[HostFinding]:
+def _devices(came: Sequence[Arrival], called: list[str]) -> Iterator[HostFinding]:
     looked = [(i, c.look.devices) for i, c in enumerate(came) if c.look.devices is not None]
     if len(looked) > 1:
         values = [f"{len(d or ())} x {', '.join(sorted(set(d or ())))}" for _, d in looked]
-        most, places = apart(values)
+        most, places = split_majority(values)
         if places:
             hosts = [called[looked[p][0]] for p in places]
             yield finding(
                 "DR602",
-                f"{folded(hosts)}: {values[places[0]]}",
+                f"{fold_names(hosts)}: {values[places[0]]}",
                 hosts=hosts,
                 measured=values[places[0]],
                 expected=str(most),
             )
 
 
-def _fabric(came: Sequence[Came], called: list[str]) -> Iterator[HostFinding]:
+def _fabric(came: Sequence[Arrival], called: list[str]) -> Iterator[HostFinding]:
     """Yield ports that are inactive or slower than on the other hosts, and differing drivers and topologies."""
     rows = [(i, p) for i, c in enumerate(came) for p in c.look.fabric]
     for name in dict.fromkeys(p.name for _, p in rows):
         mine = [(i, f"{p.state}, {p.rate}") for i, p in rows if p.name == name]
-        most, places = apart([words for _, words in mine])
+        most, places = split_majority([words for _, words in mine])
         if places and len(mine) > 2 and len(places) < len(mine):
             hosts = [called[mine[p][0]] for p in places]
             yield finding(
                 "DR605",
-                f"{name} is {mine[places[0]][1]} on {folded(hosts)}; {most} on the others",
+                f"{name} is {mine[places[0]][1]} on {fold_names(hosts)}; {most} on the others",
                 hosts=hosts,
                 measured=mine[places[0]][1],
                 expected=str(most),
@@ -202,19 +202,19 @@ def _fabric(came: Sequence[Came], called: list[str]) -> Iterator[HostFinding]:
         ("driver", [c.look.driver for c in came]),
         ("connections between devices", [c.look.topology for c in came]),
     ):
-        most, places = apart(values)
+        most, places = split_majority(values)
         if places and all(values) and len(places) < len(values):
             hosts = [called[p] for p in places]
             yield finding(
                 "DR602",
-                f"{folded(hosts)}: other {words} than the others",
+                f"{fold_names(hosts)}: other {words} than the others",
                 hosts=hosts,
                 measured=values[places[0]].replace("\n", " / "),
                 expected=str(most).replace("\n", " / "),
             )
 
 
-def _figures(came: Sequence[Came], called: list[str]) -> Iterator[HostFinding]:
+def _figures(came: Sequence[Arrival], called: list[str]) -> Iterator[HostFinding]:
     for name, words in (("memory", "memory"), ("cores", "cores")):
         values = [c.look.figures.get(name) for c in came]
         known = [v for v in values if v]

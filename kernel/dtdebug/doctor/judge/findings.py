@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 
-from dtdebug.clean import one_line
-from dtdebug.doctor.facts import Came, Severity
-from dtdebug.doctor.report import HostFinding, Remedy
-from dtdebug_taxonomy.preflight import load
+from dtdebug.doctor.report_types import HostFinding, Remedy
+from dtdebug.doctor.types import Arrival, Severity
+from dtdebug.privacy.sanitize import one_line
+from dtdebug_taxonomy.knowledge.preflight import load
 
 _TEXT = 400
 
@@ -42,14 +42,14 @@ def finding(
     )
 
 
-def labels(came: Sequence[Came]) -> list[str]:
+def labels(came: Sequence[Arrival]) -> list[str]:
     """Return display names of hosts, with an index if two share a name."""
     names = [c.look.host for c in came]
     twice = {name for name, count in Counter(names).items() if count > 1}
     return [f"{name}#{i}" if name in twice else name for i, name in enumerate(names)]
 
 
-def folded(names: Sequence[str]) -> str:
+def fold_names(names: Sequence[str]) -> str:
     """Abbreviate names that differ in their last number: `h[0-2,7]`."""
     heads: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
@@ -74,7 +74,7 @@ def _runs(numbers: list[str]) -> list[str]:
     return [run[0] if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in found]
 
 
-def apart(values: Sequence[Hashable]) -> tuple[Hashable, list[int]]:
+def split_majority(values: Sequence[Hashable]) -> tuple[Hashable, list[int]]:
     """Return (most common value, indices of the other values); in a tie all values count as others."""
     counts = Counter(values).most_common(2)
     most = counts[0][0]

@@ -9,9 +9,9 @@ import ipaddress
 from itertools import combinations
 from typing import NamedTuple
 
-from dtdebug.doctor.facts import Choice, Try
+from dtdebug.doctor.host.interfaces import is_loopback
 from dtdebug.doctor.judge.matrix import Hosts
-from dtdebug.doctor.names import is_loopback
+from dtdebug.doctor.types import Choice, Try
 
 
 class Pair(NamedTuple):
@@ -54,7 +54,7 @@ def gloo(came: Hosts) -> Forecast:
         if is_loopback(address) or ours == theirs:
             failing.append(Pair(caller, called, address, "itself"))
             continue
-        why = _why(came.tried(called, address).get(caller))
+        why = _why(came.tries_at(called, address).get(caller))
         unknown += why == "unknown"
         if why not in ("", "unknown"):
             failing.append(Pair(caller, called, address, why))
@@ -75,7 +75,7 @@ def nccl(came: Hosts) -> Forecast:
             elif is_loopback(address):
                 failing.append(Pair(i, j, address, "itself"))
             else:
-                why = _why(came.tried(j, address).get(i))
+                why = _why(came.tries_at(j, address).get(i))
                 unknown += why == "unknown"
                 if why not in ("", "unknown"):
                     failing.append(Pair(i, j, address, why))

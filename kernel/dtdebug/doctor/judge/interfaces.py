@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from dtdebug.doctor.facts import HostProblem, HostReport, Severity
-from dtdebug.doctor.judge.findings import apart, finding, folded, labels
+from dtdebug.doctor.host.interfaces import is_loopback
+from dtdebug.doctor.judge.findings import finding, fold_names, labels, split_majority
 from dtdebug.doctor.judge.forecast import Forecast, Pair
 from dtdebug.doctor.judge.matrix import Hosts
-from dtdebug.doctor.judge.network import shared, unreached
-from dtdebug.doctor.names import is_loopback
-from dtdebug.doctor.report import HostFinding
+from dtdebug.doctor.judge.network import common_interfaces, is_unreached
+from dtdebug.doctor.report_types import HostFinding
+from dtdebug.doctor.types import HostProblem, HostReport, Severity
 
 
 def names(came: Hosts) -> Iterator[HostFinding]:
@@ -22,7 +22,7 @@ def names(came: Hosts) -> Iterator[HostFinding]:
     sets = [frozenset(a for a in look.endpoint.addresses if not is_loopback(a)) for look in looks]
     known = [s for s in sets if s]
     if known and not frozenset.intersection(*known):
-        most, others = apart([" ".join(sorted(s)) for s in sets])
+        most, others = split_majority([" ".join(sorted(s)) for s in sets])
         off = [called[i] for i in others if sets[i]]
         shown = "; ".join(f"{called[i]}: {', '.join(sorted(sets[i]))}" for i in others[:4] if sets[i])
         yield finding(
@@ -92,7 +92,7 @@ def gloo(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[HostFind
             by_why["DR106"].append(i)
         elif is_loopback(choice.address):
             by_why["DR102"].append(i)
-        elif unreached(came, i, choice.address) and shared(came, [i]):
+        elif is_unreached(came, i, choice.address) and common_interfaces(came, [i]):
             by_why["DR111"].append(i)
     families = {
         ":" in c.look.gloo.address for c in came if c.look.gloo.address and not is_loopback(c.look.gloo.address)
@@ -104,7 +104,7 @@ def gloo(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[HostFind
         wide = [i for i, c in enumerate(came) if ":" in c.look.gloo.address]
         yield finding(
             "DR114",
-            f"{folded([called[i] for i in wide])} will take IPv6 addresses, the other hosts IPv4",
+            f"{fold_names([called[i] for i in wide])} will take IPv6 addresses, the other hosts IPv4",
             hosts=[called[i] for i in wide],
             pairs=_pairs(called, [p for p in forecast.failing if p.why == "family"]),
             measured=", ".join(came[i].look.gloo.address for i in wide[:4]),
@@ -118,7 +118,7 @@ def _addresses(
     name: str, hosts: list[int], came: Hosts, forecast: Forecast, called: list[str], *, is_gloo: bool
 ) -> HostFinding:
     mine = [p for p in forecast.failing if p.caller in hosts or p.called in hosts]
-    who = folded([called[i] for i in hosts])
+    who = fold_names([called[i] for i in hosts])
     first = came[hosts[0]].look
     if name == "DR111" and is_loopback(first.gloo.address):
         reason = f"{who}: GLOO_SOCKET_IFNAME names {first.gloo.interface}, the loopback"
@@ -154,13 +154,13 @@ def _addresses(
 
 def reached_by_all(came: Hosts) -> dict[str, str]:
     """Return the setting for the interface that all hosts can reach, if its name is the same on all."""
-    found = shared(came, range(len(came)))
+    found = common_interfaces(came, range(len(came)))
     cards = {card for card, _ in found.values()}
     return {"GLOO_SOCKET_IFNAME": cards.pop()} if len(found) == len(came) and len(cards) == 1 else {}
 
 
 def _per_host(came: Hosts, called: list[str]) -> tuple[str, ...]:
-    found = shared(came, range(len(came)))
+    found = common_interfaces(came, range(len(came)))
     return tuple(f"export GLOO_SOCKET_IFNAME={card}  # on {called[i]}" for i, (card, _) in list(found.items())[:16])
 
 
@@ -174,7 +174,7 @@ def nccl(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[HostFind
     bad = [p for p in forecast.failing if p.why != "none"]
     if is_gloo or not bad:
         return
-    good = shared(came, range(len(came)))
+    good = common_interfaces(came, range(len(came)))
     cards = {card for card, _ in good.values()}
     export = {"NCCL_SOCKET_IFNAME": f"={next(iter(cards))}"} if len(good) == len(came) and len(cards) == 1 else {}
     if not export:  # then the network itself is at fault
@@ -183,7 +183,7 @@ def nccl(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[HostFind
     taken = ", ".join(dict.fromkeys(came[i].look.nccl.interface for i in hosts))
     yield finding(
         "DR115",
-        f"NCCL will take {taken} on {folded([called[i] for i in hosts])}, which the others do not reach",
+        f"NCCL will take {taken} on {fold_names([called[i] for i in hosts])}, which the others do not reach",
         hosts=[called[i] for i in hosts],
         pairs=_pairs(called, bad),
         measured=taken,
@@ -193,7 +193,7 @@ def nccl(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[HostFind
     )
 
 
-def pinned(came: Hosts) -> dict[str, str]:
+def pin_settings(came: Hosts) -> dict[str, str]:
     """Return the settings that pin the interface through which all hosts reached each other."""
     found = reached_by_all(came)
     return {**found, "NCCL_SOCKET_IFNAME": f"={found['GLOO_SOCKET_IFNAME']}"} if found else {}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from statistics import median
 
-from dtdebug.doctor.facts import Severity, Try
-from dtdebug.doctor.judge.findings import finding, folded, labels
+from dtdebug.doctor.host.interfaces import is_loopback
+from dtdebug.doctor.judge.findings import finding, fold_names, labels
 from dtdebug.doctor.judge.forecast import Forecast
 from dtdebug.doctor.judge.matrix import Hosts
-from dtdebug.doctor.names import is_loopback
-from dtdebug.doctor.report import HostFinding, Matrix
+from dtdebug.doctor.report_types import HostFinding, Matrix
+from dtdebug.doctor.types import Severity, Try
 
 _SLOW_TIMES, _SLOW_MORE = 5.0, 5.0
 """Minimum factor, and minimum extra milliseconds, of a slow host's round trips."""
@@ -35,7 +35,7 @@ def judge(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[HostFin
 
     if failed and len(failed) == len(tried) and len(came) > 1:
         every = {frozenset(p) for p in failed}
-        words = ", ".join(sorted({_worded(tried[p]) for p in failed}))
+        words = ", ".join(sorted({_describe_result(tried[p]) for p in failed}))
         port = came[0].look.launch.port
         yield finding(
             "DR305",
@@ -46,7 +46,7 @@ def judge(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[HostFin
             severity=severity(every),
         )
         return
-    yield from _broken(names, tried, failed, severity)
+    yield from _connection_failures(names, tried, failed, severity)
     yield from _large(came, names, tried, failed)
     yield from _slow(names, tried, failed)
 
@@ -75,19 +75,21 @@ def _best(came: Hosts) -> dict[tuple[int, int], Try]:
     for j, other in enumerate(came):
         known = came.addresses(j)
         known.sort(key=lambda address: (address != other.look.gloo.address, address != other.address))
-        main = next((a for a in known if any(t.result == "ok" for t in came.tried(j, a).values())), (known or [""])[0])
-        found.update({(i, j): t for i, t in came.tried(j, main).items() if not came.share(i, j)})
+        main = next(
+            (a for a in known if any(t.result == "ok" for t in came.tries_at(j, a).values())), (known or [""])[0]
+        )
+        found.update({(i, j): t for i, t in came.tries_at(j, main).items() if not came.share(i, j)})
     return found
 
 
-def _broken(
+def _connection_failures(
     names: list[str],
     tried: dict[tuple[int, int], Try],
     failed: set[tuple[int, int]],
     severity: Callable[[set[frozenset[int]]], Severity],
 ) -> Iterator[HostFinding]:
     both = {frozenset(p) for p in failed if (p[1], p[0]) in failed or (p[1], p[0]) not in tried}
-    bad, rest = _attributed(len(names), both, {frozenset(p) for p in tried})
+    bad, rest = _attribute_pairs(len(names), both, {frozenset(p) for p in tried})
     for host in bad:
         mine = {p for p in both if host in p}
         words = _words(tried, failed, mine)
@@ -120,7 +122,7 @@ def _broken(
             continue
         calls = {(i, j) for i in callers}
         one_way -= calls
-        words = ", ".join(sorted({_worded(tried[p]) for p in calls}))
+        words = ", ".join(sorted({_describe_result(tried[p]) for p in calls}))
         yield finding(
             "DR302",
             f"no other host can connect to {names[j]} ({words}), while {names[j]} reaches them",
@@ -133,10 +135,11 @@ def _broken(
     for i, j in sorted(one_way)[:_SHOWN]:
         yield finding(
             "DR302",
-            f"{names[i]} cannot connect to {names[j]} ({_worded(tried[i, j])}), while {names[j]} reaches {names[i]}",
+            f"{names[i]} cannot connect to {names[j]} ({_describe_result(tried[i, j])}), "
+            f"while {names[j]} reaches {names[i]}",
             hosts=[names[i], names[j]],
             pairs=[(names[i], names[j])],
-            measured=_worded(tried[i, j]),
+            measured=_describe_result(tried[i, j]),
             expected="connections in both directions",
             severity=severity({frozenset((i, j))}),
         )
@@ -148,7 +151,7 @@ def _large(
     lost = {frozenset(p) for p, t in tried.items() if p not in failed and t.large is False}
     if not lost:
         return
-    bad, rest = _attributed(len(names), lost, {frozenset(p) for p in tried if p not in failed})
+    bad, rest = _attribute_pairs(len(names), lost, {frozenset(p) for p in tried if p not in failed})
     passes = max((t.passes for t in tried.values() if t.large is False), default=0)
     measured = "64 bytes come back, 32 KiB do not"
     measured += f"; in segments of {passes} bytes they do" if passes else ""
@@ -156,7 +159,7 @@ def _large(
     for group, hosts in [*(({p for p in lost if h in p}, [names[h]]) for h in bad), (rest, _hosts(names, rest))]:
         if group:
             said = (
-                folded(hosts)
+                fold_names(hosts)
                 if len(hosts) == 1
                 else ", ".join(f"{a} and {b}" for a, b in _pairs(names, group)[:_SHOWN])
             )
@@ -206,7 +209,7 @@ def _slow(names: list[str], tried: dict[tuple[int, int], Try], failed: set[tuple
             )
 
 
-def _attributed(
+def _attribute_pairs(
     count: int, bad: set[frozenset[int]], every: set[frozenset[int]]
 ) -> tuple[list[int], set[frozenset[int]]]:
     """Return (hosts whose pairs are all bad, remaining bad pairs)."""
@@ -232,7 +235,7 @@ def _hosts(names: list[str], pairs: set[frozenset[int]]) -> list[str]:
 
 
 def _words(tried: dict[tuple[int, int], Try], failed: set[tuple[int, int]], pairs: set[frozenset[int]]) -> str:
-    return ", ".join(sorted({_worded(tried[p]) for p in failed if frozenset(p) in pairs}))
+    return ", ".join(sorted({_describe_result(tried[p]) for p in failed if frozenset(p) in pairs}))
 
 
 _WORDS = {
@@ -244,17 +247,17 @@ _WORDS = {
 }
 
 
-def _worded(tried: Try) -> str:
+def _describe_result(tried: Try) -> str:
     return _WORDS.get(tried.result, tried.result)
 
 
-def unreached(came: Hosts, host: int, address: str) -> bool:
+def is_unreached(came: Hosts, host: int, address: str) -> bool:
     """True if no host that tried the address reached it."""
-    rows = came.tried(host, address).values()
+    rows = came.tries_at(host, address).values()
     return bool(rows) and all(t.result != "ok" for t in rows)
 
 
-def shared(came: Hosts, hosts: Iterable[int]) -> dict[int, tuple[str, str]]:
+def common_interfaces(came: Hosts, hosts: Iterable[int]) -> dict[int, tuple[str, str]]:
     """Return host -> (interface, address) that all callers reached, preferring the one through which it connected."""
     found: dict[int, tuple[str, str]] = {}
     for host in hosts:
@@ -263,7 +266,7 @@ def shared(came: Hosts, hosts: Iterable[int]) -> dict[int, tuple[str, str]]:
         mine = [(n, a) for n, a in mine if not is_loopback(a)]
         mine.sort(key=lambda row: row[1] != came[host].address)
         for name, address in mine:
-            rows = came.tried(host, address).values()
+            rows = came.tries_at(host, address).values()
             if rows and all(t.result == "ok" and t.large is not False for t in rows):
                 found[host] = (name, address)
                 break

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from dtdebug.doctor.facts import HostReport
-from dtdebug.doctor.judge import partition
+from dtdebug.doctor.judge import parallel_sizes
 from dtdebug.doctor.judge.findings import finding
-from dtdebug.doctor.kubernetes import Manifest, Pods
-from dtdebug.doctor.report import AREAS, Area, HostFinding, HostRow, Report, Unexamined
+from dtdebug.doctor.launch.kubernetes import Manifest, Pods
+from dtdebug.doctor.report_types import AREAS, Area, HostFinding, HostRow, Report, UnexaminedArea
+from dtdebug.doctor.types import HostReport
 
 _ELSEWHERE = "the pods run elsewhere: start `dtdebug doctor -- COMMAND` in each of them"
 _ROWS = 256
@@ -22,7 +22,7 @@ def judge(job: Manifest) -> tuple[Report, HostReport]:
     launch = first.launch
     look = HostReport(host=f"{job.kind} {job.name}", launch=launch)
     found = list(_findings(job))
-    sized, was_sized = partition.judge(launch)
+    sized, was_sized = parallel_sizes.judge(launch)
     found += [finding(p.id, p.text, measured=p.measured, expected=p.expected, severity=p.severity) for p in sized]
     unread = dict.fromkeys((a for a in AREAS if a not in ("launch", "partition")), _ELSEWHERE)
     if not was_sized:
@@ -33,7 +33,7 @@ def judge(job: Manifest) -> tuple[Report, HostReport]:
         ranks=launch.ranks,
         hosts=tuple(HostRow(host=name, came=False) for name in names[:_ROWS]),
         findings=tuple(found),
-        not_examined=tuple(Unexamined(id=k, why=v) for k, v in sorted(unread.items())),
+        not_examined=tuple(UnexaminedArea(id=k, why=v) for k, v in sorted(unread.items())),
     )
     return msgspec.structs.replace(report, areas=tuple(_area(a, report, unread, job) for a in AREAS)), look
 
@@ -55,7 +55,7 @@ def _line(job: Manifest) -> str:
     ranks = f"; {launch.ranks} rank{'s' * (launch.ranks != 1)}" if launch.ranks else ""
     where = f", which meet at {launch.endpoint}" if launch.endpoint and pods != 1 else ""
     by = launch.launcher if launch.launcher not in ("", "variables") else launch.program
-    return f"{job.kind} {job.name}: {_counted(pods) if pods else 'pods'} start {by}{where}{ranks}"
+    return f"{job.kind} {job.name}: {_format_pods(pods) if pods else 'pods'} start {by}{where}{ranks}"
 
 
 def _findings(job: Manifest) -> Iterator[HostFinding]:
@@ -70,18 +70,18 @@ def _findings(job: Manifest) -> Iterator[HostFinding]:
     if started < launch.least and not launch.starts:
         yield finding(
             "DR201",
-            f"torchrun waits for {launch.least} hosts, and {job.kind} {job.name} starts {_counted(started)}",
-            measured=_counted(started),
-            expected=_counted(launch.least),
-            fix=f"Let the manifest start {_counted(launch.least)}, or torchrun wait for {started}",
+            f"torchrun waits for {launch.least} hosts, and {job.kind} {job.name} starts {_format_pods(started)}",
+            measured=_format_pods(started),
+            expected=_format_pods(launch.least),
+            fix=f"Let the manifest start {_format_pods(launch.least)}, or torchrun wait for {started}",
         )
     elif started > launch.nodes and not (launch.nodes == 1 and job.kind in ("Deployment", "Job")):
         alone = "each of them trains alone" if launch.nodes == 1 else f"{started - launch.nodes} of them have no place"
         yield finding(
             "DR209",
-            f"{job.kind} {job.name} starts {_counted(started)}, torchrun is for {launch.nodes}: {alone}",
-            measured=_counted(started),
-            expected=_counted(launch.nodes),
+            f"{job.kind} {job.name} starts {_format_pods(started)}, torchrun is for {launch.nodes}: {alone}",
+            measured=_format_pods(started),
+            expected=_format_pods(launch.nodes),
             fix=f"--nnodes {started}, with an endpoint that all pods reach",
         )
 
@@ -146,5 +146,5 @@ def _slots(job: Manifest, world: int, slots: int) -> Iterator[HostFinding]:
         )
 
 
-def _counted(number: int) -> str:
+def _format_pods(number: int) -> str:
     return f"{number} pod{'s' * (number != 1)}"

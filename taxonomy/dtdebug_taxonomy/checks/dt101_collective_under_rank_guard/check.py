@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Fix, Hit
-from dtdebug_taxonomy.checks.diverging import collectives, diverging, last_name
-from dtdebug_taxonomy.checks.elsewhere import diverging_elsewhere
-from dtdebug_taxonomy.checks.lifting import lifted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.diverging import collectives, diverging, last_name
+from dtdebug_taxonomy.checks.shared.elsewhere import diverging_elsewhere
+from dtdebug_taxonomy.checks.shared.lifting import lift_call
+from dtdebug_taxonomy.source.python.code import Code
 
 
 def check(code: Code) -> Iterator[Hit]:
@@ -28,5 +28,5 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _fix(code: Code, call: ast.Call) -> Fix | None:
-    fix = lifted(code, call, f"Call {last_name(code, call)}() on every rank")
+    fix = lift_call(code, call, f"Call {last_name(code, call)}() on every rank")
     return fix._replace(safe=False) if fix else None

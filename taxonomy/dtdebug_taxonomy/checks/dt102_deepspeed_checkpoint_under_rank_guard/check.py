@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.diverging import diverging, last_name
-from dtdebug_taxonomy.checks.engines import is_engine, made_by_deepspeed
-from dtdebug_taxonomy.checks.lifting import lifted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.diverging import diverging, last_name
+from dtdebug_taxonomy.checks.shared.engines import is_engine, made_by_deepspeed
+from dtdebug_taxonomy.checks.shared.lifting import lift_call
+from dtdebug_taxonomy.source.python.code import Code
 
 _METHODS = (
     "save_checkpoint",
@@ -30,7 +30,7 @@ def check(code: Code) -> Iterator[Hit]:
             code.span(call),
             f"{what} runs {guard.test.words}, but DeepSpeed needs it on every rank: each writes or reads its part, "
             "and they wait for each other.",
-            lifted(code, call, f"Call {last_name(code, call)}() on every rank"),
+            lift_call(code, call, f"Call {last_name(code, call)}() on every rank"),
         )
 
 

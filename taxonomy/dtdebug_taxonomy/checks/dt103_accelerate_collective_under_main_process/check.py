@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.diverging import diverging, last_name
-from dtdebug_taxonomy.checks.lifting import lifted
-from dtdebug_taxonomy.checks.preparing import MAKER, makes_accelerator
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.diverging import diverging, last_name
+from dtdebug_taxonomy.checks.shared.lifting import lift_call
+from dtdebug_taxonomy.checks.shared.preparing import MAKER, makes_accelerator
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _METHODS = (
     "save_state",
@@ -66,7 +66,7 @@ def check(code: Code) -> Iterator[Hit]:
         *(
             c
             for c in code.methods(*methods)
-            if _is_accelerator(code, c) and not _of_a_plain_model(code, c) and not _unsharded(code, c)
+            if _is_accelerator(code, c) and not _of_a_plain_model(code, c) and not _is_unsharded_only(code, c)
         ),
     ]
     shards = bool(calls) and _SHARDS.search(code.text) is not None
@@ -75,7 +75,7 @@ def check(code: Code) -> Iterator[Hit]:
             code.span(call),
             f"{what} runs {guard.test.words}: the other processes never call it, so the run hangs "
             f"{next((where for name, where in _WHERE.items() if name in what), 'in it')}.",
-            lifted(code, call, f"Call {last_name(code, call)}() on every process"),
+            lift_call(code, call, f"Call {last_name(code, call)}() on every process"),
             "hint" if any(name in what for name in _WHERE) and not shards else None,
         )
 
@@ -87,11 +87,11 @@ def _is_accelerator(code: Code, call: ast.Call) -> bool:
         return all(name == MAKER or makes_accelerator(name) for name in made) or (
             made <= _STATES and last_name(code, call) == "wait_for_everyone"
         )
-    last = owner.attr if isinstance(owner, ast.Attribute) else dotted(owner)
+    last = owner.attr if isinstance(owner, ast.Attribute) else dotted_name(owner)
     return bool(_NAME.fullmatch(last)) and code.imports_any(*_USERS)
 
 
-def _unsharded(code: Code, call: ast.Call) -> bool:
+def _is_unsharded_only(code: Code, call: ast.Call) -> bool:
     """True if a call needs all processes only for sharded weights and runs only without them."""
     if last_name(code, call) not in _WHERE:
         return False
@@ -99,7 +99,7 @@ def _unsharded(code: Code, call: ast.Call) -> bool:
         if isinstance(up, ast.If) and inner is not up.test:
             denied = isinstance(up.test, ast.UnaryOp) and isinstance(up.test.op, ast.Not)
             asked = up.test.operand if denied else up.test  # type: ignore[attr-defined]
-            if _SHARDS.search(dotted(asked)):
+            if _SHARDS.search(dotted_name(asked)):
                 return (inner in up.body) is denied
     return False
 

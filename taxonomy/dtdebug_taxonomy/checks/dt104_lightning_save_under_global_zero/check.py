@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.diverging import diverging, last_name
-from dtdebug_taxonomy.checks.lifting import lifted
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.diverging import diverging, last_name
+from dtdebug_taxonomy.checks.shared.lifting import lift_call
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _TRAINER, _FABRIC = "pytorch_lightning.Trainer", "lightning_fabric.Fabric"
 _OF = {
@@ -37,7 +37,7 @@ def check(code: Code) -> Iterator[Hit]:
         yield Hit(
             code.span(call),
             f"{what} runs {guard.test.words}, but Lightning waits in it for every process: the run hangs.",
-            lifted(code, call, f"Call {last_name(code, call)}() on every process"),
+            lift_call(code, call, f"Call {last_name(code, call)}() on every process"),
         )
 
 
@@ -53,5 +53,5 @@ def _is_collective(code: Code, call: ast.Call) -> bool:
     if made:
         owner_class = _TRAINER if method == "save_checkpoint" else _FABRIC
         return all(m == owner_class or m.startswith(owner_class + ".") for m in made)
-    last = owner.attr if isinstance(owner, ast.Attribute) else dotted(owner)
+    last = owner.attr if isinstance(owner, ast.Attribute) else dotted_name(owner)
     return bool(_OF[method].fullmatch(last)) and not code.name(call.func).startswith("torch.")

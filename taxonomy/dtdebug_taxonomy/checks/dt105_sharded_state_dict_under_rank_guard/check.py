@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Fix, Hit
-from dtdebug_taxonomy.checks.diverging import diverging, last_name
-from dtdebug_taxonomy.checks.lifting import hoisted, lifted, swapped
-from dtdebug_taxonomy.checks.names import DIST, FSDP
-from dtdebug_taxonomy.checks.sharding import is_fsdp
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.diverging import diverging, last_name
+from dtdebug_taxonomy.checks.shared.lifting import hoist_call, lift_call, move_call_up
+from dtdebug_taxonomy.checks.shared.names import DIST, FSDP
+from dtdebug_taxonomy.checks.shared.sharding import is_fsdp
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _SHARDS = re.compile(r"shard|fsdp|paralleli[sz]e", re.IGNORECASE)
 _TRAINERS = ("transformers.", "trl.")
@@ -65,18 +65,18 @@ def _fix(code: Code, call: ast.Call) -> Fix | None:
     """Return a fix that gathers on every rank; further use of the state stays in its place."""
     title = f"Call {last_name(code, call)}() on every rank"
     if getattr(code.statement(call), "value", None) is call:
-        fix = lifted(code, call, title) or swapped(code, call, title)
+        fix = lift_call(code, call, title) or move_call_up(code, call, title)
         return fix._replace(safe=False) if fix else None
-    return hoisted(code, call, "state_dict", title) if last_name(code, call).endswith("state_dict") else None
+    return hoist_call(code, call, "state_dict", title) if last_name(code, call).endswith("state_dict") else None
 
 
 def _is_alone(code: Code, call: ast.Call) -> bool:
     """True if a call is for this rank alone, for a group, or for a model that is sharded only later."""
     if code.constant(code.argument(call, "no_dist")) is True or code.argument(call, "process_group") is not None:
         return True
-    model = dotted(call.args[0]) if call.args else ""
+    model = dotted_name(call.args[0]) if call.args else ""
     return bool(model) and any(
-        _SHARDS.search(getattr(c.func, "attr", "") or getattr(c.func, "id", "")) and dotted(c.args[0]) == model
+        _SHARDS.search(getattr(c.func, "attr", "") or getattr(c.func, "id", "")) and dotted_name(c.args[0]) == model
         for c in code.nodes(ast.Call)
         if c.args and code.order[c] > code.order[call] and code.function(c) is code.function(call)
     )

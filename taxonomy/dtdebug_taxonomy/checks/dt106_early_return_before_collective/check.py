@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.diverging import collectives, diverging, last_name
-from dtdebug_taxonomy.checks.elsewhere import diverging_elsewhere
-from dtdebug_taxonomy.checks.leaving import leaving
-from dtdebug_taxonomy.checks.lifting import swapped
-from dtdebug_taxonomy.checks.names import INIT
-from dtdebug_taxonomy.checks.wrapping import DDPS
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.diverging import collectives, diverging, last_name
+from dtdebug_taxonomy.checks.shared.elsewhere import diverging_elsewhere
+from dtdebug_taxonomy.checks.shared.leaving import leaving
+from dtdebug_taxonomy.checks.shared.lifting import move_call_up
+from dtdebug_taxonomy.checks.shared.names import INIT
+from dtdebug_taxonomy.checks.shared.wrapping import DDPS
+from dtdebug_taxonomy.source.python.code import Code
 
 
 def check(code: Code) -> Iterator[Hit]:
@@ -27,7 +27,9 @@ def check(code: Code) -> Iterator[Hit]:
                 code.span(call),
                 f"{what} runs {guard.test.words}, since the others have left at line {line}: "
                 "they never call it, so it waits for them until the timeout.",
-                swapped(code, call, f"Call {last_name(code, call)}() before they leave") if call in calls else None,
+                move_call_up(code, call, f"Call {last_name(code, call)}() before they leave")
+                if call in calls
+                else None,
             )
     waits = sorted({*calls, *code.calls(*DDPS)}, key=code.order.__getitem__)
     for node, guard, call in leaving(code, waits):

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.stepping import agreed, backwards, in_step
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.syntax import FUNCTIONS
+from dtdebug_taxonomy.checks.shared.stepping import backwards, in_step, is_agreed
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 
 _NOT_FINITE = re.compile(r"is_?(nan|inf|finite)|(has|any)_(\w+_)?(nan|inf)|(nan|inf)_or_")
 _PARALLEL = re.compile(r"(?i)ddp|fsdp|dist|parallel|multi")
@@ -73,7 +73,7 @@ def _is_local(code: Code, condition: ast.If) -> bool:
     expressions = [condition.test, *values]
     if not any(_asks_finite(code, e) for e in expressions) and not _asks_data(code, condition):
         return False
-    return not agreed(code, expressions, condition)
+    return not is_agreed(code, expressions, condition)
 
 
 def _is_for_one(code: Code, condition: ast.If) -> bool:
@@ -100,9 +100,9 @@ def _asks_data(code: Code, condition: ast.If) -> bool:
             return True
         if isinstance(op, ast.Eq) and _is(right, 0) and isinstance(left, ast.Call) and _measures(left, items):
             return True
-        of_loss = "loss" in dotted(left) or (isinstance(left, ast.Call) and "loss" in dotted(left.func))
+        of_loss = "loss" in dotted_name(left) or (isinstance(left, ast.Call) and "loss" in dotted_name(left.func))
         if of_loss and (
-            isinstance(op, ast.Gt | ast.GtE) or (isinstance(op, ast.NotEq) and dotted(left) == dotted(right))
+            isinstance(op, ast.Gt | ast.GtE) or (isinstance(op, ast.NotEq) and dotted_name(left) == dotted_name(right))
         ):
             return True
     return False
@@ -113,6 +113,6 @@ def _is(node: ast.expr, value: object) -> bool:
 
 
 def _measures(call: ast.Call, items: set[str]) -> bool:
-    if dotted(call.func) == "len" and call.args:
-        return dotted(call.args[0]) in items
-    return isinstance(call.func, ast.Attribute) and call.func.attr == "numel" and dotted(call.func.value) in items
+    if dotted_name(call.func) == "len" and call.args:
+        return dotted_name(call.args[0]) in items
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "numel" and dotted_name(call.func.value) in items

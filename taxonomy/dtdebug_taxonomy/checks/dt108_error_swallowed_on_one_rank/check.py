@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.stepping import agreed, backwards, in_step
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.ranks import several
+from dtdebug_taxonomy.checks.shared.stepping import backwards, in_step, is_agreed
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.ranks import several
 from dtdebug_taxonomy.source.text import Span
 
 _BROAD = {
@@ -39,7 +39,7 @@ def check(code: Code) -> Iterator[Hit]:
                 break
             if isinstance(up, ast.Try) and inner in up.body and _trains(code, up):
                 for handler in up.handlers:
-                    if handler not in seen and _is_broad(code, handler) and _goes_on(code, handler):
+                    if handler not in seen and _is_broad(code, handler) and _continues_alone(code, handler):
                         seen.add(handler)
                         yield _hit(code, handler)
             inner = up
@@ -68,7 +68,7 @@ def _is_broad(code: Code, handler: ast.ExceptHandler) -> bool:
     return any(code.name(k) in _BROAD for k in kinds)
 
 
-def _goes_on(code: Code, handler: ast.ExceptHandler) -> bool:
+def _continues_alone(code: Code, handler: ast.ExceptHandler) -> bool:
     """True if the rank may continue after the error without notifying the others."""
     if _stops(code, handler.body):
         return False
@@ -76,7 +76,7 @@ def _goes_on(code: Code, handler: ast.ExceptHandler) -> bool:
     if any(getattr(c.func, "attr", "") == "backward" for c in calls):
         return False  # another way to the same gradients
     flags = [n for s in handler.body for n in code.inside(s, ast.Name) if isinstance(n.ctx, ast.Store)]
-    if any(agreed(code, [call]) for call in calls) or (flags and agreed(code, list(flags))):
+    if any(is_agreed(code, [call]) for call in calls) or (flags and is_agreed(code, list(flags))):
         return False
     return not _makes_up(code, handler, {f.id for f in flags})
 
@@ -110,7 +110,7 @@ def _stops_at(code: Code, statement: ast.stmt) -> bool:
         return _stops(code, statement.body)
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         func = statement.value.func
-        return code.name(func) in _ENDS or dotted(func) in _ENDS
+        return code.name(func) in _ENDS or dotted_name(func) in _ENDS
     return isinstance(statement, ast.Raise)
 
 

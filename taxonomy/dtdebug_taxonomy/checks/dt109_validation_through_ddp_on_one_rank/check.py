@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.diverging import condition
-from dtdebug_taxonomy.checks.forwarding import forwards, names_of
-from dtdebug_taxonomy.checks.preparing import PREPARED, owner_of
-from dtdebug_taxonomy.checks.wrappers import may_wrap, wrapped_names
-from dtdebug_taxonomy.checks.wrapping import DDPS, asks_wrap, wrap_of
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.diverging import condition
+from dtdebug_taxonomy.checks.shared.forwarding import forwards, names_of
+from dtdebug_taxonomy.checks.shared.preparing import PREPARED, owner_of
+from dtdebug_taxonomy.checks.shared.wrappers import may_wrap, wrapped_names
+from dtdebug_taxonomy.checks.shared.wrapping import DDPS, asks_wrap, wrap_of
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 _WHY = "each forward pass of DistributedDataParallel first broadcasts the buffers, and waits for the other ranks."
@@ -46,4 +46,4 @@ def _hit(code: Code, call: ast.Call, model: ast.expr, same: Sequence[ast.AST]) -
         mine = wrap.home is code and code.function(wrap.call) is code.function(call)
         edit = Edit(span, f"{owner}.unwrap_model({code.source_of(model)})")
         inside = Fix("Use the model itself", (edit,)) if mine else None
-    return Hit(span, f"{dotted(model)} runs here {guard.test.words}, but {_WHY}", inside)
+    return Hit(span, f"{dotted_name(model)} runs here {guard.test.words}, but {_WHY}", inside)

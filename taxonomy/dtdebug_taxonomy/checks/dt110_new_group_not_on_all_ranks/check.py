@@ -7,12 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.diverging import condition
-from dtdebug_taxonomy.checks.names import DIST
-from dtdebug_taxonomy.source.guards import guards
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.ranks import rank
+from dtdebug_taxonomy.checks.shared.diverging import condition
+from dtdebug_taxonomy.checks.shared.names import DIST
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import guards
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.ranks import rank
 
 _MAKERS = (
     DIST + "new_group",
@@ -51,12 +51,12 @@ def _arguments(code: Code, call: ast.Call) -> tuple[str, ...]:
 
 def _differs(code: Code, ranks: ast.expr) -> bool:
     """True if a list of ranks is computed from the rank of this process."""
-    values = code.values(ranks) if dotted(ranks) else [ranks]
+    values = code.values(ranks) if dotted_name(ranks) else [ranks]
     if all(isinstance(v, ast.List | ast.Tuple) and len(v.elts) == 1 for v in values):
         return False  # a group of one does not communicate
-    if any(v is not None and not dotted(v) and _has_own_rank(code, v) for v in values):
+    if any(v is not None and not dotted_name(v) and _has_own_rank(code, v) for v in values):
         return True
-    if not dotted(ranks):
+    if not dotted_name(ranks):
         return False
     bound = [b for b in code.bound(ranks) if b.how == "assign" and isinstance(b.node, ast.stmt)]
     guarded = [[g.test for g in guards(code).around(b.node)] for b in bound]

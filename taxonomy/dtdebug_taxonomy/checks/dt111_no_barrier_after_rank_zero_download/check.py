@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.handing_over import read_by_others, same_file, wait_after, written_by_first
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.handing_over import read_by_others, same_file, wait_after, written_by_first
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _FETCHES = re.compile(r"download|urlretrieve|^(wget|gdown|load_dataset|snapshot|extract_archive|untar)")
 _NO_READ = re.compile(r"os\.path\.(?!exists|isfile|isdir|getsize)|(\w+\.)*(log|logger|logging|warnings)\.")
@@ -66,5 +66,5 @@ def _is_path(node: ast.expr) -> bool:
     if isinstance(node, ast.JoinedStr):
         return True
     if isinstance(node, ast.Call):
-        return dotted(node.func).endswith(("path.join", "Path"))
-    return bool(_PATH.search(dotted(node).rsplit(".", 1)[-1]))
+        return dotted_name(node.func).endswith(("path.join", "Path"))
+    return bool(_PATH.search(dotted_name(node).rsplit(".", 1)[-1]))

@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.handing_over import read_by_others, same_file, wait_after, written_by_first
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.handing_over import read_by_others, same_file, wait_after, written_by_first
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _SAVES = {
     "torch.save": ("f", 1),
@@ -41,7 +41,7 @@ _LOAD_METHODS = {"from_pretrained": ("pretrained_model_name_or_path", 0), "load_
 
 def check(code: Code) -> Iterator[Hit]:
     """Report the call that loads."""
-    opened = [*_opened(code)]
+    opened = [*_open_calls(code)]
     saves = _with_path(code, _SAVES, _SAVE_METHODS) + [(call, path) for call, path, writes in opened if writes]
     saves.sort(key=lambda s: code.order[s[0]])
     by_file: dict[tuple[ast.AST | None, object], list[tuple[ast.Call, ast.expr]]] = defaultdict(list)
@@ -57,7 +57,7 @@ def check(code: Code) -> Iterator[Hit]:
                 break
 
 
-def _opened(code: Code) -> Iterator[tuple[ast.Call, ast.expr, bool]]:
+def _open_calls(code: Code) -> Iterator[tuple[ast.Call, ast.expr, bool]]:
     """Yield the calls of `open`: (call, path, whether it creates the file)."""
     for call in code.calls("open"):
         path, given = code.argument(call, "file", 0), code.argument(call, "mode", 1)
@@ -99,5 +99,5 @@ def _with_path(
 
 def _possible(code: Code, path: ast.expr) -> list[ast.expr]:
     """Return a path and, if a condition chooses it, its alternatives: `a if lora else b`."""
-    chosen = [v for v in code.values(path) if isinstance(v, ast.IfExp)] if dotted(path) else []
+    chosen = [v for v in code.values(path) if isinstance(v, ast.IfExp)] if dotted_name(path) else []
     return [path, *(branch for value in chosen for branch in (value.body, value.orelse))]

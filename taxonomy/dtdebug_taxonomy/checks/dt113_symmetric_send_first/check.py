@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.names import DIST
-from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank
-from dtdebug_taxonomy.source.guards import guards
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.rank_tests import RankTest
+from dtdebug_taxonomy.checks.shared.names import DIST
+from dtdebug_taxonomy.checks.shared.ranks_seen import depends_on_rank
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import guards
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.rank_tests import RankTest
 
 _SENDS = (DIST + "send", DIST + "send_object_list")
 _RECEIVES = (DIST + "recv", DIST + "recv_object_list", DIST + "irecv")
@@ -37,7 +37,7 @@ def check(code: Code) -> Iterator[Hit]:
             if block not in reported:
                 reported.add(block)
                 yield Hit(code.span(send), f"Every rank sends here before it receives: {_WHY}")
-        elif around and _mirrored(code, send, sends, receives):
+        elif around and _is_mirrored(code, send, sends, receives):
             yield Hit(code.span(send), f"The ranks on the other branch send first as well: {_WHY}")
 
 
@@ -59,7 +59,7 @@ def _is_mutual(code: Code, partner: ast.expr | None) -> bool:
 
 def _swaps(code: Code, send: ast.Call, receives: list[ast.Call]) -> bool:
     """True if a function sends to and then receives from the same parameter, so that both sides would call it."""
-    function, partner = code.function(send), dotted(code.argument(send, "dst", 1))
+    function, partner = code.function(send), dotted_name(code.argument(send, "dst", 1))
     if function is None or not partner or [b.how for b in code.bound(code.argument(send, "dst", 1))] != ["argument"]:  # type: ignore[arg-type]
         return False
     if any(guards(code).around(call) for call in code.callers.get(function, ())):
@@ -67,7 +67,7 @@ def _swaps(code: Code, send: ast.Call, receives: list[ast.Call]) -> bool:
     return all(
         code.function(r) is function
         and code.order[r] > code.order[send]
-        and dotted(code.argument(r, "src", 1)) == partner
+        and dotted_name(code.argument(r, "src", 1)) == partner
         for r in receives  # another one may be the other side, which receives first
     )
 
@@ -106,7 +106,7 @@ def _branches(code: Code, node: ast.AST) -> list[RankTest]:
     return [g.test for g in guards(code).around(node)]
 
 
-def _mirrored(code: Code, send: ast.Call, sends: list[ast.Call], receives: list[ast.Call]) -> bool:
+def _is_mirrored(code: Code, send: ast.Call, sends: list[ast.Call], receives: list[ast.Call]) -> bool:
     """True if the ranks on the other branch of the condition send first too."""
     mine = guards(code).around(send)
     if len(mine) != 1 or mine[0].early:

@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.diverging import collectives, helpers, last_name
-from dtdebug_taxonomy.checks.elsewhere import reached
-from dtdebug_taxonomy.checks.fixing import indent_of, own_lines
-from dtdebug_taxonomy.checks.handing_over import meets
-from dtdebug_taxonomy.source.guards import guards
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.syntax import SCOPES
+from dtdebug_taxonomy.checks.shared.diverging import collectives, helpers, last_name
+from dtdebug_taxonomy.checks.shared.elsewhere import reached_collective
+from dtdebug_taxonomy.checks.shared.fixing import indent_of, own_lines
+from dtdebug_taxonomy.checks.shared.handing_over import meets
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import guards
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.syntax import SCOPES
 from dtdebug_taxonomy.source.text import Span
 
 _LOOKS = re.compile(r"(^|\.)(exists|isfile|isdir|is_file|is_dir|lexists)$")
@@ -37,7 +37,10 @@ def check(code: Code) -> Iterator[Hit]:
         if condition is None or condition in seen:
             continue
         inside = set(code.ancestors(call))
-        if any(g.node not in inside or not _within(code, g.node, condition, call) for g in guards(code).around(call)):
+        if any(
+            g.node not in inside or not _is_in_both_branches(code, g.node, condition, call)
+            for g in guards(code).around(call)
+        ):
             continue
         if _made_by_first(code, condition, call) is None or meets(code, condition, condition.body[0]):
             continue
@@ -73,12 +76,12 @@ def _waits(code: Code) -> list[ast.Call]:
     for call in code.nodes(ast.Call):
         if call not in found and code.project is not None and _BARRIER.search(last_name(code, call)):
             defined = code.project.called(code, call)
-            if defined is not None and reached(code.project, defined, 2):
+            if defined is not None and reached_collective(code.project, defined, 2):
                 found.add(call)
     return sorted(found, key=code.order.__getitem__)
 
 
-def _within(code: Code, node: ast.AST, condition: ast.If, call: ast.Call) -> bool:
+def _is_in_both_branches(code: Code, node: ast.AST, condition: ast.If, call: ast.Call) -> bool:
     """True if both branches of a condition on the rank, inside the test for the file, make the call."""
     if not isinstance(node, ast.If) or not any(a is condition for a in code.ancestors(node)):
         return False
@@ -124,7 +127,7 @@ def _asks_for_missing(code: Code, test: ast.expr) -> bool | None:
         parts = {_asks_for_missing(code, v) for v in test.values}
         return True if True in parts else None
     if isinstance(test, ast.Call):
-        last = test.func.attr if isinstance(test.func, ast.Attribute) else dotted(test.func)
+        last = test.func.attr if isinstance(test.func, ast.Attribute) else dotted_name(test.func)
         return False if _LOOKS.search(last) else None
     return None
 

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.handing_over import read_by_others, same_file, wait_after, written_by_first
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.handing_over import read_by_others, same_file, wait_after, written_by_first
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _USES = {
     "open": ("file", 0),
@@ -48,7 +48,7 @@ def _directory(code: Code, call: ast.Call) -> ast.expr | None:
     name = code.name(call.func)
     if name in {"os.makedirs", "os.mkdir"}:
         return call.args[0] if call.args else None
-    return call.func.value if isinstance(call.func, ast.Attribute) and dotted(call.func.value) else None
+    return call.func.value if isinstance(call.func, ast.Attribute) and dotted_name(call.func.value) else None
 
 
 def _uses(code: Code, where: ast.expr) -> Iterator[ast.Call]:
@@ -65,7 +65,7 @@ def _below(code: Code, path: ast.expr, where: ast.expr) -> bool:
     """True for `os.path.join(d, ...)`, `d / ...`, `f"{d}/..."`, and the directory itself."""
     if same_file(code, path, where):
         return True
-    if isinstance(path, ast.Call) and dotted(path.func).endswith(("path.join", "Path")) and path.args:
+    if isinstance(path, ast.Call) and dotted_name(path.func).endswith(("path.join", "Path")) and path.args:
         return same_file(code, path.args[0], where)
     if isinstance(path, ast.BinOp):
         return _below(code, path.left, where)

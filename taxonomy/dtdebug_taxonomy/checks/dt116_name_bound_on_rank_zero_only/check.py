@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.source.bindings import Binding
-from dtdebug_taxonomy.source.guards import Guard, guards
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.syntax import FUNCTIONS
+from dtdebug_taxonomy.source.python.bindings import Binding
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import Guard, guards
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 
 _DECIDE = (ast.If, ast.IfExp, ast.Try, ast.While, ast.Match, ast.BoolOp, ast.ExceptHandler)
 
@@ -102,7 +102,7 @@ def _for_others(code: Code, use: ast.Name, guard: Guard, bound: list[Binding]) -
             return False
         if isinstance(up, ast.comprehension | ast.Lambda):
             return False
-    if any(dotted(n) == "locals" for n in (c.func for c in code.nodes(ast.Call))):
+    if any(dotted_name(n) == "locals" for n in (c.func for c in code.nodes(ast.Call))):
         return False
     return _reached_after(code, use, guard)
 

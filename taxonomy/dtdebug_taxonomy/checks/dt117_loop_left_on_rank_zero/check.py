@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.stepping import agrees, together
-from dtdebug_taxonomy.source.guards import Guard, guards
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.stepping import agrees, synchronising_calls
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import Guard, guards
 
 
 def check(code: Code) -> Iterator[Hit]:
@@ -16,7 +16,7 @@ def check(code: Code) -> Iterator[Hit]:
     leaves = [b for b in code.nodes(ast.Break) if code.role != "test" and guards(code).around(b, early=False)]
     if not leaves:
         return
-    waiting = together(code)
+    waiting = synchronising_calls(code)
     for leave in leaves:
         loop = next(a for a in code.ancestors(leave) if isinstance(a, ast.For | ast.AsyncFor | ast.While))
         guard = _guard(code, leave, loop)

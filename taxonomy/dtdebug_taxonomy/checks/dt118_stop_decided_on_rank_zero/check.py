@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.stepping import agreed, agrees, together
-from dtdebug_taxonomy.source.guards import Guard, guards
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.syntax import FUNCTIONS
+from dtdebug_taxonomy.checks.shared.stepping import agrees, is_agreed, synchronising_calls
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import Guard, guards
+from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 
 _FLAGS = {"should_stop", "should_training_stop", "should_epoch_stop"}
 """Flags that each rank's loop in the trainers of Lightning and Transformers reads locally."""
@@ -20,12 +20,14 @@ def check(code: Code) -> Iterator[Hit]:
     if code.role == "test":
         return
     yield from _flags(code)
-    loops = dict.fromkeys(a for t in together(code) for a in code.ancestors(t) if isinstance(a, ast.For | ast.While))
+    loops = dict.fromkeys(
+        a for t in synchronising_calls(code) for a in code.ancestors(t) if isinstance(a, ast.For | ast.While)
+    )
     for condition in code.nodes(ast.If) if loops else ():
         if not isinstance(condition.body[-1], ast.Break) or guards(code).around(condition, early=False):
             continue
         loop = next((a for a in code.ancestors(condition) if isinstance(a, ast.For | ast.AsyncFor | ast.While)), None)
-        if loop not in loops or guards(code).test(condition.test) or agreed(code, [condition.test]):
+        if loop not in loops or guards(code).test(condition.test) or is_agreed(code, [condition.test]):
             continue
         for name in code.inside(condition.test, ast.Name):
             if (guard := _changed_on_one(code, name, loop)) is not None:

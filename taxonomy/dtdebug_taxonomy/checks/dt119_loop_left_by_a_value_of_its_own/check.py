@@ -8,11 +8,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.names import LOADER, SAMPLER
-from dtdebug_taxonomy.checks.stepping import agrees, together
-from dtdebug_taxonomy.source.guards import guards
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.names import LOADER, SAMPLER
+from dtdebug_taxonomy.checks.shared.stepping import agrees, synchronising_calls
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import guards
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _TAKEN_OUT = ("item", "tolist")
@@ -29,7 +29,9 @@ def check(code: Code) -> Iterator[Hit]:
     known = guards(code)
     leaving = [c for c in code.nodes(ast.If) if isinstance(c.body[-1], ast.Break)]
     conditions = [c for c in leaving if not known.around(c, early=False) and not known.test(c.test)]
-    loops = {a for t in (together(code) if conditions else ()) for a in code.ancestors(t) if isinstance(a, _LOOPS)}
+    loops = {
+        a for t in (synchronising_calls(code) if conditions else ()) for a in code.ancestors(t) if isinstance(a, _LOOPS)
+    }
     known_loops: dict[ast.AST, _Loop] = {}
     for condition in conditions:
         loop = next((a for a in code.ancestors(condition) if isinstance(a, _LOOPS)), None)
@@ -62,7 +64,7 @@ class _Loop:
                 self.sent |= _names(code, *call.args, *(k.value for k in call.keywords))
         assigns = sorted(code.inside(loop, ast.Assign), key=code.order.__getitem__, reverse=True)
         for assign in assigns:
-            if self.sent & {dotted(t) for t in assign.targets}:
+            if self.sent & {dotted_name(t) for t in assign.targets}:
                 self.sent |= _names(code, assign.value)
 
     def is_own(self, node: ast.expr, left: int, seen: set[str]) -> bool:
@@ -127,7 +129,7 @@ class _Loop:
         if isinstance(call.func, ast.Attribute) and call.func.attr in _TAKEN_OUT:
             inner = call.func.value
             values = (v for v in self.code.values(inner) if v is not None)
-            return dotted(inner) not in self.sent and not any(map(self._communicates, values))
+            return dotted_name(inner) not in self.sent and not any(map(self._communicates, values))
         function = self.code.called(call)
         if function is None:
             return False
@@ -139,4 +141,4 @@ class _Loop:
 
 
 def _names(code: Code, *nodes: ast.expr) -> set[str]:
-    return {dotted(n) for node in nodes for n in code.inside(node, ast.Name, ast.Attribute)} - {""}
+    return {dotted_name(n) for node in nodes for n in code.inside(node, ast.Name, ast.Attribute)} - {""}

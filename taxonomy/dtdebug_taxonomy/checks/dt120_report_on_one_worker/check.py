@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.diverging import diverging
-from dtdebug_taxonomy.checks.lifting import lifted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.diverging import diverging
+from dtdebug_taxonomy.checks.shared.lifting import lift_call
+from dtdebug_taxonomy.source.python.code import Code
 
 _REPORTS = ("ray.train.report", "ray.air.session.report")
 
@@ -20,5 +20,5 @@ def check(code: Code) -> Iterator[Hit]:
             code.span(call),
             f"{what} runs {guard.test.words}, but Ray waits until each worker has reported as often as the others: "
             "the run hangs. Report on every worker, and give a checkpoint on the one that has it.",
-            lifted(code, call, "Report on every worker") if call in calls else None,
+            lift_call(code, call, "Report on every worker") if call in calls else None,
         )

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.diverging import helpers, last_name
-from dtdebug_taxonomy.checks.names import DIST
-from dtdebug_taxonomy.checks.stepping import agreed
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.diverging import helpers, last_name
+from dtdebug_taxonomy.checks.shared.names import DIST
+from dtdebug_taxonomy.checks.shared.stepping import is_agreed
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _GATHERS = tuple(
     DIST + name for name in ("all_gather", "all_gather_object", "all_gather_into_tensor", "gather", "gather_object")
@@ -29,7 +29,7 @@ def check(code: Code) -> Iterator[Hit]:
         empty = _empty(code, node.test)
         if empty is None or node.orelse or not isinstance(node.body[-1], ast.Return | ast.Continue):
             continue
-        if code.function(node) is None or _is_given(code, empty) or agreed(code, [empty], node):
+        if code.function(node) is None or _is_given(code, empty) or is_agreed(code, [empty], node):
             continue
         call = next((c for c in calls if _sends(code, c, empty, node)), None)
         if call is not None:
@@ -44,7 +44,7 @@ def _empty(code: Code, test: ast.expr) -> ast.expr | None:
     """Return the name that a condition tests for emptiness: `not x`, `len(x) == 0`, `x.numel() == 0`."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner = test.operand
-        if isinstance(inner, ast.Call) and dotted(inner.func) == "len" and len(inner.args) == 1:
+        if isinstance(inner, ast.Call) and dotted_name(inner.func) == "len" and len(inner.args) == 1:
             inner = inner.args[0]
         return inner if isinstance(inner, ast.Name) else None
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
@@ -52,7 +52,7 @@ def _empty(code: Code, test: ast.expr) -> ast.expr | None:
     left = test.left
     if code.constant(test.comparators[0]) != 0 or not isinstance(left, ast.Call):
         return None
-    if dotted(left.func) == "len" and len(left.args) == 1:
+    if dotted_name(left.func) == "len" and len(left.args) == 1:
         return left.args[0] if isinstance(left.args[0], ast.Name) else None
     owner = left.func.value if isinstance(left.func, ast.Attribute) and left.func.attr in _SIZES else None
     return owner if isinstance(owner, ast.Name) else None
@@ -72,4 +72,4 @@ def _sends(code: Code, call: ast.Call, empty: ast.expr, leave: ast.If) -> bool:
     if not any(up in block for up in code.ancestors(call)):
         return False
     sent = {n.id for a in (*call.args, *(k.value for k in call.keywords)) for n in code.inside(a, ast.Name)}
-    return dotted(empty) in sent
+    return dotted_name(empty) in sent

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.stepping import agreed, together
-from dtdebug_taxonomy.source.guards import guards
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.stepping import is_agreed, synchronising_calls
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import guards
 
 _CLOCKS = {
     *("time.time", "time.monotonic", "time.perf_counter", "time.time_ns", "time.monotonic_ns", "time.perf_counter_ns"),
@@ -21,10 +21,10 @@ def check(code: Code) -> Iterator[Hit]:
     """Report the condition."""
     if code.role == "test" or not code.calls(*_CLOCKS):
         return
-    loops = {a for t in together(code) for a in code.ancestors(t) if isinstance(a, _LOOPS)}
+    loops = {a for t in synchronising_calls(code) for a in code.ancestors(t) if isinstance(a, _LOOPS)}
     for loop in sorted(loops, key=code.order.__getitem__):
         for test in _ends(code, loop):
-            if _by_the_clock(code, test) and not agreed(code, [test], test):
+            if _by_the_clock(code, test) and not is_agreed(code, [test], test):
                 yield Hit(
                     code.span(test),
                     "Each rank asks its own clock here, so one ends the loop a round before another, which then waits "

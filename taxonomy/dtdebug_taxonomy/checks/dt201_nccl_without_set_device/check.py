@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.counting import starts_its_ranks
-from dtdebug_taxonomy.checks.environment import settings
-from dtdebug_taxonomy.checks.fixing import choose_device
-from dtdebug_taxonomy.checks.names import INIT
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.counting import starts_its_ranks
+from dtdebug_taxonomy.checks.shared.environment import settings
+from dtdebug_taxonomy.checks.shared.fixing import choose_device
+from dtdebug_taxonomy.checks.shared.names import INIT
+from dtdebug_taxonomy.source.python.code import Code
 
 _CHOOSES = (
     "set_device",

@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.devices import device_numbers
-from dtdebug_taxonomy.checks.environment import reading, settings
-from dtdebug_taxonomy.checks.fixing import environment_number
-from dtdebug_taxonomy.checks.names import INIT
-from dtdebug_taxonomy.checks.values import returned
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.ranks import several
+from dtdebug_taxonomy.checks.shared.devices import device_numbers
+from dtdebug_taxonomy.checks.shared.environment import reading, settings
+from dtdebug_taxonomy.checks.shared.fixing import environment_number
+from dtdebug_taxonomy.checks.shared.names import INIT
+from dtdebug_taxonomy.checks.shared.values import returned_values
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.ranks import several
 
 _GLOBAL = {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK"}
 _LOCAL = {"RANK": "LOCAL_RANK", "SLURM_PROCID": "SLURM_LOCALID", "OMPI_COMM_WORLD_RANK": "OMPI_COMM_WORLD_LOCAL_RANK"}
@@ -61,7 +61,7 @@ def _knows_machines(code: Code) -> bool:
     if words - {"local_rank"}:
         return True
     named = (n for kind in (ast.Name, ast.Attribute) for n in code.nodes(kind) if isinstance(n.ctx, ast.Load))
-    read = [n for n in named if dotted(n).rpartition(".")[2] == "local_rank"]
+    read = [n for n in named if dotted_name(n).rpartition(".")[2] == "local_rank"]
     return bool(words) and not (read and all(_global_rank(code, n) for n in read))
 
 
@@ -78,11 +78,11 @@ def _global_rank(code: Code, node: ast.expr | None, depth: int = 4) -> tuple[str
     if (read := reading(code, node)) is not None:
         return (read.variable, node) if read.variable in _GLOBAL else None
     if isinstance(node, ast.Call) and (function := code.called(node)) is not None:
-        found = [_global_rank(code, v, depth - 1) for v in returned(code, function) if code.constant(v) != 0]
+        found = [_global_rank(code, v, depth - 1) for v in returned_values(code, function) if code.constant(v) != 0]
         return (found[0][0], node) if found and all(found) and found[0] else None
     if isinstance(node, ast.Attribute) and node.attr == "process_index" and _is_state(code, node.value):
         return "process_index", node
-    if not dotted(node):
+    if not dotted_name(node):
         return None
     found = [_global_rank(code, v, depth - 1) for v in _values(code, node) if v is not node]
     if not found or not all(found) or found[0] is None:

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import environment_number
-from dtdebug_taxonomy.checks.names import DDP, INIT
-from dtdebug_taxonomy.source.guards import guards
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.fixing import environment_number
+from dtdebug_taxonomy.checks.shared.names import DDP, INIT
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import guards
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _ELSEWHERE = re.compile(
     r"distribut|ddp|world_?size|rank|parallel|n_?gpus?\b|num_?gpus|multi|device_count|single|debug|launcher|gpu\b",
@@ -46,25 +46,25 @@ def _is_for_some(code: Code, node: ast.AST, left: int) -> bool:
 
 def _devices(code: Code) -> Iterator[ast.expr]:
     for call in code.calls("torch.cuda.set_device"):
-        if (device := code.argument(call, "device", 0)) is not None and (_fixed(device) or _number(device)):
+        if (device := code.argument(call, "device", 0)) is not None and (_is_fixed_device(device) or _number(device)):
             yield device
     for call in code.calls("torch.device"):
         device = code.argument(call, "type", 0)
         for part in (device.body, device.orelse) if isinstance(device, ast.IfExp) else (device,):
-            if part is not None and _fixed(part):
+            if part is not None and _is_fixed_device(part):
                 yield part
         index = code.argument(call, "index", 1)
         if index is not None and _number(index) and code.constant(device) == "cuda":
             yield index
     for assign in code.nodes(ast.Assign):
-        if _fixed(assign.value) and any("device" in dotted(t).lower() for t in assign.targets):
+        if _is_fixed_device(assign.value) and any("device" in dotted_name(t).lower() for t in assign.targets):
             yield assign.value
     for call in code.methods("to", "cuda"):
         device = code.argument(call, "device", 0)
-        if device is not None and (_fixed(device) or (_last(call) == "cuda" and _number(device))):
+        if device is not None and (_is_fixed_device(device) or (_last(call) == "cuda" and _number(device))):
             yield device
     for keyword in code.nodes(ast.keyword):
-        if keyword.arg == "device" and _fixed(keyword.value):
+        if keyword.arg == "device" and _is_fixed_device(keyword.value):
             yield keyword.value
 
 
@@ -79,7 +79,7 @@ def _last(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
-def _fixed(node: ast.expr) -> bool:
+def _is_fixed_device(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str) and bool(re.match(r"cuda:\d+$", node.value))
 
 
@@ -98,7 +98,7 @@ def _otherwise(code: Code, device: ast.expr) -> bool:
         if isinstance(up, ast.keyword) and up.arg in {"map_location", "default"}:
             return True
         if isinstance(up, ast.Assign) and _is_device(code, up.value):
-            names = {dotted(t) for t in up.targets}
+            names = {dotted_name(t) for t in up.targets}
             scope = code.scope(up)
             bound = [
                 b for (where, name), rows in code.bindings.items() if name in names for b in rows if where is scope

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.environment import Setting, settings
-from dtdebug_taxonomy.checks.names import INIT
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.environment import Setting, settings
+from dtdebug_taxonomy.checks.shared.names import INIT
+from dtdebug_taxonomy.source.python.code import Code
 
 _TCP = re.compile(r"^tcp://[\w.\[\]:-]+:(?!0+$)\d+$")
 """Address with a fixed port; port 0 is any free one."""
@@ -20,9 +20,9 @@ _PLACE = re.compile(r"\{\}")
 def check(code: Code) -> Iterator[Hit]:
     """Report the port."""
     for setting in settings(code):
-        if setting.variable != "MASTER_PORT" or setting.only_if_unset or _asked(code, setting):
+        if setting.variable != "MASTER_PORT" or setting.only_if_unset or _is_tested_first(code, setting):
             continue
-        if _fixed(code, setting.value):
+        if _is_fixed_port(code, setting.value):
             yield Hit(
                 code.span(setting.value),
                 "The port is fixed, whatever the launcher chose: a second job on this machine, or one that has not "
@@ -39,7 +39,7 @@ def check(code: Code) -> Iterator[Hit]:
             )
 
 
-def _fixed(code: Code, value: ast.expr) -> bool:
+def _is_fixed_port(code: Code, value: ast.expr) -> bool:
     """True if a port is hard-coded in the program."""
     if isinstance(value, ast.Call) and code.name(value.func) == "str" and value.args:
         return isinstance(port := code.constant(value.args[0]), str | int) and str(port) != "0"
@@ -61,7 +61,7 @@ def _part(code: Code, value: ast.expr) -> str:
     return "HOST" if constant is None else str(constant)
 
 
-def _asked(code: Code, setting: Setting) -> bool:
+def _is_tested_first(code: Code, setting: Setting) -> bool:
     """True if the program first tests whether the variable is set."""
     return any("environ" in code.source_of(a.test) for a in code.ancestors(setting.node) if isinstance(a, ast.If))
 

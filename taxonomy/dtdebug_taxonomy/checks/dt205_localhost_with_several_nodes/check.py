@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.environment import settings
-from dtdebug_taxonomy.checks.names import INIT
-from dtdebug_taxonomy.checks.values import is_number
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.environment import settings
+from dtdebug_taxonomy.checks.shared.names import INIT
+from dtdebug_taxonomy.checks.shared.values import is_number
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _HERE = re.compile(r"^(localhost|127\.0\.0\.1|::1)$")
 _TCP_HERE = re.compile(r"^tcp://(localhost|127\.0\.0\.1|\[::1\])[:/]")
@@ -24,7 +24,7 @@ def check(code: Code) -> Iterator[Hit]:
     places = [
         s.value
         for s in settings(code)
-        if s.variable == "MASTER_ADDR" and not s.only_if_unset and not _asked(code, s.node)
+        if s.variable == "MASTER_ADDR" and not s.only_if_unset and not _is_conditional(code, s.node)
     ]
     places = [p for p in places if _HERE.match(_text(p))]
     for call in code.calls(INIT):
@@ -47,7 +47,7 @@ def _text(node: ast.expr) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
-def _asked(code: Code, node: ast.AST) -> bool:
+def _is_conditional(code: Code, node: ast.AST) -> bool:
     """True if it is set only under a condition on the machines, or only if it is not set yet."""
     return any(
         isinstance(a, ast.If)
@@ -62,7 +62,7 @@ def _several(code: Code) -> bool:
         if not isinstance(operation.op, ast.Mult):
             continue
         for side, other in ((operation.left, operation.right), (operation.right, operation.left)):
-            last = dotted(side).rsplit(".", 1)[-1].lower()
+            last = dotted_name(side).rsplit(".", 1)[-1].lower()
             if not last or (is_number(code, other) and code.constant(other) in {0, 1}):
                 continue
             if (_NODES.match(last) and code.constant(side) not in {0, 1}) or (

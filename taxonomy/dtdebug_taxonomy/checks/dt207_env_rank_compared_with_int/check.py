@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.environment import RANKS, SIZES, VariableRead, reading
-from dtdebug_taxonomy.checks.values import is_number, returned
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.environment import RANKS, SIZES, VariableRead, reading
+from dtdebug_taxonomy.checks.shared.values import is_number, returned_values
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _EQUAL = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
 _ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
@@ -31,9 +31,9 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _read(code: Code, node: ast.expr) -> VariableRead | None:
-    values = code.values(node) if dotted(node) else [node]
+    values = code.values(node) if dotted_name(node) else [node]
     if isinstance(node, ast.Call) and (function := code.called(node)) is not None:
-        values = returned(code, function)
+        values = returned_values(code, function)
     found = [reading(code, v) for v in values]
     first = found[0] if found else None
     if first is None or any(f is None or f.variable != first.variable for f in found):

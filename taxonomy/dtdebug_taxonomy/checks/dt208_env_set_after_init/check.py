@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.environment import RENDEZVOUS, Setting, settings
-from dtdebug_taxonomy.checks.fixing import indent_of, statement_lines
-from dtdebug_taxonomy.checks.names import INIT
-from dtdebug_taxonomy.source.bindings import surely_before
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.environment import RENDEZVOUS, Setting, settings
+from dtdebug_taxonomy.checks.shared.fixing import indent_of, statement_lines
+from dtdebug_taxonomy.checks.shared.names import INIT
+from dtdebug_taxonomy.source.python.bindings import surely_before
+from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.text import Span
 
 _READ = RENDEZVOUS | {"GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME"}
@@ -29,7 +29,7 @@ def check(code: Code) -> Iterator[Hit]:
     late: dict[ast.Call, list[Setting]] = defaultdict(list)
     for setting in found:
         init = _init_before(code, setting.node, calls)
-        if init is None or _ended(code, init, setting.node):
+        if init is None or _is_group_ended(code, init, setting.node):
             continue
         if first[setting.variable] > code.order[init]:
             late[init].append(setting)
@@ -61,7 +61,7 @@ def _init_before(code: Code, node: ast.AST, calls: list[ast.Call]) -> ast.Call |
     return None
 
 
-def _ended(code: Code, init: ast.AST, node: ast.AST) -> bool:
+def _is_group_ended(code: Code, init: ast.AST, node: ast.AST) -> bool:
     """True if the process group was destroyed in between, so that the next one reads the variables again."""
     ends = code.calls("torch.distributed.destroy_process_group")
     return any(code.order[init] < code.order[e] < code.order[node] for e in ends)

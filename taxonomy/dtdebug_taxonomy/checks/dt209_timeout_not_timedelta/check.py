@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import written_name
-from dtdebug_taxonomy.checks.names import DIST, INIT
-from dtdebug_taxonomy.checks.values import is_number
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.fixing import written_name
+from dtdebug_taxonomy.checks.shared.names import DIST, INIT
+from dtdebug_taxonomy.checks.shared.values import is_number
+from dtdebug_taxonomy.source.python.code import Code
 
 _PLACES = {
     INIT: 2,
@@ -33,7 +33,7 @@ def check(code: Code) -> Iterator[Hit]:
     """Report the argument."""
     for call in code.calls(*_PLACES):
         name = code.name(call.func)
-        timeout = code.argument(call, "timeout", _PLACES[name]) or _unpacked(code, call)
+        timeout = code.argument(call, "timeout", _PLACES[name]) or _unpacked_timeout(code, call)
         if timeout is None or not is_number(code, timeout):
             continue
         if name.endswith("monitored_barrier") and type(code.constant(timeout)) is not int:
@@ -48,7 +48,7 @@ def check(code: Code) -> Iterator[Hit]:
         )
 
 
-def _unpacked(code: Code, call: ast.Call) -> ast.expr | None:
+def _unpacked_timeout(code: Code, call: ast.Call) -> ast.expr | None:
     """Return the argument if it is passed by `**options`, a dictionary of this file."""
     for keyword in call.keywords:
         for table in code.values(keyword.value) if keyword.arg is None else ():

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import both_named, deeper, indent_of, is_main, written_name
-from dtdebug_taxonomy.checks.names import DIST, INIT
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.syntax import Function
+from dtdebug_taxonomy.checks.shared.fixing import deeper, indent_of, is_main, written_name, written_names
+from dtdebug_taxonomy.checks.shared.names import DIST, INIT
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.syntax import Function
 from dtdebug_taxonomy.source.text import Span
 
 _ENDS = re.compile(r"destroy|clean_?up|tear_?down|shut_?down|finali[sz]e|end_training")
@@ -55,7 +55,7 @@ def _fix(code: Code, call: ast.Call) -> Fix | None:
         destroy, imports = written_name(code, DIST + "destroy_process_group")
         text = f"\n{indent}{destroy}()"
     else:
-        asked, destroy, imports = both_named(code, DIST + "is_initialized", DIST + "destroy_process_group")
+        asked, destroy, imports = written_names(code, DIST + "is_initialized", DIST + "destroy_process_group")
         text = f"\n{indent}if {asked}():\n{deeper(indent)}{destroy}()"
     return Fix("Destroy the group at the end", (*imports, Edit(Span(end, end), text)), safe=False)
 
@@ -74,7 +74,7 @@ def _last_block(code: Code, call: ast.Call) -> list[ast.stmt]:
 
 def _worker(code: Code, call: ast.Call) -> Function | None:
     """Return the function that mp.spawn runs, if it makes the group itself or through a function that it calls."""
-    spawned = [dotted(code.argument(c, "fn", 0)) for c in code.calls("torch.multiprocessing.spawn")]
+    spawned = [dotted_name(code.argument(c, "fn", 0)) for c in code.calls("torch.multiprocessing.spawn")]
     if len(spawned) != 1 or len(found := code.functions.get(spawned[0], [])) != 1:
         return None
     maker = code.function(call)

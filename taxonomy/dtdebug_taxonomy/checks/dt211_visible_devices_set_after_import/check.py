@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.environment import Setting, settings
-from dtdebug_taxonomy.checks.fixing import statement_lines
-from dtdebug_taxonomy.source.bindings import surely_before
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.syntax import FUNCTIONS
+from dtdebug_taxonomy.checks.shared.environment import Setting, settings
+from dtdebug_taxonomy.checks.shared.fixing import statement_lines
+from dtdebug_taxonomy.source.python.bindings import surely_before
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 from dtdebug_taxonomy.source.text import Span
 
 _LOADERS = {

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.source.bindings import surely_before
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.python.bindings import surely_before
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _PROCESS = {"multiprocessing.Process", "torch.multiprocessing.Process"}
 _LAUNCHERS = {"accelerate.notebook_launcher", "accelerate.launchers.notebook_launcher"}
@@ -50,7 +50,7 @@ def _spawns(code: Code) -> bool:
 
 def _uses_cuda(code: Code, process: ast.Call) -> bool:
     """True if the function that a process runs is in this file and uses CUDA."""
-    target = dotted(code.argument(process, "target", 1))
+    target = dotted_name(code.argument(process, "target", 1))
     functions = code.functions.get(target.rsplit(".", 1)[-1], []) if target else []
     text = code.source_of(functions[0]) if len(functions) == 1 else ""
     return "cuda" in text or "nccl" in text

@@ -7,8 +7,8 @@ from bisect import bisect
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.spawning import in_notebook, spawning
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.spawning import in_notebook, spawning
+from dtdebug_taxonomy.source.python.code import Code
 
 
 def check(code: Code) -> Iterator[Hit]:

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import statement_lines
-from dtdebug_taxonomy.checks.spawning import in_notebook, spawning
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.syntax import SCOPES
+from dtdebug_taxonomy.checks.shared.fixing import statement_lines
+from dtdebug_taxonomy.checks.shared.spawning import in_notebook, spawning
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.syntax import SCOPES
 from dtdebug_taxonomy.source.text import Span
 
 
@@ -22,7 +22,7 @@ def check(code: Code) -> Iterator[Hit]:
         function = code.function(call)
         places = [call] if function is None else code.callers.get(function, [])
         for place in places:
-            if code.scope(place) is code.tree and not _guarded(code, place):
+            if code.scope(place) is code.tree and not _is_guarded(code, place):
                 yield Hit(
                     code.span(place),
                     "This runs whenever the file is imported, and each spawned process imports it first: it would "
@@ -32,12 +32,12 @@ def check(code: Code) -> Iterator[Hit]:
                 )
 
 
-def _guarded(code: Code, node: ast.AST) -> bool:
+def _is_guarded(code: Code, node: ast.AST) -> bool:
     """True if a node runs only if the file is the main program, or in a function."""
     for up in code.ancestors(node):
         if isinstance(up, SCOPES) and up is not code.tree:
             return True
-        if isinstance(up, ast.If) and any(dotted(n) == "__name__" for n in code.inside(up.test, ast.Name)):
+        if isinstance(up, ast.If) and any(dotted_name(n) == "__name__" for n in code.inside(up.test, ast.Name)):
             return True
     return any(
         isinstance(s, ast.If) and "__name__" in code.source_of(s.test) and isinstance(s.body[-1], ast.Raise | ast.Expr)

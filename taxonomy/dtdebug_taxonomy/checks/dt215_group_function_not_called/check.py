@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Edit, Fix, Hit, horovod
-from dtdebug_taxonomy.checks.names import DIST
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.shared import horovod
+from dtdebug_taxonomy.checks.shared.names import DIST
+from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.text import Span
 
 _ASKED = {DIST + n for n in ("get_rank", "get_world_size", "is_initialized", "is_available", "get_backend")}

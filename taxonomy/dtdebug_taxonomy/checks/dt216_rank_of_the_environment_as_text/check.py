@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.environment import RANKS, SIZES, reading
-from dtdebug_taxonomy.checks.names import DDP, INIT, SAMPLER
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.environment import RANKS, SIZES, reading
+from dtdebug_taxonomy.checks.shared.names import DDP, INIT, SAMPLER
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _PLACES: dict[str, tuple[tuple[str, int], ...]] = {
     "torch.device": (("index", 1),),
@@ -40,7 +40,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 def _text(code: Code, node: ast.expr) -> str:
     """Return the variable whose string an expression definitely is."""
-    values = code.values(node) if dotted(node) else [node]
+    values = code.values(node) if dotted_name(node) else [node]
     found = [reading(code, v) if v is not None else None for v in values]
     names = {f.variable if f else "" for f in found}
     variable = names.pop() if len(names) == 1 else ""

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.environment import reading
-from dtdebug_taxonomy.checks.fixing import environment_number
-from dtdebug_taxonomy.checks.names import INIT
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.environment import reading
+from dtdebug_taxonomy.checks.shared.fixing import environment_number
+from dtdebug_taxonomy.checks.shared.names import INIT
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _STARTS = {
     "torch.multiprocessing.spawn",
@@ -51,13 +51,13 @@ def _shares(code: Code) -> Iterator[Hit]:
         if isinstance(up, ast.BinOp) and up.right is not call:
             divides = False
         what = up.target if isinstance(up, ast.AugAssign) else up.left if isinstance(up, ast.BinOp) else None
-        if not divides or what is None or not _GLOBAL_FIGURE.search(dotted(what)):
+        if not divides or what is None or not _GLOBAL_FIGURE.search(dotted_name(what)):
             continue
         text, edits = environment_number(code, "WORLD_SIZE")
         yield Hit(
             code.span(call),
-            f"{dotted(what)} is shared out over the devices of this machine, and a launcher may start more or fewer "
-            "ranks than that: the batch is then another one than was asked for.",
+            f"{dotted_name(what)} is shared out over the devices of this machine, and a launcher may start more or"
+            " fewer ranks than that: the batch is then another one than was asked for.",
             Fix("Take the launcher's WORLD_SIZE", (Edit(code.span(call), text), *edits)),
             "hint",
         )
@@ -67,7 +67,7 @@ def _is_global(code: Code, node: ast.expr | None) -> bool:
     """True if a rank comes from the launcher."""
     if node is None:
         return "RANK" in code.text
-    for value in code.values(node) if dotted(node) else [node]:
+    for value in code.values(node) if dotted_name(node) else [node]:
         inner = value
         if isinstance(inner, ast.Call) and code.name(inner.func) == "int" and inner.args:
             inner = inner.args[0]

@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.counting import of_one_machine, starts_its_ranks
-from dtdebug_taxonomy.checks.environment import reading
-from dtdebug_taxonomy.checks.fixing import environment_number, written_name
-from dtdebug_taxonomy.checks.names import DIST, INIT, SAMPLER
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.ranks import rank
+from dtdebug_taxonomy.checks.shared.counting import of_one_machine, starts_its_ranks
+from dtdebug_taxonomy.checks.shared.environment import reading
+from dtdebug_taxonomy.checks.shared.fixing import environment_number, written_name
+from dtdebug_taxonomy.checks.shared.names import DIST, INIT, SAMPLER
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.ranks import rank
 
 _PLACES = {INIT: ("rank", 4, "world_size", 3), SAMPLER: ("rank", 2, "num_replicas", 1)}
 _WHY = {
@@ -62,22 +62,22 @@ def _is_local(code: Code, node: ast.expr, depth: int = 3) -> bool:
         return _is_local(code, node.args[0], depth)
     if (read := reading(code, node)) is not None:
         return read.variable in {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"}
-    if not dotted(node) or not depth:
+    if not dotted_name(node) or not depth:
         return False
     values = code.values(node)
-    if values == [None] and _beside_the_rank(code, node):
+    if values == [None] and _is_paired_with_rank(code, node):
         return True
     if None not in values:
         return all(v is not node and _is_local(code, v, depth - 1) for v in values if v is not None)
     if any(b.how == "argument" for b in code.bound(node)):
         return False  # another module may pass any rank, whatever the name
-    return dotted(node).rsplit(".", 1)[-1] == "local_rank" and rank(code, node) == "local"
+    return dotted_name(node).rsplit(".", 1)[-1] == "local_rank" and rank(code, node) == "local"
 
 
-def _beside_the_rank(code: Code, node: ast.expr) -> bool:
+def _is_paired_with_rank(code: Code, node: ast.expr) -> bool:
     """True if a name is the local rank among several results that include the rank: `local_rank, rank = f()`."""
-    if dotted(node).rpartition(".")[2] != "local_rank":
+    if dotted_name(node).rpartition(".")[2] != "local_rank":
         return False
     targets = [t for b in code.bound(node) if isinstance(b.node, ast.Assign) for t in b.node.targets]
-    names = [{dotted(e).rpartition(".")[2] for e in t.elts} for t in targets if isinstance(t, ast.Tuple)]
+    names = [{dotted_name(e).rpartition(".")[2] for e in t.elts} for t in targets if isinstance(t, ast.Tuple)]
     return len(names) == len(targets) == 1 and bool(names[0] & {"rank", "global_rank"})

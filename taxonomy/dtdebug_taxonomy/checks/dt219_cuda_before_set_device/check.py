@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.source.bindings import surely_before
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.ranks import rank
+from dtdebug_taxonomy.source.python.bindings import surely_before
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.ranks import rank
 
 _EMPTY = {"empty_cache", "synchronize", "mem_get_info", "memory_allocated"}
 
@@ -53,5 +53,5 @@ def _on_current(code: Code, call: ast.Call) -> bool:
     if isinstance(call.func, ast.Attribute) and call.func.attr == "cuda" and not name.startswith("torch."):
         return not call.args and not call.keywords
     if isinstance(call.func, ast.Attribute) and call.func.attr == "to":
-        return bool(call.args) and code.constant(call.args[0]) == "cuda" and not dotted(call.args[0])
+        return bool(call.args) and code.constant(call.args[0]) == "cuda" and not dotted_name(call.args[0])
     return name.startswith("torch.") and code.constant(code.argument(call, "device")) == "cuda"

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.devices import device_numbers
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.ranks import is_size, rank
+from dtdebug_taxonomy.checks.shared.devices import device_numbers
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.ranks import is_size, rank
 
 _RANK = re.compile(r"_*(global_|world_)?rank")
 _SIZE = re.compile(r"_*world_?size")
@@ -26,7 +26,7 @@ def check(code: Code) -> Iterator[Hit]:
     sizes: set[ast.AST | None] = set()
     ranks: list[tuple[ast.Assign, ast.expr]] = []
     for assign in code.nodes(ast.Assign):
-        last, value = dotted(assign.targets[0]).rpartition(".")[2], assign.value
+        last, value = dotted_name(assign.targets[0]).rpartition(".")[2], assign.value
         if _SIZE.fullmatch(last) and is_size(code, value) and not _LOCAL_SIZE.search(code.source_of(value)):
             sizes.add(code.function(assign))
         elif _RANK.fullmatch(last) and _is_local(code, value):
@@ -36,18 +36,18 @@ def check(code: Code) -> Iterator[Hit]:
     chosen = _choosing(code, devices) if ranks else set()
     for assign, value in ranks:
         if not _numbers_devices(code, assign, devices):
-            name = dotted(assign.targets[0])
+            name = dotted_name(assign.targets[0])
             yield Hit(
                 code.span(value),
                 f"{name} is the local rank, the world size beside it counts all machines: on two of them two processes "
                 "are the same rank, and the upper ranks do not exist.",
-                None if (code.function(assign), dotted(assign.targets[0])) in chosen else _fix(code, value),
+                None if (code.function(assign), dotted_name(assign.targets[0])) in chosen else _fix(code, value),
             )
 
 
 def _numbers_devices(code: Code, assign: ast.Assign, devices: set[int]) -> bool:
     """True if a name of one function only numbers a device, so that only the name is wrong."""
-    function, name = code.function(assign), dotted(assign.targets[0])
+    function, name = code.function(assign), dotted_name(assign.targets[0])
     if function is None or not name.isidentifier():
         return False
     read = [n for n in code.inside(function, ast.Name) if n.id == name and isinstance(n.ctx, ast.Load)]

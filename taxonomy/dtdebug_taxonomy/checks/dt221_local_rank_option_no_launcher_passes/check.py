@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import environment_number
-from dtdebug_taxonomy.checks.names import DIST
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.fixing import environment_number
+from dtdebug_taxonomy.checks.shared.names import DIST
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 _OTHER_LAUNCHERS = re.compile(
@@ -47,7 +47,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 def _is_used(code: Code) -> bool:
     """True if `args.local_rank` decides about a device or the group and is not assigned anywhere."""
-    found = [n for n in code.nodes(ast.Attribute) if n.attr == "local_rank" and _OPTIONS.search(dotted(n.value))]
+    found = [n for n in code.nodes(ast.Attribute) if n.attr == "local_rank" and _OPTIONS.search(dotted_name(n.value))]
     if not found or any(isinstance(n.ctx, ast.Store) for n in found):
         return False
     if code.calls(DIST + "init_process_group", "torch.cuda.set_device"):
@@ -57,11 +57,11 @@ def _is_used(code: Code) -> bool:
 
 def _handed_on(code: Code) -> bool:
     """True if it, or all arguments, goes to a function of another module with its own source of the rank."""
-    owners = {dotted(n.value) for n in code.nodes(ast.Attribute) if n.attr == "local_rank"} - {""}
+    owners = {dotted_name(n.value) for n in code.nodes(ast.Attribute) if n.attr == "local_rank"} - {""}
     handed = {*owners, *(f"{owner}.local_rank" for owner in owners)}
     for call in code.nodes(ast.Call):
         given = (*call.args, *(k.value for k in call.keywords))
-        if code.project is None or not any(dotted(a) in handed for a in given):
+        if code.project is None or not any(dotted_name(a) in handed for a in given):
             continue
         defined = code.project.called(code, call)
         if defined is not None and defined.code is not code:

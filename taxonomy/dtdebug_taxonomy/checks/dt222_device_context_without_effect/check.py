@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank, starts_ranks
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.ranks import rank
+from dtdebug_taxonomy.checks.shared.ranks_seen import depends_on_rank, starts_ranks
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.ranks import rank
 from dtdebug_taxonomy.source.text import Span
 
 

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.names import COLLECTIVES, DIST, INIT
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.ranks import several
+from dtdebug_taxonomy.checks.shared.names import COLLECTIVES, DIST, INIT
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.ranks import several
 
 _NEEDS = {*COLLECTIVES, DIST + "get_rank", DIST + "get_world_size"}
 _ASKS = re.compile(
@@ -25,7 +25,7 @@ def check(code: Code) -> Iterator[Hit]:
     """Report the first such call in each function that makes the group only conditionally."""
     if code.role == "test" or "WORLD_SIZE'] =" in code.text:
         return
-    yield from _beside_accelerate(code)
+    yield from _without_own_group(code)
     reported: set[ast.AST] = set()
     for condition in _conditions(code):
         home = code.function(condition)
@@ -43,7 +43,7 @@ def check(code: Code) -> Iterator[Hit]:
         )
 
 
-def _beside_accelerate(code: Code) -> Iterator[Hit]:
+def _without_own_group(code: Code) -> Iterator[Hit]:
     """Report the first such call if the group is left to Accelerate, which makes one for several processes only."""
     if not code.calls("accelerate.Accelerator") or code.calls(INIT) or _ALWAYS.search(code.text):
         return
@@ -71,15 +71,15 @@ def _conditions(code: Code) -> Iterator[ast.If]:
         return
     places: list[ast.AST] = [inits[0]]
     function = code.function(inits[0])
-    if function is not None and not any(isinstance(a, ast.If) for a in _within(code, inits[0])):
+    if function is not None and not any(isinstance(a, ast.If) for a in _function_ancestors(code, inits[0])):
         places = list(code.callers.get(function, ()))
     if len(places) == 1:
-        for up in _within(code, places[0]):
+        for up in _function_ancestors(code, places[0]):
             if isinstance(up, ast.If) and several(code, up.test) and not up.orelse:
                 yield up
 
 
-def _within(code: Code, node: ast.AST) -> Iterator[ast.AST]:
+def _function_ancestors(code: Code, node: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes around a node inside its function."""
     for up in code.ancestors(node):
         if isinstance(up, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
@@ -101,7 +101,7 @@ def _is_reached(code: Code, call: ast.Call, condition: ast.If | None) -> bool:
     """True if a single-process run reaches a call, judging by the conditions around and before it."""
     words = set(re.findall(r"\w+", code.source_of(condition.test))) - _PLAIN if condition else set()
     inner: ast.AST = call
-    for up in _within(code, call):
+    for up in _function_ancestors(code, call):
         test = up.test if isinstance(up, ast.If | ast.IfExp | ast.While) and inner is not up.test else None
         if isinstance(up, ast.BoolOp):
             test = up
@@ -110,7 +110,7 @@ def _is_reached(code: Code, call: ast.Call, condition: ast.If | None) -> bool:
         if test is not None and _is_about(code, test, words):
             return False
         inner = up
-    around = (a for a in (call, *_within(code, call)) if isinstance(a, ast.stmt))
+    around = (a for a in (call, *_function_ancestors(code, call)) if isinstance(a, ast.stmt))
     return not any(_leaves(code, s, words) for a in around for s in _above(code, a))
 
 

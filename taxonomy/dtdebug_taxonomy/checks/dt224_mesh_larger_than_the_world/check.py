@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.ranks import is_size
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.ranks import is_size
 from dtdebug_taxonomy.source.text import Span
 
 _MESH = "torch.distributed.device_mesh.init_device_mesh"

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.ranks import rank
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.ranks import rank
 
 _MACHINES = re.compile(r"_*(num_?nodes|n_?nodes|nnodes|node_count|num_machines|number_of_nodes)", re.IGNORECASE)
 
@@ -21,7 +21,7 @@ def check(code: Code) -> Iterator[Hit]:
     for node in code.nodes(ast.BinOp):
         if not isinstance(node.op, ast.FloorDiv | ast.Mod) or rank(code, node.left) != "global":
             continue
-        if not _MACHINES.fullmatch(dotted(node.right).rpartition(".")[2]):
+        if not _MACHINES.fullmatch(dotted_name(node.right).rpartition(".")[2]):
             continue
         what = "the number of the machine" if isinstance(node.op, ast.FloorDiv) else "the local rank"
         yield Hit(

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.names import DIST, INIT
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.names import DIST, INIT
+from dtdebug_taxonomy.source.python.code import Code
 
 _SAVES = (DIST + "checkpoint.async_save", DIST + "checkpoint.state_dict_saver.async_save")
 _GPU_ONLY = re.compile(r"nccl|rccl|(cuda:\w+)(,cuda:\w+)*", re.IGNORECASE)

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.names import INIT, SAMPLER
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.ranks import is_size, may_tell_rank, rank
+from dtdebug_taxonomy.checks.shared.names import INIT, SAMPLER
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.ranks import is_size, may_tell_rank, rank
 from dtdebug_taxonomy.source.text import Span
 
 _KNOWN = {
@@ -59,7 +59,7 @@ def _taken_in_another_order(code: Code) -> Iterator[Hit]:
         taken = [_kind(e) for e in target.elts]
         if len(set(taken) - {""}) < 2:
             continue
-        given = _returned(code, call, known)
+        given = _returned_kinds(code, call, known)
         if len(given) != len(taken):
             continue
         wrong = [n for n, (t, g) in enumerate(zip(taken, given, strict=False)) if t and g and t != g]
@@ -81,11 +81,11 @@ def _around(code: Code, target: ast.Tuple) -> tuple[int, int]:
 
 def _kind(node: ast.expr) -> str:
     """Return the kind of number that a name denotes: global rank, local rank, or number of ranks."""
-    last = dotted(node).rpartition(".")[2].strip("_").lower()
+    last = dotted_name(node).rpartition(".")[2].strip("_").lower()
     return last if last in _NAMES else {"global_rank": "rank", "world": "world_size"}.get(last, "")
 
 
-def _returned(code: Code, call: ast.Call, known: dict[ast.AST, list[str]]) -> list[str]:
+def _returned_kinds(code: Code, call: ast.Call, known: dict[ast.AST, list[str]]) -> list[str]:
     """Return the kinds of the called function's results, by their names; empty if they vary or are unknown."""
     function, home = code.called(call), code
     if function is None and code.project is not None and code.project.may_hold(code, call.func):
@@ -105,7 +105,7 @@ def _returned(code: Code, call: ast.Call, known: dict[ast.AST, list[str]]) -> li
 def _may_be_rank(argument: ast.expr) -> bool:
     """True if an argument's name, or that of its callee, may denote a rank: a cheap test that rules out most."""
     named = argument.func if isinstance(argument, ast.Call) else argument
-    return may_tell_rank(dotted(named).rpartition(".")[2])
+    return may_tell_rank(dotted_name(named).rpartition(".")[2])
 
 
 def _parameters(code: Code, call: ast.Call) -> tuple[str, ...]:

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.environment import RANKS, reading
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.environment import RANKS, reading
+from dtdebug_taxonomy.source.python.code import Code
 
 
 def check(code: Code) -> Iterator[Hit]:

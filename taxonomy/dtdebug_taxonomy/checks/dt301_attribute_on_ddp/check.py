@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.wrappers import may_wrap
-from dtdebug_taxonomy.checks.wrapping import DATA_PARALLEL, DDPS, Wrap, asks_wrap, wrap_of
-from dtdebug_taxonomy.facts import nn_module
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.wrappers import may_wrap
+from dtdebug_taxonomy.checks.shared.wrapping import DATA_PARALLEL, DDPS, Wrap, asks_wrap, wrap_of
+from dtdebug_taxonomy.knowledge.facts import nn_module
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 
@@ -22,7 +22,7 @@ def check(code: Code) -> Iterator[Hit]:
     for node in code.nodes(ast.Attribute):
         if node.attr in _public() or node.attr.startswith("_") or not isinstance(node.ctx, ast.Load):
             continue
-        written = dotted(node.value)
+        written = dotted_name(node.value)
         direct = isinstance(node.value, ast.Call) and code.name(node.value.func) in DDPS | DATA_PARALLEL
         if not direct and (not written or code.name(node.value) != written):
             continue
@@ -36,11 +36,11 @@ def _hit(code: Code, node: ast.Attribute, wrap: Wrap) -> Hit:
     span = code.span(node)
     inner = code.span(node.value)
     name = wrap.home.name(wrap.call.func).rsplit(".", 1)[-1]
-    model = dotted(node.value) or "The model"
+    model = dotted_name(node.value) or "The model"
     edits = [Edit(Span(inner.end, inner.end), ".module")]
     if not wrap.always:
         written = code.source_of(node.value)
-        edits = [Edit(inner, f'getattr({written}, "module", {written})')] if dotted(node.value) else []
+        edits = [Edit(inner, f'getattr({written}, "module", {written})')] if dotted_name(node.value) else []
     fix = Fix("Ask the model inside", tuple(edits)) if edits else None
     return Hit(
         Span(inner.end, span.end),
@@ -59,5 +59,5 @@ def _public() -> frozenset[str]:
 
 def _set_here(code: Code, node: ast.Attribute) -> bool:
     """True if the program sets this attribute on the wrapper itself."""
-    written = f"{dotted(node.value)}.{node.attr}"
+    written = f"{dotted_name(node.value)}.{node.attr}"
     return any(name == written for _, name in code.bindings)

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.flow import reaches_backward, without_grad
-from dtdebug_taxonomy.checks.preparing import PREPARED
-from dtdebug_taxonomy.checks.wrappers import may_wrap
-from dtdebug_taxonomy.checks.wrapping import DDPS, asks_wrap, bare_before, wrap_of
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.flow import reaches_backward, without_grad
+from dtdebug_taxonomy.checks.shared.preparing import PREPARED
+from dtdebug_taxonomy.checks.shared.wrappers import may_wrap
+from dtdebug_taxonomy.checks.shared.wrapping import DDPS, asks_wrap, bare_before, wrap_of
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 _WRAPS = DDPS | {PREPARED}
@@ -32,7 +32,7 @@ def check(code: Code) -> Iterator[Hit]:
         wrap = wrap_of(code, inner.value, _WRAPS)
         if wrap is None or asks_wrap(code, call, wrap) or without_grad(code, call):
             continue
-        if _also_called(code, call, dotted(inner.value)) or not reaches_backward(code, call):
+        if _also_called(code, call, dotted_name(inner.value)) or not reaches_backward(code, call):
             continue
         outer, module = code.span(inner.value), code.span(call.func)
         yield Hit(
@@ -53,7 +53,7 @@ def _bare(code: Code) -> Iterator[Hit]:
     """Report the same for an inner model with its own name: the wrapped one, or `bare = ddp.module`."""
     for outer, inner in set(_pairs(code)):
         for call in code.nodes(ast.Call):
-            if dotted(call.func) != inner or not _is_inner(code, call.func) or without_grad(code, call):
+            if dotted_name(call.func) != inner or not _is_inner(code, call.func) or without_grad(code, call):
                 continue
             if not _also_called(code, call, outer) and reaches_backward(code, call):
                 yield Hit(
@@ -69,13 +69,13 @@ def _pairs(code: Code) -> Iterator[tuple[str, str]]:
     found: list[tuple[ast.AST, ast.expr | None]] = [(w, code.argument(w, "module", 0)) for w in code.calls(*DDPS)]
     for node, model in found:
         assign = code.parent[node]
-        outer = dotted(assign.targets[0]) if isinstance(assign, ast.Assign) else ""
-        if outer and dotted(model) not in {"", outer}:
-            yield outer, dotted(model)
+        outer = dotted_name(assign.targets[0]) if isinstance(assign, ast.Assign) else ""
+        if outer and dotted_name(model) not in {"", outer}:
+            yield outer, dotted_name(model)
     for assign in code.nodes(ast.Assign):
         value = assign.value
-        if isinstance(value, ast.Attribute) and value.attr == "module" and dotted(value):
-            yield dotted(value.value), dotted(assign.targets[0])
+        if isinstance(value, ast.Attribute) and value.attr == "module" and dotted_name(value):
+            yield dotted_name(value.value), dotted_name(assign.targets[0])
 
 
 def _is_inner(code: Code, name: ast.expr) -> bool:
@@ -90,4 +90,6 @@ def _is_inner(code: Code, name: ast.expr) -> bool:
 def _also_called(code: Code, call: ast.Call, name: str) -> bool:
     """True if the wrapper itself runs forward in the same function, which sets up its reduction."""
     function = code.function(call)
-    return any(dotted(c.func) == name and code.function(c) is function for c in code.nodes(ast.Call) if c is not call)
+    return any(
+        dotted_name(c.func) == name and code.function(c) is function for c in code.nodes(ast.Call) if c is not call
+    )

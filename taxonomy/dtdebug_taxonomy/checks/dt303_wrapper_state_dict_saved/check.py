@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.preparing import PREPARED, owner_of
-from dtdebug_taxonomy.checks.wrappers import may_wrap
-from dtdebug_taxonomy.checks.wrapping import DATA_PARALLEL, DDPS, Wrap, asks_wrap, wrap_of
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.preparing import PREPARED, owner_of
+from dtdebug_taxonomy.checks.shared.wrappers import may_wrap
+from dtdebug_taxonomy.checks.shared.wrapping import DATA_PARALLEL, DDPS, Wrap, asks_wrap, wrap_of
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 _STRIPS = re.compile(r"""["']module\.|consume_prefix|strip_prefix|remove_prefix|unwrap|clean_state_dict""")
@@ -24,7 +24,7 @@ def check(code: Code) -> Iterator[Hit]:
     names = DDPS | DATA_PARALLEL | {PREPARED}
     if not code.methods("state_dict") or _STRIPS.search(code.text) or not may_wrap(code, names):
         return
-    saved = [c for c in code.methods("state_dict") if _saved(code, c)]
+    saved = [c for c in code.methods("state_dict") if _is_saved(code, c)]
     for call in saved:
         model = call.func.value if isinstance(call.func, ast.Attribute) else None
         wrap = wrap_of(code, model, names)
@@ -50,12 +50,12 @@ def _hit(code: Code, call: ast.Call, model: ast.expr, wrap: Wrap, *, may_mend: b
     )
 
 
-def _saved(code: Code, call: ast.Call) -> bool:
+def _is_saved(code: Code, call: ast.Call) -> bool:
     """True if a state is passed to `torch.save`, directly, by a name or in a dictionary."""
     saves = [s for s in code.calls("torch.save") if s.args]
     for save in saves:
         first = save.args[0]
-        for node in [first, *code.values(first)] if dotted(first) else [first]:
+        for node in [first, *code.values(first)] if dotted_name(first) else [first]:
             if node is not None and any(call is inner for inner in code.inside(node, ast.Call)):
                 return code.function(save) is code.function(call)
     return False
@@ -64,4 +64,4 @@ def _saved(code: Code, call: ast.Call) -> bool:
 def _loaded_wrapped(code: Code, names: set[str]) -> list[bool]:
     """Return, for each place that loads a model, whether that is wrapped by then and so expects the prefix."""
     loads = [c.func.value for c in code.methods("load_state_dict") if isinstance(c.func, ast.Attribute)]
-    return [wrap_of(code, m, names) is not None for m in loads if not _NO_MODEL.search(dotted(m).lower())]
+    return [wrap_of(code, m, names) is not None for m in loads if not _NO_MODEL.search(dotted_name(m).lower())]

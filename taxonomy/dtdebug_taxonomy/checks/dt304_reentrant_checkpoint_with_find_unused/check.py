@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.wrapping import DDPS
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.wrapping import DDPS
+from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.text import Span
 
 _CHECKPOINTS = {

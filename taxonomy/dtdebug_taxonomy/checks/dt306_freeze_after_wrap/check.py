@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.wrapping import DDPS, Wrap, asks_wrap, bare_before, wrap_of
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.wrapping import DDPS, Wrap, asks_wrap, bare_before, wrap_of
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _LISTS = {"parameters", "named_parameters", "children", "modules", "named_children", "named_modules"}
 
@@ -18,11 +18,16 @@ def check(code: Code) -> Iterator[Hit]:
     if not code.calls(*DDPS):
         return
     for node, owner, partial in _freezes(code):
-        found = _wrapped(code, owner)
+        found = _find_wrap(code, owner)
         if found is None:
             continue
         wrap, part = found
-        if not (part or partial) or asks_wrap(code, node, wrap) or _tolerates(code, wrap) or _thawed(code, owner, node):
+        if (
+            not (part or partial)
+            or asks_wrap(code, node, wrap)
+            or _tolerates(code, wrap)
+            or _is_unfrozen(code, owner, node)
+        ):
             continue
         if _wrapped_later(code, node, owner):
             continue
@@ -55,13 +60,15 @@ def _is_false(node: ast.expr | None) -> bool:
 
 def _of_item(code: Code, node: ast.AST, item: ast.expr) -> Iterator[tuple[ast.AST, ast.expr, bool]]:
     """Yield the owner of `p` in `for p in owner.parameters()` or `named_parameters()`, or of `owner.weight`."""
-    name = dotted(item)
+    name = dotted_name(item)
     loops = [
         *(a for a in code.ancestors(node) if isinstance(a, ast.For)),
         *(g for a in code.ancestors(node) if isinstance(a, ast.ListComp) for g in a.generators),
     ]
     for up in loops:
-        names = [dotted(e) for e in up.target.elts] if isinstance(up.target, ast.Tuple) else [dotted(up.target)]
+        names = (
+            [dotted_name(e) for e in up.target.elts] if isinstance(up.target, ast.Tuple) else [dotted_name(up.target)]
+        )
         if name not in names:
             continue
         lists = up.iter
@@ -88,7 +95,7 @@ def _between(code: Code, node: ast.AST, up: ast.AST) -> Iterator[ast.AST]:
         yield a
 
 
-def _wrapped(code: Code, owner: ast.expr) -> tuple[Wrap, bool] | None:
+def _find_wrap(code: Code, owner: ast.expr) -> tuple[Wrap, bool] | None:
     """Return the wrap of the model that owns parameters, and whether they are those of a part of it."""
     part = False
     node = owner
@@ -116,7 +123,7 @@ def _source(code: Code, node: ast.expr) -> ast.expr | None:
     if bindings[0].how == "loop":
         func = value.func if isinstance(value, ast.Call) else None
         return func.value if isinstance(func, ast.Attribute) else None if func is not None else value
-    return value if isinstance(bindings[0].node, ast.arg) and dotted(value) else None
+    return value if isinstance(bindings[0].node, ast.arg) and dotted_name(value) else None
 
 
 def _tolerates(code: Code, wrap: Wrap) -> bool:
@@ -124,9 +131,9 @@ def _tolerates(code: Code, wrap: Wrap) -> bool:
     return (unused is not None and not _is_false(unused)) or wrap.home.has_unpacking(wrap.call)
 
 
-def _thawed(code: Code, owner: ast.expr, node: ast.AST) -> bool:
+def _is_unfrozen(code: Code, owner: ast.expr, node: ast.AST) -> bool:
     """True if the program also unfreezes these parameters: they alternate, as in GANs."""
-    name = dotted(owner).removesuffix(".module")
+    name = dotted_name(owner).removesuffix(".module")
     for other in [*code.nodes(ast.Assign), *code.methods("requires_grad_")]:
         text = code.source_of(other)
         if "requires_grad" not in text or "False" in text or "True" not in text:
@@ -140,10 +147,10 @@ def _thawed(code: Code, owner: ast.expr, node: ast.AST) -> bool:
 
 def _wrapped_later(code: Code, node: ast.AST, owner: ast.expr) -> bool:
     """True if the model is unwrapped and wrapped again later."""
-    root = dotted(owner).split(".module", 1)[0] or dotted(owner)
+    root = dotted_name(owner).split(".module", 1)[0] or dotted_name(owner)
     return any(
         code.order[call] > code.order[node]
         and (inner := code.argument(call, "module", 0)) is not None
-        and dotted(inner).split(".module", 1)[0] == root
+        and dotted_name(inner).split(".module", 1)[0] == root
         for call in code.calls(*DDPS)
     )

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.wrapping import DDPS, Wrap, asks_wrap, wrap_of
-from dtdebug_taxonomy.source.bindings import surely_before
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.wrapping import DDPS, Wrap, asks_wrap, wrap_of
+from dtdebug_taxonomy.source.python.bindings import surely_before
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 _TYPES = {"half", "bfloat16", "double"}
@@ -32,7 +32,7 @@ def check(code: Code) -> Iterator[Hit]:
             if not _trained_after(code, call):
                 continue
             what = "changes the type of its parameters"
-        elif any(dotted(o) == dotted(owner) and _follow(code, a, call) for a, o in away):
+        elif any(dotted_name(o) == dotted_name(owner) and _follow(code, a, call) for a, o in away):
             what = "moves it back from the CPU"
         elif _on_device(code, wrap, call):
             continue
@@ -98,17 +98,17 @@ def _on_device(code: Code, wrap: Wrap, move: ast.Call) -> bool:
         return True
     inner: ast.expr | None = code.argument(wrap.call, "module", 0)
     for _ in range(3):
-        if inner is not None and dotted(inner):
+        if inner is not None and dotted_name(inner):
             values = code.values(inner)
             inner = values[0] if len(values) == 1 else None
     if not isinstance(inner, ast.Call) or code.has_unpacking(inner) or "cuda" in code.source_of(inner):
         return True
-    made = dotted(inner.func).rsplit(".", 1)[-1]
+    made = dotted_name(inner.func).rsplit(".", 1)[-1]
     if not made[:1].isupper() or "device" in code.source_of(inner):
         return True
-    name = dotted(code.argument(wrap.call, "module", 0))
+    name = dotted_name(code.argument(wrap.call, "module", 0))
     return bool(name) and any(
-        isinstance(c.func, ast.Attribute) and dotted(c.func.value) == name and code.order[c] < code.order[move]
+        isinstance(c.func, ast.Attribute) and dotted_name(c.func.value) == name and code.order[c] < code.order[move]
         for c in code.methods("to", "cuda")
         if c is not move
     )

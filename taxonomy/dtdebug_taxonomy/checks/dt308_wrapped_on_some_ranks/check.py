@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.lifting import lifted
-from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1
-from dtdebug_taxonomy.source.guards import guards
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.lifting import lift_call
+from dtdebug_taxonomy.checks.shared.wrapping import DDPS, FSDP1
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import guards
 
 
 def check(code: Code) -> Iterator[Hit]:
@@ -25,5 +25,5 @@ def check(code: Code) -> Iterator[Hit]:
                 code.span(call),
                 f"The model is wrapped {where} only: wrapping compares the models of all ranks, so this waits for the "
                 "others until the timeout, and the unwrapped copies would train alone.",
-                fix._replace(safe=False) if (fix := lifted(code, call, "Wrap it on every rank")) else None,
+                fix._replace(safe=False) if (fix := lift_call(code, call, "Wrap it on every rank")) else None,
             )

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.names import INIT
-from dtdebug_taxonomy.checks.wrapping import DDPS
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.names import INIT
+from dtdebug_taxonomy.checks.shared.wrapping import DDPS
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _LAYERS = {f"torch.nn.BatchNorm{n}d" for n in (1, 2, 3)} | {"torch.nn.LazyBatchNorm2d"}
 
@@ -42,7 +42,7 @@ def _has_layers(code: Code) -> bool:
 def _fix(code: Code, wrap: ast.Call) -> Fix | None:
     model = code.argument(wrap, "module", 0)
     torch = next((local for local, full in code.imports.items() if full == "torch"), "")
-    if model is None or not dotted(model) or not torch:
+    if model is None or not dotted_name(model) or not torch:
         return None
     text = f"{torch}.nn.SyncBatchNorm.convert_sync_batchnorm({code.source_of(model)})"
     return Fix("Synchronise the layers", (Edit(code.span(model), text),))

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import statement_lines
-from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1, Wrap, asks_wrap, bare_before, wrap_of
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.fixing import statement_lines
+from dtdebug_taxonomy.checks.shared.wrapping import DDPS, FSDP1, Wrap, asks_wrap, bare_before, wrap_of
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _PLACES = {
     "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
@@ -45,7 +45,9 @@ def _fix(code: Code, call: ast.Call, wrap: Wrap) -> Fix | None:
     inner = code.argument(wrap.call, "module", 0)
     if not isinstance(later, ast.Assign) or not isinstance(first, ast.Assign) or inner is None:
         return None
-    names = {dotted(t) for t in (*later.targets, *first.targets)} | {dotted(call.args[0]) if call.args else ""}
+    names = {dotted_name(t) for t in (*later.targets, *first.targets)} | {
+        dotted_name(call.args[0]) if call.args else ""
+    }
     lines = statement_lines(code, later)
     if len(names) != 1 or "" in names or lines is None or code.block(later) is not code.block(first):
         return None

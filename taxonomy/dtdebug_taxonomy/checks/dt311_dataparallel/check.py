@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.wrapping import DATA_PARALLEL, DDPS
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.wrapping import DATA_PARALLEL, DDPS
+from dtdebug_taxonomy.source.python.code import Code
 
 
 def check(code: Code) -> Iterator[Hit]:

@@ -7,12 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import indent_of, statement_lines
-from dtdebug_taxonomy.checks.names import FULLY_SHARD, OPTIMIZERS
-from dtdebug_taxonomy.checks.wrapping import FSDP1, wrap_of
-from dtdebug_taxonomy.source.bindings import surely_before
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.fixing import indent_of, statement_lines
+from dtdebug_taxonomy.checks.shared.names import FULLY_SHARD, OPTIMIZERS
+from dtdebug_taxonomy.checks.shared.wrapping import FSDP1, wrap_of
+from dtdebug_taxonomy.source.python.bindings import surely_before
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 _WRAPS = FSDP1 | FULLY_SHARD
@@ -27,7 +27,7 @@ def check(code: Code) -> Iterator[Hit]:
     by_model: dict[tuple[object, ...], list[ast.Call]] = defaultdict(list)
     for wrap in wraps:
         inner = code.argument(wrap, "module", 0)
-        if inner is not None and dotted(inner):
+        if inner is not None and dotted_name(inner):
             by_model[_of(code, wrap, inner)].append(wrap)
     made: dict[str, int] = {}
     for optimizer in _optimizers(code):
@@ -53,14 +53,18 @@ def check(code: Code) -> Iterator[Hit]:
 
 def _of(code: Code, call: ast.Call, model: ast.expr) -> tuple[object, ...]:
     """Return a key for calls of one function on the same model: its scope, name and bindings."""
-    return code.scope(call), dotted(model), frozenset(id(b.node) for b in code.bound(model))
+    return code.scope(call), dotted_name(model), frozenset(id(b.node) for b in code.bound(model))
 
 
 def _optimizers(code: Code) -> Iterator[ast.Call]:
     yield from code.calls(*OPTIMIZERS)
-    yield from (c for c in code.methods(_OWN) if dotted(c.func) not in {f"self.{_OWN}", f"super.{_OWN}"})
+    yield from (c for c in code.methods(_OWN) if dotted_name(c.func) not in {f"self.{_OWN}", f"super.{_OWN}"})
     for name, last in (("optim", "AdamW"), ("optim", "Adam"), ("optimizers", "FusedAdam")):
-        yield from (c for c in code.methods(last) if dotted(c.func).endswith(f"{name}.{last}") and not _known(code, c))
+        yield from (
+            c
+            for c in code.methods(last)
+            if dotted_name(c.func).endswith(f"{name}.{last}") and not _is_known_optimizer(code, c)
+        )
 
 
 def _parameters(code: Code, optimizer: ast.Call) -> ast.expr | None:
@@ -70,7 +74,7 @@ def _parameters(code: Code, optimizer: ast.Call) -> ast.expr | None:
     return code.argument(optimizer, "params", 0)
 
 
-def _known(code: Code, call: ast.Call) -> bool:
+def _is_known_optimizer(code: Code, call: ast.Call) -> bool:
     return code.name(call.func) in OPTIMIZERS
 
 
@@ -101,13 +105,14 @@ def _wraps_after(code: Code, wrap: ast.Call, optimizer: ast.Call) -> bool:
 
 def _sharded_before(code: Code, wraps: list[ast.Call], optimizer: ast.Call, model: ast.expr) -> bool:
     return any(
-        code.order[w] < code.order[optimizer] and dotted(code.argument(w, "module", 0)) == dotted(model) for w in wraps
+        code.order[w] < code.order[optimizer] and dotted_name(code.argument(w, "module", 0)) == dotted_name(model)
+        for w in wraps
     )
 
 
 def _target(code: Code, optimizer: ast.Call) -> str:
     assign = code.parent[optimizer]
-    return dotted(assign.targets[0]) if isinstance(assign, ast.Assign) and len(assign.targets) == 1 else ""
+    return dotted_name(assign.targets[0]) if isinstance(assign, ast.Assign) and len(assign.targets) == 1 else ""
 
 
 def _shards(code: Code, statement: ast.stmt) -> bool:

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.wrapping import FSDP1, Wrap, asks_wrap, wrap_of
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.wrapping import FSDP1, Wrap, asks_wrap, wrap_of
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _CLIP = {
     "torch.nn.utils.clip_grad_norm_",
@@ -27,7 +27,7 @@ def check(code: Code) -> Iterator[Hit]:
         wrap = wrap_of(code, model, FSDP1)
         if wrap is None or asks_wrap(code, call, wrap) or "NO_SHARD" in wrap.home.source_of(wrap.call):
             continue
-        name = dotted(model) or "model"
+        name = dotted_name(model) or "model"
         yield Hit(
             code.span(call),
             "Under FSDP every rank holds a shard of the gradients, so this clips by the norm of the shard, another one "
@@ -49,7 +49,7 @@ def _model(code: Code, parameters: ast.expr | None, depth: int = 3) -> ast.expr 
             return _model(code, parameters.args[-1], depth - 1)
     if isinstance(parameters, ast.ListComp | ast.GeneratorExp):
         return _model(code, parameters.generators[0].iter, depth - 1)
-    if dotted(parameters):
+    if dotted_name(parameters):
         values = code.values(parameters)
         return _model(code, values[0], depth - 1) if len(values) == 1 else None
     return None

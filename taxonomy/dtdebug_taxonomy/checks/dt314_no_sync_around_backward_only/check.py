@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.values import returned
-from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1, wrap_of
-from dtdebug_taxonomy.source.bindings import Binding
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.values import returned_values
+from dtdebug_taxonomy.checks.shared.wrapping import DDPS, FSDP1, wrap_of
+from dtdebug_taxonomy.source.python.bindings import Binding
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _SWITCH = "require_backward_grad_sync"
 _QUIET = {"backward", "scale", "step", "update", "item", "zero_grad", "detach", "print", "append", "mean", "sum"}
@@ -18,10 +18,10 @@ _QUIET = {"backward", "scale", "step", "update", "item", "zero_grad", "detach", 
 
 def check(code: Code) -> Iterator[Hit]:
     """Report the context that holds only the backward pass, or the switch that is set after the forward pass."""
-    yield from _switched(code)
+    yield from _late_switches(code)
     for block in code.nodes(ast.With):
         context = next((c for i in block.items if (c := _no_sync(code, i.context_expr)) is not None), None)
-        if context is None or _sharded(code, context) or _around(code, block):
+        if context is None or _is_sharded(code, context) or _around(code, block):
             continue
         losses = [c for c in code.methods("backward") if block in set(code.ancestors(c))]
         if not losses or not _only_backward(code, block):
@@ -34,14 +34,14 @@ def check(code: Code) -> Iterator[Hit]:
             )
 
 
-def _switched(code: Code) -> Iterator[Hit]:
+def _late_switches(code: Code) -> Iterator[Hit]:
     """Report `model.require_backward_grad_sync = ...` between the call of the model and the backward pass."""
     for assign in code.nodes(ast.Assign):
         target = assign.targets[0]
         if not isinstance(target, ast.Attribute) or target.attr != _SWITCH:
             continue
-        model, block = dotted(target.value), code.block(assign)
-        forwards = {s for s in block for c in code.inside(s, ast.Call) if dotted(c.func) == model}
+        model, block = dotted_name(target.value), code.block(assign)
+        forwards = {s for s in block for c in code.inside(s, ast.Call) if dotted_name(c.func) == model}
         backwards = {s for s in block for c in code.inside(s, ast.Call) if getattr(c.func, "attr", "") == "backward"}
         here = code.order[assign]
         if any(code.order[s] > here for s in forwards) or not any(code.order[s] < here for s in forwards):
@@ -68,17 +68,17 @@ def _no_sync(code: Code, node: ast.expr, depth: int = 3) -> ast.expr | None:
         function = code.called(node)
         if function is None or not depth:
             return None
-        values = [v for v in returned(code, function) if v is not None]
+        values = [v for v in returned_values(code, function) if v is not None]
         return next((c for v in values if (c := _no_sync(code, v, depth - 1)) is not None), None)
     if isinstance(node, ast.IfExp):
         return _no_sync(code, node.body, depth) or _no_sync(code, node.orelse, depth)
-    if dotted(node) and depth:
+    if dotted_name(node) and depth:
         values = [v for v in code.values(node) if v is not None]
         return next((c for v in values if (c := _no_sync(code, v, depth - 1)) is not None), None)
     return None
 
 
-def _sharded(code: Code, context: ast.expr) -> bool:
+def _is_sharded(code: Code, context: ast.expr) -> bool:
     """True for FSDP and ZeRO, which decide in the backward pass, so that `no_sync` may enclose that alone."""
     if isinstance(context, ast.Call) and context.args:
         return len(context.args) > 1  # accelerator.no_sync(model); of Colossal-AI booster.no_sync(model, optimizer)
@@ -103,7 +103,7 @@ def _only_backward(code: Code, block: ast.With) -> bool:
     """True if nothing in a block can be a forward pass."""
     for statement in block.body:
         for call in code.inside(statement, ast.Call):
-            last = dotted(call.func).rsplit(".", 1)[-1]
+            last = dotted_name(call.func).rsplit(".", 1)[-1]
             if not last and isinstance(call.func, ast.Attribute):
                 last = call.func.attr
             if last not in _QUIET:

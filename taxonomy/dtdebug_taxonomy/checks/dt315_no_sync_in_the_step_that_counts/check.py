@@ -7,9 +7,9 @@ import operator
 from collections.abc import Callable, Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.ranks import several
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.ranks import several
 
 _EVERY, _STEPS = 4, 40
 _OPERATORS: dict[type, Callable[[int, int], int]] = {
@@ -36,11 +36,11 @@ def check(code: Code) -> Iterator[Hit]:
         steps = [
             s
             for c in code.methods("step")
-            if "opt" in dotted(c.func).lower() and (s := _condition(code, c, loop)) is not None
+            if "opt" in dotted_name(c.func).lower() and (s := _condition(code, c, loop)) is not None
         ]
         if len(steps) != 1 or code.order[steps[0][0]] < code.order[loop]:
             continue
-        if _missed(code, loop, quiet, steps[0]):
+        if _steps_unsynchronised(code, loop, quiet, steps[0]):
             yield Hit(
                 code.span(quiet[0]),
                 "no_sync() is on in the micro-step after which the optimizer steps: its gradients are never averaged, "
@@ -55,19 +55,19 @@ def _off_in_last_round(code: Code, loop: ast.For, quiet: tuple[ast.expr, bool]) 
         return False
     test = quiet[0]
     values = code.values(test)
-    if dotted(test) and len(values) == 1 and values[0] is not None:
+    if dotted_name(test) and len(values) == 1 and values[0] is not None:
         test = values[0]
     index, size = _index(loop), loop.iter.args[0] if isinstance(loop.iter, ast.Call) and loop.iter.args else None
     last = _STEPS - 1 + _start(code, loop)
-    known: dict[str, int] = {index: last} | ({dotted(size): _STEPS} if dotted(size) else {})
-    known |= {dotted(n): 1 for n in _names(test) if several(code, n)}
+    known: dict[str, int] = {index: last} | ({dotted_name(size): _STEPS} if dotted_name(size) else {})
+    known |= {dotted_name(n): 1 for n in _names(test) if several(code, n)}
     rounds = [_value(code, test, known | {index: i}) for i in (last - 1, last)]
     return bool(index) and None not in rounds and [bool(r) is quiet[1] for r in rounds] == [False, True]
 
 
 def _fix(code: Code, quiet: tuple[ast.expr, bool], step: tuple[ast.expr, bool]) -> Fix | None:
     """Return a fix that uses the condition of the optimizer's step for the backward pass."""
-    if any(isinstance(n, ast.Call) and dotted(n.func) != "len" for n in ast.walk(step[0])):
+    if any(isinstance(n, ast.Call) and dotted_name(n.func) != "len" for n in ast.walk(step[0])):
         return None
     asked = code.source_of(step[0])
     text = f"not ({asked})" if quiet[1] is step[1] else asked
@@ -89,9 +89,9 @@ def _condition(code: Code, node: ast.AST, loop: ast.For | None) -> tuple[ast.exp
     return None
 
 
-def _missed(code: Code, loop: ast.For, quiet: tuple[ast.expr, bool], step: tuple[ast.expr, bool]) -> bool:
+def _steps_unsynchronised(code: Code, loop: ast.For, quiet: tuple[ast.expr, bool], step: tuple[ast.expr, bool]) -> bool:
     start = _start(code, loop)
-    names = {dotted(n) for test, _ in (quiet, step) for n in _names(test)}
+    names = {dotted_name(n) for test, _ in (quiet, step) for n in _names(test)}
     index = _index(loop)
     counts = names - {index}
     if not index or len(counts) > 1:
@@ -108,7 +108,7 @@ def _missed(code: Code, loop: ast.For, quiet: tuple[ast.expr, bool], step: tuple
 
 def _names(test: ast.expr) -> Iterator[ast.expr]:
     """Yield the names in a condition, an attribute counting as one, without those in calls."""
-    if dotted(test):
+    if dotted_name(test):
         yield test
         return
     if isinstance(test, ast.Call):
@@ -121,14 +121,18 @@ def _names(test: ast.expr) -> Iterator[ast.expr]:
 def _index(loop: ast.For) -> str:
     target = loop.target
     if isinstance(target, ast.Tuple) and target.elts:
-        called = dotted(loop.iter.func) if isinstance(loop.iter, ast.Call) else ""
-        return dotted(target.elts[0]) if called in {"enumerate", "tqdm"} else ""
-    return dotted(target) if isinstance(loop.iter, ast.Call) and dotted(loop.iter.func) in {"range", "trange"} else ""
+        called = dotted_name(loop.iter.func) if isinstance(loop.iter, ast.Call) else ""
+        return dotted_name(target.elts[0]) if called in {"enumerate", "tqdm"} else ""
+    return (
+        dotted_name(target)
+        if isinstance(loop.iter, ast.Call) and dotted_name(loop.iter.func) in {"range", "trange"}
+        else ""
+    )
 
 
 def _start(code: Code, loop: ast.For) -> int:
     call = loop.iter
-    if isinstance(call, ast.Call) and dotted(call.func) == "enumerate":
+    if isinstance(call, ast.Call) and dotted_name(call.func) == "enumerate":
         value = code.constant(code.argument(call, "start", 1))
         return value if isinstance(value, int) else 0
     return 0
@@ -136,12 +140,12 @@ def _start(code: Code, loop: ast.For) -> int:
 
 def _value(code: Code, node: ast.expr, values: dict[str, int]) -> int | None:
     """Return the value of an expression in one micro-step; None if it depends on anything else."""
-    if dotted(node):
-        return values.get(dotted(node))
+    if dotted_name(node):
+        return values.get(dotted_name(node))
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, int) else None
     if isinstance(node, ast.Call):
-        return _STEPS if dotted(node.func) == "len" else None
+        return _STEPS if dotted_name(node.func) == "len" else None
     if isinstance(node, ast.UnaryOp):
         inner = _value(code, node.operand, values)
         return None if inner is None or not isinstance(node.op, ast.Not) else int(not inner)

@@ -7,13 +7,21 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.accumulating import ACCELERATOR, COUNT, counted, loop_of, rare_step, stepped_after, steps
-from dtdebug_taxonomy.checks.diverging import last_name
-from dtdebug_taxonomy.checks.fixing import indent_of, statement_lines
-from dtdebug_taxonomy.checks.names import DDP
-from dtdebug_taxonomy.checks.wrapping import wrap_of
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.accumulating import (
+    ACCELERATOR,
+    COUNT,
+    is_periodic,
+    loop_of,
+    rare_step,
+    stepped_after,
+    steps,
+)
+from dtdebug_taxonomy.checks.shared.diverging import last_name
+from dtdebug_taxonomy.checks.shared.fixing import indent_of, statement_lines
+from dtdebug_taxonomy.checks.shared.names import DDP
+from dtdebug_taxonomy.checks.shared.wrapping import wrap_of
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 _QUIET = ("no_sync", "require_backward_grad_sync", "accumulate(")
@@ -26,7 +34,7 @@ def check(code: Code) -> Iterator[Hit]:
         return
     for call in (c for c in code.nodes(ast.Call) if _BACKWARD.fullmatch(last_name(code, c))):
         loop = loop_of(code, call)
-        if loop is None or counted(code, call, loop):
+        if loop is None or is_periodic(code, call, loop):
             continue
         rare = rare_step(code, loop, call)
         if rare is None and stepped_after(code, loop) is None:
@@ -53,10 +61,10 @@ def _fix(code: Code, loop: ast.For | ast.While) -> Fix | None:
     """
     tests = {code.source_of(up.test): up.test for up in _conditions(code, loop)}
     models = {
-        dotted(c.func)
+        dotted_name(c.func)
         for s in loop.body
         for c in code.inside(s, ast.Call)
-        if dotted(c.func) and wrap_of(code, c.func, {DDP})
+        if dotted_name(c.func) and wrap_of(code, c.func, {DDP})
     }
     first = loop.body[0]
     if len(tests) != 1 or len(models) != 1 or statement_lines(code, first) is None:

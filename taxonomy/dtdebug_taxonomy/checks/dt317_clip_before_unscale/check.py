@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import indent_of, statement_lines
-from dtdebug_taxonomy.source.bindings import surely_before
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.fixing import indent_of, statement_lines
+from dtdebug_taxonomy.source.python.bindings import surely_before
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 _CLIPS = tuple(
@@ -28,9 +28,9 @@ def check(code: Code) -> Iterator[Hit]:
     for clip in clips:
         for backward, scaler in backwards:
             step = _step(code, clip, scaler)
-            if step is None or not _follows(code, backward, clip) or _asked(code, clip, backward):
+            if step is None or not _follows(code, backward, clip) or _is_conditional(code, clip, backward):
                 continue
-            if _unscaled(code, clip, scaler):
+            if _is_unscaled(code, clip, scaler):
                 continue
             yield Hit(
                 code.span(clip),
@@ -49,14 +49,14 @@ def _scaler(code: Code, backward: ast.Call) -> str:
     for value in code.values(inner.func.value):
         if isinstance(value, ast.Call) and code.constant(code.argument(value, "enabled")) is False:
             return ""
-    return dotted(inner.func.value)
+    return dotted_name(inner.func.value)
 
 
 def _step(code: Code, clip: ast.Call, scaler: str) -> ast.Call | None:
     """Return the step of the scaler that follows a clip."""
     for call in code.methods("step"):
         receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
-        if dotted(receiver) == scaler and call.args and _follows(code, clip, call):
+        if dotted_name(receiver) == scaler and call.args and _follows(code, clip, call):
             return call
     return None
 
@@ -67,18 +67,18 @@ def _follows(code: Code, first: ast.Call, then: ast.Call) -> bool:
     return same and surely_before(code, first, then) is not None
 
 
-def _asked(code: Code, clip: ast.Call, backward: ast.Call) -> bool:
+def _is_conditional(code: Code, clip: ast.Call, backward: ast.Call) -> bool:
     """True if a condition on the scaler or the precision is around the clip but not around the backward pass."""
     shared = set(code.ancestors(backward))
     own = [a for a in code.ancestors(clip) if isinstance(a, ast.If) and a not in shared]
     return any(_PRECISION.search(code.source_of(a.test)) for a in own)
 
 
-def _unscaled(code: Code, clip: ast.Call, scaler: str) -> bool:
+def _is_unscaled(code: Code, clip: ast.Call, scaler: str) -> bool:
     """True if `unscale_` comes before the clip, or is in a function that this one may call."""
     for call in code.methods("unscale_"):
         receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
-        if code.function(call) is not code.function(clip) or dotted(receiver) != scaler:
+        if code.function(call) is not code.function(clip) or dotted_name(receiver) != scaler:
             return True
         if code.order[call] < code.order[clip]:
             return True

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.wrapping import DDPS
-from dtdebug_taxonomy.source.bindings import surely_before
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.wrapping import DDPS
+from dtdebug_taxonomy.source.python.bindings import surely_before
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _HARMLESS = {"to", "eval", "train", "cuda", "parameters", "named_parameters"}
 
@@ -21,13 +21,13 @@ def check(code: Code) -> Iterator[Hit]:
         return
     frozen = sorted(_frozen(code), key=lambda f: code.order[f[0]])
     for wrap in wraps:
-        model = dotted(code.argument(wrap, "module", 0))
+        model = dotted_name(code.argument(wrap, "module", 0))
         if not model:
             continue
         before = [f for f in frozen if f[1] == model and code.function(f[0]) is code.function(wrap)]
         before += [f for f in before if _around_again(code, f[0], wrap)]
         last = next((f for f in reversed(before) if _comes_first(code, f[0], wrap)), None)
-        if last is None or _changed(code, model, last[0], wrap):
+        if last is None or _is_changed(code, model, last[0], wrap):
             continue
         line = code.text.place(code.span(last[0]).start).line
         yield Hit(
@@ -41,7 +41,7 @@ def _frozen(code: Code) -> Iterator[tuple[ast.stmt, str]]:
     """Yield the statements that freeze a whole model, with its name: `m.requires_grad_(False)`, a loop."""
     for call in code.methods("requires_grad_"):
         value = code.constant(code.argument(call, "requires_grad", 0))
-        owner = dotted(call.func.value)  # type: ignore[attr-defined]
+        owner = dotted_name(call.func.value)  # type: ignore[attr-defined]
         if value is False and owner and isinstance(code.parent.get(call), ast.Expr):
             yield code.statement(call), owner
     for loop in code.nodes(ast.For):
@@ -53,11 +53,11 @@ def _frozen(code: Code) -> Iterator[tuple[ast.stmt, str]]:
         only = loop.body[0]
         if (
             isinstance(only, ast.Assign)
-            and dotted(only.targets[0]) == f"{loop.target.id}.requires_grad"
+            and dotted_name(only.targets[0]) == f"{loop.target.id}.requires_grad"
             and isinstance(only.value, ast.Constant)
             and only.value.value is False
         ):
-            yield loop, dotted(iterated.func.value)
+            yield loop, dotted_name(iterated.func.value)
 
 
 def _comes_first(code: Code, first: ast.stmt, wrap: ast.Call) -> bool:
@@ -73,7 +73,7 @@ def _around_again(code: Code, first: ast.stmt, wrap: ast.Call) -> bool:
     return code.order[first] > code.order[wrap] and inner in loops
 
 
-def _changed(code: Code, model: str, first: ast.stmt, wrap: ast.Call) -> bool:
+def _is_changed(code: Code, model: str, first: ast.stmt, wrap: ast.Call) -> bool:
     """True if the model is recreated, or a part of it unfrozen, before the wrap."""
     low, high = code.order[first], code.order[wrap]
     again = low > high
@@ -90,16 +90,16 @@ def _changed(code: Code, model: str, first: ast.stmt, wrap: ast.Call) -> bool:
 
     root = model.partition(".")[0]
     for assign in code.nodes(ast.Assign):
-        targets = {dotted(t).partition(".")[0] for t in assign.targets}
-        grad = any(dotted(t).endswith("requires_grad") for t in assign.targets)
+        targets = {dotted_name(t).partition(".")[0] for t in assign.targets}
+        grad = any(dotted_name(t).endswith("requires_grad") for t in assign.targets)
         thaws = grad and not (isinstance(assign.value, ast.Constant) and assign.value.value is False)
         if (thaws or (root in targets and not grad)) and between(assign):
             return True
     for call in code.nodes(ast.Call):
-        if between(call) and call is not wrap and any(root == dotted(a).partition(".")[0] for a in call.args):
+        if between(call) and call is not wrap and any(root == dotted_name(a).partition(".")[0] for a in call.args):
             return True  # a function that may add parameters, such as an adapter
         if isinstance(call.func, ast.Attribute) and between(call):
-            last, owner = call.func.attr, dotted(call.func.value)
+            last, owner = call.func.attr, dotted_name(call.func.value)
             thaws = last == "requires_grad_" and code.constant(code.argument(call, "requires_grad", 0)) is not False
             if thaws or (owner == model and last not in _HARMLESS):
                 return True

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.sharding import is_fully_sharded
-from dtdebug_taxonomy.checks.wrapping import FSDP1, asks_wrap, wrap_of
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.sharding import is_fully_sharded
+from dtdebug_taxonomy.checks.shared.wrapping import FSDP1, asks_wrap, wrap_of
+from dtdebug_taxonomy.source.python.code import Code
 
 
 def check(code: Code) -> Iterator[Hit]:

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import indent_of, statement_lines
-from dtdebug_taxonomy.checks.names import FULLY_SHARD
-from dtdebug_taxonomy.source.bindings import surely_before
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.fixing import indent_of, statement_lines
+from dtdebug_taxonomy.checks.shared.names import FULLY_SHARD
+from dtdebug_taxonomy.source.python.bindings import surely_before
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 
@@ -18,7 +18,7 @@ def check(code: Code) -> Iterator[Hit]:
     """Report the call for the whole model."""
     calls = code.calls(*FULLY_SHARD)
     for whole in calls:
-        model = dotted(code.argument(whole, "module", 0))
+        model = dotted_name(code.argument(whole, "module", 0))
         if not model or code.role == "test":
             continue
         below = (c for c in calls if code.order[c] > code.order[whole] and surely_before(code, whole, c))
@@ -35,7 +35,7 @@ def check(code: Code) -> Iterator[Hit]:
 def _is_in(code: Code, call: ast.Call, model: str) -> bool:
     """True if a call is for a part of a model: `model.head`, or an item of a loop over `model.layers`."""
     part = code.argument(call, "module", 0)
-    written = dotted(part)
+    written = dotted_name(part)
     if written.startswith(f"{model}."):
         return True
     if not isinstance(part, ast.Name):
@@ -44,8 +44,8 @@ def _is_in(code: Code, call: ast.Call, model: str) -> bool:
     loop = next((f for f in loops if part.id in {n.id for n in code.inside(f.target, ast.Name)}), None)
     if loop is None:
         return False
-    return dotted(loop.iter) == model or any(
-        dotted(n).startswith(f"{model}.") for n in code.inside(loop.iter, ast.Attribute)
+    return dotted_name(loop.iter) == model or any(
+        dotted_name(n).startswith(f"{model}.") for n in code.inside(loop.iter, ast.Attribute)
     )
 
 

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.names import OPTIMIZERS
-from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.names import OPTIMIZERS
+from dtdebug_taxonomy.checks.shared.wrapping import DDPS, FSDP1
+from dtdebug_taxonomy.source.python.code import Code
 
 _CLEARS = re.compile(r"zero_grad|\.grad\s*=|\.grad\.zero_|set_to_none|clear_grad|autograd\.grad|foreach_zero")
 

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import own_lines, statement_lines
-from dtdebug_taxonomy.checks.gradients import CLIPS, calls_method, only_measures, steps
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.fixing import own_lines, statement_lines
+from dtdebug_taxonomy.checks.shared.gradients import CLIPS, calls_method, only_measures, steps
+from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.text import Span
 
 

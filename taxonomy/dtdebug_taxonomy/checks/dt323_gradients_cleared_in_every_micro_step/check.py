@@ -6,19 +6,19 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.accumulating import (
+from dtdebug_taxonomy.checks.shared.accumulating import (
     accumulate_blocks,
-    accumulated,
-    counted,
+    accumulation_steps,
     counts,
+    is_periodic,
     loop_of,
+    optimizer_name,
     rare_step,
-    stepped,
 )
-from dtdebug_taxonomy.checks.fixing import indent_of, own_lines
-from dtdebug_taxonomy.checks.stepping import in_step
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.fixing import indent_of, own_lines
+from dtdebug_taxonomy.checks.shared.stepping import in_step
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 
@@ -28,7 +28,7 @@ def check(code: Code) -> Iterator[Hit]:
     if not clears or not in_step(code) or code.role == "test":
         return
     yield from _by_counter(code, clears)
-    if accumulated(code) is not None:
+    if accumulation_steps(code) is not None:
         yield from _by_accelerate(code, clears)
 
 
@@ -36,12 +36,12 @@ def _by_counter(code: Code, clears: list[ast.Call]) -> Iterator[Hit]:
     """Report a clear in every iteration if the optimizer steps only in some: `if (i + 1) % n == 0:`."""
     for call in clears:
         loop = loop_of(code, call)
-        owner = dotted(call.func).rpartition(".")[0]
+        owner = dotted_name(call.func).rpartition(".")[0]
         if loop is None or not owner or not _in_every_round(code, call, loop):
             continue
         for backward in code.methods("backward"):
             step = rare_step(code, loop, backward) if loop_of(code, backward) is loop else None
-            if step is not None and stepped(step) == owner and not counted(code, backward, loop):
+            if step is not None and optimizer_name(step) == owner and not is_periodic(code, backward, loop):
                 yield Hit(
                     code.span(call),
                     "The optimizer steps once in several rounds, but this clears the gradients in each of them: the "
@@ -57,8 +57,8 @@ def _by_accelerate(code: Code, clears: list[ast.Call]) -> Iterator[Hit]:
         inside = [c for c in code.methods("backward") if c.args and block in code.ancestors(c)]
         steps = [c for c in code.methods("step") if block in code.ancestors(c)]
         for call in clears:
-            owner = dotted(call.func).rpartition(".")[0]
-            step = next((c for c in steps if owner and stepped(c) == owner), None)
+            owner = dotted_name(call.func).rpartition(".")[0]
+            step = next((c for c in steps if owner and optimizer_name(c) == owner), None)
             if step is None or code.statement(call) not in block.body:
                 continue
             if any(code.order[call] < code.order[b] < code.order[step] for b in inside):

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.names import OPTIMIZERS
-from dtdebug_taxonomy.checks.wrapping import DATA_PARALLEL, DDPS, FSDP1, wrap_of
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.names import OPTIMIZERS
+from dtdebug_taxonomy.checks.shared.wrapping import DATA_PARALLEL, DDPS, FSDP1, wrap_of
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _MODULE = re.compile(r"(torch\.nn|torchvision\.models|timm|transformers|diffusers)\.")
 _MOST = 50
@@ -34,7 +34,7 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         if _is_bare(code, owner) and _is_used_by_itself(code, owner) and not _is_passed_on(code, owner):
             line = code.text.place(code.span(wrap).start).line
-            other = dotted(code.argument(wrap, "module", 0)) or "another module"
+            other = dotted_name(code.argument(wrap, "module", 0)) or "another module"
             yield Hit(
                 code.span(call),
                 f"{owner.id} is trained, but it is not wrapped as {other} is (line {line}): nothing averages its "
@@ -77,16 +77,16 @@ def _reaches_optimizer(code: Code, call: ast.Call) -> bool:
         if isinstance(up, ast.Call) and code.name(up.func) in OPTIMIZERS:
             return True
         if isinstance(up, ast.Assign):
-            return _goes_on(code, [dotted(t) for t in up.targets])
+            return _is_optimized(code, [dotted_name(t) for t in up.targets])
         if isinstance(up, ast.Expr) and isinstance(up.value, ast.Call):
             func = up.value.func
             grows = isinstance(func, ast.Attribute) and func.attr in {"append", "extend"}
-            return grows and _goes_on(code, [dotted(func.value)])  # type: ignore[attr-defined]
+            return grows and _is_optimized(code, [dotted_name(func.value)])  # type: ignore[attr-defined]
         if isinstance(up, ast.stmt):
             return False
     return False
 
 
-def _goes_on(code: Code, names: list[str]) -> bool:
-    given = {dotted(n) for c in code.calls(*OPTIMIZERS) if (n := code.argument(c, "params", 0)) is not None}
+def _is_optimized(code: Code, names: list[str]) -> bool:
+    given = {dotted_name(n) for c in code.calls(*OPTIMIZERS) if (n := code.argument(c, "params", 0)) is not None}
     return bool(given & set(names) - {""})

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import statement_lines
-from dtdebug_taxonomy.checks.gradients import NEAR, calls_method, stepped, steps
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.fixing import statement_lines
+from dtdebug_taxonomy.checks.shared.gradients import NEAR, calls_method, stepped_object, steps
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 _KEEPS_WEIGHTS = re.compile(r"warm_?up|profil|bench|dry_?run", re.IGNORECASE)
@@ -46,8 +46,8 @@ def _uses(code: Code, statement: ast.stmt, cleared: ast.expr) -> bool:
     """True if a statement steps the optimizer that was cleared and computes no gradients itself."""
     if not steps(code, statement) or not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
         return False
-    owner = stepped(statement)
-    return owner is not None and dotted(owner) == dotted(cleared) != "" and not statement.value.args
+    owner = stepped_object(statement)
+    return owner is not None and dotted_name(owner) == dotted_name(cleared) != "" and not statement.value.args
 
 
 def _fix(code: Code, statement: ast.stmt, backward: ast.stmt) -> Fix | None:

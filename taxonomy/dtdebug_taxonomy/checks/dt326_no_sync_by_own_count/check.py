@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.accumulating import loop_of
-from dtdebug_taxonomy.checks.stepping import agreed
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.accumulating import loop_of
+from dtdebug_taxonomy.checks.shared.stepping import is_agreed
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _MEASURES = {"numel", "sum", "item", "size", "count_nonzero"}
 
@@ -23,7 +23,7 @@ def check(code: Code) -> Iterator[Hit]:
         for test in _conditions(code, call, loop):
             asked = [test, *(v for n in code.inside(test, ast.Name) for v in code.values(n) if v is not None)]
             names = {n.id for e in asked for n in code.inside(e, ast.Name)}
-            if names & _counted(code, loop) and not agreed(code, asked, test):
+            if names & _counted_names(code, loop) and not is_agreed(code, asked, test):
                 yield Hit(
                     code.span(test),
                     "Each rank counts its own data here, so in one step some ranks reduce their gradients and others "
@@ -43,17 +43,17 @@ def _conditions(code: Code, call: ast.Call, loop: ast.AST) -> Iterator[ast.expr]
         inner = up
 
 
-def _counted(code: Code, loop: ast.AST) -> set[str]:
+def _counted_names(code: Code, loop: ast.AST) -> set[str]:
     """Return the names to which a loop adds a measure of this rank's data: `tokens += mask.sum()`."""
     return {
-        dotted(a.target)
+        dotted_name(a.target)
         for a in code.inside(loop, ast.AugAssign)
         if isinstance(a.op, ast.Add)
         and any(_measures(n) for n in code.inside(a.value, ast.Call))
-        and not agreed(code, [a.value], a)
+        and not is_agreed(code, [a.value], a)
     }
 
 
 def _measures(call: ast.Call) -> bool:
     func = call.func
-    return dotted(func) == "len" or (isinstance(func, ast.Attribute) and func.attr in _MEASURES)
+    return dotted_name(func) == "len" or (isinstance(func, ast.Attribute) and func.attr in _MEASURES)

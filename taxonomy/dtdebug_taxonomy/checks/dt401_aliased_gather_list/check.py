@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import written_name
-from dtdebug_taxonomy.checks.names import DIST
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.fixing import written_name
+from dtdebug_taxonomy.checks.shared.names import DIST
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _OUTPUTS = {
     DIST + "all_gather": ("tensor_list", 0),
@@ -31,7 +31,7 @@ def check(code: Code) -> Iterator[Hit]:
         name = code.name(call.func)
         keyword, place = _OUTPUTS[name]
         given = code.argument(call, keyword, place)
-        if given is None or _filled(code, given, call):
+        if given is None or _is_filled(code, given, call):
             continue
         for value in _values(code, given):
             if value in seen or not _repeats(value):
@@ -49,22 +49,22 @@ def _values(code: Code, node: ast.expr | None, depth: int = 4) -> Iterator[ast.e
     if isinstance(node, ast.IfExp):
         yield from _values(code, node.body, depth)
         yield from _values(code, node.orelse, depth)
-    elif node is not None and dotted(node) and depth:
+    elif node is not None and dotted_name(node) and depth:
         for value in code.values(node):
             if isinstance(value, ast.List) and not value.elts:
-                yield from _appended(code, value, dotted(node))
+                yield from _appended_names(code, value, dotted_name(node))
             elif value is not node:
                 yield from _values(code, value, depth - 1)
-    elif isinstance(node, ast.Call) and dotted(node.func) == "list" and len(node.args) == 1:
+    elif isinstance(node, ast.Call) and dotted_name(node.func) == "list" and len(node.args) == 1:
         yield from _values(code, node.args[0], depth - 1)
     elif node is not None:
         yield node
 
 
-def _appended(code: Code, empty: ast.List, name: str) -> Iterator[ast.expr]:
+def _appended_names(code: Code, empty: ast.List, name: str) -> Iterator[ast.expr]:
     """Yield the name from outside of the loop that a loop appends to an empty list."""
     for call in code.methods("append"):
-        if dotted(call.func.value) != name or code.scope(call) is not code.scope(empty):  # type: ignore[attr-defined]
+        if dotted_name(call.func.value) != name or code.scope(call) is not code.scope(empty):  # type: ignore[attr-defined]
             continue
         loop = next((a for a in code.ancestors(call) if isinstance(a, ast.For)), None)
         given = call.args[0] if call.args else None
@@ -91,12 +91,12 @@ def _repeats(node: ast.expr) -> bool:
     if isinstance(node, ast.Call):
         return (
             len(node.args) == 2
-            and dotted(node.func).rsplit(".", 1)[-1] == "repeat"
+            and dotted_name(node.func).rsplit(".", 1)[-1] == "repeat"
             and not isinstance(node.args[0], ast.Constant)
         )
-    if isinstance(node, ast.ListComp) and dotted(node.elt):
+    if isinstance(node, ast.ListComp) and dotted_name(node.elt):
         bound = {n.id for g in node.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
-        return dotted(node.elt).split(".", 1)[0] not in bound | {"None"}
+        return dotted_name(node.elt).split(".", 1)[0] not in bound | {"None"}
     return False
 
 
@@ -108,12 +108,12 @@ def _parts(node: ast.BinOp) -> tuple[ast.expr | None, ast.expr]:
     return None, node
 
 
-def _filled(code: Code, given: ast.expr, call: ast.Call) -> bool:
+def _is_filled(code: Code, given: ast.expr, call: ast.Call) -> bool:
     """True if a loop puts another tensor into each place of the list before the gather."""
-    name = dotted(given)
+    name = dotted_name(given)
     return bool(name) and any(
         isinstance(target, ast.Subscript)
-        and dotted(target.value) == name
+        and dotted_name(target.value) == name
         and code.order[assign] < code.order[call]
         and any(isinstance(a, ast.For) for a in code.ancestors(assign))
         and code.function(assign) is code.function(call)

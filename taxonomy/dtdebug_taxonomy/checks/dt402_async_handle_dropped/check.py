@@ -6,12 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Edit, Fix, Hit, horovod
-from dtdebug_taxonomy.checks.arguments import keyword, remove
-from dtdebug_taxonomy.checks.asynchronous import POINT_TO_POINT, asynchronous
-from dtdebug_taxonomy.checks.names import DIST
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.syntax import FUNCTIONS
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.shared import horovod
+from dtdebug_taxonomy.checks.shared.arguments import keyword, remove
+from dtdebug_taxonomy.checks.shared.asynchronous import POINT_TO_POINT, asynchronous
+from dtdebug_taxonomy.checks.shared.names import DIST
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 from dtdebug_taxonomy.source.text import Span
 
 _SYNCHRONIZE = (DIST + "barrier", "torch.cuda.synchronize", "torch.accelerator.synchronize", "torch.npu.synchronize")

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Fix, Hit
-from dtdebug_taxonomy.checks.arguments import add
-from dtdebug_taxonomy.checks.names import DIST, INIT
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.arguments import add
+from dtdebug_taxonomy.checks.shared.names import DIST, INIT
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _TENSOR = {
     **{DIST + n: (("tensor", 0),) for n in ("all_reduce", "broadcast", "reduce", "send", "recv", "isend", "irecv")},
@@ -72,7 +72,7 @@ def _backends(code: Code) -> list[str | None]:
 
 
 def _is_option(node: ast.expr | None) -> bool:
-    return isinstance(node, ast.Attribute) and dotted(node.value).rpartition(".")[2] in {"args", "opt", "opts"}
+    return isinstance(node, ast.Attribute) and dotted_name(node.value).rpartition(".")[2] in {"args", "opt", "opts"}
 
 
 def _default_backend(code: Code) -> object:
@@ -99,7 +99,7 @@ def _on_cpu(code: Code, node: ast.expr | None, depth: int = 5) -> bool:
         return False
     if isinstance(node, ast.ListComp):
         return _on_cpu(code, node.elt, depth - 1)
-    if not dotted(node):
+    if not dotted_name(node):
         return False
     bound = code.bound(node)
     return bool(bound) and all(
@@ -122,7 +122,7 @@ def _made_on_cpu(code: Code, call: ast.Call) -> bool:
     if code.name(call.func) != "torch.tensor":
         return True
     data = code.argument(call, "data", 0)
-    return data is not None and not _ON_DEVICE.search(dotted(data).rsplit(".", 1)[-1])
+    return data is not None and not _ON_DEVICE.search(dotted_name(data).rsplit(".", 1)[-1])
 
 
 def _fix(code: Code, given: ast.expr) -> Fix | None:

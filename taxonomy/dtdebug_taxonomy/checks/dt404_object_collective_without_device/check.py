@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.fixing import choose_device
-from dtdebug_taxonomy.checks.names import DIST, INIT
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.fixing import choose_device
+from dtdebug_taxonomy.checks.shared.names import DIST, INIT
+from dtdebug_taxonomy.source.python.code import Code
 
 _OBJECTS = tuple(
     DIST + n for n in ("all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list")

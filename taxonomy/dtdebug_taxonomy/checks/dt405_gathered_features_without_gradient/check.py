@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import indent_of, own_lines, written_name
-from dtdebug_taxonomy.checks.names import DIST
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.syntax import Function
+from dtdebug_taxonomy.checks.shared.fixing import indent_of, own_lines, written_name
+from dtdebug_taxonomy.checks.shared.names import DIST
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.syntax import Function
 from dtdebug_taxonomy.source.text import Span
 
 _GATHERS = {DIST + "all_gather": ("tensor_list", 0), DIST + "all_gather_into_tensor": ("output_tensor", 0)}
@@ -35,12 +35,12 @@ def check(code: Code) -> Iterator[Hit]:
     homes: dict[Function, _Home] = {}
     detached: dict[str, bool] = {}
     for add in code.methods("append"):
-        if add.args and isinstance(add.func, ast.Attribute) and (name := dotted(add.func.value)):
+        if add.args and isinstance(add.func, ast.Attribute) and (name := dotted_name(add.func.value)):
             detached[name] = detached.get(name, True) and bool(_CUT.search(code.source_of(add.args[0])))
     for call in code.calls(*_GATHERS):
         function = code.function(call)
         name = code.name(call.func)
-        output = dotted(code.argument(call, *_GATHERS[name]))
+        output = dotted_name(code.argument(call, *_GATHERS[name]))
         if (
             function is None
             or not output
@@ -62,7 +62,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 def _fix(code: Code, call: ast.Call, output: str) -> Fix | None:
     """Return a fix that puts the rank's own tensor, which has its gradient, back into the list."""
-    own, statement = dotted(code.argument(call, "tensor", 1)), code.statement(call)
+    own, statement = dotted_name(code.argument(call, "tensor", 1)), code.statement(call)
     grouped = code.argument(call, "group", 2) is not None or code.has_unpacking(call)
     lines = own_lines(code, statement) if isinstance(statement, ast.Expr) else None
     if not own or grouped or lines is None:
@@ -89,11 +89,11 @@ class _Home:
     def put_back(self) -> set[str]:
         """Outputs with `out[rank] = x`, or joined from the parts before and after the rank's own."""
         code = self.code
-        found = {dotted(t.value) for a, _, _ in self._assigns for t in a.targets if isinstance(t, ast.Subscript)}
+        found = {dotted_name(t.value) for a, _, _ in self._assigns for t in a.targets if isinstance(t, ast.Subscript)}
         for add in code.inside(self.function, ast.BinOp):
             if isinstance(add.op, ast.Add):
                 parts = (part for part in (add.left, add.right) if not isinstance(part, ast.BinOp))
-                found |= {dotted(s.value) for part in parts for s in code.inside(part, ast.Subscript)}
+                found |= {dotted_name(s.value) for part in parts for s in code.inside(part, ast.Subscript)}
         return found
 
     @cached_property
@@ -106,7 +106,7 @@ class _Home:
             if isinstance(product.op, ast.MatMult)
         ]
         for call in code.inside(self.function, ast.Call):
-            last = call.func.attr if isinstance(call.func, ast.Attribute) else dotted(call.func)
+            last = call.func.attr if isinstance(call.func, ast.Attribute) else dotted_name(call.func)
             if last in _PRODUCTS or _LOSS.search(last):
                 found.append((code.order[call], {n for a in (*call.args, *call.keywords) for n in _names(code, a)}))
         return found
@@ -141,11 +141,11 @@ class _Home:
         return any(not found.isdisjoint(taken) for taken in self._returned)
 
     @cached_property
-    def _returned(self) -> list[set[str]]:
+    def _returned_names(self) -> list[set[str]]:
         values = [r.value for r in self.code.inside(self.function, ast.Return)]
         return [_names(self.code, value) for value in values if value is not None]
 
-    def _followed(self, names: set[str], start: int, without: set[ast.Assign]) -> set[str]:
+    def _follow_names(self, names: set[str], start: int, without: set[ast.Assign]) -> set[str]:
         found = set(names)
         for assign, taken, bound in self._assigns:
             if self.code.order[assign] > start and assign not in without and not found.isdisjoint(taken):
@@ -166,14 +166,14 @@ def _without_gradient(code: Code, call: ast.AST, home: Function) -> bool:
 def _never_had_one(code: Code, call: ast.Call, detached: dict[str, bool]) -> bool:
     """True if the gathered values are labels, lengths or the like, or are joined from detached tensors."""
     own = code.argument(call, "tensor", 1) or code.argument(call, "input_tensor", 1)
-    if _NUMBERS.search(dotted(own).rsplit(".", 1)[-1]):
+    if _NUMBERS.search(dotted_name(own).rsplit(".", 1)[-1]):
         return True
     joined = [v for v in code.values(own) if isinstance(v, ast.Call) and v.args and code.name(v.func) in _JOINS]
-    return bool(joined) and all(detached.get(dotted(v.args[0]), False) for v in joined)
+    return bool(joined) and all(detached.get(dotted_name(v.args[0]), False) for v in joined)
 
 
 def _names(code: Code, node: ast.AST) -> set[str]:
-    return {dotted(n) for n in code.inside(node, ast.Name, ast.Attribute)} - {""}
+    return {dotted_name(n) for n in code.inside(node, ast.Name, ast.Attribute)} - {""}
 
 
 def _bound(code: Code, assign: ast.Assign) -> set[str]:

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import indent_of, statement_lines, written_name
-from dtdebug_taxonomy.checks.names import DIST
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.fixing import indent_of, statement_lines, written_name
+from dtdebug_taxonomy.checks.shared.names import DIST
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 _SUMS = {DIST + "all_reduce": 1, DIST + "reduce": 2}
@@ -26,7 +26,7 @@ class _Uses:
 
     def __init__(self, code: Code, home: ast.AST) -> None:
         self._assigned = [
-            (code.order[a], _names(code, a.value), {dotted(t) for t in a.targets} - {""})
+            (code.order[a], _names(code, a.value), {dotted_name(t) for t in a.targets} - {""})
             for a in code.inside(home, ast.Assign)
         ]
         self._divided = [_names(code, c.target) for c in code.inside(home, ast.AugAssign) if _divides(c.op)]
@@ -36,20 +36,20 @@ class _Uses:
         self._shown = [
             (code.order[c], {n for a in (*c.args, *c.keywords) for n in _names(code, a)})
             for c in code.inside(home, ast.Call)
-            if _SHOWS.match(c.func.attr if isinstance(c.func, ast.Attribute) else dotted(c.func))
+            if _SHOWS.match(c.func.attr if isinstance(c.func, ast.Attribute) else dotted_name(c.func))
         ]
 
-    def divided(self, name: str, elsewhere: list[set[str]]) -> bool:
+    def is_divided(self, name: str, elsewhere: list[set[str]]) -> bool:
         """True if a division, a mean or a return (the caller may divide) uses the value."""
         names = self._followed(name)
         return any(not names.isdisjoint(taken) for taken in (*self._divided, *elsewhere))
 
-    def shown(self, name: str, after: int) -> bool:
+    def is_shown(self, name: str, after: int) -> bool:
         """True if the value is printed or logged after the reduction."""
         names = self._followed(name, after)
         return any(order >= after and not names.isdisjoint(taken) for order, taken in self._shown)
 
-    def _followed(self, name: str, after: int = -1) -> set[str]:
+    def _follow_names(self, name: str, after: int = -1) -> set[str]:
         """Return the names that a value has, or that are computed from it."""
         names = {name}
         for order, taken, targets in self._assigned:
@@ -69,7 +69,7 @@ def check(code: Code) -> Iterator[Hit]:
         home = code.function(call) or code.tree
         if home not in homes:
             homes[home] = _Uses(code, home)
-        name = dotted(code.argument(call, "tensor", 0))
+        name = dotted_name(code.argument(call, "tensor", 0))
         if homes[home].divided(name, means) or not homes[home].shown(name, code.order[call]):
             continue
         yield Hit(
@@ -82,7 +82,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 def _is_sum(code: Code, call: ast.Call) -> bool:
     """True if a loss or the like is summed over all ranks."""
-    last = dotted(code.argument(call, "tensor", 0)).rsplit(".", 1)[-1]
+    last = dotted_name(code.argument(call, "tensor", 0)).rsplit(".", 1)[-1]
     op = code.argument(call, "op", _SUMS[code.name(call.func)])
     if not _MEAN.search(last) or _COUNT.search(last) or (op is not None and not code.name(op).endswith(".SUM")):
         return False
@@ -94,7 +94,7 @@ def _divides(op: ast.operator) -> bool:
 
 
 def _names(code: Code, node: ast.AST) -> set[str]:
-    return {dotted(n) for n in code.inside(node, ast.Name, ast.Attribute)} - {""}
+    return {dotted_name(n) for n in code.inside(node, ast.Name, ast.Attribute)} - {""}
 
 
 def _divide(code: Code, call: ast.Call, name: str) -> Fix | None:

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.names import DIST
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.names import DIST
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _TENSORS = {DIST + "all_gather": 1, DIST + "gather": 0, DIST + "all_gather_into_tensor": 1}
 _VARIES = {f"torch.{n}" for n in ("nonzero", "unique", "masked_select", "argwhere", "unique_consecutive")}
@@ -39,7 +39,7 @@ def check(code: Code) -> Iterator[Hit]:
         name = code.name(call.func)
         keyword = "input_tensor" if name.endswith("into_tensor") else "tensor"
         given = code.argument(call, keyword, _TENSORS[name])
-        if given is None or not _varies(code, given) or _agreed(code, call):
+        if given is None or not _varies(code, given) or _has_agreed_sizes(code, call):
             continue
         yield Hit(
             code.span(given),
@@ -61,7 +61,7 @@ def _varies(code: Code, node: ast.expr | None, depth: int = 4) -> bool:
         return False
     if isinstance(node, ast.Subscript):
         return _is_mask(code, node.slice) or _varies(code, node.value, depth - 1)
-    if dotted(node):
+    if dotted_name(node):
         values = [v for v in code.values(node) if v is not node]
         return bool(values) and all(_varies(code, v, depth - 1) for v in values)
     return False
@@ -77,7 +77,7 @@ def _is_mask(code: Code, index: ast.expr) -> bool:
     return False
 
 
-def _agreed(code: Code, call: ast.Call) -> bool:
+def _has_agreed_sizes(code: Code, call: ast.Call) -> bool:
     """True if sizes were exchanged, or the tensor padded, before."""
     home = code.function(call)
     for other in code.calls(*_TENSORS, DIST + "all_reduce", DIST + "all_gather_object"):
@@ -85,6 +85,6 @@ def _agreed(code: Code, call: ast.Call) -> bool:
             return True
     around = home or code.tree
     return any(
-        re.search(r"pad|resize_|broadcast_to|expand", (dotted(c.func) or "").rsplit(".", 1)[-1])
+        re.search(r"pad|resize_|broadcast_to|expand", (dotted_name(c.func) or "").rsplit(".", 1)[-1])
         for c in code.inside(around, ast.Call)
     ) or any(_SIZES.search(n.id) and isinstance(n.ctx, ast.Store) for n in code.inside(around, ast.Name))

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.names import DIST, INIT, SAMPLER
-from dtdebug_taxonomy.source.guards import guards
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.ranks import is_size, rank
+from dtdebug_taxonomy.checks.shared.names import DIST, INIT, SAMPLER
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import guards
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.ranks import is_size, rank
 
 _TEST = re.compile(r"(^|_)(test|val?|valid|validation|eval|dev)(_|$|set|data|loader|sampler|iter)", re.IGNORECASE)
 _METRIC = re.compile(
@@ -29,11 +29,13 @@ def check(code: Code) -> Iterator[Hit]:
     if not any(_is_test(code, call) for call in code.calls(SAMPLER)) and not _cut_otherwise(code):
         return
     for call in code.nodes(ast.Call):
-        last = call.func.attr if isinstance(call.func, ast.Attribute) else dotted(call.func)
+        last = call.func.attr if isinstance(call.func, ast.Attribute) else dotted_name(call.func)
         if last not in _SHOWS or not any(g.test.equal for g in guards(code).around(call)):
             continue
         shown = [n for a in (*call.args, *call.keywords) for n in code.inside(a, ast.Name, ast.Attribute)]
-        if any(_METRIC.search(last) or _LOSS.fullmatch(last) for n in shown if (last := dotted(n).rsplit(".", 1)[-1])):
+        if any(
+            _METRIC.search(last) or _LOSS.fullmatch(last) for n in shown if (last := dotted_name(n).rsplit(".", 1)[-1])
+        ):
             yield Hit(
                 code.span(call),
                 "One rank shows this metric from its own shard of the test data; nothing here reduces it over the "
@@ -43,17 +45,17 @@ def check(code: Code) -> Iterator[Hit]:
 
 def _is_test(code: Code, sampler: ast.Call) -> bool:
     """True if a sampler splits test data, judging by the names of its data set and of itself."""
-    data = dotted(code.argument(sampler, "dataset", 0))
+    data = dotted_name(code.argument(sampler, "dataset", 0))
     statement = code.statement(sampler)
     targets = statement.targets if isinstance(statement, ast.Assign) else []
-    return any(_TEST.search(n.rsplit(".", 1)[-1]) for n in (data, *map(dotted, targets)) if n)
+    return any(_TEST.search(n.rsplit(".", 1)[-1]) for n in (data, *map(dotted_name, targets)) if n)
 
 
 def _cut_otherwise(code: Code) -> bool:
     """True if a call with the rank and the number of ranks returns test data."""
     for assign in code.nodes(ast.Assign):
         call = assign.value
-        if not isinstance(call, ast.Call) or not any(_TEST.search(dotted(t)) for t in assign.targets):
+        if not isinstance(call, ast.Call) or not any(_TEST.search(dotted_name(t)) for t in assign.targets):
             continue
         given = [*call.args, *(k.value for k in call.keywords)]
         if any(is_size(code, a) for a in given) and any(rank(code, a) == "global" for a in given):

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.counting import of_one_machine, starts_its_ranks
-from dtdebug_taxonomy.checks.fixing import written_name
-from dtdebug_taxonomy.checks.names import DIST
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.counting import of_one_machine, starts_its_ranks
+from dtdebug_taxonomy.checks.shared.fixing import written_name
+from dtdebug_taxonomy.checks.shared.names import DIST
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _LISTS = {
     f"{DIST}all_gather": ("tensor_list", 0),
@@ -29,7 +29,7 @@ def check(code: Code) -> Iterator[Hit]:
             given = code.argument(call, argument, place)
             if given is None or code.argument(call, "group") is not None or code.has_unpacking(call):
                 continue
-            for value in code.values(given) if dotted(given) else [given]:
+            for value in code.values(given) if dotted_name(given) else [given]:
                 length = _length(code, value)
                 if length is None or not of_one_machine(code, length):
                     continue

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.names import DIST, ROOTS
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.ranks import rank
+from dtdebug_taxonomy.checks.shared.names import DIST, ROOTS
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.ranks import rank
 
 _ONE_OF_SEVERAL = re.compile(
     r"(get_)?(tp|pp|cp|ep|sp|mp|ulysses|ring|(tensor|pipeline|context|expert|sequence)(_model)?_parallel|model_parallel)"
@@ -41,7 +41,7 @@ def check(code: Code) -> Iterator[Hit]:
 def _is_one_of_several(code: Code, group: ast.expr) -> bool:
     """True if a group is one of several, judging by its usual name."""
     called = group.func if isinstance(group, ast.Call) else group
-    last = called.attr if isinstance(called, ast.Attribute) else dotted(called)
+    last = called.attr if isinstance(called, ast.Attribute) else dotted_name(called)
     return bool(_ONE_OF_SEVERAL.fullmatch(last.lower().strip("_")))
 
 

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.flow import without_grad
-from dtdebug_taxonomy.checks.names import DIST
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.flow import without_grad
+from dtdebug_taxonomy.checks.shared.names import DIST
+from dtdebug_taxonomy.source.python.code import Code
 
 _PRODUCTS = {"torch.mm", "torch.matmul", "torch.bmm", "torch.einsum"}
 _METHODS = {"mm", "matmul", "bmm"}

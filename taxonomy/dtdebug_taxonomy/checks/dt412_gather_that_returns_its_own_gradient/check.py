@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.names import DIST
-from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.names import DIST
+from dtdebug_taxonomy.checks.shared.ranks_seen import depends_on_rank
+from dtdebug_taxonomy.source.python.code import Code
 
 _GATHERS = (DIST + "all_gather", DIST + "all_gather_into_tensor", DIST + "_all_gather_base")
 _MAKES_UP = re.compile(r"reduce|scatter|gather|broadcast|all_to_all|world_?size|num_replicas")

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import written_name
-from dtdebug_taxonomy.checks.gradients import GRADIENT
-from dtdebug_taxonomy.checks.names import DIST
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.fixing import written_name
+from dtdebug_taxonomy.checks.shared.gradients import GRADIENT
+from dtdebug_taxonomy.checks.shared.names import DIST
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _GIVES_BACK = re.compile(r"broadcast|scatter|all_reduce|all_gather|\bsend\(|isend")
 
@@ -22,11 +22,11 @@ def check(code: Code) -> Iterator[Hit]:
         return
     for call in code.calls(DIST + "reduce"):
         given = code.argument(call, "tensor", 0)
-        if given is None or not GRADIENT.search(dotted(given)) or code.argument(call, "group", 3) is not None:
+        if given is None or not GRADIENT.search(dotted_name(given)) or code.argument(call, "group", 3) is not None:
             continue
         yield Hit(
             code.span(call),
-            f"reduce() gives the sum of {dotted(given)} to one rank alone; the others step with what is left in "
+            f"reduce() gives the sum of {dotted_name(given)} to one rank alone; the others step with what is left in "
             "theirs, and the weights of the ranks diverge.",
             _fix(code, call, given),
         )

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import deeper, indent_of, statement_lines, written_name
-from dtdebug_taxonomy.checks.names import DIST
-from dtdebug_taxonomy.source.guards import guards
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.fixing import deeper, indent_of, statement_lines, written_name
+from dtdebug_taxonomy.checks.shared.names import DIST
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import guards
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 _EXCHANGES = re.compile(r"reduce|gather|all_to_all|DistributedDataParallel|\bDDP\b|FSDP|fully_shard|average_|horovod")
@@ -23,7 +23,7 @@ def check(code: Code) -> Iterator[Hit]:
         return
     for call in code.calls(DIST + "broadcast"):
         loop = code.parent.get(code.statement(call))
-        name = dotted(code.argument(call, "tensor", 0)).removesuffix(".data")
+        name = dotted_name(code.argument(call, "tensor", 0)).removesuffix(".data")
         if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name) or loop.target.id != name:
             continue
         block = code.block(loop)

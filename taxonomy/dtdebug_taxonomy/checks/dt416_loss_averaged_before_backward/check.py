@@ -8,12 +8,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import indent_of, statement_lines
-from dtdebug_taxonomy.checks.names import DIST
-from dtdebug_taxonomy.checks.stepping import in_step
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.ranks import is_size
+from dtdebug_taxonomy.checks.shared.fixing import indent_of, statement_lines
+from dtdebug_taxonomy.checks.shared.names import DIST
+from dtdebug_taxonomy.checks.shared.stepping import in_step
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.ranks import is_size
 from dtdebug_taxonomy.source.text import Span
 
 _SUMS = {DIST + "all_reduce": 1, DIST + "reduce": 2}
@@ -28,7 +28,7 @@ def check(code: Code) -> Iterator[Hit]:
     passes = _Passes(code)
     divided: dict[ast.AST, dict[str, list[int]]] = {}
     for call in code.calls(*_SUMS) if passes.any else ():
-        name, home = dotted(code.argument(call, "tensor", 0)), code.function(call) or code.tree
+        name, home = dotted_name(code.argument(call, "tensor", 0)), code.function(call) or code.tree
         if not _is_sum(code, call, name):
             continue
         if home not in divided:
@@ -58,7 +58,7 @@ class _Passes:
             loss = _loss(call)
             if loss is None:
                 continue
-            self._by_name[code.function(call), dotted(loss)].append((call, loss))
+            self._by_name[code.function(call), dotted_name(loss)].append((call, loss))
             values = code.values(loss)
             if len(values) == 1 and isinstance(made := values[0], ast.Call) and (maker := code.called(made)):
                 self._by_maker[maker].append((call, made))
@@ -77,7 +77,7 @@ class _Passes:
         if home is None:
             return None
         for backward, made in self._by_maker.get(home, ())[:1]:
-            returned = [r for r in code.returned(made) if name in {dotted(r), dotted(getattr(r, "left", r))}]
+            returned = [r for r in code.returned(made) if name in {dotted_name(r), dotted_name(getattr(r, "left", r))}]
             if returned:
                 return backward, max(code.order[r] for r in returned) + 1
         return None
@@ -114,14 +114,16 @@ def _divisions(code: Code, home: ast.AST) -> dict[str, list[int]]:
     found: dict[str, list[int]] = defaultdict(list)
     for node in code.inside(home, ast.AugAssign, ast.BinOp, ast.Call):
         if isinstance(node, ast.AugAssign):
-            name, by = dotted(node.target), node.value if isinstance(node.op, ast.Div) else None
+            name, by = dotted_name(node.target), node.value if isinstance(node.op, ast.Div) else None
         elif isinstance(node, ast.BinOp):
-            name, by = dotted(node.left), node.right if isinstance(node.op, ast.Div) else None
+            name, by = dotted_name(node.left), node.right if isinstance(node.op, ast.Div) else None
             up = code.statement(node)
-            if not isinstance(up, ast.Return) and not (isinstance(up, ast.Assign) and dotted(up.targets[0]) == name):
+            if not isinstance(up, ast.Return) and not (
+                isinstance(up, ast.Assign) and dotted_name(up.targets[0]) == name
+            ):
                 continue
         else:
-            owner, _, last = dotted(node.func).rpartition(".")
+            owner, _, last = dotted_name(node.func).rpartition(".")
             name, by = owner, node.args[0] if last == "div_" and node.args else None
         if name and by is not None and is_size(code, by):
             found[name].append(code.order[node])

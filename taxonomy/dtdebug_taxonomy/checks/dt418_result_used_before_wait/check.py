@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.asynchronous import asynchronous
-from dtdebug_taxonomy.checks.fixing import statement_lines
-from dtdebug_taxonomy.checks.gradients import CLIPS, GRADIENT, NEAR, steps
-from dtdebug_taxonomy.checks.names import DIST
-from dtdebug_taxonomy.facts import torch_distributed
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.asynchronous import asynchronous
+from dtdebug_taxonomy.checks.shared.fixing import statement_lines
+from dtdebug_taxonomy.checks.shared.gradients import CLIPS, GRADIENT, NEAR, steps
+from dtdebug_taxonomy.checks.shared.names import DIST
+from dtdebug_taxonomy.knowledge.facts import torch_distributed
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 _WRITES = {
@@ -30,7 +30,7 @@ _READS = {
 _ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break, ast.With, ast.AsyncWith, ast.FunctionDef, ast.ClassDef)
 
 
-class _Begun(NamedTuple):
+class _PendingCall(NamedTuple):
     """Pending call: the tensor that it writes, the name that holds its handle, and its loop."""
 
     tensor: str
@@ -42,11 +42,11 @@ class _Begun(NamedTuple):
 
 def check(code: Code) -> Iterator[Hit]:
     """Report the use."""
-    owners = {dotted(c.func.value) for c in code.methods("step") if isinstance(c.func, ast.Attribute)}
+    owners = {dotted_name(c.func.value) for c in code.methods("step") if isinstance(c.func, ast.Attribute)}
     alone = len({o for o in owners if "opt" in o.lower()}) == 1
     last: dict[tuple[ast.AST | None, str], int] = {}
     for call in asynchronous(code):
-        begun = _begun(code, call)
+        begun = _pending_call(code, call)
         found = _first_use(code, code.statement(call), begun, alone=alone) if begun else None
         if begun is None or found is None:
             continue
@@ -62,21 +62,23 @@ def check(code: Code) -> Iterator[Hit]:
         )
 
 
-def _begun(code: Code, call: ast.Call) -> _Begun | None:
+def _pending_call(code: Code, call: ast.Call) -> _PendingCall | None:
     last = code.name(call.func).removeprefix(DIST)
     if last not in _WRITES:
         return None
-    tensor = dotted(code.argument(call, torch_distributed().functions[last].parameters[0], 0)).removesuffix(".data")
+    tensor = dotted_name(code.argument(call, torch_distributed().functions[last].parameters[0], 0)).removesuffix(
+        ".data"
+    )
     up = code.parent[call]
     if not tensor:
         return None
     if isinstance(up, ast.Assign) and isinstance(up.targets[0], ast.Name):
-        return _Begun(tensor, up.targets[0].id, many=False, loop=_loop(code, up))
+        return _PendingCall(tensor, up.targets[0].id, many=False, loop=_loop(code, up))
     if isinstance(up, ast.ListComp) and up.elt is call and isinstance(home := code.parent[up], ast.Assign):
         if isinstance(home.targets[0], ast.Name):
-            return _Begun(tensor, home.targets[0].id, many=True, loop=code.source_of(up.generators[0].iter))
+            return _PendingCall(tensor, home.targets[0].id, many=True, loop=code.source_of(up.generators[0].iter))
     elif (holder := _appended_to(up)) and isinstance(code.parent[up], ast.Expr):
-        return _Begun(tensor, holder, many=True, loop=_loop(code, up))
+        return _PendingCall(tensor, holder, many=True, loop=_loop(code, up))
     return None
 
 
@@ -88,11 +90,11 @@ def _loop(code: Code, node: ast.AST) -> str:
 def _appended_to(node: ast.AST) -> str:
     """Return the list to which a call appends one item; "" if it does not append."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
-        return dotted(node.func.value) if isinstance(node.func.value, ast.Name) else ""
+        return dotted_name(node.func.value) if isinstance(node.func.value, ast.Name) else ""
     return ""
 
 
-def _first_use(code: Code, start: ast.stmt, begun: _Begun, *, alone: bool) -> tuple[ast.stmt, ast.AST] | None:
+def _first_use(code: Code, start: ast.stmt, begun: _PendingCall, *, alone: bool) -> tuple[ast.stmt, ast.AST] | None:
     """Return the first later statement that uses the tensor, with the use, if nothing before it may wait."""
     holders, many, here = {begun.holder}, begun.many, start
     risen = isinstance(start, ast.Assign) and many  # a list of calls: their loop has ended
@@ -141,7 +143,7 @@ def _may_wait(code: Code, statement: ast.stmt) -> bool:
     return any(_WAITS.search(getattr(f, "attr", "") or getattr(f, "id", "")) for f in called)
 
 
-def _use(code: Code, statement: ast.stmt, begun: _Begun, *, risen: bool, alone: bool) -> ast.AST | None:
+def _use(code: Code, statement: ast.stmt, begun: _PendingCall, *, risen: bool, alone: bool) -> ast.AST | None:
     """Return the node in a statement that reads or changes the tensor's values."""
     gradient = bool(GRADIENT.search(begun.tensor))
     if gradient and steps(code, statement):
@@ -154,13 +156,13 @@ def _use(code: Code, statement: ast.stmt, begun: _Begun, *, risen: bool, alone: 
         return None
     scope = code.scope(statement)
     for node in code.inside(statement, ast.AugAssign, ast.BinOp, ast.Call, ast.FormattedValue):
-        taken = {dotted(t).removesuffix(".data") for t in _taken(code, node)}
+        taken = {dotted_name(t).removesuffix(".data") for t in _used_values(code, node)}
         if begun.tensor in taken and code.scope(node) is scope:
             return node
     return None
 
 
-def _taken(code: Code, node: ast.AST) -> list[ast.expr]:
+def _used_values(code: Code, node: ast.AST) -> list[ast.expr]:
     """Return the values that an operation reads or changes."""
     if isinstance(node, ast.AugAssign):
         return [node.target, node.value]

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import indent_of, statement_lines, written_name
-from dtdebug_taxonomy.checks.gradients import GRADIENT
-from dtdebug_taxonomy.checks.names import DIST
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.fixing import indent_of, statement_lines, written_name
+from dtdebug_taxonomy.checks.shared.gradients import GRADIENT
+from dtdebug_taxonomy.checks.shared.names import DIST
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 _NAMES = {"MAX": "maximum", "MIN": "minimum", "PRODUCT": "product"}
@@ -29,7 +29,7 @@ def check(code: Code) -> Iterator[Hit]:
     for call in code.calls(DIST + "all_reduce"):
         given, op = code.argument(call, "tensor", 0), code.argument(call, "op", 1)
         word = _OPERATION.search(code.name(op))
-        if given is None or op is None or word is None or not GRADIENT.search(dotted(given)):
+        if given is None or op is None or word is None or not GRADIENT.search(dotted_name(given)):
             continue
         home = _home(code, call)
         if home not in compares:

@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import statement_lines
-from dtdebug_taxonomy.checks.gradients import CLIPS, GRADIENT, NEAR, calls_method, only_measures, steps
-from dtdebug_taxonomy.checks.names import DIST
-from dtdebug_taxonomy.checks.stepping import in_step
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.syntax import Function
+from dtdebug_taxonomy.checks.shared.fixing import statement_lines
+from dtdebug_taxonomy.checks.shared.gradients import CLIPS, GRADIENT, NEAR, calls_method, only_measures, steps
+from dtdebug_taxonomy.checks.shared.names import DIST
+from dtdebug_taxonomy.checks.shared.stepping import in_step
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.syntax import Function
 from dtdebug_taxonomy.source.text import Span
 
 _PRIVATE = re.compile(r"opacus|privacy|noise_multiplier|(^|_)dp_?sgd", re.IGNORECASE)
@@ -53,7 +53,7 @@ def _sums(code: Code) -> set[ast.Call]:
     found = set()
     for call in code.calls(DIST + "all_reduce"):
         given, op = code.argument(call, "tensor", 0), code.argument(call, "op", 1)
-        if given is None or not GRADIENT.search(dotted(given)) or code.argument(call, "group", 2) is not None:
+        if given is None or not GRADIENT.search(dotted_name(given)) or code.argument(call, "group", 2) is not None:
             continue
         if op is None or code.name(op).endswith((".SUM", ".AVG")):
             found.add(call)
@@ -75,7 +75,7 @@ def _fix(code: Code, clip: ast.Call, step: ast.stmt, between: list[ast.stmt]) ->
     lines, before = statement_lines(code, statement), statement_lines(code, step)
     if lines is None or before is None or step not in code.block(statement):
         return None
-    norms = {dotted(t) for t in statement.targets} if isinstance(statement, ast.Assign) else set()
+    norms = {dotted_name(t) for t in statement.targets} if isinstance(statement, ast.Assign) else set()
     if norms & {n.id for s in between for n in code.inside(s, ast.Name)}:
         return None
     return Fix("Clip what the step uses", (Edit(lines, ""), Edit(Span(before.start, before.start), code.cut(lines))))

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.names import DIST, ROOTS
-from dtdebug_taxonomy.source.guards import guards
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.ranks import rank
+from dtdebug_taxonomy.checks.shared.names import DIST, ROOTS
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import guards
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.ranks import rank
 
 _OWN = re.compile(r"(self|\w*args|cfg|config|opts?|hparams)\._?(global_)?rank")
 
@@ -29,7 +29,7 @@ def check(code: Code) -> Iterator[Hit]:
                 continue
             if rank(code, root) != "global" or not _is_own(code, root) or guards(code).around(call):
                 continue
-            parted = _parted(code, calls) if parted is None else parted
+            parted = _split_conditions(code, calls) if parted is None else parted
             if not any(condition in parted for condition, _ in _branches(code, call)):
                 yield Hit(
                     code.span(root),
@@ -39,7 +39,7 @@ def check(code: Code) -> Iterator[Hit]:
                 )
 
 
-def _parted(code: Code, calls: list[ast.Call]) -> set[ast.If]:
+def _split_conditions(code: Code, calls: list[ast.Call]) -> set[ast.If]:
     """Return the conditions with such a call in both branches: one for the root, one for the rest."""
     sides: dict[ast.If, set[bool]] = defaultdict(set)
     for call in calls:
@@ -61,4 +61,4 @@ def _is_own(code: Code, root: ast.expr) -> bool:
         bound = code.bound(root)
         values = [b.value for b in bound if b.how == "assign" and b.value is not None]
         return len(values) == len(bound) > 0 and all(isinstance(v, ast.Call) and rank(code, v) for v in values)
-    return isinstance(root, ast.Call) or bool(_OWN.fullmatch(dotted(root)))
+    return isinstance(root, ast.Call) or bool(_OWN.fullmatch(dotted_name(root)))

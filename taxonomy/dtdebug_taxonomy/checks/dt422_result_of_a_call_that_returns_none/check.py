@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.asynchronous import async_op
-from dtdebug_taxonomy.checks.names import COLLECTIVES, DIST
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.asynchronous import async_op
+from dtdebug_taxonomy.checks.shared.names import COLLECTIVES, DIST
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 _USES = (ast.Attribute, ast.BinOp, ast.Subscript, ast.UnaryOp, ast.AugAssign)
@@ -18,7 +18,7 @@ _USES = (ast.Attribute, ast.BinOp, ast.Subscript, ast.UnaryOp, ast.AugAssign)
 def check(code: Code) -> Iterator[Hit]:
     """Report the call."""
     calls = code.calls(*COLLECTIVES)
-    used = _used(code) if any(isinstance(code.parent[call], ast.Assign) for call in calls) else set()
+    used = _used_assignments(code) if any(isinstance(code.parent[call], ast.Assign) for call in calls) else set()
     for call in calls:
         name = code.name(call.func).removeprefix(DIST)
         given = async_op(code, call, name)
@@ -26,11 +26,11 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         up = code.parent[call]
         if isinstance(up, _USES) or up in used:
-            held = f": its result is in {dotted(call.args[0])}" if call.args and dotted(call.args[0]) else ""
+            held = f": its result is in {dotted_name(call.args[0])}" if call.args and dotted_name(call.args[0]) else ""
             yield Hit(code.span(call), f"{name}() returns None{held}.", _fix(code, call, up))
 
 
-def _used(code: Code) -> set[ast.AST]:
+def _used_assignments(code: Code) -> set[ast.AST]:
     """Return the assignments to one name that are definitely what is read where the name is used as a value."""
     found: set[ast.AST] = set()
     for read in code.nodes(ast.Name):
@@ -43,7 +43,7 @@ def _used(code: Code) -> set[ast.AST]:
 
 def _fix(code: Code, call: ast.Call, up: ast.AST) -> Fix | None:
     """Return a fix that removes the assignment if its name is that of the tensor."""
-    if not isinstance(up, ast.Assign) or not call.args or dotted(call.args[0]) != dotted(up.targets[0]):
+    if not isinstance(up, ast.Assign) or not call.args or dotted_name(call.args[0]) != dotted_name(up.targets[0]):
         return None
     start = code.span(up).start
     return Fix("Keep the tensor", (Edit(Span(start, code.span(call).start), ""),))

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from math import inf
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.names import DIST
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.names import DIST
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _SUMS = tuple(f"{DIST}{name}" for name in ("all_reduce", "reduce", "reduce_scatter_tensor"))
 _HALF = {"torch.float16", "torch.half"}
@@ -23,7 +23,7 @@ def check(code: Code) -> Iterator[Hit]:
     for call in calls:
         op = code.argument(call, "op", 1 if code.name(call.func).endswith("all_reduce") else 2)
         tensor = call.args[0] if call.args else code.argument(call, "tensor", 0)
-        if tensor is None or (op is not None and dotted(op).rpartition(".")[2] != "SUM"):
+        if tensor is None or (op is not None and dotted_name(op).rpartition(".")[2] != "SUM"):
             continue
         made = [source for v in code.values(tensor) if (source := _made_half(code, v)) is not None]
         names = {_plain(t) for t in (tensor, *made)}
@@ -38,7 +38,11 @@ def check(code: Code) -> Iterator[Hit]:
 
 def _made_half(code: Code, value: ast.expr | None) -> ast.expr | None:
     """Return `x` of `x.half()` or `x.to(torch.float16)` if it is one of the program's tensors, else None."""
-    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute) or not dotted(value.func.value):
+    if (
+        not isinstance(value, ast.Call)
+        or not isinstance(value.func, ast.Attribute)
+        or not dotted_name(value.func.value)
+    ):
         return None
     given = (*value.args, *(k.value for k in value.keywords if k.arg == "dtype"))
     whole = value.func.attr == "half" and not value.args
@@ -56,4 +60,4 @@ def _made_smaller(code: Code) -> dict[str, int]:
 
 
 def _plain(tensor: ast.expr) -> str:
-    return dotted(tensor).removesuffix(".data")
+    return dotted_name(tensor).removesuffix(".data")

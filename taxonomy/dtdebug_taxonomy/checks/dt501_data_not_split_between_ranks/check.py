@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.arguments import keyword
-from dtdebug_taxonomy.checks.fixing import written_name
-from dtdebug_taxonomy.checks.names import DDP, FSDP, INIT, LOADER
-from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank, is_started_here
-from dtdebug_taxonomy.source.guards import guards
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.arguments import keyword
+from dtdebug_taxonomy.checks.shared.fixing import written_name
+from dtdebug_taxonomy.checks.shared.names import DDP, FSDP, INIT, LOADER
+from dtdebug_taxonomy.checks.shared.ranks_seen import depends_on_rank, is_started_here
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import guards
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _SPLITTERS = ("accelerate", "pytorch_lightning", "lightning", "lightning_fabric", "ray", "webdataset", "nvidia.dali")
 _SAVES = re.compile(r"save|dump|write|to_(csv|parquet|json)")
@@ -64,7 +64,7 @@ def check(code: Code) -> Iterator[Hit]:
 def _is_kept_by_each(code: Code, call: ast.Call) -> bool:
     """True if each rank saves a loader's output under its own name, so that each was meant to have a part."""
     assign, data = code.parent[call], code.argument(call, "dataset", 0)
-    names = {dotted(t) for t in assign.targets} if isinstance(assign, ast.Assign) else set()
+    names = {dotted_name(t) for t in assign.targets} if isinstance(assign, ast.Assign) else set()
     made = [v for v in code.values(data) if v is not data]
     if not made or not all(isinstance(v, ast.Call) for v in made) or _picks_by_rank(code):
         return False
@@ -72,12 +72,12 @@ def _is_kept_by_each(code: Code, call: ast.Call) -> bool:
     return any(
         _saves_own(code, loop)
         for loop in loops
-        if names & {dotted(n) for n in code.inside(loop.iter, ast.Name, ast.Attribute)} - {""}
+        if names & {dotted_name(n) for n in code.inside(loop.iter, ast.Name, ast.Attribute)} - {""}
     )
 
 
 def _saves_own(code: Code, loop: ast.For) -> bool:
-    saves = (c for c in code.inside(loop, ast.Call) if _SAVES.search(dotted(c.func).rpartition(".")[2]))
+    saves = (c for c in code.inside(loop, ast.Call) if _SAVES.search(dotted_name(c.func).rpartition(".")[2]))
     return any(depends_on_rank(code, a) for c in saves for a in (*c.args, *(k.value for k in c.keywords)))
 
 

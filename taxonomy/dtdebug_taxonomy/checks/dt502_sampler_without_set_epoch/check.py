@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import deeper, indent_of
-from dtdebug_taxonomy.checks.names import LOADER, SAMPLER
-from dtdebug_taxonomy.source.guards import guards
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.syntax import SCOPES, Function
+from dtdebug_taxonomy.checks.shared.fixing import deeper, indent_of
+from dtdebug_taxonomy.checks.shared.names import LOADER, SAMPLER
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import guards
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.syntax import SCOPES, Function
 from dtdebug_taxonomy.source.text import Span
 
 _EPOCH = re.compile(r"epoch|\bep\b", re.IGNORECASE)
@@ -30,7 +30,7 @@ _SET_BY_FRAMEWORK = ("accelerate", "pytorch_lightning", "lightning", "lightning_
 def check(code: Code) -> Iterator[Hit]:
     """Report the sampler."""
     samplers = [c for c in code.calls(SAMPLER) if _shuffles(code, c)]
-    if not samplers or code.role == "test" or _told(code) or code.imports_any(*_SET_BY_FRAMEWORK):
+    if not samplers or code.role == "test" or _sets_epoch(code) or code.imports_any(*_SET_BY_FRAMEWORK):
         return
     loop = _epoch_loop(code, {_loader_of(code, c) for c in samplers} - {""})
     if loop is None:
@@ -39,7 +39,7 @@ def check(code: Code) -> Iterator[Hit]:
         target, loader = _name_of(code, call), _loader_of(code, call)
         if _TEST.search(target.rsplit(".", 1)[-1]) or _TEST.search(loader.rsplit(".", 1)[-1]):
             continue
-        data = dotted(code.argument(call, "dataset", 0)).rsplit(".", 1)[-1]
+        data = dotted_name(code.argument(call, "dataset", 0)).rsplit(".", 1)[-1]
         if _is_given_out(code, call, {target, loader} - {""}, loop):
             continue
         if _TEST.search(data) or _used_once(code, call, loop) or _has_new_data(code, call, loop):
@@ -63,11 +63,15 @@ def _shuffles(code: Code, call: ast.Call) -> bool:
 def _may(code: Code, call: ast.Call) -> bool:
     """True if a setting decides whether a sampler for training shuffles, judging by names."""
     shuffle = code.argument(call, "shuffle", 3)
-    is_setting = isinstance(shuffle, ast.Subscript) or (isinstance(shuffle, ast.Attribute) and bool(dotted(shuffle)))
-    return is_setting and bool(_TRAIN.search(f"{_name_of(code, call)} {dotted(code.argument(call, 'dataset', 0))}"))
+    is_setting = isinstance(shuffle, ast.Subscript) or (
+        isinstance(shuffle, ast.Attribute) and bool(dotted_name(shuffle))
+    )
+    return is_setting and bool(
+        _TRAIN.search(f"{_name_of(code, call)} {dotted_name(code.argument(call, 'dataset', 0))}")
+    )
 
 
-def _told(code: Code) -> bool:
+def _sets_epoch(code: Code) -> bool:
     return any(n.attr == "set_epoch" for n in code.nodes(ast.Attribute)) or any(
         n.value == "set_epoch" for n in code.nodes(ast.Constant)
     )
@@ -92,11 +96,11 @@ def _epoch_loop(code: Code, loaders: set[str]) -> ast.For | ast.While | None:
 def _endless(code: Code, loaders: set[str]) -> ast.While | None:
     """Return the loop of a generator that restarts a loader forever: `while True: for x in loader: yield x`."""
     for function in {f for f in map(code.function, code.nodes(ast.Yield)) if f is not None}:
-        given = {dotted(a) for c in code.callers.get(function, ()) for a in c.args}
+        given = {dotted_name(a) for c in code.callers.get(function, ()) for a in c.args}
         for loop in code.inside(function, ast.While):
             again = [n.iter for n in code.inside(loop, ast.For)]
             arguments = {a.arg for a in function.args.args}
-            if given & loaders and code.constant(loop.test) == 1 and any(dotted(i) in arguments for i in again):
+            if given & loaders and code.constant(loop.test) == 1 and any(dotted_name(i) in arguments for i in again):
                 return loop
     return None
 
@@ -122,7 +126,7 @@ def _has_new_data(code: Code, call: ast.Call, epochs: ast.For | ast.While) -> bo
 
 def _goes_through(code: Code, loop: ast.For, loaders: set[str]) -> bool:
     inner = [n.iter for n in code.inside(loop, ast.For) if n is not loop]
-    names = {dotted(n) for i in inner for n in (i, *(i.args if isinstance(i, ast.Call) else ()))}
+    names = {dotted_name(n) for i in inner for n in (i, *(i.args if isinstance(i, ast.Call) else ()))}
     return bool(names & loaders)
 
 
@@ -132,8 +136,8 @@ def _name_of(code: Code, call: ast.Call) -> str:
     while isinstance(up, ast.IfExp):
         up = code.parent[up]
     if isinstance(up, ast.Assign) and len(up.targets) == 1:
-        return dotted(up.targets[0])
-    return dotted(up.target) if isinstance(up, ast.AnnAssign | ast.NamedExpr) else ""
+        return dotted_name(up.targets[0])
+    return dotted_name(up.target) if isinstance(up, ast.AnnAssign | ast.NamedExpr) else ""
 
 
 def _loader_of(code: Code, sampler: ast.Call) -> str:
@@ -141,7 +145,7 @@ def _loader_of(code: Code, sampler: ast.Call) -> str:
     name = _name_of(code, sampler)
     for call in code.calls(LOADER):
         given = code.argument(call, "sampler", 3)
-        if given is sampler or (name and dotted(given) == name):
+        if given is sampler or (name and dotted_name(given) == name):
             return _name_of(code, call)
     return ""
 
@@ -149,7 +153,7 @@ def _loader_of(code: Code, sampler: ast.Call) -> str:
 def _goes_elsewhere(code: Code, names: set[str]) -> bool:
     """True if a function from another file gets the sampler or the loader and may set the epoch."""
     for node in (*code.nodes(ast.Name), *code.nodes(ast.Attribute)):
-        if dotted(node) not in names:
+        if dotted_name(node) not in names:
             continue
         up = code.parent[node]
         if isinstance(up, ast.keyword):
@@ -168,7 +172,7 @@ def _is_given_out(code: Code, call: ast.Call, names: set[str], loop: ast.AST) ->
     if function is None:
         return False
     returned = [r.value for r in code.inside(function, ast.Return) if r.value is not None]
-    if not any(dotted(n) in names for value in returned for n in code.inside(value, ast.Name, ast.Attribute)):
+    if not any(dotted_name(n) in names for value in returned for n in code.inside(value, ast.Name, ast.Attribute)):
         return False
     to: list[Function | None] = [function]
     for home in to:
@@ -214,7 +218,9 @@ def _by_its_loader(code: Code, call: ast.Call, loop: ast.For, epoch: str) -> Fix
         return None
     for inner in code.inside(loop, ast.For):
         through = inner.iter
-        while isinstance(through, ast.Call) and through.args and dotted(through.func).rpartition(".")[2] in _HARMLESS:
+        while (
+            isinstance(through, ast.Call) and through.args and dotted_name(through.func).rpartition(".")[2] in _HARMLESS
+        ):
             through = through.args[0]
         if inner is loop or not isinstance(through, ast.Name):
             continue

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.arguments import keyword, remove
-from dtdebug_taxonomy.checks.names import LOADER
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.arguments import keyword, remove
+from dtdebug_taxonomy.checks.shared.names import LOADER
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 _LOADERS = (
@@ -61,7 +61,7 @@ def _kinds(code: Code, node: ast.expr | None, depth: int = 4) -> set[str]:
         return {k for r in returned for k in _kinds(code, r, depth - 1)} if depth else {"?"}
     if isinstance(node, ast.IfExp) and depth:
         return _kinds(code, node.body, depth - 1) | _kinds(code, node.orelse, depth - 1)
-    if node is not None and dotted(node) and depth:
+    if node is not None and dotted_name(node) and depth:
         return {k for v in code.values(node) if v is not node for k in _kinds(code, v, depth - 1)}
     return {"?"}
 
@@ -72,7 +72,7 @@ def _fix(code: Code, call: ast.Call, sampler: ast.expr | None, can_be_none: bool
         return None
     if not can_be_none:
         return Fix("Leave shuffle to the sampler", (remove(code, given),))
-    if not dotted(sampler):
+    if not dotted_name(sampler):
         return None
-    text = f"({dotted(sampler)} is None)"
+    text = f"({dotted_name(sampler)} is None)"
     return Fix("Shuffle only without a sampler", (Edit(code.span(given.value), text),))

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.arguments import keyword, remove
-from dtdebug_taxonomy.checks.names import SAMPLER
-from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank
-from dtdebug_taxonomy.checks.stepping import agrees
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.ranks import rank
+from dtdebug_taxonomy.checks.shared.arguments import keyword, remove
+from dtdebug_taxonomy.checks.shared.names import SAMPLER
+from dtdebug_taxonomy.checks.shared.ranks_seen import depends_on_rank
+from dtdebug_taxonomy.checks.shared.stepping import agrees
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.ranks import rank
 
 _SAMPLER = re.compile(r"(^|\.)\w*Distributed\w*Sampler$")
 _DIFFER = ("time.time", "time.time_ns", "os.getpid", "secrets.randbelow", "os.urandom", "torch.seed")
@@ -27,7 +27,7 @@ def check(code: Code) -> Iterator[Hit]:
             seed is None
             or shuffle is False
             or _takes_away(code, seed)
-            or _agreed(code, seed)
+            or _is_agreed(code, seed)
             or not (depends_on_rank(code, seed) or _differs(code, seed))
         ):
             continue
@@ -51,7 +51,7 @@ def _takes_away(code: Code, seed: ast.expr) -> bool:
     return any(isinstance(n.op, ast.Sub) for v in values for n in code.inside(v, ast.BinOp))
 
 
-def _agreed(code: Code, seed: ast.expr) -> bool:
+def _is_agreed(code: Code, seed: ast.expr) -> bool:
     """True if the seed results from a call by which the ranks may agree on it."""
     values = [seed, *(v for v in code.values(seed) if v is not None)]
     return any(agrees(code, c) and not rank(code, c) for v in values for c in code.inside(v, ast.Call))

@@ -6,14 +6,14 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Fix, Hit
-from dtdebug_taxonomy.checks.arguments import add
-from dtdebug_taxonomy.checks.fixing import written_name
-from dtdebug_taxonomy.checks.lightning import many_devices
-from dtdebug_taxonomy.checks.names import SAMPLER
-from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank, seeded_alike, starts_ranks
-from dtdebug_taxonomy.source.guards import guards
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.arguments import add
+from dtdebug_taxonomy.checks.shared.fixing import written_name
+from dtdebug_taxonomy.checks.shared.lightning import many_devices
+from dtdebug_taxonomy.checks.shared.names import SAMPLER
+from dtdebug_taxonomy.checks.shared.ranks_seen import depends_on_rank, seeded_alike, starts_ranks
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import guards
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _SPLITS = ("torch.utils.data.random_split",)
 _MESSAGE = "Each rank draws its own split here: what one rank keeps for testing, another one trains on."
@@ -44,9 +44,9 @@ def _is_of_rank(code: Code, generator: ast.expr) -> bool:
     """True if a generator is seeded by the rank, at its creation or in a separate statement."""
     if depends_on_rank(code, generator):
         return True
-    name = dotted(generator)
+    name = dotted_name(generator)
     return bool(name) and any(
-        dotted(c.func.value) == name and any(depends_on_rank(code, a) for a in c.args)
+        dotted_name(c.func.value) == name and any(depends_on_rank(code, a) for a in c.args)
         for c in code.methods("manual_seed")
         if isinstance(c.func, ast.Attribute)
     )

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.names import DDP, FSDP
-from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank, starts_ranks
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.names import DDP, FSDP
+from dtdebug_taxonomy.checks.shared.ranks_seen import depends_on_rank, starts_ranks
+from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.text import Span
 
 _BASES = {"torch.utils.data.IterableDataset", "torch.utils.data.IterDataPipe"}

@@ -6,12 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Hit, horovod
-from dtdebug_taxonomy.checks.names import DDP, FSDP
-from dtdebug_taxonomy.checks.ranks_seen import is_started_here
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.ranks import is_size, rank
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.shared import horovod
+from dtdebug_taxonomy.checks.shared.names import DDP, FSDP
+from dtdebug_taxonomy.checks.shared.ranks_seen import is_started_here
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.ranks import is_size, rank
 
 _EVENS = re.compile(
     r"\bJoin\b|\.join\(\s*(\[|throw|divide)|with\s+[\w.]+\.join\(|join\(\)|drop_last\s*=\s*True|MIN\b|%|min\(|steps_per_epoch|max_steps|islice"
@@ -44,7 +45,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 def _is_for_tests(code: Code, cut: ast.Slice) -> bool:
     statement, home = code.statement(cut), code.function(cut)
-    names = [dotted(t) for t in getattr(statement, "targets", [])] + [home.name if home else ""]
+    names = [dotted_name(t) for t in getattr(statement, "targets", [])] + [home.name if home else ""]
     whole = code.parent[cut]
-    names.append(dotted(whole.value) if isinstance(whole, ast.Subscript) else "")
+    names.append(dotted_name(whole.value) if isinstance(whole, ast.Subscript) else "")
     return any(_TEST.search(n) for n in names)

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.names import DDP, INIT
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.ranks import is_size
+from dtdebug_taxonomy.checks.shared.names import DDP, INIT
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.ranks import is_size
 
 _SCALED = re.compile(r"lr|learn|rate|batch|bs|epoch", re.IGNORECASE)
 _KNOWS = re.compile(r"warm_?up|scale_lr|base_lr|linear_?scal|lr_scale|LinearLR|effective_batch|OneCycle", re.IGNORECASE)
@@ -41,4 +41,4 @@ def _uses_size(code: Code) -> bool:
 
 
 def _is_size(code: Code, node: ast.expr) -> bool:
-    return is_size(code, node) or "world" in dotted(node)
+    return is_size(code, node) or "world" in dotted_name(node)

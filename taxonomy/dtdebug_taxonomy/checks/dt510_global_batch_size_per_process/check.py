@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import written_name
-from dtdebug_taxonomy.checks.names import DDP, FSDP, LOADER, SAMPLER
-from dtdebug_taxonomy.checks.ranks_seen import starts_ranks
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.ranks import is_size
+from dtdebug_taxonomy.checks.shared.fixing import written_name
+from dtdebug_taxonomy.checks.shared.names import DDP, FSDP, LOADER, SAMPLER
+from dtdebug_taxonomy.checks.shared.ranks_seen import starts_ranks
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.ranks import is_size
 from dtdebug_taxonomy.source.text import Span
 
 _GLOBAL = re.compile(
@@ -27,8 +27,8 @@ def check(code: Code) -> Iterator[Hit]:
         return
     for call in code.calls(LOADER):
         size = code.argument(call, "batch_size", 1)
-        name = dotted(size)
-        if size is None or not _GLOBAL.search(name.rsplit(".", 1)[-1]) or _divided(code, size, name):
+        name = dotted_name(size)
+        if size is None or not _GLOBAL.search(name.rsplit(".", 1)[-1]) or _is_divided(code, size, name):
             continue
         world, edits = written_name(code, "torch.distributed.get_world_size")
         end = code.span(size).end
@@ -40,8 +40,8 @@ def check(code: Code) -> Iterator[Hit]:
         )
 
 
-def _divided(code: Code, size: ast.expr, name: str) -> bool:
+def _is_divided(code: Code, size: ast.expr, name: str) -> bool:
     """True if it was divided by the number of ranks under the same name."""
     if any(isinstance(v, ast.BinOp | ast.Call) for v in code.values(size)):
         return True
-    return any(dotted(n.target) == name and is_size(code, n.value) for n in code.nodes(ast.AugAssign))
+    return any(dotted_name(n.target) == name and is_size(code, n.value) for n in code.nodes(ast.AugAssign))

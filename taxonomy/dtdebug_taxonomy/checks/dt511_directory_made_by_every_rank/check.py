@@ -6,14 +6,15 @@ import ast
 import re
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Edit, Fix, Hit, horovod
-from dtdebug_taxonomy.checks.arguments import add, keyword
-from dtdebug_taxonomy.checks.names import COLLECTIVES, DDP, DIST, FSDP, INIT
-from dtdebug_taxonomy.checks.ranks_seen import STARTS, depends_on_rank, is_reached, starts_ranks
-from dtdebug_taxonomy.source.guards import guards
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.syntax import SCOPES, Function
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.shared import horovod
+from dtdebug_taxonomy.checks.shared.arguments import add, keyword
+from dtdebug_taxonomy.checks.shared.names import COLLECTIVES, DDP, DIST, FSDP, INIT
+from dtdebug_taxonomy.checks.shared.ranks_seen import STARTS, depends_on_rank, is_reached, starts_ranks
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import guards
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.syntax import SCOPES, Function
 
 _LOOKS = re.compile(r"\b(exists|isdir|is_dir|access)\b")
 _MAIN = re.compile(r"main_proc|is_main|if_main|master|rank|chief|primary", re.IGNORECASE)
@@ -35,7 +36,7 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         if not (is_reached(code, call) or _starts_too(code, call)):
             continue
-        if not _after_a_look(code, call) or _sheltered(code, call) or _of_this_rank(code, where):
+        if not _after_a_look(code, call) or _is_protected(code, call) or _of_this_rank(code, where):
             continue
         if _made_before(code, call, where) or _launches(code, call) or _for_others(code, code.function(call)):
             continue
@@ -91,7 +92,7 @@ def _is_there(code: Code, test: ast.expr) -> bool:
     return isinstance(test, ast.Call) and bool(_LOOKS.search(code.source_of(test.func)))
 
 
-def _sheltered(code: Code, call: ast.Call, depth: int = 3) -> bool:
+def _is_protected(code: Code, call: ast.Call, depth: int = 3) -> bool:
     """True if only one rank gets here or the error is caught, here or in all callers."""
     if guards(code).around(call) or _comes_first(code, call):
         return True
@@ -106,7 +107,7 @@ def _sheltered(code: Code, call: ast.Call, depth: int = 3) -> bool:
     if function is None or not depth:
         return False
     callers = code.callers.get(function, [])
-    return bool(callers) and all(_sheltered(code, c, depth - 1) for c in callers)
+    return bool(callers) and all(_is_protected(code, c, depth - 1) for c in callers)
 
 
 def _comes_first(code: Code, call: ast.Call) -> bool:
@@ -145,7 +146,7 @@ def _of_this_rank(code: Code, where: ast.expr) -> bool:
     """True if no other rank uses the path."""
     if depends_on_rank(code, where) or _OWN.search(code.source_of(where)):
         return True
-    root = where.value if isinstance(where, ast.Attribute) and not dotted(where) else where
+    root = where.value if isinstance(where, ast.Attribute) and not dotted_name(where) else where
     return any(v is not None and _OWN.search(code.source_of(v)) for v in code.values(root))
 
 

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.ranks_seen import starts_ranks
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.ranks_seen import starts_ranks
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _ARGUMENTS = ("num_warmup_steps", "num_training_steps", "T_max", "total_steps", "total_iters", "warmup_steps")
 _MAKER = re.compile(r"(get_\w*(scheduler|schedule)\w*|\w*LR|\w*[Ss]cheduler\w*)$")
@@ -21,7 +21,7 @@ def check(code: Code) -> Iterator[Hit]:
     if code.role == "test" or code.imports_any("accelerate", "horovod"):
         return  # Accelerate steps a prepared scheduler once per process
     for call in code.nodes(ast.Call):
-        last = dotted(call.func).rsplit(".", 1)[-1]
+        last = dotted_name(call.func).rsplit(".", 1)[-1]
         if not call.keywords or not _MAKER.fullmatch(last):
             continue
         for keyword in call.keywords:
@@ -43,7 +43,7 @@ def _times_ranks(code: Code, node: ast.expr) -> bool:
 
 
 def _is_size(node: ast.expr) -> bool:
-    return bool(_SIZE.search(dotted(node.func) if isinstance(node, ast.Call) else dotted(node)))
+    return bool(_SIZE.search(dotted_name(node.func) if isinstance(node, ast.Call) else dotted_name(node)))
 
 
 def _fix(code: Code, node: ast.expr) -> Fix | None:

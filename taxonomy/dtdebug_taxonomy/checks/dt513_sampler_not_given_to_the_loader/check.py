@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.arguments import add, keyword
-from dtdebug_taxonomy.checks.names import LOADER, SAMPLER
-from dtdebug_taxonomy.source.bindings import name_scope
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.arguments import add, keyword
+from dtdebug_taxonomy.checks.shared.names import LOADER, SAMPLER
+from dtdebug_taxonomy.source.python.bindings import name_scope
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 
 def check(code: Code) -> Iterator[Hit]:
@@ -21,7 +21,7 @@ def check(code: Code) -> Iterator[Hit]:
         statement = code.parent.get(call)
         if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
             continue
-        name = dotted(statement.targets[0])
+        name = dotted_name(statement.targets[0])
         if not name or name.startswith("_") or "." in name:
             continue
         scope = name_scope(code, call, name)

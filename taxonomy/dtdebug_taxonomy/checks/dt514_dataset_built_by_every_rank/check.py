@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.everyone import for_all
-from dtdebug_taxonomy.checks.names import DIST
-from dtdebug_taxonomy.checks.ranks_seen import STARTS, depends_on_rank, starts_ranks
-from dtdebug_taxonomy.checks.spawning import SPAWN
-from dtdebug_taxonomy.source.guards import guards
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.everyone import for_all
+from dtdebug_taxonomy.checks.shared.names import DIST
+from dtdebug_taxonomy.checks.shared.ranks_seen import STARTS, depends_on_rank, starts_ranks
+from dtdebug_taxonomy.checks.shared.spawning import SPAWN
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import guards
 
 _BUILDS = ("datasets.Dataset.from_generator",)
 _KERAS = re.compile(r"(tensorflow\.)?keras\.datasets\.\w+\.load_data")
@@ -30,14 +30,14 @@ def check(code: Code) -> Iterator[Hit]:
         return
     mapped = [c for c in code.methods("map") if code.argument(c, "num_proc") is not None]
     for call in _downloads(code):
-        if for_all(code, call) and not _sheltered(code, call):
+        if for_all(code, call) and not _may_be_ordered(code, call):
             yield Hit(
                 code.span(call),
                 "Every rank downloads this at the same time, into the same files: one may read what another has only "
                 "half written. Let rank 0 go first and the others wait at a barrier.",
             )
     for call in (*code.calls(*_BUILDS), *mapped):
-        if not for_all(code, call) or _sheltered(code, call):
+        if not for_all(code, call) or _may_be_ordered(code, call):
             continue
         yield Hit(
             code.span(call),
@@ -60,7 +60,7 @@ def _downloads(code: Code) -> list[ast.Call]:
     ]
 
 
-def _sheltered(code: Code, call: ast.Call) -> bool:
+def _may_be_ordered(code: Code, call: ast.Call) -> bool:
     """True if a context around the call may order the ranks."""
     return any(isinstance(up, ast.With) and not _is_plain(code, up) for up in code.ancestors(call))
 

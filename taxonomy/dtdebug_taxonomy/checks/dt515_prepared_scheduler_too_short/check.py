@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _MAKER = re.compile(r"get_(scheduler|\w+_schedule\w*|\w*lr_scheduler)")
 _SCHEDULERS = "torch.optim.lr_scheduler."
@@ -29,12 +29,12 @@ def check(code: Code) -> Iterator[Hit]:
     accelerators = code.calls("accelerate.Accelerator")
     if not accelerators or code.role == "test" or any(_COUNTS.search(code.source_of(a)) for a in accelerators):
         return
-    prepared = {dotted(a) for c in code.methods("prepare", "prepare_scheduler") for a in c.args} - {""}
+    prepared = {dotted_name(a) for c in code.methods("prepare", "prepare_scheduler") for a in c.args} - {""}
     prepared |= {
-        dotted(part)
+        dotted_name(part)
         for call in code.calls(*_JOINED)
         for assign in (code.parent[call],)
-        if isinstance(assign, ast.Assign) and {dotted(t) for t in assign.targets} & prepared
+        if isinstance(assign, ast.Assign) and {dotted_name(t) for t in assign.targets} & prepared
         for parts in (code.argument(call, "schedulers", 1), code.argument(call, "schedulers", 0))
         if isinstance(parts, ast.List | ast.Tuple)
         for part in parts.elts
@@ -44,7 +44,7 @@ def check(code: Code) -> Iterator[Hit]:
         if steps is None:
             continue
         assign = code.parent.get(call)
-        names = {dotted(t) for t in assign.targets} if isinstance(assign, ast.Assign) else set()
+        names = {dotted_name(t) for t in assign.targets} if isinstance(assign, ast.Assign) else set()
         if names & prepared and (_is_divided(code, steps, 3) or _for_one(code, steps) or not _counts(code, steps, 3)):
             yield Hit(
                 code.span(steps),
@@ -93,8 +93,8 @@ def _for_one(code: Code, steps: ast.expr) -> bool:
         below = {n for d in code.inside(node, ast.BinOp) if isinstance(d.op, _DIVISIONS) for n in ast.walk(d.right)}
         for inner in code.inside(node, ast.Name, ast.Attribute):
             if inner in below:
-                divides |= bool(_SIZE.search(dotted(inner)))
-            elif _SIZE.search(dotted(inner)):
+                divides |= bool(_SIZE.search(dotted_name(inner)))
+            elif _SIZE.search(dotted_name(inner)):
                 return False
             elif left:
                 todo += [(v, left - 1) for v in code.values(inner) if v is not None and v is not inner]
@@ -105,6 +105,6 @@ def _counts(code: Code, node: ast.expr, left: int) -> bool:
     """True if the number of processes may occur in an expression, or in the values that it is made from."""
     if _COUNTS.search(code.source_of(node)):
         return True
-    inner = [n for n in code.inside(node, ast.Name, ast.Attribute) if n is not node or dotted(node)]
+    inner = [n for n in code.inside(node, ast.Name, ast.Attribute) if n is not node or dotted_name(node)]
     values = [v for n in inner for v in code.values(n) if v is not None and v is not node] if left else []
     return any(_counts(code, v, left - 1) for v in values)

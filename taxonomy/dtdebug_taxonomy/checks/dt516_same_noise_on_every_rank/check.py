@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.flow import reaches_backward, without_grad
-from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank, seeded_alike, starts_ranks
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.flow import reaches_backward, without_grad
+from dtdebug_taxonomy.checks.shared.ranks_seen import depends_on_rank, seeded_alike, starts_ranks
+from dtdebug_taxonomy.source.python.code import Code
 
 _DRAWS = tuple(f"torch.{name}" for name in ("randn", "randn_like", "rand", "rand_like", "randint"))
 

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.syntax import Function
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.syntax import Function
 from dtdebug_taxonomy.source.text import Span
 
 _SEEDS = {"numpy.random.seed", "random.seed", "torch.manual_seed"}
@@ -58,7 +58,7 @@ def _is_same(code: Code, seed: ast.expr, names: set[str], worker: str, depth: in
         return all(_is_same(code, n, names, worker, depth) for n in (seed.left, seed.right))
     if isinstance(seed, ast.Call):
         return code.name(seed.func) in _SAME and all(_is_same(code, a, names, worker, depth) for a in seed.args)
-    written = dotted(seed)
+    written = dotted_name(seed)
     if not written or written == worker or not depth:
         return False
     if written in names or written.partition(".")[0] in _SETTINGS:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.ranks_seen import starts_ranks
-from dtdebug_taxonomy.checks.stepping import in_step
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.ranks_seen import starts_ranks
+from dtdebug_taxonomy.checks.shared.stepping import in_step
+from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.text import Span
 
 _ONE = {None, 1, "1", "auto"}

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.flow import reaches_backward, without_grad
-from dtdebug_taxonomy.checks.stepping import agreed, in_step
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.flow import reaches_backward, without_grad
+from dtdebug_taxonomy.checks.shared.stepping import in_step, is_agreed
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _MASK = re.compile(r"(^|_)(loss_?|token_?|label_?|attention_?|response_?|action_?)?(mask|masks|valid)$", re.IGNORECASE)
 _AWARE = re.compile(
@@ -25,10 +25,10 @@ def check(code: Code) -> Iterator[Hit]:
     for quotient in code.nodes(ast.BinOp):
         if not isinstance(quotient.op, ast.Div) or without_grad(code, quotient):
             continue
-        mask = _summed(code, quotient.right)
+        mask = _summed_mask(code, quotient.right)
         if not mask or not _masks(code, quotient.left, mask) or not _is_loss(code, quotient):
             continue
-        if agreed(code, [quotient.right]):
+        if is_agreed(code, [quotient.right]):
             continue
         yield Hit(
             code.span(quotient),
@@ -38,14 +38,14 @@ def check(code: Code) -> Iterator[Hit]:
         )
 
 
-def _summed(code: Code, node: ast.expr) -> str:
+def _summed_mask(code: Code, node: ast.expr) -> str:
     """Return the mask whose sum an expression is, possibly with a bound or an epsilon; "" if there is none."""
     if isinstance(node, ast.Name):
         values = code.values(node)
-        return _summed(code, values[0]) if len(values) == 1 and isinstance(values[0], ast.BinOp | ast.Call) else ""
+        return _summed_mask(code, values[0]) if len(values) == 1 and isinstance(values[0], ast.BinOp | ast.Call) else ""
     for call in code.inside(node, ast.Call):
         if isinstance(call.func, ast.Attribute) and call.func.attr == "sum" and not call.args and not call.keywords:
-            name = dotted(call.func.value)
+            name = dotted_name(call.func.value)
             if _MASK.search(name.rpartition(".")[2]):
                 return name
     return ""
@@ -57,7 +57,8 @@ def _masks(code: Code, node: ast.expr, mask: str) -> bool:
         isinstance(c.func, ast.Attribute)
         and c.func.attr == "sum"
         and any(
-            isinstance(b.op, ast.Mult) and mask in {dotted(b.left), dotted(b.right)} for b in code.inside(c, ast.BinOp)
+            isinstance(b.op, ast.Mult) and mask in {dotted_name(b.left), dotted_name(b.right)}
+            for b in code.inside(c, ast.BinOp)
         )
         for c in code.inside(node, ast.Call)
     )

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.names import LOADER, SAMPLER
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.names import LOADER, SAMPLER
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _MEASURED = re.compile(r"(^|_|\.)(val|valid|validation|test|eval|evaluation|dev)(_|set|$)", re.IGNORECASE)
 _TRAINED = re.compile(r"train", re.IGNORECASE)
@@ -25,9 +25,9 @@ def check(code: Code) -> Iterator[Hit]:
         if last is None or not isinstance(last, ast.Constant) or last.value is not True or dataset is None:
             continue
         target = code.parent[call]
-        names = [dotted(dataset)]
+        names = [dotted_name(dataset)]
         if isinstance(target, ast.Assign):
-            names += [dotted(t) for t in target.targets]
+            names += [dotted_name(t) for t in target.targets]
         if any(_MEASURED.search(n) for n in names) and not any(_TRAINED.search(n) for n in names):
             yield Hit(
                 code.span(last),

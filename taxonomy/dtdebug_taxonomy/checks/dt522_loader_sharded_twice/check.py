@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.names import LOADER, SAMPLER
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.names import LOADER, SAMPLER
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 
 def check(code: Code) -> Iterator[Hit]:
@@ -16,10 +16,10 @@ def check(code: Code) -> Iterator[Hit]:
     if not code.calls(SAMPLER) or not code.calls("accelerate.Accelerator"):
         return
     for call in code.methods("prepare", "prepare_data_loader"):
-        if not isinstance(call.func, ast.Attribute) or "accelerator" not in dotted(call.func.value).lower():
+        if not isinstance(call.func, ast.Attribute) or "accelerator" not in dotted_name(call.func.value).lower():
             continue
         for given in call.args:
-            if (line := _divided(code, given)) is not None:
+            if (line := _sampler_line(code, given)) is not None:
                 yield Hit(
                     code.span(given),
                     f"The sampler of this loader (line {line}) divides the data between the ranks, "
@@ -28,7 +28,7 @@ def check(code: Code) -> Iterator[Hit]:
                 )
 
 
-def _divided(code: Code, loader: ast.expr) -> int | None:
+def _sampler_line(code: Code, loader: ast.expr) -> int | None:
     """Return the line of the distributed sampler that all values of a loader have; None if that is uncertain."""
     lines: list[int] = []
     for value in code.values(loader):

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.lightning import many_devices
-from dtdebug_taxonomy.checks.names import SAMPLER
-from dtdebug_taxonomy.checks.ranks_seen import starts_ranks
-from dtdebug_taxonomy.source.guards import guards
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.lightning import many_devices
+from dtdebug_taxonomy.checks.shared.names import SAMPLER
+from dtdebug_taxonomy.checks.shared.ranks_seen import starts_ranks
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import guards
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _SHUFFLES = ("random.shuffle", "numpy.random.shuffle", "random.sample", "numpy.random.permutation")
 _SEEDS = re.compile(r"seed|RandomState|default_rng|random\.Random\b", re.IGNORECASE)
@@ -43,4 +43,4 @@ def _in_a_dataset(code: Code, call: ast.Call) -> bool:
     function, home = code.function(call), code.class_of(call)
     if function is None or function.name != "__init__" or home is None:
         return False
-    return any(_DATA.search(dotted(b) or code.name(b)) for b in home.bases)
+    return any(_DATA.search(dotted_name(b) or code.name(b)) for b in home.bases)

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.names import SAMPLER
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.ranks import is_size, rank
+from dtdebug_taxonomy.checks.shared.names import SAMPLER
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.ranks import is_size, rank
 
 _MAKES = {"initialize_model_parallel", "init_model_parallel", "initialize_megatron", "parallelize_module"}
 _MESH = ("torch.distributed.device_mesh.init_device_mesh", "torch.distributed.init_device_mesh")
@@ -24,7 +24,7 @@ def check(code: Code) -> Iterator[Hit]:
         return
     for call in samplers:
         size, own = code.argument(call, "num_replicas", 1), code.argument(call, "rank", 2)
-        if code.has_unpacking(call) or not _of_all(code, size, own) or _asked(code, call):
+        if code.has_unpacking(call) or not _of_all(code, size, own) or _tests_groups(code, call):
             continue
         if _of_one_dimension(code, size) or _of_one_dimension(code, own):
             continue
@@ -65,7 +65,7 @@ def _of_one_dimension(code: Code, node: ast.expr | None) -> bool:
     )
 
 
-def _asked(code: Code, call: ast.Call) -> bool:
+def _tests_groups(code: Code, call: ast.Call) -> bool:
     """True if a condition around the sampler tests for such groups."""
     tests = (up.test for up in code.ancestors(call) if isinstance(up, ast.If | ast.IfExp))
     return any(_ASKS.search(code.source_of(test)) for test in tests)

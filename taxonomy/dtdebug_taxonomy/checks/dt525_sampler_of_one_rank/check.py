@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import written_name
-from dtdebug_taxonomy.checks.names import DIST, SAMPLER
-from dtdebug_taxonomy.checks.stepping import in_step
-from dtdebug_taxonomy.source.guards import guards
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.ranks import is_size
+from dtdebug_taxonomy.checks.shared.fixing import written_name
+from dtdebug_taxonomy.checks.shared.names import DIST, SAMPLER
+from dtdebug_taxonomy.checks.shared.stepping import in_step
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import guards
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.ranks import is_size
 
 _SET_LATER = re.compile(r"sampler\w*\.rank\s*=", re.IGNORECASE)
 
@@ -34,7 +34,7 @@ def check(code: Code) -> Iterator[Hit]:
         if size is not None and not _is_of_all(code, size):
             continue
         up = code.parent[call]
-        if isinstance(up, ast.Call) and dotted(up.func) in {"len", "list", "iter"}:
+        if isinstance(up, ast.Call) and dotted_name(up.func) in {"len", "list", "iter"}:
             continue
         yield Hit(
             code.span(given),

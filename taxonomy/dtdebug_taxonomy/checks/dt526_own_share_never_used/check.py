@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.ranks import is_size, rank
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.ranks import is_size, rank
 
 
 def check(code: Code) -> Iterator[Hit]:
@@ -23,7 +23,7 @@ def check(code: Code) -> Iterator[Hit]:
             for name in code.nodes(ast.Name):
                 if isinstance(name.ctx, ast.Load):
                     loads.setdefault(name.id, []).append(name)
-        if _used(code, assign, loads.get(target.id, ())):
+        if _may_be_read(code, assign, loads.get(target.id, ())):
             continue
         yield Hit(
             code.span(target),
@@ -43,13 +43,13 @@ def _is_share(code: Code, value: ast.expr) -> bool:
     if rank(code, index) not in {"global", "local"} or not isinstance(value.value, ast.Call):
         return False
     parts = [*value.value.args, *(k.value for k in value.value.keywords)]
-    named = dotted(value.value.func).rpartition(".")[2] or getattr(value.value.func, "attr", "")
+    named = dotted_name(value.value.func).rpartition(".")[2] or getattr(value.value.func, "attr", "")
     return any(word in named for word in ("split", "chunk", "partition", "shard")) and any(
         is_size(code, n) for p in parts for n in code.inside(p, ast.Name, ast.Attribute, ast.Call)
     )
 
 
-def _used(code: Code, assign: ast.Assign, loads: list[ast.Name] | tuple[()]) -> bool:
+def _may_be_read(code: Code, assign: ast.Assign, loads: list[ast.Name] | tuple[()]) -> bool:
     """True if the name may be read after its binding."""
     home = code.scope(assign)
     loops = {a for a in code.ancestors(assign) if isinstance(a, ast.For | ast.While | ast.AsyncFor)}

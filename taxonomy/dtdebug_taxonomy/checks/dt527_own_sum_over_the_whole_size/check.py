@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.names import SAMPLER
-from dtdebug_taxonomy.checks.stepping import agrees
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.syntax import Function
+from dtdebug_taxonomy.checks.shared.names import SAMPLER
+from dtdebug_taxonomy.checks.shared.stepping import agrees
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.syntax import Function
 
 
 def check(code: Code) -> Iterator[Hit]:
@@ -22,10 +22,10 @@ def check(code: Code) -> Iterator[Hit]:
     for call in code.calls("len"):
         size = call.args[0] if len(call.args) == 1 else None
         loader = size.value if isinstance(size, ast.Attribute) and size.attr == "dataset" else None
-        divided = _divided(code, call) if loader is not None else None
+        divided = _divided_name(code, call) if loader is not None else None
         if loader is None or divided is None or not _is_split(code, loader):
             continue
-        if not known.is_sum_over(call, divided, dotted(loader)) or known.is_reduced(call, divided):
+        if not known.is_sum_over(call, divided, dotted_name(loader)) or known.is_reduced(call, divided):
             continue
         yield Hit(
             code.span(call),
@@ -35,13 +35,13 @@ def check(code: Code) -> Iterator[Hit]:
         )
 
 
-def _divided(code: Code, size: ast.Call) -> str | None:
+def _divided_name(code: Code, size: ast.Call) -> str | None:
     """Return the name that is divided by a size: `total / len(...)`, `total /= len(...)`."""
     up = code.parent.get(size)
     if isinstance(up, ast.BinOp) and isinstance(up.op, ast.Div) and up.right is size:
-        return dotted(up.left) or None
+        return dotted_name(up.left) or None
     if isinstance(up, ast.AugAssign) and isinstance(up.op, ast.Div) and up.value is size:
-        return dotted(up.target) or None
+        return dotted_name(up.target) or None
     return None
 
 
@@ -66,15 +66,15 @@ class _Figures:
         self.sums: set[tuple[Function | None, str, str]] = set()
         """(function, name of the sum, loader)."""
         for changed in code.nodes(ast.AugAssign):
-            if isinstance(changed.op, ast.Add) and (name := dotted(changed.target)):
+            if isinstance(changed.op, ast.Add) and (name := dotted_name(changed.target)):
                 loops = [a for a in code.ancestors(changed) if isinstance(a, ast.For)]
-                over = {dotted(n) for loop in loops for n in code.inside(loop.iter, ast.Name, ast.Attribute)}
+                over = {dotted_name(n) for loop in loops for n in code.inside(loop.iter, ast.Name, ast.Attribute)}
                 self.sums |= {(code.function(changed), name, loader) for loader in over}
         self.sent: dict[Function | None, set[str]] = defaultdict(set)
         for call in code.nodes(ast.Call):
             if agrees(code, call):
                 given = (*call.args, *(k.value for k in call.keywords))
-                names = {dotted(n) for a in given for n in code.inside(a, ast.Name, ast.Attribute)}
+                names = {dotted_name(n) for a in given for n in code.inside(a, ast.Name, ast.Attribute)}
                 self.sent[code.function(call)] |= names
 
     def is_sum_over(self, call: ast.Call, name: str, loader: str) -> bool:
@@ -84,5 +84,5 @@ class _Figures:
     def is_reduced(self, call: ast.Call, name: str) -> bool:
         """True if the ranks may add up the sum, before or after the division."""
         statement = self.code.statement(call)
-        results = {dotted(t) for t in statement.targets} if isinstance(statement, ast.Assign) else set()
+        results = {dotted_name(t) for t in statement.targets} if isinstance(statement, ast.Assign) else set()
         return bool((({name} | results) - {""}) & self.sent[self.code.function(call)])

@@ -6,16 +6,17 @@ import ast
 import re
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Edit, Fix, Hit, horovod
-from dtdebug_taxonomy.checks.arguments import add
-from dtdebug_taxonomy.checks.lightning import many_devices
-from dtdebug_taxonomy.checks.names import COLLECTIVES, DIST, FULLY_SHARD, INIT
-from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank
-from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1
-from dtdebug_taxonomy.source.guards import guards
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.syntax import FUNCTIONS
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.shared import horovod
+from dtdebug_taxonomy.checks.shared.arguments import add
+from dtdebug_taxonomy.checks.shared.lightning import many_devices
+from dtdebug_taxonomy.checks.shared.names import COLLECTIVES, DIST, FULLY_SHARD, INIT
+from dtdebug_taxonomy.checks.shared.ranks_seen import depends_on_rank
+from dtdebug_taxonomy.checks.shared.wrapping import DDPS, FSDP1
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import guards
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 
 _CHECKPOINT = re.compile(r"ckpt|checkpoint|resume|weight|snapshot|pretrain|\.pth|state|model|restore", re.IGNORECASE)
 _SMALL = re.compile(
@@ -82,10 +83,10 @@ def _of_lightning(code: Code) -> Iterator[Hit]:
     calls = [c for c in code.methods("load_from_checkpoint") if code.argument(c, "map_location", 1) is None]
     if not calls or code.role == "test" or not many_devices(code):
         return
-    used = {dotted(a) for c in code.methods("fit", "validate", "test", "predict") for a in (*c.args, *_values(c))}
+    used = {dotted_name(a) for c in code.methods("fit", "validate", "test", "predict") for a in (*c.args, *_values(c))}
     for call in calls:
         up = code.parent[call]
-        names = {dotted(t) for t in up.targets} if isinstance(up, ast.Assign) else set()
+        names = {dotted_name(t) for t in up.targets} if isinstance(up, ast.Assign) else set()
         if not code.has_unpacking(call) and names & (used - {""}):
             yield Hit(
                 code.span(call),
@@ -153,7 +154,7 @@ def _is_checkpoint(code: Code, call: ast.Call) -> bool:
     if _SMALL.search(written):
         return False
     if isinstance(statement, ast.Assign):
-        written += "".join(dotted(t) for t in statement.targets)
+        written += "".join(dotted_name(t) for t in statement.targets)
     if _CHECKPOINT.search(written):
         return True
     for up in code.ancestors(call):
@@ -161,11 +162,11 @@ def _is_checkpoint(code: Code, call: ast.Call) -> bool:
             return True
         if isinstance(up, ast.stmt):
             break
-    if not isinstance(statement, ast.Assign) or not dotted(statement.targets[0]):
+    if not isinstance(statement, ast.Assign) or not dotted_name(statement.targets[0]):
         return False
-    names = {dotted(t) for t in statement.targets}
+    names = {dotted_name(t) for t in statement.targets}
     return any(
-        dotted(n) in names and code.function(c) is code.function(call)
+        dotted_name(n) in names and code.function(c) is code.function(call)
         for c in code.methods("load_state_dict")
         for a in c.args
         for n in (a, *code.inside(a, ast.Name))

@@ -7,15 +7,15 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Fix, Hit
-from dtdebug_taxonomy.checks.accumulating import ACCELERATOR
-from dtdebug_taxonomy.checks.diverging import last_name
-from dtdebug_taxonomy.checks.everyone import all_in, asks, for_all, for_all_in, is_shared
-from dtdebug_taxonomy.checks.fixing import conditional, main_process
-from dtdebug_taxonomy.checks.names import FULLY_SHARD, INIT
-from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1
-from dtdebug_taxonomy.source.guards import guards
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.accumulating import ACCELERATOR
+from dtdebug_taxonomy.checks.shared.diverging import last_name
+from dtdebug_taxonomy.checks.shared.everyone import all_in, asks, for_all, for_all_in, is_shared
+from dtdebug_taxonomy.checks.shared.fixing import conditional, main_process
+from dtdebug_taxonomy.checks.shared.names import FULLY_SHARD, INIT
+from dtdebug_taxonomy.checks.shared.wrapping import DDPS, FSDP1
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import guards
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _SAVES = re.compile(r"(^|_)(save|dump|write)")
 _SHARDED = ("deepspeed", "torch.distributed.checkpoint", "megatron")
@@ -92,7 +92,7 @@ def _is_one_file(code: Code, path: ast.expr) -> bool:
     for binding in code.bound(path) if isinstance(path, ast.Name) else ():
         if binding.how == "with" and isinstance(binding.value, ast.Call) and binding.value.args:
             path = binding.value.args[0]  # `with open(path) as file`
-    known = not isinstance(path, ast.Call) or dotted(path.func).endswith(("join", "Path", "format", "str"))
+    known = not isinstance(path, ast.Call) or dotted_name(path.func).endswith(("join", "Path", "format", "str"))
     return known and is_shared(code, path)
 
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.engines import made_by_deepspeed
-from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank
-from dtdebug_taxonomy.checks.sharding import is_fully_sharded
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.engines import made_by_deepspeed
+from dtdebug_taxonomy.checks.shared.ranks_seen import depends_on_rank
+from dtdebug_taxonomy.checks.shared.sharding import is_fully_sharded
+from dtdebug_taxonomy.source.python.code import Code
 
 _STAGE_3 = re.compile(r"""["']?(stage|zero_stage)["']?\s*[:=]\s*3\b""")
 _GATHERS = re.compile(r"GatheredParameters|summon_full_params|full_tensor")

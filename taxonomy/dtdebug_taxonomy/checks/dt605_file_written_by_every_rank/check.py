@@ -8,21 +8,21 @@ from collections.abc import Iterator
 from itertools import islice
 
 from dtdebug_taxonomy.checks import Fix, Hit
-from dtdebug_taxonomy.checks.diverging import last_name
-from dtdebug_taxonomy.checks.everyone import (
+from dtdebug_taxonomy.checks.shared.diverging import last_name
+from dtdebug_taxonomy.checks.shared.everyone import (
     all_within,
-    beside_a_guard,
-    beside_a_guard_of_all,
     for_all_in,
     is_shared,
-    main_beside,
+    main_guard,
+    nearby_guard,
+    nearby_module_guard,
 )
-from dtdebug_taxonomy.checks.fixing import conditional, main_process
-from dtdebug_taxonomy.checks.names import COLLECTIVES
-from dtdebug_taxonomy.checks.ranks_seen import is_started_here, starts_ranks
-from dtdebug_taxonomy.checks.writing import all_shared, written, written_by
-from dtdebug_taxonomy.source.guards import Guard
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.fixing import conditional, main_process
+from dtdebug_taxonomy.checks.shared.names import COLLECTIVES
+from dtdebug_taxonomy.checks.shared.ranks_seen import is_started_here, starts_ranks
+from dtdebug_taxonomy.checks.shared.writing import all_shared, file_writes, written_by
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import Guard
 
 _REMOVES = ("shutil.rmtree", "os.remove", "os.unlink", "os.rename", "os.replace", "shutil.move")
 _MEETS = COLLECTIVES | {f"torch.distributed.checkpoint.{n}" for n in ("save", "load", "async_save")}
@@ -42,7 +42,7 @@ def check(code: Code) -> Iterator[Hit]:
     yield from _removed_together(code)
     whole = is_started_here(code) and starts_ranks(code)
     yield from islice(_written_elsewhere(code), _MOST)
-    for call, path in written(code):
+    for call, path in file_writes(code):
         if (hook := _hook(code, call)) and is_shared(code, path):
             yield Hit(
                 code.span(call),
@@ -52,7 +52,7 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         if not is_shared(code, path) or (code.class_of(call) is None and code.function(call) is None and not whole):
             continue
-        guard = beside_a_guard(code, call) or beside_a_guard_of_all(code, call)
+        guard = nearby_guard(code, call) or nearby_module_guard(code, call)
         if guard is None:
             continue
         line = code.text.place(code.span(guard.node).start).line
@@ -77,7 +77,7 @@ def _removed_together(code: Code) -> Iterator[Hit]:
         if meets is None or any(isinstance(up, ast.Try) for up in code.ancestors(call)):
             continue
         shared = for_all_in(code, call) and is_shared(code, path, listed=True)
-        if shared and beside_a_guard(code, call) is None:
+        if shared and nearby_guard(code, call) is None:
             line = code.text.place(code.span(meets).start).line
             yield Hit(
                 code.span(call),
@@ -88,12 +88,12 @@ def _removed_together(code: Code) -> Iterator[Hit]:
 
 def _written_elsewhere(code: Code) -> Iterator[Hit]:
     """Report calls near code for rank 0 of functions that write a file, in any module of the program."""
-    aware = [f for f in code.all_functions if _HOOK.fullmatch(f.name) or main_beside(code, f) is not None]
+    aware = [f for f in code.all_functions if _HOOK.fullmatch(f.name) or main_guard(code, f) is not None]
     for call in (c for f in aware for c in code.inside(f, ast.Call) if code.function(c) is f):
         found = written_by(code, call)
         if found is None or not all_shared(code, call):
             continue
-        guard, hook = beside_a_guard(code, call), _hook(code, call)
+        guard, hook = nearby_guard(code, call), _hook(code, call)
         if guard is None and not hook:
             continue
         where = "" if found.code is code else f" (in {found.code.path.rpartition('/')[2]})"

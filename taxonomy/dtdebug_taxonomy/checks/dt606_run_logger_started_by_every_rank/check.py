@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Fix, Hit
-from dtdebug_taxonomy.checks.arguments import add
-from dtdebug_taxonomy.checks.everyone import beside_a_guard, for_all
-from dtdebug_taxonomy.checks.fixing import main_process
-from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank, starts_ranks
-from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1
-from dtdebug_taxonomy.source.guards import Guard
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.arguments import add
+from dtdebug_taxonomy.checks.shared.everyone import for_all, nearby_guard
+from dtdebug_taxonomy.checks.shared.fixing import main_process
+from dtdebug_taxonomy.checks.shared.ranks_seen import depends_on_rank, starts_ranks
+from dtdebug_taxonomy.checks.shared.wrapping import DDPS, FSDP1
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import Guard
 
 _STARTS = (
     *("wandb.init", "mlflow.start_run", "swanlab.init", "clearml.Task.init", "comet_ml.Experiment", "comet_ml.start"),
@@ -33,7 +33,7 @@ def check(code: Code) -> Iterator[Hit]:
     for call in started:
         if code.argument(call, "group") is not None or _of_this_rank(code, call):
             continue
-        guard = beside_a_guard(code, call)
+        guard = nearby_guard(code, call)
         if guard is not None or (several and code.role == "program" and for_all(code, call)):
             what = code.name(call.func).partition(".")[0]
             yield Hit(

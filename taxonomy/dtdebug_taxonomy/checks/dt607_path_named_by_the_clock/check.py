@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.everyone import for_all
-from dtdebug_taxonomy.checks.ranks_seen import starts_ranks
-from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.everyone import for_all
+from dtdebug_taxonomy.checks.shared.ranks_seen import starts_ranks
+from dtdebug_taxonomy.checks.shared.wrapping import DDPS, FSDP1
+from dtdebug_taxonomy.source.python.code import Code
 
 _MAKES = {
     "os.makedirs": ("name", 0),

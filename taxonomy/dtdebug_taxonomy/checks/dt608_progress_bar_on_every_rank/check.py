@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Fix, Hit
-from dtdebug_taxonomy.checks.arguments import add
-from dtdebug_taxonomy.checks.everyone import beside_a_guard
-from dtdebug_taxonomy.checks.fixing import main_process, negated
-from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank
-from dtdebug_taxonomy.source.guards import Guard
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.arguments import add
+from dtdebug_taxonomy.checks.shared.everyone import nearby_guard
+from dtdebug_taxonomy.checks.shared.fixing import main_process, negate_condition
+from dtdebug_taxonomy.checks.shared.ranks_seen import depends_on_rank
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import Guard
 
 _BARS = tuple(
     f"tqdm.{home}{name}" for home in ("", "auto.", "std.", "notebook.", "autonotebook.") for name in ("tqdm", "trange")
@@ -29,7 +29,7 @@ def check(code: Code) -> Iterator[Hit]:
             continue  # `desc=f"rank {rank}"`: one per rank is intended
         if any(b.how != "import" for b in code.bound(call.func)):
             continue  # `tqdm = lambda x: x` on the other ranks
-        if (guard := beside_a_guard(code, call)) is None:
+        if (guard := nearby_guard(code, call)) is None:
             continue
         line = code.text.place(code.span(guard.node).start).line
         yield Hit(
@@ -41,4 +41,8 @@ def check(code: Code) -> Iterator[Hit]:
 
 def _fix(code: Code, call: ast.Call, guard: Guard) -> Fix | None:
     test, imports = main_process(code, guard, call)
-    return Fix("Draw it on rank 0 only", (*imports, add(code, call, f"disable={negated(test)}"))) if test else None
+    return (
+        Fix("Draw it on rank 0 only", (*imports, add(code, call, f"disable={negate_condition(test)}")))
+        if test
+        else None
+    )

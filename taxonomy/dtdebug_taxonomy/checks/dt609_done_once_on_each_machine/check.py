@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank
-from dtdebug_taxonomy.source.guards import Guard, guards
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.ranks_seen import depends_on_rank
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import Guard, guards
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 _TRACKERS = ("wandb.init", "mlflow.start_run", "swanlab.init", "neptune.init_run", "comet_ml.Experiment")
@@ -62,7 +62,11 @@ def _fix(code: Code, guard: Guard) -> Fix | None:
     if not isinstance(guard.node, ast.If) or guard.early:
         return None
     asked = next(
-        (a for a in code.inside(guard.node.test, ast.Attribute) if a.attr == "is_local_main_process" and dotted(a)),
+        (
+            a
+            for a in code.inside(guard.node.test, ast.Attribute)
+            if a.attr == "is_local_main_process" and dotted_name(a)
+        ),
         None,
     )
     if asked is None:

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank
-from dtdebug_taxonomy.source.guards import Guard, guards
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.ranks_seen import depends_on_rank
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import Guard, guards
 
 _STATES = ("torch.get_rng_state", "torch.cuda.get_rng_state", "torch.cuda.get_rng_state_all")
 _RESTORES = ("torch.set_rng_state", "torch.cuda.set_rng_state", "torch.cuda.set_rng_state_all")

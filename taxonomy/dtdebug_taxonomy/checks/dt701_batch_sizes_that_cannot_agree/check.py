@@ -7,15 +7,15 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.configured import deepspeed_file, setting
-from dtdebug_taxonomy.checks.programs import processes, unknown_words
+from dtdebug_taxonomy.checks.shared.configured import deepspeed_file, setting
+from dtdebug_taxonomy.checks.shared.programs import processes, unknown_words
+from dtdebug_taxonomy.source.config.tree import Node, number
 from dtdebug_taxonomy.source.deepspeed import configurations
-from dtdebug_taxonomy.source.launch import launches
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.shell import Script
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.shell.launch import launches
+from dtdebug_taxonomy.source.shell.script import Script
 from dtdebug_taxonomy.source.source import Source
-from dtdebug_taxonomy.source.starting import started
-from dtdebug_taxonomy.source.tree import Node, number
+from dtdebug_taxonomy.source.started_programs import started_programs
 
 _TOTAL, _MICRO, _STEPS = "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"
 
@@ -64,7 +64,7 @@ def _differs(root: Node, ranks: int) -> bool:
 
 def _in_the_file(script: Script) -> Iterator[Hit]:
     """Report a configuration that the command passes to a program that uses it unchanged."""
-    for start in started(script):
+    for start in started_programs(script):
         file, launch = deepspeed_file(script, start), start.launch
         ranks = processes(script, start) if file is not None else None
         if file is None or launch is None or not ranks or start.code is None or unknown_words(start.arguments):

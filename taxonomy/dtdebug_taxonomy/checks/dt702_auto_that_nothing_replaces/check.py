@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.source.deepspeed import configurations
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.python.code import Code
 
 _FILL_IT_IN = ("transformers", "accelerate", "lightning", "pytorch_lightning", "lightning_fabric", "trl", "peft")
 _SECTIONS = ("optimizer.params.", "scheduler.params.")

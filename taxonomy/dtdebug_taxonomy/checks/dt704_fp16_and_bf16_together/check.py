@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.source.config.tree import Node
 from dtdebug_taxonomy.source.deepspeed import configurations
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.source import Source
-from dtdebug_taxonomy.source.tree import Node
 
 
 def check(source: Source) -> Iterator[Hit]:

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.source.config.document import Config
+from dtdebug_taxonomy.source.config.tree import Node, number
 from dtdebug_taxonomy.source.deepspeed import configurations
-from dtdebug_taxonomy.source.document import Config
-from dtdebug_taxonomy.source.launch import launches
-from dtdebug_taxonomy.source.shell import script_of
+from dtdebug_taxonomy.source.shell.launch import launches
+from dtdebug_taxonomy.source.shell.script import script_of
 from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.source.text import Span
-from dtdebug_taxonomy.source.tree import Node, number
 
 _DEVICES = {"cpu", "nvme"}
 _NAMED = re.compile(r"(?i)(zero|stage)[-_]?[12][^/]*$")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from dtdebug_taxonomy import facts
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.spelling import nearest
+from dtdebug_taxonomy.checks.shared.near_names import nearest
+from dtdebug_taxonomy.knowledge import facts
+from dtdebug_taxonomy.source.config.tree import KeyValue, Node
 from dtdebug_taxonomy.source.deepspeed import configurations
 from dtdebug_taxonomy.source.source import Source
-from dtdebug_taxonomy.source.tree import KeyValue, Node
 
 _OLDER = frozenset({"cpu_offload_params", "cpu_offload_use_pin_memory", "offload_params_config"})
 _ELSEWHERE = frozenset({"zero_optimization"})

@@ -6,21 +6,23 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.engines import is_engine, made_by_deepspeed
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.engines import is_engine, made_by_deepspeed
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 
 def check(code: Code) -> Iterator[Hit]:
     """Report `engine.step()` under a condition with a remainder that does not contain the backward pass."""
     if not code.imports_any("deepspeed"):
         return
-    backward = {dotted(c.func.value) for c in code.methods("backward") if isinstance(c.func, ast.Attribute) and c.args}
+    backward = {
+        dotted_name(c.func.value) for c in code.methods("backward") if isinstance(c.func, ast.Attribute) and c.args
+    }
     for call in code.methods("step"):
         if not isinstance(call.func, ast.Attribute):
             continue
         engine = call.func.value
-        steps = dotted(engine) in backward and is_engine(code, engine)  # an engine takes the loss
+        steps = dotted_name(engine) in backward and is_engine(code, engine)  # an engine takes the loss
         if not (steps or made_by_deepspeed(code, engine)):
             continue
         if not _behind_a_counter(code, call):

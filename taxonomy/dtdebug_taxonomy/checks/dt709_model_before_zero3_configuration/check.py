@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.python.code import Code
 
 _MODEL = re.compile(r"Model|ForCausalLM|For[A-Z]\w+|LMHead")
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 _IN_PLACE = re.compile(r"[a-z]\w*[a-z0-9]_$")
@@ -19,7 +19,7 @@ _PLAIN = frozenset({"list", "tuple", "filter", "set", "sorted", "iter", "dict", 
 
 def check(code: Code) -> Iterator[Hit]:
     """Report the context if its body writes to gathered parameters, and initialisation outside of one."""
-    yield from _ungathered(code)
+    yield from _late_initialisations(code)
     for block in (*code.nodes(ast.With), *code.nodes(ast.AsyncWith)):
         for item in block.items:
             call = item.context_expr
@@ -29,7 +29,7 @@ def check(code: Code) -> Iterator[Hit]:
             none = isinstance(rank, ast.Constant) and rank.value is None
             if (rank is not None and not none) or code.has_unpacking(call) or not call.args:
                 continue
-            written = _written(code, block, _gathered(code, call.args[0]))
+            written = _first_write(code, block, _gathered_names(code, call.args[0]))
             if written:
                 yield Hit(
                     code.span(call),
@@ -39,21 +39,21 @@ def check(code: Code) -> Iterator[Hit]:
                 )
 
 
-def _ungathered(code: Code) -> Iterator[Hit]:
+def _late_initialisations(code: Code) -> Iterator[Hit]:
     """Report the initialisation of a model after the `zero.Init()` in which it is made."""
     inits = [b for b in code.nodes(ast.With) if any(_is(code, i.context_expr, "zero.Init") for i in b.items)]
     if not inits:
         return
     made = {
-        (code.scope(b), dotted(t)): code.order[b]
+        (code.scope(b), dotted_name(t)): code.order[b]
         for b in inits
         for s in b.body
         if isinstance(s, ast.Assign) and isinstance(s.value, ast.Call)
         for t in s.targets
-        if dotted(t)
+        if dotted_name(t)
     }
     for call in code.nodes(ast.Call):
-        target = _initialised(code, call)
+        target = _initialised_parameter(code, call)
         if target is None:
             continue
         roots = {made[k] for r in _roots(code, target) if (k := (code.scope(call), r)) in made}
@@ -67,13 +67,13 @@ def _ungathered(code: Code) -> Iterator[Hit]:
             )
 
 
-def _initialised(code: Code, call: ast.Call) -> ast.expr | None:
+def _initialised_parameter(code: Code, call: ast.Call) -> ast.expr | None:
     """Return the parameter that a call sets: `nn.init.zeros_(p)`, `layer.weight.data.normal_()`."""
     func = call.func
     if code.name(func).startswith("torch.nn.init."):
         return call.args[0] if call.args else None
     if isinstance(func, ast.Attribute) and _IN_PLACE.match(func.attr) and func.attr not in _NOT_VALUES:
-        return func.value if re.search(r"\.(data|weight|bias)$", dotted(func.value)) else None
+        return func.value if re.search(r"\.(data|weight|bias)$", dotted_name(func.value)) else None
     return None
 
 
@@ -90,14 +90,14 @@ def _fix(code: Code, call: ast.Call, rank: ast.expr | None) -> Fix:
     return Fix(title, (Edit(Span(end, end), ", modifier_rank=0"),))
 
 
-def _gathered(code: Code, node: ast.expr) -> set[str]:
+def _gathered_names(code: Code, node: ast.expr) -> set[str]:
     """Return the names in the gathered expression and in their values; `self.x` counts as a whole."""
     found: set[str] = set()
     todo: list[tuple[ast.expr, int]] = [(node, 2)]
     while todo:
         value, depth = todo.pop()
         for inner in code.inside(value, ast.Name, ast.Attribute):
-            name = dotted(inner)
+            name = dotted_name(inner)
             if not name or name in _PLAIN:
                 continue
             found.add(name)
@@ -106,10 +106,10 @@ def _gathered(code: Code, node: ast.expr) -> set[str]:
     return {n.partition(".data")[0] for n in found}
 
 
-def _written(code: Code, block: ast.With | ast.AsyncWith, gathered: set[str]) -> str:
+def _first_write(code: Code, block: ast.With | ast.AsyncWith, gathered: set[str]) -> str:
     """Return the first gathered expression that the body writes to; "" if there is none."""
     loops = {
-        dotted(target)
+        dotted_name(target)
         for body in block.body
         for loop in code.inside(body, ast.For)
         for target, over in _pairs(code, loop.target, loop.iter)
@@ -152,7 +152,7 @@ def _roots(code: Code, node: ast.expr) -> set[str]:
     """Return `model.head.weight.data` and all its prefixes, skipping calls and indices."""
     found: set[str] = set()
     while True:
-        name = dotted(node)
+        name = dotted_name(node)
         if name:
             parts = name.split(".")
             return found | {".".join(parts[:i]) for i in range(1, len(parts) + 1)} - {"self"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dtdebug_taxonomy import facts
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.knowledge import facts
 from dtdebug_taxonomy.source.deepspeed import configurations
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.source import Source
 
 

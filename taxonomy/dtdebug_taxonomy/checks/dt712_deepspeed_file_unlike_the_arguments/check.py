@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.configured import Setting, accelerate_file, deepspeed_file, setting
-from dtdebug_taxonomy.checks.programs import processes, unknown_words
-from dtdebug_taxonomy.source.commands import Word
-from dtdebug_taxonomy.source.document import Config
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.shell import Script
-from dtdebug_taxonomy.source.starting import Started, document, given, started
-from dtdebug_taxonomy.source.tree import UNKNOWN
+from dtdebug_taxonomy.checks.shared.configured import Setting, accelerate_file, deepspeed_file, setting
+from dtdebug_taxonomy.checks.shared.programs import processes, unknown_words
+from dtdebug_taxonomy.source.config.document import Config
+from dtdebug_taxonomy.source.config.tree import UNKNOWN
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.shell.commands import Word
+from dtdebug_taxonomy.source.shell.script import Script
+from dtdebug_taxonomy.source.started_programs import StartedProgram, document, long_options, started_programs
 
 _KEYS = {
     "train_micro_batch_size_per_gpu": "per_device_train_batch_size",
@@ -58,7 +58,7 @@ Arguments = dict[str, _Argument]
 
 def check(script: Script) -> Iterator[Hit]:
     """Report the argument."""
-    for start in started(script):
+    for start in started_programs(script):
         file = deepspeed_file(script, start)
         root = file or accelerate_file(script, start)
         if root is None or unknown_words(start.arguments) or not _trains_so(start.code):
@@ -75,9 +75,9 @@ def check(script: Script) -> Iterator[Hit]:
             yield from _total(script, start, file, arguments)
 
 
-def _arguments(script: Script, start: Started) -> Arguments:
+def _arguments(script: Script, start: StartedProgram) -> Arguments:
     """Return the arguments in the command, and those in the arguments file that it names."""
-    found = {n[2:].replace("-", "_"): _Argument(w, v, "here") for w, n, v in given(script, start.arguments)}
+    found = {n[2:].replace("-", "_"): _Argument(w, v, "here") for w, n, v in long_options(script, start.arguments)}
     text = start.code.text if start.code is not None else ""
     first = start.arguments[0] if start.arguments and _POSITIONAL.search(text) else None
     named = found.get("config") if "TrlParser" in text else _Argument(first, first.text, "") if first else None
@@ -91,7 +91,7 @@ def _arguments(script: Script, start: Started) -> Arguments:
     return {**told, **found}
 
 
-def _by_accelerate(start: Started, file: Config, arguments: Arguments) -> bool:
+def _by_accelerate(start: StartedProgram, file: Config, arguments: Arguments) -> bool:
     """True if Accelerate makes DeepSpeed's configuration from its own file."""
     kind, options = setting(file, "distributed_type"), start.launch.options if start.launch is not None else {}
     chosen = {"--gradient_accumulation_steps", "--gradient_clipping", "--multi_gpu", "--use_fsdp", "--cpu"}
@@ -104,7 +104,7 @@ def _trains_so(code: Code | None) -> bool:
         return False
     texts = [code.text]
     if not _PARSER.search(code.text) and code.project is not None:  # it may only call the function of a module
-        calls = [c for c in code.calls(*code.imports.values()) if dotted(c.func) in code.imports][:_CALLS]
+        calls = [c for c in code.calls(*code.imports.values()) if dotted_name(c.func) in code.imports][:_CALLS]
         texts += [found.code.text for c in calls if (found := code.project.called(code, c)) is not None]
     reads = any(_PARSER.search(t) and _TRAINER.search(t) for t in texts)
     return reads and not any(_CHANGED.search(t) for t in texts)
@@ -116,7 +116,7 @@ def _differs(held: object, value: str) -> bool:
     return isinstance(held, str) or (isinstance(held, int | float) and float(held) != float(value))
 
 
-def _precision(start: Started, file: Config, arguments: Arguments) -> Iterator[Hit]:
+def _precision(start: StartedProgram, file: Config, arguments: Arguments) -> Iterator[Hit]:
     for name in _FLAGS:
         held = setting(file, f"{name}.enabled")
         if held is None or name not in arguments or not isinstance(held.node.value, bool):
@@ -127,7 +127,7 @@ def _precision(start: Started, file: Config, arguments: Arguments) -> Iterator[H
             yield _hit(start, arguments[name], f"{name} is asked for", f"{name}.enabled", held)
 
 
-def _total(script: Script, start: Started, file: Config, arguments: Arguments) -> Iterator[Hit]:
+def _total(script: Script, start: StartedProgram, file: Config, arguments: Arguments) -> Iterator[Hit]:
     """Report the total batch size if it contradicts the number of processes that the command starts."""
     held, ranks = setting(file, "train_batch_size"), processes(script, start)
     parts = [arguments[n].value or "" for n in _BATCH if n in arguments]
@@ -139,7 +139,7 @@ def _total(script: Script, start: Started, file: Config, arguments: Arguments) -
         yield _hit(start, arguments[_BATCH[0]], f"the whole batch is {product} = {whole}", "train_batch_size", held)
 
 
-def _hit(start: Started, argument: _Argument, told: str, key: str, held: Setting) -> Hit:
+def _hit(start: StartedProgram, argument: _Argument, told: str, key: str, held: Setting) -> Hit:
     inside = start.command.span.start <= argument.word.span.start < start.command.span.end
     shown = str(held.node.value).lower() if isinstance(held.node.value, bool) else repr(held.node.value)
     where = argument.where[0].upper() + argument.where[1:]

@@ -6,11 +6,12 @@ import ast
 import re
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Edit, Fix, Hit, horovod
-from dtdebug_taxonomy.checks.fixing import indent_of
-from dtdebug_taxonomy.checks.ranks_seen import is_reached
-from dtdebug_taxonomy.source.bindings import surely_before
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.shared import horovod
+from dtdebug_taxonomy.checks.shared.fixing import indent_of
+from dtdebug_taxonomy.checks.shared.ranks_seen import is_reached
+from dtdebug_taxonomy.source.python.bindings import surely_before
+from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.text import Span
 
 _NEED = (

@@ -6,9 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Edit, Fix, Hit, horovod
-from dtdebug_taxonomy.checks.names import OPTIMIZERS
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.shared import horovod
+from dtdebug_taxonomy.checks.shared.names import OPTIMIZERS
+from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.text import Span
 
 _EXCHANGES = re.compile(

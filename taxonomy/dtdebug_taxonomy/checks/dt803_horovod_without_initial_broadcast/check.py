@@ -6,11 +6,12 @@ import ast
 import re
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Edit, Fix, Hit, horovod
-from dtdebug_taxonomy.checks.fixing import indent_of, statement_lines
-from dtdebug_taxonomy.checks.ranks_seen import is_started_here, seeded_alike
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.shared import horovod
+from dtdebug_taxonomy.checks.shared.fixing import indent_of, statement_lines
+from dtdebug_taxonomy.checks.shared.ranks_seen import is_started_here, seeded_alike
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 _SHARES = re.compile(r"broadcast|elastic|sync_?(params|parameters|weights|state|model)", re.IGNORECASE)
@@ -48,7 +49,7 @@ def _fix(code: Code, call: ast.Call) -> Fix | None:
     model = _model(code, call)
     if not model or not isinstance(statement, ast.Assign) or not code.text[: lines.end].endswith("\n"):
         return None
-    indent, optimizer = indent_of(code, statement), dotted(statement.targets[0])
+    indent, optimizer = indent_of(code, statement), dotted_name(statement.targets[0])
     text = f"{indent}{prefix}broadcast_parameters({model}.state_dict(), root_rank=0)\n"
     if optimizer and statement.value is call:
         text += f"{indent}{prefix}broadcast_optimizer_state({optimizer}, root_rank=0)\n"
@@ -59,12 +60,12 @@ def _model(code: Code, call: ast.Call) -> str:
     """Return the name of the model whose parameters the optimizer gets; "" if unknown."""
     inner = code.argument(call, "optimizer", 0)
     given = [code.argument(call, "named_parameters", 1), inner]
-    if inner is not None and dotted(inner):
+    if inner is not None and dotted_name(inner):
         given += [v for v in code.values(inner) if v is not call]
     for value in given:
-        if value is None or dotted(value):
+        if value is None or dotted_name(value):
             continue
         for asked in code.inside(value, ast.Call):
             if isinstance(asked.func, ast.Attribute) and asked.func.attr in {"named_parameters", "parameters"}:
-                return dotted(asked.func.value)
+                return dotted_name(asked.func.value)
     return ""

@@ -6,9 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Edit, Fix, Hit, horovod
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.shared import horovod
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 _CHOOSE = {
@@ -49,11 +50,11 @@ def _local(code: Code, call: ast.Call) -> Fix | None:
 def _by_name(code: Code, call: ast.Call) -> Iterator[Hit]:
     """Report uses of a name to which the rank was assigned first."""
     up = code.parent[call]
-    if not isinstance(up, ast.Assign) or len(up.targets) != 1 or not (name := dotted(up.targets[0])):
+    if not isinstance(up, ast.Assign) or len(up.targets) != 1 or not (name := dotted_name(up.targets[0])):
         return
     uses: list[ast.Name | ast.Attribute] = [*code.nodes(ast.Name), *code.nodes(ast.Attribute)]
     for use in uses:
-        if dotted(use) != name or not isinstance(use.ctx, ast.Load) or isinstance(code.parent[use], ast.Attribute):
+        if dotted_name(use) != name or not isinstance(use.ctx, ast.Load) or isinstance(code.parent[use], ast.Attribute):
             continue
         if not _chooses(code, use) or [v for v in code.values(use) if v is not use] != [call]:
             continue
@@ -77,7 +78,7 @@ def _decides(code: Code, up: ast.AST, node: ast.AST) -> bool | None:
     if isinstance(up, ast.Call):
         return _is_device_call(code, up, node)
     if isinstance(up, ast.Subscript):
-        return node is up.slice and bool(_DEVICES.search(dotted(up.value)))
+        return node is up.slice and bool(_DEVICES.search(dotted_name(up.value)))
     if isinstance(up, ast.Assign):
         return any(_is_variable(code, t) for t in up.targets)
     if isinstance(up, ast.keyword):
@@ -92,7 +93,7 @@ def _decides(code: Code, up: ast.AST, node: ast.AST) -> bool | None:
 def _is_device_call(code: Code, call: ast.Call, node: ast.AST) -> bool | None:
     if call.func is node:
         return False
-    last = call.func.attr if isinstance(call.func, ast.Attribute) else dotted(call.func)
+    last = call.func.attr if isinstance(call.func, ast.Attribute) else dotted_name(call.func)
     name = code.name(call.func)
     if name in _CHOOSE or last == "set_visible_devices":
         return True
@@ -115,7 +116,7 @@ def _is_variable(code: Code, target: ast.expr) -> bool:
     """True for `config.gpu_options.visible_device_list` and `os.environ["CUDA_VISIBLE_DEVICES"]`."""
     if isinstance(target, ast.Subscript) and code.name(target.value) == "os.environ":
         return _is_visible(code, target.slice)
-    return bool(_VISIBLE.search(dotted(target)))
+    return bool(_VISIBLE.search(dotted_name(target)))
 
 
 def _is_visible(code: Code, key: ast.expr) -> bool:

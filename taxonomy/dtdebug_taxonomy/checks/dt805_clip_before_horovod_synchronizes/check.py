@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Edit, Fix, Hit, horovod
-from dtdebug_taxonomy.checks.fixing import indent_of, statement_lines
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.shared import horovod
+from dtdebug_taxonomy.checks.shared.fixing import indent_of, statement_lines
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 _CLIPS = tuple(
@@ -45,11 +46,11 @@ def _fix(code: Code, call: ast.Call) -> Fix | None:
     if not isinstance(step, ast.Expr) or not isinstance(step.value, ast.Call) or statement_lines(code, step) is None:
         return None
     func = step.value.func
-    if not isinstance(func, ast.Attribute) or func.attr != "step" or not dotted(func.value):
+    if not isinstance(func, ast.Attribute) or func.attr != "step" or not dotted_name(func.value):
         return None
     if statement_lines(code, statement) is None:
         return None
-    indent, optimizer = indent_of(code, statement), dotted(func.value)
+    indent, optimizer = indent_of(code, statement), dotted_name(func.value)
     inner = "\t" if "\t" in indent else "    "
     first, second = code.span(statement).start, code.span(step).start
     return Fix(

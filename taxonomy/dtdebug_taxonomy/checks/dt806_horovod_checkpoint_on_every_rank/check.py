@@ -6,12 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Edit, Fix, Hit, horovod
-from dtdebug_taxonomy.checks.fixing import indent_of, statement_lines
-from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank
-from dtdebug_taxonomy.source.guards import guards
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.shared import horovod
+from dtdebug_taxonomy.checks.shared.fixing import indent_of, statement_lines
+from dtdebug_taxonomy.checks.shared.ranks_seen import depends_on_rank
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import guards
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 _MODEL = re.compile(r"(^|[._])(model|net|network|saver|checkpoint|ckpt)\w*$", re.IGNORECASE)
@@ -26,7 +27,7 @@ def check(code: Code) -> Iterator[Hit]:
         return
     for call in _writes(code):
         given = (*call.args, *call.keywords)
-        if _guarded(code, call) or any(depends_on_rank(code, a) or _OWN.search(code.source_of(a)) for a in given):
+        if _is_guarded(code, call) or any(depends_on_rank(code, a) or _OWN.search(code.source_of(a)) for a in given):
             continue
         yield Hit(
             code.span(call),
@@ -38,19 +39,19 @@ def check(code: Code) -> Iterator[Hit]:
 def _writes(code: Code) -> Iterator[ast.Call]:
     yield from code.calls("torch.save")
     for call in code.methods("save", "save_weights", "save_model"):
-        if isinstance(call.func, ast.Attribute) and _MODEL.search(dotted(call.func.value)) and call.args:
+        if isinstance(call.func, ast.Attribute) and _MODEL.search(dotted_name(call.func.value)) and call.args:
             yield call
     for call in code.nodes(ast.Call):
         if _CALLBACK.search(code.name(call.func)):
             yield call
 
 
-def _guarded(code: Code, call: ast.Call, depth: int = 3) -> bool:
+def _is_guarded(code: Code, call: ast.Call, depth: int = 3) -> bool:
     if guards(code).around(call):
         return True
     function = code.function(call)
     callers = code.callers.get(function, []) if function and depth else []
-    return bool(callers) and all(_guarded(code, c, depth - 1) for c in callers)
+    return bool(callers) and all(_is_guarded(code, c, depth - 1) for c in callers)
 
 
 def _fix(code: Code, call: ast.Call, prefix: str) -> Fix | None:

@@ -6,11 +6,12 @@ import ast
 import re
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Edit, Fix, Hit, horovod
-from dtdebug_taxonomy.checks.names import OPTIMIZERS
-from dtdebug_taxonomy.checks.ranks_seen import is_started_here
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.shared import horovod
+from dtdebug_taxonomy.checks.shared.names import OPTIMIZERS
+from dtdebug_taxonomy.checks.shared.ranks_seen import is_started_here
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 _KNOWS = re.compile(r"WarmupCallback|Adasum|scale_lr|lr_scal|warm_?up", re.IGNORECASE)
@@ -33,7 +34,7 @@ def check(code: Code) -> Iterator[Hit]:
             rate = code.argument(call, "learning_rate", 0) or code.argument(call, "lr")
         else:
             continue
-        if rate is None or not (isinstance(code.constant(rate), int | float) or dotted(rate)):
+        if rate is None or not (isinstance(code.constant(rate), int | float) or dotted_name(rate)):
             continue
         end = code.span(rate).end
         fix = (

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import indent_of, statement_lines
-from dtdebug_taxonomy.source.bindings import surely_before
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.fixing import indent_of, statement_lines
+from dtdebug_taxonomy.source.python.bindings import surely_before
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 _READ = tuple(
@@ -89,7 +89,9 @@ def _fix(code: Code, setting: ast.stmt, reader: ast.Call) -> Fix | None:
     for between in block[block.index(first) : block.index(setting)]:
         if used & {n.id for n in code.inside(between, ast.Name) if isinstance(n.ctx, ast.Store)}:
             return None
-        if any(dotted(n.value) in used for n in code.inside(between, ast.Subscript) if isinstance(n.ctx, ast.Store)):
+        if any(
+            dotted_name(n.value) in used for n in code.inside(between, ast.Subscript) if isinstance(n.ctx, ast.Store)
+        ):
             return None
     start = code.span(first).start
     text = code.cut(lines).rstrip("\n").lstrip()

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.source.bindings import surely_before
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.python.bindings import surely_before
+from dtdebug_taxonomy.source.python.code import Code
 
 _STRATEGIES = (
     "tensorflow.distribute.MultiWorkerMirroredStrategy",

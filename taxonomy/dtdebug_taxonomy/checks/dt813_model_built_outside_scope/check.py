@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _STRATEGY = re.compile(
     r"tensorflow\.distribute\.(experimental\.)?(MultiWorkerMirrored|Mirrored|TPU|CentralStorage|ParameterServer)Strategy$"
@@ -28,17 +28,17 @@ def check(code: Code) -> Iterator[Hit]:
     seen: set[ast.AST] = set()
     for compiled in code.methods("compile"):
         func = compiled.func
-        if not isinstance(func, ast.Attribute) or not dotted(func.value):
+        if not isinstance(func, ast.Attribute) or not dotted_name(func.value):
             continue
-        if not _within(code, compiled, scopes):
+        if not _is_in_scope(code, compiled, scopes):
             continue
         built = [v for v in code.values(func.value) if isinstance(v, ast.Call) and _makes_model(code, v)]
         for call in built:
-            near = code.function(call) is code.function(compiled) or dotted(func.value).startswith("self.")
-            if not _within(code, call, scopes) and call not in seen and near:
+            near = code.function(call) is code.function(compiled) or dotted_name(func.value).startswith("self.")
+            if not _is_in_scope(code, call, scopes) and call not in seen and near:
                 seen.add(call)
                 yield _hit(code, call, "compile() under strategy.scope() then ends with an error about its variables")
-    if not scopes and not code.methods("scope") and _unused(code, strategies):
+    if not scopes and not code.methods("scope") and _is_unused(code, strategies):
         for call in code.nodes(ast.Call):
             if (
                 _MODEL.search(code.name(call.func))
@@ -57,7 +57,7 @@ def _is_scope(code: Code, node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "scope"
 
 
-def _within(code: Code, node: ast.AST, scopes: list[ast.With]) -> bool:
+def _is_in_scope(code: Code, node: ast.AST, scopes: list[ast.With]) -> bool:
     return any(a in scopes for a in code.ancestors(node))
 
 
@@ -69,11 +69,11 @@ def _makes_model(code: Code, call: ast.Call) -> bool:
         if any(_is_scope(code, c) for c in code.inside(function, ast.Call)):
             return False
         return any(_MODEL.search(code.name(c.func)) for c in code.inside(function, ast.Call))
-    name = dotted(call.func)
+    name = dotted_name(call.func)
     return any(c.name == name and any(_MODEL.search(code.name(b)) for b in c.bases) for c in code.nodes(ast.ClassDef))
 
 
-def _unused(code: Code, strategies: list[ast.Call]) -> bool:
+def _is_unused(code: Code, strategies: list[ast.Call]) -> bool:
     """True if no strategy is passed to anything; reading its number of replicas does not count."""
     for call in strategies:
         up = code.parent[call]

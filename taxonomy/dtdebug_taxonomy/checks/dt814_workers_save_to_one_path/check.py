@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.source.guards import guards
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import guards
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _STRATEGIES = (
     "tensorflow.distribute.MultiWorkerMirroredStrategy",
@@ -24,7 +24,7 @@ def check(code: Code) -> Iterator[Hit]:
     if not code.calls(*_STRATEGIES) or any(_KNOWS.search(n) for n in _names(code)):
         return
     for call in code.methods("save", "save_weights", "save_model"):
-        if not isinstance(call.func, ast.Attribute) or not _MODEL.search(dotted(call.func.value)):
+        if not isinstance(call.func, ast.Attribute) or not _MODEL.search(dotted_name(call.func.value)):
             continue
         if guards(code).around(call) or not (call.args or call.keywords):
             continue

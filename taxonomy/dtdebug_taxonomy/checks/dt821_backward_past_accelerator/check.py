@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.syntax import SCOPES
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.syntax import SCOPES
 
 _MAKER = "accelerate.Accelerator"
 _BACKENDS = re.compile(r"accelerator|^acc$|fabric|engine|manager|strategy|^amp$|scaler", re.IGNORECASE)
@@ -19,14 +19,18 @@ def check(code: Code) -> Iterator[Hit]:
     """Report the call."""
     if not code.calls(_MAKER) or code.role == "test":
         return
-    prepared = _prepared(code)
+    prepared = _prepared_names(code)
     if not prepared:
         return
     for call in code.methods("backward"):
         func = call.func
-        if not isinstance(func, ast.Attribute) or call.args or _BACKENDS.search(dotted(func.value).rsplit(".", 1)[-1]):
+        if (
+            not isinstance(func, ast.Attribute)
+            or call.args
+            or _BACKENDS.search(dotted_name(func.value).rsplit(".", 1)[-1])
+        ):
             continue
-        if dotted(func.value).startswith("torch.autograd") or not _comes_from(code, func.value, prepared):
+        if dotted_name(func.value).startswith("torch.autograd") or not _comes_from(code, func.value, prepared):
             continue
         if _is_without(code, call):
             continue
@@ -59,21 +63,21 @@ def _is_without(code: Code, call: ast.Call) -> bool:
     return False
 
 
-def _prepared(code: Code) -> set[str]:
+def _prepared_names(code: Code) -> set[str]:
     """Return the names passed to `prepare()` or assigned from it."""
     found: set[str] = set()
     for call in code.methods("prepare", "prepare_model"):
         func = call.func
         if not isinstance(func, ast.Attribute):
             continue
-        if _MAKER not in code.made_by(func.value) and not re.search("accel", dotted(func.value), re.IGNORECASE):
+        if _MAKER not in code.made_by(func.value) and not re.search("accel", dotted_name(func.value), re.IGNORECASE):
             continue
-        found |= {dotted(a) for a in call.args}
+        found |= {dotted_name(a) for a in call.args}
         up = code.parent[call]
         if isinstance(up, ast.Assign):
             for target in up.targets:
                 parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
-                found |= {dotted(p) for p in parts}
+                found |= {dotted_name(p) for p in parts}
     return found - {""}
 
 
@@ -89,9 +93,9 @@ def _comes_from(code: Code, node: ast.AST | None, prepared: set[str], depth: int
             return True
     names: list[ast.Name | ast.Attribute] = [*code.inside(node, ast.Name), *code.inside(node, ast.Attribute)]
     for name in names:
-        if not dotted(name) or not isinstance(name.ctx, ast.Load):
+        if not dotted_name(name) or not isinstance(name.ctx, ast.Load):
             continue
-        if dotted(name) in prepared or (
+        if dotted_name(name) in prepared or (
             isinstance(code.parent[name], ast.Attribute) and isinstance(name, ast.Attribute)
         ):
             continue
@@ -104,7 +108,7 @@ def _comes_from(code: Code, node: ast.AST | None, prepared: set[str], depth: int
 
 def _is_prepared(code: Code, node: ast.expr, prepared: set[str], depth: int = 3) -> bool:
     """True if a name holds a result of `prepare()`, or is an argument named like one."""
-    if dotted(node) not in prepared or not depth:
+    if dotted_name(node) not in prepared or not depth:
         return False
     for binding in code.bound(node):
         if binding.how == "argument":
@@ -112,7 +116,12 @@ def _is_prepared(code: Code, node: ast.expr, prepared: set[str], depth: int = 3)
         made = binding.node.value if isinstance(binding.node, ast.Assign) else binding.value
         if isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and made.func.attr.startswith("prepare"):
             return True
-        if made is not None and dotted(made) and made is not node and _is_prepared(code, made, prepared, depth - 1):
+        if (
+            made is not None
+            and dotted_name(made)
+            and made is not node
+            and _is_prepared(code, made, prepared, depth - 1)
+        ):
             return True
     return False
 
@@ -133,4 +142,4 @@ def _accelerator(code: Code, node: ast.AST) -> str:
 
 def _target(code: Code, call: ast.Call) -> str:
     up = code.parent[call]
-    return dotted(up.targets[0]) if isinstance(up, ast.Assign) else ""
+    return dotted_name(up.targets[0]) if isinstance(up, ast.Assign) else ""

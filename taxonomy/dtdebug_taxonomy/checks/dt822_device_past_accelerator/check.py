@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.syntax import SCOPES
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.syntax import SCOPES
 from dtdebug_taxonomy.source.text import Span
 
 _MAKER = "accelerate.Accelerator"
@@ -52,7 +52,7 @@ def _is_cuda(code: Code, node: ast.expr | None, depth: int = 5) -> bool:
         return len(node.args) > 0 and _is_cuda(code, node.args[0], depth - 1)
     if isinstance(node, ast.IfExp):
         return _is_cuda(code, node.body, depth - 1)
-    if dotted(node):
+    if dotted_name(node):
         values = [v for v in code.values(node) if v is not node]
         return bool(values) and all(_is_cuda(code, v, depth - 1) for v in values)
     return False
@@ -62,7 +62,7 @@ def _accelerator(code: Code, node: ast.AST) -> str:
     """Return the name, visible at a node, of an accelerator made before it; "" if there is none."""
     for made in code.calls(_MAKER):
         up = code.parent[made]
-        name = dotted(up.targets[0]) if isinstance(up, ast.Assign) else ""
+        name = dotted_name(up.targets[0]) if isinstance(up, ast.Assign) else ""
         if not name or (code.order[made] > code.order[node] and not name.startswith("self.")):
             continue
         around = [a for a in (*code.ancestors(node), code.tree) if isinstance(a, SCOPES)]

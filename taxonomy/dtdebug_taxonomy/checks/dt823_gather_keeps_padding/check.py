@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 _MAKER = "accelerate.Accelerator"
@@ -41,11 +41,11 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _is_accelerator(code: Code, node: ast.expr) -> bool:
-    return _MAKER in code.made_by(node) or bool(re.search(r"accelerator$|(^|\.)acc$", dotted(node), re.IGNORECASE))
+    return _MAKER in code.made_by(node) or bool(re.search(r"accelerator$|(^|\.)acc$", dotted_name(node), re.IGNORECASE))
 
 
 def _has_results(code: Code, node: ast.expr) -> bool:
-    names = [dotted(n).rsplit(".", 1)[-1] for n in code.inside(node, ast.Name, ast.Attribute)]
+    names = [dotted_name(n).rsplit(".", 1)[-1] for n in code.inside(node, ast.Name, ast.Attribute)]
     text = [str(n.value) for n in code.inside(node, ast.Constant) if isinstance(n.value, str)]
     return any(_RESULTS.search(n) for n in (*names, *text)) and not any("loss" in n.lower() for n in names)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.arguments import keyword
-from dtdebug_taxonomy.checks.lightning import logged_names, watched_names
-from dtdebug_taxonomy.source.guards import guards
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.arguments import keyword
+from dtdebug_taxonomy.checks.shared.lightning import logged_names, watched_names
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import guards
 
 _PACKAGES = ("pytorch_lightning", "lightning")
 

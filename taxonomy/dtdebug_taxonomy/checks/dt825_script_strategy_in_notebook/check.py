@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.arguments import keyword
-from dtdebug_taxonomy.checks.spawning import in_notebook
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.arguments import keyword
+from dtdebug_taxonomy.checks.shared.spawning import in_notebook
+from dtdebug_taxonomy.source.python.code import Code
 
 _MAKERS = ("pytorch_lightning.Trainer", "lightning_fabric.Fabric")
 _SCRIPT = re.compile(

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.arguments import keyword
-from dtdebug_taxonomy.facts import lightning_trainer, replacements
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.arguments import keyword
+from dtdebug_taxonomy.knowledge.facts import lightning_trainer, replacements
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 _RENAMED = {"replace_sampler_ddp": "use_distributed_sampler", "checkpoint_callback": "enable_checkpointing"}
@@ -36,8 +36,8 @@ def check(code: Code) -> Iterator[Hit]:
     for call in calls:
         if _asks_release(code, call):
             continue
-        for name, node in _given(code, call):
-            if (release := _removed(name)) is not None:
+        for name, node in _given_arguments(code, call):
+            if (release := _removed_in(name)) is not None:
                 hint = replacements()["lightning_trainer"].get(name)
                 instead = f" Now it is {hint.use}." if hint and not hint.use.startswith("nothing") else ""
                 yield Hit(
@@ -68,7 +68,7 @@ def _asks_release(code: Code, call: ast.Call) -> bool:
     return False
 
 
-def _given(code: Code, call: ast.Call) -> Iterator[tuple[str, ast.keyword | ast.expr]]:
+def _given_arguments(code: Code, call: ast.Call) -> Iterator[tuple[str, ast.keyword | ast.expr]]:
     """Yield the keywords of the call, and the entries of a dictionary unpacked into it."""
     for given in call.keywords:
         if given.arg is not None:
@@ -81,7 +81,7 @@ def _given(code: Code, call: ast.Call) -> Iterator[tuple[str, ast.keyword | ast.
                 yield from ((str(k.value), k) for k in value.keys if isinstance(k, ast.Constant))
 
 
-def _removed(name: str) -> str | None:
+def _removed_in(name: str) -> str | None:
     table = lightning_trainer()
     known = table.arguments.get(name)
     if known is None:
@@ -114,7 +114,7 @@ def _fix(code: Code, call: ast.Call, given: ast.keyword) -> Fix | None:
         if (
             (count is None or count == 0)
             and not sure
-            and not dotted(given.value)
+            and not dotted_name(given.value)
             and not isinstance(given.value, ast.Call)
         ):
             return None

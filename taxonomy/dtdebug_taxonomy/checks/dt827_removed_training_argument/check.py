@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.arguments import keyword
-from dtdebug_taxonomy.facts import replacements, transformers_arguments
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.arguments import keyword
+from dtdebug_taxonomy.knowledge.facts import replacements, transformers_arguments
+from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.text import Span
 
 _MAKERS = ("transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments")

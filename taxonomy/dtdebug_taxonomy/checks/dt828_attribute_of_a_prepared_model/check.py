@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.preparing import is_accelerator, is_module
-from dtdebug_taxonomy.facts import nn_module
-from dtdebug_taxonomy.source.bindings import name_scope
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.preparing import is_accelerator, is_module
+from dtdebug_taxonomy.knowledge.facts import nn_module
+from dtdebug_taxonomy.source.python.bindings import name_scope
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _OF_MODELS = {
     *("config", "dtype", "generate", "save_pretrained", "encode", "decode", "get_input_embeddings", "text_model"),
@@ -31,13 +31,13 @@ def check(code: Code) -> Iterator[Hit]:
     calls = [c for c in code.methods("prepare", "prepare_model") if is_accelerator(code, c.func.value)]  # type: ignore[attr-defined]
     if not calls or code.role == "test":
         return
-    prepared = {(place, name): call for call in calls for place, name in _prepared(code, call)}
+    prepared = {(place, name): call for call in calls for place, name in _prepared_models(code, call)}
     facts = nn_module()
     public = {*facts.module, *facts.wrappers["DistributedDataParallel"]}
     others = not _FORWARDS.search(code.text)
     bound = {name for _, name in code.bindings}
     for node in code.nodes(ast.Attribute):
-        name = dotted(node.value)
+        name = dotted_name(node.value)
         if not name or not isinstance(node.ctx, ast.Load) or not (node.attr in _OF_MODELS or others):
             continue
         if node.attr in public or node.attr.startswith("_"):
@@ -54,16 +54,16 @@ def check(code: Code) -> Iterator[Hit]:
         )
 
 
-def _prepared(code: Code, call: ast.Call) -> Iterator[tuple[ast.AST, str]]:
+def _prepared_models(code: Code, call: ast.Call) -> Iterator[tuple[ast.AST, str]]:
     """Yield the models that a call returns under the names by which it got them, with their scopes."""
     assign = code.parent.get(call)
     if not isinstance(assign, ast.Assign) or len(assign.targets) != 1:
         return
     target = assign.targets[0]
     targets = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
-    given = {dotted(a) for a in call.args}
+    given = {dotted_name(a) for a in call.args}
     for element in targets:
-        name = dotted(element)
+        name = dotted_name(element)
         if name in given and (_MODEL.search(name.rpartition(".")[2]) or is_module(code, name)):
             yield name_scope(code, element, name), name
 

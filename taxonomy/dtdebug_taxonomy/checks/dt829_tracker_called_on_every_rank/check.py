@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.everyone import asks
-from dtdebug_taxonomy.source.guards import guards
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.everyone import asks
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import guards
 
 _MODULES = re.compile(r"LightningModule|lightning\.(pytorch\.)?(callbacks\.)?Callback")
 
@@ -26,7 +26,7 @@ def check(code: Code) -> Iterator[Hit]:
                 '"You must call wandb.init() before wandb.log()".',
             )
     for node in code.nodes(ast.Attribute):
-        if code.name(node.value) == "wandb.run" and _on_every_rank(code, node) and not _asked(code, node):
+        if code.name(node.value) == "wandb.run" and _on_every_rank(code, node) and not _is_handled(code, node):
             yield Hit(
                 code.span(node),
                 "The logger starts its run on rank 0 alone: on the other ranks wandb.run is None, which has no "
@@ -42,7 +42,7 @@ def _on_every_rank(code: Code, node: ast.AST) -> bool:
     return not any(isinstance(a, ast.If) and asks(code, a.test) for a in code.ancestors(node))
 
 
-def _asked(code: Code, node: ast.AST) -> bool:
+def _is_handled(code: Code, node: ast.AST) -> bool:
     """True if code around a place first tests for the run, or catches the error."""
     inner = node
     for up in code.ancestors(node):

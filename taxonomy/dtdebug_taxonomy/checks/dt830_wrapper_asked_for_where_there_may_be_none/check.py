@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _ASKS = re.compile(
     r"isinstance|hasattr|getattr|num_processes|distributed|use_ddp|multi_gpu|world_size|except AttributeError"
@@ -41,4 +41,4 @@ def _accelerator(node: ast.AST) -> str:
     made = node.value if isinstance(node, ast.Assign) else None
     if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Attribute) or made.func.attr != "prepare":
         return ""
-    return dotted(made.func.value)
+    return dotted_name(made.func.value)

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Fix, Hit
-from dtdebug_taxonomy.checks.arguments import add, keyword
-from dtdebug_taxonomy.checks.lightning import logged_names, many_devices, watched_names
-from dtdebug_taxonomy.checks.stepping import agrees
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.arguments import add, keyword
+from dtdebug_taxonomy.checks.shared.lightning import logged_names, many_devices, watched_names
+from dtdebug_taxonomy.checks.shared.stepping import agrees
+from dtdebug_taxonomy.source.python.code import Code
 
 _STEPS = re.compile(r"(validation|test)_step|on_(validation|test)_epoch_end|(validation|test)_epoch_end")
 _TEMPLATE = re.compile(r"\{([A-Za-z_][\w/]*)(?::[^}]*)?\}")
@@ -24,7 +24,7 @@ def check(code: Code) -> Iterator[Hit]:
     agreeing = {code.function(c) for c in code.nodes(ast.Call) if watched and agrees(code, c)}
     for call in code.methods("log", "log_dict") if watched else ():
         function = code.function(call)
-        if function is None or not _STEPS.fullmatch(function.name) or _decided(call):
+        if function is None or not _STEPS.fullmatch(function.name) or _has_sync_option(call):
             continue
         names = logged_names(code, call) & watched
         if not names or code.has_unpacking(call) or function in agreeing:
@@ -37,7 +37,7 @@ def check(code: Code) -> Iterator[Hit]:
         )
 
 
-def _decided(call: ast.Call) -> bool:
+def _has_sync_option(call: ast.Call) -> bool:
     return keyword(call, "sync_dist") is not None or keyword(call, "rank_zero_only") is not None
 
 

@@ -6,17 +6,17 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.accumulating import ACCELERATOR, accumulated
-from dtdebug_taxonomy.checks.fixing import statement_lines
-from dtdebug_taxonomy.source.bindings import surely_before
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.accumulating import ACCELERATOR, accumulation_steps
+from dtdebug_taxonomy.checks.shared.fixing import statement_lines
+from dtdebug_taxonomy.source.python.bindings import surely_before
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 
 def check(code: Code) -> Iterator[Hit]:
     """Report the division."""
-    number = accumulated(code)
+    number = accumulation_steps(code)
     if number is None or code.role == "test":
         return
     written = _last(code, number)
@@ -24,7 +24,7 @@ def check(code: Code) -> Iterator[Hit]:
         if not call.args or ACCELERATOR not in code.made_by(call.func.value):  # type: ignore[attr-defined]
             continue
         for division, by, whole in _divisions(code, call):
-            if _last(code, by) == written or dotted(by).endswith(".gradient_accumulation_steps"):
+            if _last(code, by) == written or dotted_name(by).endswith(".gradient_accumulation_steps"):
                 yield Hit(
                     code.span(division),
                     "accelerator.backward() divides the loss by gradient_accumulation_steps, too: the gradients come "
@@ -52,7 +52,7 @@ def _divisions(code: Code, call: ast.Call) -> Iterator[tuple[ast.AST, ast.expr, 
 
 def _last(code: Code, node: ast.expr) -> str:
     """Return the unqualified name of a number: `args.steps` and `self.args.steps` are the same."""
-    return dotted(node).rpartition(".")[2] or code.source_of(node)
+    return dotted_name(node).rpartition(".")[2] or code.source_of(node)
 
 
 def _fix(code: Code, division: ast.AST, by: ast.expr, whole: ast.expr | None) -> Fix | None:
@@ -61,7 +61,7 @@ def _fix(code: Code, division: ast.AST, by: ast.expr, whole: ast.expr | None) ->
     alone = isinstance(statement, ast.AugAssign) or (
         isinstance(statement, ast.Assign)
         and statement.value is division
-        and [dotted(t) for t in statement.targets] == [dotted(whole)]
+        and [dotted_name(t) for t in statement.targets] == [dotted_name(whole)]
     )
     if alone:
         lines = statement_lines(code, statement) if len(code.block(statement)) > 1 else None

@@ -7,15 +7,15 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.accumulating import ACCELERATOR, accumulated, loop_of, steps
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.accumulating import ACCELERATOR, accumulation_steps, loop_of, steps
+from dtdebug_taxonomy.source.python.code import Code
 
 _OTHERWISE = re.compile(r"accumulate\(|deepspeed|no_sync|sync_gradients|gradient_state|megatron", re.IGNORECASE)
 
 
 def check(code: Code) -> Iterator[Hit]:
     """Report the number."""
-    number = accumulated(code)
+    number = accumulation_steps(code)
     if number is None or code.role == "test" or _OTHERWISE.search(code.text):
         return
     backwards = [c for c in code.methods("backward") if c.args and ACCELERATOR in code.made_by(c.func.value)]  # type: ignore[attr-defined]

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Fix, Hit
-from dtdebug_taxonomy.checks.accumulating import ACCELERATOR, accumulate_blocks
-from dtdebug_taxonomy.checks.arguments import add
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.accumulating import ACCELERATOR, accumulate_blocks
+from dtdebug_taxonomy.checks.shared.arguments import add
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 _GIVEN = ("gradient_accumulation_steps", "gradient_accumulation_plugin", "deepspeed_plugin", "deepspeed_plugins")
 _OPTION = re.compile(r"\w+\.(?:\w+\.)?(?:gradient|grad)_accum\w*", re.IGNORECASE)
@@ -39,6 +39,10 @@ def check(code: Code) -> Iterator[Hit]:
 def _number(code: Code) -> ast.expr | None:
     """Return the program's option for the number of micro-steps, at its first use; None if there is none."""
     for node in code.nodes(ast.Attribute):
-        if isinstance(node.ctx, ast.Load) and _OPTION.fullmatch(dotted(node)) and dotted(node.value) != "accelerator":
+        if (
+            isinstance(node.ctx, ast.Load)
+            and _OPTION.fullmatch(dotted_name(node))
+            and dotted_name(node.value) != "accelerator"
+        ):
             return node
     return None

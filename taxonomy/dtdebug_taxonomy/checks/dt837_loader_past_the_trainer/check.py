@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.names import LOADER
-from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.names import LOADER
+from dtdebug_taxonomy.checks.shared.ranks_seen import depends_on_rank
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Span
 
 _TRAINER = re.compile(r"^(transformers|trl)\.(.*\.)?\w*Trainer$")
@@ -52,4 +52,4 @@ def _is_whole(code: Code, call: ast.Call) -> bool:
 def _fix(code: Code, call: ast.Call) -> Fix | None:
     span = code.span(call)
     edits = (Edit(Span(span.start, span.start), "self.accelerator.prepare("), Edit(Span(span.end, span.end), ")"))
-    return Fix("Let Accelerate divide it", edits, safe=False) if dotted(call.func) else None
+    return Fix("Let Accelerate divide it", edits, safe=False) if dotted_name(call.func) else None

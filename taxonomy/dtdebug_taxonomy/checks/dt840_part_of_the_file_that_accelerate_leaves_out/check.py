@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.source.document import Config
-from dtdebug_taxonomy.source.tree import Node, number
+from dtdebug_taxonomy.source.config.document import Config
+from dtdebug_taxonomy.source.config.tree import Node, number
 
 _SECTIONS = {
     "fsdp_config": ("FSDP", "--use_fsdp"),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dtdebug_taxonomy import facts
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.spelling import nearest, related
+from dtdebug_taxonomy.checks.shared.near_names import nearest, related_name
+from dtdebug_taxonomy.knowledge import facts
 from dtdebug_taxonomy.source.source import Source
 
 _OTHERS = re.compile(
@@ -35,6 +35,6 @@ def check(source: Source) -> Iterator[Hit]:
             continue
         meant = nearest(name, known)
         fix = Fix(f"Write {meant}", (Edit(variable.span, meant),)) if meant else None
-        meant = meant or related(name, known)
+        meant = meant or related_name(name, known)
         maybe = f"; maybe {meant} is meant." if meant else "."
         yield Hit(variable.span, f"NCCL reads no variable {name}, so this setting has no effect{maybe}", fix)

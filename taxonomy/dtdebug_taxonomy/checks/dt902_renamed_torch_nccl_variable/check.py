@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dtdebug_taxonomy import facts
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.knowledge import facts
 from dtdebug_taxonomy.source.source import Source
 
 _OLD_TORCH = re.compile(r"\btorch[ \t]*==[ \t]*(0|1|2\.[01])\b|pytorch/pytorch:(0|1|2\.[01])\b")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dtdebug_taxonomy import facts
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.spelling import distance, nearest
-from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.checks.shared.near_names import distance, nearest
+from dtdebug_taxonomy.knowledge import facts
+from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.source import Source, Variable
 
 _NAMES = frozenset(

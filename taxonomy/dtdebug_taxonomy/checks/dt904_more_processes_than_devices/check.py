@@ -6,16 +6,16 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.configured import accelerate_processes, machines, setting
-from dtdebug_taxonomy.checks.launching import gpus_per_node
-from dtdebug_taxonomy.source.document import Config
-from dtdebug_taxonomy.source.launch import LaunchCommand, launches
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.shell import Script, script_of
+from dtdebug_taxonomy.checks.shared.configured import accelerate_processes, machines, setting
+from dtdebug_taxonomy.checks.shared.launching import gpus_per_node
+from dtdebug_taxonomy.source.config.document import Config
+from dtdebug_taxonomy.source.config.tree import number
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.shell.launch import LaunchCommand, launches
+from dtdebug_taxonomy.source.shell.script import Script, script_of
 from dtdebug_taxonomy.source.source import Source
-from dtdebug_taxonomy.source.starting import started
+from dtdebug_taxonomy.source.started_programs import started_programs
 from dtdebug_taxonomy.source.text import Span
-from dtdebug_taxonomy.source.tree import number
 
 _VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 _LIST = re.compile(r"\s*[\w./-]+\s*(,\s*[\w./-]+\s*)*,?\s*")
@@ -38,9 +38,9 @@ def check(source: Source) -> Iterator[Hit]:
     if isinstance(source, Script):
         yield from _by_file(source)
     if isinstance(source, Code):
-        yield from _spawned(source)
+        yield from _spawn_hits(source)
     elif isinstance(source, Config):
-        yield from _configured(source)
+        yield from _config_hits(source)
 
 
 def _compare(processes: int, span: Span, devices: int, where: str, *, by: str = "") -> Iterator[Hit]:
@@ -77,7 +77,7 @@ def _processes(script: Script, launch: LaunchCommand) -> tuple[int, Span] | None
 
 def _by_file(script: Script) -> Iterator[Hit]:
     """Report the number in Accelerate's file that the command names."""
-    for start in started(script):
+    for start in started_programs(script):
         told = accelerate_processes(script, start)
         if told is None or start.launch is None or machines(script, start.launch, told[1].file) != 1:
             continue
@@ -153,7 +153,7 @@ def _count(text: str) -> int:
     return 0 if any(d.startswith("-") for d in devices) else len(devices)
 
 
-def _spawned(code: Code) -> Iterator[Hit]:
+def _spawn_hits(code: Code) -> Iterator[Hit]:
     seen = _set(code)
     if seen is None:
         return
@@ -164,7 +164,7 @@ def _spawned(code: Code) -> Iterator[Hit]:
             yield from _compare(processes, code.span(node), *seen)
 
 
-def _configured(document: Config) -> Iterator[Hit]:
+def _config_hits(document: Config) -> Iterator[Hit]:
     """Report Accelerate's own file."""
     for root in document.roots:
         processes, ids = root.get("num_processes"), root.get("gpu_ids")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.source.commands import Word
-from dtdebug_taxonomy.source.launch import LaunchCommand, launches, option
-from dtdebug_taxonomy.source.shell import Script, script_of
+from dtdebug_taxonomy.source.shell.commands import Word
+from dtdebug_taxonomy.source.shell.launch import LaunchCommand, launches, option
+from dtdebug_taxonomy.source.shell.script import Script, script_of
 from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.source.text import Span
 
@@ -32,8 +32,8 @@ def check(source: Source) -> Iterator[Hit]:
     """Report the options if the launcher does not get the same ones before the program."""
     script = script_of(source)
     for launch in launches(script) if script else ():
-        found = _misplaced(launch)
-        fix = _moved(script, launch, found) if found and script else None
+        found = _misplaced_options(launch)
+        fix = _move_options(script, launch, found) if found and script else None
         for name, words in found:
             yield Hit(
                 Span(words[0].span.start, words[-1].span.end),
@@ -43,7 +43,7 @@ def check(source: Source) -> Iterator[Hit]:
             )
 
 
-def _misplaced(launch: LaunchCommand) -> list[tuple[str, list[Word]]]:
+def _misplaced_options(launch: LaunchCommand) -> list[tuple[str, list[Word]]]:
     program = launch.program
     if program is None or not (program.text.endswith((".py", ".py}")) or "--module" in launch.options):
         return []
@@ -71,7 +71,7 @@ def _short(launch: LaunchCommand) -> str:
     return launch.program.text.rsplit("/", 1)[-1] if launch.program else "the program"
 
 
-def _moved(script: Script, launch: LaunchCommand, found: list[tuple[str, list[Word]]]) -> Fix | None:
+def _move_options(script: Script, launch: LaunchCommand, found: list[tuple[str, list[Word]]]) -> Fix | None:
     """Return a fix that moves all of them before the program, if they are in the command itself."""
     command, program = launch.command.span, launch.program
     if program is None or launch.command.is_list or not (command.start <= program.span.start < command.end):

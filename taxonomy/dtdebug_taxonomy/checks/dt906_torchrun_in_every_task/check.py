@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.launching import count, nodes, nodes_of_job
-from dtdebug_taxonomy.source.commands import Command, Word
-from dtdebug_taxonomy.source.launch import LaunchCommand, launches
-from dtdebug_taxonomy.source.shell import Script
+from dtdebug_taxonomy.checks.shared.launching import count, nodes, nodes_of_job
+from dtdebug_taxonomy.source.shell.commands import Command, Word
+from dtdebug_taxonomy.source.shell.launch import LaunchCommand, launches
+from dtdebug_taxonomy.source.shell.script import Script
 from dtdebug_taxonomy.source.text import Span
 
 _SHORT = {"-n": "--ntasks", "-N": "--nodes"}

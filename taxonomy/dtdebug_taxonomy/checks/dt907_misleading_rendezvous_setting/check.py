@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.launching import LOOPBACK
-from dtdebug_taxonomy.source.launch import Given, LaunchCommand, launches
-from dtdebug_taxonomy.source.shell import Script, script_of
+from dtdebug_taxonomy.checks.shared.launching import LOOPBACK
+from dtdebug_taxonomy.source.shell.launch import GivenOption, LaunchCommand, launches
+from dtdebug_taxonomy.source.shell.script import Script, script_of
 from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.source.text import Span
 
@@ -41,15 +41,15 @@ def _inert(script: Script, launch: LaunchCommand) -> Iterator[Hit]:
         _span(rank),
         f"The rendezvous by {name} gives out the ranks of the nodes itself and ignores --node-rank: "
         "rank 0 need not be on the node that this means.",
-        _removed(script, launch, rank),
+        _remove_option(script, launch, rank),
     )
 
 
-def _span(given: Given) -> Span:
+def _span(given: GivenOption) -> Span:
     return Span(given.word.span.start, max(given.word.span.end, given.value.span.end if given.value else 0))
 
 
-def _removed(script: Script, launch: LaunchCommand, given: Given) -> Fix | None:
+def _remove_option(script: Script, launch: LaunchCommand, given: GivenOption) -> Fix | None:
     start, end = _span(given)
     if launch.command.is_list or not (launch.command.span.start <= start and end <= launch.command.span.end):
         return None

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from dtdebug_taxonomy import facts
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.spelling import distance
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.shell import Script
+from dtdebug_taxonomy.checks.shared.near_names import distance
+from dtdebug_taxonomy.knowledge import facts
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.shell.script import Script
 from dtdebug_taxonomy.source.source import Source
 
 _TRUE, _FALSE = frozenset({"true", "yes", "on"}), frozenset({"false", "no", "off"})
@@ -71,10 +71,10 @@ def _port(name: str, value: str) -> tuple[str, str]:
 def _number(name: str, value: str) -> tuple[str, str]:
     if re.fullmatch(r"\s*[+-]?\d+\s*", value) or not value:
         return "", ""
-    return f"torch reads {name} as a whole number and fails on {value!r}.", _switched(value)
+    return f"torch reads {name} as a whole number and fails on {value!r}.", _switch_value(value)
 
 
-def _switched(value: str) -> str:
+def _switch_value(value: str) -> str:
     return "1" if value.lower() in _TRUE else "0" if value.lower() in _FALSE else ""
 
 

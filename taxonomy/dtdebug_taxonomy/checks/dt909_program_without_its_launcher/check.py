@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.names import INIT
-from dtdebug_taxonomy.checks.passing import surely
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.shell import Script
-from dtdebug_taxonomy.source.starting import Started, started
+from dtdebug_taxonomy.checks.shared.names import INIT
+from dtdebug_taxonomy.checks.shared.passing import always_runs
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.shell.script import Script
+from dtdebug_taxonomy.source.started_programs import StartedProgram, started_programs
 from dtdebug_taxonomy.source.text import Span
 
 _VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
@@ -26,11 +26,11 @@ def check(script: Script) -> Iterator[Hit]:
         return
     named = {v.name for v in script.variables}
     known: dict[Code, tuple[ast.AST, str, str] | None] = {}
-    for start in started(script):
+    for start in started_programs(script):
         if start.launch is not None or start.code is None or start.before or start.command.branch:
             continue
         if start.code not in known:
-            known[start.code] = _needed(start.code)
+            known[start.code] = _launcher_need(start.code)
         needed = known[start.code]
         if needed is None or needed[2] in named or "RANK" in named:
             continue
@@ -50,20 +50,20 @@ def _reads_others(script: Script) -> bool:
     return any(not _HARMLESS.search(c.words[1].text) for c in sourced)
 
 
-def _needed(code: Code) -> tuple[ast.AST, str, str] | None:
+def _launcher_need(code: Code) -> tuple[ast.AST, str, str] | None:
     """Return the first place that definitely runs and needs a launcher: (node, its action, variable)."""
     if code.role == "test" or _sets_itself(code):
         return None
     for read in code.nodes(ast.Subscript):
         if isinstance(read.ctx, ast.Load) and code.name(read.value) == "os.environ":
             variable = code.constant(read.slice)
-            if variable in _VARIABLES and surely(code, read):
+            if variable in _VARIABLES and always_runs(code, read):
                 return read, f"reads os.environ[{str(variable)!r}]", str(variable)
     for call in code.calls(INIT):
         given = {k.arg for k in call.keywords}
         if given & {"rank", "world_size", "store", None} or len(call.args) > 1:
             continue
-        if code.constant(code.argument(call, "init_method")) in {None, "env://"} and surely(code, call):
+        if code.constant(code.argument(call, "init_method")) in {None, "env://"} and always_runs(code, call):
             if "init_method" in given and code.constant(code.argument(call, "init_method")) is None:
                 continue
             return call, "makes its process group from RANK and WORLD_SIZE", "RANK"
@@ -77,7 +77,7 @@ def _sets_itself(code: Code) -> bool:
     return any(v.is_set and _SETS.fullmatch(v.name) for v in code.variables)
 
 
-def _fix(start: Started) -> Fix | None:
+def _fix(start: StartedProgram) -> Fix | None:
     """Return a fix that replaces the interpreter by a launcher with one process per device."""
     if start.python is None or not start.python.text.startswith("python"):
         return None

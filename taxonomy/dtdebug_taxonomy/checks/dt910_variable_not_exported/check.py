@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dtdebug_taxonomy import facts
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.source.shell import Script
+from dtdebug_taxonomy.knowledge import facts
+from dtdebug_taxonomy.source.shell.script import Script
 from dtdebug_taxonomy.source.text import Span
 
 _OTHERS = frozenset(

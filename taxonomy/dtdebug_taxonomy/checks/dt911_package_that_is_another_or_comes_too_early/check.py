@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.source.packages import Requirement, installed
+from dtdebug_taxonomy.source.requirements import Requirement, installed_packages
 from dtdebug_taxonomy.source.source import Source
 
 _FRAMEWORKS = frozenset({"torch", "tensorflow", "tensorflow-gpu", "tensorflow-cpu", "mxnet", "keras"})
@@ -14,7 +14,7 @@ _OTHER_SOURCE = ("-i", "--index-url", "-f", "--find-links", "--extra-index-url",
 
 def check(source: Source) -> Iterator[Hit]:
     """Check installed packages in order."""
-    rows = list(installed(source))
+    rows = list(installed_packages(source))
     for at, row in enumerate(rows):
         elsewhere = row.rest.startswith("@") or any(o.partition("=")[0] in _OTHER_SOURCE for o in row.options)
         if row.name == "apex" and not elsewhere:

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.source.commands import Word
-from dtdebug_taxonomy.source.launch import launches
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.shell import Script, script_of
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.shell.commands import Word
+from dtdebug_taxonomy.source.shell.launch import launches
+from dtdebug_taxonomy.source.shell.script import Script, script_of
 from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.source.text import Span
 
@@ -55,7 +55,7 @@ def _itself(code: Code) -> Iterator[Hit]:
 
 def _is_started(code: Code) -> bool:
     """True if it definitely is a program: it tests `__name__`, or parses arguments."""
-    asks = any(isinstance(s.test, ast.Compare) and dotted(s.test.left) == "__name__" for s in code.nodes(ast.If))
+    asks = any(isinstance(s.test, ast.Compare) and dotted_name(s.test.left) == "__name__" for s in code.nodes(ast.If))
     return asks or bool(code.calls("argparse.ArgumentParser"))
 
 

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.launching import LOOPBACK, nodes, nodes_of_job
-from dtdebug_taxonomy.source.document import Config
-from dtdebug_taxonomy.source.launch import LaunchCommand, launches
-from dtdebug_taxonomy.source.shell import Script, script_of
+from dtdebug_taxonomy.checks.shared.launching import LOOPBACK, nodes, nodes_of_job
+from dtdebug_taxonomy.source.config.document import Config
+from dtdebug_taxonomy.source.config.tree import number
+from dtdebug_taxonomy.source.shell.launch import LaunchCommand, launches
+from dtdebug_taxonomy.source.shell.script import Script, script_of
 from dtdebug_taxonomy.source.source import Source, Variable
-from dtdebug_taxonomy.source.tree import number
 
 _NUMBERS = ("--node-rank", "--node_rank", "--machine_rank", "--machine-rank")
 _ADDRESSES = ("--rdzv-endpoint", "--master-addr", "--master_addr", "--main_process_ip")
@@ -30,7 +30,7 @@ def check(source: Source) -> Iterator[Hit]:
             if variable.is_set and not (found and variable.name == "MASTER_ADDR"):  # launchers set it themselves
                 yield from _variable(source, variable)
     if isinstance(source, Config):
-        yield from _configured(source)
+        yield from _config_hits(source)
 
 
 def _address(script: Script, launch: LaunchCommand, many: int) -> Iterator[Hit]:
@@ -92,7 +92,7 @@ def _variable(script: Script, variable: Variable) -> Iterator[Hit]:
         )
 
 
-def _configured(document: Config) -> Iterator[Hit]:
+def _config_hits(document: Config) -> Iterator[Hit]:
     """Report Accelerate's own file."""
     for root in document.roots:
         address, many = root.get("main_process_ip"), number(root.get("num_machines"))

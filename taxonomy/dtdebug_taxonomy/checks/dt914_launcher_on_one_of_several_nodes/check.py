@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.launching import nodes, nodes_of_job
-from dtdebug_taxonomy.source.launch import LaunchCommand, launches
-from dtdebug_taxonomy.source.shell import Script
+from dtdebug_taxonomy.checks.shared.launching import nodes, nodes_of_job
+from dtdebug_taxonomy.source.shell.launch import LaunchCommand, launches
+from dtdebug_taxonomy.source.shell.script import Script
 from dtdebug_taxonomy.source.text import Span
 
 _SPREADS = re.compile(r"\b(srun|mpirun|mpiexec|orterun|p?d?ssh|clush|parallel|ray|flux|aprun|jsrun|blaunch|xargs)\b")

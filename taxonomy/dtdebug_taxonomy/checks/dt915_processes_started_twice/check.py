@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.names import INIT
-from dtdebug_taxonomy.checks.passing import surely
-from dtdebug_taxonomy.checks.programs import started_several_times
-from dtdebug_taxonomy.checks.spawning import SPAWN
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.shell import Script
+from dtdebug_taxonomy.checks.shared.names import INIT
+from dtdebug_taxonomy.checks.shared.passing import always_runs
+from dtdebug_taxonomy.checks.shared.programs import started_several_times
+from dtdebug_taxonomy.checks.shared.spawning import SPAWN
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.shell.script import Script
 
 
 def check(script: Script) -> Iterator[Hit]:
@@ -32,9 +32,9 @@ def _spawns(code: Code) -> ast.Call | None:
         return None  # it checks whether a launcher has started it
     for call in code.calls(*SPAWN):
         number = code.argument(call, "nprocs", 2)
-        if number is None or code.constant(number) in {1, "1"} or not surely(code, call):
+        if number is None or code.constant(number) in {1, "1"} or not always_runs(code, call):
             continue
-        function = code.functions.get(dotted(code.argument(call, "fn", 0)), [])
+        function = code.functions.get(dotted_name(code.argument(call, "fn", 0)), [])
         inits = code.calls(INIT)
         if len(function) == 1 and inits:
             return call

@@ -6,23 +6,23 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.names import INIT
-from dtdebug_taxonomy.checks.parsers import options
-from dtdebug_taxonomy.checks.programs import several_started, unknown_words
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.shell import Script
-from dtdebug_taxonomy.source.starting import given, started
+from dtdebug_taxonomy.checks.shared.names import INIT
+from dtdebug_taxonomy.checks.shared.parsers import options
+from dtdebug_taxonomy.checks.shared.programs import several_started, unknown_words
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.shell.script import Script
+from dtdebug_taxonomy.source.started_programs import long_options, started_programs
 
 
 def check(script: Script) -> Iterator[Hit]:
     """Report the program if the launcher starts several ranks of it."""
-    for start in started(script):
+    for start in started_programs(script):
         if start.launch is None or start.code is None or start.launch.launcher != "torchrun":
             continue
         if not several_started(script, start) or unknown_words(start.arguments):
             continue
-        named = {name.lstrip("-").replace("-", "_") for _, name, _ in given(script, start.arguments)}
+        named = {name.lstrip("-").replace("-", "_") for _, name, _ in long_options(script, start.arguments)}
         option = _option(start.code)
         if option is None or option[0] in named:
             continue
@@ -46,6 +46,6 @@ def _option(code: Code) -> tuple[str, ast.Call, object] | None:
             continue
         default = known.default(rank.attr)
         stored = any(isinstance(n.ctx, ast.Store) and n.attr == rank.attr for n in code.nodes(ast.Attribute))
-        if isinstance(default, int) and not stored and dotted(rank):
+        if isinstance(default, int) and not stored and dotted_name(rank):
             return rank.attr, call, default
     return None

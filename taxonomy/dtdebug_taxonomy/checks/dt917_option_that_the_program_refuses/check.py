@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.parsers import Options, options
-from dtdebug_taxonomy.source.launch import LaunchCommand
-from dtdebug_taxonomy.source.shell import Script
-from dtdebug_taxonomy.source.starting import Started, given, started
+from dtdebug_taxonomy.checks.shared.parsers import Options, options
+from dtdebug_taxonomy.source.shell.launch import LaunchCommand
+from dtdebug_taxonomy.source.shell.script import Script
+from dtdebug_taxonomy.source.started_programs import StartedProgram, long_options, started_programs
 from dtdebug_taxonomy.source.text import Span
 
 _OLD = "torch.distributed.launch"
@@ -16,12 +16,12 @@ _OLD = "torch.distributed.launch"
 
 def check(script: Script) -> Iterator[Hit]:
     """Report the option, or the launcher that adds one."""
-    for start in started(script):
+    for start in started_programs(script):
         known = options(start.code) if start.launch is not None and start.code is not None else None
         if known is None or start.launch is None:
             continue
         name = f"{start.name}, made in {known.made_in}," if known.made_in else start.name
-        for word, option, _ in given(script, start.arguments):
+        for word, option, _ in long_options(script, start.arguments):
             if not known.knows(option) and start.command.span.start <= word.span.start < start.command.span.end:
                 yield Hit(
                     Span(word.span.start, word.span.start + len(option)),
@@ -31,8 +31,8 @@ def check(script: Script) -> Iterator[Hit]:
         yield from _of_the_launcher(start, start.launch, known, name)
 
 
-def _of_the_launcher(start: Started, launch: LaunchCommand, known: Options, name: str) -> Iterator[Hit]:
-    added = _added(launch)
+def _of_the_launcher(start: StartedProgram, launch: LaunchCommand, known: Options, name: str) -> Iterator[Hit]:
+    added = _added_option(launch)
     if not added or known.knows(added):
         return
     if known.knows("--local_rank"):
@@ -50,7 +50,7 @@ def _of_the_launcher(start: Started, launch: LaunchCommand, known: Options, name
     )
 
 
-def _added(launch: LaunchCommand) -> str:
+def _added_option(launch: LaunchCommand) -> str:
     """Return the option that a launcher passes to each process; "" if it passes none."""
     if launch.launcher == "deepspeed" and not {"--no_local_rank", "--launcher"} & set(launch.options):
         return "--local_rank"  # among multi-host launchers only pdsh does

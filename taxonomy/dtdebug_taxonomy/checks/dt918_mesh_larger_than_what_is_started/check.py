@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from math import prod
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.programs import number_of, processes
-from dtdebug_taxonomy.source.shell import Script
-from dtdebug_taxonomy.source.starting import started
+from dtdebug_taxonomy.checks.shared.programs import number_of, processes
+from dtdebug_taxonomy.source.shell.script import Script
+from dtdebug_taxonomy.source.started_programs import started_programs
 
 _MESHES = ("torch.distributed.device_mesh.init_device_mesh", "torch.distributed.init_device_mesh")
 
 
 def check(script: Script) -> Iterator[Hit]:
     """Report the launcher."""
-    for start in started(script):
+    for start in started_programs(script):
         code, ranks = start.code, processes(script, start)
         if code is None or start.launch is None or ranks is None:
             continue

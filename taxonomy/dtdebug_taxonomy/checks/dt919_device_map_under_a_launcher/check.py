@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.programs import started_several_times
-from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.shell import Script
+from dtdebug_taxonomy.checks.shared.programs import started_several_times
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.shell.script import Script
 
 _SPREADS = {"auto", "balanced", "balanced_low_0", "sequential"}
 _KEEP = {"get_peft_model", "prepare_model_for_kbit_training", "prepare_model_for_int8_training"}
@@ -33,7 +33,7 @@ def _spread_and_trained(code: Code) -> ast.Call | None:
         spread = code.constant(code.argument(call, "device_map"))
         if spread not in _SPREADS or any(isinstance(a, ast.If | ast.IfExp) for a in _near(code, call)):
             continue
-        if any(_comes_from(code, model, call) for model in _trained(code)):
+        if any(_comes_from(code, model, call) for model in _trained_models(code)):
             return call
     return None
 
@@ -41,11 +41,13 @@ def _spread_and_trained(code: Code) -> ast.Call | None:
 def _near(code: Code, node: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes around a node, except tests of `__name__`."""
     for up in code.ancestors(node):
-        if not (isinstance(up, ast.If) and isinstance(up.test, ast.Compare) and dotted(up.test.left) == "__name__"):
+        if not (
+            isinstance(up, ast.If) and isinstance(up.test, ast.Compare) and dotted_name(up.test.left) == "__name__"
+        ):
             yield up
 
 
-def _trained(code: Code) -> Iterator[ast.expr]:
+def _trained_models(code: Code) -> Iterator[ast.expr]:
     """Yield the models passed to trainers and wrappers."""
     for call in code.nodes(ast.Call):
         last = code.name(call.func).rpartition(".")[2]
@@ -64,6 +66,6 @@ def _comes_from(code: Code, model: ast.expr, made: ast.Call, depth: int = 4) -> 
         return True
     if isinstance(model, ast.Call) and code.name(model.func).rpartition(".")[2] in _KEEP and model.args and depth:
         return _comes_from(code, model.args[0], made, depth - 1)
-    if not dotted(model) or not depth:
+    if not dotted_name(model) or not depth:
         return False
     return any(v is not None and v is not model and _comes_from(code, v, made, depth - 1) for v in code.values(model))

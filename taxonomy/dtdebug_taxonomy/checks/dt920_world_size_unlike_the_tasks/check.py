@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from math import prod
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.launching import gpus_per_node, nodes_of_job, tasks
-from dtdebug_taxonomy.checks.spawning import SPAWN
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.shell import Script
-from dtdebug_taxonomy.source.starting import started
+from dtdebug_taxonomy.checks.shared.launching import gpus_per_node, nodes_of_job, tasks
+from dtdebug_taxonomy.checks.shared.spawning import SPAWN
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.shell.script import Script
+from dtdebug_taxonomy.source.started_programs import started_programs
 
 _PRODUCT = re.compile(r"\$\(\(\s*([\w${}]+(?:\s*\*\s*[\w${}]+)*)\s*\)\)")
 
@@ -23,7 +23,7 @@ def check(script: Script) -> Iterator[Hit]:
         return
     assignment, _ = rows[0]
     size = _size(script, assignment.value.text)
-    for start in started(script) if size else ():
+    for start in started_programs(script) if size else ():
         if start.launch is not None or start.code is None or not start.runs_under("srun"):
             continue
         if not any(v.name == "WORLD_SIZE" and not v.is_set for v in start.code.variables) or _spawns(start.code):

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.launching import tasks
-from dtdebug_taxonomy.source.commands import Word
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.ranks import rank
-from dtdebug_taxonomy.source.shell import Script
-from dtdebug_taxonomy.source.starting import started
+from dtdebug_taxonomy.checks.shared.launching import tasks
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.ranks import rank
+from dtdebug_taxonomy.source.shell.commands import Word
+from dtdebug_taxonomy.source.shell.script import Script
+from dtdebug_taxonomy.source.started_programs import started_programs
 
 _ONE = re.compile(r"(?:[a-zA-Z][\w.-]*:)?1")
 _BIND = re.compile(r"(gres/)?gpu:(single|per_task):1|(single|per_task):1")
@@ -21,13 +21,13 @@ _SET = ("torch.cuda.set_device",)
 
 def check(script: Script) -> Iterator[Hit]:
     """Report the program."""
-    for start in started(script):
+    for start in started_programs(script):
         if start.launch is not None or start.code is None or not start.runs_under("srun"):
             continue
         begun, why = tasks(script, start.before), _one_each(script, start.before)
         if not why or begun is None or (begun.per_node or 1) < 2 or "CUDA_VISIBLE_DEVICES" in script.text:
             continue
-        line = _numbered(start.code)
+        line = _device_line(start.code)
         if line is None:
             continue
         yield Hit(
@@ -48,7 +48,7 @@ def _one_each(script: Script, before: tuple[Word, ...]) -> str:
     return next((f"{n}={v}" for n, v in rows if n == "--gpus-per-task" and _ONE.fullmatch(v)), "")
 
 
-def _numbered(code: Code) -> int | None:
+def _device_line(code: Code) -> int | None:
     """Return the line in which a program selects the device of its local rank; None if it may not."""
     if "device_count" in code.text or "CUDA_VISIBLE_DEVICES" in code.text:
         return None

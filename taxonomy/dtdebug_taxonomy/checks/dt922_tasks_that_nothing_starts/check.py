@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.launching import tasks
-from dtdebug_taxonomy.checks.names import INIT
-from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.shell import Script
-from dtdebug_taxonomy.source.starting import started
+from dtdebug_taxonomy.checks.shared.launching import tasks
+from dtdebug_taxonomy.checks.shared.names import INIT
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.shell.script import Script
+from dtdebug_taxonomy.source.started_programs import started_programs
 from dtdebug_taxonomy.source.text import Span
 
 _SPREAD = ("srun", "mpirun", "mpiexec", "orterun", "parallel", "ssh", "pdsh", "xargs", "ray", "flux", "jsrun", "aprun")
@@ -21,7 +21,7 @@ def check(script: Script) -> Iterator[Hit]:
     if not any(d.system == "SBATCH" for d in script.directives) or any(name in script.text for name in _SPREAD):
         return
     asked = tasks(script, ())
-    for start in started(script) if asked and asked.total > 1 else ():
+    for start in started_programs(script) if asked and asked.total > 1 else ():
         if start.launch is not None or start.before or start.code is None or start.python is None or asked is None:
             continue
         variable = _reads(start.code)

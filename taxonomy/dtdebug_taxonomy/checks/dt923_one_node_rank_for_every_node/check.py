@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.launching import nodes
-from dtdebug_taxonomy.source.launch import launches
-from dtdebug_taxonomy.source.shell import Script
+from dtdebug_taxonomy.checks.shared.launching import nodes
+from dtdebug_taxonomy.source.shell.launch import launches
+from dtdebug_taxonomy.source.shell.script import Script
 
 _OPTIONS = ("--node-rank", "--node_rank", "--machine_rank")
 _NUMBERED = re.compile(r"(node|rank|host|machine|worker)[_-]?\d|(master|head|worker|slave|first|second)[^/]{0,40}$")

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.source.commands import Command
-from dtdebug_taxonomy.source.launch import PROGRAMS, PYTHON
-from dtdebug_taxonomy.source.shell import Script
+from dtdebug_taxonomy.source.shell.commands import Command
+from dtdebug_taxonomy.source.shell.launch import PROGRAMS, PYTHON
+from dtdebug_taxonomy.source.shell.script import Script
 from dtdebug_taxonomy.source.text import Span
 
 _OPTION = re.compile(r"--?[A-Za-z][\w.-]*(=.*)?", re.DOTALL)

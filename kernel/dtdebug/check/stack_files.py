@@ -1,0 +1,133 @@
+"""Runs the checks over the files named by stacks, and reports findings on lines where ranks fail or wait."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dtdebug.privacy.sanitize import clean
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.logs import log as logs
+from dtdebug_taxonomy.model.ranks import Frame, Verdict, say
+from dtdebug_taxonomy.model.snapshot import Snapshot, SourceFinding, walk
+from dtdebug_taxonomy.stacks.frames import is_library, short
+
+if TYPE_CHECKING:
+    from dtdebug_taxonomy.source.python.code import Code
+
+MOST_FILES, MOST_BYTES = 12, 400_000
+"""Maximum number of files read for one failure, and maximum size of one in bytes; larger ones are generated."""
+_GUARDED = "source-collective-on-some-ranks"
+"""Evidence whose checks find collectives that only some ranks reach."""
+_UNDECIDED = 0.5
+"""Maximum confidence when two equally large sides disagree."""
+_BY_SOURCE = 0.75
+"""Confidence in a verdict that the source decides."""
+
+
+def sourced_snapshot(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with check findings in the user's own files that its stacks name and that exist here."""
+    stacks = _stacks(snapshot)
+    verdict = snapshot.verdict
+    culprits = verdict.culprits if verdict is not None else ()
+    sources = _sources(stacks, culprits)
+    if not sources:
+        return snapshot
+    from dtdebug_taxonomy.inference import from_source
+
+    waits = verdict is not None and verdict.kind not in {"dead", "none"}
+    found = from_source.findings_in(load(), sources, stacks, culprits, waits)
+    found = tuple(_clean_finding(f) for f in found)
+    if verdict is not None:
+        verdict = _decide_by_source(verdict, found)
+    told = [f for f in found if f.near == "line" or verdict is None or verdict.kind != "dead"]  # it fails on that line
+    if verdict is not None and verdict.kind != "none" and (more := from_source.claims(told)):
+        texts = tuple(claim.text for claim in more)
+        new = (claim for claim in more if claim not in verdict.claims)  # a stored verdict already has them
+        verdict = msgspec.structs.replace(
+            verdict, claims=(*verdict.claims, *new), evidence=tuple(dict.fromkeys((*verdict.evidence, *texts)))
+        )
+    return msgspec.structs.replace(snapshot, source_findings=found, verdict=verdict)
+
+
+def _decide_by_source(verdict: Verdict, found: Sequence[SourceFinding]) -> Verdict:
+    """Blame the one side that is in a call which only its ranks can reach according to the source."""
+    if (verdict.culprits and verdict.confidence > _UNDECIDED) or verdict.kind not in ("replaced", "skipped"):
+        return verdict
+    guards = load().evidence[_GUARDED].check
+    lines = {f.rank: f for f in found if f.near == "line" and f.check in guards and f.rank is not None}
+    rivals = verdict.alternatives[:1] if verdict.culprits else verdict.alternatives  # the first is the opposing side
+    sides = [a for a in rivals if a.culprits and lines.keys() >= set(a.culprits)]
+    if len(sides) != 1 or lines.keys() & set(verdict.culprits):
+        return verdict
+    (side,) = sides
+    f = lines[side.culprits[0]]
+    rest = tuple(sorted({*verdict.waiting, *verdict.culprits} - {*side.culprits}))
+    others = next((a.because for a in verdict.alternatives if a is not side), f"{say(rest, 'are')} elsewhere")
+    because = f"{side.because[:1].upper()}{side.because[1:]}"
+    return msgspec.structs.replace(
+        verdict,
+        kind="extra",
+        culprits=side.culprits,
+        waiting=rest,
+        sites=tuple(sorted(verdict.sites, key=lambda site: site.rank not in side.culprits)),
+        confidence=_BY_SOURCE,
+        summary=f"{because} at {short(f.file)}:{f.line}, a line that no other rank reaches; {others}.",
+        alternatives=tuple(a for a in verdict.alternatives if a is not side),
+    )
+
+
+def _stacks(snapshot: Snapshot) -> dict[int | None, tuple[Frame, ...]]:
+    """Return rank -> its frames: of live and ended ranks, verdict sites, exceptions, and the output."""
+    stacks: dict[int | None, tuple[Frame, ...]] = {}
+
+    def note(rank: int | None, frames: Sequence[Frame]) -> None:
+        stacks[rank] = (*stacks.get(rank, ()), *frames)
+
+    for state in snapshot.ranks:
+        note(state.rank, state.stack)
+    for site in snapshot.verdict.sites if snapshot.verdict is not None else ():
+        note(site.rank, (Frame(site.file, site.line, site.function),))
+    for info in walk(snapshot.exception):
+        note(info.rank, info.frames)
+    for raised in logs.read_output(snapshot).events.raised:
+        note(raised.rank, raised.frames)
+    return stacks
+
+
+def _sources(stacks: Mapping[int | None, Sequence[Frame]], culprits: Sequence[int]) -> dict[str, Code]:
+    """Return the user's own Python files, culprits' first; the parser is imported only if there is one."""
+    order = sorted(stacks, key=lambda rank: rank not in culprits)
+    files = dict.fromkeys(f.file for rank in order for f in reversed(stacks[rank]))
+    sources: dict[str, Code] = {}
+    for file in files:
+        if len(sources) == MOST_FILES:
+            break
+        path = Path(file)
+        if path.suffix != ".py" or is_library(file):
+            continue
+        try:
+            if path.stat().st_size > MOST_BYTES:
+                continue
+        except (OSError, ValueError):  # on another machine, or deleted
+            continue
+        from dtdebug.check.files import UnreadableError, read_source
+        from dtdebug_taxonomy.source.python.code import Code
+
+        try:
+            sources[file] = Code(read_source(path).text, path=file)
+        except (OSError, ValueError, UnreadableError):  # not text
+            continue
+    return sources
+
+
+def _clean_finding(found: SourceFinding) -> SourceFinding:
+    return msgspec.structs.replace(
+        found,
+        message=clean(found.message),
+        words=clean(found.words),
+        diff=found.diff if clean(found.diff) == found.diff else "",  # a patch with masked secrets would not apply
+    )

@@ -1,0 +1,344 @@
+"""Entry point and arguments of the `dtdebug` command.
+
+Exit status: 0 nothing found, 1 something found, 2 usage or unreadable input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NoReturn
+
+from dtdebug.cli.fast_start import quick
+from dtdebug.errors import NOTHING, USAGE, UsageError
+from dtdebug_taxonomy import __version__
+
+
+def run() -> NoReturn:
+    """Run the command and end the process with its status."""
+    try:
+        with quick():
+            status = main()
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    sys.exit(status)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; an internal error becomes one line unless `--debug` is given."""
+    words = sys.argv[1:] if arguments is None else arguments
+    try:
+        options = parser(only=words[0] if words else "").parse_args(words)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    try:
+        status: int = options.run(options)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader has gone, as with `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NOTHING
+    except Exception as error:
+        if _is_users(error):
+            _complain(str(error))
+            return USAGE
+        if options.debug:
+            raise
+        if isinstance(error, PermissionError) and error.filename is not None:
+            _complain(f"{os.fsdecode(error.filename)}: can't be opened by this user: {error.strerror}")
+            return USAGE
+        _complain(f"internal error ({type(error).__name__}: {error}); --debug shows more")
+        return USAGE
+    return status
+
+
+def _is_users(error: Exception) -> bool:
+    """True for an error that the user has to correct, reported in one line."""
+    from dtdebug.recorded.log_files.excerpt import LogError
+    from dtdebug_taxonomy.knowledge.loader import KnowledgeError
+
+    return isinstance(error, UsageError | LogError | KnowledgeError)
+
+
+def _complain(text: str) -> None:
+    from dtdebug.privacy.sanitize import complain
+
+    complain(text)
+
+
+INTERRUPTED = 128 + signal.SIGINT
+"""Exit status after Ctrl-C, as in a shell."""
+_DOCTOR = "answer questions from what `dtdebug doctor` measured in the last hour"
+_MODULES = {
+    "triage": "dtdebug.recorded.job_logs.api",
+    "check": "dtdebug.cli.check",
+    "fix": "dtdebug.cli.fix",
+    "lab": "dtdebug.cli.lab",
+    "learn": "dtdebug.cli.learn",
+    "run": "dtdebug.cli.ranks",
+    "isolate": "dtdebug.cli.isolate",
+    "doctor": "dtdebug.cli.doctor",
+}
+"""Command -> module that adds it; the module of `run` adds all commands that inspect ranks."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Parser that reports errors in one line, without terminal escapes."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Reject unknown arguments here: argparse reports those of a sub-command with the top-level help."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return parsed, unknown
+
+    def error(self, message: str) -> NoReturn:
+        from dtdebug.privacy.sanitize import clean
+
+        self.exit(USAGE, f"{self.prog}: error: {clean(message)}; `{self.prog} --help` shows the usage\n")
+
+
+def parser(only: str = "") -> argparse.ArgumentParser:
+    """Return the parser of the command line; if `only` is a command, others are left out."""
+    top = _Parser(prog="dtdebug", description="Why did my distributed training fail?")
+    top.add_argument("--version", action="version", version=f"dtdebug {__version__}")
+    top.add_argument("--debug", action="store_true", help="show tracebacks of dtdebug's own failures")
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+
+    light = {"diagnose": _add_diagnose, "wizard": _add_wizard, "explain": _add_explain, "report": _add_report}
+    for add in [light[only]] if only in light else light.values():
+        add(commands)
+    if only in light:
+        return top
+
+    for module in [_MODULES[only]] if only in _MODULES else _MODULES.values():
+        import_module(module).add(commands)
+    if only in _MODULES:
+        return top
+    lsp = commands.add_parser(
+        "lsp",
+        help="the language server for editors",
+        description="Serves editors: findings of `dtdebug check` while you type, fixes, what a name is, and the last "
+        "failed run at the lines where it stopped. Your editor starts it; nothing of what it reads is run or imported.",
+        epilog="Example, for Neovim: `vim.lsp.config('dtdebug', { cmd = { 'dtdebug', 'lsp' } })`.",
+    )
+    lsp.add_argument("--stdio", action="store_true", help="use standard input and output (the default)")
+    lsp.add_argument("--tcp", action="store_true", help="listen on a loopback socket")
+    lsp.add_argument("--port", type=int, default=0, metavar="N", help="with --tcp: the port (default: a free one)")
+    lsp.set_defaults(run=_lsp)
+    mcp = commands.add_parser(
+        "mcp",
+        help="tools for coding agents, by the Model Context Protocol",
+        description="Serves a coding agent on standard input and output: diagnose, why, triage, attach, flight, check, "
+        "doctor and explain as tools that only look and run nothing. The agent's client starts it.",
+        epilog="Example, for Claude Code: `claude mcp add dtdebug -- dtdebug mcp`.",
+    )
+    mcp.set_defaults(run=_mcp)
+    return top
+
+
+def _add_diagnose(commands: Any) -> None:
+    diagnose = commands.add_parser(
+        "diagnose",
+        help="diagnose a log, a pasted error or a description",
+        description="Says why a run failed, from what it printed or from your words: what happened, on which rank and "
+        "where, the record behind each sentence, the likely cause with its fix, and what to do next.",
+        epilog="Examples: `dtdebug diagnose train.log`, `torchrun train.py 2>&1 | dtdebug diagnose - --tee`. "
+        "Exit status: 0 no failure was recognised, 1 one was, 2 usage error or unreadable input.",
+    )
+    diagnose.add_argument(
+        "log",
+        nargs="?",
+        metavar="FILE|FOLDER|-",
+        help="the program's output; - for standard input; for a folder, all logs in it",
+    )
+    diagnose.add_argument("--situation", default="", metavar="TEXT", help="what you see, in plain words")
+    diagnose.add_argument(
+        "--answer", action="append", default=[], metavar="KEY=VALUE", help="answer a question (repeatable)"
+    )
+    diagnose.add_argument("--doctor", action="store_true", help=_DOCTOR)
+    diagnose.add_argument("--format", choices=("text", "json", "markdown"), default="text")
+    diagnose.add_argument("--tee", action="store_true", help="with -: also copy the input to standard output")
+    diagnose.add_argument("--batch", metavar="CASES.jsonl", help="diagnose many cases; one JSON line each")
+    diagnose.add_argument(
+        "--questions", type=int, default=0, metavar="N", help="with --batch: ask at most N questions a case"
+    )
+    diagnose.set_defaults(run=_diagnose)
+
+
+def _add_wizard(commands: Any) -> None:
+    wizard = commands.add_parser(
+        "wizard",
+        help="find the cause question by question",
+        description="Asks what tells the likely causes apart, the question that tells most first, until one cause "
+        "is left or nothing more would help. What a log or `dtdebug doctor` shows is not asked.",
+        epilog="Example: `dtdebug wizard train.log`; without a log it begins with what you see.",
+    )
+    wizard.add_argument("log", nargs="?", metavar="FILE", help="the program's output; for a folder, all logs in it")
+    wizard.add_argument("--situation", default="", metavar="TEXT", help="what you see, in plain words")
+    wizard.add_argument("--doctor", action="store_true", help=_DOCTOR)
+    wizard.add_argument("--resume", action="store_true", help="continue the last unfinished wizard")
+    wizard.add_argument("--report", metavar="FILE", help="write a Markdown report at the end")
+    wizard.set_defaults(run=_wizard)
+
+
+def _add_explain(commands: Any) -> None:
+    explain = commands.add_parser(
+        "explain",
+        help="explain a symptom, check, cause, fix pattern, message or question",
+        description="Prints the page on a name that an answer shows: a symptom, check, finding of doctor, cause, fix "
+        "pattern, message or question. Without a name it lists all.",
+        epilog="Examples: `dtdebug explain D.2.1`, `dtdebug explain DT101`.",
+    )
+    explain.add_argument(
+        "name", nargs="*", metavar="NAME", help="such as D.2.1, hang, fix-network-setting, S24; none lists all"
+    )
+    explain.add_argument("--tree", action="store_true", help="the decision tree, derived from the question policy")
+    explain.add_argument("--depth", type=int, default=3, help="with --tree: questions in a row (default 3)")
+    explain.add_argument("--format", choices=("text", "json", "markdown"), default="text")
+    explain.set_defaults(run=_explain)
+
+
+def _add_report(commands: Any) -> None:
+    report = commands.add_parser(
+        "report",
+        help="a Markdown report of the last diagnosed failure, or of a log",
+        description="Prints what was found and what it rests on, with secrets masked, to paste into an issue or to "
+        "send to a colleague: of the last failure that was diagnosed here, or of a log. Of a run's folder it writes "
+        "one archive.",
+        epilog="Example: `dtdebug report train.log > report.md`.",
+    )
+    report.add_argument(
+        "log", nargs="?", metavar="FILE|-|RUN", help="the program's output; a run's folder becomes one archive"
+    )
+    report.add_argument("--dumps", action="store_true", help="with RUN: include the flight-recorder dumps as they are")
+    report.add_argument(
+        "--list", action="store_true", help="with RUN: list what would be packed and masked; write nothing"
+    )
+    report.add_argument("--situation", default="", metavar="TEXT", help="what you see, in plain words")
+    report.add_argument("--format", choices=("markdown", "json"), default="markdown")
+    report.set_defaults(run=_report)
+
+
+def _diagnose(options: argparse.Namespace) -> int:
+    from dtdebug.cli import diagnose as cli_diagnose
+
+    return cli_diagnose.diagnose(options)
+
+
+def _wizard(options: argparse.Namespace) -> int:
+    import msgspec
+
+    from dtdebug.cli.diagnose import is_job, snapshot_of, with_doctor
+    from dtdebug.wizard import resume, terminal
+    from dtdebug.wizard.session import Session
+
+    session = resume() if options.resume else None
+    if options.resume and session is None:
+        raise UsageError("wizard --resume: there is no unfinished wizard")
+    if session is None and options.log is not None and is_job(options.log):
+        from dtdebug.check.stack_files import sourced_snapshot
+        from dtdebug.recorded.job_logs import api as triage
+
+        job = triage.job_of(triage.read_part([options.log]), options.situation)
+        session = Session(snapshot=sourced_snapshot(job.snapshot))
+    if session is None:
+        session = Session(snapshot=snapshot_of(options.log, options.situation)[0])
+    if options.doctor:
+        session = msgspec.structs.replace(session, snapshot=with_doctor(session.snapshot))
+    return terminal.start(session, report=Path(options.report) if options.report else None)
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from dtdebug_taxonomy.knowledge.loader import load
+    from dtdebug_taxonomy.presentation.explain import UnknownNameError, explain, index
+
+    name = " ".join(options.name)
+    if options.tree:
+        from dtdebug_taxonomy.inference.decision_tree import tree
+
+        text = tree(load(), max(0, options.depth))
+    elif not name:
+        text = index(load())
+    else:
+        try:
+            text = explain(load(), name)
+        except UnknownNameError as error:
+            raise UsageError(f"explain: {error}") from None
+    if options.format == "json":
+        import msgspec
+
+        print(msgspec.json.encode({"name": name, "markdown": text}).decode())
+    elif options.format == "text" and sys.stdout.isatty() and name:
+        from rich.console import Console
+        from rich.markdown import Markdown
+
+        Console().print(Markdown(text))
+    else:
+        print(text)
+    return NOTHING
+
+
+def _lsp(options: argparse.Namespace) -> int:
+    """Become the language server, which is a separate package and needs pygls."""
+    import runpy
+    from importlib.util import find_spec
+
+    if find_spec("pygls") is None:
+        raise UsageError('lsp: needs pygls: pip install "dtdebug[lsp]"')
+    sys.argv = ["dtdebug lsp", *(["--tcp", "--host", "127.0.0.1", "--port", str(options.port)] if options.tcp else [])]
+    runpy.run_module("dtdebug_lsp", run_name="__main__")
+    return NOTHING
+
+
+def _mcp(_options: argparse.Namespace) -> int:
+    """Serve until the client closes the streams; needs the protocol's SDK."""
+    from importlib.util import find_spec
+
+    if find_spec("mcp") is None or find_spec("mcp.server.mcpserver") is None:
+        raise UsageError('mcp: needs the SDK, version 2: pip install "dtdebug[mcp]"')
+    from dtdebug.mcp.server import build
+
+    # The server would wait for its thread that reads standard input; and a handler alone runs with the next event of
+    # its loop, which may never come, while a byte is written to this pipe at once.
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
+    signal.set_wakeup_fd(wake)
+    threading.Thread(target=lambda: os.read(woken, 1) and os._exit(INTERRUPTED), daemon=True).start()
+    build().run("stdio")
+    return NOTHING
+
+
+def _report(options: argparse.Namespace) -> int:
+    import msgspec
+
+    from dtdebug.cli.diagnose import snapshot_of
+    from dtdebug.privacy.boundary import diagnose
+    from dtdebug.storage.last_failure import LastFailure
+    from dtdebug_taxonomy.knowledge.loader import load
+    from dtdebug_taxonomy.presentation.text import to_markdown
+
+    if options.log and Path(options.log).is_dir():
+        from dtdebug.cli import ranks
+
+        return ranks.send(Path(options.log), dumps=options.dumps, only_list=options.list)
+    if options.log is None and not options.situation:
+        last = LastFailure.load()
+        if last is None:
+            raise UsageError("report: no failure has been diagnosed yet; name a log file")
+    else:
+        snapshot, _ = snapshot_of(options.log, options.situation)
+        last = LastFailure(snapshot=snapshot, diagnosis=diagnose(load(), snapshot))
+    if options.format == "json":
+        print(msgspec.json.encode(last).decode())
+    else:
+        print(to_markdown(last.diagnosis, last.snapshot), end="")
+    return NOTHING

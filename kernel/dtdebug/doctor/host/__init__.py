@@ -1,0 +1,1 @@
+"""What one host can tell of itself: devices, network, limits, software."""

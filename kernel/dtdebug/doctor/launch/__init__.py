@@ -1,0 +1,1 @@
+"""Launch commands, scripts and host files: how a job would be started."""

@@ -1,0 +1,1 @@
+"""Hosts meet and measure the way between each other."""

@@ -1,0 +1,1 @@
+"""Ranks that are running: started, asked, watched and judged."""

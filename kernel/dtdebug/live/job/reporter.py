@@ -1,0 +1,80 @@
+"""Options of `dtdebug run`, and the output of its results."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from dtdebug.live.job.relay import Relay
+from dtdebug.storage.run_folder import RunFolder
+from dtdebug_taxonomy.presentation.case_json import Case, contract
+
+
+class Options(NamedTuple):
+    """Options of the user."""
+
+    hang_after: float = 120.0
+    stop_on_hang: bool = False
+    stop_unexplained: bool = False
+    """True to also end a job that hangs for an unknown reason, or may still make progress."""
+    folder: Path | None = None
+    quiet: bool = False
+    format: str = "text"
+    output: Path | None = None
+    watch: bool = False
+    """True to check training invariants during the run."""
+    environment: Mapping[str, str] = {}
+    """Extra variables for the job, which control what its ranks do with their collectives (see `course`)."""
+    after: Callable[[], None] = lambda: None
+    """Called when the job has ended."""
+    foreseen: Callable[[Case], str] = lambda _: ""
+    """Returns a note on a check that would have predicted the failure before the run."""
+
+
+class Speaker:
+    """Writes our messages to standard error, each on its own line, or to the file that the user named."""
+
+    def __init__(
+        self, relay: Relay | None = None, options: Options | None = None, run: RunFolder | None = None
+    ) -> None:
+        self._relay, self._options, self._run = relay, options or Options(), run
+
+    def say(self, text: str, prefix: str = "dtdebug: ") -> None:
+        """Print one or several lines."""
+        begin = "\n" if self._relay is not None and self._relay.in_line() else ""
+        with suppress(OSError, AttributeError):  # it may be closed
+            sys.stderr.write(begin + prefix + text.rstrip("\n") + "\n")
+            sys.stderr.flush()
+
+    def report(self, found: Case, what: str, *, brief: bool = False) -> None:
+        """Report a case; nothing if the user asked for quiet."""
+        from dtdebug.live.job.report import to_text
+
+        if self._options.output:
+            self.write(found, what)
+        elif not self._options.quiet:
+            self.say(to_text(found, what, self._run, brief=brief), prefix="")
+
+    def write(self, found: Case, what: str) -> None:
+        """Write a case to the file that the user named."""
+        from dtdebug.live.job.report import to_text
+        from dtdebug.storage import state_dir
+
+        if self._options.output is None:
+            return
+        as_json = self._options.format == "json"
+        text = msgspec.json.encode(contract(found)) if as_json else to_text(found, what, self._run).encode()
+        try:
+            state_dir.write(self._options.output, text)
+        except OSError as error:
+            self.say(f"{self._options.output}: can't be written: {error.strerror}")
+
+    def remark(self, text: str) -> None:
+        """Print a line that only readers of text reports want."""
+        if not self._options.quiet and not self._options.output:
+            self.say(text)

@@ -1,0 +1,123 @@
+"""Decides whether a failed cell is about distributed training, and diagnoses it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+from dtdebug.process import user_objects
+
+if TYPE_CHECKING:
+    from dtdebug.notebook.live_kernel import Live
+    from dtdebug.storage.last_failure import LastFailure
+    from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
+    from dtdebug_taxonomy.model.snapshot import Snapshot
+
+_FRAMEWORKS = ("torch", "tensorflow", "keras", "horovod", "jax", "deepspeed", "mpi4py", "ray", "nbdistributed")
+_WORTH_A_LOOK = re.compile(
+    r"(?i)torch|nccl|gloo|horovod|\bmpi|deepspeed|megatron|colossal|accelerate|tensorflow|keras|cuda|\brank\b|srun|"
+    r"lightning|rendezvous|nvcc|distributed"
+)
+_OURS = re.compile(r"(?m)(?:^\s*|[!|;&(]\s*|\s-m\s+)dtdebug\s+[a-z-]")
+_MOST_BEFORE = 100_000
+"""Maximum characters of earlier cells that are read with a failed one."""
+_ROUNDED = 1.0
+"""Tolerance in seconds of a file system's modification times."""
+_SHELL = re.compile(r"(?m)^\s*%?%(?:sx|system|bash|sh|script)\b|!")
+
+
+def diagnose_failed_cell(
+    exception: BaseException | None,
+    *,
+    output: str,
+    cell: str,
+    job: str = "",
+    live: Live | None = None,
+    shell: Any = None,
+) -> tuple[Snapshot, Diagnosis, bool] | None:
+    """Return the snapshot and diagnosis of a failed cell, or None if a quick look shows no distributed training.
+
+    The third value is True if editors were notified; `job` names the cell for them. `live` knows the ranks of the cell.
+    `shell` names its cells.
+    """
+    if not (live is not None and live.has_ranks) and not _worth_a_look(exception, output, cell):
+        return None
+    from dtdebug.capture import capture
+    from dtdebug.privacy.boundary import diagnose
+    from dtdebug.storage import editor_marks
+    from dtdebug.storage.last_failure import LastFailure
+    from dtdebug_taxonomy.knowledge.loader import load
+
+    snapshot = capture(exception, output=output, cell=cell)
+    if shell is not None and snapshot.exception is not None:
+        import msgspec
+
+        from dtdebug.notebook.cells import Cells
+
+        translated = Cells(shell).rename_cells(snapshot.exception)
+        snapshot = msgspec.structs.replace(snapshot, exception=translated, cells=_before(shell))
+    if live is not None and not issubclass(type(exception), KeyboardInterrupt):
+        snapshot = _with_ranks(live, snapshot)
+    from dtdebug.check.stack_files import sourced_snapshot
+
+    snapshot = sourced_snapshot(snapshot)
+    diagnosis = diagnose(load(), snapshot)
+    told = False
+    if diagnosis.recognised:
+        LastFailure(snapshot=snapshot, diagnosis=diagnosis).save()
+        told = bool(job) and editor_marks.keep_failure(snapshot, diagnosis, job)
+    return snapshot, diagnosis, told
+
+
+def ours(cell: str, live: Live | None) -> tuple[bool, LastFailure | None]:
+    """Return (True if the cell ran dtdebug, its result): its own answer is already in the output.
+
+    Diagnosing that output would mistake our words for the user's program.
+    """
+    from dtdebug.storage import state_dir
+
+    found: LastFailure | None = None
+    if live is not None and live.run is not None and state_dir.modified_time(state_dir.LAST) >= live.since - _ROUNDED:
+        from dtdebug.storage.last_failure import LastFailure
+
+        found = LastFailure.of_child(live.run.path, live.since)
+    return found is not None or bool(_SHELL.search(cell) and _OURS.search(cell)), found
+
+
+def _before(shell: Any) -> tuple[str, ...]:
+    """Return the sources of the cells that ran before this one, up to the size of a program."""
+    *inputs, failed = getattr(getattr(shell, "history_manager", None), "input_hist_raw", None) or ("",)
+    kept: dict[str, None] = {}
+    size = 0
+    for text in reversed(inputs):  # of one that ran several times unchanged, the last
+        if isinstance(text, str) and text.strip() and text not in (failed, *kept):
+            size += len(text)
+            if size > _MOST_BEFORE:
+                break
+            kept[text] = None
+    return tuple(reversed(kept))
+
+
+def _with_ranks(live: Live, snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with the ranks of the cell, or with a note on why they are missing."""
+    try:
+        from dtdebug.notebook.postmortem import add_ranks
+
+        return add_ranks(live, snapshot)
+    except Exception as error:
+        import msgspec
+
+        note = f"ranks: {type(error).__name__}: {error}"[:200]
+        return msgspec.structs.replace(snapshot, notes=(*snapshot.notes, note))
+
+
+def _worth_a_look(exception: BaseException | None, output: str, cell: str) -> bool:
+    """True if a quick look finds signs of distributed training, so that other errors don't load the knowledge."""
+    if any(name in sys.modules for name in _FRAMEWORKS):
+        return True
+    try:
+        message = user_objects.bounded_text(exception, 4_000)
+    except user_objects.RAISES:
+        message = ""
+    return any(_WORTH_A_LOOK.search(text) for text in (message, cell, output))

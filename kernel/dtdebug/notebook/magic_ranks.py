@@ -1,0 +1,152 @@
+"""Runs `%dtdebug state`, `hang` and `doctor`, and reacts to interrupts and to the death of a kernel."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dtdebug.live.probe.processes import ranks_below
+from dtdebug.notebook import render_ranks
+from dtdebug.notebook.observe_ranks import TIMEOUT, conclude, look_at_ranks
+from dtdebug.notebook.ranks_seen import Kind, RanksSeen
+from dtdebug.privacy.sanitize import clean, plain
+from dtdebug.storage import state_dir
+from dtdebug_taxonomy.model.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from dtdebug.notebook.live_kernel import LiveExtension
+    from dtdebug.wizard.session import Session
+_CRASH_LIMIT = 16_000
+_INTERRUPT_TIMEOUT = 1.5
+"""Seconds that ranks have to answer after the user has pressed stop."""
+_LIMIT = 300.0
+
+
+def show_ranks(extension: LiveExtension, kind: Kind) -> None:
+    """Inspect all ranks and show the result; works from a subshell while a cell hangs."""
+    seen = look_at_ranks(extension.require_live(), kind, TIMEOUT)
+    extension.publish(render_ranks.bundle(seen))
+    _keep(extension, seen)
+
+
+def show_interrupt(extension: LiveExtension) -> None:
+    """Show below an interrupted cell which rank the others wait for, if there is one."""
+    if not ranks_below(os.getpid()) and not _is_rank():
+        return
+    seen = look_at_ranks(extension.require_live(), "hang", _INTERRUPT_TIMEOUT)
+    if seen.verdict is not None and seen.verdict.kind != "none":
+        extension.publish(render_ranks.bundle(seen))
+        _keep(extension, seen)
+
+
+def left_behind(extension: LiveExtension) -> None:
+    """Print below a failed cell which ranks of this kernel still run, and what they hold."""
+    live = extension.require_live()
+    if not live.name or live.run is None or not (live.has_records or ranks_below(os.getpid())):
+        return
+    from dtdebug.notebook import leftover_ranks
+
+    if found := leftover_ranks.wait_leftovers(live.name):
+        lines = [f"dtdebug: {each.line}" for each in found] + ["dtdebug: %dtdebug end ends them"]
+        extension.publish({"text/plain": "\n".join(lines)})
+
+
+def end(extension: LiveExtension) -> None:
+    """End the ranks that cells of this kernel have left behind."""
+    from dtdebug.notebook import leftover_ranks
+
+    found = leftover_ranks.find_leftovers(extension.require_live().name)
+    if not found:
+        print("dtdebug: no rank of an earlier cell of this kernel is running on this host")
+        return
+    for each in found:
+        print(f"dtdebug: {each.line}")
+    _, told = leftover_ranks.end(
+        extension.require_live().name, [pid for each in found for pid in each.pids], os.getpid()
+    )
+    print(f"dtdebug: {told}")
+
+
+def _is_rank() -> bool:
+    """True if the kernel itself is a rank."""
+    from dtdebug.process.rank_state import rank_state
+
+    own = rank_state()
+    return own is not None and own.initialized
+
+
+def _keep(extension: LiveExtension, seen: RanksSeen) -> None:
+    """Let `%dtdebug` continue from the observation if a rank hangs."""
+    if seen.verdict is None or seen.verdict.kind == "none":
+        return
+    from dtdebug.capture import capture
+
+    snapshot = extension.snapshot or capture(devices=False)
+    extension.snapshot = msgspec.structs.replace(snapshot, ranks=seen.ranks, verdict=seen.verdict)
+    extension.session = extension.wizard = None
+
+
+def after_death(extension: LiveExtension) -> Snapshot | None:
+    """Return what this notebook's kernel was doing if it died while it ran a cell, and print a line about it."""
+    from dtdebug.notebook.cell_journal import find_dead_kernel
+
+    found = find_dead_kernel(extension.require_live().name)
+    if found is None:
+        return None
+    path, entry = found
+    from dtdebug.storage.run_folder import RunFolder
+
+    run = RunFolder(path)
+    ranks = tuple(msgspec.structs.replace(s, alive=False) for s in run.records())
+    told = f"The kernel died while cell In[{entry.number}] ran"
+    print(f"dtdebug: {told[0].lower()}{told[1:]}{f'; {len(ranks)} ranks had left records' if ranks else ''}")
+    crash = b""
+    with suppress(OSError, StopIteration):
+        crash = state_dir.read_start(next(run.stacks.glob(f"{entry.pid}-*.txt")), _CRASH_LIMIT)
+    return Snapshot(
+        situation=f"{told}.",
+        output=plain(crash.decode(errors="replace")),
+        source="what the kernel wrote when it crashed",
+        cell=entry.source,
+        ranks=ranks,
+        verdict=conclude(run, ranks, "").verdict,
+    )
+
+
+def show_doctor(extension: LiveExtension, words: Sequence[str]) -> None:
+    """Run the doctor, show its card, and use its measurements as answers to the wizard's questions."""
+    from dtdebug.doctor import notebook_card, render
+    from dtdebug.doctor.report_types import Report
+
+    command = [sys.executable, "-P", "-m", "dtdebug", "doctor", "--format", "json", *words]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=_LIMIT, stdin=subprocess.DEVNULL, check=False
+    )
+    line = next((row for row in done.stdout.splitlines() if row.startswith("{")), "")
+    if not line:
+        print(clean((done.stderr or done.stdout).strip()))
+        return
+    report = msgspec.json.decode(line, type=Report)
+    extension.publish(
+        {
+            notebook_card.MIME: notebook_card.small(report),
+            "text/html": notebook_card.html(report),
+            "text/plain": render.to_text(report),
+        }
+    )
+    known = {k: (v, f"dtdebug doctor: {report.grounds.get(k, '')}") for k, v in report.observations.items()}
+    extension.examined = known
+
+
+def add_measurements(extension: LiveExtension, session: Session) -> Session:
+    """Return the session with the doctor's measurements in this notebook."""
+    if not extension.examined or session.snapshot.examined == extension.examined:
+        return session
+    snapshot = msgspec.structs.replace(session.snapshot, examined=extension.examined)
+    return msgspec.structs.replace(session, snapshot=snapshot)

@@ -1,0 +1,130 @@
+"""Keeps the end of a cell's output, stdout and stderr together, and earlier unusual lines.
+
+ipykernel's stream hooks are per thread and run on the IO thread, so they are registered
+there. A terminal has no such streams: the tail stays empty.
+"""
+
+from __future__ import annotations
+
+import select
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from dtdebug.recorded.log_files.line_shapes import Shapes
+
+LIMIT, EARLIER = 64_000, 32_000
+"""Characters kept of the end, and bytes of earlier unusual lines."""
+_PAUSE, _PAUSES, _QUIET = 0.02, 50, 2
+"""Seconds between two checks for pending output, maximum number of checks, and number of checks without output that
+mean the end."""
+_SIGNS = ("Traceback (most recent call last)", "Error on Rank")
+"""Signs of a failure that a cell printed without raising it."""
+
+
+class Tail:
+    """End of one cell's output; `alarmed` is True after a sign of failure."""
+
+    def __init__(self) -> None:
+        self._parts: deque[str] = deque()
+        self._size = 0
+        self._earlier = Shapes(most=EARLIER)
+        self._rest = ""
+        """Incomplete last line that has left the end."""
+        self.alarmed = False
+        self._hooks: list[tuple[Any, Callable[[Any], Any]]] = []
+
+    def attach(self) -> None:
+        """Start listening to this process's streams."""
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "pub_thread") and hasattr(stream, "register_hook"):
+                hook = self._listen
+                stream.pub_thread.schedule(lambda s=stream, h=hook: s.register_hook(h))
+                self._hooks.append((stream, hook))
+
+    def detach(self) -> None:
+        """Stop listening."""
+        for stream, hook in self._hooks:
+            stream.pub_thread.schedule(lambda s=stream, h=hook: s.unregister_hook(h))
+        self._hooks.clear()
+
+    def clear(self) -> None:
+        """Forget the output: a new cell starts."""
+        self._parts.clear()
+        self._size = 0
+        self._earlier = Shapes(most=EARLIER)
+        self._rest = ""
+        self.alarmed = False
+
+    def flush(self) -> None:
+        """Collect the output of this process's Python code."""
+        for stream, _ in self._hooks:
+            stream.flush()
+
+    def text(self) -> str:
+        """Return the output: earlier unusual lines, then the last `LIMIT` characters from a line's start."""
+        self.settle()
+        return self._unlike() + "".join(self._parts)
+
+    def so_far(self) -> str:
+        """Return the output so far; callable from any thread, while the cell runs."""
+        for _ in range(_PAUSES):
+            try:
+                return self._unlike() + "".join(self._parts)
+            except RuntimeError:  # the IO thread has added to it
+                continue
+        return ""
+
+    def settle(self) -> None:
+        """Wait briefly for output of child processes: a thread reads it from a pipe, so it arrives late."""
+        self.flush()
+        quiet = 0
+        for _ in range(_PAUSES if self._hooks else 0):
+            size = self._size
+            time.sleep(_PAUSE)
+            self.flush()
+            quiet = 0 if self._size != size or self._is_unread() else quiet + 1
+            if quiet == _QUIET:
+                break
+
+    def _is_unread(self) -> bool:
+        """True if there is output in a pipe through which ipykernel reads from child processes."""
+        pipes = [p for p in (getattr(stream, "_fid", None) for stream, _ in self._hooks) if isinstance(p, int)]
+        with suppress(OSError, ValueError):
+            return bool(select.select(pipes, (), (), 0)[0])
+        return False
+
+    def _listen(self, message: Any) -> Any:
+        try:
+            if message["header"]["msg_type"] == "stream":
+                self._add(message["content"]["text"])
+        except Exception:  # noqa: S110 - the user's output must continue even if this fails
+            pass
+        return message
+
+    def _add(self, text: str) -> None:
+        if len(text) > LIMIT:  # everything before its end leaves at once
+            self._leave("".join(self._parts) + text[:-LIMIT])
+            self._parts.clear()
+            self._size, text = 0, text[-LIMIT:]
+        self._parts.append(text)
+        self._size += len(text)
+        while self._size - len(self._parts[0]) >= LIMIT:
+            gone = self._parts.popleft()
+            self._size -= len(gone)
+            self._leave(gone)
+        self.alarmed = self.alarmed or any(sign in text for sign in _SIGNS)
+
+    def _leave(self, text: str) -> None:
+        """Move a part out of the end; its unusual lines are kept."""
+        whole, newline, rest = (self._rest + text).rpartition("\n")
+        self._rest = rest[-EARLIER:]
+        if newline:
+            self._earlier.take(f"{whole}\n".encode(errors="replace"))
+
+    def _unlike(self) -> str:
+        lines = b"".join(b"%s\n" % row.raw for row in self._earlier.kept).decode(errors="replace")
+        return lines + self._rest

@@ -1,0 +1,199 @@
+"""Renders a diagnosis as a MIME bundle: versioned JSON, static HTML without script, plain text."""
+
+from __future__ import annotations
+
+from html import escape
+from itertools import product
+from typing import Any
+
+import msgspec
+
+from dtdebug.privacy.sanitize import clean
+from dtdebug_taxonomy.diagnosis.diagnose import Asked, Diagnosis, RankedSymptom
+from dtdebug_taxonomy.explanations.model import Explanation
+from dtdebug_taxonomy.model.rank_ranges import shorten_text
+from dtdebug_taxonomy.presentation.text import (
+    DIFF_OF,
+    ECHO,
+    GUESS,
+    GUESSES,
+    LATER,
+    NOT_KNOWN,
+    because,
+    first_line,
+    reason_line,
+    reasons,
+    seen_line,
+    subtitle,
+    to_text,
+)
+
+MIME = "application/vnd.dtdebug.diagnosis+json"
+LIMIT = 4_000
+"""Maximum size in bytes of JSON saved in a notebook."""
+_SEEN, _CLAIM = 4, 200
+"""Maximum number of claims shown, and of characters of each."""
+_LATER = 2
+"""Maximum number of further failures of the same output that a notebook keeps."""
+_SIZES = (
+    (5, 3, 3, 1_200, 2), (3, 3, 2, 600, 2), (2, 2, 1, 1_200, 1), (2, 3, 1, 0, 2), (2, 1, 1, 0, 0), (1, 1, 1, 0, 0),
+    (2, 0, 0, 0, 0),
+)  # fmt: skip
+"""(symptoms, reasons, pieces of advice, characters of a diff, notes) to try until the result is small enough: the
+first fix as a diff is more valuable than a third piece of advice."""
+
+_STYLE = (
+    "border-left:4px solid #c77700;padding:4px 12px;margin:4px 0;max-width:60em;line-height:1.5;overflow-wrap:anywhere"
+)
+_LIST = "margin:2px 0 6px;padding-left:24px"
+_FOOTER = "<code>%dtdebug</code> goes on from here; <code>%dtdebug off</code> keeps quiet."
+_ADDED, _REMOVED = "background:rgba(46,160,67,.18)", "background:rgba(248,81,73,.18)"
+
+
+def bundle(d: Diagnosis) -> dict[str, Any]:
+    """Return the MIME bundle to publish under a failed cell."""
+    return {MIME: small(d), "text/html": to_html(d), "text/plain": to_text(d, advice=1)}
+
+
+def small(d: Diagnosis) -> dict[str, Any]:
+    """Return the JSON that a notebook saves: the head of each ranking, below `LIMIT` bytes."""
+    for (symptoms, whys, advice, diff, notes), causes in product(_SIZES, (1, 0) if d.later else (0,)):
+        short: Diagnosis = msgspec.structs.replace(
+            d,
+            symptoms=tuple(
+                msgspec.structs.replace(s, why=tuple(_shorter(r) for r in s.why[:whys]) if i < 2 else ())
+                for i, s in enumerate(d.symptoms[:symptoms])
+            ),
+            advice=tuple(
+                msgspec.structs.replace(
+                    a, diff=a.diff if len(a.diff) <= diff else "", because=tuple(_shorter(r) for r in a.because[:1])
+                )
+                for a in d.advice[:advice]
+            ),
+            guesses=tuple(
+                msgspec.structs.replace(a, diff="", diff_of="", because=tuple(_shorter(r) for r in a.because[:1]))
+                for a in d.guesses[: min(GUESSES, advice)]
+            ),
+            fix_patterns=d.fix_patterns[:3],
+            known=(),
+            notes=tuple(n[:120] for n in d.notes[:notes]),
+            culprits=d.culprits[:16],
+            happened=d.happened[:300],
+            seen=tuple(
+                msgspec.structs.replace(
+                    s, text=s.text if len(s.text) <= _CLAIM else shorten_text(s.text, _CLAIM), record=s.record[:80]
+                )
+                for s in d.seen[: min(_SEEN, whys + 1)]
+            ),
+            question=msgspec.structs.replace(d.question, why="", how="", command="")
+            if d.question and advice and not d.asks_nothing
+            else None,
+            later=tuple(_first_alone(each, causes) for each in d.later[:_LATER]),
+        )
+        data = msgspec.json.encode(short)
+        if len(data) < LIMIT:
+            break
+    decoded: dict[str, Any] = msgspec.json.decode(data)
+    return decoded
+
+
+def _first_alone(d: Diagnosis, causes: int) -> Diagnosis:
+    """Return a further failure reduced to its symptom, and its first causes if there is room."""
+    return msgspec.structs.replace(
+        d,
+        symptoms=tuple(msgspec.structs.replace(s, why=()) for s in d.symptoms[: 2 if d.verdict == "apart" else 1]),
+        advice=tuple(msgspec.structs.replace(a, why="", diff="", diff_of="", because=()) for a in d.advice[:causes]),
+        guesses=(),
+        next=None,
+        ruled_out=(),
+        fix_patterns=(),
+        question=None,
+        known=(),
+        culprits=d.culprits[:16],
+        notes=(),
+        happened=d.happened[:300],
+        seen=(),
+    )
+
+
+def _shorter(reason: Any) -> Any:
+    return msgspec.structs.replace(reason, words=reason.words[:80])
+
+
+def to_html(d: Diagnosis) -> str:
+    """Format as static HTML: no script, no style sheet, nothing from outside; every text is escaped."""
+    parts = [f'<div class="dtdebug" style="{_STYLE}"><b>dtdebug</b>: <b>{escape(clean(first_line(d)))}</b>']
+    parts += [f"<div>{escape(subtitle(d))}</div>" if subtitle(d) else ""]
+    if d.seen:
+        rows = "".join(f"<li>{escape(clean(seen_line(s)))}</li>" for s in d.seen[:_SEEN])
+        parts.append(f'<div>Seen:</div><ul style="{_LIST}">{rows}</ul>')
+    if d.verdict == "echo" and not d.happened:
+        parts.append(f"<div>{escape(ECHO)}</div>")
+    shown = d.symptoms[: 2 if d.verdict == "apart" else 1] if d.verdict != "unknown" else ()
+    parts += [_why(d, s, f"Why {s.code}" if len(shown) > 1 else "Why") for s in shown]
+    parts.append(_others(d, shown))
+    if d.culprits and not d.happened:
+        parts.append(f"<div>First seen on rank {', '.join(map(str, d.culprits))}.</div>")
+    parts += [_advice(a, is_open=i == 0) for i, a in enumerate(d.advice[:3])]
+    if not d.advice and not d.ordinary:
+        parts.append(f"<div>{escape(NOT_KNOWN)}</div>")
+    if d.next is not None and d.next.kind == "measure":
+        command = f"<pre>{escape(d.next.command)}</pre>" if d.next.command else ""
+        parts.append(f"<div><b>Next</b>: {escape(d.next.text)}{command}<small>{escape(d.next.why)}</small></div>")
+    if d.guesses:
+        parts += [f"<div>{escape(GUESS.capitalize())}</div>", *(_advice(a, is_open=False) for a in d.guesses[:GUESSES])]
+    if d.question and not d.asks_nothing:
+        parts.append(_question(d.question))
+    parts += [f"<div><small>note: {escape(n)}</small></div>" for n in d.notes]
+    parts += [_later(each) for each in d.later]
+    parts.append(f"<div><small>{_FOOTER}</small></div></div>")
+    return "".join(parts)
+
+
+def _later(d: Diagnosis) -> str:
+    """Format a further failure: what happened, and its first cause."""
+    head = f"<div>{escape(LATER)}</div><div><b>{escape(clean(first_line(d)))}</b></div>"
+    return head + "".join(_advice(a, is_open=False) for a in d.advice[:1])
+
+
+def _why(d: Diagnosis, s: RankedSymptom, label: str) -> str:
+    rows = "".join(f"<li>{escape(reason_line(r))}</li>" for r in reasons(d, s))
+    return f'<div>{escape(label)} ({escape(s.band)}):</div><ul style="{_LIST}">{rows}</ul>' if rows else ""
+
+
+def _others(d: Diagnosis, shown: tuple[RankedSymptom, ...]) -> str:
+    """Format the other possible symptoms; if too little is known, the nearest ones."""
+    if d.ordinary:
+        return ""
+    rest = [s for s in d.symptoms if s not in shown and (not shown or s.band != "unlikely")][:3]
+    if not rest:
+        return ""
+    named = "; ".join(f"{s.title} ({s.code})" for s in rest)
+    return f"<div><small>{'Also possible' if shown else 'Nearest so far'}: {escape(named)}.</small></div>"
+
+
+def _question(q: Asked) -> str:
+    choices = "".join(f"<li>{escape(means)}: <code>{escape(value)}</code></li>" for value, means in q.values)
+    line = f"<div><small><code>%dtdebug answer {escape(q.key)} VALUE</code> answers it.</small></div>"
+    ask = f"<summary><b>Next question</b>: {escape(q.ask)}</summary>"
+    return f'<details>{ask}<ul style="{_LIST}">{choices}</ul>{line}</details>'
+
+
+def _advice(a: Explanation, *, is_open: bool) -> str:
+    reasons = "".join(f"<div><small>because: {escape(r)}</small></div>" for r in because(a))
+    costs = f"({escape(a.band)}, {escape(a.pattern)}, about {a.minutes:g} min)"
+    return (
+        f"<details{' open' if is_open else ''}><summary><b>{escape(a.title)}</b> {costs}</summary>"
+        f"<div>{escape(a.why)}</div>{reasons}<div><b>Fix</b>: {escape(a.fix)}</div>{_diff(a)}</details>"
+    )
+
+
+def _diff(a: Explanation) -> str:
+    if not a.diff:
+        return ""
+    rows = []
+    for line in a.diff.splitlines():
+        colour = _ADDED if line.startswith("+") else _REMOVED if line.startswith("-") else ""
+        rows.append(f'<span style="{colour}">{escape(line)}</span>' if colour else escape(line))
+    label = f"<div><small>{escape(DIFF_OF[a.diff_of])}</small></div>"
+    return label + '<pre style="margin:4px 0;padding:4px 8px;overflow-x:auto">' + "\n".join(rows) + "</pre>"

@@ -1,0 +1,70 @@
+"""Masks secrets in text, recognised by their names, positions and shapes, and by values in this process's environment.
+
+Only the secret itself is masked, so that the text around it remains informative. Each step is linear in the
+length of the text, for any text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dtdebug.privacy.redact import (
+    assignments,
+    command_lines,
+    environment,
+    nearby_values,
+    pem,
+    token_shapes,
+    urls_and_headers,
+)
+
+__all__ = ["MASK", "arguments", "mask", "mask_secrets"]
+
+MASK = "***"
+_AGAIN = 64
+"""Maximum number of secrets searched for a second time, so that the time stays linear."""
+
+
+def mask(text: str) -> str:
+    """Return the text with secrets replaced by `***`; line breaks stay where they are."""
+    return mask_secrets(text)[0]
+
+
+def mask_secrets(text: str) -> tuple[str, frozenset[str]]:
+    """Return the masked text and the secrets."""
+    secrets: set[str] = set()
+    for spans in (
+        environment.spans,
+        pem.spans,
+        urls_and_headers.spans,
+        assignments.spans,
+        command_lines.spans,
+        token_shapes.spans,
+    ):
+        hidden = spans(text)
+        secrets |= {text[begin:end] for begin, end in hidden}
+        text = _without(text, hidden)
+    secrets.discard(MASK)
+    return _without(text, _find_repeats(text, secrets)) if secrets else text, frozenset(secrets)
+
+
+def _find_repeats(text: str, secrets: set[str]) -> list[tuple[int, int]]:
+    """Return the other occurrences of secrets that nobody would write by chance."""
+    made = [s for s in sorted(secrets, key=len, reverse=True)[:_AGAIN] if nearby_values.is_a_secret(s) and s in text]
+    return [m.span() for s in made for m in re.finditer(rf"(?<!\w){re.escape(s)}(?!\w)", text)]
+
+
+def arguments(words: Sequence[str]) -> list[str]:
+    """Mask the secrets among the words of a command line, where the boundaries and names of values are certain."""
+    hidden = command_lines.hidden(words)
+    return [mask(word) if n not in hidden else hidden[n] for n, word in enumerate(words)]
+
+
+def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    parts, end = [], 0
+    for begin, until in sorted(spans):
+        if begin >= end and text[begin:until] != MASK:
+            parts += [text[end:begin], MASK + "\n" * text.count("\n", begin, until)]
+            end = until
+    return "".join([*parts, text[end:]]) if parts else text

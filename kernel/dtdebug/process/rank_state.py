@@ -1,0 +1,87 @@
+"""State of this process as a rank, read from loaded modules; nothing is imported."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from dtdebug_taxonomy.model.ranks import RankState
+
+_VERSIONED = (
+    "torch",
+    "tensorflow",
+    "keras",
+    "horovod",
+    "deepspeed",
+    "colossalai",
+    "megatron",
+    "lightning",
+    "pytorch_lightning",
+    "accelerate",
+    "transformers",
+    "jax",
+    "mpi4py",
+    "ray",
+)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the imported frameworks."""
+    found = {"python": ".".join(map(str, sys.version_info[:3]))}
+    for name in _VERSIONED:
+        module = sys.modules.get(name)
+        version = getattr(module, "__version__", None) if module else None
+        if version:
+            found[name] = str(version)
+    cuda = getattr(getattr(sys.modules.get("torch"), "version", None), "cuda", None)
+    if cuda:
+        found["cuda"] = str(cuda)
+    return found
+
+
+def _number(variables: Mapping[str, str], *names: str) -> int | None:
+    for name in names:
+        value = variables.get(name, "")
+        if value.isdigit():
+            return int(value)
+    return None
+
+
+def rank_state(variables: Mapping[str, str] = os.environ, *, memory: bool = True) -> RankState | None:
+    """Return rank, world size and backend of this process, or None if it is not a rank.
+
+    Starts no collective and initialises no device: only local attributes are read. `memory` asks the device's
+    allocator, which waits while another thread allocates: not for a process that may hang.
+    """
+    distributed: Any = sys.modules.get("torch.distributed")
+    # While torch is being imported, or if built without it, the module exists and the function does not.
+    initialized = bool(getattr(distributed, "is_initialized", bool)())
+    world = _number(variables, "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "HOROVOD_SIZE", "SLURM_NTASKS")
+    if not initialized and world is None:
+        return None
+    return RankState(
+        rank=distributed.get_rank()
+        if initialized
+        else _number(variables, "RANK", "OMPI_COMM_WORLD_RANK", "HOROVOD_RANK", "SLURM_PROCID"),
+        world_size=distributed.get_world_size() if initialized else world,
+        local_rank=_number(
+            variables, "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "HOROVOD_LOCAL_RANK", "SLURM_LOCALID"
+        ),
+        local_world_size=_number(variables, "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "HOROVOD_LOCAL_SIZE"),
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        backend=str(distributed.get_backend()) if initialized else "",
+        initialized=initialized,
+        device_memory=_device_memory() if memory else None,
+    )
+
+
+def _device_memory() -> tuple[int, int] | None:
+    """Return (allocated, reserved) bytes, but only if the user's program has initialised CUDA itself."""
+    cuda: Any = sys.modules.get("torch.cuda")
+    if cuda is None or not cuda.is_initialized():
+        return None
+    return int(cuda.memory_allocated()), int(cuda.memory_reserved())

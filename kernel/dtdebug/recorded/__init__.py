@@ -1,0 +1,1 @@
+"""What a job left behind: dumps of the flight recorder, logs, traces of the profiler."""

@@ -1,0 +1,228 @@
+"""Reads dumps in child processes with limits, so that no file can block or crash the reader.
+
+A few bytes of pickle can ask for any amount of memory and time: nested tuples as the key of a dictionary, integers
+with one hash, millions of empty containers. None of it can be interrupted from Python. So a child reads them one after
+the other, each within its own limits of CPU seconds and memory; if one kills the child, only that dump is lost and
+another child reads the rest.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection, Pipe, wait
+from pathlib import Path
+
+from dtdebug.privacy.sanitize import clean
+from dtdebug.recorded.flight_recorder import load_dump
+from dtdebug.recorded.flight_recorder.group_status import reduced_program
+from dtdebug.recorded.flight_recorder.load_dump import DumpError, DumpFile
+from dtdebug.recorded.flight_recorder.rank_program import Program
+
+_MANY = 48
+"""Number of dumps that justifies another child."""
+_SECONDS, _PER_SECOND = 1.0, 4 << 20
+"""CPU seconds for any dump, and bytes that add one more second: a fifth of the usual speed."""
+_LEAST = 0.25
+"""Minimum CPU seconds for a dump after many before it used up theirs."""
+_WALL = 20.0
+"""Extra wall-clock seconds after which the file system or the machine counts as unresponsive."""
+_MEMORY, _PER_BYTE = 256 << 20, 32
+"""Memory in bytes for any dump, and extra bytes for each byte of it."""
+_MOST = 4 << 30
+_CHILD = "from dtdebug.recorded.flight_recorder.sandbox import main; main()"
+
+Made = Program | str
+"""Program reduced from a dump, or the reason why it can't be read."""
+
+
+def one(found: DumpFile) -> Made:
+    """Read one dump, without limits."""
+    name = clean(found.path.name)
+    try:
+        made = reduced_program(load_dump.read_dump(found.path), found.rank)
+    except DumpError as error:
+        return str(error)
+    except MemoryError:
+        return f"{name}: asks for more memory than a dump of its size has; it is damaged or hostile"
+    if made.bad and not len(made.order):
+        return f"{name}: none of its {made.bad} entries makes sense"
+    made.taken = load_dump.modified_time(found.path)
+    return made
+
+
+def every(found: Sequence[DumpFile]) -> list[Made]:
+    """Read all dumps in children, in the order of `found`."""
+    workers = max(1, min(os.cpu_count() or 1, len(found) // _MANY + 1))
+    share = -(-len(found) // workers) or 1
+    made: list[Made] = ["never read"] * len(found)
+    running: dict[Connection, _Child] = {}
+    strikes = 0
+    try:
+        for begin in range(0, len(found), share):
+            child = _Child(found, begin, min(begin + share, len(found)), strikes)
+            running[child.results] = child
+        while running:
+            wait(list(running), 0.5)
+            for child in list(running.values()):
+                if child.take(made):
+                    continue
+                del running[child.results]
+                if child.next < child.end:  # the current dump has killed it
+                    made[child.next] = child.why()
+                    strikes += 1
+                again = child.next + 1
+                child.close()
+                if again < child.end:
+                    after = _Child(found, again, child.end, strikes)
+                    running[after.results] = after
+    finally:
+        for child in running.values():
+            child.close()
+    return made
+
+
+def _seconds(size: int, strikes: int) -> float:
+    return max(_LEAST, _SECONDS / (1 << min(strikes, 10))) + size / _PER_SECOND
+
+
+class _Child:
+    """A process that reads some of the dumps and sends the result of each."""
+
+    def __init__(self, found: Sequence[DumpFile], begin: int, end: int, strikes: int) -> None:
+        self._found, self.next, self.end, self._strikes = found, begin, end, strikes
+        self.results, sender = Pipe(duplex=False)
+        self._late = False
+        self._status: int | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        todo = found[begin:end]
+        with sender:
+            if threading.active_count() > 1:  # forking a program with threads, such as a kernel, is not safe
+                self._process = subprocess.Popen(
+                    [sys.executable, "-P", "-c", _CHILD, str(sender.fileno()), str(strikes)],
+                    stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                    pass_fds=[sender.fileno()], start_new_session=True,
+                )  # fmt: skip
+                self.pid = self._process.pid
+                threading.Thread(target=_hand_over, args=(self._process, todo), daemon=True).start()
+            else:
+                self.pid = os.fork()
+                if not self.pid:
+                    _be_child(self.results, sender, todo, strikes)
+        self._deadline = self._patience()
+
+    def _patience(self) -> float:
+        """Return the deadline of the next dump, in `time.monotonic()` seconds."""
+        size = _size(self._found[self.next].path) if self.next < self.end else 0
+        return time.monotonic() + _WALL + 4 * _seconds(size, self._strikes)
+
+    def take(self, made: list[Made]) -> bool:
+        """Store the results that have arrived; False if no more will come."""
+        while self.results.poll():
+            try:
+                made[self.next] = self.results.recv()
+            except (EOFError, OSError, ValueError):
+                return False
+            self.next += 1
+            self._deadline = self._patience()
+        self._late = time.monotonic() > self._deadline
+        return not self._late
+
+    def why(self) -> str:
+        """Return why the dump that the child was reading has no result."""
+        name = clean(self._found[self.next].path.name)
+        if self._late:
+            return f"{name}: can't be read: its file system, or this machine, has not answered in time"
+        self._status = self._poll_exit(5.0)
+        if self._status == -signal.SIGPROF:
+            return f"{name}: takes more time than a dump of its size does; it is damaged or hostile"
+        return f"{name}: can't be read: it ends what reads it; it is damaged or hostile"
+
+    def _poll_exit(self, seconds: float) -> int | None:
+        """Return the child's exit code, negative for a signal; None if it is still running after `seconds`."""
+        if self._status is not None:
+            return self._status
+        until = time.monotonic() + seconds
+        while True:
+            if self._process is not None:
+                self._status = self._process.poll()
+            else:
+                with suppress(ChildProcessError):
+                    pid, status = os.waitpid(self.pid, os.WNOHANG)
+                    self._status = os.waitstatus_to_exitcode(status) if pid else None
+            if self._status is not None or time.monotonic() > until:
+                return self._status
+            time.sleep(0.005)
+
+    def close(self) -> None:
+        """Kill the child; one that is blocked by a file system is left behind."""
+        self.results.close()
+        if self._poll_exit(0.05) is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            self._poll_exit(1.0)
+
+
+def _size(path: Path) -> int:
+    """Return the size of a file in bytes, 0 if unknown."""
+    try:
+        return min(path.stat().st_size, load_dump.LARGEST)
+    except OSError:
+        return 0
+
+
+def _hand_over(process: subprocess.Popen[bytes], todo: Sequence[DumpFile]) -> None:
+    rows = [(item.rank, os.fsencode(item.path).decode("latin-1"), item.prefix) for item in todo]
+    with suppress(OSError, ValueError):
+        process.communicate(json.dumps(rows).encode())
+
+
+def _be_child(results: Connection, sender: Connection, todo: Sequence[DumpFile], strikes: int) -> None:
+    """Run the forked child: read its dumps, and never return."""
+    try:
+        results.close()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        _send(sender, todo, strikes)
+    finally:
+        os._exit(0)
+
+
+def main() -> None:
+    """Run the child of a program with threads: arguments `FD STRIKES`, the dumps on standard input."""
+    sender = Connection(int(sys.argv[1]), readable=False)
+    rows = json.load(sys.stdin)
+    todo = [DumpFile(rank, Path(os.fsdecode(path.encode("latin-1"))), prefix) for rank, path, prefix in rows]
+    try:
+        _send(sender, todo, int(sys.argv[2]))
+    finally:
+        os._exit(0)
+
+
+def _send(sender: Connection, todo: Sequence[DumpFile], strikes: int) -> None:
+    gc.disable()  # collecting garbage among millions of new containers takes longer than reading them
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    for item in todo:
+        size = _size(item.path)
+        _bound_memory(size)
+        signal.setitimer(signal.ITIMER_PROF, _seconds(size, strikes))
+        sender.send(one(item))
+
+
+def _bound_memory(size: int) -> None:
+    """Limit the memory that this process may still allocate, where the system can."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        wanted = pages * resource.getpagesize() + min(_MOST, _MEMORY + _PER_BYTE * size)
+        resource.setrlimit(resource.RLIMIT_AS, (wanted if hard < 0 else min(wanted, hard), hard))

@@ -1,0 +1,259 @@
+"""Builds a job from its parts: the first failure over all ranks, followers, silent ranks, the machine.
+
+The telling lines are merged by time into one output, each prefixed with its rank; the general parser of printed
+failures interprets them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from dtdebug.recorded.job_logs import (
+    assign_ranks,
+    before_scheduler,
+    clock_skew,
+    ended_from_outside,
+    hardware_events,
+    odd_rank,
+    silent_ranks,
+    slowness,
+)
+from dtdebug.recorded.job_logs.first_failures import FirstFailure, first_failures, followers
+from dtdebug.recorded.job_logs.merged_output import MergedOutput
+from dtdebug.recorded.job_logs.new_lines import NewShape
+from dtdebug.recorded.job_logs.part import Part, Stream
+from dtdebug.recorded.job_logs.slowness import Slowness
+from dtdebug.recorded.job_logs.stream_summary import BELOW
+from dtdebug.recorded.job_logs.widen_verdict import widen_verdict, without_followers
+from dtdebug_taxonomy.knowledge.hardware import Event
+from dtdebug_taxonomy.logs.events import PrintedException
+from dtdebug_taxonomy.logs.exits import Exit
+from dtdebug_taxonomy.logs.log import Outcome, outcome, read_output
+from dtdebug_taxonomy.model.ranks import MOST_RANKS, Verdict
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.verdicts.from_log import verdict_of_log
+
+_EVENTS = 256
+_ABSENT = 2
+"""Silent ranks per printing rank from which printing is the exception."""
+
+
+class RankSpan(NamedTuple):
+    """Times of a rank's output, and the rank's role in the failure."""
+
+    rank: int
+    host: str
+    began: float | None
+    told: float | None
+    """Time of its first telling line."""
+    last: float | None
+    step: int | None
+    role: str
+    """`first`, `then` or `stopped`; empty if it is not known to have failed."""
+    file: str
+    line: int
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that the logs of a job report."""
+
+    ranks: int
+    hosts: int
+    expected: int = 0
+    """Size of the job, if NCCL prints it."""
+    files: int = 0
+    size: int = 0
+    unread: tuple[str, ...] = ()
+    first: tuple[FirstFailure, ...] = ()
+    cascade: tuple[int, ...] = ()
+    cascade_text: str = ""
+    cascade_time: float | None = None
+    silent: tuple[silent_ranks.SilentRank, ...] = ()
+    absent: tuple[int, ...] = ()
+    """Ranks below the job's size without any line."""
+    slowness: Slowness = Slowness()
+    behind: tuple[tuple[int, int, int], ...] = ()
+    """(rank, its last step, the last step of most ranks)."""
+    hardware: tuple[Event, ...] = ()
+    clocks: tuple[tuple[str, float], ...] = ()
+    """(host, seconds that its clock is ahead of the others); all times are corrected by it."""
+    went_on: int | None = None
+    """Last step of training, if no rank failed and no log ends in a failure."""
+    ended: Event | None = None
+    """Event that ended the job from outside, if no rank failed before."""
+    restarts: int = 0
+    verdict: Verdict | None = None
+    snapshot: Snapshot = Snapshot()
+    new: tuple[NewShape, ...] | None = None
+    """Lines that a healthy run did not print; None without a run to compare with."""
+    spans: tuple[RankSpan, ...] = ()
+    """Each rank from its first line to its last, sorted by rank."""
+    places: tuple[tuple[str, int], ...] = ()
+    """(file, line) of each line of the snapshot's output."""
+
+
+def view(part: Part) -> Job:
+    """Return the job of a part that holds all of it."""
+    part = clock_skew.in_year(part)
+    off = clock_skew.clocks(part.streams)
+    part = clock_skew.in_time(part, off)
+    streams = assign_ranks.resolve_ranks(
+        [s for s in part.streams if s.rank is None or 0 <= s.rank < MOST_RANKS], part.nodes
+    )
+    last = max((s.attempt for s in streams), default=0)
+    now = [s for s in streams if s.attempt == last or s.rank is None]
+    by_rank = assign_ranks.by_rank(now)
+    reports = hardware_events.assign_ranks(part.hardware, by_rank)
+    end = ended_from_outside.candidate(reports)
+    hardware = tuple(e for e in reports if e.role != "end")
+    laid = MergedOutput(now, hardware)
+    snapshot = Snapshot(output=laid.text, source="the job's logs")
+    on_until = silent_ranks.on_until(now)
+
+    def is_outlived(raised: PrintedException) -> bool:
+        latest = laid.until[raised.line - 1] if 0 < raised.line <= len(laid.until) else None
+        early = latest is not None and on_until is not None and latest < on_until
+        follows = ended_from_outside.follows(end, laid.time(raised.line))
+        return early or follows or laid.below(raised.handled, raised.line)
+
+    def later(end: Exit) -> bool:
+        (file, line), own = laid.place(end.line), by_rank.get(end.rank) if end.rank is not None else None
+        trained = max((s.progress.line for s in now if s.file == file and s.progress is not None), default=0)
+        return own is not None and own.file == file and min(own.line, trained) > line + BELOW
+
+    found = outcome(read_output(snapshot), is_outlived, later)
+    end = end or ended_from_outside.by_hand(found, laid)
+    verdict = verdict_of_log(snapshot, _exclusive, is_outlived, later)
+    verdict = without_followers(verdict, by_rank)
+    by_rank = _correct_hosts(by_rank, found)
+    reported = ended_from_outside.reported_before(end, found, now, laid.place)
+    over = not reported and ended_from_outside.over(end, found, by_rank, now, laid.place)
+    silent = () if over else silent_ranks.silent(by_rank, found, on_until)
+    world = max((s.world for s in streams), default=0)
+    absent = _absent(by_rank, world)
+    if over and end is not None:
+        verdict = Verdict(kind="none", summary=ended_from_outside.summary(end, now))
+    elif end is not None and reported:
+        verdict = before_scheduler.verdict(reported, end, len(by_rank))
+    elif verdict is None or not verdict.culprits:
+        verdict = (
+            hardware_events.machine_verdict(hardware, by_rank)
+            or silent_ranks.of_silent(silent, by_rank)
+            or (None if found.own else odd_rank.quiet(by_rank, absent, found) or odd_rank.alone(by_rank))
+            or verdict
+        )
+    elif odd_rank.as_all(verdict.culprits, by_rank) and len(verdict.culprits) * 2 < len(by_rank):
+        verdict = silent_ranks.of_silent(silent, by_rank) or odd_rank.quiet(by_rank, absent, found) or verdict
+    elif set(verdict.culprits) <= set(verdict.waiting):
+        verdict = hardware_events.machine_verdict(hardware, by_rank) or verdict
+    if verdict is not None and verdict.kind == "not_arrived":
+        silent = silent or silent_ranks.quiet(verdict.culprits, by_rank)
+    verdict = widen_verdict(verdict, by_rank, laid) if verdict is not None else None
+    hardware = hardware_events.of_culprits(hardware, verdict, by_rank)
+    first = first_failures(found, verdict, laid, by_rank, hardware)
+    slow = slowness.slowness(by_rank)
+    failed = first or silent or end or any(s.end for s in now)
+    snapshot = msgspec.structs.replace(snapshot, verdict=verdict, late=() if failed else slowness.late(slow))
+    cascade, words, time = followers(found, verdict, by_rank, laid)
+    return Job(
+        ranks=max(assign_ranks.count(now), len({e.rank for e in found.exits if e.rank is not None})),
+        hosts=len({s.host for s in by_rank.values() if s.host} or {s.host for s in streams if s.host}),
+        expected=world,
+        files=part.files,
+        size=part.size,
+        unread=tuple(part.unread),
+        first=first,
+        cascade=cascade,
+        cascade_text=words,
+        cascade_time=time,
+        silent=silent,
+        absent=absent,
+        slowness=slow,
+        behind=silent_ranks.behind(by_rank),
+        hardware=hardware[:_EVENTS],
+        clocks=tuple(sorted(off.items(), key=lambda row: -abs(row[1]))),
+        went_on=_went_on(now, first, verdict, silent),
+        ended=end if over else None,
+        restarts=last,
+        verdict=verdict,
+        snapshot=snapshot,
+        spans=_spans(by_rank, first, cascade, silent),
+        places=laid.places,
+    )
+
+
+def _correct_hosts(by_rank: dict[int, Stream], found: Outcome) -> dict[int, Stream]:
+    """Set the hosts that the launcher reports for ended ranks, which are more reliable than the path of a log."""
+    hosts = {e.rank: e.host for e in found.exits if e.host and e.rank is not None}
+    moved = {r: hosts[r] for r, s in by_rank.items() if r in hosts and not _same(hosts[r], s.host)}
+    wrong = {(by_rank[r].file, by_rank[r].host) for r in moved}
+    return {
+        rank: msgspec.structs.replace(s, host=moved.get(rank, ""))
+        if rank in moved or ((s.file, s.host) in wrong and rank not in hosts)
+        else s
+        for rank, s in by_rank.items()
+    }
+
+
+def _absent(by_rank: dict[int, Stream], world: int) -> tuple[int, ...]:
+    """Return the ranks without any line; empty if only one rank's log is here or one rank per node prints."""
+    absent = tuple(sorted(set(range(_size(set(by_rank), world))) - set(by_rank)))[:MOST_RANKS]
+    return () if len(by_rank) == 1 or len(absent) > _ABSENT * len(by_rank) else absent
+
+
+def _same(host: str, other: str) -> bool:
+    return assign_ranks.short(host) == assign_ranks.short(other)
+
+
+def _spans(
+    by_rank: dict[int, Stream],
+    first: Sequence[FirstFailure],
+    cascade: Sequence[int],
+    silent: Sequence[silent_ranks.SilentRank],
+) -> tuple[RankSpan, ...]:
+    roles = {
+        **dict.fromkeys(cascade, "then"),
+        **dict.fromkeys((s.rank for s in silent), "stopped"),
+        **{row.rank: "first" for row in first if row.rank is not None},
+    }
+    return tuple(
+        RankSpan(rank, s.host, s.began, s.first, s.last, s.step, roles.get(rank, ""), s.file, s.line)
+        for rank, s in sorted(by_rank.items())
+    )
+
+
+def _went_on(
+    streams: Sequence[Stream],
+    first: Sequence[FirstFailure],
+    verdict: Verdict | None,
+    silent: Sequence[silent_ranks.SilentRank],
+) -> int | None:
+    named = verdict is not None and verdict.names_ranks
+    steps = [s.step for s in streams if s.step is not None]
+    # if a launcher reported a failure before its ranks trained in the same log, that was an earlier program
+    trained = {s.file: s.progress.line for s in sorted(streams, key=_progress) if s.progress is not None}
+    ends = [s for s in streams if s.end and (s.rank is not None or trained.get(s.file, 0) <= _spoke(s) + BELOW)]
+    if first or silent or named or not steps or ends:
+        return None
+    return max(steps)
+
+
+def _progress(s: Stream) -> int:
+    return 0 if s.progress is None else s.progress.line
+
+
+def _spoke(s: Stream) -> int:
+    """Return the line of its last telling line."""
+    return s.told[-1].line if s.told else s.line
+
+
+def _exclusive(file: str, one: int, other: int) -> bool | None:
+    return None
+
+
+def _size(ranks: set[int], world: int) -> int:
+    """Return the minimum size of the job: as printed by NCCL, else one more than the highest rank seen."""
+    return min(max(world, max(ranks, default=-1) + 1), MOST_RANKS)

@@ -1,0 +1,142 @@
+"""Finds ranks that went silent or fell behind, from the times and steps that they print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+import msgspec
+
+from dtdebug.recorded.job_logs.part import Stream
+from dtdebug.recorded.job_logs.timestamps import format_clock
+from dtdebug_taxonomy.logs.log import Outcome
+from dtdebug_taxonomy.model.claims import Claim, Record, texts
+from dtdebug_taxonomy.model.ranks import Verdict, spell
+
+_SILENT, _BEHIND = 30.0, 5.0
+"""Seconds between a rank's last line and the others', and factor by which this must exceed their spread."""
+_MOST_SILENT = 0.5
+"""Share of the ranks from which silent ranks are no longer the exception."""
+_SURE, _SURE_STEPS = 20.0, 4
+"""Seconds and steps for which others may continue after one has failed."""
+_FEW_STEPS = 10
+"""Steps by which ranks may differ because not every rank prints every step."""
+_ENOUGH = 3
+"""Minimum number of ranks to compare one with the rest."""
+
+
+class SilentRank(msgspec.Struct, frozen=True, kw_only=True):
+    """Rank that stopped printing while others continued."""
+
+    rank: int
+    host: str
+    since: float | None
+    before: float
+    """Seconds before the others' last line."""
+    step: int | None = None
+
+
+def silent(by_rank: dict[int, Stream], found: Outcome, on_until: float | None) -> tuple[SilentRank, ...]:
+    """Return the ranks that stopped printing well before the others and did not fail themselves.
+
+    Ranks take their steps together: one that went silent while training continued just prints little, unless the others
+    end in a failure that it does not mention and no rank reports a failure of its own.
+    """
+    ends_badly = any(s.end for s in by_rank.values()) or bool(found.exits or found.own)
+    if not ends_badly and on_until is None:
+        return ()
+    failed = {r.rank for r in found.own} | {e.rank for e in found.exits}
+    timed = {rank: s for rank, s in by_rank.items() if s.last is not None}
+    if len(timed) < _ENOUGH:
+        return ()
+    ends = sorted(s.last for s in timed.values() if s.last is not None)
+    middle = median(ends)
+    spread = median(abs(end - middle) for end in ends)
+    bound = max(_SILENT, _BEHIND * spread)
+    early = [
+        SilentRank(rank=rank, host=s.host, since=s.last, before=round(middle - s.last, 3), step=s.step)
+        for rank, s in timed.items()
+        if s.last is not None and middle - s.last > bound and rank not in failed and not s.end
+        and (on_until is None or s.last >= on_until or (ends_badly and not found.own))
+    ]  # fmt: skip
+    if len(early) > _MOST_SILENT * len(timed):
+        return ()
+    return tuple(sorted(early, key=lambda s: (s.since or 0.0, s.rank)))
+
+
+def quiet(ranks: Sequence[int], by_rank: dict[int, Stream]) -> tuple[SilentRank, ...]:
+    """Return the ranks that print, but do not mention the failure that all others report."""
+    ends = [s.last for s in by_rank.values() if s.last is not None]
+    middle = median(ends) if ends else 0.0
+    return tuple(
+        SilentRank(
+            rank=r, host=s.host, since=s.last, before=round(max(middle - (s.last or middle), 0.0), 3), step=s.step
+        )
+        for r in ranks
+        if (s := by_rank.get(r)) is not None
+    )
+
+
+def of_silent(rows: Sequence[SilentRank], by_rank: dict[int, Stream]) -> Verdict | None:
+    """Return a verdict on the ranks that went silent first, if no rank reports a failure and the others wait."""
+    if not rows or not any(s.kind for s in by_rank.values()):
+        return None
+    begin = rows[0].since or 0.0
+    culprits = tuple(s.rank for s in rows if (s.since or 0.0) - begin < _SILENT)
+    others = tuple(sorted(set(by_rank) - {s.rank for s in rows}))
+    if len(culprits) * 4 > len(by_rank):
+        return None
+    claims = tuple(
+        Claim(
+            what="silent",
+            ranks=(s.rank,),
+            hosts=(s.host,) if s.host else (),
+            words=f"no line since {format_clock(s.since)}, {s.before:.0f} s before the others",
+            record=Record(source="output", line=by_rank[s.rank].line, path=by_rank[s.rank].file, rank=s.rank),
+        )
+        for s in rows[:16]
+    )
+    who = spell(culprits, 8)
+    return Verdict(
+        kind="not_arrived",
+        culprits=culprits,
+        waiting=others,
+        confidence=0.8 if len(culprits) == 1 else 0.6,
+        summary=f"{who[:1].upper()}{who[1:]} printed nothing since {format_clock(rows[0].since)}, "
+        f"{rows[0].before:.0f} s before the others; no rank reports a failure of its own.",
+        claims=claims,
+        evidence=texts(claims),
+    )
+
+
+def last_step_time(streams: Sequence[Stream]) -> float | None:
+    """Return the time of the last step that any rank printed."""
+    ends = [s.progress.time for s in streams if s.progress is not None and s.progress.time is not None]
+    return max(ends, default=None)
+
+
+def on_until(streams: Sequence[Stream]) -> float | None:
+    """Return the time until which training certainly continued: some steps before the last one printed by any rank.
+
+    Because all ranks take their steps together, a failure before that time did not end the job.
+    """
+    end = last_step_time(streams)
+    if end is None:
+        return None
+    steps = [
+        (times[-1][1] - times[0][1]) / (times[-1][0] - times[0][0])
+        for s in streams
+        if len(times := s.marks) > 1 and times[-1][0] > times[0][0]
+    ]
+    return end - max(_SURE, _SURE_STEPS * (median(steps) if steps else 0.0))
+
+
+def behind(by_rank: dict[int, Stream]) -> tuple[tuple[int, int, int], ...]:
+    """Return the ranks whose last step is many steps before the others'."""
+    steps = {rank: s.step for rank, s in by_rank.items() if s.step is not None}
+    if len(steps) < _ENOUGH:
+        return ()
+    most = int(median(steps.values()))
+    spread = median(abs(step - most) for step in steps.values())
+    late = [(rank, step, most) for rank, step in steps.items() if step < most - max(_FEW_STEPS, 5 * spread)]
+    return tuple(sorted(late, key=lambda row: row[1])[:16]) if len(late) * 4 <= len(steps) else ()

@@ -1,0 +1,82 @@
+"""Opens files that a user names or that are among logs, without blocking on pipes, devices or files of the kernel."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import select
+import stat
+from pathlib import Path
+
+_WAIT = 5.0
+"""Seconds to wait for a writer of a pipe."""
+_ROOT = Path("/")
+_KERNEL = tuple(map(Path, ("/proc", "/sys", "/sys/kernel/debug", "/sys/kernel/tracing", "/dev/mqueue")))
+"""File systems whose files are endless, or act when they are read."""
+
+
+def log(path: str | Path, *, pipes: bool = False) -> io.FileIO:
+    """Open a regular file without waiting; with `pipes` also a pipe with a writer, and a terminal.
+
+    Raises:
+        OSError: it can't be read, or is something else; the text names its type.
+
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | getattr(os, "O_NONBLOCK", 0))
+    try:
+        why = _refusal_reason(handle, pipes=pipes)
+    except BaseException:
+        os.close(handle)
+        raise
+    if why:
+        os.close(handle)
+        raise OSError(errno.EINVAL, why, str(path))
+    os.set_blocking(handle, True)
+    return io.FileIO(handle, "rb")
+
+
+def read_text(path: str | Path, most: int) -> str:
+    """Read at most `most` characters of a file or pipe that the user names.
+
+    Raises:
+        OSError: as by `log`.
+
+    """
+    with io.TextIOWrapper(io.BufferedReader(log(path, pipes=True)), encoding="utf-8", errors="replace") as file:
+        return file.read(most)
+
+
+def _refusal_reason(handle: int, *, pipes: bool) -> str:
+    there = os.fstat(handle)
+    if stat.S_ISDIR(there.st_mode):
+        return "is a folder"
+    if stat.S_ISREG(there.st_mode):
+        return "is a file of the kernel" if there.st_dev in _of_the_kernel() else ""
+    if stat.S_ISFIFO(there.st_mode) and pipes:
+        return "" if _has_writer(handle) else f"is a pipe without data for {_WAIT:g} s"
+    if (
+        stat.S_ISCHR(there.st_mode)
+        and pipes
+        and (os.isatty(handle) or there.st_rdev == Path(os.devnull).stat().st_rdev)
+    ):
+        return ""
+    return "is a pipe" if stat.S_ISFIFO(there.st_mode) else "is a device or a socket"
+
+
+def _has_writer(pipe: int) -> bool:
+    """True if there is data, or if the writer has closed the pipe."""
+    waiting = select.poll()
+    waiting.register(pipe, select.POLLIN)
+    return bool(waiting.poll(1000 * _WAIT))
+
+
+def _of_the_kernel() -> set[int]:
+    """Return the device numbers of file systems whose content the kernel generates."""
+    found = set()
+    for place in _KERNEL:
+        try:
+            found.add(place.stat().st_dev)
+        except OSError:
+            continue
+    return found - {_ROOT.stat().st_dev}

@@ -1,4 +1,0 @@
-"""Implements `dtdebug run --watch`: checks training invariants while the job runs.
-
-`inside` takes notes in each rank, `notes` reads them, and `judge` compares the ranks. It does not communicate itself.
-"""

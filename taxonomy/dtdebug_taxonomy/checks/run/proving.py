@@ -1,0 +1,123 @@
+"""Verifies fixes before they are shown: the text still parses, the hits are gone, no severe one is new."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dtdebug_taxonomy.checks.run.edits import apply
+from dtdebug_taxonomy.checks.run.examine import CheckedHit, examine
+from dtdebug_taxonomy.checks.run.settings import Settings
+from dtdebug_taxonomy.source.config.document import Config
+from dtdebug_taxonomy.source.notebook import Notebook
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.source import Source
+from dtdebug_taxonomy.source.text import Span
+
+_IMPORT = re.compile(r"(?:from [\w.]{1,100} )?import [\w.]{1,100}\n")
+_GRAVE = ("error", "warning")
+"""Severities whose new hits speak against a fix; hints that only become visible do not."""
+
+
+class ProvenText(NamedTuple):
+    """Text with fixes applied, and the hits that they fix."""
+
+    text: str
+    hits: tuple[CheckedHit, ...] = ()
+
+
+def prove_fixes(
+    source: Source, found: Sequence[CheckedHit], wanted: Sequence[CheckedHit], settings: Settings | None = None
+) -> ProvenText:
+    """Return the text with as many of the wanted fixes as can be applied together.
+
+    `found` are all hits of the source under these settings, including the wanted ones. Fixes that overlap, or that are
+    valid only without an earlier one, are left out; they can come with the next call.
+    """
+    with_fix = [f for f in wanted if f.fix is not None]
+    if not with_fix:
+        return ProvenText(str(source.text))
+    proof = _Proof(source, found, settings or Settings())
+    if (text := proof.text(with_fix)) is not None:
+        return ProvenText(text, tuple(with_fix))
+    kept: list[CheckedHit] = []
+    for hit in with_fix:
+        if proof.text([*kept, hit]) is not None:
+            kept.append(hit)
+    return ProvenText(proof.text(kept) or str(source.text), tuple(kept))
+
+
+def in_cell(
+    notebook: Notebook, source: Source, found: Sequence[CheckedHit], hit: CheckedHit, settings: Settings
+) -> str | None:
+    """Return the text of a hit's cell with its proven fix; None if there is none within the cell.
+
+    An import that the fix would add to the first cell is added to this one, which may run without the first.
+    """
+    if hit.fix is None or not prove_fixes(source, found, [hit], settings).hits:
+        return None
+    cell = notebook.place(source, hit.span).cell
+    text = notebook.cells[cell][1]
+    for edit in sorted(hit.fix.edits, reverse=True):
+        at = notebook.place(source, edit.span)
+        if at.cell < cell and edit.span.start == edit.span.end and _IMPORT.fullmatch(edit.text):
+            first = notebook.begins(cell)
+            first = notebook.place(source, Span(first, first)).span.start
+            text = text[:first] + edit.text + text[first:]
+        elif at.cell == cell and source.cut(edit.span) == text[at.span.start : at.span.end]:
+            text = text[: at.span.start] + edit.text + text[at.span.end :]
+        else:
+            return None
+    return text
+
+
+def format_patch(name: str, before: str, after: str) -> str:
+    """Return the difference as a patch of a file; empty if there is none."""
+    rows = difflib.unified_diff(
+        before.splitlines(keepends=True), after.splitlines(keepends=True), f"a/{name}", f"b/{name}"
+    )
+    return "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows)
+
+
+class _Proof:
+    """Baseline that a text with fixes is compared with."""
+
+    def __init__(self, source: Source, found: Sequence[CheckedHit], settings: Settings) -> None:
+        self.source, self.settings = source, settings
+        self.before = Counter(f.check.id for f in found)
+
+    def text(self, hits: Sequence[CheckedHit]) -> str | None:
+        """Return the text with these fixes; None if they are not proven."""
+        fixes = [f.fix for f in hits if f.fix is not None]
+        after = apply(self.source.text, fixes)
+        if after == self.source.text:
+            return None
+        result = self._read(after)
+        if not self._reads_as_well(result):
+            return None
+        fixed = {f.check.id for f in hits}
+        try:
+            left = [f for f in examine(result, self.settings) if f.check.id in fixed or f.severity in _GRAVE]
+        except Exception:  # a check that fails on the new text proves nothing
+            return None
+        most = self.before - Counter(f.check.id for f in hits)
+        return after if not Counter(f.check.id for f in left) - most else None
+
+    def _read(self, text: str) -> Source:
+        source = self.source
+        if isinstance(source, Code):
+            read: Source = Code(text, path=source.path, notebook=source.notebook)
+        elif isinstance(source, Config):
+            read = Config(text, path=source.path, language=source.language)
+        else:
+            read = type(source)(text, path=source.path)
+        read.project = source.project
+        return read
+
+    def _reads_as_well(self, result: Source) -> bool:
+        if isinstance(result, Code) and isinstance(self.source, Code):
+            return result.whole or not self.source.whole
+        return len(result.unread) <= len(self.source.unread)

@@ -1,0 +1,92 @@
+"""Numbers of nodes, tasks and devices that a launch script requests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dtdebug_taxonomy.source.shell.commands import Directive, Word
+from dtdebug_taxonomy.source.shell.launch import LaunchCommand
+from dtdebug_taxonomy.source.shell.script import Script
+
+_NODES_OF_JOB = re.compile(r"\$\{?SLURM_(JOB_)?(NUM_NODES|NNODES)\}?$")
+_NODE_OPTIONS = ("--nnodes", "--num_nodes", "--num_machines")
+_GPUS = re.compile(r"gpu(?::[\w.-]+)?:(\d+)(?:\(.*\))?$")
+LOOPBACK = re.compile(r"^(localhost|127(\.\d+){3}|\[?::1\]?)(:\d+|:\$.*)?$")
+"""Address by which every machine reaches only itself."""
+
+
+def count(directive: Directive | None) -> int | None:
+    """Return the number that a directive gives, of a range the smaller one."""
+    found = re.match(r"(\d+)(-\d+)?$", directive.value or "") if directive else None
+    return int(found[1]) if found else None
+
+
+def nodes_of_job(script: Script) -> int | None:
+    """Return the number of nodes requested from the batch system."""
+    return count(script.directive("--nodes", "-N"))
+
+
+def nodes(script: Script, launch: LaunchCommand) -> int | None:
+    """Return the number of nodes that a launcher is given, of a range the smaller one."""
+    for name in _NODE_OPTIONS:
+        given = launch.options.get(name)
+        if given is None or given.value is None:
+            continue
+        text = script.resolve(given.value.text)
+        if found := re.match(r"(\d+)(:\d+)?$", text):
+            return int(found[1])
+        return nodes_of_job(script) if _NODES_OF_JOB.match(text) else None
+    return None
+
+
+def gpus_per_node(script: Script) -> tuple[int, Directive] | None:
+    """Return the number of devices per node requested from the batch system, with the directive."""
+    for names in (("--gpus-per-node",), ("--gres",), ("--gpus", "-G")):
+        directive = script.directive(*names)
+        if directive is None or not directive.value:
+            continue
+        if names[0] == "--gpus" and nodes_of_job(script) not in {None, 1}:
+            continue
+        found = _GPUS.search(directive.value) or re.fullmatch(r"(?:[a-zA-Z][\w.-]*:)?(\d+)", directive.value)
+        if found and (names[0] != "--gres" or "gpu" in directive.value):
+            return int(found[1]), directive
+    return None
+
+
+class Tasks(NamedTuple):
+    """Number of tasks that Slurm starts."""
+
+    total: int
+    per_node: int | None
+
+
+def tasks(script: Script, before: Sequence[Word]) -> Tasks | None:
+    """Return the tasks of a step that `srun` starts, by its options and the job's; None if unknown."""
+    own = {name: _after(before, *names) for name, names in _TASKS.items()}
+    if any(value is not None and not value.isdecimal() for value in own.values()):
+        return None
+    number = {name: int(value) if value else count(script.directive(*_TASKS[name])) for name, value in own.items()}
+    per_node, nodes_asked = number["per node"], number["nodes"] or (None if number["tasks"] else 1)
+    if number["tasks"] and not (own["per node"] or (own["nodes"] and per_node)):
+        even = nodes_asked and number["tasks"] % nodes_asked == 0
+        return Tasks(number["tasks"], per_node or (number["tasks"] // nodes_asked if even and nodes_asked else None))
+    if per_node and nodes_asked:
+        return Tasks(per_node * nodes_asked, per_node)
+    return None
+
+
+_TASKS = {"tasks": ("--ntasks", "-n"), "per node": ("--ntasks-per-node",), "nodes": ("--nodes", "-N")}
+
+
+def _after(words: Sequence[Word], *names: str) -> str | None:
+    """Return the value of an option: `--ntasks=4`, `--ntasks 4`, `-n4`."""
+    for at, word in enumerate(words):
+        name, equals, value = word.text.partition("=")
+        if name in names:
+            return value if equals else words[at + 1].text if at + 1 < len(words) else ""
+        short = next((n for n in names if len(n) == 2 and word.text.startswith(n) and len(word.text) > 2), None)
+        if short and not word.text.startswith("--"):
+            return word.text[2:]
+    return None

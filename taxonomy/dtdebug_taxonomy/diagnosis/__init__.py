@@ -1,0 +1,1 @@
+"""From a snapshot of a failure to its diagnosis."""

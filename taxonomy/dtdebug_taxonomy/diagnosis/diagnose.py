@@ -1,0 +1,266 @@
+"""The pipeline from a snapshot and answers to a diagnosis: read, collect, rank, explain, and choose the next step.
+
+`Diagnosis` is what every front end shows and what is saved: plain data, versioned, small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from dtdebug_taxonomy.diagnosis.headline import Outlook, Seen, headline, note_contradiction, raised_in_output
+from dtdebug_taxonomy.diagnosis.out_of_scope import is_foreign, ordinary
+from dtdebug_taxonomy.explanations import isolation
+from dtdebug_taxonomy.explanations.comparison import COMPARED
+from dtdebug_taxonomy.explanations.context import Context
+from dtdebug_taxonomy.explanations.grades import split_guesses
+from dtdebug_taxonomy.explanations.model import Band, Explanation, Reason, band
+from dtdebug_taxonomy.explanations.ranked_causes import reason_of, ruled_out
+from dtdebug_taxonomy.explanations.table import explain
+from dtdebug_taxonomy.incident import Incident
+from dtdebug_taxonomy.inference import questions
+from dtdebug_taxonomy.inference import ranking as inference_ranking
+from dtdebug_taxonomy.inference.certainty import Certainty, certainty, culprits, tells_failure
+from dtdebug_taxonomy.inference.collect import collect
+from dtdebug_taxonomy.inference.finding import POSSIBLE, TELLING, Finding
+from dtdebug_taxonomy.inference.known_releases import fitting_releases
+from dtdebug_taxonomy.inference.next_step import Ask, Next, Repair, next_step
+from dtdebug_taxonomy.inference.scope import is_recognised
+from dtdebug_taxonomy.knowledge.loader import Knowledge
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.text.pattern_matcher import plain
+
+VERSION = 1
+"""Version of the JSON form; a change that breaks readers raises it."""
+
+_QUESTIONS = 3
+"""Answers after which there is a cause or an honest end; "I don't know" is none."""
+_NOTES = 10
+
+
+class RankedSymptom(msgspec.Struct, frozen=True, kw_only=True):
+    """A symptom with its probability."""
+
+    code: str
+    probability: float
+    id: str
+    title: str
+    band: Band
+    why: tuple[Reason, ...] = ()
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """The next question."""
+
+    key: str
+    ask: str
+    values: tuple[tuple[str, str], ...]
+    """(value, what it means) in the order to show."""
+    why: str
+    how: str
+    command: str
+    saves: float
+    """Expected minutes that the answer saves; 0 where it is asked to tell two symptoms apart."""
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """An observation that is known without asking, or was answered."""
+
+    key: str
+    values: tuple[str, ...]
+    source: str
+    words: str = ""
+
+
+class RankedPattern(msgspec.Struct, frozen=True, kw_only=True):
+    """A fix pattern with its probability."""
+
+    pattern: str
+    probability: float
+
+
+class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole answer. All 30 symptoms and all fix patterns are ranked, best first."""
+
+    v: int = VERSION
+    recognised: bool
+    """Something speaks for a fault of distributed training: worth showing unasked."""
+    verdict: Certainty
+    ordinary: str = ""
+    """An error of the program that has nothing to do with distribution, in one line; nothing else is then said."""
+    symptoms: tuple[RankedSymptom, ...]
+    advice: tuple[Explanation, ...]
+    """Empty where no indicator points at a cause: then the cause is not known, and `next` says what would tell it."""
+    guesses: tuple[Explanation, ...] = ()
+    """Meanings that the user's words alone suggest, if the cause is not known; about half of them are right."""
+    next: Next | None = None
+    """The cheapest next step: fix, measure or ask."""
+    ruled_out: tuple[str, ...] = ()
+    """Causes that a known fact contradicts, as sentences."""
+    fix_patterns: tuple[RankedPattern, ...]
+    question: Asked | None = None
+    known: tuple[Known, ...] = ()
+    culprits: tuple[int, ...] = ()
+    """Ranks that the first failure names."""
+    notes: tuple[str, ...] = ()
+    happened: str = ""
+    """The first line of the answer: what happened, on which rank, where. Empty where only a description is known."""
+    seen: tuple[Seen, ...] = ()
+    """Claims that support it, each with its record."""
+    later: tuple[Diagnosis, ...] = ()
+    """Further failures of the same output, cases of their own: nothing connects them with this one but their order."""
+
+    @property
+    def asks_nothing(self) -> bool:
+        """The output names the first cause, or the user's words have answered the question: a text does not ask it."""
+        heard = {k.key for k in self.known if k.source == "said" and len(k.values) == 1}
+        return _names(self.advice) or (self.question is not None and self.question.key in heard)
+
+
+def diagnose(
+    knowledge: Knowledge,
+    snapshot: Snapshot,
+    answers: Mapping[str, str] | None = None,
+    unknown: tuple[str, ...] = (),
+) -> Diagnosis:
+    """Diagnose one failure; `unknown` are questions that the user could not answer."""
+    incident = Incident(snapshot)
+    findings = collect(knowledge, incident, answers)
+    ranking = inference_ranking.rank(knowledge, findings)
+    symptoms = tuple(_symptom(knowledge, ranking, code, p) for code, p in ranking.symptoms.items())
+    roots = [f for f in findings if tells_failure(knowledge, f)]
+    foreign = is_foreign(knowledge, incident, findings)
+    sure = "unknown" if foreign else certainty(knowledge, snapshot, ranking, findings, roots)
+    context = Context(knowledge, incident, findings, ranking)
+    explanations = isolation.explain_all(context) if foreign else explain(context)
+    plainly = _ordinary(context) if foreign and not explanations else ""
+    only_ended = sure == "unknown" and snapshot.verdict is not None
+    if only_ended:  # that a rank ended does not say why, and no answer says what it has not printed
+        explanations = tuple(a for a in explanations if a.band != "unlikely")
+    causes, guesses = split_guesses(explanations)
+    question = None
+    if not (plainly or only_ended or len(answers or {}) >= _QUESTIONS):
+        skip = {*(answers or {}), *unknown, *(("error_text_on_some_rank",) if raised_in_output(incident) else ())}
+        question = _question(knowledge, ranking, findings, sure, skip)
+    told, supports = headline(Outlook(knowledge, incident, findings, sure, symptoms[0].why, causes))
+    if told and not (causes or guesses or roots) and all(r.scores for r in _telling_of(ranking)):
+        sure = "unknown"  # the event is known; a likeness of words alone names no symptom
+    return Diagnosis(
+        recognised=not foreign
+        and (is_recognised(knowledge, incident, findings, roots) or _is_recognised_by_cause(incident, causes)),
+        verdict=sure,
+        ordinary=plainly,
+        symptoms=symptoms,
+        advice=causes,
+        guesses=guesses,
+        next=None if plainly else _next(knowledge, snapshot, ranking, findings, (causes, question)),
+        ruled_out=_ruled_out(snapshot, () if plainly else ruled_out(knowledge, ranking, findings)),
+        fix_patterns=tuple(
+            RankedPattern(pattern=name, probability=round(p, 4))
+            for name, p in inference_ranking.fix_patterns(knowledge, ranking).items()
+        ),
+        question=question,
+        known=tuple(
+            Known(key=f.evidence, values=f.values, source=f.source, words=f.words) for f in findings if f.values
+        ),
+        culprits=culprits(knowledge, snapshot, roots),
+        notes=(*note_contradiction(incident, findings), *(plain(note) for note in snapshot.notes[:_NOTES])),
+        happened=told,
+        seen=() if plainly else supports,
+        later=tuple(diagnose(knowledge, each) for each in snapshot.later),
+    )
+
+
+def _ordinary(context: Context) -> str:
+    """Return the one line on an error that has nothing to do with distribution, with what is known of the release."""
+    knowledge, incident, findings = context.knowledge, context.incident, context.findings
+    line = ordinary(knowledge, incident, findings)
+    if not line:
+        return ""
+    if (fact := next(iter(fitting_releases(knowledge, incident.snapshot)), None)) is not None:
+        line = f"{line} {fact.fact.title}. {fact.fact.fix}"
+    evidence = (knowledge.evidence.get(f.evidence) for f in findings)
+    several = next((e.several for e in evidence if e is not None and e.several), "")
+    return f"{line} {several}".rstrip()
+
+
+def _is_recognised_by_cause(incident: Incident, causes: Sequence[Explanation]) -> bool:
+    """True if the first cause, or what ended the program, makes it worth showing unasked."""
+    error = incident.first_error
+    if error is not None and (_names(causes) or error.told == "layer"):
+        return True
+    return any(a.cause == COMPARED for a in causes) and incident.mentions_several
+
+
+def _telling_of(ranking: inference_ranking.Ranking) -> list[Finding]:
+    """Return what supports the likeliest symptom."""
+    return [c.finding for c in ranking.contributions[next(iter(ranking.symptoms))] if c.weight >= TELLING]
+
+
+def _names(causes: Sequence[Explanation]) -> bool:
+    """True if the output itself, or the source at the line that failed, names the first cause."""
+    return bool(causes) and causes[0].named and causes[0].because[0].source in ("printed", "exception", "checked")
+
+
+def _ruled_out(snapshot: Snapshot, reasoned: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the causes that runs have ruled out, then those that facts contradict."""
+    return (*(snapshot.isolated.ruled_out if snapshot.isolated is not None else ()), *reasoned)
+
+
+def _symptom(knowledge: Knowledge, ranking: inference_ranking.Ranking, code: str, p: float) -> RankedSymptom:
+    s = knowledge.symptoms[code]
+    telling = [c for c in ranking.contributions[code] if abs(c.weight) >= TELLING]
+    seen = [c for c in telling if not c.finding.scores]  # a likeness of words is told only where nothing else is
+    telling = seen or telling
+    telling.sort(key=lambda c: not c.finding.terminal or c.weight < 0)  # what ended a rank is quoted first
+    why = tuple(reason_of(knowledge, c.finding, c.weight) for c in telling[:5]) if p >= POSSIBLE / 3 else ()
+    return RankedSymptom(code=code, probability=round(p, 4), id=s.id, title=s.title, band=band(p), why=why)
+
+
+def _next(
+    knowledge: Knowledge,
+    snapshot: Snapshot,
+    ranking: inference_ranking.Ranking,
+    findings: tuple[Finding, ...],
+    todo: tuple[tuple[Explanation, ...], Asked | None],
+) -> Next | None:
+    """The cheapest of the first advice, the measurements and the question."""
+    advice, question = todo
+    repair = (
+        Repair(
+            title=advice[0].title,
+            fix=advice[0].fix,
+            probability=advice[0].probability,
+            minutes=advice[0].minutes,
+            named=advice[0].named,
+        )
+        if advice
+        else None
+    )
+    ask = None
+    heard = {f.evidence for f in findings if f.source == "said" and len(f.values) == 1}
+    if question is not None and question.key not in heard:
+        minutes = questions.minutes_of(knowledge.observations[question.key])
+        ask = Ask(ask=question.ask, why=question.why, command=question.command, minutes=minutes, saves=question.saves)
+    return next_step(knowledge, snapshot, (ranking.symptoms, findings), repair, ask)
+
+
+def _question(
+    knowledge: Knowledge,
+    ranking: inference_ranking.Ranking,
+    findings: tuple[Finding, ...],
+    verdict: str,
+    skip: set[str],
+) -> Asked | None:
+    best = questions.best_question(knowledge, ranking, findings, skip)
+    key, saves = (best.key, best.saves) if best else (None, 0.0)
+    if key is None and verdict == "apart":
+        measured = {f.evidence for f in findings if f.source == "measured"}
+        first, second = list(ranking.symptoms)[:2]
+        key = questions.separating_question(knowledge, (first, second), skip | measured)
+    if key is None:
+        return None
+    o = knowledge.observations[key]
+    values = tuple((v.value, v.means) for v in questions.likeliest_first(knowledge, ranking, o))
+    return Asked(key=key, ask=o.ask, values=values, why=o.why, how=o.how, command=o.command, saves=round(saves, 1))

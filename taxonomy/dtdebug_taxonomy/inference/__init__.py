@@ -1,0 +1,1 @@
+"""Findings, and how likely they make each symptom and cause."""

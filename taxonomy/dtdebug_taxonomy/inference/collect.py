@@ -1,0 +1,264 @@
+"""Turns a snapshot and answers into findings: which evidence holds, and where it was seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+import msgspec
+
+from dtdebug_taxonomy.incident import Incident
+from dtdebug_taxonomy.inference import from_snapshot
+from dtdebug_taxonomy.inference.combined import together
+from dtdebug_taxonomy.inference.finding import SIMILAR, SIMILAR_FIX, Finding, Source, from_hit
+from dtdebug_taxonomy.inference.from_measurements import (
+    is_of_any_library,
+    of_cell,
+    of_ranks,
+    of_shown,
+    of_source,
+    of_watch,
+)
+from dtdebug_taxonomy.inference.redundancy import WITHOUT_ERROR, leave
+from dtdebug_taxonomy.knowledge.loader import Knowledge
+from dtdebug_taxonomy.knowledge.schema import Evidence
+from dtdebug_taxonomy.logs.relevance import Bearing
+from dtdebug_taxonomy.model.snapshot import ExceptionInfo, walk
+from dtdebug_taxonomy.text import similarity
+from dtdebug_taxonomy.text.clauses import clauses, hits_in_words
+from dtdebug_taxonomy.text.matchers import Matchers, in_order, matchers_of
+from dtdebug_taxonomy.text.pattern_matcher import PatternHit, clip_lines, plain
+from dtdebug_taxonomy.text.phrase_table import spoken_phrases
+
+_BUILDING = ("A.1",)
+_BEFORE_TRAINING = ("A.", "B.")
+"""Symptoms of building, importing and setting up: past once training makes progress."""
+_ENDS = (*_BEFORE_TRAINING, "C.", "D.1.1")
+"""Prefixes of symptoms after which training does not continue."""
+_SLOW = "D.2.3"
+"""Symptom that only exists if a person finds the program slow."""
+
+_TRAINED = "any_step_completed=yes"
+_SMALLER_RUN = re.compile(r"(?i)\b(?:single|one|1)[ -](?:node|machine|server|host|gpu|card|device|process)\b")
+"""Clause about the run that works: its completed steps do not belong to the run that fails."""
+_ATTEMPT = re.compile(
+    r"(?im)(?:^|[.!?;]\s)\s?(?:also,? |additionally,? |then )?(?:I|we)(?:'ve| have| had)? "
+    r"(?P<beside>also |even |then |additionally )?(?:tried|attempted)\b(?P<rest>[^.!?\n]{0,400})"
+)
+_FAILED = re.compile(r"(?i)\bbut\b|\berrors?\b|\bfail|\bcrash|\bbreaks?\b|\braises?\b")
+"""Words for a failure: one in an attempted workaround is not the failure that is described."""
+_HOME = re.compile(r"(?:~|/(?:home|Users|root|workspace|data|mnt|scratch|work)\b)")
+"""Beginning of users' paths."""
+_FRAME = re.compile(r'File "[^"\n]{1,500}", line \d{1,9}')
+
+
+def collect(knowledge: Knowledge, incident: Incident, answers: Mapping[str, str] | None = None) -> tuple[Finding, ...]:
+    """Return all findings, one for each evidence and each observation.
+
+    For an observation, an answer precedes a measurement, and that precedes words; several values
+    read from words are kept together.
+    """
+    snapshot = incident.snapshot
+    matchers = matchers_of(knowledge)
+    evidence: dict[str, Finding] = {}
+    cues: dict[str, dict[str, Finding]] = {}
+
+    def note(found: Finding) -> None:
+        if "=" in found.evidence:
+            key, value = found.evidence.split("=", 1)
+            cues.setdefault(key, {}).setdefault(value, found)
+        else:
+            evidence.setdefault(found.evidence, found)
+
+    for found in _exceptions(knowledge, snapshot.exception):
+        note(found)
+    for found in _output_findings(knowledge, incident):
+        note(found)
+    for found in _description_findings(knowledge, matchers, snapshot.situation):
+        note(found)
+
+    for found in (*of_watch(knowledge, snapshot), *of_source(knowledge, snapshot), *of_ranks(knowledge, snapshot)):
+        note(found)
+    for found in (*of_cell(knowledge, snapshot), *of_shown(knowledge, snapshot)):
+        note(found)
+    for found in (*_in_sequence(knowledge, evidence), *_own(knowledge, incident, evidence)):
+        note(found)
+
+    known: dict[str, Finding] = {}
+    leave(knowledge, evidence, cues)
+    for key, by_value in cues.items():
+        first = min(by_value.values(), key=lambda f: (f.source, f.line))
+        known[key] = msgspec.structs.replace(first, evidence=key, values=tuple(sorted(by_value)))
+    for key, (value, words) in from_snapshot.measure(snapshot).items():
+        if key in knowledge.observations:
+            known[key] = Finding(evidence=key, values=(value,), source="measured", words=plain(words))
+    for key, value in (answers or {}).items():
+        if _is_value(knowledge, key, value):
+            known[key] = Finding(evidence=key, values=(value,), source="answered")
+
+    alike = similarity.likeness(knowledge, snapshot)
+    if any(e.rank is not None for e in incident.errors) and alike.symptoms:
+        least = min(alike.symptoms.values())  # it runs, so nothing is being built
+        alike = alike._replace(symptoms=alike.symptoms | {code: least for code in alike.symptoms if code in _BUILDING})
+    similar = [
+        Finding(evidence=name, source="similar", words=alike.words, scores=scores)
+        for name, scores in ((SIMILAR, alike.symptoms), (SIMILAR_FIX, alike.patterns))
+        if scores
+    ]
+    findings = (*evidence.values(), *known.values(), *similar)
+    return (*findings, *together(knowledge, findings))
+
+
+def _is_value(knowledge: Knowledge, key: str, value: str) -> bool:
+    found = knowledge.observations.get(key)
+    return found is not None and any(v.value == value for v in found.value)
+
+
+def _output_findings(knowledge: Knowledge, incident: Incident) -> Iterator[Finding]:
+    """Yield findings from the output's lines that bear on the failure."""
+    snapshot, bearing = incident.snapshot, incident.relevance
+    output = clip_lines(snapshot.output)
+    for hit in in_order(matchers_of(knowledge).output_matcher.hits(output)):
+        line = snapshot.true_line(hit.line)
+        if ("=" in hit.key and _in_own_path(output, hit)) or not _bears(knowledge, bearing, hit.key, line):
+            continue
+        if "=" not in hit.key and _is_source(output, hit):
+            continue
+        found = from_hit(hit._replace(line=line), "printed", bearing.rank(line))
+        raised = bearing.ended_by(line)
+        yield msgspec.structs.replace(found, words=plain(raised), terminal=True) if raised else found
+
+
+def _description_findings(knowledge: Knowledge, matchers: Matchers, situation: str) -> Iterator[Finding]:
+    """Yield findings from the user's words; other languages are read in English and quoted in the original."""
+    if not situation:
+        return  # their patterns, three megabytes, need not be read
+    smaller = [(at, at + len(c)) for at, c in clauses(clip_lines(situation)) if _SMALLER_RUN.search(c)]
+    hits = in_order(hits_in_words(matchers.words_matcher, situation))
+    for hit in _without_attempts(knowledge, situation, hits):
+        if hit.key != _TRAINED or not any(start <= hit.start < end for start, end in smaller):
+            yield from_hit(hit, "said", None)
+    for row in spoken_phrases(situation):
+        for hit in in_order(hits_in_words(matchers.words_matcher, row.english)):
+            yield Finding(evidence=hit.key, source="said", line=row.line, words=plain(row.words))
+
+
+def _without_attempts(knowledge: Knowledge, situation: str, hits: list[PatternHit]) -> list[PatternHit]:
+    """Drop hits on the failure of an attempted workaround, if the text has a failure of its own."""
+    tries = [m.span() for m in _ATTEMPT.finditer(clip_lines(situation)) if m["beside"] and _FAILED.search(m["rest"])]
+    if not tries:
+        return hits
+    telling = [h for h in hits if h.key in knowledge.evidence and knowledge.evidence[h.key].symptoms]
+    beside = [h for h in telling if any(start <= h.start < end for start, end in tries)]
+    return [h for h in hits if h not in beside] if len(beside) < len(telling) else hits
+
+
+def _is_source(output: str, hit: PatternHit) -> bool:
+    """True if the hit is on a source line that a traceback shows: the program could print it there but did not."""
+    begin = output.rfind("\n", 0, hit.start) + 1
+    above = output[output.rfind("\n", 0, max(begin - 1, 0)) + 1 : begin]
+    frame = _FRAME.search(above)
+    if frame is None:
+        return False
+    at = begin + frame.start()  # the source is indented more; if it is unknown, the exception follows at once
+    return output[at : at + 2] == "  " and at < hit.start
+
+
+def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool:
+    """True if a message on that line can explain the failure."""
+    found = knowledge.evidence.get(name)
+    if found is None or not found.symptoms:
+        return name != "manifestation=hang" or not (bearing.is_trained_after(line) or bearing.went_well_after(line))
+    if bearing.went_well_after(line, started=all(c.startswith(_ENDS) for c in found.symptoms)):
+        return False
+    if found.role == "cascade" and bearing.is_echo(line):
+        return False
+    if is_of_any_library(found) and bearing.is_own(line):
+        return False
+    if bearing.is_interrupted(line) and WITHOUT_ERROR.isdisjoint(found.symptoms):
+        return False
+    starting = all(code[:2] in _BEFORE_TRAINING for code in found.symptoms)
+    # a message that something failed explains nothing if training continued; if nothing failed, none does
+    passed = (
+        starting
+        or found.catch_all
+        or (bearing.nothing_failed and (found.generic or all(c.startswith((*_ENDS, _SLOW)) for c in found.symptoms)))
+    )
+    return not (bearing.is_overtaken(line) or (passed and bearing.is_trained_after(line)))
+
+
+def _in_own_path(text: str, hit: PatternHit) -> bool:
+    """True if it is only a directory of the user's, as in `/home/me/horovod/train.py`, which means nothing."""
+    begin = max(text.rfind(c, max(hit.start - 300, 0), hit.start) for c in " \n\t\"'=(") + 1
+    end = hit.start + len(hit.words)
+    before, after = text[begin : hit.start], text[end : end + 300].split(maxsplit=1)[:1]
+    rest = hit.words[-1:] + after[0] if after else hit.words[-1:]
+    return rest.count("/") == 1 and _HOME.match(before) is not None and "-packages/" not in before
+
+
+def _exceptions(knowledge: Knowledge, exception: ExceptionInfo | None) -> Iterator[Finding]:
+    """Yield findings by class name, then by message, of an exception and all that it carries."""
+    for info in walk(exception):
+        for name, ids in _by_class(knowledge).items():
+            if info.type == name or ("." not in name and info.type.rsplit(".", 1)[-1] == name):
+                for evidence in ids:
+                    yield Finding(evidence=evidence, source="exception", words=plain(info.type), rank=info.rank)
+        text = "\n".join((f"{info.type.rsplit('.', 1)[-1]}: {info.message}", *info.notes))
+        for hit in in_order(matchers_of(knowledge).output_matcher.hits(text)):
+            yield from_hit(hit, "exception", info.rank)
+
+
+def _in_sequence(knowledge: Knowledge, seen: Mapping[str, Finding]) -> Iterator[Finding]:
+    """Yield findings by the order of printed messages: nothing else shows a launcher's restart."""
+    printed = {name: f for name, f in seen.items() if f.source == "printed"}
+    for e in _with_order(knowledge):
+        later = [printed[b] for a, b in e.order if a in printed and b in printed and printed[a].line < printed[b].line]
+        if later:
+            yield msgspec.structs.replace(min(later, key=lambda f: f.line), evidence=e.id)
+
+
+_PICKLED = re.compile(r"\AAttributeError: Can't (?:pickle|get) (?:local object|attribute)\b")
+"""AttributeError of pickle's, which is not about an attribute of the program's own object."""
+
+
+def _own(knowledge: Knowledge, incident: Incident, seen: Mapping[str, Finding]) -> Iterator[Finding]:
+    """Yield the first error of a rank's own code, unless that rank printed a message that names the failure.
+
+    Without a known rank, something must indicate several processes: programs of one process are not explained here.
+    """
+    known = [(f, knowledge.evidence[name]) for name, f in seen.items() if f.source in ("printed", "exception")]
+    naming = [(f, e) for f, e in known if e.role == "root" and e.symptoms and not e.catch_all]
+    # The exception's own words name nothing if any program may print them and they name no cause.
+    vague = {e.id for f, e in naming if e.generic and not e.names and (f.terminal or is_of_any_library(e))}
+    roots = {f.rank for f, e in naming if e.id not in vague}
+    errors = [e for e in incident.own_errors if e.rank not in roots]
+    if any(e.rank is None for e in errors):
+        launched = any(e.role == "cascade" and not e.generic for _, e in known)
+        if not (launched or incident.mentions_several):
+            errors = [e for e in errors if e.rank is not None]
+    first = next((e for e in errors if not (e.library or e.inside)), None) or next(iter(errors), None)
+    if first is None or None in roots:
+        return
+    anything = "<inside>" if first.inside else "<library>" if first.library else "*"
+    kind = "" if _PICKLED.search(first.words) else first.type
+    named = [e.id for e in knowledge.evidence.values() if kind in e.own and anything == "*"]
+    for name in named or [e.id for e in knowledge.evidence.values() if anything in e.own]:
+        source: Source = "printed" if first.line else "exception"
+        yield Finding(
+            evidence=name, source=source, line=first.line, words=plain(first.words), rank=first.rank, terminal=True
+        )
+
+
+@lru_cache(maxsize=4)
+def _with_order(knowledge: Knowledge) -> tuple[Evidence, ...]:
+    return tuple(e for e in knowledge.evidence.values() if e.order)
+
+
+@lru_cache(maxsize=4)
+def _by_class(knowledge: Knowledge) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for e in knowledge.evidence.values():
+        for name in e.exception:
+            found.setdefault(name, []).append(e.id)
+    return found

@@ -1,0 +1,179 @@
+"""Findings from measurements: the verdict on the ranks, the watched invariants, and checks of the source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice
+
+import msgspec
+
+from dtdebug_taxonomy.inference import from_ranks
+from dtdebug_taxonomy.inference.finding import Finding, from_hit
+from dtdebug_taxonomy.knowledge.loader import Knowledge
+from dtdebug_taxonomy.knowledge.schema import Evidence
+from dtdebug_taxonomy.logs.relevance import is_explained
+from dtdebug_taxonomy.model.snapshot import Snapshot, walk
+from dtdebug_taxonomy.text.matchers import in_order, matchers_of
+from dtdebug_taxonomy.text.pattern_matcher import plain
+
+_COMMUNICATION = frozenset(("B.1", "B.2", "D.1.1"))
+"""Symptoms of communication between ranks."""
+_RAISED = 32
+"""Maximum number of different exceptions of ranks that are examined."""
+
+
+def of_ranks(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield findings from the verdict on the ranks, its culprits' stacks, and the ranks' exceptions, culprits first."""
+    verdict = snapshot.verdict
+    culprits = set(verdict.culprits) if verdict else set()
+    states = sorted((r for r in snapshot.ranks if r.rank is not None), key=lambda r: r.rank not in culprits)
+    if verdict is not None:
+        accused = [r for r in states if r.rank in culprits]
+        counted = "uneven" if from_ranks.uneven(states) else ""
+        rounds = "loop_ended" if from_ranks.loop_ended(verdict) else ""
+        more = {*(r.signal for r in accused), counted, rounds} - {""}
+        said = any(c.what == "raised" for c in verdict.claims) or any(r.exception for r in accused)
+        aspect = from_ranks.aspect(verdict)
+        more |= {aspect} - {""}
+        said = said and verdict.kind == "dead"  # its exception says more than its end
+        awaited = verdict.kind != "not_arrived" or bool(verdict.waiting)  # else no rank waits for it
+        words = {"" if said or aspect or not awaited else verdict.kind, *(f"{verdict.kind} {word}" for word in more)}
+        places = {f"{f.file.replace(chr(92), '/')} {f.function}": r.rank for r in accused for f in r.stack}
+        for e in knowledge.evidence.values():
+            if not (e.verdict or e.stack) or (e.verdict and words.isdisjoint(e.verdict)):
+                continue
+            where = [place for place in places if any(re.search(p, place) for p in e.stack)]
+            if where or not e.stack:
+                rank = places[where[0]] if where else min(culprits, default=None)
+                yield Finding(evidence=e.id, source="measured", words=plain(verdict.summary), rank=rank)
+    raised: dict[str, int | None] = {}
+    for r in states:
+        if r.exception:
+            raised.setdefault(r.exception, r.rank)
+    explained = is_explained(verdict)
+    for text, rank in islice(raised.items(), _RAISED):
+        for hit in in_order(matchers_of(knowledge).output_matcher.hits(text)):
+            known = knowledge.evidence.get(hit.key)
+            if explained and known is not None:
+                adds = not (is_of_any_library(known) if rank in culprits else known.role == "cascade")
+            else:
+                adds = True
+            if adds:
+                yield from_hit(hit, "exception", rank)
+
+
+def of_watch(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield findings from the invariants violated during training, and from the ranks that were late."""
+    by_name = {name: e.id for e in knowledge.evidence.values() for name in e.watch}
+    rows = [(v.invariant, v.ranks, v.means) for v in snapshot.watched]
+    rows += [(f"late {row.phase}", row.ranks, row.means) for row in snapshot.late]
+    for name, ranks, means in rows:
+        if name in by_name:
+            rank = ranks[0] if len(ranks) == 1 else None
+            yield Finding(evidence=by_name[name], source="measured", words=plain(means), rank=rank)
+
+
+def of_source(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield findings of the checks in the files that stacks name, nearest first."""
+    by_check = _by_check(knowledge)
+    verdict = snapshot.verdict
+    raised = verdict.culprits if verdict is not None and verdict.kind == "dead" else ()
+    for f in snapshot.source_findings:
+        if f.check in by_check:
+            yield Finding(
+                evidence=by_check[f.check],
+                source="checked",
+                file=f.file,
+                line=f.line,
+                words=plain(f.words),
+                rank=f.rank if f.near != "file" else None,
+                near=f.near,
+                diff=f.diff,
+                check=f.check,
+                told=f.message if f.near == "line" and f.rank in raised else "",
+                way=f.fix,
+            )
+
+
+def of_cell(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield findings of the checks in the failed cell's source; at its line, if the exception passed there."""
+    by_check = _by_check(knowledge)
+    if not snapshot.cell.strip() or not by_check:
+        return
+    from dtdebug_taxonomy.checks.run.examine import examine
+    from dtdebug_taxonomy.checks.run.proving import format_patch, in_cell
+    from dtdebug_taxonomy.checks.run.settings import Settings
+    from dtdebug_taxonomy.source.notebook import Notebook
+
+    notebook = Notebook([("code", text) for text in (*snapshot.cells, snapshot.cell)])
+    code, last = notebook.code, len(snapshot.cells)
+    above = code.text.place(notebook.begins(last)).line - 1
+    raised = {(f.line, f.code.strip()) for info in walk(snapshot.exception) for f in info.frames if f.code.strip()}
+    settings = Settings(select=tuple(by_check))
+    hits = examine(code, settings, failed=lambda check, error: None)
+    for hit in hits:
+        if notebook.place(code, hit.span).cell != last:
+            continue
+        line = code.text.place(hit.span.start).line
+        text = code.text.line(line).strip()
+        found = Finding(evidence=by_check[hit.check.id], source="checked", line=line - above, words=plain(text))
+        if (line - above, text) in raised:
+            after = in_cell(notebook, code, hits, hit, settings)
+            found = msgspec.structs.replace(
+                found,
+                near="line",
+                diff="" if after is None else format_patch("cell", f"{snapshot.cell}\n", f"{after}\n"),
+                check=hit.check.id,
+                told=hit.message if hit.severity != "hint" else "",
+                way=hit.fix.title if hit.fix is not None else "",
+            )
+        yield found
+
+
+SHOWN = "the source shown"
+"""Replaces a file's name: source shown by the user is the user's own."""
+_SIGNS = ("```", "~~~", "#!", "#SBATCH")
+"""Strings, one of which is in any text that shows source."""
+
+
+def of_shown(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield findings of the checks in the source that a text shows along with the failure."""
+    by_check = _by_check(knowledge)
+    texts = [t for t in (snapshot.output, snapshot.situation) if any(sign in t for sign in _SIGNS)]
+    if not (by_check and texts):
+        return
+    from dtdebug_taxonomy.checks.run.examine import examine
+    from dtdebug_taxonomy.checks.run.settings import Settings
+    from dtdebug_taxonomy.inference.from_source import diff_of
+    from dtdebug_taxonomy.source.fenced_blocks import source_blocks
+
+    settings = Settings(select=tuple(by_check))
+    told = set[str]()
+    for source, first, added in (each for text in texts for each in source_blocks(text)):
+        hits = examine(source, settings, failed=lambda check, error: None)
+        for hit in hits:
+            if by_check[hit.check.id] in told:  # one is enough, and proving each diff takes another examination
+                continue
+            told.add(by_check[hit.check.id])
+            line = source.text.place(hit.span.start).line
+            yield Finding(
+                evidence=by_check[hit.check.id],
+                source="checked",
+                file=SHOWN,
+                line=first + line - 1,
+                words=plain(source.text.line(line).strip()),
+                diff=diff_of("shown.py" if source.kind == "python" else "shown.sh", source, hits, hit, settings, added),
+            )
+
+
+@lru_cache(maxsize=4)
+def _by_check(knowledge: Knowledge) -> dict[str, str]:
+    """Return id of a check -> the evidence that it finds."""
+    return {number: e.id for e in knowledge.evidence.values() for number in e.check}
+
+
+def is_of_any_library(found: Evidence) -> bool:
+    """True for words of communication that any library may print: they concern ranks only where ranks communicate."""
+    return found.generic and bool(found.symptoms) and _COMMUNICATION.issuperset(found.symptoms)

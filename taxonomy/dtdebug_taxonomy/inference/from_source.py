@@ -1,0 +1,127 @@
+"""Findings of the checks in files that stacks name: on a rank's own line, in the function around it, or elsewhere."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+
+from dtdebug_taxonomy.checks.run.examine import CheckedHit, examine
+from dtdebug_taxonomy.checks.run.proving import format_patch, prove_fixes
+from dtdebug_taxonomy.checks.run.settings import Settings
+from dtdebug_taxonomy.knowledge.loader import Knowledge
+from dtdebug_taxonomy.model.claims import Claim, Record
+from dtdebug_taxonomy.model.ranks import Frame
+from dtdebug_taxonomy.model.snapshot import NEAR, Near, SourceFinding
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.source import Source
+from dtdebug_taxonomy.stacks.frames import short
+
+MOST = 16
+"""Maximum number of findings to keep, nearest first."""
+
+
+def findings_in(
+    knowledge: Knowledge,
+    sources: Mapping[str, Code],
+    stacks: Mapping[int | None, Sequence[Frame]],
+    culprits: Sequence[int] = (),
+    waits: bool = False,
+) -> tuple[SourceFinding, ...]:
+    """Return the findings in sources (file as the stacks name it -> its code), nearest to a line of a culprit first.
+
+    Only checks whose finding is an indicator of some symptom or cause count; if ranks wait (`waits`), those of a
+    symptom that a verdict on waiting ranks points at: how a checkpoint is named explains no hang.
+    """
+    shown = _of_waiting(knowledge) if waits else {*knowledge.symptoms}
+    numbers = tuple(number for e in knowledge.evidence.values() for number in e.check)
+    found: list[SourceFinding] = []
+    for file, code in sources.items():
+        places = [(rank, frame.line) for rank, stack in stacks.items() for frame in stack if frame.file == file]
+        places.sort(key=lambda place: place[0] not in culprits)
+        settings = Settings(select=numbers)
+        hits = examine(code, settings, failed=lambda check, error: None)
+        found += [
+            _place_finding(
+                file, code, hit, places, "" if code.notebook else diff_of(short(file), code, hits, hit, settings)
+            )
+            for hit in hits
+            if not shown.isdisjoint(hit.check.symptom)
+        ]
+    found.sort(key=lambda f: (NEAR.index(f.near), f.rank not in culprits, f.file, f.line))
+    return tuple(found[:MOST])
+
+
+def _of_waiting(knowledge: Knowledge) -> set[str]:
+    """Return the symptoms that verdicts on live ranks point at."""
+    kinds = (e for e in knowledge.evidence.values() if any(not words.startswith("dead") for words in e.verdict))
+    return {code for e in kinds for code in e.symptoms}
+
+
+def claims(findings: Sequence[SourceFinding]) -> tuple[Claim, ...]:
+    """Return the source's claims on ranks for a verdict: findings on their lines, and faults in functions around."""
+    return tuple(
+        Claim(
+            what="source",
+            ranks=() if f.rank is None else (f.rank,),
+            record=Record(source="source", path=f.file, line=f.line, rank=f.rank, words=f.words),
+            file=short(f.file),
+            line=f.line,
+            words=f"{f.check} {f.message}".rstrip("."),
+        )
+        for f in findings
+        if f.near == "line" or (f.near == "function" and not f.hint)
+    )
+
+
+def diff_of(  # noqa: PLR0917
+    name: str, source: Source, hits: Sequence[CheckedHit], hit: CheckedHit, settings: Settings, added: str = ""
+) -> str:
+    """Return the fix of a finding as a patch of a file of that name, without the text `added` at its top."""
+    if hit.fix is None:
+        return ""
+    after = prove_fixes(source, hits, [hit], settings).text
+    return format_patch(name, *(text.replace(added, "", 1) for text in (str(source.text), after)))
+
+
+def _place_finding(
+    file: str, code: Code, hit: CheckedHit, places: Sequence[tuple[int | None, int]], diff: str
+) -> SourceFinding:
+    first, last = (code.text.place(offset).line for offset in hit.span)
+    near: Near = "file"
+    whose: int | None = None
+    for rank, line in places:
+        if first <= line <= last or line in _branch(code, first):
+            near, whose = "line", rank
+            break
+        if near == "file" and _function(code, first) == _function(code, line):
+            near, whose = "function", rank
+    return SourceFinding(
+        file=file,
+        line=first,
+        check=hit.check.id,
+        name=hit.check.name,
+        message=" ".join(hit.message.split()),
+        near=near,
+        hint=hit.severity == "hint",
+        rank=whose,
+        words=code.text.line(first).strip()[:200],
+        fix=hit.fix.title if hit.fix is not None else "",
+        diff=diff,
+    )
+
+
+def _branch(code: Code, line: int) -> range:
+    """Return the lines of the innermost `if` around a line: the branch that leads to it."""
+    spans = [range(n.lineno, (n.end_lineno or n.lineno) + 1) for n in code.nodes(ast.If)]
+    return min((s for s in spans if line in s), key=len, default=range(line, line + 1))
+
+
+def _function(code: Code, line: int) -> tuple[int, int]:
+    """Return (first, last) line of the innermost function around a line; (0, 0) for the module itself."""
+    spans = [(f.lineno, f.end_lineno or f.lineno) for f in _functions(code) if f.lineno <= line <= (f.end_lineno or 0)]
+    return max(spans, default=(0, 0))
+
+
+def _functions(code: Code) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    yield from code.nodes(ast.FunctionDef)
+    yield from code.nodes(ast.AsyncFunctionDef)

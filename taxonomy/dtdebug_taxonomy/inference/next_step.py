@@ -1,0 +1,136 @@
+"""Chooses the next step: fix, measure or ask, whichever is expected to cost the fewest minutes.
+
+Observations and repairs compete in one decision, each with its cost, as in Heckerman, Breese and Rommelse,
+"Decision-theoretic troubleshooting", CACM 38(3), 1995.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from dtdebug_taxonomy.inference.conditions import contradiction, holds
+from dtdebug_taxonomy.inference.finding import Finding
+from dtdebug_taxonomy.knowledge.loader import Knowledge
+from dtdebug_taxonomy.knowledge.schema import STRENGTHS, Measure
+from dtdebug_taxonomy.logs.log import has_ended
+from dtdebug_taxonomy.model.snapshot import Snapshot
+
+_SEARCH = 120.0
+"""Minutes of searching if neither a repair nor a measurement has found the cause."""
+_WORTH = 0.02
+"""Probability of naming the cause below which a measurement is not a next step, even if nothing else is known."""
+_LIKELY = 0.5
+"""Probability of a cause from which the line of an exception is inspected before any question."""
+_MENDING = 15.0
+"""Minutes to fix what a measurement has named."""
+
+
+_PROGRAM, _WRITTEN = "train.py", 200
+"""Name of the user's program in measures; maximum characters of a job's command that are written out."""
+
+
+class Next(msgspec.Struct, frozen=True, kw_only=True):
+    """The one thing to do next."""
+
+    kind: Literal["measure", "ask", "fix"]
+    text: str
+    command: str = ""
+    minutes: float
+    """Cost, including the time until its result is known."""
+    why: str = ""
+    """For a measurement the interpretation of its output; else why this comes first."""
+
+
+class Repair(msgspec.Struct, frozen=True, kw_only=True):
+    """The leading cause, reduced to what choosing the next step needs."""
+
+    title: str
+    fix: str
+    probability: float
+    minutes: float
+    named: bool = False
+    """True if the output names it: another run would add nothing."""
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """The best question, reduced to what choosing the next step needs."""
+
+    ask: str
+    why: str
+    command: str
+    minutes: float
+    saves: float
+    """Expected minutes that the answer saves."""
+
+
+def next_step(
+    knowledge: Knowledge,
+    snapshot: Snapshot,
+    known: tuple[Mapping[str, float], Sequence[Finding]],
+    repair: Repair | None,
+    ask: Ask | None,
+) -> Next | None:
+    """Return the cheapest of the repair, the measurements and the question; None if there is none.
+
+    If the output names the cause, only an examination of a job that is still alive precedes its repair; if nothing
+    points at one, a measurement precedes a question.
+    `known`: probabilities of the symptoms, and the findings.
+    """
+    symptoms, findings = known
+    otherwise = _SEARCH
+    rows: list[tuple[float, Next]] = []
+    if repair is not None:
+        otherwise = repair.minutes + (1 - repair.probability) * _SEARCH
+        rows.append((otherwise, Next(kind="fix", text=repair.fix, minutes=repair.minutes, why=repair.title)))
+    named = repair is not None and repair.named
+    for m in knowledge.measures:
+        if (m.alive or not named) and (told := _tells(m, snapshot, symptoms, findings)) >= _WORTH:
+            expected = m.minutes + told * _MENDING + (1 - told) * otherwise
+            command = _with_answers(m, findings, snapshot.command)
+            rows.append((expected, Next(kind="measure", text=m.text, command=command, minutes=m.minutes, why=m.means)))
+    placed = repair is not None and repair.probability >= _LIKELY and any(f.terminal for f in findings)
+    if ask is not None and not named and not placed and (repair is not None or not rows):
+        expected = otherwise - min(ask.saves, otherwise / 2)
+        rows.append((expected, Next(kind="ask", text=ask.ask, command=ask.command, minutes=ask.minutes, why=ask.why)))
+    return min(rows, key=lambda row: row[0])[1] if rows else None
+
+
+def _with_answers(m: Measure, findings: Sequence[Finding], started: Sequence[str]) -> str:
+    """Return its command for the job that was `started`, with those of its answers that are known."""
+    known = {f.evidence: f.values[0] for f in findings if f.evidence in m.takes and len(f.values) == 1}
+    words = [f"--answer {key}={known[key]}" for key in m.takes if key in known]
+    head, dashes, job = m.command.partition(" -- ")
+    program = next((word for word in started if word.endswith(".py") and not word.startswith("-")), "")
+    whole = shlex.join(started)
+    if program and len(whole) <= _WRITTEN:
+        head = head.replace(_PROGRAM, shlex.quote(program))
+        job = whole if job.endswith(f" ... {_PROGRAM}") else job
+    return f"{' '.join((head, *words))}{dashes}{job}"
+
+
+def _tells(m: Measure, snapshot: Snapshot, symptoms: Mapping[str, float], findings: Sequence[Finding]) -> float:
+    """Return the probability that a measurement names the cause."""
+    verdict = snapshot.verdict
+    placed = verdict is not None and any(site.rank in verdict.culprits for site in verdict.sites)
+    placed = placed or any(f.terminal for f in findings)  # an exception with its line
+    spent = {
+        "": False,
+        "ranks": placed or (verdict is not None and bool(snapshot.ranks)),  # the rank and its line are known
+        "output": bool(snapshot.output.strip()) or snapshot.exception is not None,
+        "source": bool(snapshot.source_findings),
+        "contrasts": placed or bool(snapshot.contrasts),  # a line of the rank itself is read faster than a job runs
+    }[m.spent_by]
+    if m.alive and has_ended(snapshot):
+        return 0.0
+    if m.seen and not any(
+        f.evidence in m.seen or {f"{f.evidence}={v}" for v in f.values} & {*m.seen} for f in findings
+    ):
+        return 0.0
+    if spent or contradiction(m.needs, findings) or (m.known and not holds(m.needs, findings)):
+        return 0.0
+    return STRENGTHS[m.tells] * math.fsum(symptoms.get(code, 0.0) for code in m.symptoms)

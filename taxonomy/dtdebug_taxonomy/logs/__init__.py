@@ -1,0 +1,1 @@
+"""Reads what a job printed: lines, the events in them, and the errors that ended it."""

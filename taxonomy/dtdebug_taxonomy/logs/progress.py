@@ -1,0 +1,30 @@
+"""Signs of training progress: numbers of steps, speeds, losses, and bars that advance."""
+
+from __future__ import annotations
+
+import re
+
+PROGRESS = re.compile(
+    r"(?i)(?:\b(?:step|iter(?:ation)?|epoch|batch|round|update)s?\b[ _:=#\[(]{0,12}\d{1,9}\b|\b\d{1,3}%\|"
+    r"|\d(?:it/s|s/it)\b|\bit[=:] ?\d|\bloss['\"]?[ :=]{1,4}-?\d)"
+)
+"""Line that shows progress of training."""
+_BAR = re.compile(r"\d%\|.{0,200}?\| {0,3}(\d{1,12}/\d{1,12}) \[|\b(\d{1,12})it \[")
+"""Position of a progress bar: a bar that is closed after an exception is printed once more, unchanged."""
+
+
+class ProgressBar:
+    """State of a process that may print a progress bar."""
+
+    def __init__(self) -> None:
+        self.bar = ""
+        """Position of the bar since the last exception."""
+
+
+def has_advanced(s: ProgressBar, text: str) -> bool:
+    """True if a line of progress is not a bar, or is a bar that advanced after the last exception."""
+    found = _BAR.search(text[:400])
+    if found is None:
+        return True
+    before, s.bar = s.bar, found[1] or found[2]
+    return before not in ("", s.bar)

@@ -1,0 +1,119 @@
+"""Decides which printed lines can explain a failure; earlier warnings and handled exceptions cannot."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+
+from dtdebug_taxonomy.logs.events import PrintedException
+from dtdebug_taxonomy.logs.lines import Line
+from dtdebug_taxonomy.logs.log import Log
+from dtdebug_taxonomy.model.ranks import Verdict
+from dtdebug_taxonomy.model.snapshot import Snapshot
+
+_INSTEAD = re.compile(
+    r"(?i)\busing \S{1,60} instead\b|\b(?:fall(?:ing|s)?|fell) back\b|\bdisabling\b|\bfailed to import\b"
+    r"|\bwill be (?:disabled|overwritten|ignored)\b"
+)
+_ENDED_WELL = re.compile(
+    r"(?i)`Trainer\.fit` stopped: `max_(?:epochs|steps)|\btraining (?:is |has )?(?:completed?|finished|done)\b"
+    r"|^# avg bus bandwidth {0,8}: {0,4}\d|\bapplication startup complete\b|['\"]train_runtime['\"]: \d"
+)
+"""Messages that trainers, NCCL's tests and servers print on success."""
+_WARNS = frozenset({"WARNING", "WARN", "W"})
+_LAST, _BEGIN, _LONGEST = 500, 400, 2_000
+"""Trailing lines searched for a successful end, and characters examined of such a line and of a warning."""
+_TRAINS = 2
+"""Minimum lines of progress that show that training continues: one may be of another attempt, or a plan."""
+
+
+class Bearing:
+    """Relevance of the output's lines to its failure."""
+
+    def __init__(self, snapshot: Snapshot, log: Log) -> None:
+        found = log.outcome
+        self._rank = {line.number: line.rank for line in reversed(log.lines) if line.rank is not None}
+        self._ends = {r.line: r.text for r in found.own}
+        self._own = {one.line for r in found.own for one in (*r.before, r)}
+        self._last = max((r.line for r in found.own), default=0)
+        self._final = [(r.begin, r.line) for r in (*found.own, *found.echoes)]
+        explained = is_explained(snapshot.verdict) or (not found.doubtful and {r.rank for r in found.own} - {None})
+        self._echoes = sorted((_begin(r), r.line) for r in found.echoes) if explained else []
+        self._handled = sorted((_begin(r), r.line) for r in found.handled)
+        self._warned = sorted(log.events.warnings)
+        self._interrupted = sorted((_begin(r), r.line) for r in log.events.raised if r.type == "KeyboardInterrupt")
+        steps = sorted(log.lines[i].number for rows in log.events.steps.values() for i in rows)
+        self._steps = steps
+        self._restarted = bool(log.first)
+        told = snapshot.verdict is not None and snapshot.verdict.kind not in ("none", "not_understood")
+        self.nothing_failed = not (snapshot.situation or snapshot.exception or told or log.events.raised)
+        """True if neither the output nor the user reports a failure."""
+        lines = log.lines if self.nothing_failed else ()
+        ends = [line.number for line in lines[-_LAST:] if _ENDED_WELL.search(line.body[:_BEGIN])]
+        self._well = max(ends, default=0)
+        self._started = max((line.number for line in lines if "Init COMPLETE" in line.body), default=0)
+        self._replaced = frozenset(_substitution_lines(lines, self._warned))
+
+    def rank(self, line: int) -> int | None:
+        """Return the rank that printed a line, or None."""
+        return self._rank.get(line)
+
+    def ended_by(self, line: int) -> str:
+        """Return the exception that ended a rank if the line is its last, else ""."""
+        return self._ends.get(line, "")
+
+    def is_overtaken(self, line: int) -> bool:
+        """True for a warning or a handled exception after which a rank's own error came, or all ranks continued."""
+        if any(begin <= line <= end for begin, end in self._final):
+            return False
+        if _is_in_span(self._handled, line):
+            return True
+        return line in self._replaced or (line < self._last and _is_in_span(self._warned, line))
+
+    def is_own(self, line: int) -> bool:
+        """True for a line of an exception that a rank's own code raised, or of its cause; not one of communication."""
+        return line in self._own
+
+    def went_well_after(self, line: int, *, started: bool = False) -> bool:
+        """True if nothing failed and a later line reports completion, or established communication (`started`)."""
+        return line < self._well or (started and line < self._started)
+
+    def is_echo(self, line: int) -> bool:
+        """True for a line of an exception raised for a lost peer, if the peer's own exception is in the output too."""
+        return _is_in_span(self._echoes, line)
+
+    def is_interrupted(self, line: int) -> bool:
+        """True for output of Ctrl-C: it shows where the program was, and not that anything failed there."""
+        return _is_in_span(self._interrupted, line)
+
+    def is_trained_after(self, line: int) -> bool:
+        """True if training made progress after the line."""
+        if self._restarted or any(begin <= line <= end for begin, end in self._final):
+            return False
+        return len(self._steps) - bisect_left(self._steps, line + 1) >= _TRAINS
+
+
+def is_explained(verdict: Verdict | None) -> bool:
+    """True if the ranks were compared and a culprit's exception is known: other ranks' exceptions then add nothing."""
+    if verdict is None or verdict.kind != "dead":
+        return False
+    return any(claim.what == "raised" and set(claim.ranks) & set(verdict.culprits) for claim in verdict.claims)
+
+
+def _substitution_lines(lines: Sequence[Line], warned: list[tuple[int, int]]) -> Iterator[int]:
+    """Yield warnings that name a substitute for what was requested: if nothing failed, the run continued with it."""
+    for line in lines:
+        warns = line.level.upper() in _WARNS or _is_in_span(warned, line.number)
+        if (warns and _INSTEAD.search(line.body[:_LONGEST])) or line.body.endswith("(ignored)"):
+            yield line.number
+
+
+def _begin(raised: PrintedException) -> int:
+    """Return the first line of an exception, including the message of its logger."""
+    return max(raised.begin - 1, 1)
+
+
+def _is_in_span(spans: list[tuple[int, int]], line: int) -> bool:
+    at = bisect_left(spans, (line + 1, 0))
+    return any(begin <= line <= end for begin, end in spans[max(at - 4, 0) : at])

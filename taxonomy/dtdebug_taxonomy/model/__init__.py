@@ -1,0 +1,1 @@
+"""Plain types: what is known of a failure and of its ranks."""

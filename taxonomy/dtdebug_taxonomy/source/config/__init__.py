@@ -1,0 +1,1 @@
+"""Reads configuration in JSON, YAML and TOML."""

@@ -1,0 +1,93 @@
+"""Source that a text shows between fences along with a failure: a program, a cell, a launch script."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.shell.script import Script
+from dtdebug_taxonomy.source.source import Source
+
+_FENCE = re.compile(r"\s{0,3}(?:`{3,}|~{3,})\s{0,3}(?P<language>\w{0,20})")
+_PYTHON, _SHELL = frozenset({"python", "py", "python3"}), frozenset({"bash", "sh", "shell", "slurm", "zsh"})
+_SCRIPT = re.compile(r"#!\s{0,2}/\S{0,60}\b(?:ba|z|k|da)?sh\b|#SBATCH ")
+"""Beginning of a script, which people show without fences too."""
+_USUAL = {
+    "torch": "import torch",
+    "dist": "import torch.distributed as dist",
+    "nn": "import torch.nn as nn",
+    "DDP": "from torch.nn.parallel import DistributedDataParallel as DDP",
+    "DistributedDataParallel": "from torch.nn.parallel import DistributedDataParallel",
+    "DataLoader": "from torch.utils.data import DataLoader",
+    "DistributedSampler": "from torch.utils.data import DistributedSampler",
+    "hvd": "import horovod.torch as hvd",
+}
+"""Imports for names that a fragment uses without showing them: their meaning in nearly every program."""
+_MOST, _LONGEST = 4, 60_000
+"""Maximum number of blocks read per text, and of characters of one."""
+
+
+class SourceBlock(NamedTuple):
+    """Block of a text that is source."""
+
+    source: Source
+    line: int
+    """1-based line of the text that is its first."""
+    added: str = ""
+    """Imports added in its first line, which the text does not show."""
+
+
+def source_blocks(text: str) -> Iterator[SourceBlock]:
+    """Yield the blocks of a text that can be read as Python or shell, in order."""
+    rows = text.split("\n")
+    found = 0
+    for first, language, block in _blocks(rows):
+        body = textwrap.dedent("\n".join([*block, ""]))
+        if found == _MOST or len(body) > _LONGEST or not body.strip():
+            continue
+        if language in _SHELL or _SCRIPT.match(body.lstrip()):
+            found += 1
+            yield SourceBlock(Script(body), first + 1)
+        elif language in _PYTHON or (not language and _parses(body)):
+            found += 1
+            added = _imports(body)
+            yield SourceBlock(Code(added + body), first + (0 if added else 1), added)
+
+
+def _blocks(rows: list[str]) -> Iterator[tuple[int, str, list[str]]]:
+    """Yield (index of its first row, its language, rows) of each fenced block, and of each bare script."""
+    at = 0
+    while at < len(rows):
+        fence = _FENCE.match(rows[at])
+        if fence is not None:
+            end = next((i for i in range(at + 1, len(rows)) if _FENCE.match(rows[i])), len(rows))
+            yield at + 1, fence["language"].lower(), rows[at + 1 : end]
+            at = end + 1
+        elif _SCRIPT.match(rows[at]):
+            end = next((i for i in range(at + 1, len(rows)) if not rows[i].strip() or _FENCE.match(rows[i])), len(rows))
+            yield at, "sh", rows[at:end]
+            at = end
+        else:
+            at += 1
+
+
+def _imports(body: str) -> str:
+    """Return a line that imports names that a fragment uses and does not bind; empty if there are none."""
+    rows = [
+        row
+        for name, row in _USUAL.items()
+        if re.search(rf"(?<![\w.]){name}[.(]", body)
+        and not re.search(rf"(?m)\bimport\b.{{0,120}}\b{name}\b|^[ \t]{{0,80}}{name} =", body)
+    ]
+    return f"{'; '.join(rows)}\n" if rows else ""
+
+
+def _parses(body: str) -> bool:
+    try:
+        return bool(ast.parse(body).body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False

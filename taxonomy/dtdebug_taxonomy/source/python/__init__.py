@@ -1,0 +1,1 @@
+"""Reads Python programs: names, values, ranks, and who comes to a line."""

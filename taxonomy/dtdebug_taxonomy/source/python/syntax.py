@@ -1,0 +1,231 @@
+"""Python program, parsed and indexed in one pass: its nodes by type, their parents, and their places."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TypeVar
+
+from dtdebug_taxonomy.source.python.lenient_parser import ParseResult, parse_program
+from dtdebug_taxonomy.source.python.names import imported_names
+from dtdebug_taxonomy.source.source import Source, UnreadPart
+from dtdebug_taxonomy.source.text import Span
+
+N = TypeVar("N", bound=ast.AST)
+Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+SCOPES = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_KINDS_OF_SCOPES = frozenset(SCOPES)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_LEAVES = frozenset({ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal})
+_SKIPPED = frozenset(
+    {"ctx", "op", "ops"}  # nodes that the whole tree shares
+    | {"id", "attr", "arg", "asname", "module", "level", "kind", "kwd_attrs", "type_comment", "conversion", "simple"}
+)
+
+
+class Syntax(Source):
+    """The nodes of a program and their places."""
+
+    @cached_property
+    def _parse_result(self) -> ParseResult:
+        return parse_program(self.text)
+
+    @property
+    def tree(self) -> ast.Module:
+        """Syntax tree; parsed on first use, since most files concern no check."""
+        return self._parse_result.tree
+
+    @property
+    def whole(self) -> bool:
+        """True if the whole text could be parsed."""
+        return self._parse_result.whole
+
+    @property
+    def unread(self) -> tuple[UnreadPart, ...]:
+        """Lines that are not in the tree; empty if the program was not parsed for any check."""
+        if "_parsed" not in self.__dict__:
+            return ()
+        why = f"it is not valid Python {sys.version_info.major}.{sys.version_info.minor}"
+        starts = self.text.starts
+        return tuple(
+            UnreadPart(Span(starts[first - 1], self.text.end_of_line(min(last, len(starts)))), why)
+            for first, last in self._parse_result.gaps
+        )
+
+    @cached_property
+    def parent(self) -> dict[ast.AST, ast.AST]:
+        """Node -> the node around it."""
+        return self._index()[0]
+
+    @cached_property
+    def order(self) -> dict[ast.AST, int]:
+        """Position in the program: a node further down has the larger number."""
+        return self._index()[1]
+
+    @cached_property
+    def _by_type(self) -> dict[type, list[ast.AST]]:
+        return self._index()[2]
+
+    @cached_property
+    def imports(self) -> dict[str, str]:
+        """Local name -> qualified name of all imports."""
+        return imported_names([*self.nodes(ast.Import), *self.nodes(ast.ImportFrom)])
+
+    def _index(self) -> tuple[dict[ast.AST, ast.AST], dict[ast.AST, int], dict[type, list[ast.AST]]]:
+        """Build all three indices in the only pass over the tree."""
+        parent: dict[ast.AST, ast.AST] = {}
+        nodes: list[ast.AST] = []
+        by_type: dict[type, list[ast.AST]] = {}
+        fields: dict[type, tuple[str, ...]] = {}
+        stack: list[ast.AST] = [self.tree]
+        while stack:
+            node = stack.pop()
+            nodes.append(node)
+            kind = type(node)
+            if kind not in fields:
+                fields[kind] = () if kind in _LEAVES else tuple(f for f in kind._fields[::-1] if f not in _SKIPPED)
+                by_type[kind] = []
+            by_type[kind].append(node)
+            for field in fields[kind]:  # the last first, since it is popped last
+                value = node.__dict__.get(field)
+                if type(value) is list:
+                    if None in value:  # `{**a}`, arguments without a default
+                        value = [c for c in value if c is not None]
+                    for child in value:
+                        parent[child] = node
+                    stack += value[::-1]
+                elif isinstance(value, ast.AST):
+                    parent[value] = node
+                    stack.append(value)
+        order = dict(zip(nodes, range(len(nodes)), strict=True))
+        self.__dict__.update(parent=parent, order=order, _by_type=by_type)
+        return parent, order, by_type
+
+    def nodes(self, kind: type[N]) -> list[N]:
+        """Return all nodes of a type, in the order of the program."""
+        return self._by_type.get(kind, [])  # type: ignore[return-value]
+
+    def span(self, node: ast.AST) -> Span:
+        """Return the span of a node in the text."""
+        n: ast.expr = node  # type: ignore[assignment]
+        end_line, end = n.end_lineno or n.lineno, n.end_col_offset or 0
+        return Span(self._offset(n.lineno, n.col_offset), self._offset(end_line, end))
+
+    def _offset(self, line: int, byte: int) -> int:
+        shift = 1 if line == 1 and self.text.startswith("\ufeff") else 0
+        return self.text.offset_of_byte(line, byte + 3 * shift if shift and not self.text.isascii() else byte)
+
+    def source_of(self, node: ast.AST) -> str:
+        """Return the text of a node as written."""
+        return self.cut(self.span(node))
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield the nodes around a node, innermost first."""
+        while (up := self.parent.get(node)) is not None:
+            yield up
+            node = up
+
+    def scope(self, node: ast.AST) -> Scope:
+        """Return the innermost function, class, lambda or module around a node."""
+        known = self._scope_of
+        passed = []
+        while (scope := known.get(node)) is None:
+            passed.append(node)
+            up = self.parent.get(node, self.tree)
+            if type(up) in _KINDS_OF_SCOPES and isinstance(up, SCOPES):  # fast, and nearly always false
+                scope = up
+                break
+            node = up
+        for each in passed:
+            known[each] = scope
+        return scope
+
+    @cached_property
+    def _scope_of(self) -> dict[ast.AST, Scope]:
+        """Node -> its scope, for the requested nodes and those around them."""
+        return {}
+
+    def scopes(self, node: ast.AST) -> Iterator[Scope]:
+        """Yield the functions, classes, lambdas and the module around a node, innermost first."""
+        scope = self.scope(node)
+        yield scope
+        while scope is not self.tree:
+            scope = self.scope(scope)
+            yield scope
+
+    def function(self, node: ast.AST) -> Function | None:
+        """Return the innermost function around a node, or None."""
+        return next((s for s in self.scopes(node) if isinstance(s, FUNCTIONS)), None)
+
+    def class_of(self, node: ast.AST) -> ast.ClassDef | None:
+        """Return the innermost class around a node, or None."""
+        return next((s for s in self.scopes(node) if isinstance(s, ast.ClassDef)), None)
+
+    def statement(self, node: ast.AST) -> ast.stmt:
+        """Return the innermost statement that a node is, or is in."""
+        while not isinstance(node, ast.stmt):
+            node = self.parent[node]
+        return node
+
+    @cached_property
+    def _by_line(self) -> dict[int, list[ast.stmt]]:
+        found: dict[int, list[ast.stmt]] = defaultdict(list)
+        for node in self.order:
+            if isinstance(node, ast.stmt):
+                found[node.lineno].append(node)
+        return found
+
+    def statements_at(self, line: int) -> list[ast.stmt]:
+        """Return the statements that begin on a line."""
+        return self._by_line.get(line, [])
+
+    @cached_property
+    def _blocks(self) -> dict[ast.stmt, list[ast.stmt]]:
+        parts = ("body", "orelse", "finalbody")
+        kinds = [
+            (nodes, [p for p in parts if p in getattr(kind, "_fields", ())]) for kind, nodes in self._by_type.items()
+        ]
+        lists = (getattr(up, part) for nodes, has in kinds for part in has for up in nodes)
+        return {each: block for block in lists if isinstance(block, list) for each in block}
+
+    def block(self, statement: ast.stmt) -> list[ast.stmt]:
+        """Return the list of statements that a statement is in."""
+        return self._blocks.get(statement, [statement])
+
+    @cached_property
+    def _last(self) -> dict[ast.AST, int]:
+        """Node -> the position of the last node below it: nodes are numbered from the outside to the inside."""
+        last: dict[ast.AST, int] = {}
+        parent = self.parent
+        for node, number in reversed(self.order.items()):
+            end = last.setdefault(node, number)
+            up = parent.get(node)
+            if up is not None:
+                last.setdefault(up, end)
+        return last
+
+    @cached_property
+    def _numbers(self) -> dict[type, list[int]]:
+        """Type -> the positions of its nodes."""
+        return {}
+
+    def inside(self, node: ast.AST, *kinds: type[N]) -> Iterator[N]:
+        """Yield the nodes of some types in a node, itself and nested functions included, in order of the program."""
+        if node not in self.order:
+            yield from (n for n in ast.walk(node) if isinstance(n, kinds))
+            return
+        first, last = self.order[node], self._last[node]
+        found: list[ast.AST] = []
+        for kind in kinds:
+            numbers = self._numbers.get(kind)
+            if numbers is None:
+                numbers = self._numbers[kind] = [self.order[n] for n in self.nodes(kind)]
+            start = bisect_left(numbers, first)
+            found += self.nodes(kind)[start : bisect_right(numbers, last, start)]
+        yield from sorted(found, key=self.order.__getitem__) if len(kinds) > 1 else found  # type: ignore[misc]

@@ -1,0 +1,1 @@
+"""Finds known messages and phrases in text, and compares texts."""

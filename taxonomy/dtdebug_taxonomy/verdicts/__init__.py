@@ -1,0 +1,1 @@
+"""Which rank is responsible, as far as the printed text shows it."""

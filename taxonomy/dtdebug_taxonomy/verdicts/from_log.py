@@ -1,0 +1,181 @@
+"""Finds the rank that failed first in a printed log, and the failures that follow from it.
+
+A rank that raised on its own comes before all that lost
+a peer or were ended by the launcher, whatever was printed first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from dtdebug_taxonomy.logs.child_processes import in_process
+from dtdebug_taxonomy.logs.events import PrintedException
+from dtdebug_taxonomy.logs.exits import UNOPENED, Exit
+from dtdebug_taxonomy.logs.log import Log, Outcome, fault_key, outcome, place_of, read_output, trained_between
+from dtdebug_taxonomy.model.claims import Claim, Record, texts
+from dtdebug_taxonomy.model.ranks import Alternative, CallSite, Verdict, say, spell
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.verdicts import collective_mismatch, nccl_watchdog
+from dtdebug_taxonomy.verdicts.horovod_stalls import stall_verdict
+from dtdebug_taxonomy.verdicts.jax_coordination import coordination_verdict
+from dtdebug_taxonomy.verdicts.lost_peer import called_at, only_lost
+
+_CERTAIN, _LIKELY, _NAMELESS = 0.95, 0.8, 0.6
+_WORDS = 300
+_SHOWN = 16
+
+
+def verdict_of_log(
+    snapshot: Snapshot,
+    exclusive: Callable[[str, int, int], bool | None] = lambda file, one, other: None,
+    outlived: Callable[[PrintedException], bool] = lambda raised: bool(raised.handled),
+    later: Callable[[Exit], bool] = lambda end: False,
+) -> Verdict | None:
+    """Return the verdict that a printed log allows, or None.
+
+    `exclusive(file, one, other)` is true if no rank reaches both lines of a file: this needs the source, which is not
+    read here. `outlived` and `later` are as in `outcome`.
+    """
+    if not snapshot.output:
+        return None
+    log = read_output(snapshot)
+    found = outcome(log, outlived, later)
+    compared = collective_mismatch.mismatch_verdict(log, found.own, exclusive)
+    if compared is not None:
+        return compared
+    own = found.own
+    if found.exits:
+        return _verdict_on_exits(found, log.said.unopened)
+    waited = nccl_watchdog.watchdog_verdict(log) or coordination_verdict(log)
+    if own and (found.launched or any(r.rank is not None for r in own) or found.echoes or waited):
+        return _verdict_on_errors(log, found, () if waited is None else waited.claims)
+    if waited is not None or own:
+        return waited
+    if (behind := stall_verdict(log)) is not None:
+        return behind
+    echoes = found.echoes
+    return only_lost(echoes, [_claim(r) for r in echoes[:_SHOWN]], [*_sites(echoes)], log.said.exits)
+
+
+def _verdict_on_errors(log: Log, found: Outcome, waited: tuple[Claim, ...]) -> Verdict:
+    """Return the verdict on ranks that raised on their own; `waited` are claims of watchdogs about others."""
+    first = found.own[0]
+    alike = [r for r in found.own if fault_key(r) == fault_key(first)]
+    others = [r for r in found.own if fault_key(r) != fault_key(first)]
+    apart = [r for r in others if trained_between(log, first, r)]
+    """Training continued before they failed: a failure of their own, or of another run."""
+    culprits = tuple(sorted({r.rank for r in alike if r.rank is not None}))
+    failed = (*found.echoes, *(r for r in others if r not in apart))
+    victims = tuple(sorted({r.rank for r in failed if r.rank is not None} - set(culprits)))
+    place = place_of(first)
+    where = called_at(place)
+    who = spell(culprits, 8) if culprits else _process(log, first) or "a rank"
+    later = f"; {say(victims, 'fail')} as a consequence" if victims else ""
+    if victims and not culprits:  # one of them may be the first
+        unsaid = "" if who != "a rank" else "which one is not printed, and "
+        later = f"; {unsaid}{say(victims, 'fail')} in communication after it"
+        victims = ()
+    if not culprits and log.said.named is not None:
+        later += f"; torchrun saw rank {log.said.named} end first"
+    if apart:
+        name = "a rank" if apart[0].rank is None else f"rank {apart[0].rank}"
+        later += f"; later, after more training, {name} raised {apart[0].text[:160]} (line {apart[0].line})"
+    text = in_process(first)
+    summary = f"{who[:1].upper()}{who[1:]} raised {text}{where}{later}."
+    claims = (
+        *(_claim(r, _process(log, r)) for r in (*alike[:_SHOWN], *others[:_SHOWN], *found.echoes[:_SHOWN])),
+        *waited[:_SHOWN],
+    )
+    single = not others and not found.doubtful
+    return Verdict(
+        kind="dead",
+        culprits=culprits,
+        waiting=victims,
+        sites=tuple(_sites((*alike, *others, *found.echoes))),
+        confidence=(_CERTAIN if single else _LIKELY) if culprits else _NAMELESS,
+        summary=summary,
+        claims=claims,
+        evidence=texts(claims),
+        alternatives=tuple(
+            Alternative(
+                kind="dead",
+                culprits=(r.rank,),
+                because=f"rank {r.rank} raised {r.text[:120]}, which was printed later",
+                refute="times of both errors by one clock",
+            )
+            for r in others[:3]
+            if r.rank is not None
+        ),
+    )
+
+
+def _process(log: Log, raised: PrintedException) -> str:
+    """Return the process that raised it, if it is known without a rank, else "".
+
+    If the processes of ranks are listed, a process without a rank is the driver.
+    """
+    if raised.rank is not None:
+        return ""
+    return raised.actor or ("the driver" if log.events.processes and not raised.who[2] else "")
+
+
+def _verdict_on_exits(found: Outcome, unopened: str) -> Verdict:
+    """Return the verdict on ranks that ended without an exception; `unopened` as in `Exits`."""
+    culprits = tuple(sorted({e.rank for e in found.exits if e.rank is not None}))
+    victims = tuple(sorted({r.rank for r in found.echoes if r.rank is not None} - set(culprits)))
+    how = list(dict.fromkeys(_how(e) for e in found.exits))
+    later = f"; {say(victims, 'fail')} as a consequence" if victims else ""
+    who = spell(culprits, 8)
+    # an exception, too, ends a program with a code, and is then printed elsewhere
+    signalled = all(e.signal for e in found.exits)
+    unsaid = ", without an exception" if signalled else "; no exception that would say why is printed here"
+    if unopened and all(e.code == UNOPENED for e in found.exits):
+        unsaid = f": {unopened}"
+    ends = tuple(
+        Claim(
+            what="ended",
+            ranks=(e.rank,),
+            words=f"was ended by {e.signal}" if e.signal else f"ended with {_how(e)}",
+            record=Record(source="output", line=e.line, rank=e.rank, words=_how(e)),
+        )
+        for e in found.exits[:_SHOWN]
+        if e.rank is not None
+    )
+    claims = (*ends, *(_claim(r) for r in found.echoes[:_SHOWN]))
+    return Verdict(
+        kind="dead",
+        culprits=culprits,
+        waiting=victims,
+        sites=tuple(_sites(found.echoes)),
+        confidence=_CERTAIN if len(culprits) == 1 else _LIKELY,
+        summary=f"{who[:1].upper()}{who[1:]} ended: {' or '.join(how[:3])}{unsaid}{later}.",
+        claims=claims,
+        evidence=texts(claims),
+    )
+
+
+def _how(end: Exit) -> str:
+    return "killed for memory (SIGKILL)" if end.memory else end.signal or f"exit code {end.code}"
+
+
+def _sites(raised: Iterable[PrintedException]) -> Iterable[CallSite]:
+    seen: set[int] = set()
+    for r in raised:
+        place = place_of(r)
+        if place.file and place.rank >= 0 and place.rank not in seen:
+            seen.add(place.rank)
+            yield place
+
+
+def _claim(raised: PrintedException, process: str = "") -> Claim:
+    place = place_of(raised)
+    return Claim(
+        what="raised",
+        ranks=() if raised.rank is None else (raised.rank,),
+        process=process,
+        file=place.file,
+        line=place.line,
+        function=place.function,
+        words=in_process(raised),
+        record=Record(source="output", line=raised.line, rank=raised.rank, words=raised.text[:_WORDS]),
+    )
