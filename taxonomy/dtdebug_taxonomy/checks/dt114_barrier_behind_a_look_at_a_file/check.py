@@ -75,7 +75,7 @@ def _waits(code: Code) -> list[ast.Call]:
     found = {*calls, *(c for f in through for c in code.callers.get(f, ()))}
     for call in code.nodes(ast.Call):
         if call not in found and code.project is not None and _BARRIER.search(last_name(code, call)):
-            defined = code.project.called(code, call)
+            defined = code.project.resolve_call(code, call)
             if defined is not None and reached_collective(code.project, defined, 2):
                 found.add(call)
     return sorted(found, key=code.order.__getitem__)

@@ -22,7 +22,9 @@ def check(code: Code) -> Iterator[Hit]:
         guard = _guard(code, leave, loop)
         if guard is None or not any(loop in set(code.ancestors(t)) for t in waiting):
             continue
-        if guards(code).paired(leave, leaves) or any(agrees(code, c) for c in code.inside(guard.node, ast.Call)):
+        if guards(code).has_counterpart(leave, leaves) or any(
+            agrees(code, c) for c in code.inside(guard.node, ast.Call)
+        ):
             continue
         yield Hit(
             code.span(leave),

@@ -130,7 +130,7 @@ class _Loop:
             inner = call.func.value
             values = (v for v in self.code.values(inner) if v is not None)
             return dotted_name(inner) not in self.sent and not any(map(self._communicates, values))
-        function = self.code.called(call)
+        function = self.code.local_function(call)
         if function is None:
             return False
         taken = (c.func for c in self.code.inside(function, ast.Call))

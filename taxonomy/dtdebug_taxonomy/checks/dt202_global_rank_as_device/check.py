@@ -77,7 +77,7 @@ def _global_rank(code: Code, node: ast.expr | None, depth: int = 4) -> tuple[str
             return f"{name.rsplit('.', 1)[-1]}()", node
     if (read := reading(code, node)) is not None:
         return (read.variable, node) if read.variable in _GLOBAL else None
-    if isinstance(node, ast.Call) and (function := code.called(node)) is not None:
+    if isinstance(node, ast.Call) and (function := code.local_function(node)) is not None:
         found = [_global_rank(code, v, depth - 1) for v in returned_values(code, function) if code.constant(v) != 0]
         return (found[0][0], node) if found and all(found) and found[0] else None
     if isinstance(node, ast.Attribute) and node.attr == "process_index" and _is_state(code, node.value):

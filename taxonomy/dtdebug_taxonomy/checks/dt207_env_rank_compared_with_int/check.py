@@ -32,7 +32,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 def _read(code: Code, node: ast.expr) -> VariableRead | None:
     values = code.values(node) if dotted_name(node) else [node]
-    if isinstance(node, ast.Call) and (function := code.called(node)) is not None:
+    if isinstance(node, ast.Call) and (function := code.local_function(node)) is not None:
         values = returned_values(code, function)
     found = [reading(code, v) for v in values]
     first = found[0] if found else None

@@ -63,7 +63,7 @@ def _handed_on(code: Code) -> bool:
         given = (*call.args, *(k.value for k in call.keywords))
         if code.project is None or not any(dotted_name(a) in handed for a in given):
             continue
-        defined = code.project.called(code, call)
+        defined = code.project.resolve_call(code, call)
         if defined is not None and defined.code is not code:
             there = defined.code.source_of(defined.node)
             if _OTHER_LAUNCHERS.search(there.replace("--local_rank", "")):

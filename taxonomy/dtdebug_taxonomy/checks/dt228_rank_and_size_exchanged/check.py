@@ -87,9 +87,9 @@ def _kind(node: ast.expr) -> str:
 
 def _returned_kinds(code: Code, call: ast.Call, known: dict[ast.AST, list[str]]) -> list[str]:
     """Return the kinds of the called function's results, by their names; empty if they vary or are unknown."""
-    function, home = code.called(call), code
+    function, home = code.local_function(call), code
     if function is None and code.project is not None and code.project.may_hold(code, call.func):
-        defined = code.project.called(code, call)
+        defined = code.project.resolve_call(code, call)
         if defined is not None and not isinstance(defined.node, ast.ClassDef):
             function, home = defined.node, defined.code
     if function is None or not home.is_plain(function):
@@ -113,9 +113,9 @@ def _parameters(code: Code, call: ast.Call) -> tuple[str, ...]:
     known = _KNOWN.get(code.name(call.func))
     if known is not None:
         return known
-    function = code.called(call)
+    function = code.local_function(call)
     if function is None and code.project is not None and code.project.may_hold(code, call.func):
-        defined = code.project.called(code, call)
+        defined = code.project.resolve_call(code, call)
         function = defined.node if defined is not None and not isinstance(defined.node, ast.ClassDef) else None
     if function is None:
         return ()

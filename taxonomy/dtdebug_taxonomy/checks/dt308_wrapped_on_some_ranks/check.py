@@ -18,7 +18,7 @@ def check(code: Code) -> Iterator[Hit]:
         if code.argument(call, "process_group") is not None or code.has_unpacking(call):
             continue
         around = [g for g in guards(code).around(call) if g.test.which in {"global", "local"}]
-        if around and not guards(code).paired(call, calls):
+        if around and not guards(code).has_counterpart(call, calls):
             test = around[0].test
             where = f"{'on' if test.equal else 'on all but'} rank {test.value}"
             yield Hit(

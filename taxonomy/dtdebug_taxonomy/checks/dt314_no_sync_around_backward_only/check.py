@@ -63,9 +63,9 @@ def _no_sync(code: Code, node: ast.expr, depth: int = 3) -> ast.expr | None:
         if isinstance(node.func, ast.Attribute) and node.func.attr == "no_sync":
             given = [*node.args, *(k.value for k in node.keywords)]
             return None if any(code.constant(a) is False for a in given) else node  # a method that may do nothing
-        if not node.args and isinstance(node.func, ast.Name | ast.IfExp) and code.called(node) is None:
+        if not node.args and isinstance(node.func, ast.Name | ast.IfExp) and code.local_function(node) is None:
             return _no_sync(code, node.func, depth)
-        function = code.called(node)
+        function = code.local_function(node)
         if function is None or not depth:
             return None
         values = [v for v in returned_values(code, function) if v is not None]

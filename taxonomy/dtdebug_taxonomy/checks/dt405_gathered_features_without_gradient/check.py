@@ -132,13 +132,13 @@ class _Home:
     def meets_loss(self, names: set[str], after: ast.AST) -> bool:
         """True if something computed from these names is later multiplied or passed to a loss."""
         start = self.code.order[after]
-        found = self._followed(names, start, self._cuts)
+        found = self._follow_names(names, start, self._cuts)
         return self._is_training and any(o > start and not found.isdisjoint(taken) for o, taken in self._meetings)
 
     def returns(self, names: set[str], after: ast.AST) -> bool:
         """True if the function returns something computed from these names."""
-        found = self._followed(names, self.code.order[after], set())
-        return any(not found.isdisjoint(taken) for taken in self._returned)
+        found = self._follow_names(names, self.code.order[after], set())
+        return any(not found.isdisjoint(taken) for taken in self._returned_names)
 
     @cached_property
     def _returned_names(self) -> list[set[str]]:

@@ -41,12 +41,12 @@ class _Uses:
 
     def is_divided(self, name: str, elsewhere: list[set[str]]) -> bool:
         """True if a division, a mean or a return (the caller may divide) uses the value."""
-        names = self._followed(name)
+        names = self._follow_names(name)
         return any(not names.isdisjoint(taken) for taken in (*self._divided, *elsewhere))
 
     def is_shown(self, name: str, after: int) -> bool:
         """True if the value is printed or logged after the reduction."""
-        names = self._followed(name, after)
+        names = self._follow_names(name, after)
         return any(order >= after and not names.isdisjoint(taken) for order, taken in self._shown)
 
     def _follow_names(self, name: str, after: int = -1) -> set[str]:
@@ -70,7 +70,7 @@ def check(code: Code) -> Iterator[Hit]:
         if home not in homes:
             homes[home] = _Uses(code, home)
         name = dotted_name(code.argument(call, "tensor", 0))
-        if homes[home].divided(name, means) or not homes[home].shown(name, code.order[call]):
+        if homes[home].is_divided(name, means) or not homes[home].is_shown(name, code.order[call]):
             continue
         yield Hit(
             code.span(call),

@@ -60,7 +60,7 @@ class _Passes:
                 continue
             self._by_name[code.function(call), dotted_name(loss)].append((call, loss))
             values = code.values(loss)
-            if len(values) == 1 and isinstance(made := values[0], ast.Call) and (maker := code.called(made)):
+            if len(values) == 1 and isinstance(made := values[0], ast.Call) and (maker := code.local_function(made)):
                 self._by_maker[maker].append((call, made))
         self.any = bool(self._by_name)
 
@@ -77,7 +77,9 @@ class _Passes:
         if home is None:
             return None
         for backward, made in self._by_maker.get(home, ())[:1]:
-            returned = [r for r in code.returned(made) if name in {dotted_name(r), dotted_name(getattr(r, "left", r))}]
+            returned = [
+                r for r in code.returned_values(made) if name in {dotted_name(r), dotted_name(getattr(r, "left", r))}
+            ]
             if returned:
                 return backward, max(code.order[r] for r in returned) + 1
         return None

@@ -62,7 +62,7 @@ def _sums(code: Code) -> set[ast.Call]:
 
 def _exchanges(code: Code, statement: ast.stmt, sums: set[ast.Call], homes: set[Function]) -> bool:
     calls = list(code.inside(statement, ast.Call))
-    return any(c in sums or code.called(c) in homes for c in calls)
+    return any(c in sums or code.local_function(c) in homes for c in calls)
 
 
 def _clips_again(code: Code, clip: ast.Call, clips: list[ast.Call], step: ast.stmt) -> bool:

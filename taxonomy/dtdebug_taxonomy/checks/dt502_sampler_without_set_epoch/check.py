@@ -158,7 +158,7 @@ def _goes_elsewhere(code: Code, names: set[str]) -> bool:
         up = code.parent[node]
         if isinstance(up, ast.keyword):
             up = code.parent[up]
-        if not isinstance(up, ast.Call) or up.func is node or code.called(up) is not None:
+        if not isinstance(up, ast.Call) or up.func is node or code.local_function(up) is not None:
             continue
         called = code.name(up.func)
         if called.rsplit(".", 1)[-1] not in _HARMLESS and called not in _KNOWN and called not in _local_classes(code):
@@ -226,7 +226,7 @@ def _by_its_loader(code: Code, call: ast.Call, loop: ast.For, epoch: str) -> Fix
             continue
         bound = code.bound(through)
         made = [b.node.value for b in bound if isinstance(b.node, ast.Assign) and isinstance(b.node.value, ast.Call)]
-        if len(bound) == 1 and made and code.called(made[0]) is maker and not guards(code).around(loop):
+        if len(bound) == 1 and made and code.local_function(made[0]) is maker and not guards(code).around(loop):
             sampler = f"{through.id}.sampler"
             start, indent = code.text.starts[loop.body[0].lineno - 1], indent_of(code, loop.body[0])
             line = f"{indent}if isinstance({sampler}, {written}):\n{deeper(indent)}{sampler}.set_epoch({epoch})\n"

@@ -52,7 +52,7 @@ def _kinds(code: Code, node: ast.expr | None, depth: int = 4) -> set[str]:
         return {"none"}
     if isinstance(node, ast.Call):
         last = code.name(node.func).rsplit(".", 1)[-1]
-        function = code.called(node)
+        function = code.local_function(node)
         if function is None:
             return (
                 {"sampler"} if _SAMPLER.search(last) and not last.startswith(("get", "make", "build", "_")) else {"?"}

@@ -105,7 +105,7 @@ def _trains_so(code: Code | None) -> bool:
     texts = [code.text]
     if not _PARSER.search(code.text) and code.project is not None:  # it may only call the function of a module
         calls = [c for c in code.calls(*code.imports.values()) if dotted_name(c.func) in code.imports][:_CALLS]
-        texts += [found.code.text for c in calls if (found := code.project.called(code, c)) is not None]
+        texts += [found.code.text for c in calls if (found := code.project.resolve_call(code, c)) is not None]
     reads = any(_PARSER.search(t) and _TRAINER.search(t) for t in texts)
     return reads and not any(_CHANGED.search(t) for t in texts)
 

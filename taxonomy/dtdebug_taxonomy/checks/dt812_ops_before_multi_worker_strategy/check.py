@@ -51,7 +51,7 @@ def _is_before(code: Code, op: ast.Call, strategy: ast.Call) -> bool:
 def _runs_ops(code: Code, call: ast.Call) -> bool:
     if _OPS.match(code.name(call.func)):
         return True
-    function = code.called(call)
+    function = code.local_function(call)
     if function is None or function.decorator_list:
         return False
     return any(_OPS.match(code.name(c.func)) and code.function(c) is function for c in code.inside(function, ast.Call))

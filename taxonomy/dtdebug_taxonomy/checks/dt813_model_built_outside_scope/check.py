@@ -64,7 +64,7 @@ def _is_in_scope(code: Code, node: ast.AST, scopes: list[ast.With]) -> bool:
 def _makes_model(code: Code, call: ast.Call) -> bool:
     if _MODEL.search(code.name(call.func)):
         return True
-    function = code.called(call)
+    function = code.local_function(call)
     if function is not None:
         if any(_is_scope(code, c) for c in code.inside(function, ast.Call)):
             return False

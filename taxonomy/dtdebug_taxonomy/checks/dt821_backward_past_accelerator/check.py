@@ -88,7 +88,7 @@ def _comes_from(code: Code, node: ast.AST | None, prepared: set[str], depth: int
     for call in code.inside(node, ast.Call):
         if _is_prepared(code, call.func, prepared):
             return True
-        function = code.called(call)
+        function = code.local_function(call)
         if function is not None and any(_is_prepared(code, c.func, prepared) for c in code.inside(function, ast.Call)):
             return True
     names: list[ast.Name | ast.Attribute] = [*code.inside(node, ast.Name), *code.inside(node, ast.Attribute)]
