@@ -168,4 +168,4 @@ apt:
 	$$S apt-get update --quiet --quiet && DEBIAN_FRONTEND=noninteractive $$S apt-get install --yes --quiet --quiet --no-install-recommends $(PACKAGES)
 
 clean:
-	rm -rf $(VENV) $(VENV)-tensorflow build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-tensorflow build dist taxonomy/dtdebug_taxonomy/_index .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,4 +1,4 @@
-"""Builds the JupyterLab extension for wheels and source distributions, if it is not built yet and npm is there."""
+"""Builds the index of the knowledge for wheels, and the JupyterLab extension if it is missing and npm is there."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,36 @@ _WITHOUT = "DTDEBUG_WITHOUT_JUPYTERLAB"
 class Build(BuildHookInterface[Any]):
     """Without npm it warns and leaves the extension out: all else needs no Node. `make release` insists on it."""
 
+    _index: tempfile.TemporaryDirectory[str] | None = None
+
     def dependencies(self) -> list[str]:
-        """What the build itself needs: the builder, and what reads the knowledge."""
-        return ["jupyter_builder", "msgspec>=0.19", "platformdirs>=4"] if self._npm() else []
+        """What the build itself needs: what reads the knowledge, and the extension's builder."""
+        builder = ["jupyter_builder"] if self._npm() else []
+        return ["msgspec>=0.19", "platformdirs>=4", *builder] if builder or self.target_name == "wheel" else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Builds the extension unless it is there, not wanted, or cannot be built; never for an editable install."""
-        if version == "editable" or self._is_built() or os.environ.get(_WITHOUT):
+        """Builds what is missing; nothing for an editable install, where the index is built when it is needed."""
+        if version == "editable":
             return
+        if not self._is_built() and not os.environ.get(_WITHOUT):
+            self._build_extension()
+        if self.target_name == "wheel":
+            build_data["force_include"][self._build_index()] = "dtdebug_taxonomy/_index"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Removes the index that has been packed."""
+        if self._index is not None:
+            self._index.cleanup()
+
+    def _build_index(self) -> str:
+        self._index = tempfile.TemporaryDirectory()
+        root = Path(self.root)
+        paths = os.pathsep.join([str(root / "kernel"), str(root / "taxonomy"), *filter(None, sys.path)])
+        script = [sys.executable, str(root / "extension" / "build_index.py"), self._index.name]
+        subprocess.run(script, env={**os.environ, "PYTHONPATH": paths}, check=True)
+        return self._index.name
+
+    def _build_extension(self) -> None:
         npm = self._npm()
         if npm is None:
             self.app.display_warning(

@@ -406,7 +406,7 @@ def test_closed_streams_end_in_no_traceback(logs, closed):
 def test_a_state_directory_that_others_may_enter_is_closed_or_refused(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "mine"))
     (tmp_path / "mine").mkdir(mode=0o755)
-    for ours in ("checked.msgpack", "knowledge.cache", "runs", "wizard.json"):
+    for ours in ("checked.msgpack", "labs.json", "runs", "wizard.json"):
         (tmp_path / "mine" / ours).touch()
     left = tmp_path / "mine" / ".last.json.abcdefgh"
     left.write_text("half")

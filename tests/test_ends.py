@@ -77,10 +77,10 @@ def test_torchruns_summary_is_read():
         ("prterun noticed that process rank 3 with PID 7 on node h exited on signal 11", [(3, None, "SIGSEGV")]),
         ("  Process name: [[1234,1],2]\n  Exit code:    7", [(2, 7, "")]),
         ("  Process name: [prterun-host-99@1,0]\n  Exit code:    3", [(0, 3, "")]),
-        ("srun: error: node1: task 3: Exited with exit code 1", [(3, 1, "")]),
+        ("srun: error: node1: task 3: Exited with exit code 1", [(None, 1, "")]),
         ("srun: error: node1: tasks 0-1,4: Killed", [(r, None, "SIGKILL") for r in (0, 1, 4)]),
-        ("srun: error: node1: task 1: Segmentation fault (core dumped)", [(1, None, "SIGSEGV")]),
-        ("srun: error: node1: task 0: Out Of Memory", [(0, None, "SIGKILL")]),
+        ("srun: error: node1: task 1: Segmentation fault (core dumped)", [(None, None, "SIGSEGV")]),
+        ("srun: error: node1: task 0: Out Of Memory", [(None, None, "SIGKILL")]),
         ("ProcessExitedException: process 1 terminated with signal SIGKILL", [(1, None, "SIGKILL")]),
         ("ProcessExitedException: process 0 terminated with exit code 3", [(0, 3, "")]),
         ("train.sh: line 3:  1653 Killed                  python train.py", [(None, None, "SIGKILL")]),
@@ -93,6 +93,40 @@ def test_torchruns_summary_is_read():
 def test_what_launchers_print_is_read(text, expected):
     """OpenMPI, Slurm, torch.multiprocessing, Horovod, DeepSpeed."""
     assert expected == told(text)
+
+
+TASK = "srun: error: node1: task 3: Exited with exit code 1"
+NCCL = "{0}:4000:4900 [0] NCCL INFO ncclCommInitRank comm 0x55 rank {1} nranks {2} cudaDev 0 - Init COMPLETE"
+
+
+@pytest.mark.parametrize(
+    "shows",
+    [
+        "3: loading\n2: loading\n1: loading\n3: loading\n0: loading",
+        "+ export RANK=$SLURM_PROCID",
+        "initialised, world size 4",
+        NCCL.format("node1.local", 3, 512),
+        "srun: error: node1: task 2: Exited with exit code 1",
+    ],
+)
+def test_a_task_is_a_rank_where_the_output_shows_it(shows):
+    """By a prefix, the variable that the program takes, the number of ranks, a rank's host, or a second task there."""
+    assert (3, 1, "") in told(f"{shows}\n{TASK}")
+
+
+@pytest.mark.parametrize(
+    "shows",
+    [
+        "3: [rank24]: loading\n2: [rank16]: loading\n3: loading",
+        "3: world size 32\n2: x\n1: x\n3: loading\n0: loading",
+        "initialised, world size 32",
+        NCCL.format("node1", 24, 32),
+        "W1126 15:10:45.428000 1680 torch/distributed/elastic/multiprocessing/api.py:1012] Sending process 1",
+    ],
+)
+def test_a_task_that_starts_ranks_is_none(shows):
+    """Nor is one of which that is not known."""
+    assert [(None, 1, "")] == told(f"{shows}\n{TASK}")
 
 
 @pytest.mark.parametrize(

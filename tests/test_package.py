@@ -53,6 +53,52 @@ def test_the_wheel_holds_the_three_packages_with_their_data(wheel):
     assert {n.split("/")[0].split("-")[0] for n in names} == {"dtdebug", "dtdebug_lsp", "dtdebug_taxonomy"}
 
 
+def test_the_wheel_holds_the_index_of_its_knowledge(wheel, tmp_path):
+    """As it is computed from the files; what reads the knowledge finds all of it there."""
+    archive = zipfile.ZipFile(wheel)
+    path = os.pathsep.join(str(ROOT / name) for name in ("kernel", "taxonomy"))
+    subprocess.run(
+        [sys.executable, str(ROOT / "extension" / "build_index.py"), str(tmp_path / "index")],
+        env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "7"},
+        check=True,
+        timeout=60,
+    )
+    held = {n: archive.read(n) for n in archive.namelist() if n.startswith("dtdebug_taxonomy/_index/")}
+    assert held == {f"dtdebug_taxonomy/_index/{p.name}": p.read_bytes() for p in (tmp_path / "index").iterdir()}
+    assert len(held) == 8
+
+    archive.extractall(tmp_path / "site")
+    held = {p for p in (tmp_path / "site").rglob("*") if "__pycache__" not in p.parts}
+    script = """
+from dtdebug.privacy.boundary import diagnose
+from dtdebug.privacy.redact import secret_names as kinds, token_shapes as looks
+from dtdebug_taxonomy import checks
+from dtdebug_taxonomy.knowledge import cache as kept
+from dtdebug_taxonomy.knowledge import loader as knowledge
+from dtdebug_taxonomy.text import matchers as lexicon
+from dtdebug_taxonomy.text import similarity
+from dtdebug_taxonomy.model.snapshot import Snapshot
+def indexed(name, kind, make, *sources):
+    return kept.kept(name, kind, lambda: exit(f"{name} is computed"), *sources)
+for module in (checks, knowledge, lexicon, similarity, kinds, looks):
+    module.kept = indexed
+checks.load()
+print(diagnose(knowledge.load(), Snapshot(situation="hvd.init() never returns on two nodes", output="xoxb-1 hangs")))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "site"), "DTDEBUG_STATE": str(tmp_path / "state")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert "B.2" in done.stdout
+    assert held == {p for p in (tmp_path / "site").rglob("*") if "__pycache__" not in p.parts}
+
+
 @pytest.mark.skipif(not LAB.exists() and not shutil.which("npm"), reason="not built here, and no npm to build it")
 def test_the_wheel_holds_the_extension_of_jupyterlab(wheel):
     """It is built with the wheel if it was not before."""
@@ -75,7 +121,7 @@ def build(tmp_path, monkeypatch):
     spec.loader.exec_module(module)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("DTDEBUG_WITHOUT_JUPYTERLAB", raising=False)
-    return module.Build(str(tmp_path), {}, None, None, "", "wheel")
+    return module.Build(str(tmp_path), {}, None, None, "", "sdist")
 
 
 def test_without_node_one_warning_says_that_the_extension_is_left_out(build, monkeypatch, capfd):

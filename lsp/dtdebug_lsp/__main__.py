@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import BinaryIO
 
-from dtdebug_taxonomy.knowledge.regex_cache import compiled_before
-
 
 def _claim() -> BinaryIO:
     """Reserve standard output for messages; everything else that prints goes to standard error."""
@@ -56,5 +54,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    with compiled_before():
-        main()
+    main()

@@ -15,7 +15,11 @@ from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
 
 if TYPE_CHECKING:
     from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
+    from dtdebug_taxonomy.logs.tasks import Surroundings
     from dtdebug_taxonomy.model.snapshot import Snapshot
+
+_WAITED = "Watchdog caught collective operation timeout"
+"""What the ranks of a job print that wait for another one: then it matters which of them do not."""
 
 
 class _Tee:
@@ -38,6 +42,14 @@ def _exclusive(file: str, one: int, other: int) -> bool | None:
     return exclusive(file, one, other)
 
 
+def _around(log: str) -> Surroundings:
+    """Return what the lines of a long log say of its ranks that its excerpt does not hold."""
+    from dtdebug.recorded.job_logs.api import read_part
+    from dtdebug.recorded.job_logs.surroundings import of_part
+
+    return of_part(read_part([log], 1))
+
+
 def snapshot_of(log: str | None, situation: str, *, tee: bool = False) -> tuple[Any, int]:
     """Return a snapshot of a log and a description, and the size of the whole log in bytes."""
     import msgspec
@@ -46,6 +58,7 @@ def snapshot_of(log: str | None, situation: str, *, tee: bool = False) -> tuple[
     from dtdebug.recorded.log_files import excerpt as log_excerpt
     from dtdebug_taxonomy.logs.split_failures import split_failures
     from dtdebug_taxonomy.logs.split_post import split_prose
+    from dtdebug_taxonomy.logs.tasks import NO_SURROUNDINGS
     from dtdebug_taxonomy.model.snapshot import Snapshot
     from dtdebug_taxonomy.verdicts.from_log import verdict_of_log
 
@@ -65,8 +78,9 @@ def snapshot_of(log: str | None, situation: str, *, tee: bool = False) -> tuple[
     snapshot = Snapshot(situation=plain(situation), output=output, source=log or "", first_lines=excerpt.first_lines)
     from dtdebug.check.stack_files import sourced_snapshot
 
+    around = _around(log) if log not in (None, "-") and excerpt.first_lines and _WAITED in output else NO_SURROUNDINGS
     first, *later = (
-        sourced_snapshot(msgspec.structs.replace(part, verdict=verdict_of_log(part, _exclusive)))
+        sourced_snapshot(msgspec.structs.replace(part, verdict=verdict_of_log(part, _exclusive, around=around)))
         for part in split_failures(snapshot)
     )
     return msgspec.structs.replace(first, later=tuple(later)), excerpt.size
@@ -97,7 +111,7 @@ def _answers(pairs: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
     return result, tuple(unknown)
 
 
-def diagnose(options: argparse.Namespace) -> int:
+def diagnose(options: argparse.Namespace) -> int:  # noqa: PLR0915 - each way of printing once
     """Print the diagnosis; return 1 if something is found."""
     if options.batch:
         return _batch(options.batch, options.questions)
@@ -118,6 +132,7 @@ def diagnose(options: argparse.Namespace) -> int:
     from dtdebug.storage.last_failure import LastFailure
     from dtdebug_taxonomy.diagnosis.out_of_scope import complains
     from dtdebug_taxonomy.knowledge.loader import load
+    from dtdebug_taxonomy.logs.log_end import is_stop
     from dtdebug_taxonomy.logs.split_post import only_words
     from dtdebug_taxonomy.presentation.text import to_markdown, to_text
 
@@ -132,8 +147,11 @@ def diagnose(options: argparse.Namespace) -> int:
         described = msgspec.structs.replace(snapshot, situation=words, output=left)
         again = diagnosis_of(knowledge, described, answers, unknown)
         snapshot, d = (described, again) if _tells(again) else (snapshot, d)
+    if not (_tells(d) or d.ordinary or snapshot.situation):
+        snapshot = _with_stop(snapshot)
+        d = d if snapshot.verdict is None else diagnosis_of(knowledge, snapshot, answers, unknown)
     spent = (time.perf_counter() - begin) * 1000
-    found = _tells(d)
+    found = _tells(d) or is_stop(snapshot.verdict)
     if found:  # for `dtdebug report`, and for the notebook whose cell has run this
         LastFailure(snapshot=snapshot, diagnosis=d).save()
     if options.format == "json":
@@ -155,6 +173,17 @@ def diagnose(options: argparse.Namespace) -> int:
     else:
         print(to_text(d))
     return FOUND if found else NOTHING
+
+
+def _with_stop(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with the verdict that its log just stops, if nothing else is known of it."""
+    import msgspec
+
+    from dtdebug_taxonomy.logs.log import read_output
+    from dtdebug_taxonomy.logs.log_end import stopped_log
+
+    stopped = stopped_log(read_output(snapshot)) if snapshot.verdict is None else None
+    return snapshot if stopped is None else msgspec.structs.replace(snapshot, verdict=stopped)
 
 
 def _tells(d: Diagnosis) -> bool:

@@ -6,6 +6,7 @@ Exit status: 0 nothing found, 1 something found, 2 usage or unreadable input.
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import signal
 import sys
@@ -15,18 +16,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dtdebug.cli.fast_start import quick
 from dtdebug.errors import NOTHING, USAGE, UsageError
 from dtdebug_taxonomy import __version__
 
 
 def run() -> NoReturn:
     """Run the command and end the process with its status."""
+    gc.set_threshold(_NEW_OBJECTS)
     try:
-        with quick():
-            status = main()
+        status = main()
     except KeyboardInterrupt:
         status = INTERRUPTED
+    gc.freeze()  # garbage that ends with the process need not be collected
     sys.exit(status)
 
 
@@ -75,6 +76,8 @@ def _complain(text: str) -> None:
 
 INTERRUPTED = 128 + signal.SIGINT
 """Exit status after Ctrl-C, as in a shell."""
+_NEW_OBJECTS = 100_000
+"""Number of new objects that triggers garbage collection; an answer makes some 50,000, hardly any of them garbage."""
 _DOCTOR = "answer questions from what `dtdebug doctor` measured in the last hour"
 _MODULES = {
     "triage": "dtdebug.recorded.job_logs.api",

@@ -39,9 +39,7 @@ DOCTOR = "doctor.json"
 
 T = TypeVar("T")
 
-_OURS = re.compile(
-    r"(last|doctor|wizard|failures|dismissed|labs)\.json|checked\.msgpack|[a-z-]+\.cache|isolate|runs|kernels"
-)
+_OURS = re.compile(r"(last|doctor|wizard|failures|dismissed|labs)\.json|checked\.msgpack|isolate|runs|kernels")
 _TEMPORARY = re.compile(r"\..{1,200}\.[a-z0-9_]{8}")
 _LEFT = 3600.0
 """Seconds after which a temporary file no longer has a writer."""

@@ -6,7 +6,6 @@ processes, hosts or devices is not explained by them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from dtdebug_taxonomy.incident import Incident
@@ -17,80 +16,81 @@ from dtdebug_taxonomy.logs.layer_reports import layer_report
 from dtdebug_taxonomy.logs.message_advice import advice_in_message
 from dtdebug_taxonomy.model.snapshot import ExceptionInfo, walk
 from dtdebug_taxonomy.stacks.frames import own_frame, short
+from dtdebug_taxonomy.text.lazy_re import lazy_re
 from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
 
-_TRAINING = re.compile(
+_TRAINING = lazy_re(
     r"(?i)\b(?:train|fine-?tun|epoch|loss\b|workers?\b|chief|check-?point|optimi[sz]er|gradient|gpu|cuda|backward|rank)"
 )
 """Whoever asks about training asks about distributed training, if nothing speaks against it."""
-_COMPLAINS = re.compile(
+_COMPLAINS = lazy_re(
     r"(?i)\b(?:fail|error|hang|stuck|freez|crash|slow|wrong|nan\b|not\b|cannot|never|worse|differ|diverg|only"
     r"|drop|lower|higher|bad|why|kill|stop|wait|leak|memory|oom|issue|problem|unable|incorrect|mismatch|dies|died"
     r"|time[sd]? ?out|too|no\b|random|unexpected|broken|explod|spike|lost|missing|same|zero|inf\b)|n.t\b|\?\s*$"
 )
 """Whoever complains of something; a request for a log is no complaint."""
-_ALONE = re.compile(
+_ALONE = lazy_re(
     r"(?i)\b(?:on|with|using|have) (?:just |only )?(?:my |a |the |one of my )?(?:one|single|1|own) (?:\w{2,12} )?"
     r"(?:gpu|card|device|laptop|computer)\b|\bon my laptop\b|\bsingle (?:RTX|GPU)\b"
     r"|\b(?:on|with|using) (?:my|an?|one) (?:nvidia |geforce )?[RG]TX ?\d{3,4}\b"
 )
 """Words of a user who says how much there is: one."""
-_ERROR = re.compile(
+_ERROR = lazy_re(
     r"(?i)^\W{0,8}(?:\S{1,60}:\ ?){0,2}(?:fatal|error|critical)\b.{0,300}"
     r"|^.{0,80}\b(?:command not found|No such file or directory)"
 )
-_SERVICE = re.compile(
+_SERVICE = lazy_re(
     r"(?im)^(?:DETAIL|HINT): {2}|\] \d{1,6}#\d{1,6}: "
     r"|\b(?:gunicorn|uwsgi|uvicorn|nginx|apache2?|httpd|django|flask|fastapi|celery|rabbitmq|kafka|rdkafka|redis|elastic-?search|opensearch|solr|cassandra|cockroach\w{0,2}|postgres\w{0,4}"
     r"|mysql|mongo\w{0,20}|selenium|playwright|webpack|npm|jenkins|grafana|prometheus|ollama|discord|telegram)\b"
 )
 """Services and their tools, which have workers, watchdogs and time-outs too."""
-_DEEP = re.compile(
+_DEEP = lazy_re(
     r"(?i)\b(?:torch\w{0,20}|tensorflow|keras|jax|cuda|gpus?|nccl|gloo|mpi\w{0,4}|horovod|deepspeed|train(?:s|ed|ing|er)?|epochs?"
     r"|ranks?|vllm|sglang|ray|slurm|tensor|megatron|fsdp|ddp|fine-?tun\w{1,4})\b"
 )
 """Words that services of other kinds never use."""
 _PLAINLY = (
     (
-        re.compile(
+        lazy_re(
             r"(?im)^(?:[\w./-]{1,60}: )?(?:(?:line )?\d{1,6}:? {1,4}){0,3}?(?:\[\d{1,3}\][ +-]{1,4})?"
             r"\d{0,9} {0,4}Killed\b"
         ),
         "killed from outside (SIGKILL), most often because memory ran out: `dmesg -T | grep -i kill` names it",
     ),
     (
-        re.compile(r"Too many open files"),
+        lazy_re(r"Too many open files"),
         "more files and sockets are open than allowed: see `ulimit -n`, and raise it (`ulimit -n 65536`) or close them",
     ),
     (
-        re.compile(r"Reason: {1,20}OOMKilled"),
+        lazy_re(r"Reason: {1,20}OOMKilled"),
         "the container used more memory than its limit: raise `resources.limits.memory`, or use less",
     ),
     (
-        re.compile(r"ssh: connect to host .{1,80} Connection refused"),
+        lazy_re(r"ssh: connect to host .{1,80} Connection refused"),
         "no ssh server listens at that port of the host, or a firewall refuses the connection",
     ),
     (
-        re.compile(r"ssh: connect to host .{1,80} (?:No route to host|Network is unreachable)"),
+        lazy_re(r"ssh: connect to host .{1,80} (?:No route to host|Network is unreachable)"),
         "no network leads to the host: see its address, `ip route`, and whether it is up",
     ),
     (
-        re.compile(r"ssh: connect to host .{1,80} timed out"),
+        lazy_re(r"ssh: connect to host .{1,80} timed out"),
         "the host does not answer at that port: a wrong address, or a firewall that drops the connection",
     ),
 )
 """Lines that say nothing of their cause to who does not know them."""
 _ANYBODYS = (
     (
-        re.compile(
+        lazy_re(
             r"(?i)git@|\b(?:github|gitlab|bitbucket)\.(?:com|org)\b|Could not read from remote repository"
             r"|^ssh: connect to host .{1,80}: (?:Connection refused|No route to host|Network is unreachable)\s*\Z"
             r"|\brsync(?: error)?:"
         ),
         "ssh-",
     ),
-    (re.compile(r"Last State: {1,20}Terminated|Reason: {1,20}OOMKilled|Process completed with exit code \d"), "mem-"),
-    (re.compile(r"(?m)^(?:.{0,80}: .{0,20})?Aborted {1,20}\(core dumped\)"), "sig-"),
+    (lazy_re(r"Last State: {1,20}Terminated|Reason: {1,20}OOMKilled|Process completed with exit code \d"), "mem-"),
+    (lazy_re(r"(?m)^(?:.{0,80}: .{0,20})?Aborted {1,20}\(core dumped\)"), "sig-"),
 )
 """A remote shell that git or a person opens, the description of a pod, the end of a step of CI: none is a sign of
 a launcher."""

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from dtdebug_taxonomy.explanations.model import Explanation
 from dtdebug_taxonomy.model.snapshot import Snapshot, walk
+from dtdebug_taxonomy.text.lazy_re import lazy_re
 
 _OF = (
     (r"\bmpirun\b|\bmpiexec\b|-mca ", r"mpirun|mpiexec|\bp?orte|\bprte|open ?mpi|horovodrun|\bMPI_"),
@@ -24,9 +25,9 @@ _OF = (
     (r"--tensor-model-parallel|megatron", r"megatron|nemo"),
 )
 """Marks of the tool an example is written for, and signs that the user has that tool."""
-_TABLE = [(re.compile(mark), re.compile(sign, re.IGNORECASE)) for mark, sign in _OF]
-_TORCHRUN = re.compile(r"\btorchrun\b|torch\.distributed\.(?:run|launch)")
-_NOT_TORCHRUN = re.compile(
+_TABLE = [(lazy_re(mark), lazy_re(sign, re.IGNORECASE)) for mark, sign in _OF]
+_TORCHRUN = lazy_re(r"\btorchrun\b|torch\.distributed\.(?:run|launch)")
+_NOT_TORCHRUN = lazy_re(
     r"(?i)deepspeed[./]launcher|\baccelerate[ /](?:launch|commands)|\b(?:mpirun|mpiexec|horovodrun)\b"
 )
 """A start by torchrun is for those who start by it, or of whose launcher nothing is seen."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, printed_reason
+from dtdebug_taxonomy.text.lazy_re import lazy_re
 
 _N = r"\d{1,9}"
 _NAME = r"[`'\"(]?(?P<{0}>[A-Za-z_][\w./-]{{2,50}}(?: [A-Za-z][\w-]{{1,20}}){{0,3}})[`'\"]?"
@@ -23,42 +24,42 @@ _NOT = (
     r"(?:divisible by|a multiple of|multiple of)"
 )
 _DIVIDES = (
-    re.compile(rf"{_ONE},? {_NOT} {_OTHER}(?: (?:times|[*x]) {_NAME.format('by2')}{_VALUE.format('b2')})?"),
-    re.compile(rf"{_ONE},? {_NOT} (?P<b>{_N})\b"),
-    re.compile(rf"(?<![\w.])(?P<a>{_N}) {_NOT} (?P<b>{_N})\b"),
-    re.compile(
+    lazy_re(rf"{_ONE},? {_NOT} {_OTHER}(?: (?:times|[*x]) {_NAME.format('by2')}{_VALUE.format('b2')})?"),
+    lazy_re(rf"{_ONE},? {_NOT} (?P<b>{_N})\b"),
+    lazy_re(rf"(?<![\w.])(?P<a>{_N}) {_NOT} (?P<b>{_N})\b"),
+    lazy_re(
         rf"(?i)(?:chunk|split)\S{{0,3}} .{{0,30}}\bsize of (?P<what>\w{{2,40}}) (?P<a>{_N})"
         rf" and (?P<by>chunks?|splits?) (?P<b>{_N})\b"
     ),
-    re.compile(rf"(?<![\w.%-])(?P<a>{_N}) ?% ?(?P<b>{_N}) ?!= ?0\b"),
+    lazy_re(rf"(?<![\w.%-])(?P<a>{_N}) ?% ?(?P<b>{_N}) ?!= ?0\b"),
 )
 _PRODUCT = (
-    re.compile(rf"(?<![\w.-])(?P<a>{_N}) ?!= ?(?P<rest>{_N}(?: ?[*x] ?{_N}){{1,4}})(?![\w.])"),
-    re.compile(
+    lazy_re(rf"(?<![\w.-])(?P<a>{_N}) ?!= ?(?P<rest>{_N}(?: ?[*x] ?{_N}){{1,4}})(?![\w.])"),
+    lazy_re(
         rf"(?P<what>[A-Za-z_]\w{{2,50}}) ?\(?(?P<a>{_N})\)? (?:is not equal to|must be equal to|does not match|!=) "
         rf"(?P<rest>\w{{2,50}} ?\({_N}\)(?: ?[*x] ?\w{{2,50}} ?\({_N}\)){{1,4}})"
     ),
 )
-_MORE = re.compile(
+_MORE = lazy_re(
     rf"{_ONE},? (?:is |was )?(?:must not be |should not be |can ?not be )?"
     rf"(?:larger than|greater than|more than|exceeds|exceeding|bigger than) (?:the )?(?:available |maximum )?"
     rf"{_NAME.format('by')}{_VALUE.format('b')}"
 )
-_CAME = re.compile(
+_CAME = lazy_re(
     rf"world_size=(?P<b>{_N}), (?:worker_count|num_workers_joined)=(?P<a>{_N})"
     rf"|(?P<came>{_N})/(?P<of>{_N}) (?:clients|workers|processes) joined"
     rf"|Id: \[?(?:PjRT_Client|Init\]).{{0,300}}tasks that reached the barrier: (?P<came2>{_N})/(?P<of2>{_N})\b"
 )
 """Number of ranks that had reached a barrier of a store."""
-_BLOCK = re.compile(
+_BLOCK = lazy_re(
     r"Tried to allocate (?P<a>\d{1,7}(?:\.\d{1,3})?) GiB.{1,80}?"
     r"(?:capacity of (?P<b>\d{1,5}(?:\.\d{1,3})?) GiB|(?P<b2>\d{1,5}(?:\.\d{1,3})?) GiB total capacity)"
 )
-_ABSENT = re.compile(r"(?i)timed out task names: (?P<names>(?:/job:[\w/:.-]{1,80},? ?){1,8})")
+_ABSENT = lazy_re(r"(?i)timed out task names: (?P<names>(?:/job:[\w/:.-]{1,80},? ?){1,8})")
 """Names of the tasks that a coordinator has missed."""
-_PARALLEL = re.compile(r"(?i)world_?size|parallel|n_gpus|num_gpus|nnodes|nproc|replica")
+_PARALLEL = lazy_re(r"(?i)world_?size|parallel|n_gpus|num_gpus|nnodes|nproc|replica")
 """Names of what is set by the number of processes: the other figure is the one to change."""
-_OF_MODEL = re.compile(r"(?i)head|layer|hidden|vocab|expert|dim|channel|size of the model|embed|world_?size|gpus?\b")
+_OF_MODEL = lazy_re(r"(?i)head|layer|hidden|vocab|expert|dim|channel|size of the model|embed|world_?size|gpus?\b")
 """Names of what the model or the machines set."""
 _LONGEST = 400
 _PROBABILITY = 0.5

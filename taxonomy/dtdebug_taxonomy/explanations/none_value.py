@@ -10,18 +10,19 @@ from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, printed_reason
 from dtdebug_taxonomy.logs.final_errors import FinalError
 from dtdebug_taxonomy.stacks.frames import short
+from dtdebug_taxonomy.text.lazy_re import lazy_re
 from dtdebug_taxonomy.text.pattern_matcher import plain
 
 _EXPRESSION = r"[A-Za-z_][\w.]{0,80}(?:\[[^\[\]\n]{1,40}\]){0,2}"
-_CONVERTED = re.compile(rf"\b(?:int|float|len|range|Path|join|open|exists|isdir)\((?P<what>{_EXPRESSION})\)")
-_VARIABLE = re.compile(r"\b(?:environ\.get|getenv)\(['\"](?P<name>\w{2,60})['\"]\)")
-_KEY = re.compile(r"^['\"](?P<name>[A-Z][A-Z0-9]{1,30}(?:_[A-Z0-9]{1,30}){0,6})['\"]$")
-_OF_ENVIRONMENT = re.compile(r"\b(?:os\.)?(?:environ|environment|env)\[")
-_ATTRIBUTE = re.compile(r"'NoneType' object has no attribute '(?P<name>\w{1,80})'")
-_INDEXED = re.compile(rf"(?P<what>{_EXPRESSION})\[")
-_COLLECTED = re.compile(rf"\[(?P<what>{_EXPRESSION}) for ")
-_ITERATED = re.compile(rf"\bin (?P<what>{_EXPRESSION}):")
-_OPTIONS = re.compile(
+_CONVERTED = lazy_re(rf"\b(?:int|float|len|range|Path|join|open|exists|isdir)\((?P<what>{_EXPRESSION})\)")
+_VARIABLE = lazy_re(r"\b(?:environ\.get|getenv)\(['\"](?P<name>\w{2,60})['\"]\)")
+_KEY = lazy_re(r"^['\"](?P<name>[A-Z][A-Z0-9]{1,30}(?:_[A-Z0-9]{1,30}){0,6})['\"]$")
+_OF_ENVIRONMENT = lazy_re(r"\b(?:os\.)?(?:environ|environment|env)\[")
+_ATTRIBUTE = lazy_re(r"'NoneType' object has no attribute '(?P<name>\w{1,80})'")
+_INDEXED = lazy_re(rf"(?P<what>{_EXPRESSION})\[")
+_COLLECTED = lazy_re(rf"\[(?P<what>{_EXPRESSION}) for ")
+_ITERATED = lazy_re(rf"\bin (?P<what>{_EXPRESSION}):")
+_OPTIONS = lazy_re(
     r"^(?:self\.)?(?:\w{1,20}_)?(?:args|opts?|options|cfg|config|conf|hparams|params|flags)\.(?P<name>[\w.]+)$"
 )
 """Objects that hold command-line options or configuration."""

@@ -17,21 +17,22 @@ from dtdebug_taxonomy.logs.message_advice import refuses_what_it_allows
 from dtdebug_taxonomy.model.effort import Effort
 from dtdebug_taxonomy.model.ranks import Frame
 from dtdebug_taxonomy.stacks.frames import is_library, short
+from dtdebug_taxonomy.text.lazy_re import lazy_re
 
-_ARGUMENT = re.compile(
+_ARGUMENT = lazy_re(
     r"(?P<call>[\w.]{2,120})\(\) (?:got an unexpected keyword argument ['\"]?(?P<name>\w{1,80})"
     r"|missing \d{1,2} required (?:positional|keyword-only) arguments?: ['\"]?(?P<missing>\w{1,80}))"
 )
-_ATTRIBUTE = re.compile(r"module ['\"](?P<owner>[\w.]{1,120})['\"] has no attribute ['\"](?P<name>\w{1,80})")
-_OBJECT = re.compile(r"['\"](?P<owner>[A-Z]\w{3,80})['\"] object has no attribute ['\"](?P<name>\w{1,80})")
-_IMPORT = re.compile(r"cannot import name ['\"]?(?P<name>\w{1,80})['\"]? from ['\"](?P<owner>[\w.]{1,120})['\"]")
-_PACKAGE = re.compile(r"(?:site|dist)-packages[/\\](?P<name>[A-Za-z]\w{1,60})[/\\.]")
+_ATTRIBUTE = lazy_re(r"module ['\"](?P<owner>[\w.]{1,120})['\"] has no attribute ['\"](?P<name>\w{1,80})")
+_OBJECT = lazy_re(r"['\"](?P<owner>[A-Z]\w{3,80})['\"] object has no attribute ['\"](?P<name>\w{1,80})")
+_IMPORT = lazy_re(r"cannot import name ['\"]?(?P<name>\w{1,80})['\"]? from ['\"](?P<owner>[\w.]{1,120})['\"]")
+_PACKAGE = lazy_re(r"(?:site|dist)-packages[/\\](?P<name>[A-Za-z]\w{1,60})[/\\.]")
 _PLUMBING = frozenset({"torch", "_pytest", "pluggy", "click", "typer", "fire", "hydra", "omegaconf"})
 """Packages whose frames stand between others: they call what they were given."""
-_ANY_RELEASE = re.compile(r"(?i)parallel$|engine$|^compiled|^optimized|^NoneType$|tensor$|^parameter$|namespace$")
+_ANY_RELEASE = lazy_re(r"(?i)parallel$|engine$|^compiled|^optimized|^NoneType$|tensor$|^parameter$|namespace$")
 """Objects that wrap a model, so that what is asked of them is asked of the wrapper, and the program's own data: neither
 tells of releases."""
-_PARAMETER = re.compile(r"[(,] ?\*{0,2}(?P<name>[A-Za-z]\w{0,80})(?=[=,)])")
+_PARAMETER = lazy_re(r"[(,] ?\*{0,2}(?P<name>[A-Za-z]\w{0,80})(?=[=,)])")
 _LIKE = 0.8
 """Share of letters from which a name is taken for a misspelt one."""
 _PROBABILITY = 0.4

@@ -12,6 +12,7 @@ from dtdebug_taxonomy.knowledge.loader import Knowledge
 from dtdebug_taxonomy.knowledge.schema import Release
 from dtdebug_taxonomy.model.snapshot import Snapshot, walk
 from dtdebug_taxonomy.text.clauses import hits_in_words
+from dtdebug_taxonomy.text.lazy_re import lazy_re
 from dtdebug_taxonomy.text.matchers import matchers_from
 from dtdebug_taxonomy.text.pattern_matcher import Index, Matcher, PatternHit, clip_lines, index_of
 
@@ -41,12 +42,12 @@ NAMES = {
 """Package -> how texts call it."""
 _PER_TEXT = 64
 """Releases that are read of each package."""
-_OF = re.compile(
+_OF = lazy_re(
     rf"(?i)(?<![\w./-])(?P<name>{'|'.join(f'(?P<n{i}>{name})' for i, name in enumerate(NAMES.values()))})"
     r"(?:[ _-](?:version|info|release))?['\"]?[ \t=:.v|(-]{1,40}(?:version |is |of )?v?"
     r"(?P<release>\d{1,3}(?:\.\d{1,4}){1,3}(?:[.-]?(?:rc|dev|a|b|alpha|beta)\.?\d{1,8}(?![\w.]))?)"
 )
-_BOUND = re.compile(r"(>=|<=|==|<|>) ?(\d{1,4}(?:\.\d{1,4}){0,3})\Z")
+_BOUND = lazy_re(r"(>=|<=|==|<|>) ?(\d{1,4}(?:\.\d{1,4}){0,3})\Z")
 _HOLDS = {"<": operator.lt, "<=": operator.le, "==": operator.eq, ">=": operator.ge, ">": operator.gt}
 
 
@@ -129,7 +130,7 @@ def fitting_releases(knowledge: Knowledge, snapshot: Snapshot) -> tuple[FittingR
     """The facts that fit: those first whose message tells alone, then those whose release is named."""
     if not knowledge.releases:
         return ()
-    printed, spoken, places = _matchers(knowledge)
+    printed, spoken, places = matchers(knowledge)
     seen: dict[str, tuple[PatternHit, str]] = {}
     somewhere: set[str] = set()
     for source, text in _texts(snapshot):
@@ -164,7 +165,7 @@ def _fitting(
 
 
 @lru_cache(maxsize=4)
-def _matchers(knowledge: Knowledge) -> tuple[Matcher, ...]:
+def matchers(knowledge: Knowledge) -> tuple[Matcher, ...]:
     """Return the matchers of printed messages, of words, and of what must appear somewhere else."""
     facts = knowledge.releases
 

@@ -18,6 +18,7 @@ from dtdebug_taxonomy.inference.finding import Finding
 from dtdebug_taxonomy.knowledge.loader import Knowledge
 from dtdebug_taxonomy.knowledge.schema import STRENGTHS, Measure
 from dtdebug_taxonomy.logs.log import has_ended
+from dtdebug_taxonomy.logs.log_end import is_stop
 from dtdebug_taxonomy.model.snapshot import Snapshot
 
 _SEARCH = 120.0
@@ -44,6 +45,17 @@ class Next(msgspec.Struct, frozen=True, kw_only=True):
     """Cost, including the time until its result is known."""
     why: str = ""
     """For a measurement the interpretation of its output; else why this comes first."""
+
+
+_LOOK = Next(
+    kind="measure",
+    text="If the job still runs, look at where each rank is.",
+    command="dtdebug attach PID",
+    minutes=2,
+    why="Ranks that make progress: the job runs. One rank outside the call in which the others wait: its line is the "
+    "cause. No such process: the job is gone, see its scheduler. PID is the launcher or any rank.",
+)
+"""What to do about a log that stops."""
 
 
 class Repair(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +93,8 @@ def next_step(
     points at one, a measurement precedes a question.
     `known`: probabilities of the symptoms, and the findings.
     """
+    if is_stop(snapshot.verdict):
+        return _LOOK
     symptoms, findings = known
     otherwise = _SEARCH
     rows: list[tuple[float, Next]] = []

@@ -1,15 +1,14 @@
-"""On-disk cache of data derived from the knowledge files.
+"""The index: what is computed from the knowledge once, because reading and weighing its files takes 0.8 s.
 
-Reading and weighing the files takes longer than a diagnosis. A cache file begins with a digest of its inputs (names,
-sizes and times of the knowledge's files and modules, the version of Python), so that a stale one is noticed.
+A wheel contains it, built by extension/hatch_build.py. In a checkout it is built when it is needed, in a folder that
+git ignores. Nothing is written anywhere else: without an index, everything is computed in memory.
 """
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext, suppress
 from functools import lru_cache
 from pathlib import Path
 from threading import RLock
@@ -17,38 +16,64 @@ from typing import TypeVar
 
 import msgspec
 
-from dtdebug_taxonomy.storage import read_stamped, write_stamped
+import dtdebug_taxonomy
+from dtdebug_taxonomy.storage import write
 
-_HOME = Path(__file__).parents[1]
-_SOURCES = tuple(_HOME / name for name in ("", "knowledge", "text", "symptoms", "messages", "observations", "versions"))
-_LIMIT = 32 << 20
-"""Maximum number of bytes read of a file; the cache takes 3 MB."""
+_HOME = Path(dtdebug_taxonomy.__path__[0])
+_folder = _HOME / "_index"
+_in_checkout = (_HOME.parents[1] / "extension" / "hatch_build.py").is_file()
+_writes = _in_checkout
+_APART = {"_index", "__pycache__", "checks", "labs", "topics"}
+"""Folders from which nothing is computed, or only what names them."""
+_RELEASE = f"dtdebug {dtdebug_taxonomy.__version__}\n".encode()
 
 T = TypeVar("T")
 _lock = RLock()
 """Serialises decoding: msgspec inspects a type without a lock, and two threads that do so first crash the process."""
 
 
-def load_cached(name: str, kind: type[T], make: Callable[[], T], sources: tuple[Path, ...] = _SOURCES) -> T:
-    """Return the cached result of `make`, or a new one if the cache file does not match the sources' state.
+def load_cached(name: str, kind: type[T], make: Callable[[], T], folders: tuple[Path, ...] = ()) -> T:
+    """Return what `make` returns, from the index if that was made from the files as they are now.
 
-    A folder that can't be read or written costs time only.
+    These are the files of the knowledge and of the named folders. An installed wheel's index is trusted if it is of
+    the same release. An unreadable or unwritable folder only costs time.
     """
     with _lock:
-        stamp, file = _stamp(sources), f"{name}.cache"
-        if (data := read_stamped(file, stamp, _LIMIT)) is not None:
-            with suppress(msgspec.MsgspecError):
-                return msgspec.msgpack.decode(data, type=kind)
+        path = _folder / f"{name}.msgpack"
+        stamp = _stamp(folders) if _in_checkout else _RELEASE
+        with suppress(OSError, msgspec.MsgspecError):
+            data = path.read_bytes()
+            if data.startswith(stamp):
+                return msgspec.msgpack.decode(memoryview(data)[len(stamp) :], type=kind)
         made = make()
-        write_stamped(file, stamp, msgspec.msgpack.encode(made))
+        if _writes:
+            with suppress(OSError) if _in_checkout else nullcontext():
+                path.parent.mkdir(exist_ok=True)
+                write(path, stamp + msgspec.msgpack.encode(made), mode=0o666)
         return made
 
 
-@lru_cache(maxsize=4)
-def _stamp(sources: tuple[Path, ...]) -> bytes:
-    rows = [f"{msgspec.__version__} {sys.version}"]
-    for folder in sources:
-        with os.scandir(folder) as entries:
-            files = sorted((e.name, e.stat()) for e in entries if e.name.endswith((".py", ".toml")))
-        rows += (f"{folder}/{name} {seen.st_mtime_ns} {seen.st_size}" for name, seen in files)
-    return "\n".join(rows).encode()
+def build_into(folder: Path) -> None:
+    """Write whatever is requested from now on to a folder, as the index of this release: for the build hook."""
+    global _folder, _in_checkout, _writes
+    _folder, _in_checkout, _writes = folder, False, True
+
+
+def _stamp(folders: tuple[Path, ...]) -> bytes:
+    """Return names, sizes and times of the files that something is computed from: data, and modules that compute."""
+    return "\n".join((*(row for folder in (_HOME, *folders) for row in _rows(folder)), "", "")).encode()
+
+
+@lru_cache(maxsize=8)
+def _rows(folder: Path) -> tuple[str, ...]:
+    return tuple(sorted(_walked(str(folder))))
+
+
+def _walked(folder: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith((".py", ".toml")):
+                seen = entry.stat()
+                yield f"{entry.path} {seen.st_mtime_ns} {seen.st_size}"
+            elif entry.name not in _APART and entry.is_dir():
+                yield from _walked(entry.path)

@@ -30,45 +30,46 @@ from dtdebug_taxonomy.logs.traceback_grammar import (
     strip_margin,
 )
 from dtdebug_taxonomy.model.ranks import Frame
+from dtdebug_taxonomy.text.lazy_re import lazy_re
 
 _START = "Traceback (most recent call last)"
-_BARE = re.compile(rf"({PATH}[A-Z]\w{{0,100}}(?:Error|Exception|Interrupt)|Exception(?=: ))(?:: (.{{0,2000}})|$)")
-_IPYTHON = re.compile(rf"{TYPE}\s{{2,80}}$")
-_SPAWNED = re.compile(r"-- Process (\d{1,7}) terminated with the following error:")
-_SNIPPET = re.compile(r"\[Rank (\d{1,7}) Error Snippet\]:|Error on Rank (\d{1,7})\b|Worker \(rank (\d{1,7})[,)]")
-_THREAD = re.compile(r"Exception in thread ([^\n:]{1,200})")
-_PROCESS = re.compile(r"Process ([A-Za-z]\w{0,60}-\d{1,7}(?::\d{1,7}){0,4}):$")
+_BARE = lazy_re(rf"({PATH}[A-Z]\w{{0,100}}(?:Error|Exception|Interrupt)|Exception(?=: ))(?:: (.{{0,2000}})|$)")
+_IPYTHON = lazy_re(rf"{TYPE}\s{{2,80}}$")
+_SPAWNED = lazy_re(r"-- Process (\d{1,7}) terminated with the following error:")
+_SNIPPET = lazy_re(r"\[Rank (\d{1,7}) Error Snippet\]:|Error on Rank (\d{1,7})\b|Worker \(rank (\d{1,7})[,)]")
+_THREAD = lazy_re(r"Exception in thread ([^\n:]{1,200})")
+_PROCESS = lazy_re(r"Process ([A-Za-z]\w{0,60}-\d{1,7}(?::\d{1,7}){0,4}):$")
 """Heading that multiprocessing prints above the traceback of a child."""
-_UNHEEDED = re.compile(
+_UNHEEDED = lazy_re(
     r"Exception ignored (?:in|on)|Error in atexit\._run_exitfuncs|Exception in callback|"
     r"Task exception was never retrieved|--- Logging error ---|Exception in Tkinter|Exception raised during shutdown"
 )
-_CALLED = re.compile(r"\bray::(\S{1,200}?)(?:\(\))? \(pid=(\d{1,9})[,)]")
+_CALLED = lazy_re(r"\bray::(\S{1,200}?)(?:\(\))? \(pid=(\d{1,9})[,)]")
 """Message of Ray at the caller about an exception of a remote process; its traceback follows without a head.
 Source: https://github.com/ray-project/ray/blob/master/python/ray/exceptions.py (RayTaskError, ActorDiedError)"""
-_AND_THEN = re.compile(r"(?:During handling of the above exception|The above exception was the direct cause)")
-_TABLE_RANK = re.compile(r"  rank {1,10}: (\d{1,7}) \(local_rank: (\d{1,5})\)")
-_FATAL = re.compile(r"Fatal Python error: ([^\n]{1,200})")
-_FATAL_FRAME = re.compile(r'  File "([^"\n]{1,500})", line (\d{1,9}) in ([^\n]{1,200})')
-_FATAL_END = re.compile(r"Thread 0x|Extension modules|Stack \(most recent")
-_FATAL_OTHER = re.compile(r"Thread 0x|Extension modules")
+_AND_THEN = lazy_re(r"(?:During handling of the above exception|The above exception was the direct cause)")
+_TABLE_RANK = lazy_re(r"  rank {1,10}: (\d{1,7}) \(local_rank: (\d{1,5})\)")
+_FATAL = lazy_re(r"Fatal Python error: ([^\n]{1,200})")
+_FATAL_FRAME = lazy_re(r'  File "([^"\n]{1,500})", line (\d{1,9}) in ([^\n]{1,200})')
+_FATAL_END = lazy_re(r"Thread 0x|Extension modules|Stack \(most recent")
+_FATAL_OTHER = lazy_re(r"Thread 0x|Extension modules")
 """Lines that end a dump before its first frame; `Stack (most recent` is its head if the thread is unknown."""
 _FATAL_LINES = 200
-_WARNED = re.compile(rf"\S{{1,300}}\.py:\d{{1,8}}: ((?:{TYPE})?Warning): ?(.{{0,500}})")
-_ALOUD = re.compile(r"(?i)\bwarn(?:ing)?s?\b ?[:|\]!]")
-_RESTART = re.compile(
+_WARNED = lazy_re(rf"\S{{1,300}}\.py:\d{{1,8}}: ((?:{TYPE})?Warning): ?(.{{0,500}})")
+_ALOUD = lazy_re(r"(?i)\bwarn(?:ing)?s?\b ?[:|\]!]")
+_RESTART = lazy_re(
     r"(?:Worker group FAILED|\[\w{1,40}\] Worker group \S{1,40}).{0,40}attempts left|will restart worker group"
     r"|Restarting worker group|Attempt \d{1,4}/\d{1,4} failed|restarting (?:all )?workers"
 )
-_OF_RANK = re.compile(r" ?:? ?\(RANK (\d{1,7})\)")
+_OF_RANK = lazy_re(r" ?:? ?\(RANK (\d{1,7})\)")
 """Suffix in the head of a traceback that torch.distributed.checkpoint repeats from another rank.
 Source: torch 2.13, torch/distributed/checkpoint/api.py (CheckpointException.__str__)"""
-_HANDLED = re.compile(
+_HANDLED = lazy_re(
     r"(?i)(?:\b(?:will (?:be )?retr(?:y|ied)|retrying|re-trying|trying again|retry (?:no\.? ?|number |#)?\d{1,6}\b"
     r"|attempt (?:no\.? ?|#)?\d{1,6} ?(?:of|/) ?\d{1,6}|skipp(?:ing|ed)|ignor(?:ing|ed)|fall(?:ing|s)? ?back"
     r"|continuing|will continue)\b|\(non-fatal\))"
 )
-_GIVES_UP = re.compile(
+_GIVES_UP = lazy_re(
     r"(?i)exceeded|exhausted|giv(?:ing|en) up|gave up|no more|abort|fatal\b(?<!non-fatal)|attempts? left|restart"
     r"|fail(?:ed|ing) after"
 )

@@ -6,19 +6,19 @@ communication prints: a loose word (`timeout`, `socket`, `peer`) in another clas
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Literal
 
 from dtdebug_taxonomy.model.ranks import Frame
 from dtdebug_taxonomy.stacks.frames import is_library
+from dtdebug_taxonomy.text.lazy_re import lazy_re
 
 Role = Literal["own", "peer", "launcher"]
 """own: an error of this rank's program; peer: another rank was lost, late or in another collective; launcher: ended by
 the launcher or its user, or the launcher's summary of other processes' failures."""
 
 _MOST = 2_000
-_TYPE = re.compile(r"(?:(?:[A-Za-z_]\w{0,100}|<locals>)(?:\.|::)){0,10}[A-Za-z_]\w{0,100}")
+_TYPE = lazy_re(r"(?:(?:[A-Za-z_]\w{0,100}|<locals>)(?:\.|::)){0,10}[A-Za-z_]\w{0,100}")
 _OF_CHILD = frozenset({"ChildFailedError", "ProcessExitedException", "ProcessRaisedException"})
 _LAUNCHER = frozenset({*_OF_CHILD, "KeyboardInterrupt", "SignalException"})
 _PEER = frozenset({
@@ -26,9 +26,9 @@ _PEER = frozenset({
     "EnforceNotMet", "HorovodInternalError", "HostsUpdatedInterrupt", "IoException", "RendezvousClosedError",
     "RendezvousConnectionError", "RendezvousGracefulExitError", "RendezvousTimeoutError",
 })  # fmt: skip
-_PEER_HOME = re.compile(r"(?:torch|c10d?|gloo|horovod)(?:\.|::)|$")
+_PEER_HOME = lazy_re(r"(?:torch|c10d?|gloo|horovod)(?:\.|::)|$")
 """Modules of these classes; a program may have a class of the same name. A notebook prints no module."""
-_SUMMARY = re.compile(
+_SUMMARY = lazy_re(
     r"(?:RuntimeError|Exception): (?:Engine core (?:initiali[sz]ation|proc\S{0,40}) |Engine process failed to start"
     r"|WorkerProc initiali[sz]ation failed due to an exception|EngineCore encountered an issue"
     r"|Worker failed with error .{0,300}, please check"
@@ -40,31 +40,31 @@ _SUMMARY = re.compile(
 """Exceptions of a parent that only report that its child failed, or where that is printed; most of an inference
 engine. Source: https://github.com/vllm-project/vllm/blob/main/vllm/v1/executor/multiproc_executor.py Paddle prints
 its launcher's signal to a rank in this form: https://github.com/PaddlePaddle/Paddle/issues/72655"""
-_CALLED = re.compile(r"(?:\w{1,60}: ')?On WorkerInfo\(id=(\d{1,7}), name=")
+_CALLED = lazy_re(r"(?:\w{1,60}: ')?On WorkerInfo\(id=(\d{1,7}), name=")
 """Message of torch.distributed.rpc for an exception of the called worker, at the caller and at the worker.
 Source: https://github.com/pytorch/pytorch/blob/main/torch/distributed/rpc/internal.py (_run_function)"""
-_TENSORFLOW = re.compile(
+_TENSORFLOW = lazy_re(
     r"tensorflow\.\S{0,100}errors_impl\.(?:Aborted|Cancelled|DeadlineExceeded|Unavailable)Error$"
     r"|jax\w{0,10}\.\S{0,100}(?:Xla|Jax)RuntimeError: (?:ABORTED|DEADLINE_EXCEEDED|UNAVAILABLE):"
 )
-_OWN_START = re.compile(
+_OWN_START = lazy_re(
     r"The server socket (?:has failed to|cannot)|The IPv[46] network addresses of .{1,300} cannot be retrieved"
 )
 """Failures of the rank's own host: a port in use, an unknown host name."""
-_OWN_ARGUMENT = re.compile(r"\[enforce fail at [^\]\s]{0,300}?gloo/\w{1,40}\.(?:cc|h):\d{1,6}\]")
+_OWN_ARGUMENT = lazy_re(r"\[enforce fail at [^\]\s]{0,300}?gloo/\w{1,40}\.(?:cc|h):\d{1,6}\]")
 """Arguments of this rank that gloo's collectives reject before anything is sent: not its `transport/`."""
-_NCCL = re.compile(
+_NCCL = lazy_re(
     r"NCCL (?:error in: [^\n]{1,300}?, |error: )"
     r"(?P<code>invalid usage|invalid argument|internal error|unhandled (?:cuda|system) error)\b"
     r"[^;\n]{0,200}(?:; last error: (?P<last>[^\n]{1,500}))?"
 )
 """NCCL's result as c10d raises it, and NCCL's last error as a rank's agent stores it: printed, it is on later lines.
 Source: https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/NCCLUtils.cpp"""
-_NCCL_LOST = re.compile(r"(?i)connect|remote|clos|timed? ?out|unreachable|no route|reset by|recv|send")
+_NCCL_LOST = lazy_re(r"(?i)connect|remote|clos|timed? ?out|unreachable|no route|reset by|recv|send")
 """NCCL's last error if another rank, or the connection to it, failed."""
-_NCCL_UNLIKE = re.compile(r"message truncated|mismatch in collective")
+_NCCL_UNLIKE = lazy_re(r"message truncated|mismatch in collective")
 """NCCL's last error if the calls of two ranks do not match."""
-_SAID = re.compile(
+_SAID = lazy_re(
     r"\[(?:enforce fail at )?[^\]\s]{0,300}?(?:gloo/\S{1,200}|pair|unbound_buffer|buffer|context|device|loop)"
     r"\.(?:cc|h):\d{1,6}\]"
     r"|\[?\.{0,2}[^\]\s]{0,300}ProcessGroup(?:Gloo|NCCL|UCC|Wrapper|MPI)\.[ch]pp:\d{1,6}\]"
@@ -83,7 +83,7 @@ _SAID = re.compile(
     r"|The client socket has (?:failed|timed out)"
 )
 """Beginning of messages of PyTorch's communication."""
-_LOST = re.compile(
+_LOST = lazy_re(
     r"(?:\[?Errno \d{1,3}\]? ?)?(?:Connection (?:closed|reset|refused|aborted)(?: by (?:remote )?(?:peer|host))?"
     r"|Broken pipe|Connection timed out|Transport endpoint is not connected|Socket [Tt]imeout|unable to read"
     r"|failed to recv.{0,80})\.?$"
@@ -93,7 +93,7 @@ _CONNECTION = frozenset({
     "BrokenPipeError", "ConnectionAbortedError", "ConnectionRefusedError", "ConnectionResetError", "EOFError",
     "RuntimeError", "TimeoutError", "OSError",
 })  # fmt: skip
-_COMMUNICATES = re.compile(
+_COMMUNICATES = lazy_re(
     r"[/\\](?:torch[/\\](?:distributed|autograd|nn[/\\]parallel|_tensor)|horovod|deepspeed[/\\](?:comm|runtime)|mpi4py)"
     r"[/\\.]"
 )

@@ -5,7 +5,6 @@ Patterns run in linear time, and only on lines with a characteristic word: the t
 
 from __future__ import annotations
 
-import re
 import signal
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +15,9 @@ from typing import NamedTuple
 from dtdebug_taxonomy.logs.child_processes import child_of
 from dtdebug_taxonomy.logs.events import Events, PrintedException
 from dtdebug_taxonomy.logs.lines import Line
+from dtdebug_taxonomy.logs.tasks import NO_SURROUNDINGS, EndedTask, Surroundings, are_ranks
 from dtdebug_taxonomy.model.ranks import Frame
+from dtdebug_taxonomy.text.lazy_re import lazy_re
 
 _RANK = 9_999_999
 _MOST = 1 << 16
@@ -38,6 +39,8 @@ class Exit(NamedTuple):
     """Host of the rank, if the launcher names it."""
     time: float = 0.0
     """Time by the launcher's clock, in seconds since the epoch; 0 if unknown."""
+    task: int | None = None
+    """Number of the task that ended, rank or not."""
 
 
 class Exits(NamedTuple):
@@ -89,16 +92,16 @@ LAUNCHER = frozenset({"SIGTERM", "SIGINT", "SIGHUP"})
 """Signals that launchers send to surviving ranks."""
 _FORCED = 25
 """Seconds: torchrun waits 30, and polls for ends."""
-_CLOSED = re.compile(r"Sending process (\d{1,9}) closing signal")
-_FAILED = re.compile(r" *(?P<key>rank|exitcode) *: *(?P<value>-?\d{1,9})(?: *\(pid: *(?P<pid>\d{1,9})\))?")
-_TIME = re.compile(r" *time {1,10}: (\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d)$")
-_LOCAL = re.compile(r"failed \(exitcode: (?P<code>-?\d{1,9})\) local_rank: (?P<rank>\d{1,7}) \(pid: (?P<pid>\d{1,9})\)")
-_MPI_SIGNAL = re.compile(
+_CLOSED = lazy_re(r"Sending process (\d{1,9}) closing signal")
+_FAILED = lazy_re(r" *(?P<key>rank|exitcode) *: *(?P<value>-?\d{1,9})(?: *\(pid: *(?P<pid>\d{1,9})\))?")
+_TIME = lazy_re(r" *time {1,10}: (\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d)$")
+_LOCAL = lazy_re(r"failed \(exitcode: (?P<code>-?\d{1,9})\) local_rank: (?P<rank>\d{1,7}) \(pid: (?P<pid>\d{1,9})\)")
+_MPI_SIGNAL = lazy_re(
     r"process rank (?P<rank>\d{1,7}) with PID (?P<pid>\d{1,9}) on node \S{1,255} exited on signal (?P<signal>\d{1,3})"
 )
-_MPI_NAME = re.compile(r"Process name: \[[^\s,@]{1,200}[,@]\d{1,9}\]?,(?P<rank>\d{1,7})\]")
-_MPI_CODE = re.compile(r"Exit code: *(?P<code>\d{1,9})")
-_SRUN = re.compile(
+_MPI_NAME = lazy_re(r"Process name: \[[^\s,@]{1,200}[,@]\d{1,9}\]?,(?P<rank>\d{1,7})\]")
+_MPI_CODE = lazy_re(r"Exit code: *(?P<code>\d{1,9})")
+_SRUN = lazy_re(
     r"srun: error: (?P<host>[^\s:]{1,255}): tasks? (?P<ranks>[\d,-]{1,500}): (?:\[[^\]]{1,100}\] )?"
     r"(?:Exited with exit code (?P<code>\d{1,9})|(?P<words>Killed|Terminated|Aborted|Segmentation fault|Bus error"
     r"|Out Of Memory))"
@@ -107,35 +110,49 @@ _WORDS = {
     "Killed": "SIGKILL", "Out Of Memory": "SIGKILL", "Terminated": "SIGTERM", "Aborted": "SIGABRT",
     "Segmentation fault": "SIGSEGV", "Bus error": "SIGBUS",
 }  # fmt: skip
-_SPAWN = re.compile(
+_SPAWN = lazy_re(
     r"process (?P<rank>\d{1,7}) terminated with (?:signal (?P<signal>SIG[A-Z]{2,9})|exit code (?P<code>\d{1,9}))"
 )
-_SHELL = re.compile(
-    r"line \d{1,9}: +(?P<pid>\d{1,9}) (?P<words>Killed|Terminated|Aborted|Segmentation fault|Bus error)\b"
-)
-_HOROVOD = re.compile(r"Process (?P<rank>\d{1,7}) exit with status code (?P<code>\d{1,9})")
-_DEEPSPEED = re.compile(r"--local_rank=(?P<rank>\d{1,7})\b.{0,2000} exits with return code = (?P<code>-?\d{1,9})")
+_SHELL = lazy_re(r"line \d{1,9}: +(?P<pid>\d{1,9}) (?P<words>Killed|Terminated|Aborted|Segmentation fault|Bus error)\b")
+_HOROVOD = lazy_re(r"Process (?P<rank>\d{1,7}) exit with status code (?P<code>\d{1,9})")
+_DEEPSPEED = lazy_re(r"--local_rank=(?P<rank>\d{1,7})\b.{0,2000} exits with return code = (?P<code>-?\d{1,9})")
 """Whichever process ended, the launcher prints the command of the last one that it started, so that its rank only
 gives the number of processes. https://github.com/deepspeedai/DeepSpeed/blob/master/deepspeed/launcher/launch.py"""
 UNOPENED = 2
 """Exit status of a Python that can't open its program: https://github.com/python/cpython/blob/main/Modules/main.c"""
-_UNOPENED = re.compile(r"python[\d.]{0,6}(?:\.exe)?: (can't open file .{1,300})")
-_WATCHDOG = re.compile(
+_UNOPENED = lazy_re(r"python[\d.]{0,6}(?:\.exe)?: (can't open file .{1,300})")
+_WATCHDOG = lazy_re(
     r"(?:watchdog thread terminated with exception: (?:\[Rank \d{1,7}\] (?:Collective .{1,300} raised the following "
     r"async exception: )?)?|raised the following async exception: )(.{1,600})"
 )
 """Source: https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp"""
 _BELOW = 6
 """Maximum number of lines below it that may contain NCCL's last error."""
-_SIZES = re.compile(r"\b\d{1,12} vs\.? \d{1,12}\b")
+_SIZES = lazy_re(r"\b\d{1,12} vs\.? \d{1,12}\b")
 
 
-def exits_in(output: str) -> Exits:
+def exits_in(output: str, around: Surroundings = NO_SURROUNDINGS) -> Exits:
     """Return the ends that the output reports."""
     from dtdebug_taxonomy.logs import event_reader, lines
 
     printed = lines.split_lines(output)
-    return of_lines(printed, event_reader.find_events(printed))
+    return rank_tasks(of_lines(printed, event_reader.find_events(printed)), printed, around)
+
+
+def rank_tasks(said: Exits, printed: Sequence[Line], around: Surroundings = NO_SURROUNDINGS) -> Exits:
+    """Give ended tasks their ranks, if the output or what surrounds it shows that tasks are ranks."""
+    ended = [EndedTask(e.task, e.host) for e in said.exits if e.task is not None]
+    if not ended:
+        return said
+    shown = are_ranks(printed, ended, around)
+    return said._replace(exits=tuple(e._replace(rank=_rank_of_task(e, shown)) for e in said.exits))
+
+
+def _rank_of_task(end: Exit, shown: bool | None) -> int | None:
+    """The rank of an end: mpirun speaks of its ranks unless each starts others, Slurm of its tasks."""
+    if end.task is None:
+        return end.rank
+    return end.task if shown or (shown is None and not end.host) else None
 
 
 def of_lines(printed: Sequence[Line], happened: Events) -> Exits:
@@ -164,7 +181,7 @@ def of_lines(printed: Sequence[Line], happened: Events) -> Exits:
         if found := _MPI_NAME.search(words):
             mpi = int(found["rank"])
         elif mpi is not None and (found := _MPI_CODE.search(words)):
-            exits.append(Exit(rank=mpi, code=int(found["code"]), line=line.number))
+            exits.append(Exit(rank=mpi, code=int(found["code"]), line=line.number, task=mpi))
             mpi = None
         found_here: Iterable[Exit] = islice(_line(words, line.number), max(0, _MOST - len(exits)))
         if line.host and "--local_rank=" in words:  # with several hosts, a host's only process may have any rank
@@ -247,18 +264,19 @@ def _line(words: str, line: int) -> Iterator[Exit]:
     if "exitcode: " in words and (found := _LOCAL.search(words)):
         yield _exit(None, found["pid"], int(found["code"]), line)
     elif "exited on signal" in words and (found := _MPI_SIGNAL.search(words)):
-        yield Exit(int(found["rank"]), int(found["pid"]) or None, None, signal_name(int(found["signal"])), line)
+        number, task = signal_name(int(found["signal"])), int(found["rank"])
+        yield Exit(task, int(found["pid"]) or None, None, number, line, task=task)
     elif "srun: error: " in words and (found := _SRUN.search(words)):
         code = int(found["code"]) if found["code"] else None
         name, memory = _WORDS.get(found["words"] or "", ""), found["words"] == "Out Of Memory"
-        for rank in _ranks(found["ranks"]):
-            yield Exit(rank, None, code, name, line, memory, found["host"])
+        for task in _ranks(found["ranks"]):
+            yield Exit(None, None, code, name, line, memory, found["host"], task=task)
     elif "line " in words and (found := _SHELL.search(words)):
         yield Exit(None, int(found["pid"]), None, _WORDS[found["words"]], line)
     elif "terminated with" in words and (found := _SPAWN.search(words)):
         yield Exit(int(found["rank"]), None, int(found["code"]) if found["code"] else None, found["signal"] or "", line)
     elif "exit with status code" in words and (found := _HOROVOD.search(words)):
-        yield Exit(int(found["rank"]), None, int(found["code"]), "", line)
+        yield Exit(int(found["rank"]), None, int(found["code"]), "", line, task=int(found["rank"]))
     elif "exits with return code" in words and (found := _DEEPSPEED.search(words)):
         yield _exit(None if int(found["rank"]) else 0, None, int(found["code"]), line)
 

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from dtdebug_taxonomy.logs.lines import Line
+from dtdebug_taxonomy.text.lazy_re import lazy_re
 
 _SAYS = r"(?P<message>.{8,600})"
 _CHECK = r"(?P<message>Check failed: .{4,600})"
 _LAYERS = (
-    ("NCCL WARN", "NCCL WARN", re.compile(rf"NCCL WARN {_SAYS}")),
-    ("UCX", "UCX ", re.compile(rf"\bUCX {{1,4}}(?:ERROR|FATAL) {{1,4}}{_SAYS}")),
-    ("UCC", " ERROR ", re.compile(rf"\b(?:UCC|[TC]L_[A-Z0-9]{{2,8}}) {{1,4}}ERROR {{1,4}}{_SAYS}")),
-    ("oneCCL", "|CCL_ERROR|", re.compile(rf"\|CCL_ERROR\| ?{_SAYS}")),
-    ("libfabric", "<warn>", re.compile(rf"\blibfabric:.{{1,200}}<warn> ?{_SAYS}")),
-    ("Slurm", ": error: ", re.compile(rf"(?:srun|salloc|sbatch|slurm\w{{1,12}}): error: (?!\*\*\*){_SAYS}")),
-    ("Slurm", ": fatal: ", re.compile(rf"(?:srun|salloc|sbatch|slurm\w{{1,12}}): fatal: {_SAYS}")),
-    ("PMIx", " ERROR: ", re.compile(rf"\] (?:PMIX|PRTE|ORTE) ERROR: {_SAYS}")),
-    ("C++ check", "Check failed: ", re.compile(rf"(?:^|\] ?|\.\w{{1,4}}:\d{{1,6}}: ){_CHECK}")),
-    ("C++ exception", "what():", re.compile(rf"^ {{0,4}}what\(\): {{1,4}}{_SAYS}")),
+    ("NCCL WARN", "NCCL WARN", lazy_re(rf"NCCL WARN {_SAYS}")),
+    ("UCX", "UCX ", lazy_re(rf"\bUCX {{1,4}}(?:ERROR|FATAL) {{1,4}}{_SAYS}")),
+    ("UCC", " ERROR ", lazy_re(rf"\b(?:UCC|[TC]L_[A-Z0-9]{{2,8}}) {{1,4}}ERROR {{1,4}}{_SAYS}")),
+    ("oneCCL", "|CCL_ERROR|", lazy_re(rf"\|CCL_ERROR\| ?{_SAYS}")),
+    ("libfabric", "<warn>", lazy_re(rf"\blibfabric:.{{1,200}}<warn> ?{_SAYS}")),
+    ("Slurm", ": error: ", lazy_re(rf"(?:srun|salloc|sbatch|slurm\w{{1,12}}): error: (?!\*\*\*){_SAYS}")),
+    ("Slurm", ": fatal: ", lazy_re(rf"(?:srun|salloc|sbatch|slurm\w{{1,12}}): fatal: {_SAYS}")),
+    ("PMIx", " ERROR: ", lazy_re(rf"\] (?:PMIX|PRTE|ORTE) ERROR: {_SAYS}")),
+    ("C++ check", "Check failed: ", lazy_re(rf"(?:^|\] ?|\.\w{{1,4}}:\d{{1,6}}: ){_CHECK}")),
+    ("C++ exception", "what():", lazy_re(rf"^ {{0,4}}what\(\): {{1,4}}{_SAYS}")),
 )
 """Reporting layer, substring of its lines, and pattern. Sources:
 https://github.com/NVIDIA/nccl/blob/master/src/debug.cc
@@ -30,22 +30,22 @@ https://github.com/oneapi-src/oneCCL/blob/master/src/common/log/log.hpp
 https://github.com/bytedance/byteps/blob/master/byteps/common/logging.h
 https://github.com/ofiwg/libfabric/blob/main/src/log.c
 https://github.com/SchedMD/slurm/blob/master/src/common/log.c"""
-_DISLIKED = re.compile(
+_DISLIKED = lazy_re(
     r"(?i)\bcan lead to\b|\bignor(?:ing|ed)\b|\bdefaulting to\b|\bfall(?:ing|s)? back\b|\bdeprecated\b"
     r"|kernel command line"
     r"|NUMA auto|\bperformance\b|\bcould not find: |\bno plugin\b|\bnon-fatal\b|\btable changed\b|\bhas been set to\b"
 )
 """Warnings of a layer after which it continues."""
 _SERIOUS = frozenset({"ERROR", "CRITICAL", "FATAL", "E", "F", "C"})
-_BARE = re.compile(r"(?:error|fatal): (?=.{8})")
+_BARE = lazy_re(r"(?:error|fatal): (?=.{8})")
 """Beginning, after the time, of error lines of Slurm's daemons."""
-_PASSING = re.compile(
+_PASSING = lazy_re(
     r"(?i)\bretry(?:ing)?\b|\btransient\b|\bwill (?:be )?(?:retr|try|continu|skip)\w{0,6}\b|\bskipp(?:ed|ing)\b"
 )
 """Words in a logger's error after which the program continues."""
 
 
-_OF_SEVERAL = re.compile(
+_OF_SEVERAL = lazy_re(
     r"(?i)\b(?:ranks?|world[ _]?size|rendezvous|collectives?|all-?(?:gather|reduce)|nccl|rdma|infiniband"
     r"|process groups?|communicators?)\b|\bnode \S{1,80} is unhealthy\b|\b(?:from|of) pod \S"
 )

@@ -26,6 +26,7 @@ _NODES = re.compile(
     r"(?i)\b(?:nnodes|min_nodes|num_nodes|num_machines|group_world_size)['\"]? {0,30}[:=] {0,3}'?(\d{1,6})"
 )
 _WORLD = re.compile(r"(?i)\bworld[ _]size['\"]? {0,10}[:=]? {0,3}'?(\d{1,6})\b")
+_NRANKS = re.compile(r"\bnranks (\d{1,7})\b")
 _STARTS_RANKS = (
     "torch/distributed/run.py", "torch.distributed.elastic", "torch/distributed/elastic", "deepspeed/launcher",
     "torch/multiprocessing/spawn.py",
@@ -58,6 +59,8 @@ class Line(NamedTuple):
     stream: str = ""
     level: str = ""
     """DEBUG, INFO, WARNING, ERROR or their first letter, if a logger printed the line."""
+    task: int | None = None
+    """Number of the task that printed it, rank or not."""
 
     @property
     def who(self) -> tuple[object, ...]:
@@ -65,6 +68,11 @@ class Line(NamedTuple):
         if self.rank is not None:
             return ("rank", self.rank)
         return (self.host or self.node, self.local, self.pid)
+
+
+def is_launched_by_tasks(text: str) -> bool:
+    """Return whether a launcher of ranks speaks: tasks of another launcher around it are not ranks."""
+    return any(mark in text for mark in _STARTS_RANKS)
 
 
 def rank_of(line: str) -> int | None:
@@ -139,8 +147,11 @@ class _Names:
         self._by_pid = {int(m["pid"]): int(m["rank"]) for m in OF_PROCESS.finditer(text)} if "rank=" in text else {}
         locals_: set[int] = set()
         nodes: set[str] = set()
-        self._tasks_are_ranks = not any(mark in text for mark in _STARTS_RANKS)
+        self._tasks_are_ranks = not is_launched_by_tasks(text)
+        tasks: set[int] = set()
         for _, row in rows:
+            if row.task is not None:
+                tasks.add(row.task)
             if row.task is not None and (row.local is not None or (row.rank is not None and row.rank != row.task)):
                 self._tasks_are_ranks = False
             if row.local is not None:
@@ -148,6 +159,8 @@ class _Names:
                 nodes.add(_node(row))
                 if row.rank is not None:
                     self._pairs.setdefault((_node(row), row.local), set()).add(row.rank)
+        if tasks and self._tasks_are_ranks:
+            self._tasks_are_ranks = not _are_launchers(tasks, text)
         table = {(int(m["local"]), int(m["rank"])) for m in _TABLE.finditer(text)} if "local_rank: " in text else set()
         self._table = dict(table) if len({local for local, _ in table}) == len(table) else {}
         same = all(local == rank for local, rank in table) and all(
@@ -190,6 +203,7 @@ class _Names:
             time=row.time,
             stream=row.stream,
             level=row.level,
+            task=row.task,
         )
 
     def of_local(self, local: int, node: str = "") -> int | None:
@@ -200,6 +214,15 @@ class _Names:
         if self._one_node:
             return local
         return self._table.get(local) if self._nodes <= 1 else None
+
+
+def _are_launchers(tasks: set[int], text: str) -> bool:
+    """Whether all tasks are seen, and the job has several ranks for each."""
+    count = len(tasks)
+    if count < 2 or max(tasks) != count - 1:
+        return False
+    world = max((int(n) for n in (*_WORLD.findall(text), *_NRANKS.findall(text))), default=0)
+    return world > count and world % count == 0
 
 
 def _node(row: ParsedLine) -> str:

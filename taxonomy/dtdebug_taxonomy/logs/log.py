@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import msgspec
@@ -18,6 +18,7 @@ from dtdebug_taxonomy.logs.events import Events, PrintedException
 from dtdebug_taxonomy.logs.exception_roles import Role, raised_by_user, reports_child, role_of
 from dtdebug_taxonomy.logs.exits import LAUNCHER, Exit, Exits
 from dtdebug_taxonomy.logs.lines import Line
+from dtdebug_taxonomy.logs.tasks import NO_SURROUNDINGS, Surroundings
 from dtdebug_taxonomy.model.ranks import CallSite, Frame
 from dtdebug_taxonomy.model.snapshot import Snapshot
 from dtdebug_taxonomy.stacks.frames import is_library, own_frame
@@ -63,6 +64,9 @@ class Log:
     """Ends of processes, according to launchers, schedulers and watchdogs."""
     first: tuple[int, ...]
     """Index of the first line of each attempt except the first."""
+    around: Surroundings = NO_SURROUNDINGS
+    whole: bool = True
+    """No line was left out."""
 
     @cached_property
     def outcome(self) -> Outcome:
@@ -79,7 +83,13 @@ def read_output(snapshot: Snapshot) -> Log:
 def _read(output: str, first_lines: tuple[tuple[int, int], ...], source: str) -> Log:
     printed = lines.split_lines(output, Snapshot(first_lines=first_lines).true_line, source)
     happened = event_reader.find_events(printed)
-    return Log(tuple(printed), happened, exits.of_lines(printed, happened), happened.restarts)
+    said = exits.rank_tasks(exits.of_lines(printed, happened), printed)
+    return Log(tuple(printed), happened, said, happened.restarts, whole=not first_lines)
+
+
+def surrounded(log: Log, around: Surroundings) -> Log:
+    """Return the log of a job of which more is known than its lines."""
+    return replace(log, said=exits.rank_tasks(log.said, log.lines, around), around=around)
 
 
 _WATCHDOG_ENDS = "Watchdog caught collective operation timeout"
@@ -273,9 +283,11 @@ def _exits(log: Log, echoes: Sequence[PrintedException], later: Callable[[Exit],
     aborted: set[int | None] = {*log.said.enforced} or ({*last} if log.said.enforce else set())
     # A watchdog aborts its own process, which waited too long; one without a known rank may be any process's.
     timed_out = {line.rank for line in log.lines if "Watchdog c" in line.body}
+    timed_out |= {other for rank in timed_out if rank is not None for other in log.around.alike.get(rank, ())}
     aborted |= {*last} if None in timed_out else timed_out
     signalled = [e for e in last.values() if e.signal and e.signal not in LAUNCHER and not log.said.was_forced(e)]
     taken_down: set[int | None] = {r for r, words in log.said.watchdogs.items() if not words.startswith("CUDA error")}
+    taken_down |= {other for rank in taken_down if rank is not None for other in log.around.alike.get(rank, ())}
     explained = {"SIGABRT": aborted | taken_down, "SIGSEGV": taken_down}
     violent = [e for e in signalled if e.rank not in explained.get(e.signal, ())]
     if timed_out:  # of a killed rank and those that abort, the watchdogs waited for the killed one

@@ -6,15 +6,15 @@ every error are left out.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from dtdebug_taxonomy.logs.exception_roles import role_of
 from dtdebug_taxonomy.logs.final_errors import REFUSED_CALL, FinalError
+from dtdebug_taxonomy.text.lazy_re import lazy_re
 from dtdebug_taxonomy.text.pattern_matcher import plain
 
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=[A-Z`'\"(])|\n")
+_SENTENCE = lazy_re(r"(?<=[.!?;])\s+(?=[A-Z`'\"(])|\n")
 _DO = (
     r"set|use|using|install|upgrade|downgrade|update|increase|raise|decrease|reduce|lower|add|remove|pass|specify"
     r"|provide|enable|disable|adjust|modify|call|rename|replace|switch|change|choose|select|delete|reinstall|rebuild|export|define"
@@ -23,7 +23,7 @@ _DO = (
 _DOING = (
     "setting|installing|upgrading|increasing|reducing|adding|passing|enabling|disabling|calling|switching|running|run"
 )
-_ORDERS = re.compile(
+_ORDERS = lazy_re(
     r"(?i)(?:^|[,:;.(] ?|\bor )"
     r"(?:please |try |instead,? |consider |you (?:can|must|should|need to|have to|may want to) )"
     rf"(?:also |either |to |try |first )?(?:{_DO}|{_DOING})\b"
@@ -32,7 +32,7 @@ _ORDERS = re.compile(
     r"|\b(?:please|try|consider) (?!again|running again|later)(?:\w{2,20}ing|check|verify)\b.{3}"
     r"|\b(?:python3? -m |uv )?pip3? install [\w'\"-]|^consider \w{2,20}ing\b"
 )
-_FAULT = re.compile(
+_FAULT = lazy_re(
     r"(?i)\b(?:must|should|needs? to|has to|have to) (?:not )?(?:be|have|match|equal|divide|contain|fit)\b"
     r"|\b(?:is|are) (?:not supported|incompatible|only supported|mutually exclusive|not compatible|not divisible)\b"
     r"|\bdo(?:es)?(?: not|n.t) support\b|\bcan ?not be (?:used|combined) (?:with|together)|\brequires? .{1,60}\bto be\b"
@@ -44,7 +44,7 @@ _FAULT = re.compile(
     r"|\bare required\b"
     r"|\bonly makes? sense with\b|\bunknown to this\b"
 )
-_REFUSED = re.compile(
+_REFUSED = lazy_re(
     r"(?i)\bis not equal to\b|\bis required (?:for|by|when|to)\b|\brequires? .{1,40}(?:[<>]=|at least)"
     r"|\b(?:is|are|was|were) only (?:possible|allowed|valid|available|implemented)\b"
     r"|\bnot (?:yet |been )?tested (?:for|with)\b"
@@ -65,7 +65,7 @@ _REFUSED = re.compile(
     r"|^(?:\w{1,30}: )?(?:unsupported|invalid|unknown|unexpected) \w{2,30}\b"
 )
 """Refusals that do not say what would be allowed: known causes come before them."""
-_EVERYWHERE = re.compile(
+_EVERYWHERE = lazy_re(
     r"(?i)CUDA_LAUNCH_BLOCKING|TORCH_USE_CUDA_DSA|DEVICE_SIDE_ASSERT|NCCL_DEBUG|TORCHDYNAMO_VERBOSE|TORCH_LOGS"
     r"|suppress_errors|HYDRA_FULL_ERROR|SHOW_CPP_STACK|TORCH_DISTRIBUTED_DEBUG|TORCH_CPP_LOG|PYTORCH_(?:CUDA_|HIP_)?ALLOC_CONF"
     r"|report (?:this|it|a bug)|open an issue|file an issue|ignore this|silence|this warning|future version|deprecat"
@@ -75,14 +75,14 @@ _EVERYWHERE = re.compile(
     r"|\bthe above to fix\b|restart your program to reset|^if this (?:fires|happens|fails)\b|=[\"']?\$[\w{(]"
     r"|^(?:trial \S{1,80}|training) errored after \d"
 )
-_ALLOWS = re.compile(
+_ALLOWS = lazy_re(
     r"(?i)\b(?:must|should) be (?:either|one of|in|among)\b(?P<allowed>.{3,200}?)\b(?:got|but|not)\b(?P<got>.{2,80})"
 )
 """A check that names what it allows, and what it got."""
-_QUOTED = re.compile(r"[`'\"]([^`'\"]{1,40})[`'\"]")
-_CALLED = re.compile(r"\b([A-Za-z_]\w{3,60})\(\)")
-_SET = re.compile(r"\b[A-Za-z]\w{2,40}=[\w.'\"]{1,40}")
-_SHAPES = re.compile(
+_QUOTED = lazy_re(r"[`'\"]([^`'\"]{1,40})[`'\"]")
+_CALLED = lazy_re(r"\b([A-Za-z_]\w{3,60})\(\)")
+_SET = lazy_re(r"\b[A-Za-z]\w{2,40}=[\w.'\"]{1,40}")
+_SHAPES = lazy_re(
     r"(?i)\bsizes? of tensor|\bshapes? (?:cannot|can't|do not|mismatch)|\bdoes not match the shape\b"
     r"|at non-singleton dimension"
     r"|\b(?:number of|same) dimensions: got|\bshape=\(.{1,80}\) are not compatible|\bobject does not support item\b"
@@ -91,27 +91,25 @@ _SHAPES = re.compile(
     r"|\b(?:got|not|received) (?:an? )?'?NoneType\b"
 )
 """Statements that something does not fit, without a reason or a remedy."""
-_SETTING = re.compile(
+_SETTING = lazy_re(
     r"(?<![\w/'-])(?:--[a-z][\w-]{2,60}|[a-z][a-z0-9]{0,40}(?:[._][a-z0-9]{1,40}){1,6}|[A-Z][A-Z0-9]{1,30}(?:_[A-Z0-9]{1,30}){1,6})"
     r"(?![\w(/])"
 )
-_TAG = re.compile(
+_TAG = lazy_re(
     r"\[[A-Z][A-Z0-9_]{1,40}\]|\b[\w.-]{1,80}\.(?:c|cc|cpp|cu|hpp?):\d{1,6} \w{1,60}:|\[type=\w{1,60}, input_value=.*"
 )
 """Position in a library, and what pydantic adds."""
-_NO_SETTING = re.compile(
-    r"\.py$|^(?:self|torch|dist|cls|b?float\d{1,2}|u?int\d{1,2}|half|bool)$|^[a-z]+$|^e\.g$|^i\.e$"
-)
+_NO_SETTING = lazy_re(r"\.py$|^(?:self|torch|dist|cls|b?float\d{1,2}|u?int\d{1,2}|half|bool)$|^[a-z]+$|^e\.g$|^i\.e$")
 """Files, objects and single words, which are no names of settings."""
-_ASSERT = re.compile(r"assert (?P<held>.{5,200}[^(,\\\s])$")
-_NATIVE = re.compile(r"Check failed: (?P<held>.{5,300})")
+_ASSERT = lazy_re(r"assert (?P<held>.{5,200}[^(,\\\s])$")
+_NATIVE = lazy_re(r"Check failed: (?P<held>.{5,300})")
 """Output of C++ assertion macros: the condition, and the reason if one was written."""
 _CHECKS = frozenset({"ValueError", "AssertionError", "NotImplementedError", "ValidationError", "ConfigKeyError"})
 """Exceptions of checks of settings: a setting named in the message was set wrong."""
-_WRITTEN = re.compile(r"raise (?:\w{1,60}\.){0,6}(?P<type>[A-Z]\w{1,60})\(|assert ")
+_WRITTEN = lazy_re(r"raise (?:\w{1,60}\.){0,6}(?P<type>[A-Z]\w{1,60})\(|assert ")
 """A line of code that refuses: whoever wrote it wrote the message for this very case, unless another raised it."""
-_PYTHONS = re.compile(r"[/\\][Ll]ib[/\\]python[\d.]{1,5}[/\\](?!(?:site|dist)-packages[/\\])|^<")
-_SAYS_LITTLE = re.compile(
+_PYTHONS = lazy_re(r"[/\\][Ll]ib[/\\]python[\d.]{1,5}[/\\](?!(?:site|dist)-packages[/\\])|^<")
+_SAYS_LITTLE = lazy_re(
     r"(?i)\bfail(?:s|ed|ure)?\b|\berrors?\b|\btime(?:d|s)?[- ]?out\b|\bexceptions?\b|\bcrash|\bdied\b|\bexited\b"
     r"|\bunexpectedly\b|\bwent wrong\b|\bshould (?:never|not) (?:happen|reach|get here)|\bunreachable\b|\binternal\b"
     r"|\b(?:did|does) not (?:respond|complete|finish)\b|\bwaiting for\b"
@@ -120,7 +118,7 @@ _SAYS_LITTLE = re.compile(
     r"|\bsee (?:above|below|the)\b|\bkilled\b|\blost\b"
 )
 """That something failed, not what is wrong."""
-_GOES_ON = re.compile(
+_GOES_ON = lazy_re(
     r"(?:[Mm]ust|[Ss]hould|Expected|Got|Found|It|This|That|They|Only|Supported|Valid|Allowed|Available|But)\b|\("
 )
 """A sentence that says nothing without the one before it."""

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from dtdebug_taxonomy.text.lazy_re import lazy_re
+
 LONGEST = 400
 """Characters of a line within which its prefixes end."""
 _TOKENS = 12
@@ -51,14 +53,14 @@ _DIGIT = (
     r"(?P<host>\d{1,3}(?:\.\d{1,3}){3})(?:: | \[(?P<task>\d{1,5})\] )",
     r"(?P<task>\d{1,7}): ",
 )
-_ROUND = re.compile(
+_ROUND = lazy_re(
     r"\((?:(?:Worker_TP(?P<rank3>\d{1,5})"
     r"|(?P<actor>[\w.:<>-]{1,80})(?:\([\w.:-]{1,80}\))?(?:\[rank=(?P<rank2>\d{1,7})\]| rank=(?P<rank4>\d{1,7}))?) )?"
     r"pid=(?P<pid>\d{1,9})"
     r"(?:, ip=(?P<host>[\w.:-]{1,80}))?(?:, rank=(?P<rank>\d{1,7}))?"
     r"[^()\n]{0,60}\) ?"
 )
-_SKYPILOT = re.compile(
+_SKYPILOT = lazy_re(
     r"\((?:[\w.-]{1,80}, )?(?P<host>head|worker\d{1,5}), rank=\d{1,5}, pid=\d{1,9}(?:, ip=[\w.:-]{1,80})?\) ?"
 )
 """Its rank is the node's, and its process starts the ranks.
@@ -96,32 +98,32 @@ _BLANK = (
 
 
 def _compile_all(patterns: Iterable[str]) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(pattern) for pattern in patterns)
+    return tuple(lazy_re(pattern) for pattern in patterns)
 
 
 _BY_START: dict[str, tuple[re.Pattern[str], ...]] = {
     "[": _compile_all(_BRACKET),
     "(": (_ROUND, _SKYPILOT),
     " ": _compile_all(_BLANK[:2]),
-    "|": (re.compile(_NO_CONTAINER),),
+    "|": (lazy_re(_NO_CONTAINER),),
     **dict.fromkeys("0123456789", _compile_all((*_DIGIT, _SYSLOG, _DETERMINED))),
     **dict.fromkeys("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_", _compile_all(_LETTER)),
 }
-_LOGFMT = re.compile(
+_LOGFMT = lazy_re(
     r"(?:[A-Za-z_][\w.]{0,60}=(?:\"(?:[^\"\\]|\\.){0,200}\"|[^\s\"]{0,200}) ){0,12}"
     r"msg=(\"(?:[^\"\\]|\\.){0,4000}\")"
 )
 """`ts=... level=info msg="..."`."""
-_RANK_WORD = re.compile(r"(?i)(?:global[ _-]?)?rank[ _=:#-]{0,3}(\d{1,7})")
-_OTHER_RANK = re.compile(
+_RANK_WORD = lazy_re(r"(?i)(?:global[ _-]?)?rank[ _=:#-]{0,3}(\d{1,7})")
+_OTHER_RANK = lazy_re(
     r"(?i)(?:^|[^a-z])(?:node|machine|host|group|replica|data|tensor|model|pipe(?:line)?|context|expert|sequence|parallel"
     r"|mesh|stage|shard|[a-fh-z]|[a-z]{2,3})[ _-]{1,2}$"
 )
-_LOCAL_WORD = re.compile(r"(?i)(?:local[ _-]?rank[ _=:#-]{0,3}|\b(?:gpu|cuda|device)[ :#=])(\d{1,5})")
-_NUMBER = re.compile(r"(?:^\W{0,3}|[<\[({#])(\d{1,7})\W{1,4}$")
-_COLOUR = re.compile(r"(?:\x1b|#033)\[[0-9;?]{0,20}[A-Za-z]|\[(?:3[0-7]m(?=\()|0m(?= ))")
+_LOCAL_WORD = lazy_re(r"(?i)(?:local[ _-]?rank[ _=:#-]{0,3}|\b(?:gpu|cuda|device)[ :#=])(\d{1,5})")
+_NUMBER = lazy_re(r"(?:^\W{0,3}|[<\[({#])(\d{1,7})\W{1,4}$")
+_COLOUR = lazy_re(r"(?:\x1b|#033)\[[0-9;?]{0,20}[A-Za-z]|\[(?:3[0-7]m(?=\()|0m(?= ))")
 """Colour codes: raw, as syslog writes them, and what a web page leaves of them before Ray's prefix."""
-_REPEATED = re.compile(r" \[repeated \d{1,7}x across cluster\](?: \(Ray deduplicates logs.{0,300})?$")
+_REPEATED = lazy_re(r" \[repeated \d{1,7}x across cluster\](?: \(Ray deduplicates logs.{0,300})?$")
 _MESSAGE = ("log", "line", "message", "MESSAGE", "msg", "text", "body", "textPayload", "@message", "content", "event")
 _RANKS = ("rank", "global_rank", "RANK", "world_rank")
 _LOCALS = ("local_rank", "LOCAL_RANK")

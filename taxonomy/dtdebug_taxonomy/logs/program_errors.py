@@ -6,7 +6,6 @@ or those of a library that does no training. An exception of PyTorch's C++ code 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -16,10 +15,11 @@ from dtdebug_taxonomy.logs.log import Log, primary, role
 from dtdebug_taxonomy.model.ranks import Frame
 from dtdebug_taxonomy.model.snapshot import Snapshot, walk
 from dtdebug_taxonomy.stacks.frames import is_framework, is_library, is_made, own_frame, short
+from dtdebug_taxonomy.text.lazy_re import lazy_re
 
-_PYTHON = re.compile(r"\.py$|^<(?:ipython|stdin|string|dynamic-code)")
+_PYTHON = lazy_re(r"\.py$|^<(?:ipython|stdin|string|dynamic-code)")
 """Python sources among the files of a traceback; compiled modules print places such as `index.pyx`."""
-_OF_FRAMEWORKS = re.compile(
+_OF_FRAMEWORKS = lazy_re(
     r"(?:RuntimeError|MemoryError)$|(?:torch|c10|tensorflow|horovod|jax\w{0,10}|numpy\.core|ray|deepspeed)\."
 )
 """Classes that frameworks raise from C++ without a frame of their own, and exhausted memory."""
@@ -27,8 +27,8 @@ OF_RANKS = "<ranks>"
 """Replaces the class if a check of the program's own found differing ranks, which no single process can raise."""
 _UNLIKE = r"(?:diverg|differ|mismatch|disagree|unequal|out[- ]of[- ]sync|not (?:equal|identical|the same|in sync))"
 _AMONG = r"(?:replicas?|ranks?|workers|processes)"
-_PARTED = re.compile(rf"(?i)\b{_AMONG}\b.{{0,60}}\b{_UNLIKE}|\b{_UNLIKE}\w{{0,6}}\b.{{0,60}}\b{_AMONG}\b")
-_LAUNCHES = re.compile(r"torch[/\\](?:distributed[/\\](?:run|launch|elastic)|multiprocessing)")
+_PARTED = lazy_re(rf"(?i)\b{_AMONG}\b.{{0,60}}\b{_UNLIKE}|\b{_UNLIKE}\w{{0,6}}\b.{{0,60}}\b{_AMONG}\b")
+_LAUNCHES = lazy_re(r"torch[/\\](?:distributed[/\\](?:run|launch|elastic)|multiprocessing)")
 """Frames that call the program, and are not called by it."""
 _WORDS = 60
 """Maximum number of characters shown of a message."""

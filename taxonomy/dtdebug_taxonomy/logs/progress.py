@@ -9,6 +9,21 @@ PROGRESS = re.compile(
     r"|\d(?:it/s|s/it)\b|\bit[=:] ?\d|\bloss['\"]?[ :=]{1,4}-?\d)"
 )
 """Line that shows progress of training."""
+STEP = re.compile(
+    r"(?i)(?:(?<!\*\* )(?<!job )\b(?:(?:global|micro|optimizer)_)?(?:step|iter(?:ation)?|batch|num_update)s?\b['\"]?"
+    r"[ _:=#\[(]{0,12}"
+    r"|\bit[=:] ?"
+    r"|\bepoch ?(?:\(train\))?:? {0,3}\[?\d{1,6}\]?:? {0,8}\[ {0,8}|\btrain: \d{1,6} \[ {0,8}"
+    r"|\d%\|[^|\r\n]{0,400}\| {0,8}|^ {0,8}(?=\d{1,9}/\d{1,9} \[[=>.]))(\d{1,9})\b(?!\.\d*[1-9])",
+    re.ASCII,
+)
+"""Number of a training step, not of Slurm: after its name, in a progress bar, or in the brackets of an epoch."""
+OTHER_BAR = re.compile(
+    r"(?i)[^|\r\n]{0,120}(?:load|map|filter|download|fetch|generat|token|sav|pack|shard|resolv|evaluat|valid|predict|test"
+    r"|prepar|process|captur|compil|convert|warm)[^|\r\n]{0,80}\d%\|",
+    re.ASCII,
+)
+"""Progress bars of work before, between and after steps."""
 _BAR = re.compile(r"\d%\|.{0,200}?\| {0,3}(\d{1,12}/\d{1,12}) \[|\b(\d{1,12})it \[")
 """Position of a progress bar: a bar that is closed after an exception is printed once more, unchanged."""
 

@@ -28,7 +28,7 @@ something changed.
 What = Literal[
     "waits", "absent", "at", "raised", "ended", "left", "called", "counted", "system", "moved", "unmoved", "printed",
     "source", "came", "missing", "disagree", "last", "entered", "finished", "unfinished", "silent", "compared",
-    "varied", "new",
+    "varied", "new", "stops",
 ]  # fmt: skip
 """Kind of statement that a claim makes; `sentence` has the words."""
 
@@ -186,6 +186,7 @@ _SAID: dict[What, Callable[[Claim, str], str]] = {
     "compared": _plain,
     "varied": lambda c, who: c.words,
     "new": lambda c, who: f"{who} printed what no log of the healthy run holds: {c.words}",
+    "stops": lambda c, who: f"The log ends at {c.words}",
     "system": _plain,
     "printed": lambda c, who: _plain(c, who if c.ranks or c.hosts else ""),
     "source": _plain,

@@ -9,10 +9,11 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 
+from dtdebug_taxonomy.text.lazy_re import lazy_re
 from dtdebug_taxonomy.text.pattern_matcher import Matcher, PatternHit, clip_lines
 
 # A run of dots or spaces that ends no clause is skipped as a whole, not tried again from each letter.
-_CLAUSE = re.compile(
+_CLAUSE = lazy_re(
     r"(?:(?<![.!?;:])[.!?;:]++(?=\s|$)|\n+|,\s+"
     r"|(?<![^\S\n])(?<!\bnot)[^\S\n]++(?=(?:but|while|although|though|whereas|however|until|because)\b)|\s[-\u2013\u2014]++\s)",
     re.IGNORECASE,
@@ -21,23 +22,21 @@ _NEGATOR = (
     r"(?:no|not|never|without|neither|nor|cannot|can't|n't|doesn't|don't|didn't|isn't|wasn't|aren't|won't|wouldn't"
     r"|couldn't|hasn't|haven't|none of|nobody|instead of|rather than)"
 )
-_NEGATED = re.compile(
+_NEGATED = lazy_re(
     rf"(?:\b|(?<=n)){_NEGATOR}(?:\s+(?:\w+\s+){{0,2}}|\s+because\s+(?:[\w']+\s+){{0,4}}|\s*)$", re.IGNORECASE
 )
-_NEGATED_NEXT = re.compile(rf"(?:\b|(?<=n)){_NEGATOR}\s*$", re.IGNORECASE)
-_WHERE = re.compile(
-    r"(?:after|at|before|by|during|from|in|inside|on|once|since|until|when|while|within)\b", re.IGNORECASE
-)
+_NEGATED_NEXT = lazy_re(rf"(?:\b|(?<=n)){_NEGATOR}\s*$", re.IGNORECASE)
+_WHERE = lazy_re(r"(?:after|at|before|by|during|from|in|inside|on|once|since|until|when|while|within)\b", re.IGNORECASE)
 """Words that begin a time or a place, which "no output after 50 steps" does not deny."""
-_NEGATES = re.compile(rf"\b{_NEGATOR}\b|n't\b|\bnothing\b|\bno\b", re.IGNORECASE)
-_DOUBTS = re.compile(
+_NEGATES = lazy_re(rf"\b{_NEGATOR}\b|n't\b|\bnothing\b|\bno\b", re.IGNORECASE)
+_DOUBTS = lazy_re(
     r"\b(?:(?:(?<!as )if|whether|in case)\s+(?:\w+\s+){0,3}|(?:avoid|prevent|rule out)\s+(?:\w+\s+){0,5})$",
     re.IGNORECASE,
 )
-_LISTED = re.compile(r"\b(?:possible|potential|common) (?:causes|reasons)\b[^.\n]{0,300}", re.IGNORECASE)
+_LISTED = lazy_re(r"\b(?:possible|potential|common) (?:causes|reasons)\b[^.\n]{0,300}", re.IGNORECASE)
 """List of possible causes in a message that a user repeats: none of them was observed."""
 
-_FILE = re.compile(r"[\w./-]{1,120}\.(?:py|sh|ya?ml|json|ipynb|cfg|toml|txt|log|cc|cpp|cu)\b")
+_FILE = lazy_re(r"[\w./-]{1,120}\.(?:py|sh|ya?ml|json|ipynb|cfg|toml|txt|log|cc|cpp|cu)\b")
 """Name of a file, which is not a word: `generate.py` does not mean that anything is generated."""
 
 _BEFORE = 200

@@ -11,6 +11,7 @@ from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from dtdebug_taxonomy.text.lazy_re import lazy_re
 from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
 
 _WORKS = (
@@ -28,19 +29,19 @@ _WORKS = (
     r"|is right|are right|is correct|are correct|is stable"
     r"|has no (?:problem|issue)s?|(?:is|was) (?:a success|successful))\b"
 )
-_OUTCOME = re.compile(rf"(?i)\b(?:{_WORKS}|(?:helps?|helped|solve[sd]?|fixe[sd]|resolve[sd]?)\b)")
-_CONDITION = re.compile(r"(?i)\b(?:with|without|if|when|after|using|by|disabl|enabl|set|remov|add|chang)|=")
+_OUTCOME = lazy_re(rf"(?i)\b(?:{_WORKS}|(?:helps?|helped|solve[sd]?|fixe[sd]|resolve[sd]?)\b)")
+_CONDITION = lazy_re(r"(?i)\b(?:with|without|if|when|after|using|by|disabl|enabl|set|remov|add|chang)|=")
 _THING = r"(?P<thing>(?:[^\n,.;:!?()]|\.(?=\w)|\(\)){3,60}?)"
 _IT = (
     r"(?:it|this|that|they(?: all)?|these|both|everything|all|the same(?: \w{2,12})?|training"
     r"|(?:the |this )?(?:problem|error|issue|hang|run|job|training|crash|model|loss|result|script|server|program|code))"
 )
 _DONE = "after (?:disabling|removing|setting|enabling|adding|replacing)"
-_SENTENCE = re.compile(
+_SENTENCE = lazy_re(
     r"[.!?;](?=\s|$)|\n|, (?:but|and|while|whereas) (?=\w)|, (?=(?:with|without) \w)"
     r"|(?<!,) (?:but|whereas) (?=\w)(?!only\b|not\b)"
 )
-_OBSERVED = re.compile(
+_OBSERVED = lazy_re(
     r"(?i)(?<![=_-])\b(?:one(?! at a time)|single(?! precision)|1|two|2|fewer|other|another|different"
     r"|small\w{0,3}|large\w{0,1}|older|newer|some|any|all)\b"
     r"(?![-=])|\bgloo\b|\bv?\d{1,2}\.\d|\bcpu\b"
@@ -48,11 +49,11 @@ _OBSERVED = re.compile(
     r"|^(?:it|(?:this|that)(?! line)|them|my|the (?:same|code|model|data)|nvlink)\b|\bproblem|\berror"
 )
 """Things that observations or other indicators hold, and words that name nothing."""
-_OPTION = re.compile(
+_OPTION = lazy_re(
     r"(?i)(?<![\w-])(?P<option>--?[a-z][\w-]{2,40}|[a-z]{2,20}(?:_[a-z]{1,20}){1,5}|[tpcedsv]p)"
     r"(?:[ =]|: )(?P<bad>\d{1,6}|true|false)\b"
 )
-_OTHER_VALUE = re.compile(
+_OTHER_VALUE = lazy_re(
     r"(?i)\b(?:with (?:it )?(?:set to |at )?|(?=[tpcedsv]p ?[=:]))(?:[tpcedsv]p ?[=:] ?)?"
     rf"(?P<good>\d{{1,6}}|true|false),? (?:{_IT} )?{_WORKS}"
 )
@@ -60,24 +61,24 @@ _OTHER_VALUE = re.compile(
 _FAILS = r"(?:fails?|hangs?|crash(?:es)?|freezes|is stuck|gets stuck|errors?|times? out)\b"
 _DEVICE = r"(?P<device>(?:gpu|card|device) ?#?\d{1,2})\b"
 _ONE_DEVICE = (
-    re.compile(
+    lazy_re(
         r"(?i)\b(?:pairs?|combinations?|subsets?) (?:\w{2,10} )?(?:with|includ\w{2,4}|contain\w{0,3}|involv\w{2,4})"
         rf" (?:the )?{_DEVICE}[^\n.;]{{0,24}}?\b{_FAILS}"
     ),
-    re.compile(
+    lazy_re(
         rf"(?i)\b{_FAILS}[^\n.;]{{0,24}}?\b(?:whenever|only (?:when|if|with)|as soon as|every time) (?:the )?{_DEVICE}"
     ),
-    re.compile(
+    lazy_re(
         rf"(?i)\b(?:whenever|only (?:when|if)|as soon as|every time) (?:the )?{_DEVICE} (?:is|takes?|joins?)\b"
         rf"[^\n.;]{{0,30}}?\b{_FAILS}"
     ),
-    re.compile(
+    lazy_re(
         r"(?i)\b(?:without|except(?: for)?|all but|leaving out|excluding) (?:the )?"
         rf"{_DEVICE}[^\n.;]{{0,30}}?\b{_WORKS}"
     ),
 )
 """One device of several, found by leaving each out or by trying pairs."""
-_SMALLER = re.compile(
+_SMALLER = lazy_re(
     r"(?i)\b(?:1|one|single|only one)[- ](?:[\w-]{2,12} ){0,4}(?:node|machine|host|server|gpu|card|process|rank)\b"
 )
 """Mentions of a single host or device: then that makes the difference."""
@@ -114,17 +115,17 @@ class Contrast(NamedTuple):
 def _pairs() -> tuple[re.Pattern[str], ...]:
     """Return the patterns of such pairs, compiled on first use."""
     return (
-        re.compile(rf"(?i)(?:\b(?P<how>with|without|{_DONE})|(?:^|, )using) {_THING},? {_IT} (?:\w{{2,10}} )?{_WORKS}"),
-        re.compile(rf"(?i)\b{_IT} {_WORKS} (?:\w{{2,10}} )?(?P<how>with|without|when using|{_DONE}) {_THING}$"),
-        re.compile(rf"(?i)\b(?:if|when) (?:i|we) (?P<how>{'|'.join(_DEEDS)}) {_THING},? (?:then )?{_IT} {_WORKS}"),
-        re.compile(rf"(?i)(?:^|, )(?P<how>for) (?:a |an |the )?{_THING},? {_IT} {_WORKS}$"),
-        re.compile(rf"(?i)\b(?P<how>with|without) {_THING} (?:the same )?{_WORKS}(?: fine| well| properly)?(?=$|,)"),
-        re.compile(
+        lazy_re(rf"(?i)(?:\b(?P<how>with|without|{_DONE})|(?:^|, )using) {_THING},? {_IT} (?:\w{{2,10}} )?{_WORKS}"),
+        lazy_re(rf"(?i)\b{_IT} {_WORKS} (?:\w{{2,10}} )?(?P<how>with|without|when using|{_DONE}) {_THING}$"),
+        lazy_re(rf"(?i)\b(?:if|when) (?:i|we) (?P<how>{'|'.join(_DEEDS)}) {_THING},? (?:then )?{_IT} {_WORKS}"),
+        lazy_re(rf"(?i)(?:^|, )(?P<how>for) (?:a |an |the )?{_THING},? {_IT} {_WORKS}$"),
+        lazy_re(rf"(?i)\b(?P<how>with|without) {_THING} (?:the same )?{_WORKS}(?: fine| well| properly)?(?=$|,)"),
+        lazy_re(
             rf"(?i)^(?:but )?(?:started |launched |run )?(?P<how>)(?P<thing>one at a time|one after"
             rf" (?:the other|another)|sequentially|serially|from scratch),?(?: {_IT})? {_WORKS}"
         ),
-        re.compile(rf"(?i)^(?:but )?training (?P<how>)(?P<thing>from scratch) (?:[\w-]{{2,12}} ){{0,5}}?{_WORKS}"),
-        re.compile(
+        lazy_re(rf"(?i)^(?:but )?training (?P<how>)(?P<thing>from scratch) (?:[\w-]{{2,12}} ){{0,5}}?{_WORKS}"),
+        lazy_re(
             rf"(?i)^(?:but )?(?P<thing>torchrun|mpirun|srun|accelerate launch|deepspeed|python -m \S{{3,40}}) {_WORKS}$"
         ),
     )
@@ -175,58 +176,58 @@ def _belongs_to_before(found: re.Match[str]) -> bool:
 
 _NAME = r"(?<![\w/.-])(?P<name>[A-Za-z][\w-]{1,30})"
 _RELEASE = r"v?(?P<release>\d{1,4}\.\d{1,4}(?:\.\d{1,5})?(?:\.?(?:post|rc|dev)\d{0,8})?)(?![\w%]|\.\d)"
-_OF = re.compile(rf"(?:{_NAME}(?:[ =:-]{{1,3}}|\s(?:version|release) ))?{_RELEASE}")
-_CLAUSE = re.compile(
+_OF = lazy_re(rf"(?:{_NAME}(?:[ =:-]{{1,3}}|\s(?:version|release) ))?{_RELEASE}")
+_CLAUSE = lazy_re(
     r"[.:;!?](?=\s|$)|\n|,\s|\s(?:but|while|whereas|whilst)\s"
     r"|\sand\s(?=(?:with|in|on|then|it|not|works?|fails|hangs|crashes|breaks|is|does)\b)"
 )
-_GOOD = re.compile(
+_GOOD = lazy_re(
     r"(?i)\b(?:works?|worked|working|fine(?!-?tun)|okay|ok|(?:learns?|learned|trains?|trained|runs?|ran|converges?) "
     r"(?:\w{2,8} )?(?:well|fine|as expected|normally|without)|is right|was right|are right"
     r"|stable|correct|succeeds?|succeeded|passes|(?:goes|went) through"
     r"|no (?:problem|error|issue|hang)s?|as expected|normal"
     r"|(?:does|did)(?: not|n.t) (?:happen|hang|fail|crash|occur|appear|exist))\b"
 )
-_BAD = re.compile(
+_BAD = lazy_re(
     r"(?i)\b(?:fail(?:s|ed|ing)?|broken|broke|breaks|hangs?|hung|stuck|crash(?:es|ed)?|errors?|wrong|worse"
     r"|slow(?:er)?|(?:does|do|did)(?: not|n.t) (?:work|run|train|learn|start|converge)|no longer|not work\w{0,3}"
     r"|out of (?:\w{2,8} )?memory|OOM\w{0,3}|nan|incorrect|dies|diverges?|leaks?|regress\w{0,5})\b"
 )
-_NOT_GOOD = re.compile(
+_NOT_GOOD = lazy_re(
     r"(?i)\b(?:not|n.t|never|no longer|hardly|nothing)\b.{0,12}\b(?:works?|worked|fine|right|stable|correct)"
 )
-_UPGRADE = re.compile(
+_UPGRADE = lazy_re(
     rf"(?i)\b(?:after|since|once|when) (?:i |we )?(?:have )?(?:upgrad|updat|mov|switch|go|went|bump)\w{{0,5}} "
     rf"(?:of |the )?(?:{_NAME} )?(?:from v?(?P<old>\d[\w.]{{1,15}}) )?to (?:[A-Za-z][\w-]{{1,30}} )?{_RELEASE}"
 )
-_BEFORE = re.compile(
+_BEFORE = lazy_re(
     rf"(?i)\b(?:works?|worked|fine|ran|run|okay|no problem)\b.{{0,24}}\b(?:before|prior to|until) (?:{_NAME} )?"
     rf"{_RELEASE}"
 )
-_FROM = re.compile(
+_FROM = lazy_re(
     rf"(?i)\b(?:since|as of|starting (?:with|from)|beginning with|(?:began|begins|broken?) (?:in|with)"
     rf"|(?:occurr?\w{{0,3}}|began|begins|appear\w{{0,3}}|happen\w{{0,3}}|start\w{{0,3}}) after) (?:the )?"
     rf"(?:(?:release|version) )?(?:of )?(?:{_NAME} )?(?:(?:release|version) )?{_RELEASE}"
 )
 """The release since which it fails, without a word of upgrading."""
-_THAN = re.compile(rf"(?i)\bthan (?:with|in|on|under|using) (?:the )?(?:{_NAME} )?{_RELEASE}")
+_THAN = lazy_re(rf"(?i)\bthan (?:with|in|on|under|using) (?:the )?(?:{_NAME} )?{_RELEASE}")
 """The release to which a worse one is compared."""
-_CHANGE = re.compile(r"(?i)\b(?:PR|pull request|commit)\s+\[?`?(?:#\d{1,6}|[0-9a-f]{7,40})\b")
+_CHANGE = lazy_re(r"(?i)\b(?:PR|pull request|commit)\s+\[?`?(?:#\d{1,6}|[0-9a-f]{7,40})\b")
 _UPDATED = r"(?:installed|updated|upgraded|replaced|changed|rebuilt"
-_SINCE = re.compile(
+_SINCE = lazy_re(
     rf"(?i)\b(?:since|after) (?:(?:we|I|they|the admins?) (?:have |had )?{_UPDATED}) "
     r"(?P<did>[^\n,;:]{3,60}?(?=[,;:\n]|\.(?:\s|$)))"
     rf"|(?P<thing>[^\n,;:]{{3,60}}?) (?:is|was|were|are|has been|have been|got|came) {_UPDATED}|rolled out|in use)\b)"
 )
 """An update without a number: of a driver, an image, a kernel."""
-_BEFORE_IT = re.compile(
+_BEFORE_IT = lazy_re(
     r"(?i)\b(?:before(?: that| then| it)?|previously|until then|earlier|in the past|up to then"
     r"|with the (?:old|previous) one),? "
     r"(?:(?:it|everything|all|this|that|the same (?:job|code|script)|they|the jobs?)(?: all)? )?"
     r"(?:worked|works|ran|was fine|were fine|did not|didn't|had no)\b"
     r"|\b(?:worked|ran|was fine|were fine|had worked)(?: well| fine)? (?:before|until then)\b"
 )
-_WITHOUT_IT = re.compile(
+_WITHOUT_IT = lazy_re(
     r"(?i)\b(?:older|earlier|previous|before|prior to|revert\w{0,3}|without it|one commit (?:back|earlier))\b"
 )
 _NOISE = frozenset({
@@ -238,7 +239,7 @@ _NOISE = frozenset({
 """Words before a number that name no package."""
 _NEAR = 200
 """Characters around a change in which its outcome is told."""
-_ANY = re.compile(r"(?<![\d.])\d{1,4}\.\d")
+_ANY = lazy_re(r"(?<![\d.])\d{1,4}\.\d")
 
 
 class _Mention(NamedTuple):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 
 from dtdebug_taxonomy.model.snapshot import Snapshot, walk
+from dtdebug_taxonomy.text.lazy_re import lazy_re
 from dtdebug_taxonomy.text.pattern_matcher import clip_lines
 from dtdebug_taxonomy.text.phrase_table import in_english
 
-_SIGNS = re.compile(
+_SIGNS = lazy_re(
     r"""(?ix)
       (?-i:['"](?:LOCAL_|WORLD_)?(?:RANK|SIZE)['"])
     | torchrun | torch\.distributed | torch[ _-]?elastic | \[\d,\d{1,5}\]<std | \bstage[ _-]?3 | \bds_
@@ -57,15 +57,15 @@ _SIGNS = re.compile(
     | verl\b | openrlhf | torchtitan | \bwatchdog
     """
 )
-_STANDS = re.compile(r"(?i)\bhang|\bhung\b|\bstuck|\bdeadlock|\bfreez|\bfroze")
-_RUNS = re.compile(
+_STANDS = lazy_re(r"(?i)\bhang|\bhung\b|\bstuck|\bdeadlock|\bfreez|\bfroze")
+_RUNS = lazy_re(
     r"(?i)\b(?:train|epoch|steps?\b|iteration|batch|loss\b|model|gpu|cuda|torch|jax\b|tensorflow|keras|jobs?\b|script|program"
     r"|process|worker|nodes?\b|launch|init|barrier|saving|checkpoint|nvidia|watchdog)"
     r"|^\W{0,3}(?:hang|stuck|freez)"
     r"|\b(?:it|this|everything|that|nothing)\b (?:\w{1,10} ){0,3}(?:hang|hung|stuck|freez|froze)"
 )
 """Words of things that hang for others: a training or its job; for a named tool that is unknown."""
-_PACKAGES = re.compile(
+_PACKAGES = lazy_re(
     r"torch[/\\](?:distributed|nn[/\\]parallel|multiprocessing[/\\]spawn)|torch[/\\]csrc[/\\]distributed"
     r"|(?:-packages[/\\]|Megatron-LM[/\\]|(?<![\w/\\]))(?:deepspeed|horovod|colossalai|megatron|apex|fairscale|byteps"
     r"|torchtitan|torchft|verl|openrlhf|nemo_rl|nanotron|deep_ep|hivemind|mscclpp|slime|monarch|mpi4py|varuna|tutel|fmoe|bagua|megablocks|realhf|nvshmem|nemo_run|torchx|submitit|nvidia_resiliency_ext|ray_lightning|ray[/\\]train|torch_xla[/\\]distributed"
@@ -74,23 +74,23 @@ _PACKAGES = re.compile(
     r"|tensorflow[/\\]python[/\\]distribute|accelerate[/\\]commands[/\\]launch"
 )
 """Installed libraries whose frames are a sign."""
-_PATH = re.compile(
+_PATH = lazy_re(
     r"File \"[^\"\n]{1,300}\", line \d{1,9}(?:, in .{1,200})?|\", line \d{1,9}, in .{1,200}"
     r"|(?:~|\.{1,2})?[\w.@+-]{0,100}/[^\s\"',:;)]{0,300}"
 )
-_GRAPH = re.compile(r"(?i)\b(?:dgl|pyg|torch_geometric|networkx|homogeneous graph|[en]types?|edges?|DAG|onnx)\b")
-_NODES = re.compile(r"(?i)\bnodes?\b")
+_GRAPH = lazy_re(r"(?i)\b(?:dgl|pyg|torch_geometric|networkx|homogeneous graph|[en]types?|edges?|DAG|onnx)\b")
+_NODES = lazy_re(r"(?i)\bnodes?\b")
 """The nodes of a graph are not machines."""
-_RANKED = re.compile(r"(?i)\b(?:ranking|candidates?|MRR|NDCG)(?:\b|[_.])")
-_RANKS = re.compile(r"(?i)\branks\b")
+_RANKED = lazy_re(r"(?i)\b(?:ranking|candidates?|MRR|NDCG)(?:\b|[_.])")
+_RANKS = lazy_re(r"(?i)\branks\b")
 """The ranks of candidates are not processes."""
 _DEVICE = r"\w{1,12}(?::\d{1,3})?"
-_BESIDE_CPU = re.compile(
+_BESIDE_CPU = lazy_re(
     rf"at least two devices, (?:(?:cpu|meta)(?:,? and |, ){_DEVICE}|{_DEVICE}(?:,? and |, )(?:cpu|meta)\b)"
 )
 """A tensor left on the CPU needs only one device."""
 _HOLDS = r"Process \d{1,9} has"
-_ALIKE = re.compile(
+_ALIKE = lazy_re(
     rf"{_HOLDS} ([\d.]{{1,9}} [KMG]iB) memory in use\. "
     rf"(?:{_HOLDS} [\d.]{{1,9}} [KMG]iB memory in use\. ){{0,15}}{_HOLDS} \1 "
 )
@@ -98,7 +98,7 @@ _ALIKE = re.compile(
 _SIZE = (
     r"(?i)\b(?:world_?size|(?:tensor|pipeline|data)_parallel_size|num_processes|nproc[_-]per[_-]node)['\"]?[=: ]{1,2}"
 )
-_ONE, _MORE = re.compile(rf"{_SIZE}1\b"), re.compile(rf"{_SIZE}(?:[2-9]|\d\d)")
+_ONE, _MORE = lazy_re(rf"{_SIZE}1\b"), lazy_re(rf"{_SIZE}(?:[2-9]|\d\d)")
 """A server on one device also prints words of distribution."""
 
 

@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from dtdebug_taxonomy.text.lazy_re import lazy_re
 from dtdebug_taxonomy.text.pattern_matcher import clip_lines
 
-_OTHER = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+_OTHER = lazy_re("[\u3040-\u30ff\u3400-\u9fff]")
 """Kana and Han: a text without them is not searched."""
 _MOST = 200
 """Maximum number of phrases read of a description."""
@@ -41,7 +42,7 @@ class SpokenPhrase(NamedTuple):
 @lru_cache(maxsize=8)
 def spoken_phrases(situation: str) -> tuple[SpokenPhrase, ...]:
     """Return the phrases of a description that the table contains, in order; empty for a text in English."""
-    if not _OTHER.search(situation):
+    if situation.isascii() or not _OTHER.search(situation):
         return ()
     text = clip_lines(situation)
     rows: list[SpokenPhrase] = []
@@ -67,4 +68,4 @@ def phrases() -> tuple[Phrase, ...]:
 
 @lru_cache(maxsize=1)
 def _table() -> tuple[tuple[re.Pattern[str], str], ...]:
-    return tuple((re.compile(p.text, re.IGNORECASE), p.english) for p in phrases())
+    return tuple((lazy_re(p.text, re.IGNORECASE), p.english) for p in phrases())

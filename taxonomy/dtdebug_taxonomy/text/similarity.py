@@ -52,7 +52,7 @@ def likeness(knowledge: Knowledge, snapshot: Snapshot) -> Likeness:
     terms = _terms(f"{snapshot.situation[:_LIMIT]}\n{snapshot.output[-_LIMIT:]}")
     if len(terms) < _FEW:
         return Likeness({}, {}, "")
-    symptoms, patterns = (model.of_text(terms) for model in _models(knowledge))
+    symptoms, patterns = (model.of_text(terms) for model in models(knowledge))
     ratios = _ratios(symptoms.scores(), knowledge.prior, _SCALE, _CEILING)
     fixes = patterns.scores()
     even = dict.fromkeys(fixes, 1 / len(fixes))
@@ -163,7 +163,7 @@ def _weigh_terms(counts: Counter[str], rarity: dict[str, float]) -> dict[str, fl
 
 
 @lru_cache(maxsize=4)
-def _models(knowledge: Knowledge) -> tuple[_Model, _Model]:
+def models(knowledge: Knowledge) -> tuple[_Model, _Model]:
     """Return the models of the symptoms' and of the fix patterns' texts."""
     if knowledge is load():
         return load_cached("likeness", tuple[_Model, _Model], lambda: _learnt(knowledge))

@@ -8,12 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+import msgspec
+
 from dtdebug_taxonomy.logs.child_processes import in_process
 from dtdebug_taxonomy.logs.events import PrintedException
-from dtdebug_taxonomy.logs.exits import UNOPENED, Exit
-from dtdebug_taxonomy.logs.log import Log, Outcome, fault_key, outcome, place_of, read_output, trained_between
+from dtdebug_taxonomy.logs.exits import LAUNCHER, UNOPENED, Exit
+from dtdebug_taxonomy.logs.lines import is_launched_by_tasks
+from dtdebug_taxonomy.logs.log import (
+    Log,
+    Outcome,
+    fault_key,
+    outcome,
+    place_of,
+    read_output,
+    surrounded,
+    trained_between,
+)
+from dtdebug_taxonomy.logs.tasks import NO_SURROUNDINGS, Surroundings
 from dtdebug_taxonomy.model.claims import Claim, Record, texts
-from dtdebug_taxonomy.model.ranks import Alternative, CallSite, Verdict, say, spell
+from dtdebug_taxonomy.model.ranks import Alternative, CallSite, Verdict, ranges, say, spell
 from dtdebug_taxonomy.model.snapshot import Snapshot
 from dtdebug_taxonomy.verdicts import collective_mismatch, nccl_watchdog
 from dtdebug_taxonomy.verdicts.horovod_stalls import stall_verdict
@@ -22,7 +35,7 @@ from dtdebug_taxonomy.verdicts.lost_peer import called_at, only_lost
 
 _CERTAIN, _LIKELY, _NAMELESS = 0.95, 0.8, 0.6
 _WORDS = 300
-_SHOWN = 16
+_SHOWN, _HOSTS = 16, 3
 
 
 def verdict_of_log(
@@ -30,23 +43,27 @@ def verdict_of_log(
     exclusive: Callable[[str, int, int], bool | None] = lambda file, one, other: None,
     outlived: Callable[[PrintedException], bool] = lambda raised: bool(raised.handled),
     later: Callable[[Exit], bool] = lambda end: False,
+    around: Surroundings = NO_SURROUNDINGS,
 ) -> Verdict | None:
     """Return the verdict that a printed log allows, or None.
 
+    What ranks print comes before how they ended: their own exceptions, then what the others' watchdogs print about the
+    rank that they wait for, then a signal that no one sent, and last an exit code.
+
     `exclusive(file, one, other)` is true if no rank reaches both lines of a file: this needs the source, which is not
-    read here. `outlived` and `later` are as in `outcome`.
+    read here. `outlived` and `later` are as in `outcome`. `around` is what else is known of the job.
     """
     if not snapshot.output:
         return None
-    log = read_output(snapshot)
+    log = surrounded(read_output(snapshot), around) if around is not NO_SURROUNDINGS else read_output(snapshot)
     found = outcome(log, outlived, later)
     compared = collective_mismatch.mismatch_verdict(log, found.own, exclusive)
     if compared is not None:
         return compared
     own = found.own
-    if found.exits:
-        return _verdict_on_exits(found, log.said.unopened)
     waited = nccl_watchdog.watchdog_verdict(log) or coordination_verdict(log)
+    if found.exits and (ended := _ended_first(found, waited)):
+        return _verdict_on_exits(msgspec.structs.replace(found, exits=ended), log.said.unopened)
     if own and (found.launched or any(r.rank is not None for r in own) or found.echoes or waited):
         return _verdict_on_errors(log, found, () if waited is None else waited.claims)
     if waited is not None or own:
@@ -54,7 +71,17 @@ def verdict_of_log(
     if (behind := stall_verdict(log)) is not None:
         return behind
     echoes = found.echoes
-    return only_lost(echoes, [_claim(r) for r in echoes[:_SHOWN]], [*_sites(echoes)], log.said.exits)
+    lost = only_lost(echoes, [_claim(r) for r in echoes[:_SHOWN]], [*_sites(echoes)], log.said.exits)
+    return lost or _ended_tasks(log)
+
+
+def _ended_first(found: Outcome, waited: Verdict | None) -> tuple[Exit, ...]:
+    """Return the ends that explain the failure: what watchdogs say of the rank that they wait for comes before them."""
+    if waited is None:
+        return found.exits
+    if waited.culprits:
+        return tuple(e for e in found.exits if e.rank in waited.culprits)
+    return tuple(e for e in found.exits if e.rank not in waited.waiting or e.signal)
 
 
 def _verdict_on_errors(log: Log, found: Outcome, waited: tuple[Claim, ...]) -> Verdict:
@@ -149,6 +176,38 @@ def _verdict_on_exits(found: Outcome, unopened: str) -> Verdict:
         sites=tuple(_sites(found.echoes)),
         confidence=_CERTAIN if len(culprits) == 1 else _LIKELY,
         summary=f"{who[:1].upper()}{who[1:]} ended: {' or '.join(how[:3])}{unsaid}{later}.",
+        claims=claims,
+        evidence=texts(claims),
+    )
+
+
+def _ended_tasks(log: Log) -> Verdict | None:
+    """Give the verdict on tasks of Slurm that ended, if the output does not show which ranks they are."""
+    last = {e.task: e for e in log.said.exits if e.task is not None and e.rank is None}
+    ends = [e for e in last.values() if e.signal and e.signal not in LAUNCHER] or [e for e in last.values() if e.code]
+    if not ends or any(is_launched_by_tasks(line.body) for line in log.lines):
+        return None
+    tasks = tuple(sorted(e.task for e in ends if e.task is not None))
+    hosts = tuple(dict.fromkeys(e.host for e in ends if e.host))
+    where = f" on {', '.join(hosts[:_HOSTS])}{' and others' if len(hosts) > _HOSTS else ''}" if hosts else ""
+    how = " or ".join(list(dict.fromkeys(_how(e) for e in ends))[:3])
+    claims = tuple(
+        Claim(
+            what="ended",
+            ranks=(),
+            hosts=(e.host,) if e.host else (),
+            process=f"task {e.task}",
+            words=f"was ended by {e.signal}" if e.signal else f"ended with {_how(e)}",
+            record=Record(source="output", line=e.line, words=_how(e)),
+        )
+        for e in ends[:_SHOWN]
+    )
+    several = len(tasks) > 1
+    name = f"Slurm tasks {ranges(tasks)}" if several else f"Slurm task {tasks[0]}"
+    return Verdict(
+        kind="dead",
+        confidence=_NAMELESS,
+        summary=f"{name}{where} ended: {how}. The log does not show which ranks {'they' if several else 'it'} ran.",
         claims=claims,
         evidence=texts(claims),
     )

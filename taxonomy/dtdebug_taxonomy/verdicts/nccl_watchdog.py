@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from dtdebug_taxonomy.logs.log import Log
+from dtdebug_taxonomy.logs.tasks import job_size
 from dtdebug_taxonomy.model.claims import Claim, Record, texts
-from dtdebug_taxonomy.model.ranks import Alternative, CollectiveRef, Kind, Verdict, say, spell
+from dtdebug_taxonomy.model.ranks import MOST_RANKS, Alternative, CollectiveRef, Kind, Verdict, say, spell
 from dtdebug_taxonomy.verdicts.absent_ranks import call_claim, name_in_program
 from dtdebug_taxonomy.verdicts.disagreement import Side, disagreement
 from dtdebug_taxonomy.verdicts.nccl_watchdog_lines import (
@@ -28,6 +29,8 @@ _TIMED_OUT = ("Timeout at NCCL work", "Some NCCL operations have failed or timed
 """Other messages of a watchdog on its own time-out, also in a line whose rest was broken off."""
 _SHOWN, _GROUPS = 8, 4
 """Maximum number of claims, and of groups, that are shown."""
+_MANY = 4
+"""A log covers all ranks if at least this many timed out per rank of which no line is seen."""
 
 
 def watchdog_verdict(log: Log) -> Verdict | None:
@@ -38,9 +41,21 @@ def watchdog_verdict(log: Log) -> Verdict | None:
     watched = next(iter(groups.values()), None)
     if watched is None:
         return None
-    heard = {line.rank for line in log.lines if line.rank is not None}
-    heard -= {line.rank for line in log.lines if any(words in line.body for words in _TIMED_OUT)}
+    heard = {line.rank for line in log.lines if line.rank is not None} | {*log.around.printing}
+    late = {line.rank for line in log.lines if line.rank is not None and any(t in line.body for t in _TIMED_OUT)}
+    heard -= late | {other for rank in late for other in log.around.alike.get(rank, ())}
+    heard |= _never_heard(log, watched, heard)
     return _behind(watched) or _left_in(watched) or _verdict_on_calls(watched) or _alike(watched, heard)
+
+
+def _never_heard(log: Log, watched: WatchedGroup, heard: set[int]) -> set[int]:
+    """Ranks of the job without any line, where nearly all others have timed out: a few, or the log is of some only."""
+    if not (log.whole or log.around.printing):
+        return set()
+    known = {*watched.waits, *watched.status, *heard, *(line.rank for line in log.lines if line.rank is not None)}
+    known |= {*log.around.printing}
+    absent = {*range(max(min(job_size(log.lines, log.around), MOST_RANKS), max(known, default=-1) + 1))} - known
+    return absent if len(absent) * _MANY <= len(watched.waits) else set()
 
 
 def _of_several(groups: Mapping[str, WatchedGroup]) -> Verdict | None:
@@ -235,7 +250,8 @@ def _verdict(
 
 def _waiting(watched: WatchedGroup, ranks: Iterable[int]) -> tuple[Claim, ...]:
     rows = [(rank, watched.waits[rank]) for rank in ranks]
-    return tuple(call_claim(rank, (w.op, w.seq, w.sizes), w.line, watched.sites.get(rank)) for rank, w in rows[:_SHOWN])
+    shown = [(rank, w) for rank, w in rows if w.line][:_SHOWN]
+    return tuple(call_claim(rank, (w.op, w.seq, w.sizes), w.line, watched.sites.get(rank)) for rank, w in shown)
 
 
 def _status_claim(rank: int, status: GroupStatus) -> Claim:

@@ -17,31 +17,32 @@ from dtdebug_taxonomy.logs.lines import Line
 from dtdebug_taxonomy.logs.log import Log
 from dtdebug_taxonomy.model.ranks import CallSite, Frame
 from dtdebug_taxonomy.stacks.frames import call_site, own_frames
+from dtdebug_taxonomy.text.lazy_re import lazy_re
 from dtdebug_taxonomy.verdicts.absent_ranks import name_in_program
 
 _GROUP = r"\[(?:PG (?:ID )?(?P<id>\w{1,20}) (?:(?:PG GUID )?(?P<name>[^\]\s]{1,80}) )?)?Rank (?P<rank>\d{1,6})\] {1,2}"
 _REFUSED = " raised the following async exception: NCCL error: invalid usage"
 """Message of a watchdog about a collective whose sizes do not match the peer's."""
-_CAUGHT = re.compile(
+_CAUGHT = lazy_re(
     _GROUP + r"(?:Watchdog caught collective operation timeout: |Collective (?=[^\n]{1,300}" + _REFUSED + r"))"
     r"WorkNCCL\(SeqNum=(?P<seq>\d{1,18}), OpType=(?P<op>\w{1,40})(?=[,)])"
     r"(?:, NumelIn=(?P<into>\d{1,18}), NumelOut=(?P<out>\d{1,18}))?"
     r"(?:[^\n)]{0,100}(?:\(ms\)=\d{1,12})?\) ran for (?P<ran>\d{1,18}) )?"
 )
-_ENDS = re.compile(_GROUP + "Process group watchdog thread terminated with exception: ")
-_STATUS = re.compile(
+_ENDS = lazy_re(_GROUP + "Process group watchdog thread terminated with exception: ")
+_STATUS = lazy_re(
     _GROUP + r"[^\n]{0,300}?[Ll]ast enqueued (?:NCCL )?work: (?P<enqueued>-?\d{1,18}), "
     r"last completed (?:NCCL )?work: (?P<completed>-?\d{1,18})"
 )
-_RANK = re.compile(r"\bRank \d{1,6}\]")
-_BEGINS = re.compile(r"\bRank \d{1,6}\] {1,2}(?:Watchdog|Exception|failure|Timeout|Process group watchdog)")
+_RANK = lazy_re(r"\bRank \d{1,6}\]")
+_BEGINS = lazy_re(r"\bRank \d{1,6}\] {1,2}(?:Watchdog|Exception|failure|Timeout|Process group watchdog)")
 """Text in the first part of a broken line."""
 _CAUGHT_WHOLE = " milliseconds before timing out"
 _BROKEN = 3
 """Maximum number of lines that continue a broken one."""
-_AT = re.compile(r"detected {0,2}by watchdog at work(?: sequence id)?: (\d{1,18})")
+_AT = lazy_re(r"detected {0,2}by watchdog at work(?: sequence id)?: (\d{1,18})")
 _STACK = "Stack trace of the failed collective:"
-_FRAME = re.compile(r"#(\d{1,3}) (\S{1,200}) from ([^\n]{1,500}):(\d{1,9})$")
+_FRAME = lazy_re(r"#(\d{1,3}) (\S{1,200}) from ([^\n]{1,500}):(\d{1,9})$")
 _EQUAL_SIZES = frozenset({"ALLREDUCE", "BROADCAST", "REDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE"})
 """Collectives for which NCCL requires the same sizes on every rank."""
 _DEFAULT = "default_pg"
@@ -125,8 +126,14 @@ class _WatchdogMessages:
                 continue
             label = group if len(named) > 1 else ""
             waits_in = {rank: waits[0]._replace(group=label) for rank, waits in rows.items()}
-            found[group] = WatchedGroup(waits_in, self.status.get(group, {}), self.sites)
+            found[group] = WatchedGroup(waits_in, self._status_in(group), self.sites)
         return found
+
+    def _status_in(self, group: str) -> Mapping[int, GroupStatus]:
+        """How far the ranks are; where no time-out names its group, in the only one of which a rank speaks."""
+        if group or len(self.status) != 1:
+            return self.status.get(group, {})
+        return next(iter(self.status.values()))
 
 
 def watchdogs_by_group(log: Log) -> dict[str, WatchedGroup]:
@@ -147,7 +154,29 @@ def watchdogs_by_group(log: Log) -> dict[str, WatchedGroup]:
                     heard.groups_of.setdefault((rank, int(at[1])), set()).add(_group(found))
         elif _STACK in line.body and line.rank is not None and (site := _site(log.lines, index)):
             heard.sites.setdefault(line.rank, site)
-    return heard.comparable_groups()
+    return _with_alike(heard.comparable_groups(), log.around.alike)
+
+
+def _with_alike(groups: dict[str, WatchedGroup], alike: Mapping[int, Sequence[int]]) -> dict[str, WatchedGroup]:
+    """Add the ranks that print the same as one whose lines are here: they wait in the same call, at line 0."""
+    if not alike:
+        return groups
+    found: dict[str, WatchedGroup] = {}
+    for group, watched in groups.items():
+        waits, status = dict(watched.waits), dict(watched.status)
+        for rank in _first_of_each(watched.waits, alike):
+            for other in alike[rank]:
+                waits.setdefault(other, watched.waits[rank]._replace(line=0))
+        for rank in _first_of_each(watched.status, alike):
+            for other in alike[rank]:
+                status.setdefault(other, watched.status[rank]._replace(line=0))
+        found[group] = watched._replace(waits=waits, status=status)
+    return found
+
+
+def _first_of_each(ranks: Mapping[int, object], alike: Mapping[int, Sequence[int]]) -> list[int]:
+    """One of each kind of ranks."""
+    return [*{tuple(alike[rank][:1]): rank for rank in ranks if rank in alike}.values()]
 
 
 def _whole(lines: Sequence[Line], index: int) -> str:

@@ -65,7 +65,7 @@ def _findings(job: Manifest) -> Iterator[HostFinding]:
     launch, started = job.pods[0].launch, job.number
     if launch.launcher == "mpirun" and launch.world and started is not None and job.slots:
         yield from _slots(job, launch.world, started * job.slots)
-    if launch.launcher != "torchrun" or started is None or launch.refused or "$" in " ".join(launch.problems):
+    if launch.launcher != "torchrun" or started is None or launch.refused or "not known" in " ".join(launch.problems):
         return
     if started < launch.least and not launch.starts:
         yield finding(

@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 
 from dtdebug.doctor.launch import hostfile, launchers, mpi, script
+from dtdebug.doctor.launch.expansion import is_known, reasons
 from dtdebug.doctor.types import Launch
 from dtdebug_taxonomy.source.shell import launch as launches
 from dtdebug_taxonomy.source.shell.script import Script
 
 _STARTED = ("SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
 """Variables of ranks that a batch system or MPI started."""
+_ENDPOINT = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE")
 
 
 def read_launch(
@@ -30,16 +32,17 @@ def read_launch(
     many, shown = 0, command
     if within is not None:
         command, many = [_from(within.folder, word) for word in within.words], within.many
-        variables = {**variables, **within.exported}
+        variables = {**{n: v for n, v in variables.items() if n not in within.why}, **within.exported}
     found = _of_command(command, variables)
-    if found is not None and (open_ := [w for w in _before(command, found) if "$" in w]):
-        found = _with(found, problems=(*found.problems, f"{open_[0][:60]} is not known on this host"))
+    unknown = _unknown(command, found, within, in_job="SLURM_JOB_NODELIST" in variables)
     if many > 1 and found is not None:
         found = _with(found, problems=(*found.problems, f"the script starts {many} jobs; the first is examined"))
     if found is None:
         found = _of_variables(command, variables)
         if shown and not found.launcher:
             found = _with(found, problems=(f"`{shlex.join(shown)[:120]}`: no launcher is known in it",))
+    if unknown:
+        found = _with(found, problems=(*found.problems, unknown))
     gone = within is not None and within.folder != "." and found.program in within.words  # missing or unknown
     if gone and within is not None and found.program.endswith(".py"):
         found = _with(found, program=str(PurePath(within.folder, found.program)))
@@ -52,6 +55,17 @@ def read_launch(
     if node is not None or any(variables.get(name) for name in _STARTED):
         found = _with(found, starts="")
     return found
+
+
+def _unknown(command: Sequence[str], found: Launch | None, within: script.ScriptCommand | None, *, in_job: bool) -> str:
+    """Say what the launch needs that a script or command leaves unknown, and what to do; "" if nothing."""
+    words = [w for w in _before(command, found) if not is_known(w)] if found is not None else []
+    if within is None:
+        return f"{words[0][:60]} is not known on this host" if words else ""
+    names = [f"{n} {within.why[n]}" for n in _ENDPOINT if n in within.why and found is None]
+    why = "; ".join((names or reasons(" ".join(words), within.why))[:3])
+    more = ", or run inside the job" if not in_job and ("SLURM" in why or "scontrol" in why) else ""
+    return f"{why}: not known here; give the launch command after --{more}" if why else ""
 
 
 def _from(folder: str, word: str) -> str:

@@ -1,6 +1,7 @@
 """Finds the launch command within a shell script or a `bash -c` text, with variables expanded.
 
-The script is read, never run.
+The script is read from top to bottom and never run. `if`, `case` and loops are not decided: what is set in them is
+unknown.
 """
 
 from __future__ import annotations
@@ -12,13 +13,19 @@ from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from dtdebug.doctor.launch import hostfile
-from dtdebug.doctor.launch.shell import SHELLS
+from dtdebug.doctor.launch.expansion import Scope, is_known
 from dtdebug.errors import UsageError
 from dtdebug.storage import safe_open
 from dtdebug_taxonomy.source.shell import launch as launches
+from dtdebug_taxonomy.source.shell.commands import Assignment, Command
 from dtdebug_taxonomy.source.shell.script import Script
 
-_SIZE = 400_000
+SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "sbatch"))
+_SETS = frozenset(("export", "declare", "typeset", "local", "readonly", "env"))
+_READS = frozenset(("read", "mapfile", "readarray", "getopts", "let"))
+_TESTS = frozenset(("[", "[[", "test", "case"))
+_SIZE, _DEEPEST, _FOUND, _ITEMS = 400_000, 4, 200, 5_000
+"""Maximum characters of a script, nesting of scripts, launch commands, and elements of an array."""
 _PROGRAM = re.compile(r"(?:.*/)?python[\d.]*\Z")
 _OPTIONS = frozenset(("-u", "-O", "-B", "-E", "-s", "-I"))
 _DIRECTIVES = {
@@ -35,11 +42,13 @@ class ScriptCommand(NamedTuple):
     words: list[str]
     """Command that starts the ranks; empty if the script has none."""
     exported: dict[str, str]
-    """Variables that the script sets."""
+    """Known variables that the script sets."""
     many: int
     """Number of such commands."""
     folder: str
     """Folder where the command starts; `.` if the script does not change it."""
+    why: dict[str, str]
+    """Variable that the script sets -> why its value is unknown."""
 
 
 def find_command(
@@ -54,8 +63,6 @@ def find_command(
     place = _place(command)
     if place is None:
         return None
-    from dtdebug.doctor.launch.shell import interpreter
-
     text, path = command[place], Path(command[0])
     if not _is_text(command, place):
         path = Path(text)
@@ -65,17 +72,138 @@ def find_command(
             raise UsageError(f"{path}: can't be read: {error.strerror}") from None
     said = _directives(text) if not variables.get("SLURM_JOB_ID") else {}
     hosts, here = _slurm(text, variables)
-    given = ({**said, **hosts, **variables}, command[place + 1 :], here)
-    rows = [
-        (_kind(f.words, kind), f)
-        for f in interpreter.wanted_commands(text, str(path), given, lambda w: _kind(w, kind) > 0)
-    ]
-    best = max((k for k, _ in rows), default=0)
-    chosen = [f for k, f in rows if k == best]
+    scope = Scope({**said, **hosts, **variables}, command[place + 1 :], str(path), here)
+    reader = _Reader(scope, lambda words: _kind(words, kind))
+    reader.read(text)
+    best = max((rating for rating, _ in reader.found), default=0)
+    chosen = [found for rating, found in reader.found if rating == best]
     if not chosen:
-        return ScriptCommand([], said, 0, ".")
+        return ScriptCommand([], said, 0, ".", {})
     first = chosen[-1] if best == 1 else chosen[0]  # among plain programs the last: earlier ones prepare
-    return ScriptCommand(list(first.words), said | first.variables, len(chosen) if best > 1 else 1, first.folder)
+    return first._replace(exported=said | first.exported, many=len(chosen) if best > 1 else 1)
+
+
+class _Reader:
+    """Collects the launch commands of a script and of the scripts and texts that it starts."""
+
+    def __init__(self, scope: Scope, rate: Callable[[Sequence[str]], int]) -> None:
+        self.found: list[tuple[int, ScriptCommand]] = []
+        self._scope, self._rate = scope, rate
+        self._before = dict(scope.variables)
+        self._maybe = ""
+        """Why what is set here is unknown, or ""."""
+
+    def read(self, text: str, before: tuple[str, ...] = (), depth: int = 0) -> None:
+        """Read a shell text; `before` are the words in front of the shell that runs it."""
+        self._scope.left -= len(text)
+        outer = self._maybe
+        for command in Script(text).commands if depth < _DEEPEST and self._scope.left > 0 else ():
+            if command.depth or self._scope.left <= 0:
+                continue
+            arguments, words = self._scope.arguments, [arm.word for arm in command.arms]
+            joined = f"is set after `{command.joined}`" if command.joined in ("&&", "||") else ""
+            self._maybe = outer or next((f"is set in `{w}`" for w in words if w not in ("{", "(")), joined)
+            if "{" in words:  # maybe a function, with arguments of its own
+                self._scope.arguments = None
+            self._command(command, text, before, depth)
+            if "{" in words:
+                self._scope.arguments = arguments
+        self._maybe = outer
+
+    def _command(self, command: Command, text: str, before: tuple[str, ...], depth: int) -> None:
+        scope = self._scope
+        first = command.words[0].text if command.words else ""
+        if not command.words or first in _SETS:
+            for assignment in command.assignments:
+                self._assign(assignment, text)
+            if first != "env":
+                return
+        words = [w for word in command.words for w in scope.split(word, text[word.span.start : word.span.end])]
+        if not words or first in _TESTS:
+            return
+        if first in ("for", "select", "unset") or first in _READS:
+            names = words[1:2] if first in ("for", "select") else words[1:]
+            for name in (n.partition("=")[0] for n in names):
+                scope.forget(name, f"is changed by `{first}`")
+        elif first == "eval":
+            whole = " ".join(scope.expand(w.text) for w in command.words[1:]).replace("\\\n", " ")
+            self.read(" ".join(whole.split()), before, depth + 1)
+        elif first in ("source", "."):
+            self._follow([*words[1:2], *(words[2:] or scope.arguments or [])], before, depth)
+        elif first == "shift":
+            count = int(words[1]) if words[1:] and re.fullmatch(r"\d{1,3}", words[1]) else 1
+            scope.arguments = None if self._maybe or scope.arguments is None else scope.arguments[count:]
+        elif first == "cd" and len(words) > 1:
+            alone = words[1].startswith(("/", "~", "$", "`")) or scope.folder == "."
+            scope.folder = "$PWD" if self._maybe else words[1] if alone else f"{scope.folder}/{words[1]}"
+        else:
+            self._start(command, words, before, depth)
+
+    def _assign(self, assignment: Assignment, text: str) -> None:
+        scope, name, value = self._scope, assignment.name, assignment.value.text
+        is_array = bool(assignment.items) or value == "()"
+        if text[assignment.span.end : assignment.span.end + 1] == "[":
+            scope.forget(name, "is set item by item")
+        elif self._maybe and not (is_array and assignment.adds):
+            scope.forget(name, self._maybe)
+        elif is_array:
+            rows = scope.arrays.get(name, []) if assignment.adds else []
+            for item in assignment.items if not self._maybe else ():
+                rows += scope.split(item, text[item.span.start : item.span.end])
+            scope.forget(name, self._maybe)
+            if self._maybe:
+                rows.append(f"${{{name}[@]}}")
+            else:
+                del scope.why[name]
+            scope.arrays[name] = rows[:_ITEMS] if len(rows) > _ITEMS else rows
+        else:
+            scope.assign(name, (scope.expand(f"${name}") if assignment.adds else "") + scope.expand(value))
+
+    def _start(self, command: Command, words: list[str], before: tuple[str, ...], depth: int) -> None:
+        """Collect a launch command, or follow a shell with its own text or script."""
+        for at, word in enumerate(words[:-1]):
+            if PurePath(word).name in SHELLS and self._shell(words[at + 1 :], (*before, *words[:at]), depth):
+                return
+        whole = [*before, *words]
+        rating = self._rate(whole) if len(self.found) < _FOUND else 0
+        if rating <= 0:
+            return
+        scope = self._scope
+        kept = scope.variables, scope.why
+        scope.variables, scope.why = dict(scope.variables), dict(scope.why)
+        for assignment in command.assignments:  # for this command alone
+            scope.assign(assignment.name, scope.expand(assignment.value.text))
+        own = {n: v for n, v in scope.variables.items() if self._before.get(n) != v}
+        why = scope.why | {n: f"comes from `{v[:60]}`" for n, v in own.items() if not is_known(v)}
+        exported = {n: v for n, v in own.items() if is_known(v)}
+        self.found.append((rating, ScriptCommand(whole, exported, 1, scope.folder, why)))
+        scope.variables, scope.why = kept
+
+    def _shell(self, rest: list[str], before: tuple[str, ...], depth: int) -> bool:
+        """Follow a shell's `-c TEXT` or an existing script; False if there is neither."""
+        while rest and rest[0].startswith("-"):
+            option, *rest = rest
+            if option.endswith("c") and rest:
+                self.read(rest[0], before, depth + 1)
+                return True
+        return self._follow(rest, before, depth)
+
+    def _follow(self, rest: list[str], before: tuple[str, ...], depth: int) -> bool:
+        """Read a script with its arguments, if the file exists."""
+        scope, path = self._scope, Path(self._scope.folder, *rest[:1])
+        if not rest or not is_known(rest[0]):
+            return False
+        try:
+            text = safe_open.read_text(path, _SIZE) if path.is_file() else None
+        except (OSError, ValueError):
+            text = None
+        if text is None:
+            return False
+        kept = scope.path, scope.arguments
+        scope.path, scope.arguments = str(path), rest[1:]
+        self.read(text, before, depth + 1)
+        scope.path, scope.arguments = kept
+        return True
 
 
 def _kind(words: Sequence[str], kind: Callable[[Sequence[str]], int]) -> int:

@@ -17,6 +17,7 @@ from dtdebug.recorded.flight_recorder.ended_ranks import ending, lost_peer
 from dtdebug_taxonomy.logs import exits
 from dtdebug_taxonomy.logs.child_processes import in_process, says_child_has_gone
 from dtdebug_taxonomy.logs.events import PrintedException
+from dtdebug_taxonomy.logs.tasks import Surroundings
 from dtdebug_taxonomy.model.claims import Claim, Record, distinct, texts
 from dtdebug_taxonomy.model.rank_ranges import shorten_text
 from dtdebug_taxonomy.model.ranks import EXITED, MOST_RANKS, PROCESS, RankState, Verdict, spell
@@ -62,7 +63,9 @@ def ends(
     `silent` are processes that ended without a final record of their agent: no interpreter shut them down. `starved`
     are processes that the kernel killed for memory, `starvations` their number in our control group.
     """
-    said = exits.exits_in(output)
+    known = {s.rank: s.host for s in states if s.rank is not None}
+    world = max((s.world_size or 0 for s in states), default=0)
+    said = exits.exits_in(output, Surroundings(world=world, hosts=known, printing=known))
     told = _PrintedEnds(said.exits)
     refined = [_refine(state, said, told, deaths) for state in _with_unseen(states, said)]
     refined = [_add_watchdog_message(state, said) for state in _add_gloo_message(refined, said)]

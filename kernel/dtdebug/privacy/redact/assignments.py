@@ -7,15 +7,16 @@ import re
 from dtdebug.privacy.redact import nearby_values, value_end
 from dtdebug.privacy.redact.randomness import is_hash
 from dtdebug.privacy.redact.secret_names import secret
+from dtdebug_taxonomy.text.lazy_re import lazy_re
 
-_TRIGGERS = re.compile(
+_TRIGGERS = lazy_re(
     r"(?i)pass|pwd|token|secret|key|credential|auth|sig|session|cookie|crumb"
     r"|connectionstring|sid|pin|dsn|login|p[as]{1,3}w(?:o?r)?d|(?:api|pw)(?![a-z])"
 )
 _IN_NAME = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 _LONGEST = 64
-_REST = re.compile(rf"[A-Za-z0-9_.-]{{0,{_LONGEST}}}")
-_ASSIGNS = re.compile(
+_REST = lazy_re(rf"[A-Za-z0-9_.-]{{0,{_LONGEST}}}")
+_ASSIGNS = lazy_re(
     r"(?:\[\d{0,6}\](?=[ ]?=)|[ ][Ss]tring(?=[ ]=))?"
     r"\]?(?P<close>\\{0,3}[\"'])?\]?"
     r"(?P<sep>[ \t]{0,24}(?:=>|:{1,3}=|[.+?]=(?!=)|[=!]={1,2}(?=[ \t]{0,3}[brfu]{0,2}\\{0,3}[\"'])"
@@ -27,30 +28,30 @@ _ASSIGNS = re.compile(
 )
 """Separator between a name and its value. A bare comma only counts if both are quoted, as items of a list or
 tuple, or after a constant: `setopt(CURLOPT_PASSWORD, "...")`."""
-_SETS = re.compile(r"(?i)(?:setdefault|(?:set|put|get)_?env|environ\.get)\([ \t]{0,3}\\{0,3}[\"']\Z")
-_PAIR = re.compile(r"[(\[][ \t]{0,3}\\{0,3}[\"']\Z")
+_SETS = lazy_re(r"(?i)(?:setdefault|(?:set|put|get)_?env|environ\.get)\([ \t]{0,3}\\{0,3}[\"']\Z")
+_PAIR = lazy_re(r"[(\[][ \t]{0,3}\\{0,3}[\"']\Z")
 """Text before a quoted name that a comma separates from its value."""
-_ITEMS = re.compile(r"\[(?P<s>\s{0,64}\\{0,3}[\"'][^\[\]]{4,4096})\]")
-_LISTED = re.compile(r"\n(?P<s>(?:[ ]{0,32}-[ ](?![\w-]+:\s)[^\s]{4,256}[ ]{0,4}(?:\n|\Z)){1,32})")
+_ITEMS = lazy_re(r"\[(?P<s>\s{0,64}\\{0,3}[\"'][^\[\]]{4,4096})\]")
+_LISTED = lazy_re(r"\n(?P<s>(?:[ ]{0,32}-[ ](?![\w-]+:\s)[^\s]{4,256}[ ]{0,4}(?:\n|\Z)){1,32})")
 """Several values, in one line or as a YAML list."""
-_FALLS_BACK = re.compile(
+_FALLS_BACK = lazy_re(
     r"(?:[^\n\"']{0,100}(?i:get\w{0,12}|env|pop)\([ ]?[\"'][\w.-]{1,64}[\"'][ ]?,"
     r"|[^\n]{1,160}?(?:[ ]or|\|\||\?\?|\?:|\?[^\n:]{1,80}:))[ ]?"
     r"(?P<q>[\"'])(?P<s>[^\"'\s]{4,256})(?P=q)"
 )
 """Default of an unset variable: `getenv("...", "...")`, `get("...") or "..."`, `env.TOKEN || "..."`."""
-_NUMBERED = re.compile(
+_NUMBERED = lazy_re(
     r"(?P<q>[\"'])[ ]?:[ ]?(?P<n>\d{1,7})(?:\s{0,40},\s{0,40}(?P=q)[^\"'\n]{1,64}(?P=q)[ ]?:[ ]?(?P<next>\d{1,7}))?"
 )
-_PIECE = re.compile(r"[\"'](?:<[^<>\"'\s]{1,32}>|\[[A-Z]{2,8}\d{0,3}\]|##[^\"'\s]{1,32})[\"'][ ]?:[ ]?\d{1,7}(?!\d)")
+_PIECE = lazy_re(r"[\"'](?:<[^<>\"'\s]{1,32}>|\[[A-Z]{2,8}\d{0,3}\]|##[^\"'\s]{1,32})[\"'][ ]?:[ ]?\d{1,7}(?!\d)")
 """Special token of a vocabulary, or a word continuation, with its number."""
-_NUMBER_BEFORE = re.compile(r"(?P<n>\d{1,7})\s{0,40},\s{0,40}[\"'][^\"'\n]{0,64}\Z")
+_NUMBER_BEFORE = lazy_re(r"(?P<n>\d{1,7})\s{0,40},\s{0,40}[\"'][^\"'\n]{0,64}\Z")
 _AROUND = 240
 """Maximum distance in characters between entries of a vocabulary."""
 _COMPARES = ("==", "!=", "===", "!==")
-_COMPARED = re.compile(r"\\{0,3}(?P<q>[\"'])(?P<s>[^\"'\\\n]{4,256})\\{0,3}(?P=q)[ \t]{0,3}[=!]={1,2}[ \t]{0,3}\Z")
+_COMPARED = lazy_re(r"\\{0,3}(?P<q>[\"'])(?P<s>[^\"'\\\n]{4,256})\\{0,3}(?P=q)[ \t]{0,3}[=!]={1,2}[ \t]{0,3}\Z")
 """Value before the name, as in `"..." == password`."""
-_TOLD = re.compile(
+_TOLD = lazy_re(
     r"(?i)(?<![a-z])(?:name|key)(?:\\{0,3}[\"'])?[ \t]{0,3}[:=>][ \t]{0,5}(?:\\{0,3}[\"'])?(?P<name>[a-z][\w.-]{1,64})"
     r"(?:\\{0,3}[\"']|</(?:name|key)>)?(?:\s|,|\\[nrt]){1,64}[\"'<\\]{0,4}value(?:\\{0,3}[\"'])?[ \t]{0,3}[:=>]"
     r"[ \t]{0,5}(?:\\{0,3}[\"'])?(?P<s>[^\s\"'<\\]{4,4096})"

@@ -2,55 +2,55 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from dtdebug.privacy.redact.nearby_values import is_a_secret
 from dtdebug.privacy.redact.randomness import flat, is_hash, is_opaque
 from dtdebug.privacy.redact.secret_names import secret, words
 from dtdebug.privacy.redact.value_end import is_harmless
+from dtdebug_taxonomy.text.lazy_re import lazy_re
 
 MASK = "***"
 _GLUED = ("mysql", "mysqldump", "mysqladmin", "mariadb", "sshpass", "7z", "unzip", "zip")
 """Programs with a password directly after `-p` or `-P`, without a space."""
 _SPACED = {"docker": "-p", "podman": "-p", "sshpass": "-p", "redis-cli": "-a", "ldapsearch": "-w"}
-_LOGIN = re.compile(
+_LOGIN = lazy_re(
     r"\b(?:wandb|comet|neptune|modal|hf auth|huggingface-cli|ngc|clearml|netlify|kaggle|dvc)\s{1,5}login"
     r"(?:\s{1,5}--?(?:relogin|cloud|verify|anonymously)\b){0,3}\s{1,5}(?P<s>(?![-\[<$])[^\s\"']{8,512})"
 )
-_FLAG = re.compile(
+_FLAG = lazy_re(
     r"(?<![^\s\"'=(\[,])--?(?P<name>[A-Za-z][\w.-]{1,64}+)[ \t]{1,5}(?P<q>[\"'])?(?P<s>"
     r"(?!-)[^\s\"']{1,1024}+)"
 )
-_USER = re.compile(
+_USER = lazy_re(
     r"\b(?:curl|wget|https?)\b(?:[^\n]|\\\n){0,400}?(?<![\w-])(?:-u|--user|--proxy-user|-U)(?:[ \t=]{1,5})?[\"']?"
     r"[\w.@+-]{1,99}:(?P<s>[^\s\"':/]{1,512})"
 )
-_LONG_USER = re.compile(r"(?<![\w-])--(?:proxy-)?user[ =][\"']?[\w.@+-]{1,99}:(?P<s>[^\s\"':/]{8,512})")
-_SHORT = re.compile(
+_LONG_USER = lazy_re(r"(?<![\w-])--(?:proxy-)?user[ =][\"']?[\w.@+-]{1,99}:(?P<s>[^\s\"':/]{8,512})")
+_SHORT = lazy_re(
     r"\b(?P<program>mysql|mysqldump|mysqladmin|mariadb"
     r"|sshpass)\b[^\n]{0,400}?[ \t]-p[ \t]{0,5}(?P<q>[\"']?)(?P<s>[^\s\"'-][^\s\"']{0,256})"
 )
-_LOGS_IN = re.compile(
+_LOGS_IN = lazy_re(
     r"\b(?:docker|podman)[ \t]{1,5}login\b[^\n]{0,400}?[ \t]-p[ \t]{0,5}[\"']?"
     r"(?P<s>[^\s\"'-][^\s\"']{0,512})"
 )
-_REDIS = re.compile(r"\bredis-cli\b[^\n]{0,400}?[ \t]-a[ \t]{1,5}[\"']?(?P<s>[^\s\"'-][^\s\"']{0,512})")
-_PIPED = re.compile(
+_REDIS = lazy_re(r"\bredis-cli\b[^\n]{0,400}?[ \t]-a[ \t]{1,5}[\"']?(?P<s>[^\s\"'-][^\s\"']{0,512})")
+_PIPED = lazy_re(
     r"\becho[ \t]{1,5}(?:-n[ \t]{1,5})?[\"']?"
     r"(?P<s>[^\s\"'$]{4,512})[\"']?[ \t]{0,5}\|[^\n]{0,200}?(?:-stdin|\bsudo[ \t]{1,5}-S)"
 )
-_LDAP = re.compile(r"\bldap[a-z]{3,10}\b[^\n]{0,400}?[ \t]-w[ \t]{1,5}[\"']?(?P<s>[^\s\"'-][^\s\"']{0,256})")
-_PACKED = re.compile(
+_LDAP = lazy_re(r"\bldap[a-z]{3,10}\b[^\n]{0,400}?[ \t]-w[ \t]{1,5}[\"']?(?P<s>[^\s\"'-][^\s\"']{0,256})")
+_PACKED = lazy_re(
     r"\b(?:(?:un)?zip\b[^\n|;]{0,200}?[ \t]-P[ \t]{1,5}|7z[ar]?\b[^\n|;]{0,200}?[ \t]-p"
     r"|openssl\b[^\n|;]{0,200}?[ \t]-[kK][ \t]{1,5})[\"']?(?P<s>[^\s\"'-][^\s\"']{3,256})"
 )
-_NPM = re.compile(r"\b_auth(?:Token)?[ \t]{1,5}(?P<s>[A-Za-z0-9+/=_-]{8,512})")
-_SECURED = re.compile(
+_NPM = lazy_re(r"\b_auth(?:Token)?[ \t]{1,5}(?P<s>[A-Za-z0-9+/=_-]{8,512})")
+_SECURED = lazy_re(
     r"ConvertTo-SecureString(?:[ ]-(?:String|Force|AsPlainText))*[ ]\\{0,3}[\"']?(?P<s>[^\s\"'$()\\-][^\s\"'\\]{3,256})"
 )
-_OWNER = re.compile(r"\d{1,10}:\d{1,10}\Z")
-_NUMBER = re.compile(r"[\d.]{1,20}\Z")
+_OWNER = lazy_re(r"\d{1,10}:\d{1,10}\Z")
+_NUMBER = lazy_re(r"[\d.]{1,20}\Z")
 
 
 def spans(text: str) -> list[tuple[int, int]]:

@@ -5,31 +5,30 @@ Since nothing marks the beginning of such a value, only strings that nobody writ
 
 from __future__ import annotations
 
-import re
-
 from dtdebug.privacy.redact.randomness import is_made
 from dtdebug.privacy.redact.secret_names import secret, words
 from dtdebug.privacy.redact.value_end import is_harmless
+from dtdebug_taxonomy.text.lazy_re import lazy_re
 
 _REACH, _LONGEST = 48, 4096
 """Maximum number of characters from the name to the value, and of the value."""
-_ESCAPED = re.compile(r"%[0-9A-F]{2}|\\[nrt](?![\w/])")
-_RUN = re.compile(r"[A-Za-z0-9+/_.~][A-Za-z0-9+/=_.~-]*+")
-_APART = re.compile(r"\n[^\n]*\n|[.!?;][ \t\n]|\Z[\s\S]")
+_ESCAPED = lazy_re(r"%[0-9A-F]{2}|\\[nrt](?![\w/])")
+_RUN = lazy_re(r"[A-Za-z0-9+/_.~][A-Za-z0-9+/=_.~-]*+")
+_APART = lazy_re(r"\n[^\n]*\n|[.!?;][ \t\n]|\Z[\s\S]")
 """Separator of unrelated items."""
-_CHOSEN = re.compile(
+_CHOSEN = lazy_re(
     r"(?=.{0,64}[A-Za-z])(?:(?=.{0,64}\d.{0,64}\d)|(?=.{0,64}[!#$%&*^]))[A-Za-z!#$%&*^][\w!#$%&*^+-]{7,63}(?!\S)"
 )
 """Password as people choose it: letters, with digits or symbols that words don't contain."""
-_TO_IT = re.compile(r"(?i)(?:[ \t]{1,3}(?:for|of)[ \t]{1,3}[^\s.:]{1,40})?(?:[ \t]{1,3}(?:is|was))?[ \t]{1,3}(?=\S)")
-_FOR = re.compile(
+_TO_IT = lazy_re(r"(?i)(?:[ \t]{1,3}(?:for|of)[ \t]{1,3}[^\s.:]{1,40})?(?:[ \t]{1,3}(?:is|was))?[ \t]{1,3}(?=\S)")
+_FOR = lazy_re(
     r"(?i)[ \t]{1,3}(?:for|of)[ \t]{1,3}[\w@-]{1,40}[ \t]?[:=][ \t]{0,3}"
     r"(?P<s>(?=\S{0,64}\d)(?=\S{0,64}[A-Za-z])[^\s\"'()\[\]{}/]{6,64})"
 )
-_PASSWORD = re.compile(r"(?i)password|passwd|passphrase")
-_MIXED = re.compile(r"(?=.{0,64}[a-z])(?=.{0,64}[A-Z])(?=.{0,64}\d)[!-~]{8,64}\Z")
-_WORD = re.compile(r"[A-Za-z+,']{1,32}\Z")
-_BEFORE = re.compile(r"([A-Za-z][\w-]{0,31})(?:[ ]|[\"'], [\"'])\Z")
+_PASSWORD = lazy_re(r"(?i)password|passwd|passphrase")
+_MIXED = lazy_re(r"(?=.{0,64}[a-z])(?=.{0,64}[A-Z])(?=.{0,64}\d)[!-~]{8,64}\Z")
+_WORD = lazy_re(r"[A-Za-z+,']{1,32}\Z")
+_BEFORE = lazy_re(r"([A-Za-z][\w-]{0,31})(?:[ ]|[\"'], [\"'])\Z")
 _LEAST = 10
 
 

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from dtdebug.privacy.redact.randomness import is_opaque
+from dtdebug_taxonomy.text.lazy_re import lazy_re
 
-_BEGIN = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_END = re.compile(r"-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_WHOLE = re.compile(rf"{_BEGIN.pattern}(?:[^-]*+(?:-(?!----)[^-]*+)*+){_END.pattern}")
-_CUT = re.compile(rf"{_BEGIN.pattern}(?:(?:\s|\\[nr])*+[A-Za-z0-9+/=]{{16,}}+)*+")
+_BEGIN = lazy_re(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_END = lazy_re(r"-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_WHOLE = lazy_re(rf"{_BEGIN.pattern}(?:[^-]*+(?:-(?!----)[^-]*+)*+){_END.pattern}")
+_CUT = lazy_re(rf"{_BEGIN.pattern}(?:(?:\s|\\[nr])*+[A-Za-z0-9+/=]{{16,}}+)*+")
 """Key without its end, as far as it looks like a key."""
-_LINE = re.compile(r"(?:[^\n\\]|\\(?!\\{0,3}[nr]))++")
+_LINE = lazy_re(r"(?:[^\n\\]|\\(?!\\{0,3}[nr]))++")
 """Line, including one of a string shown with its escapes."""
-_BODY = re.compile(r"(?<![A-Za-z0-9+/])(?P<key>[A-Za-z0-9+/]{40,512}+={0,2})[\"'+,; \t\r]{0,8}\Z")
-_LAST = re.compile(r"(?<![A-Za-z0-9+/])(?P<key>[A-Za-z0-9+/]{1,76}+={0,2})[\"'+,; \t\r]{0,8}\Z")
-_HEADER = re.compile(
+_BODY = lazy_re(r"(?<![A-Za-z0-9+/])(?P<key>[A-Za-z0-9+/]{40,512}+={0,2})[\"'+,; \t\r]{0,8}\Z")
+_LAST = lazy_re(r"(?<![A-Za-z0-9+/])(?P<key>[A-Za-z0-9+/]{1,76}+={0,2})[\"'+,; \t\r]{0,8}\Z")
+_HEADER = lazy_re(
     r"(?:Proc-Type|DEK-Info|Version|Comment|Hash): [^\n]{1,100}\Z|(?:(?<=\s)|(?<=\\[nr]))[\"'+ \t]{0,8}\Z"
 )
 _ENCODED = ("UFJJVkFURSBLRV", "BSSVZBVEUgS0VZ", "QUklWQVRFIEtFW")
 """PRIVATE KEY in base 64, at each of the three alignments."""
-_RUN = re.compile(r"[A-Za-z0-9+/]{40,}+={0,2}")
+_RUN = lazy_re(r"[A-Za-z0-9+/]{40,}+={0,2}")
 _MOST, _LONGEST = 200, 700
 """Maximum number of lines of a key, and of characters of a line."""
 

@@ -26,12 +26,12 @@ _WEAK = re.compile(
 
 @lru_cache(maxsize=1)
 def _table() -> dict[str, frozenset[str]]:
-    return load_cached("names", dict[str, frozenset[str]], _read, (Path(__file__).parent,))
-
-
-def _read() -> dict[str, frozenset[str]]:
-    table = msgspec.toml.decode(Path(__file__).with_name("names.toml").read_bytes(), type=dict[str, str])
+    table = load_cached("names", dict[str, str], _read, (Path(__file__).parent,))
     return {kind: frozenset(words.split()) for kind, words in table.items()}
+
+
+def _read() -> dict[str, str]:
+    return msgspec.toml.decode(Path(__file__).with_name("names.toml").read_bytes(), type=dict[str, str])
 
 
 def words(kind: str) -> frozenset[str]:

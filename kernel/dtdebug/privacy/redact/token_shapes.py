@@ -13,63 +13,64 @@ import msgspec
 from dtdebug.privacy.redact.randomness import is_hash, is_opaque, is_random
 from dtdebug.privacy.redact.secret_names import secret
 from dtdebug_taxonomy.knowledge.cache import load_cached
+from dtdebug_taxonomy.text.lazy_re import lazy_re
 
-_SIGNED = re.compile(
+_SIGNED = lazy_re(
     r"eyJ(?<![A-Za-z0-9]eyJ)[A-Za-z0-9_-]{10,}+\.(?:eyJ[A-Za-z0-9_-]{10,}+|[A-Za-z0-9_-]{10,}+(?=\.))"
     r"(?:\.[A-Za-z0-9_-]{0,8192}+){0,3}"
 )
 _HOOKS = {
-    "hooks.slack.com/": re.compile(
+    "hooks.slack.com/": lazy_re(
         r"hooks\.slack\.com/(?:services|workflows|triggers)/"
         r"(?P<s>[A-Za-z0-9+/_-]{20,200})"
     ),
-    "/api/webhooks/": re.compile(r"/api/webhooks/\d{5,25}/(?P<s>[A-Za-z0-9_-]{20,120})"),
-    ".webhook.office.com/": re.compile(r"\.webhook\.office\.com/webhookb2/(?P<s>[A-Za-z0-9@/-]{40,400})"),
-    ":AA": re.compile(r"(?<!\d)(?P<s>\d{8,10}:AA[A-Za-z0-9_-]{32,35})"),
-    "Q~": re.compile(r"(?<![\w~.-])(?P<s>[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,34})(?![\w~-])"),
-    "-us": re.compile(r"(?<![A-Za-z0-9])(?P<s>[a-f0-9]{32}-us\d{1,2})(?!\w)"),
-    "|": re.compile(r"(?<!\d)(?P<s>\d{15,16}\|[A-Za-z0-9_-]{27,40})(?![\w|-])"),
-    ".xox": re.compile(r"(?<!\w)(?P<s>xoxe\.xox[bp]-\d-[A-Za-z0-9]{100,200})"),
-    "NRAL": re.compile(r"(?<![A-Za-z0-9])(?P<s>[a-z0-9]{6}[A-Fa-f0-9]{30}(?:FFFF)?NRAL)(?!\w)"),
-    "-NRMA": re.compile(r"(?<!\w)(?P<s>[A-Za-z0-9]{6}[a-f0-9]{20,40}-NRMA)(?!\w)"),
-    "1000.": re.compile(r"(?<![\w.])1000\.(?P<s>[a-f0-9]{32}\.[a-f0-9]{32})(?!\w)"),
-    "AZDO": re.compile(r"(?<![A-Za-z0-9])(?P<s>[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4})(?![A-Za-z0-9])"),
-    "$": re.compile(
+    "/api/webhooks/": lazy_re(r"/api/webhooks/\d{5,25}/(?P<s>[A-Za-z0-9_-]{20,120})"),
+    ".webhook.office.com/": lazy_re(r"\.webhook\.office\.com/webhookb2/(?P<s>[A-Za-z0-9@/-]{40,400})"),
+    ":AA": lazy_re(r"(?<!\d)(?P<s>\d{8,10}:AA[A-Za-z0-9_-]{32,35})"),
+    "Q~": lazy_re(r"(?<![\w~.-])(?P<s>[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,34})(?![\w~-])"),
+    "-us": lazy_re(r"(?<![A-Za-z0-9])(?P<s>[a-f0-9]{32}-us\d{1,2})(?!\w)"),
+    "|": lazy_re(r"(?<!\d)(?P<s>\d{15,16}\|[A-Za-z0-9_-]{27,40})(?![\w|-])"),
+    ".xox": lazy_re(r"(?<!\w)(?P<s>xoxe\.xox[bp]-\d-[A-Za-z0-9]{100,200})"),
+    "NRAL": lazy_re(r"(?<![A-Za-z0-9])(?P<s>[a-z0-9]{6}[A-Fa-f0-9]{30}(?:FFFF)?NRAL)(?!\w)"),
+    "-NRMA": lazy_re(r"(?<!\w)(?P<s>[A-Za-z0-9]{6}[a-f0-9]{20,40}-NRMA)(?!\w)"),
+    "1000.": lazy_re(r"(?<![\w.])1000\.(?P<s>[a-f0-9]{32}\.[a-f0-9]{32})(?!\w)"),
+    "AZDO": lazy_re(r"(?<![A-Za-z0-9])(?P<s>[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4})(?![A-Za-z0-9])"),
+    "$": lazy_re(
         r"(?<![\w$])(?P<s>\$(?:[\w-]{1,16}\$(?:[\w=,]{1,40}\$){0,2}[^$\s\"']{1,64}\$[A-Za-z0-9./+]{22,128}"
         r"|2[abxy]\$\d\d\$[A-Za-z0-9./]{53}|krb5\w{2,8}\$\d\d\$[\w@.:*$/-]{64,8192}))(?![\w.])"
     ),
-    ".atlasv1.": re.compile(r"(?<!\w)(?P<s>[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,70})"),
+    ".atlasv1.": lazy_re(r"(?<!\w)(?P<s>[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,70})"),
 }
 """Literal that each pattern contains -> the pattern."""
-_RUN = re.compile(r"[A-Za-z0-9+/_-]{20,}+={0,2}")
-_HASHES = re.compile(r"[a-f0-9]{32}-[a-f0-9]{8}-[a-f0-9]{8}\Z")
+_RUN = lazy_re(r"[A-Za-z0-9+/_-]{20,}+={0,2}")
+_HASHES = lazy_re(r"[a-f0-9]{32}-[a-f0-9]{8}-[a-f0-9]{8}\Z")
 """Keys of Mailgun."""
 _FILE, _LINE = 2_000, 60
 """Maximum length of a run, and minimum length of equal lines, beyond which text is a file's content, not a secret."""
-_PEER = re.compile(r"(?:Qm[1-9A-HJ-NP-Za-km-z]{44}|12D3KooW[1-9A-HJ-NP-Za-km-z]{44}|baf[a-z2-7]{56,62})\Z")
+_PEER = lazy_re(r"(?:Qm[1-9A-HJ-NP-Za-km-z]{44}|12D3KooW[1-9A-HJ-NP-Za-km-z]{44}|baf[a-z2-7]{56,62})\Z")
 """Identifiers of nodes and content in peer-to-peer networks."""
 
 
-_WORD = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z][A-Za-z0-9_-]{18,600}+")
+_WORD = lazy_re(r"(?<![A-Za-z0-9_-])[A-Za-z][A-Za-z0-9_-]{18,600}+")
 _MARKS = frozenset(["sk", "rk", "pat", "cfpat", "tok"])
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}:\\?/\\?/[^\s\"'<>)\]]{4,4096}")
-_CAPABLE = re.compile(r"(?i)hook|token(?!i)|secret|key|auth|invite|rpc|/bot|/v\d{1,2}/[A-Za-z0-9_-]{16,}")
+_ADDRESS = lazy_re(r"[A-Za-z][A-Za-z0-9+.-]{1,20}:\\?/\\?/[^\s\"'<>)\]]{4,4096}")
+_CAPABLE = lazy_re(r"(?i)hook|token(?!i)|secret|key|auth|invite|rpc|/bot|/v\d{1,2}/[A-Za-z0-9_-]{16,}")
 """Addresses with a secret in their path."""
-_OF_CONTENT = re.compile(r"(?i)[?&;](?:\w{0,16}id|version|hash|sha\d{0,3}|etag|rev|ref|file|name|usp|tab|list)=\Z")
-_IN_PATH = re.compile(r"(?:~|\.{1,2}|[A-Z]:)?[/\\]+[A-Za-z_.][\w.-]{1,64}[/\\]")
-_ENDS = re.compile(r"\.[a-z][a-z\d]{1,7}(?![\w.-])")
+_OF_CONTENT = lazy_re(r"(?i)[?&;](?:\w{0,16}id|version|hash|sha\d{0,3}|etag|rev|ref|file|name|usp|tab|list)=\Z")
+_IN_PATH = lazy_re(r"(?:~|\.{1,2}|[A-Z]:)?[/\\]+[A-Za-z_.][\w.-]{1,64}[/\\]")
+_ENDS = lazy_re(r"\.[a-z][a-z\d]{1,7}(?![\w.-])")
 """Ending of a file name."""
-_DIGEST = re.compile(r"(?i)(?:sha\d{1,3}|md5|blake\d\w?)(?:-|[:=]\Z)")
-_PART = re.compile(r"(?<=/)[A-Za-z0-9_@-]{8,256}")
-_WORD_BEGINS = re.compile(r"[\s\"'=,;:()\[\]{}<>|`]")
+_DIGEST = lazy_re(r"(?i)(?:sha\d{1,3}|md5|blake\d\w?)(?:-|[:=]\Z)")
+_PART = lazy_re(r"(?<=/)[A-Za-z0-9_@-]{8,256}")
+_WORD_BEGINS = lazy_re(r"[\s\"'=,;:()\[\]{}<>|`]")
 _CONTENT = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "PD94bWw", "PHN2Zy", "AAAA", "JVBER", "H4sI", "eyJ", "_Z")
 """Beginnings of encoded images, archives, JSON and C++ names; a signed token has dots and is matched earlier."""
-_NUMBERED = re.compile(
+_NUMBERED = lazy_re(
     r"(?i)(?:(?<![a-z])id|uid|hash|digest|checksum|tag|group)\\{0,3}[\"']?"
     r"(?:[ \t]{0,3}[:=][ \t]{0,3}|[ \t])\\{0,3}[\"']?\Z"
 )
 """Prefix of an identifier or digest in other characters."""
-_SORTED = re.compile(r"01[0-9A-HJKMNP-TV-Z]{24}\Z")
+_SORTED = lazy_re(r"01[0-9A-HJKMNP-TV-Z]{24}\Z")
 """Identifier that begins with a timestamp."""
 
 
@@ -77,7 +78,7 @@ def spans(text: str) -> list[tuple[int, int]]:
     """Return the spans of secrets; private keys are handled in pem.py."""
     found = [
         m.span()
-        for begin in _vendors()
+        for begin in vendors()
         if begin in text
         for m in _shape(begin).finditer(text)
         if set(m[0][len(begin) :].lower()) != {"x"}
@@ -161,7 +162,7 @@ def _of_hooks(text: str, addresses: list[tuple[int, int]]) -> list[tuple[int, in
 
 
 @lru_cache(maxsize=1)
-def _vendors() -> dict[str, tuple[str, int]]:
+def vendors() -> dict[str, tuple[str, int]]:
     """Return beginning of a token -> (allowed characters, minimum number of them), longest first."""
     return load_cached("vendors", dict[str, tuple[str, int]], _read, (Path(__file__).parent,))
 
@@ -176,5 +177,5 @@ def _read() -> dict[str, tuple[str, int]]:
 @cache
 def _shape(begin: str) -> re.Pattern[str]:
     """Compile the pattern of a vendor's token lazily: there are about two hundred, and beginnings seldom occur."""
-    allowed, least = _vendors()[begin]
+    allowed, least = vendors()[begin]
     return re.compile(f"(?:(?<![A-Za-z0-9_])|(?<=\\\\[nrt])){re.escape(begin)}[{allowed}]{{{least},}}+")

@@ -7,69 +7,70 @@ import re
 from dtdebug.privacy.redact.randomness import flat, is_made, is_opaque
 from dtdebug.privacy.redact.secret_names import secret
 from dtdebug.privacy.redact.value_end import is_harmless
+from dtdebug_taxonomy.text.lazy_re import lazy_re
 
 _SLASHES = r":\\?/\\?/"
-_PASSWORD = re.compile(rf"{_SLASHES}[^/\s:@\"'(]{{0,256}}+:(?P<s>[^/\s\"'<>]{{1,512}})@")
-_SLASHED = re.compile(
+_PASSWORD = lazy_re(rf"{_SLASHES}[^/\s:@\"'(]{{0,256}}+:(?P<s>[^/\s\"'<>]{{1,512}})@")
+_SLASHED = lazy_re(
     rf"{_SLASHES}[^/\s:@\"']{{0,256}}+:(?P<s>[^\s\"'<>@]{{1,128}})@"
     rf"(?=[A-Za-z0-9.-]{{1,128}}[:/])"
 )
-_SCHEMELESS = re.compile(r"(?<![\w.@:/-])[A-Za-z][\w.-]{0,63}:(?P<s>[^\s:@/\"'<>]{8,256}+)@(?=[A-Za-z\d][\w.-]{1,128})")
-_USER = re.compile(rf"https?{_SLASHES}(?P<s>[^/\s:@\"'<>]{{12,256}}+)@")
-_PLAIN_USER = re.compile(r"[a-z]{1,32}\Z|[a-z]{1,24}[._-][a-z]{1,24}\d{0,4}\Z")
-_HEADER = re.compile(
+_SCHEMELESS = lazy_re(r"(?<![\w.@:/-])[A-Za-z][\w.-]{0,63}:(?P<s>[^\s:@/\"'<>]{8,256}+)@(?=[A-Za-z\d][\w.-]{1,128})")
+_USER = lazy_re(rf"https?{_SLASHES}(?P<s>[^/\s:@\"'<>]{{12,256}}+)@")
+_PLAIN_USER = lazy_re(r"[a-z]{1,32}\Z|[a-z]{1,24}[._-][a-z]{1,24}\d{0,4}\Z")
+_HEADER = lazy_re(
     r"(?i)authorization(?P<q>\\{0,3}[\"'])?\]?[ \t]{0,3}[:=,(][ \t]{0,5}(?:b?\\{0,3}[\"'])?"
     r"(?P<scheme>(?:basic|bearer|token|digest|negotiate|apikey|ntlm|aws4-hmac-sha256|key|bot)[ \t]{1,5}"
     r"(?:credential=)?)?"
     r"(?P<s>[^\s\"'\\]{4,4096}+)"
 )
-_BEARER = re.compile(r"(?i)\bbearer[ \t]{1,5}(?P<s>[A-Za-z0-9._~+/=-]{12,4096}+)")
-_BASIC = re.compile(r"\bBasic[ \t](?P<s>[A-Za-z0-9+/]{12,512}+={1,2}|[A-Za-z0-9+/]{16,512}+(?=[\"'\s]|$))")
-_COOKIE = re.compile(
+_BEARER = lazy_re(r"(?i)\bbearer[ \t]{1,5}(?P<s>[A-Za-z0-9._~+/=-]{12,4096}+)")
+_BASIC = lazy_re(r"\bBasic[ \t](?P<s>[A-Za-z0-9+/]{12,512}+={1,2}|[A-Za-z0-9+/]{16,512}+(?=[\"'\s]|$))")
+_COOKIE = lazy_re(
     r"(?i)\bcookie(?:\\{0,3}[\"'])?[ \t]{0,3}[:=][ \t]{0,5}(?:b?\\{0,3}[\"'])?"
     r"(?P<s>[\w.-]{1,64}=[^\n\"'\\]{1,4096}+)"
 )
-_NO_PASSWORD = re.compile(r"(?:(?i:pass|password)|x-oauth-basic|\$\{[^}]{1,64}\}|\$[A-Z_]{1,64}|\{[\w.]{1,64}\}|%s)\Z")
-_VARIABLE = re.compile(r"[$<{%\[]|EMPTY\b")
-_NETRC = re.compile(r"\blogin\s{1,8}\S{1,128}\s{1,8}password\s{1,8}(?P<s>\S{1,256})")
-_PGPASS = re.compile(
+_NO_PASSWORD = lazy_re(r"(?:(?i:pass|password)|x-oauth-basic|\$\{[^}]{1,64}\}|\$[A-Z_]{1,64}|\{[\w.]{1,64}\}|%s)\Z")
+_VARIABLE = lazy_re(r"[$<{%\[]|EMPTY\b")
+_NETRC = lazy_re(r"\blogin\s{1,8}\S{1,128}\s{1,8}password\s{1,8}(?P<s>\S{1,256})")
+_PGPASS = lazy_re(
     r"(?m)^(?:[^\s:]{1,64}: )?(?:\*|[\w.-]{1,128}):(?:\*|\d{4,5}):(?:\*|[\w-]{1,63}):(?:\*|[\w-]{1,63})"
     r":(?P<s>[^\s:]{8,256})$"
 )
 """Host, port, database, user, password: https://www.postgresql.org/docs/current/libpq-pgpass.html."""
-_DOCKER = re.compile(
+_DOCKER = lazy_re(
     r"(?:\"_?auth\\{0,3}\"\s{0,5}:[\s']{0,5}\\{0,3}\"|'_?auth'\s{0,5}:\s{0,5}'"
     r"|_auth\s{0,3}=\s{0,3}\"?)(?P<s>[A-Za-z0-9+/=]{8,4096}+)"
 )
-_QUOTED = re.compile(
+_QUOTED = lazy_re(
     r"(?i)(?<![A-Za-z])(?:password|passwd|passphrase|passcode)[ \t]{1,3}"
     r"(?:(?:(?:for|of)\b[^.\n]{1,60}[ \t])?(?:is|was)[ \t]{1,3})?(?P<q>\\{0,3}[\"'])(?P<s>[^\s\"'\\]{4,256})(?P=q)"
 )
 """Quoted password, as in `PASSWORD '...'` or `the password for user "x" is "..."`."""
-_GIVEN = re.compile(
+_GIVEN = lazy_re(
     r"(?i)(?:auth|credentials?)[ \t]{0,3}=?[ \t]{0,3}\([ \t]{0,3}\\{0,3}[\"'][^\"'\\\n]{1,128}\\{0,3}[\"'][ \t]{0,3},"
     r"[ \t]{0,3}\\{0,3}[\"'](?P<s>[^\"'\\\n]{1,256})\\{0,3}[\"'][ \t]{0,3}[,)]"
 )
 """User and password: `auth=("...", "...")`."""
-_LOGS_IN = re.compile(r"\blogin\((?:(?:[^()\n]{0,120}[ ,(])?(?:key|token)[ ]?=[ ]?)?[\"'](?P<s>[^\"'\s]{10,512})[\"']")
-_ELEMENT = re.compile(
+_LOGS_IN = lazy_re(r"\blogin\((?:(?:[^()\n]{0,120}[ ,(])?(?:key|token)[ ]?=[ ]?)?[\"'](?P<s>[^\"'\s]{10,512})[\"']")
+_ELEMENT = lazy_re(
     r"(?i)<(?:\w{0,24}(?:password|passwd|passphrase|passcode|pwd)|pass|"
     r"\w{0,24}secret|\w{0,24}token|api-?key)(?:[ \t][^<>\n]{1,64})?>(?P<s>[^<\s]{4,512})<"
 )
-_FILLED = re.compile(r"(?i)<(?:\w{0,24}(?:password|secret|token|api-?key))>(?P<s>[^<\n]{10,512})<")
-_RUN = re.compile(r"[A-Za-z0-9+/_=-]{10,512}+")
-_REFUSED = re.compile(
+_FILLED = lazy_re(r"(?i)<(?:\w{0,24}(?:password|secret|token|api-?key))>(?P<s>[^<\n]{10,512})<")
+_RUN = lazy_re(r"[A-Za-z0-9+/_=-]{10,512}+")
+_REFUSED = lazy_re(
     r"(?P<name>[A-Za-z_][\w.]{0,64})(?:\n|\\n)[ \t]{1,8}[^\n]{1,160}\[type=\w{1,64}, input_value='(?P<s>[^'\n]{4,4096})"
 )
 """Rejected input as pydantic prints it."""
-_ADDED = re.compile(
+_ADDED = lazy_re(
     r"(?i)<add[ \t]{1,8}key=\\{0,3}[\"'][^\"'<>]{0,64}(?:password|secret|token)\\{0,3}[\"'][ \t]{1,24}"
     r"value=\\{0,3}[\"'](?P<s>[^\"'<>\\]{4,512})"
 )
-_CONDA = re.compile(r"/t/(?P<s>[A-Za-z0-9-]{10,80})/")
-_PASSED = re.compile(r"(?i)\bidentified by[ \t]{1,3}[\"'](?P<s>[^\"'\n]{1,256})")
+_CONDA = lazy_re(r"/t/(?P<s>[A-Za-z0-9-]{10,80})/")
+_PASSED = lazy_re(r"(?i)\bidentified by[ \t]{1,3}[\"'](?P<s>[^\"'\n]{1,256})")
 
-_ALTERED = re.compile(
+_ALTERED = lazy_re(
     r"(?i)\b(?:create|alter|grant)\b[^\n;]{1,200}?\bidentified[ ]by[ ]"
     r"(?!password|values|external|global)(?P<s>[^\s\"'\\;]{4,256})"
 )

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import re
-
 from dtdebug.privacy.redact.randomness import is_hash, is_opaque
 from dtdebug.privacy.redact.secret_names import secret
+from dtdebug_taxonomy.text.lazy_re import lazy_re
 
 PIECES = ("\u0120", "\u2581", "\\u0120", "\\u2581")
 """Beginnings of vocabulary entries that follow a space."""
-_VALUE = re.compile(r"[^\s\"'`]{1,4096}+")
-_LOOSE = re.compile(r"\S{1,4096}+")
-_NEXT = re.compile(r"(?:[;&,]|\\[nrt])[ ]?(?=[A-Za-z][\w .-]{0,40}[=:])")
+_VALUE = lazy_re(r"[^\s\"'`]{1,4096}+")
+_LOOSE = lazy_re(r"\S{1,4096}+")
+_NEXT = lazy_re(r"(?:[;&,]|\\[nrt])[ ]?(?=[A-Za-z][\w .-]{0,40}[=:])")
 """Beginning of another assignment in text without spaces."""
-_BROKEN = re.compile(r"(?:\\[nrt]){1,8}(?![A-Za-z0-9\\]).*")
+_BROKEN = lazy_re(r"(?:\\[nrt]){1,8}(?![A-Za-z0-9\\]).*")
 """End of a line within a string, and the text after it."""
-_HARMLESS = re.compile(
+_HARMLESS = lazy_re(
     r"(?i)(?:[+-]?\d{0,4}[.,]\d{1,9}"
     r"(?:e[+-]?\d{1,3})?|\d{1,3}|true|false|none|null|nil|yes|no|on|off|str|int|bytes|float|bool|empty|dummy|inherit|await|new|key|token|api[_-]?key|(?:sk-)?placeholder|redacted|password|#[\da-f]{3,8}|![A-Z][a-z]{1,16}|\*{2,64}"
     r"|(?:[\w-]{0,16}[_-])?(?:your|replace|placeholder)[ _-][\w -]{1,64}|[\w-]{0,16}x{3,64}|(?:sk-)?\.{3})\Z"
 )
-_NUMBER = re.compile(r"[\[(]{0,4}[\d.,e+-]{1,64}[\])]{0,4}\Z")
-_PLACEHOLDER = re.compile(
+_NUMBER = lazy_re(r"[\[(]{0,4}[\d.,e+-]{1,64}[\])]{0,4}\Z")
+_PLACEHOLDER = lazy_re(
     r"(?:\${1,2}\{{0,2}[ ]?[A-Za-z_(]|\$\d\b|\.\*|\[\^|\{[A-Za-z_][\w.]{0,64}\(|\$\("
     r"|%\(|%[sdr]\b|<%|!(?:Ref|Sub|GetAtt|ImportValue|vault)\b"
     r"|\{{1,2}[ ]{0,2}[A-Za-z_][\w.]{0,64}[ ]{0,2}\}"
@@ -29,26 +28,26 @@ _PLACEHOLDER = re.compile(
     r"|\{[A-Za-z_][\w.]{0,64}[!:]|<[A-Za-z_][\w .-]{0,64}>|\*{3}|\.{3}"
     r"|\.[a-z_]{1,32}\(|x{4,64}\b|\[[A-Z]{1,20}\])"
 )
-_CODE = re.compile(
+_CODE = lazy_re(
     r"\(?[A-Za-z_]\w{0,64}(?:(?:\.|::)[A-Za-z_]\w{0,64}){0,8}!?[\[(]|(?:[A-Za-z_]\w{0,64}::){1,8}[A-Za-z_]|[A-Z][a-z]{1,24}<[A-Z&]|"
     r"[{(\[][ ]?[A-Za-z_]\w{0,64}[ ]?:|[{(\[]{1,3}[A-Za-z_][\w.]{0,64}(?:[(\[]|\Z)"
     r"|(?:self|args|cfg|config|os|opts?|settings|kwargs)\."
 )
-_OPENS = re.compile(r".*[\[(]\Z")
-_CLOSES = re.compile(r"[^\n]{0,2000}?[\])]")
+_OPENS = lazy_re(r".*[\[(]\Z")
+_CLOSES = lazy_re(r"[^\n]{0,2000}?[\])]")
 """A call or index closes in its line, or its line ends at the opening bracket; otherwise it is part of a password."""
-_PATH = re.compile(r"(?:file://|~|\.{1,2}|[A-Z]:)?[/\\][A-Za-z_.][\w.@-]{1,64}[/\\]")
-_VARIABLE = re.compile(r"[a-z]{0,24}(?:_[a-z\d]{1,24}){1,6}\Z|[A-Z]{1,24}(?:_[A-Z\d]{1,24}){1,6}\Z")
-_HEADER = re.compile(r"[A-Za-z]{1,24}(?:-[A-Za-z\d]{1,24}){1,6}\Z")
-_HOST = re.compile(r"[a-z][a-z\d-]{0,62}(?:\.[a-z][a-z\d-]{0,62}){1,6}(?:/[\w.-]{1,64}){0,4}\Z")
-_ATTRIBUTE = re.compile(r"[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){1,8}\Z")
-_WRITTEN = re.compile(
+_PATH = lazy_re(r"(?:file://|~|\.{1,2}|[A-Z]:)?[/\\][A-Za-z_.][\w.@-]{1,64}[/\\]")
+_VARIABLE = lazy_re(r"[a-z]{0,24}(?:_[a-z\d]{1,24}){1,6}\Z|[A-Z]{1,24}(?:_[A-Z\d]{1,24}){1,6}\Z")
+_HEADER = lazy_re(r"[A-Za-z]{1,24}(?:-[A-Za-z\d]{1,24}){1,6}\Z")
+_HOST = lazy_re(r"[a-z][a-z\d-]{0,62}(?:\.[a-z][a-z\d-]{0,62}){1,6}(?:/[\w.-]{1,64}){0,4}\Z")
+_ATTRIBUTE = lazy_re(r"[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){1,8}\Z")
+_WRITTEN = lazy_re(
     r"<\|[^|]{1,64}\|>\Z|[@_%#<\[{|]{1,3}[A-Za-z_/ -]{1,64}[@_%#>\]}|]{1,3}\Z|<?\|?[A-Za-z_]{1,64}\|?>?[.,:!?]?\Z"
     r"|[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){1,8}\Z"
 )
-_PLAIN = re.compile(r"[A-Z]{2,12}\Z|[a-z]{1,32}[.,;:!?]?\Z|[A-Z][a-z]{1,32}[.,;:!?]?\Z")
-_COUNTS = re.compile(r"[ ][%*/+-][ ][\w(]")
-_WORD_FOLLOWS = re.compile(r"[ \t]{1,3}[A-Za-z(*]")
+_PLAIN = lazy_re(r"[A-Z]{2,12}\Z|[a-z]{1,32}[.,;:!?]?\Z|[A-Z][a-z]{1,32}[.,;:!?]?\Z")
+_COUNTS = lazy_re(r"[ ][%*/+-][ ][\w(]")
+_WORD_FOLLOWS = lazy_re(r"[ \t]{1,3}[A-Za-z(*]")
 
 
 def is_harmless(said: str, text: str, start: int) -> bool:

@@ -116,6 +116,7 @@ def say(
     from dtdebug.recorded.job_logs import render
     from dtdebug.storage.last_failure import LastFailure
     from dtdebug_taxonomy.knowledge.loader import load
+    from dtdebug_taxonomy.logs.log_end import is_stop
 
     snapshot = sourced_snapshot(job.snapshot)
     diagnosis = render.relocate_lines(diagnose(load(), snapshot, answers, unknown), job.places)
@@ -123,6 +124,7 @@ def say(
     wrong = diagnosis.recognised and job.went_on is None
     slow = job.slowness.is_slow
     found = bool(job.first or job.ended or job.silent or named or wrong or slow or job.behind or _machine_failed(job))
+    found = found or is_stop(job.verdict)
     if found:
         LastFailure(snapshot=snapshot, diagnosis=diagnosis).save()
     if form == "json":

@@ -26,12 +26,14 @@ from dtdebug.recorded.job_logs.merged_output import MergedOutput
 from dtdebug.recorded.job_logs.new_lines import NewShape
 from dtdebug.recorded.job_logs.part import Part, Stream
 from dtdebug.recorded.job_logs.slowness import Slowness
+from dtdebug.recorded.job_logs.stopped import stopped_logs
 from dtdebug.recorded.job_logs.stream_summary import BELOW
+from dtdebug.recorded.job_logs.surroundings import of_ranks
 from dtdebug.recorded.job_logs.widen_verdict import widen_verdict, without_followers
 from dtdebug_taxonomy.knowledge.hardware import Event
 from dtdebug_taxonomy.logs.events import PrintedException
 from dtdebug_taxonomy.logs.exits import Exit
-from dtdebug_taxonomy.logs.log import Outcome, outcome, read_output
+from dtdebug_taxonomy.logs.log import Outcome, outcome, read_output, surrounded
 from dtdebug_taxonomy.model.ranks import MOST_RANKS, Verdict
 from dtdebug_taxonomy.model.snapshot import Snapshot
 from dtdebug_taxonomy.verdicts.from_log import verdict_of_log
@@ -95,7 +97,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """(file, line) of each line of the snapshot's output."""
 
 
-def view(part: Part) -> Job:
+def view(part: Part) -> Job:  # noqa: PLR0915 - the stages, in their order
     """Return the job of a part that holds all of it."""
     part = clock_skew.in_year(part)
     off = clock_skew.clocks(part.streams)
@@ -124,15 +126,16 @@ def view(part: Part) -> Job:
         trained = max((s.progress.line for s in now if s.file == file and s.progress is not None), default=0)
         return own is not None and own.file == file and min(own.line, trained) > line + BELOW
 
-    found = outcome(read_output(snapshot), is_outlived, later)
+    world = max((s.world for s in streams), default=0)
+    around = of_ranks(by_rank, world)
+    found = outcome(surrounded(read_output(snapshot), around), is_outlived, later)
     end = end or ended_from_outside.by_hand(found, laid)
-    verdict = verdict_of_log(snapshot, _exclusive, is_outlived, later)
+    verdict = verdict_of_log(snapshot, _exclusive, is_outlived, later, around)
     verdict = without_followers(verdict, by_rank)
     by_rank = _correct_hosts(by_rank, found)
     reported = ended_from_outside.reported_before(end, found, now, laid.place)
     over = not reported and ended_from_outside.over(end, found, by_rank, now, laid.place)
     silent = () if over else silent_ranks.silent(by_rank, found, on_until)
-    world = max((s.world for s in streams), default=0)
     absent = _absent(by_rank, world)
     if over and end is not None:
         verdict = Verdict(kind="none", summary=ended_from_outside.summary(end, now))
@@ -158,7 +161,7 @@ def view(part: Part) -> Job:
     failed = first or silent or end or any(s.end for s in now)
     snapshot = msgspec.structs.replace(snapshot, verdict=verdict, late=() if failed else slowness.late(slow))
     cascade, words, time = followers(found, verdict, by_rank, laid)
-    return Job(
+    job = Job(
         ranks=max(assign_ranks.count(now), len({e.rank for e in found.exits if e.rank is not None})),
         hosts=len({s.host for s in by_rank.values() if s.host} or {s.host for s in streams if s.host}),
         expected=world,
@@ -182,6 +185,13 @@ def view(part: Part) -> Job:
         snapshot=snapshot,
         spans=_spans(by_rank, first, cascade, silent),
         places=laid.places,
+    )
+    is_open = job.went_on is not None and not (over or verdict or slow.is_slow)
+    stop = stopped_logs(now, max(len(by_rank), world)) if is_open else None
+    return (
+        job
+        if stop is None
+        else msgspec.structs.replace(job, verdict=stop, snapshot=msgspec.structs.replace(snapshot, verdict=stop))
     )
 
 

@@ -11,7 +11,7 @@ from dtdebug.recorded.job_logs.part import EXAMPLES
 from dtdebug.recorded.log_files.line_shapes import KeptLine
 from dtdebug_taxonomy.knowledge.hardware import parse_event
 from dtdebug_taxonomy.knowledge.loader import Knowledge, load
-from dtdebug_taxonomy.logs import event_reader, exits, lines
+from dtdebug_taxonomy.logs import event_reader, exits, lines, progress
 from dtdebug_taxonomy.text.matchers import lexicon
 from dtdebug_taxonomy.text.pattern_matcher import PatternHit
 
@@ -19,6 +19,7 @@ _DIGITS = b"0123456789abcdefABCDEF"
 _MOST = 200_000
 """Maximum number of shapes remembered."""
 _ROLES = ("root", "cascade")
+_HEAD = 400
 
 
 def shape(raw: bytes) -> bytes:
@@ -93,7 +94,7 @@ class Judge:
             near.update(range(max(end.line - 3, 0), end.line + 4) if end.line else ())
         wanted.update(happened.restarts)
         self._worded -= {shape(rows[i].raw) for i in wanted - hits if i < len(rows)}
-        return wanted | near
+        return wanted | {i for i in near if i >= len(printed) or not progress.STEP.search(printed[i].body[:_HEAD])}
 
     def _is_message(self, hit: PatternHit) -> bool:
         found = self._knowledge.evidence.get(hit.key)

@@ -74,6 +74,12 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Durations in seconds of some of its first steps."""
     stall: Gap | None = None
     """Step near its end that stalled."""
+    labelled: bool = False
+    """The number of a task before its lines is its rank."""
+    stops: bool = False
+    """Its training stops without a sign of an end."""
+    ends: bool = False
+    """Its last lines show a sign of an end."""
 
 
 class LaunchedNode(msgspec.Struct, frozen=True, array_like=True):

@@ -14,6 +14,7 @@ from dtdebug.recorded.job_logs.silent_ranks import SilentRank
 from dtdebug.recorded.job_logs.timestamps import format_clock, stamp
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
 from dtdebug_taxonomy.knowledge.hardware import Event
+from dtdebug_taxonomy.logs.log_end import is_stop
 from dtdebug_taxonomy.model.ranks import Verdict, ranges, spell
 from dtdebug_taxonomy.presentation.case_json import Case, Coverage, contract
 from dtdebug_taxonomy.presentation.text import first_line, reading
@@ -29,13 +30,14 @@ def to_text(job: Job, diagnosis: Diagnosis, seconds: float, advice: int = 2) -> 
 
 
 def _lines(job: Job, d: Diagnosis, seconds: float, advice: int) -> Iterator[str]:
-    happened = bool(job.first or job.cascade or job.silent or job.hardware or d.recognised)
+    stops = is_stop(job.verdict)
+    happened = bool(job.first or job.cascade or job.silent or job.hardware or d.recognised or stops)
     if job.ended is not None and job.verdict is not None:
         yield f"dtdebug: {job.verdict.summary}"
     elif not job.ranks and job.hardware:
         worst = job.hardware[0]
         yield f"dtdebug: {_machine(worst)}" if worst.role == "root" else "dtdebug: the machine reports no failure."
-    elif job.went_on is not None:
+    elif job.went_on is not None and not stops:
         but = f" It is slow: {job.snapshot.late[0].means}" if job.snapshot.late else ""
         yield f"dtdebug: no rank failed: training went on to the end of the logs, step {job.went_on}.{but}"
     else:
@@ -60,7 +62,7 @@ def _lines(job: Job, d: Diagnosis, seconds: float, advice: int) -> Iterator[str]
         if not job.new or len(job.new) > _NEW:
             yield _row("" if job.new else "new", more if job.new else "nothing that the healthy run did not print")
     machine_only = not job.ranks and bool(job.hardware)
-    tells = happened and (job.went_on is None or bool(job.snapshot.late))
+    tells = happened and (job.went_on is None or bool(job.snapshot.late) or stops)
     if tells and job.ended is None and not (machine_only and not d.recognised):
         yield from reading(d, advice)
 

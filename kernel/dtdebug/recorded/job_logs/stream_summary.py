@@ -19,6 +19,7 @@ from dtdebug_taxonomy.logs import event_reader, prefixes, progress
 _TOLD, _WORDS = 240, 1_000
 """Maximum number of telling lines of a stream, and of characters of each."""
 _CALL = re.compile(rb"SeqNum=\d{1,18}, OpType=\w{1,40}, NumelIn=\d{1,18}, NumelOut=\d{1,18}")
+_REACHED = re.compile(rb"ast enqueued (?:NCCL )?work: -?\d{1,18}")
 _LAST_WORDS = 60
 """Number of lines at the end in which telling lines count as the end of the stream."""
 _ABOVE = 50
@@ -159,6 +160,8 @@ def kind_of(telling: Sequence[KeptLine], went_on: Sequence[KeptLine]) -> str:
     if not shapes:
         return ""
     calls = {found[0] for row in telling if b"Watchdog" in row.raw and (found := _CALL.search(row.raw))}
+    if not calls:  # a rank that did not time out says how far it is: others may be further
+        calls = {found[0] for row in telling if b"ast enqueued" in row.raw and (found := _REACHED.search(row.raw))}
     begin = max((row.number for row in telling if b"Traceback (most" in row.raw), default=0)
     on = [b"went on"] * min(len(went_on), _ONS)
     on += [b"at last"] if went_on and went_on[-1].number > begin else []

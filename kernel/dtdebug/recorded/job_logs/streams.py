@@ -26,6 +26,7 @@ from dtdebug.recorded.job_logs.stream_summary import (
 from dtdebug.recorded.job_logs.timestamps import when, year_of, zone_of
 from dtdebug.recorded.log_files.line_shapes import KeptLine
 from dtdebug.recorded.log_files.sources import LogSource
+from dtdebug_taxonomy.logs import log_end, prefixes
 from dtdebug_taxonomy.logs.lines import Line
 
 TAIL, SHARED_TAIL = 32 << 10, 4 << 20
@@ -35,6 +36,7 @@ _RAY = re.compile(rb"(?:\x1b\[[0-9;]{1,8}m)?\(\w{1,60}(?:\[rank=\d{1,7}\])? pid=
 _BEGIN, _ENDING = 400, 200
 """Number of lines at the start and at the end of a stream searched for times and steps."""
 _STATES = 3
+_WORDS = 800
 
 
 class KeptLog(NamedTuple):
@@ -112,7 +114,11 @@ def _shared_streams(judge: Judge, text: KeptLog) -> Iterable[Stream]:
         lined = [row for _, row in rows]
         mine = [row for row in lined if row.number in wanted]
         first = rows[0][0]
-        if first.who == ("", None, 0) and not mine:
+        if (
+            first.who == ("", None, 0)
+            and not mine
+            and training_steps.last_step([row.raw for row in lined[-_ENDING:]]) is None
+        ):
             continue  # lines without a printer that tell nothing
         device = line_printer.device([row.raw for row in lined])
         yield _stream(
@@ -130,6 +136,7 @@ def _shared_streams(judge: Judge, text: KeptLog) -> Iterable[Stream]:
                 pci=device.pci,
                 world=device.world,
                 line=lined[-1].number,
+                labelled=first.task is not None and first.task == first.rank,
             ),
         )
 
@@ -157,6 +164,7 @@ def _stream(
     times = times_of(lined, rows, at)
     first = next((time for time, _ in times if time is not None), None)
     kind = kind_of(telling, on)
+    end = log_end.read_end([_body(row.raw) for row in lined[-log_end.ROWS :]])
     return msgspec.structs.replace(
         base,
         began=next((t for row in lined[:_BEGIN] if (t := at(row.raw)) is not None), None),
@@ -171,7 +179,13 @@ def _stream(
         paces=training_steps.paces(raws) or training_steps.clock_paces(ending, at),
         first_paces=training_steps.first_paces([row.raw for row in lined[:_BEGIN]]),
         stall=training_steps.longest(ending, at),
+        stops=end.stops,
+        ends=end.ends,
     )
+
+
+def _body(raw: bytes) -> str:
+    return prefixes.without_prefixes(raw.decode("utf-8", "replace").replace("\n", " ")[:_WORDS]).body
 
 
 def lines_at_end(tail: bytes, count: int) -> list[KeptLine]:

@@ -12,22 +12,12 @@ from dtdebug.privacy.sanitize import clean
 from dtdebug.recorded.job_logs import step_rates
 from dtdebug.recorded.job_logs.part import Gap, TellingLine
 from dtdebug.recorded.log_files.line_shapes import KeptLine
+from dtdebug_taxonomy.logs.progress import OTHER_BAR, STEP
 
 When = Callable[[bytes], float | None]
 """Returns the time of a line."""
-_STEP = re.compile(
-    rb"(?i)(?:(?<!\*\* )(?<!job )\b(?:(?:global|micro|optimizer)_)?(?:step|iter(?:ation)?|batch|num_update)s?\b['\"]?"
-    rb"[ _:=#\[(]{0,12}"
-    rb"|\bit[=:] ?"
-    rb"|\bepoch ?(?:\(train\))?:? {0,3}\[?\d{1,6}\]?:? {0,8}\[ {0,8}|\btrain: \d{1,6} \[ {0,8}"
-    rb"|\d%\|[^|\r\n]{0,400}\| {0,8}|^ {0,8}(?=\d{1,9}/\d{1,9} \[[=>.]))(\d{1,9})\b(?!\.\d*[1-9])"
-)
-"""Number of a training step, not of Slurm: after its name, in a progress bar, or in the brackets of an epoch."""
-_NO_TRAINING = re.compile(
-    rb"(?i)[^|\r\n]{0,120}(?:load|map|filter|download|fetch|generat|token|sav|pack|shard|resolv|evaluat|valid|predict|test"
-    rb"|prepar|process|captur|compil|convert|warm)[^|\r\n]{0,80}\d%\|"
-)
-"""Progress bars of work before, between and after steps."""
+_STEP = re.compile(STEP.pattern.encode())
+_NO_TRAINING = re.compile(OTHER_BAR.pattern.encode())
 _HEAD = 400
 """Bytes of a line searched for its step number."""
 _PACES = 24

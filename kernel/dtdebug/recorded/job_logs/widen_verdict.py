@@ -27,6 +27,8 @@ def without_followers(verdict: Verdict | None, by_rank: dict[int, Stream]) -> Ve
     if not follow:
         return verdict
     rest = tuple(rank for rank in verdict.culprits if rank not in follow)
+    if not rest:
+        return None
     before, after = spell(verdict.culprits, 8), spell(rest, 8)
     summary = verdict.summary.replace(before[:1].upper() + before[1:], after[:1].upper() + after[1:], 1)
     return msgspec.structs.replace(

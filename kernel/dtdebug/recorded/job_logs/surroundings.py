@@ -1,0 +1,35 @@
+"""Collects what is known of a job apart from the telling lines that were kept of its ranks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from dtdebug.recorded.job_logs import assign_ranks
+from dtdebug.recorded.job_logs.part import Part, Stream
+from dtdebug_taxonomy.logs.tasks import Surroundings
+from dtdebug_taxonomy.model.ranks import MOST_RANKS
+
+
+def of_ranks(by_rank: dict[int, Stream], world: int) -> Surroundings:
+    """Return what is known of the job apart from the telling lines that were kept."""
+    kinds: dict[str, list[int]] = defaultdict(list)
+    for rank, s in sorted(by_rank.items()):
+        if s.kind:
+            kinds[s.kind].append(rank)
+    return Surroundings(
+        alike={rank: kinds[s.kind] for rank, s in by_rank.items() if s.kind},
+        world=world,
+        hosts={rank: s.host for rank, s in by_rank.items()},
+        printing=frozenset(by_rank),
+        labelled=any(s.labelled for rank, s in by_rank.items() if rank),
+    )
+
+
+def of_part(part: Part) -> Surroundings:
+    """Return the same for logs of which an excerpt was read."""
+    streams = assign_ranks.resolve_ranks(
+        [s for s in part.streams if s.rank is None or 0 <= s.rank < MOST_RANKS], part.nodes
+    )
+    last = max((s.attempt for s in streams), default=0)
+    by_rank = assign_ranks.by_rank([s for s in streams if s.attempt == last or s.rank is None])
+    return of_ranks(by_rank, max((s.world for s in streams), default=0))
