@@ -44,7 +44,8 @@ def test_it_is_compiled_once_and_late(monkeypatch):
 
 def test_python_compiles_by_its_own_compiler():
     """Also within our command: nothing of `re` is replaced."""
-    script = "import re, dtdebug.cli.main; dtdebug.cli.main.main(['diagnose', '--situation', 'x']); print(re._compiler.compile)"
+    asked = "dtdebug.cli.main.main(['diagnose', '--situation', 'x'])"
+    script = f"import re, dtdebug.cli.main; {asked}; print(re._compiler.compile)"
     said = subprocess.check_output([sys.executable, "-c", script], text=True, timeout=60, stderr=subprocess.DEVNULL)
 
     assert "<function compile at" in said
