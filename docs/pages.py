@@ -15,7 +15,7 @@ from dtdebug_taxonomy.knowledge.preflight import load as load_preflight
 from dtdebug_taxonomy.knowledge.schema import MINUTES, STRENGTHS, Cause, Evidence, Reference, Strength, Symptom
 from dtdebug_taxonomy.knowledge.second_study import Label
 from dtdebug_taxonomy.knowledge.topics import QUESTIONS, Topic, groups, load_topics
-from dtdebug_taxonomy.presentation.second_study_page import KINDS, about
+from dtdebug_taxonomy.presentation.explain import KINDS, about
 
 KNOWN, CHECKS, LABS, TOPICS = load(), load_checks(), load_labs(), load_topics()
 PREFLIGHT, SECOND = load_preflight(), second_study.load()

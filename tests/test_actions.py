@@ -3,10 +3,9 @@
 import pytest
 from lsprotocol import types as t
 
-from dtdebug_lsp.actions import fix_all
+from dtdebug_lsp.actions import fix_all, suppression
 from dtdebug_lsp.checking import problems
 from dtdebug_lsp.documents import Document
-from dtdebug_lsp.suppress import suppression
 from dtdebug_taxonomy.checks.run.settings import Settings
 
 HEAD = "import torch\nimport torch.distributed as dist\n"

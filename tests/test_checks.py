@@ -6,8 +6,8 @@ import re
 import pytest
 
 from dtdebug_taxonomy.checks import load
-from dtdebug_taxonomy.checks.run.edits import apply
 from dtdebug_taxonomy.checks.run.examine import applicable, examine
+from dtdebug_taxonomy.checks.run.proving import apply
 from dtdebug_taxonomy.checks.run.settings import Settings
 from dtdebug_taxonomy.knowledge.loader import load as knowledge
 from dtdebug_taxonomy.source.kinds import parse_file

@@ -28,12 +28,12 @@ from dtdebug.experiments.isolate import (
     step_time,
     workspace,
 )
+from dtdebug.experiments.isolate.advice import patch
 from dtdebug.experiments.isolate.claims import claims
 from dtdebug.experiments.isolate.failure_identity import FailureIdentity, of_case, same_failure
 from dtdebug.experiments.isolate.inside import fsdp_options, loaders, seeds, torch_features
 from dtdebug.experiments.isolate.inside.record_writer import PartNotes, read_notes
 from dtdebug.experiments.isolate.job_command import move_paths, one_host, parse_job, spread
-from dtdebug.experiments.isolate.patches import patch
 from dtdebug.experiments.isolate.prior_knowledge import parse_answers
 from dtdebug.experiments.isolate.run_history import Tries
 from dtdebug.experiments.isolate.run_types import RANKS, Run

@@ -29,7 +29,7 @@ client_of = pytest.importorskip("jupyter_client.blocking.client")
 import notebooks as nb  # noqa: E402
 
 from dtdebug.notebook.server import kernels  # noqa: E402
-from dtdebug.notebook.server.per_subject_queue import Turns  # noqa: E402
+from dtdebug.notebook.server.handlers import Turns  # noqa: E402
 from dtdebug.notebook.server.report import markdown  # noqa: E402
 from dtdebug_taxonomy.model.ranks_view import Branch, Call, FrameRow, Lane, Row, Timeline, View  # noqa: E402
 

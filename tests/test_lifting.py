@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from dtdebug_taxonomy.checks.run.edits import apply
+from dtdebug_taxonomy.checks.run.proving import apply
 from dtdebug_taxonomy.checks.shared.lifting import lift_call
 from dtdebug_taxonomy.source.python.code import Code
 

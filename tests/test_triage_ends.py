@@ -8,10 +8,9 @@ import pytest
 
 from dtdebug.recorded.job_logs import second_pass
 from dtdebug.recorded.job_logs.api import read_part
-from dtdebug.recorded.job_logs.job_view import Job, view
+from dtdebug.recorded.job_logs.job_view import Job, view, without_followers
 from dtdebug.recorded.job_logs.line_judge import shape
 from dtdebug.recorded.job_logs.part import Stream, TellingLine
-from dtdebug.recorded.job_logs.widen_verdict import without_followers
 from dtdebug.recorded.log_files.sources import LogSource
 from dtdebug_taxonomy.knowledge.hardware import catalogue, parse_event
 from dtdebug_taxonomy.model.ranks import Verdict

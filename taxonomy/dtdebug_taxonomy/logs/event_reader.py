@@ -15,22 +15,86 @@ from dtdebug_taxonomy.logs.events import Events, PrintedException
 from dtdebug_taxonomy.logs.exception_roles import called_worker, is_summary
 from dtdebug_taxonomy.logs.lines import OF_PROCESS, Line
 from dtdebug_taxonomy.logs.progress import PROGRESS, ProgressBar, has_advanced
-from dtdebug_taxonomy.logs.traceback_grammar import (
-    FRAMES,
-    HEADLESS,
-    LAST,
-    LONGEST,
-    NAMED,
-    PATH,
-    SYNTAX,
-    TYPE,
-    UNCOMPILED,
-    OpenTraceback,
-    is_last,
-    strip_margin,
-)
 from dtdebug_taxonomy.model.ranks import Frame
 from dtdebug_taxonomy.text.lazy_re import lazy_re
+
+_FRAME = re.compile(r'\s{1,12}File "([^"\n]{1,500})", line (\d{1,9})(?:, in ([^\n]{1,200}))?')
+HEADLESS = re.compile(r'\s{1,4}File "[^"\n]{1,500}", line \d{1,9}, in \S')
+UNCOMPILED = re.compile(r'  File "[^"\n]{1,500}", line \d{1,9}$')
+"""First line of Python's report on a program that it can't compile, which has no heading."""
+SYNTAX = frozenset(("SyntaxError", "IndentationError", "TabError"))
+_RICH_FRAME = re.compile(r"\s{0,4}│ (\S[^\n│]{0,300}?):(\d{1,9}) in (\S{1,120})\s")
+_CELL = re.compile(
+    r"\s{0,4}(?:Cell In\s?\[\d{1,6}\]|<ipython-input-\S{1,40}>|File (\S{1,300}?))(?:, line |:)(\d{1,9})"
+    r"(?:, in ([^\n(]{1,200}))?"
+)
+_ARROW = re.compile(r"-{1,6}> {1,3}(\d{1,9}) ?(.{0,200})")
+PATH = r"(?:(?:[A-Za-z_]\w{0,100}|<locals>)\.){0,12}"
+TYPE = rf"{PATH}[A-Za-z_]\w{{0,100}}(?:\([\w.]{{1,100}}\))?"
+LAST = re.compile(rf"({TYPE})(?:: ?(.{{0,2000}})|$)")
+NAMED = re.compile(
+    r"(?:Error|Exception|Interrupt|Exit|Warning|Timeout|Failure|Fault|Abort|Group|Expired|Empty|Full)(?:\([\w.]{1,100}\))?$"
+)
+FRAMES = 200
+LONGEST = 4_000
+"""Maximum number of lines of a traceback."""
+
+
+class OpenTraceback:
+    """Printed traceback whose last line has not been read yet."""
+
+    def __init__(self, begin: int, indent: int, level: str = "") -> None:
+        self.begin, self.indent, self.level = begin, indent, level
+        self.rank: int | None = None
+        """Another rank, if its traceback is repeated here."""
+        self.frames: list[Frame] = []
+        self.frame_indent = -1
+        self.lines = 0
+        self.logged = False
+        """True if a logger printed the line above it."""
+        self.kind = "python"
+
+    def take_frame(self, text: str) -> bool:
+        """Add the frame of a line, or the position in one that it shows; return True if there is any."""
+        found = _FRAME.match(text) or _FRAME.match(f" {text}")
+        if found is None and self.kind == "rich":
+            found = _RICH_FRAME.match(text)
+        if found is not None:
+            if self.frame_indent < 0:
+                self.frame_indent = max(1, len(text) - len(text.lstrip()))
+            if len(self.frames) < FRAMES:
+                self.frames.append(Frame(found[1], int(found[2]), found[3] or ""))
+            else:
+                self.frames[-1] = Frame(found[1], int(found[2]), found[3] or "")
+            return True
+        if self.kind == "ipython":
+            if cell := _CELL.match(text):
+                self.frames.append(Frame(cell[1] or "<ipython-input>", int(cell[2]), (cell[3] or "<module>").strip()))
+                self.frame_indent = 1
+                return True
+            if (arrow := _ARROW.match(text)) and self.frames:
+                f = self.frames[-1]
+                self.frames[-1] = Frame(f.file, int(arrow[1]), f.function, arrow[2].strip())
+                return True
+        return False
+
+
+def strip_margin(text: str) -> str:
+    """Return a line without the margin of an exception group."""
+    stripped = text.lstrip(" ")
+    if not stripped.startswith(("| ", "+ ", "+-")):
+        return text
+    return (
+        stripped.lstrip("+-|").removeprefix(" ")
+        if stripped[:1] == "+"
+        else strip_margin(stripped[1:].removeprefix(" "))
+    )
+
+
+def is_last(last: re.Match[str]) -> bool:
+    """True if the line can end a traceback: any class can, even if not named as an error; a sentence cannot."""
+    return bool(last[1][:1].isalpha() or last[1][:1] == "_") and (last[2] is not None or last.end() == len(last.string))
+
 
 _START = "Traceback (most recent call last)"
 _BARE = lazy_re(rf"({PATH}[A-Z]\w{{0,100}}(?:Error|Exception|Interrupt)|Exception(?=: ))(?:: (.{{0,2000}})|$)")
