@@ -112,7 +112,7 @@ export function read(reply: KernelMessage.IExecuteReplyMsg | undefined, trans: T
 
 /** An older dtdebug in the kernel, or one whose own packages are missing. */
 function missing(message: string, trans: TranslationBundle): Line {
-  return /'dtdebug\.front'/.test(message)
+  return /'dtdebug\.[\w.]+'/.test(message)
     ? { line: trans.__("The kernel's dtdebug is too old; upgrade it with this line, then restart the kernel:"), source: UPDATE }
     : { line: trans.__("The kernel's dtdebug is not complete; this line installs the rest:"), source: INSTALL };
 }

@@ -91,7 +91,7 @@ test("the request changes nothing in the kernel and holds text as text", () => {
   const hostile = `"'''\\\n') or __import__('os').abort() #\u2028\ud800`;
   const asked = request({ ...QUESTION, evalue: hostile });
   const expression = (asked.user_expressions as { dtdebug: string }).dtdebug;
-  const literal = /^__import__\('dtdebug\.front', fromlist=\['look'\]\)\.look\((.*)\)$/s.exec(expression)?.[1];
+  const literal = /^__import__\('dtdebug\.notebook\.front_end_api', fromlist=\['look'\]\)\.look\((.*)\)$/s.exec(expression)?.[1];
 
   assert.deepEqual([asked.code, asked.silent, asked.store_history, asked.stop_on_error], ["", true, false, false]);
   assert.equal(JSON.parse(JSON.parse(literal ?? "")).evalue, hostile.replace("\ud800", "\ufffd"));
