@@ -7,7 +7,8 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-WORDS = tomllib.loads((ROOT / "tests" / "words.toml").read_text(encoding="utf-8"))["dropped"]
+LISTS = tomllib.loads((ROOT / "tests" / "words.toml").read_text(encoding="utf-8"))
+WORDS = LISTS["dropped"]
 PATTERN = re.compile("|".join(WORDS), re.IGNORECASE)
 SHOWN = frozenset(("title", "means", "why", "fix", "summary", "apart", "how", "ask", "wrong", "text", "note", "reason"))
 """Keys of the knowledge whose values are our sentences; others hold patterns, names and what users say."""
@@ -81,3 +82,49 @@ def test_the_words_are_looked_for_where_texts_are():
     kinds = {path.suffix for path, _ in said()}
     assert kinds == {".toml", ".md", ".py", ".ts"}
     assert PATTERN.search("The machine lacks memory, and the rank stands still.")
+
+
+def docstrings():
+    """Each docstring of the product with its file."""
+    for path in files(".py"):
+        if not path.relative_to(ROOT).as_posix().startswith(("kernel/", "lsp/", "taxonomy/")) or "/labs/" in str(path):
+            continue
+        if path.name.startswith(("bad_", "good_", "near_miss_", "program", "run.py")):  # as others write them
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if (
+                isinstance(node, ast.Expr)
+                and isinstance(node.value, ast.Constant)
+                and isinstance(node.value.value, str)
+            ):
+                yield path, node.value.value
+
+
+def test_docstrings_are_in_plain_english():
+    """Tools for agents show theirs to programs, and may ask."""
+    hits = [
+        f"{path.relative_to(ROOT)}: {found[0]!r} in {text[:100]!r}: say {better!r}"
+        for path, text in docstrings()
+        if "/mcp/" not in path.as_posix()
+        for word, better in LISTS["docstrings"].items()
+        if (found := re.search(word, text))
+    ]
+
+    assert hits == []
+
+
+def test_functions_are_not_named_by_a_participle():
+    """Below one in a hundred: a verb phrase, or the noun that is returned."""
+    names = [
+        node.name.strip("_")
+        for path in files(".py")
+        if path.relative_to(ROOT).as_posix().startswith(("kernel/", "lsp/", "taxonomy/")) and "/labs/" not in str(path)
+        if not path.name.startswith(("bad_", "good_", "near_miss_", "program", "run.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    bare = [
+        name for name in names if name.isalpha() and (name.endswith("ed") or name in {"told", "kept", "seen", "found"})
+    ]
+
+    assert len(bare) * 100 < len(names), bare

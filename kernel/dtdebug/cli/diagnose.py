@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dtdebug_taxonomy.model.snapshot import Snapshot
 
 _WAITED = "Watchdog caught collective operation timeout"
-"""What the ranks of a job print that wait for another one: then it matters which of them do not."""
+"""Messages of ranks that wait for another one: then it matters which ranks do not print them."""
 
 
 class _Tee:

@@ -1,1 +1,1 @@
-"""What runs a job in order to learn from it: code of ours is then inside the ranks."""
+"""Experiments on a job, with code of ours inside its ranks."""

@@ -1,1 +1,1 @@
-"""What a job left behind: dumps of the flight recorder, logs, traces of the profiler."""
+"""Readers of what a job left behind: flight-recorder dumps, logs, profiler traces."""

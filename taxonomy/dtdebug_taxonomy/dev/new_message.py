@@ -29,7 +29,7 @@ _NEAREST = 3
 """Entries whose symptoms are proposed."""
 _ID_WORDS = 4
 _NAMED = 1.5
-"""What it counts that the line has the first word of the file's name, such as `gloo`."""
+"""Bonus for a line with the first word of the file's name, such as `gloo`."""
 _PREFIX = re.compile(r"^(?:\[?(?:rank|Rank) ?\d+\]?:? ?|\d+: )+")
 _CLASS = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Warning|Interrupt): ")
 _VARIES = re.compile(
@@ -71,7 +71,7 @@ _EXCEPTION = """\
 
 
 class Draft(NamedTuple):
-    """What is written: the entry, and the sample that shows it."""
+    """A new entry, and the sample that shows it."""
 
     file: Path
     entry: str
@@ -158,7 +158,7 @@ def _nearest(knowledge: Knowledge, line: str, file: str) -> list[tuple[str, Evid
 
 
 def _symptoms(near: Sequence[Evidence]) -> dict[str, str]:
-    """The two that the nearest entries have most, with cautious strengths: nobody has counted yet."""
+    """The two that the nearest entries have most, with cautious strengths: no counts exist yet."""
     weight: defaultdict[str, float] = defaultdict(float)
     for place, e in enumerate(near, 1):
         for code, word in e.symptoms.items():

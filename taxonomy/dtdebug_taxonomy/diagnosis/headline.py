@@ -114,7 +114,7 @@ def of_failure(o: Outlook) -> Headline:
 
 
 def of_reasons(o: Outlook) -> Headline:
-    """Quote the printed line that tells most of the first cause or symptom."""
+    """Quote the most specific printed line of the first cause or symptom."""
     if o.certainty not in ("settled", "leaning", "apart"):
         return "", ()
     return quote_first_reason((*_telling(o), *(r for r in o.why if not _is_vague(o.knowledge, r))))

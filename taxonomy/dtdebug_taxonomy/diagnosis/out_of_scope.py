@@ -22,13 +22,13 @@ from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
 _TRAINING = lazy_re(
     r"(?i)\b(?:train|fine-?tun|epoch|loss\b|workers?\b|chief|check-?point|optimi[sz]er|gradient|gpu|cuda|backward|rank)"
 )
-"""Whoever asks about training asks about distributed training, if nothing speaks against it."""
+"""Words about training, which is taken for distributed training unless something contradicts it."""
 _COMPLAINS = lazy_re(
     r"(?i)\b(?:fail|error|hang|stuck|freez|crash|slow|wrong|nan\b|not\b|cannot|never|worse|differ|diverg|only"
     r"|drop|lower|higher|bad|why|kill|stop|wait|leak|memory|oom|issue|problem|unable|incorrect|mismatch|dies|died"
     r"|time[sd]? ?out|too|no\b|random|unexpected|broken|explod|spike|lost|missing|same|zero|inf\b)|n.t\b|\?\s*$"
 )
-"""Whoever complains of something; a request for a log is no complaint."""
+"""Words of a complaint; a request for a log is not one."""
 _ALONE = lazy_re(
     r"(?i)\b(?:on|with|using|have) (?:just |only )?(?:my |a |the |one of my )?(?:one|single|1|own) (?:\w{2,12} )?"
     r"(?:gpu|card|device|laptop|computer)\b|\bon my laptop\b|\bsingle (?:RTX|GPU)\b"
@@ -95,7 +95,7 @@ _ANYBODYS = (
 """A remote shell that git or a person opens, the description of a pod, the end of a step of CI: none is a sign of
 a launcher."""
 _LINES, _SHOWN, _SERVICES_TEXT = 4_000, 120, 1 << 20
-"""Lines that are looked at from the end, characters of a message that are shown, of a text that is searched whole."""
+"""Limits: trailing lines searched, characters of a message shown, characters of a text searched whole."""
 
 
 def complains(text: str) -> bool:

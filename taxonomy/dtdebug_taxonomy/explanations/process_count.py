@@ -1,4 +1,4 @@
-"""More processes than devices, by the figures that a user tells or a command shows."""
+"""More processes than devices, by the figures in the description or in a command."""
 
 from __future__ import annotations
 

@@ -222,7 +222,7 @@ def _without_diff(advice: Explanation) -> Explanation:
 
 
 def _shows_otherwise(knowledge: Knowledge, code: str, findings: tuple[Finding, ...]) -> bool:
-    """It is told how the failure shows, and a symptom hardly ever shows so; one that is "other" may show in any way."""
+    """True if the description says how the failure shows, and this symptom hardly ever does; "other" ones show in any way."""
     if code.endswith("other"):
         return False
     shown = [f for f in findings if f.evidence == "manifestation" and f.values]
@@ -230,7 +230,7 @@ def _shows_otherwise(knowledge: Knowledge, code: str, findings: tuple[Finding, .
 
 
 def _is_spelt_out(knowledge: Knowledge, cause: Cause, finding: Finding) -> bool:
-    """A check sees it on the line that raised; or the output tells the very case, with its names and figures."""
+    """True if a check reports it on the line that raised, or the output names this very case."""
     if finding.told:
         return True
     found = knowledge.evidence[finding.evidence]

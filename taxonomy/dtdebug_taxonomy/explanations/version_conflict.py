@@ -37,7 +37,7 @@ _LIKE = 0.8
 """Share of letters from which a name is taken for a misspelt one."""
 _PROBABILITY = 0.4
 _NEAR = 8
-"""Innermost frames that are looked at."""
+"""Number of innermost frames that are examined."""
 
 
 class Conflict(NamedTuple):

@@ -127,7 +127,7 @@ def _texts(snapshot: Snapshot) -> Iterator[tuple[Literal["printed", "said", "exc
 
 
 def fitting_releases(knowledge: Knowledge, snapshot: Snapshot) -> tuple[FittingRelease, ...]:
-    """The facts that fit: those first whose message tells alone, then those whose release is named."""
+    """Return the facts that fit: first those that need only their message, then those whose release is named."""
     if not knowledge.releases:
         return ()
     printed, spoken, places = matchers(knowledge)

@@ -55,7 +55,7 @@ _LOOK = Next(
     why="Ranks that make progress: the job runs. One rank outside the call in which the others wait: its line is the "
     "cause. No such process: the job is gone, see its scheduler. PID is the launcher or any rank.",
 )
-"""What to do about a log that stops."""
+"""Step after a log that stops."""
 
 
 class Repair(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from dtdebug_taxonomy.model.claims import Claim, Record, texts
 from dtdebug_taxonomy.model.ranks import Verdict
 
 ROWS = 48
-"""Lines at the end of the output of one printer that are looked at."""
+"""Trailing lines of one printer that are examined."""
 _ALL = 400
 """The same of a whole log."""
 _STEPS = 5

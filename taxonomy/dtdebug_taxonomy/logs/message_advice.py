@@ -107,7 +107,7 @@ _NATIVE = lazy_re(r"Check failed: (?P<held>.{5,300})")
 _CHECKS = frozenset({"ValueError", "AssertionError", "NotImplementedError", "ValidationError", "ConfigKeyError"})
 """Exceptions of checks of settings: a setting named in the message was set wrong."""
 _WRITTEN = lazy_re(r"raise (?:\w{1,60}\.){0,6}(?P<type>[A-Z]\w{1,60})\(|assert ")
-"""A line of code that refuses: whoever wrote it wrote the message for this very case, unless another raised it."""
+"""A line of code that refuses: its author wrote the message for this very case, unless another raised it."""
 _PYTHONS = lazy_re(r"[/\\][Ll]ib[/\\]python[\d.]{1,5}[/\\](?!(?:site|dist)-packages[/\\])|^<")
 _SAYS_LITTLE = lazy_re(
     r"(?i)\bfail(?:s|ed|ure)?\b|\berrors?\b|\btime(?:d|s)?[- ]?out\b|\bexceptions?\b|\bcrash|\bdied\b|\bexited\b"
@@ -195,7 +195,7 @@ def _sentences(error: FinalError) -> Iterator[str]:
 
 
 def _text(error: FinalError) -> str:
-    """The message, with the lines below it; one that is indented goes on with the sentence above."""
+    """Return the message with the lines below it; an indented line continues the sentence above."""
     text = error.message[:4_000]
     for line in error.below:
         goes_on = line[:4].isspace() and not text.rstrip().endswith((".", "!", "?", ":"))

@@ -24,7 +24,7 @@ _FEWEST = 2
 
 
 class Surroundings(NamedTuple):
-    """What is known of a job apart from the lines of an output."""
+    """Facts about a job that its output does not contain."""
 
     alike: Mapping[int, Sequence[int]] = {}
     """Rank -> all ranks that tell of the failure as it does; lines of some of them may be left out of the output."""

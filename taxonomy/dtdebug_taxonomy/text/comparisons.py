@@ -238,7 +238,7 @@ _NOISE = frozenset({
 })  # fmt: skip
 """Words before a number that name no package."""
 _NEAR = 200
-"""Characters around a change in which its outcome is told."""
+"""Characters around a change that are searched for its outcome."""
 _ANY = lazy_re(r"(?<![\d.])\d{1,4}\.\d")
 
 
@@ -334,7 +334,7 @@ def _upgrade_in(text: str) -> _Mention | None:
 
 
 def _by_outcome(text: str, known: str) -> tuple[_Mention | None, _Mention | None, _Mention | None]:
-    """The first release named beside a good outcome, beside a bad one, beside none."""
+    """Return the first release named with a good outcome, with a bad one, and with none."""
     good = bad = unsaid = None
     start = 0
     for end in (*(m.start() for m in _CLAUSE.finditer(text)), len(text)):

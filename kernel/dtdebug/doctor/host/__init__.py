@@ -1,1 +1,1 @@
-"""What one host can tell of itself: devices, network, limits, software."""
+"""Facts about one host: devices, network, limits, software."""

@@ -50,7 +50,7 @@ def mask_secrets(text: str) -> tuple[str, frozenset[str]]:
 
 
 def _find_repeats(text: str, secrets: set[str]) -> list[tuple[int, int]]:
-    """Return the other occurrences of secrets that nobody would write by chance."""
+    """Return the other occurrences of secrets that are too unusual to be written by chance."""
     made = [s for s in sorted(secrets, key=len, reverse=True)[:_AGAIN] if nearby_values.is_a_secret(s) and s in text]
     return [m.span() for s in made for m in re.finditer(rf"(?<!\w){re.escape(s)}(?!\w)", text)]
 

@@ -135,7 +135,7 @@ def _is_told(pair: re.Match[str]) -> bool:
 
 
 def _item_kind(before: str, kind: str, constant: str) -> str:
-    """Return the kind of an item after a name; it is surely the name's value only if the call sets something."""
+    """Return the kind of an item after a name; it is definitely the name's value only if the call sets something."""
     if constant:
         return kind if kind == "strong" and constant.isupper() and "_" in constant else ""
     if kind != "weak" and _SETS.search(before):

@@ -1,6 +1,6 @@
 """Finds values close to the name of a secret without an assignment: in a sentence, a table, a list of words.
 
-Since nothing marks the beginning of such a value, only strings that nobody writes by hand count.
+Since nothing marks the beginning of such a value, only strings that are not written by hand count.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class Judge:
         return False
 
     def tells(self, raw: bytes) -> bool:
-        """True if a line tells of a failure; False if its shape was not learnt."""
+        """True if a line reports a failure; False if its shape was not learnt."""
         return self.telling.get(shape(raw), False)
 
     def says(self, raw: bytes) -> bool:

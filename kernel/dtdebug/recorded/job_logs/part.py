@@ -16,7 +16,7 @@ _STREAMS, _EVENTS, _NOTES = 1 << 18, 1 << 14, 200
 
 
 class TellingLine(msgspec.Struct, frozen=True, array_like=True):
-    """Line that tells of a failure."""
+    """Line that reports a failure."""
 
     line: int
     text: str

@@ -1,1 +1,1 @@
-"""What several checks need."""
+"""Analyses that several checks share."""
