@@ -222,7 +222,7 @@ def _without_diff(advice: Explanation) -> Explanation:
 
 
 def _shows_otherwise(knowledge: Knowledge, code: str, findings: tuple[Finding, ...]) -> bool:
-    """True if the description says how the failure shows, and this symptom hardly ever does; "other" ones show in any way."""
+    """True if the failure is said to show in a way that this symptom hardly ever does; "other" ones may show in any."""
     if code.endswith("other"):
         return False
     shown = [f for f in findings if f.evidence == "manifestation" and f.values]
