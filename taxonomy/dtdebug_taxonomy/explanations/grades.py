@@ -1,7 +1,7 @@
 """Grades of explanations: what they rest on, and which of them are only guesses.
 
-A guess rests on the user's plain words alone and is shown as such below "not known": on threads that no rule was written
-from, half of such first causes were wrong (`docs/accuracy.md`). A message that the user quotes, and a comparison of
+A guess rests on the user's plain words alone and is shown as such below "not known": on threads from which no rule was
+written, half of such first causes were wrong (`docs/accuracy.md`). A message that the user quotes, and a comparison of
 runs, releases or figures that the user made, is more than a guess.
 """
 
