@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import tomllib
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -84,20 +85,24 @@ def test_the_words_are_looked_for_where_texts_are():
     assert PATTERN.search("The machine lacks memory, and the rank stands still.")
 
 
+@cache
+def product():
+    """Parse the product's own modules: (path, tree) of each."""
+    return [
+        (path, ast.parse(path.read_text(encoding="utf-8")))
+        for path in files(".py")
+        if path.relative_to(ROOT).as_posix().startswith(("kernel/", "lsp/", "taxonomy/")) and "/labs/" not in str(path)
+        if not path.name.startswith(("bad_", "good_", "near_miss_", "program", "run.py"))  # as others write them
+    ]
+
+
 def docstrings():
     """Each docstring of the product with its file."""
-    for path in files(".py"):
-        if not path.relative_to(ROOT).as_posix().startswith(("kernel/", "lsp/", "taxonomy/")) or "/labs/" in str(path):
-            continue
-        if path.name.startswith(("bad_", "good_", "near_miss_", "program", "run.py")):  # as others write them
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if (
-                isinstance(node, ast.Expr)
-                and isinstance(node.value, ast.Constant)
-                and isinstance(node.value.value, str)
-            ):
-                yield path, node.value.value
+    for path, tree in product():
+        for node in ast.walk(tree):
+            value = node.value if isinstance(node, ast.Expr) else None
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                yield path, value.value
 
 
 def test_docstrings_are_in_plain_english():
@@ -115,14 +120,8 @@ def test_docstrings_are_in_plain_english():
 
 def test_functions_are_not_named_by_a_participle():
     """Below one in a hundred: a verb phrase, or the noun that is returned."""
-    names = [
-        node.name.strip("_")
-        for path in files(".py")
-        if path.relative_to(ROOT).as_posix().startswith(("kernel/", "lsp/", "taxonomy/")) and "/labs/" not in str(path)
-        if not path.name.startswith(("bad_", "good_", "near_miss_", "program", "run.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    names = [n.name.strip("_") for _, tree in product() for n in ast.walk(tree) if isinstance(n, functions)]
     bare = [
         name for name in names if name.isalpha() and (name.endswith("ed") or name in {"told", "kept", "seen", "found"})
     ]
