@@ -19,7 +19,7 @@ def main(folder: Path) -> None:
     cache.build_into(folder)
     knowledge = load()
     matchers = matchers_of(knowledge)
-    _ = matchers.printed, matchers.said
+    _ = matchers.output_matcher, matchers.words_matcher
     similarity.models(knowledge)
     known_releases.matchers(knowledge)
     checks.load()
