@@ -716,7 +716,7 @@ def test_a_clip_that_can_not_do_what_it_says_is_named():
         now, done = 1, 0
         reductions = types.SimpleNamespace(clipped={})
 
-        def scaled(self):
+        def note_scaling(self):
             pass
 
     class Scaler(torch.amp.GradScaler):

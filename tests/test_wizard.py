@@ -102,7 +102,7 @@ def test_back_undoes_every_other_step_exactly(session, key, text):
     described = session.describe(text)
     assert session == (described.back() if described.steps != session.steps else described)
     stopped = session.finish()
-    assert session == (session if session.stopped else stopped.back())
+    assert session == (session if session.is_stopped else stopped.back())
 
 
 @settings(max_examples=25)
@@ -317,7 +317,7 @@ def test_terminal_takes_numbers_names_and_beginnings(small):
     session, shown = play(TOLD, small, ["1", "no", "y"])
     assert [value for _, value in session.answers] == ["yes", "no", "yes"]
     assert shown.count("So far: ") == 3
-    assert session.stopped
+    assert session.is_stopped
 
 
 def test_terminal_shows_how_and_why_and_goes_on_asking(small):
@@ -376,7 +376,7 @@ def test_terminal_ends_with_advice_and_a_report(small, tmp_path):
     assert taken.read_text() == "mine"
     assert "already exists" in " ".join(shown.split())
     assert "can't be written: No such file or directory" in " ".join(shown.split())
-    assert session.stopped
+    assert session.is_stopped
     assert path.read_text().startswith("## ")
 
 

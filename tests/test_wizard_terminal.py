@@ -25,7 +25,7 @@ from dtdebug_taxonomy.model.snapshot import Snapshot
 
 session = resume() if "--resume" in sys.argv else Session(snapshot=Snapshot())
 end = terminal.run(session, small_knowledge())
-print("END", len(end.answers), end.stopped)
+print("END", len(end.answers), end.is_stopped)
 """
 PROMPT = r"Answer \[1-2 \? h w b l q\]: "
 FIRST = r"What do you see\? \(a line or two; empty line to skip\) "

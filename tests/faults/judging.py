@@ -86,7 +86,7 @@ def _line(
         return any(where["file"].endswith(name) and where["line"] == at for name, at in right)
     if not fault.needs_line or (fault.family == "calls" and verdict):
         return None
-    if fault.fault in ("segv", "abort") and not fault.require_live:
+    if fault.fault in ("segv", "abort") and not fault.armed:
         return None
     text = json.dumps([verdict, known, report.get("claims")]).replace('\\"', '"')
     base = fault.file.rsplit("/", 1)[-1]

@@ -77,7 +77,7 @@ def observe(fault: Fault, folder: Path) -> Outcome:
     os.mkfifo(folder / "feed")
     with (folder / "cache.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return (_armed if fault.require_live else _plain)(fault, script, folder)
+        return (_armed if fault.armed else _plain)(fault, script, folder)
 
 
 class _Job:

@@ -81,7 +81,7 @@ class Fault:
     @property
     def title(self) -> str:
         """Name of its folder."""
-        return f"{self.seed}-{self.program}x{self.world}-{self.fault}-{'armed' if self.require_live else 'plain'}"
+        return f"{self.seed}-{self.program}x{self.world}-{self.fault}-{'armed' if self.armed else 'plain'}"
 
 
 def shape(seed: int, most: int = 4) -> tuple[str, int, str, str, bool]:

@@ -72,7 +72,7 @@ export interface CallSite {
 
 /** One statement about some ranks. Unknown fields keep their defaults and are not stated. */
 export interface Claim {
-  readonly what: "absent" | "at" | "called" | "came" | "compared" | "counted" | "disagree" | "ended" | "entered" | "finished" | "last" | "left" | "missing" | "moved" | "new" | "printed" | "raised" | "silent" | "source" | "system" | "unfinished" | "unmoved" | "varied" | "waits";
+  readonly what: "absent" | "at" | "called" | "came" | "compared" | "counted" | "disagree" | "ended" | "entered" | "finished" | "last" | "left" | "missing" | "moved" | "new" | "printed" | "raised" | "silent" | "source" | "stops" | "system" | "unfinished" | "unmoved" | "varied" | "waits";
   readonly ranks: readonly number[];
   readonly record: Record;
   readonly hosts?: readonly string[];

@@ -71,7 +71,8 @@ def record(words: Sequence[str]) -> dict[str, Any]:
 
 
 def _row(topic: Topic) -> dict[str, Any]:
-    return {field: getattr(topic, field) for field in ("name", "group", "title", "gist", "asked")}
+    row = {field: getattr(topic, field) for field in ("name", "group", "title", "gist")}
+    return {**row, "asked": topic.question_count}
 
 
 def _notebook_row(notebook: LearningNotebook) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class Syntax(Source):
     @property
     def unread(self) -> tuple[UnreadPart, ...]:
         """Lines that are not in the tree; empty if the program was not parsed for any check."""
-        if "_parsed" not in self.__dict__:
+        if "_parse_result" not in self.__dict__:
             return ()
         why = f"it is not valid Python {sys.version_info.major}.{sys.version_info.minor}"
         starts = self.text.starts
