@@ -214,7 +214,7 @@ def test_the_wizard_is_typed_once_into_its_terminal(tmp_path, window):
     w.squiggle()
     w.command("dtdebug: Open wizard")
     w.terminal("What do you see?")
-    assert w.is_shown("-m dtdebug wizard") == 1
+    assert w.shown("-m dtdebug wizard") == 1
     w.shoot("wizard")
 
 

@@ -55,7 +55,7 @@ def terminal(environment):
             timeout=WAIT,
             encoding="utf-8",
         )
-        child.is_shown = ""
+        child.shown = ""
         child.logfile_read = _Transcript(child)
         started.append(child)
         return child
@@ -73,7 +73,7 @@ class _Transcript:
         self.child = child
 
     def write(self, text):
-        self.child.is_shown += text
+        self.child.shown += text
 
     def flush(self):
         pass
@@ -156,8 +156,8 @@ def test_no_escape_without_colour_and_80_columns(terminal, variables):
     child.expect("report to file")
     child.sendline("")
     assert ended(child) == 0
-    assert "\x1b" not in child.is_shown
-    assert [line for line in child.is_shown.splitlines() if len(line) > 80] == []
+    assert "\x1b" not in child.shown
+    assert [line for line in child.shown.splitlines() if len(line) > 80] == []
 
 
 def test_colour_on_a_terminal_that_has_it(terminal):
@@ -169,7 +169,7 @@ def test_colour_on_a_terminal_that_has_it(terminal):
     child.expect("report to file")
     child.sendline("")
     assert ended(child) == 0
-    assert "\x1b[" in child.is_shown
+    assert "\x1b[" in child.shown
 
 
 def piped(environment, text):

@@ -240,7 +240,7 @@ class Window:
 
     def terminal(self, wanted: str) -> None:
         """Waits until a terminal shows a text, however it is wrapped."""
-        self.until(lambda: self.is_shown(wanted) > 0)
+        self.until(lambda: self.shown(wanted) > 0)
 
     def shown(self, text: str) -> int:
         """How often the terminals show a text."""
