@@ -47,20 +47,20 @@ def empty(*_: Any) -> tuple[()]:
 
 
 PARTS: dict[str, dict[str, Callable[..., Any]]] = {
-    "similarity": {"similarity:likeness": lambda *_: Likeness({}, {}, "")},
+    "similarity": {"text.similarity:likeness": lambda *_: Likeness({}, {}, "")},
     "guesses": {"explanations.grades:split_guesses": lambda found: (found, ())},
-    "together": {"together:together": empty},
-    "ordinary": {"ordinary:is_foreign": lambda *_: False},
-    "redundancy": {"left_out:leave": nothing},
-    "tongues": {"tongues:spoken": empty},
+    "combined": {"inference.combined:combine_findings": empty},
+    "out_of_scope": {"diagnosis.out_of_scope:is_foreign": lambda *_: False},
+    "redundancy": {"inference.collect:drop_redundant": nothing},
+    "phrase_table": {"text.phrase_table:spoken_phrases": empty},
     "examples": {"explanations.examples:drop_foreign_examples": lambda snapshot, found: tuple(found)},
-    "attempts": {"findings:_without_attempts": lambda knowledge, situation, hits: hits},
+    "attempts": {"inference.collect:_without_attempts": lambda knowledge, situation, hits: hits},
 }
 """Part -> stand-in for each of its functions, `module:function`. To switch off one more, add a row.
 
 For a part named like its module all lines count, otherwise those of its functions.
 """
-REGISTRIES = ("explanations.table:RULES", "headline:HEADLINES")
+REGISTRIES = ("explanations.table:RULES", "diagnosis.headline:HEADLINES")
 """Tuples of rules, each of which is a part as well."""
 
 

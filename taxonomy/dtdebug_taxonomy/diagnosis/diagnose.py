@@ -20,12 +20,12 @@ from dtdebug_taxonomy.explanations.ranked_causes import reason_of, ruled_out
 from dtdebug_taxonomy.explanations.table import explain
 from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.inference import questions
-from dtdebug_taxonomy.inference import ranking as inference_ranking
 from dtdebug_taxonomy.inference.certainty import Certainty, certainty, culprits, tells_failure
 from dtdebug_taxonomy.inference.collect import collect
 from dtdebug_taxonomy.inference.finding import POSSIBLE, TELLING, Finding
 from dtdebug_taxonomy.inference.known_releases import fitting_releases
 from dtdebug_taxonomy.inference.next_step import Ask, Next, Repair, next_step
+from dtdebug_taxonomy.inference.ranking import Ranking, fix_patterns, rank
 from dtdebug_taxonomy.inference.scope import is_recognised
 from dtdebug_taxonomy.knowledge.loader import Knowledge
 from dtdebug_taxonomy.model.snapshot import Snapshot
@@ -127,7 +127,7 @@ def diagnose(
     """Diagnose one failure; `unknown` are questions that the user could not answer."""
     incident = Incident(snapshot)
     findings = collect(knowledge, incident, answers)
-    ranking = inference_ranking.rank(knowledge, findings)
+    ranking = rank(knowledge, findings)
     symptoms = tuple(_symptom(knowledge, ranking, code, p) for code, p in ranking.symptoms.items())
     roots = [f for f in findings if tells_failure(knowledge, f)]
     foreign = is_foreign(knowledge, incident, findings)
@@ -157,8 +157,7 @@ def diagnose(
         next=None if plainly else _next(knowledge, snapshot, ranking, findings, (causes, question)),
         ruled_out=_ruled_out(snapshot, () if plainly else ruled_out(knowledge, ranking, findings)),
         fix_patterns=tuple(
-            RankedPattern(pattern=name, probability=round(p, 4))
-            for name, p in inference_ranking.fix_patterns(knowledge, ranking).items()
+            RankedPattern(pattern=name, probability=round(p, 4)) for name, p in fix_patterns(knowledge, ranking).items()
         ),
         question=question,
         known=tuple(
@@ -193,7 +192,7 @@ def _is_recognised_by_cause(incident: Incident, causes: Sequence[Explanation]) -
     return any(a.cause == COMPARED for a in causes) and incident.mentions_several
 
 
-def _telling_of(ranking: inference_ranking.Ranking) -> list[Finding]:
+def _telling_of(ranking: Ranking) -> list[Finding]:
     """Return what supports the likeliest symptom."""
     return [c.finding for c in ranking.contributions[next(iter(ranking.symptoms))] if c.weight >= TELLING]
 
@@ -208,7 +207,7 @@ def _ruled_out(snapshot: Snapshot, reasoned: tuple[str, ...]) -> tuple[str, ...]
     return (*(snapshot.isolated.ruled_out if snapshot.isolated is not None else ()), *reasoned)
 
 
-def _symptom(knowledge: Knowledge, ranking: inference_ranking.Ranking, code: str, p: float) -> RankedSymptom:
+def _symptom(knowledge: Knowledge, ranking: Ranking, code: str, p: float) -> RankedSymptom:
     s = knowledge.symptoms[code]
     telling = [c for c in ranking.contributions[code] if abs(c.weight) >= TELLING]
     seen = [c for c in telling if not c.finding.scores]  # a likeness of words is told only where nothing else is
@@ -221,7 +220,7 @@ def _symptom(knowledge: Knowledge, ranking: inference_ranking.Ranking, code: str
 def _next(
     knowledge: Knowledge,
     snapshot: Snapshot,
-    ranking: inference_ranking.Ranking,
+    ranking: Ranking,
     findings: tuple[Finding, ...],
     todo: tuple[tuple[Explanation, ...], Asked | None],
 ) -> Next | None:
@@ -248,7 +247,7 @@ def _next(
 
 def _question(
     knowledge: Knowledge,
-    ranking: inference_ranking.Ranking,
+    ranking: Ranking,
     findings: tuple[Finding, ...],
     verdict: str,
     skip: set[str],

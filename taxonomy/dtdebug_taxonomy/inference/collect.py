@@ -10,7 +10,7 @@ import msgspec
 
 from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.inference import from_snapshot
-from dtdebug_taxonomy.inference.combined import together
+from dtdebug_taxonomy.inference.combined import combine_findings
 from dtdebug_taxonomy.inference.finding import SIMILAR, SIMILAR_FIX, Finding, Source, from_hit
 from dtdebug_taxonomy.inference.from_measurements import (
     is_of_any_library,
@@ -35,7 +35,7 @@ WITHOUT_ERROR = frozenset(("B.2", "C.4", "D.2.1", "D.2.3"))
 _OF_A_DEVICE = re.compile(r"(?i)gpu|cuda|device|card|vram|video|hbm")
 
 
-def leave(knowledge: Knowledge, evidence: dict[str, Finding], cues: dict[str, dict[str, Finding]]) -> None:
+def drop_redundant(knowledge: Knowledge, evidence: dict[str, Finding], cues: dict[str, dict[str, Finding]]) -> None:
     """Remove redundant findings from both; `cues` are observations with the values that were read."""
     _of_a_host(cues)
     _of_those_who_waited(knowledge, evidence, cues)
@@ -131,7 +131,7 @@ def collect(knowledge: Knowledge, incident: Incident, answers: Mapping[str, str]
         note(found)
 
     known: dict[str, Finding] = {}
-    leave(knowledge, evidence, cues)
+    drop_redundant(knowledge, evidence, cues)
     for key, by_value in cues.items():
         first = min(by_value.values(), key=lambda f: (f.source, f.line))
         known[key] = msgspec.structs.replace(first, evidence=key, values=tuple(sorted(by_value)))
@@ -152,7 +152,7 @@ def collect(knowledge: Knowledge, incident: Incident, answers: Mapping[str, str]
         if scores
     ]
     findings = (*evidence.values(), *known.values(), *similar)
-    return (*findings, *together(knowledge, findings))
+    return (*findings, *combine_findings(knowledge, findings))
 
 
 def _is_value(knowledge: Knowledge, key: str, value: str) -> bool:

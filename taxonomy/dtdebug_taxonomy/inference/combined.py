@@ -12,7 +12,7 @@ from dtdebug_taxonomy.knowledge.loader import Knowledge
 from dtdebug_taxonomy.knowledge.schema import Evidence
 
 
-def together(knowledge: Knowledge, findings: tuple[Finding, ...]) -> Iterator[Finding]:
+def combine_findings(knowledge: Knowledge, findings: tuple[Finding, ...]) -> Iterator[Finding]:
     """Yield a finding for each indicator with a complete set in `all`; its words are those of the set's first part.
 
     Its source is `said` as soon as one part is only the user's word. An observation counts if it has that value alone,
