@@ -1,4 +1,4 @@
-"""What each part of the inference earns: it is switched off, and all committed inputs are answered again.
+"""Switches off each part of the inference and answers all committed inputs again.
 
 python benchmarks/ablate.py [PART ...] [--indicators]
 
@@ -65,7 +65,7 @@ REGISTRIES = ("explanations.table:RULES", "diagnosis.headline:HEADLINES")
 
 
 class Answer(NamedTuple):
-    """What is compared of one answer."""
+    """The compared parts of one answer."""
 
     golden: str
     symptom: bool
@@ -137,7 +137,7 @@ def answer(case: Case) -> Answer:
 
 
 def judged(case: Case, found: Diagnosis) -> str:
-    """Whether raters accept the fix of the first cause."""
+    """Return `right` if raters accept the fix of the first cause, else `wrong`; "" if nothing was rated or shown."""
     if not case.rated or not found.advice:
         return ""
     accepted = {spelling(fix) for fix in case.rated["accept_fixes"]}

@@ -22,7 +22,7 @@ class Build(BuildHookInterface[Any]):
     _index: tempfile.TemporaryDirectory[str] | None = None
 
     def dependencies(self) -> list[str]:
-        """What the build itself needs: what reads the knowledge, and the extension's builder."""
+        """Return the packages that the build needs: to read the knowledge, and to build the extension."""
         builder = ["jupyter_builder"] if self._npm() else []
         return ["msgspec>=0.19", "platformdirs>=4", *builder] if builder or self.target_name == "wheel" else []
 

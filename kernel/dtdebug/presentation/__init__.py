@@ -1,1 +1,1 @@
-"""How a diagnosis is shown in a notebook."""
+"""The diagnosis as notebooks show it."""

@@ -71,7 +71,7 @@ class FittingRelease(NamedTuple):
 
 
 def is_in_range(release: str, bounds: str) -> bool:
-    """Whether a release lies in a range such as `>=2.19,<2.26.2`; an empty range holds all.
+    """True if a release lies in a range such as `>=2.19,<2.26.2`; an empty range holds all.
 
     Versions are ordered as PEP 440 orders them, so a nightly or a release candidate comes before its release and
     `<2.3.0` holds for `2.3.0.dev20240315`. (`SpecifierSet` would say no: it is meant for choosing what to install.)

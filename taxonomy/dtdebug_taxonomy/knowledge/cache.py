@@ -66,14 +66,14 @@ def _stamp(folders: tuple[Path, ...]) -> bytes:
 
 @lru_cache(maxsize=8)
 def _rows(folder: Path) -> tuple[str, ...]:
-    return tuple(sorted(_walked(str(folder))))
+    return tuple(sorted(_walk(str(folder))))
 
 
-def _walked(folder: str) -> Iterator[str]:
+def _walk(folder: str) -> Iterator[str]:
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith((".py", ".toml")):
                 seen = entry.stat()
                 yield f"{entry.path} {seen.st_mtime_ns} {seen.st_size}"
             elif entry.name not in _APART and entry.is_dir():
-                yield from _walked(entry.path)
+                yield from _walk(entry.path)

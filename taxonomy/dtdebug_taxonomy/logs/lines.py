@@ -217,7 +217,7 @@ class _Names:
 
 
 def _are_launchers(tasks: set[int], text: str) -> bool:
-    """Whether all tasks are seen, and the job has several ranks for each."""
+    """True if all tasks are seen, and the job has several ranks for each."""
     count = len(tasks)
     if count < 2 or max(tasks) != count - 1:
         return False

@@ -1,4 +1,4 @@
-"""Where a log of a training ends, and whether it shows a sign of an end: a hung job prints no more, and no error.
+"""Reads the end of a training log, and any sign that the job ended: a hung job prints neither more nor an error.
 
 Whether such a job hangs, still runs, or had its log cut off cannot be told from the log alone.
 """
@@ -37,7 +37,7 @@ class LastStep(NamedTuple):
 
     step: int | None = None
     place: int = -1
-    """Which of the rows names it."""
+    """Index of the row that names it."""
     seen: int = 0
     """Different steps in these rows."""
     ends: bool = False
@@ -67,7 +67,7 @@ def read_end(bodies: Sequence[str]) -> LastStep:
 
 
 def _says_end(body: str) -> bool:
-    """Whether a line has words of an end; those of NCCL are of its own set-up."""
+    """True if a line has words of an end; those of NCCL are of its own set-up."""
     return "NCCL INFO" not in body and _ENDS.search(body[:_LONGEST]) is not None
 
 
@@ -83,7 +83,7 @@ def _without_total(match: re.Match[str]) -> str:
 
 
 def _is_round(step: int) -> bool:
-    """Whether a plan may end with this step, or with the next: 1000, 999, 50."""
+    """True if a plan may end with this step, or with the next: 1000, 999, 50."""
     return any(str(number).rstrip("0") in set("123456789") for number in (step, step + 1)) and step >= _STEPS
 
 
@@ -133,5 +133,5 @@ def stop_verdict(step: int, clock: str, ranks: int, line: int, path: str = "") -
 
 
 def is_stop(verdict: Verdict | None) -> bool:
-    """Whether all that is known is where a log stops."""
+    """True if nothing is known but the place where a log stops."""
     return verdict is not None and any(claim.what == "stops" for claim in verdict.claims)

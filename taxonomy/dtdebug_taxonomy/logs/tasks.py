@@ -1,4 +1,4 @@
-"""Whether the tasks of a scheduler, or the processes of mpirun, are ranks: each may start several ranks instead.
+"""Decides if the tasks of a scheduler, or the processes of mpirun, are ranks: each may start several ranks instead.
 
 A number of a task is a rank only if the output shows it. Where each node has one task that runs torchrun, task 4 is the
 launcher of a node, and its ranks are others.
@@ -80,10 +80,10 @@ def are_ranks(
 
 def job_size(printed: Sequence[Line], around: Surroundings = NO_SURROUNDINGS) -> int:
     """Return the size of the job that the output states; 0 if it states none."""
-    return max(around.world, *(size for line in printed for size in _stated(line.body)), 0)
+    return max(around.world, *(size for line in printed for size in _sizes_in(line.body)), 0)
 
 
-def _stated(text: str) -> Iterator[int]:
+def _sizes_in(text: str) -> Iterator[int]:
     if "nranks" in text and (found := _NCCL.search(text[:800])):
         yield int(found["world"])
     elif "orld" in text or "WORLD" in text:

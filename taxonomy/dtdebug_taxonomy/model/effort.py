@@ -1,4 +1,4 @@
-"""How much work something is."""
+"""The amount of work that a fix takes."""
 
 from __future__ import annotations
 

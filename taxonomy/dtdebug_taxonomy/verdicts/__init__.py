@@ -1,1 +1,1 @@
-"""Which rank is responsible, as far as the printed text shows it."""
+"""Verdicts on ranks from printed text."""

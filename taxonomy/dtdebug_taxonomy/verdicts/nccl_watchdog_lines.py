@@ -130,7 +130,7 @@ class _WatchdogMessages:
         return found
 
     def _status_in(self, group: str) -> Mapping[int, GroupStatus]:
-        """How far the ranks are; where no time-out names its group, in the only one of which a rank speaks."""
+        """Progress of the ranks; if no time-out names its group, in the only group that a rank mentions."""
         if group or len(self.status) != 1:
             return self.status.get(group, {})
         return next(iter(self.status.values()))

@@ -118,7 +118,7 @@ def stopped_logs(streams: Sequence[Stream], ranks: int) -> Verdict | None:
 
 
 def _ends_after(s: Stream, last: Stream) -> bool:
-    """Whether a stream shows a sign of an end that is not known to be earlier than the last step of another."""
+    """True if a stream shows a sign of an end that is not known to be earlier than the last step of another."""
     step = last.progress
     if not s.ends or step is None:
         return False
