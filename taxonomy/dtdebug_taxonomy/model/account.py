@@ -1,0 +1,91 @@
+"""The account of a failure: what was refused, and where the program made the value that was refused.
+
+It is read where an exception ends a rank (with values), or from a printed traceback and the files on disk (without).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+How = Literal[
+    "assigned", "passed", "default", "option", "attribute", "returned", "loop", "environment", "file", "literal",
+    "called", "cell",
+]  # fmt: skip
+"""How a value came to a name: by an assignment, as an argument of the caller, as the default of a parameter, as an
+option of the command line or a configuration, as an attribute of an object, by a function's return, from a loop, from
+the environment, from a file, as a literal, by a call into a library, or left by another cell."""
+
+
+class NamedValue(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An expression of the program, and the value it had as a short text."""
+
+    name: str
+    """The expression as written: `pieces`, `len(loader)`, `args.shards`."""
+    text: str = ""
+    """The value: `list of 4 x Tensor[49] int64`; empty if it is not known."""
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A place in the user's program."""
+
+    file: str
+    line: int
+    function: str = ""
+    code: str = ""
+    """The source line, stripped."""
+    mark: tuple[int, int] = (0, 0)
+    """First and last column of the expression within `code`, from 0, the last one excluded; (0, 0) if unknown."""
+
+
+class Link(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One link of the way back from a value to where it was made."""
+
+    value: NamedValue
+    how: How
+    place: Place
+    depth: int = 0
+    """Number of links between it and the refused argument."""
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the innermost call refused, by the source of the library or by its arguments."""
+
+    api: str = ""
+    """Qualified name of the library function that the user's line called: `torch.distributed.reduce_scatter`."""
+    place: Place | None = None
+    """Where the library raised."""
+    tests: tuple[tuple[str, bool], ...] = ()
+    """Tests over the raising line, innermost first, and the way each went: (`len(outputs) != world_size`, True)."""
+    values: tuple[NamedValue, ...] = ()
+    """Operands of the tests; where compiled code raised, the arguments of the last Python call."""
+    arguments: tuple[NamedValue, ...] = ()
+    """Arguments of `api` by the names of its parameters, with the values they had."""
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The account of one rank's exception."""
+
+    rank: int | None = None
+    exception: str = ""
+    """Class and first line of the message."""
+    place: Place | None = None
+    """The user's line that raised, or that called what raised."""
+    refusal: Refusal | None = None
+    links: tuple[Link, ...] = ()
+    """The way back, the refused argument first; the links of one value follow each other."""
+    root: int = -1
+    """Index of the link at which the value was decided; -1 if the way back does not end in the user's program."""
+    facts: tuple[NamedValue, ...] = ()
+    """What else the rank knew: world size, rank, backend, device."""
+    with_values: bool = True
+    """False if it was read from a printed traceback and the files on disk."""
+    stopped: str = ""
+    """Why the way back goes no further, in words; empty if it ends in a literal, option, variable or file."""
+
+
+MAX_LINKS = 16
+"""Maximum number of links kept."""
+MAX_TEXT = 120
+"""Maximum number of characters of a value or a source line."""
