@@ -58,4 +58,5 @@ def _explanation(own: MessageAdvice, symptom: str) -> Explanation:
             words=own.words[:200],
             rank=own.rank,
         ),
+        specific=False,
     )

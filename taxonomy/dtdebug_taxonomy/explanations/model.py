@@ -65,6 +65,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     named: bool = False
     """The output, the exception, a check of the source or a comparison that the user made names it: the next step is
     the fix, not another run."""
+    specific: bool = False
+    """The title is a sentence about this failure, not the name of a class of causes."""
 
 
 _SHOWN = ("cause", "title", "why", "fix", "diff", "diff_of", "pattern", "band", "grade", "because")
@@ -115,6 +117,7 @@ def explanation_for(  # noqa: PLR0917
     pattern: str = "fix behavior logic",
     effort: Effort = "edit",
     named: bool = True,
+    specific: bool = True,
 ) -> Explanation:
     """Return an explanation that rests on one reason, which also names its cause."""
     return Explanation(
@@ -130,6 +133,7 @@ def explanation_for(  # noqa: PLR0917
         minutes=MINUTES[effort],
         because=(because,),
         named=named,
+        specific=specific,
     )
 
 

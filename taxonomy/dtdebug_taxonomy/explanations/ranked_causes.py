@@ -283,6 +283,7 @@ def _one_advice(
         diff_of="yours" if yours else "example" if example else "",
         in_python=in_python(yours or example),
         named=outright,
+        specific=own is None and checked is not None,
         because=tuple(
             reason_of(knowledge, f, max(w, 0.0) if named else w)
             for w, f in weighed

@@ -130,6 +130,9 @@ class Cause(KnowledgeRecord, frozen=True, kw_only=True):
 
     id: str
     title: str
+    headline: str = ""
+    """The cause as a sentence in the past tense where ranks were compared; it may name `{callers}`, `{others}`,
+    `{ended}` (whose loop ended first) and `{lasting}`."""
     pattern: str
     """Id of the fix pattern (`patterns.toml`)."""
     why: str

@@ -5,12 +5,25 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
 import msgspec
 
-Certainty = Literal["certain", "likely", "possible", "unknown"]
-"""How sure the cause is, in the word that is shown."""
+from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
+from dtdebug_taxonomy.explanations.model import Explanation, Reason
+from dtdebug_taxonomy.incident import Incident
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.claims import LOOP_ENDED, LOOP_LASTS
+from dtdebug_taxonomy.model.rank_ranges import spell
+from dtdebug_taxonomy.model.ranks import Frame, Verdict
+from dtdebug_taxonomy.model.snapshot import Snapshot, walk
+from dtdebug_taxonomy.stacks.frames import own_frame, short
+from dtdebug_taxonomy.text.pattern_matcher import plain
+
+Certainty = Literal["certain", "likely", "possible", "own", "place", "unknown"]
+"""How sure the cause is; own: the program's own code raised it; place: only the ranks and lines are known."""
 
 
 class Spot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -67,5 +80,246 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where the reason can be looked up: `line 12 of the output`, `train.py:9`."""
     fix: Fix | None = None
     sure: Certainty = "unknown"
+    guess: str = ""
+    """A cause that only the user's words suggest, where none is known; about half of them are right."""
     next: Step | None = None
     notes: tuple[str, ...] = ()
+
+
+NOT_UNDERSTOOD = "Not understood: no known fault prints this."
+ECHO = "Only follow-up errors are printed here: another rank failed first, or never came."
+FIRST_ERROR = Step(text="Find the earliest error of every rank, and the rank that printed nothing.")
+_OWN_CODE, _MESSAGE = "program-fails-by-itself", "message-says-so"
+"""Causes that say no more than the event does."""
+_SPOTS, _HEADLINE, _SENTENCE = 4, 240, 320
+_PLACE = r" at (?:\S[^\n]{0,300}?/)?%s:%d(?: in [\w.<>]{1,100})?"
+"""A place within a sentence; a spot shows it with its line of code."""
+_OLD_CODE = re.compile(r" \((?:[A-F]\.\d{1,2}\.(?:\d{1,2}|other)|[A-F]\.\d{1,2})\)")
+_DURING = {
+    "called": "called {call}", "entered": "called {call}", "last": "last called {call}",
+    "raised": "raised {words}", "ended": "{words}", "left": "finished the program",
+}  # fmt: skip
+"""Kind of a claim -> state of its ranks at its place, the most telling first; waits are put together below."""
+
+CodeAt = Callable[[str, int], str]
+"""Returns the source line at (file, line); empty if that file is not at hand."""
+
+
+def no_code(_file: str, _line: int) -> str:
+    """Return no source line: for front ends that read no files."""
+    return ""
+
+
+def build_answer(
+    d: Diagnosis | None,
+    snapshot: Snapshot | None,
+    verdict: Verdict | None = None,
+    *,
+    event: str = "",
+    next_step: Step | None = None,
+    code_at: CodeAt = no_code,
+) -> Answer:
+    """Return the short answer of a diagnosis and the verdict on its ranks.
+
+    `event` is what happened if neither says so; `next_step` precedes the diagnosis's own.
+    """
+    verdict = verdict or (snapshot.verdict if snapshot is not None else None)
+    happened = _event(d, verdict, event)
+    spots = tuple(_spots(snapshot, verdict, happened, code_at))[:_SPOTS]
+    cause = _cause(d)
+    sentence = _cause_sentence(cause, verdict) if cause is not None else ""
+    headline = _without_places(sentence or happened, () if sentence else spots)
+    reason = _reason(cause, headline) if cause is not None else None
+    known = cause is not None and (cause.named or cause.band == "likely")
+    return Answer(
+        headline=plain(headline, _HEADLINE),
+        event=plain(_without_places(happened, spots), _HEADLINE) if sentence else "",
+        spots=spots,
+        why=_why(cause, reason, sentence),
+        record=_record(reason, headline) if reason is not None else "",
+        fix=_fix(cause, code_at) if cause is not None else None,
+        sure=_certainty(d, cause, verdict),
+        guess=_guess(d) if cause is None else "",
+        next=None if known else (next_step or _next(d)),
+        notes=tuple(plain(n, _SENTENCE) for n in (d.notes if d is not None else ())[:1]),
+    )
+
+
+def _event(d: Diagnosis | None, verdict: Verdict | None, event: str) -> str:
+    """Return what happened, in one sentence."""
+    if d is not None and d.ordinary:
+        return d.ordinary
+    summary = verdict.summary if verdict is not None and verdict.kind != "none" else ""
+    if summary or (d is not None and d.happened):
+        return summary or (d.happened if d is not None else "")
+    if event or d is None or d.verdict == "unknown":
+        return event or NOT_UNDERSTOOD
+    titles = [s.title for s in d.symptoms[: 2 if d.verdict == "apart" else 1]]
+    return f"{' or '.join([titles[0], *(t[:1].lower() + t[1:] for t in titles[1:])])}."
+
+
+def _cause(d: Diagnosis | None) -> Explanation | None:
+    """Return the first cause, if it says more than the event and is not unlikely."""
+    if d is None or d.ordinary or not d.advice:
+        return None
+    first = d.advice[0]
+    if first.band == "unlikely" or first.cause in {_OWN_CODE, _MESSAGE}:
+        return None
+    return first
+
+
+def _guess(d: Diagnosis | None) -> str:
+    return plain(_sentence(d.guesses[0].title), _SENTENCE) if d is not None and d.guesses else ""
+
+
+def _cause_sentence(cause: Explanation, verdict: Verdict | None) -> str:
+    """Return the cause as a sentence about this failure; empty if it is only a class of causes."""
+    if cause.band != "likely":
+        return ""
+    _, known = load().causes.get(cause.cause, ("", None))
+    if known is not None and known.headline and verdict is not None and verdict.culprits and verdict.waiting:
+        roles = {name: spell(ranks, 8) for name, ranks in _roles(verdict).items()}
+        if set(re.findall(r"{(\w+)}", known.headline)) <= roles.keys():
+            text = known.headline.format(**roles)
+            return text[:1].upper() + text[1:]
+    return _sentence(re.sub(r" \(DT\d+\)$", "", cause.title)) if cause.specific else ""
+
+
+def _roles(verdict: Verdict) -> dict[str, tuple[int, ...]]:
+    """Return the ranks that a cause's sentence may name: who called, who did not, whose loop ended first."""
+    roles = {}
+    if verdict.kind in {"extra", "replaced"}:
+        roles = {"callers": verdict.culprits, "others": verdict.waiting}
+    elif verdict.kind == "skipped":
+        roles = {"callers": verdict.waiting, "others": verdict.culprits}
+    for claim in verdict.claims:
+        if claim.what == "compared" and claim.words.startswith((LOOP_ENDED, LOOP_LASTS)):
+            ended = claim.words.startswith(LOOP_ENDED) == (set(claim.ranks) <= set(verdict.culprits))
+            short_of, lasting = verdict.culprits, verdict.waiting
+            roles |= {"ended": short_of if ended else lasting, "lasting": lasting if ended else short_of}
+    return roles
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    return text if not text or text[-1] in ".!?" else f"{text}."
+
+
+def _without_places(text: str, spots: Iterable[Spot]) -> str:
+    """Drop places that spots show, and codes of symptoms."""
+    for s in spots:
+        if s.file:
+            text = re.sub(_PLACE % (re.escape(short(s.file).rpartition("/")[2]), s.line), "", text)
+    return _OLD_CODE.sub("", text)
+
+
+def _reason(cause: Explanation, headline: str) -> Reason | None:
+    """Return the best reason that the headline does not state; answers to questions are none."""
+    rows = [r for r in cause.because if r.weight > 0 and "=" not in r.evidence and r.source != "similar"]
+    rows.sort(key=lambda r: r.source != "checked")
+    return next((r for r in rows if r.source == "checked" or r.means.rstrip(".") not in headline), None)
+
+
+def _why(cause: Explanation | None, reason: Reason | None, sentence: str) -> str:
+    """Return the cause if the headline is the event, else the best reason for it."""
+    if cause is None:
+        return ""
+    if not sentence:
+        return plain(_sentence(cause.title), _SENTENCE)
+    if reason is None or (reason.source == "checked" and reason.means.startswith("A check sees it")):
+        return ""
+    return plain(_sentence(reason.means), _SENTENCE)
+
+
+def _record(r: Reason, headline: str) -> str:
+    words = plain(" ".join(r.words.split()), 80)
+    words = "" if words[:40] in headline else words
+    match r.source:
+        case "checked":
+            place = f"{short(r.file)}:{r.line}" if r.file else f"line {r.line} of the cell"
+        case "printed":
+            place = f"line {r.line}" if r.line else "the output"
+        case "said":
+            place = "your description"
+        case _:
+            return ""
+    return f"{place}: {words}" if words else place
+
+
+def _fix(cause: Explanation, code_at: CodeAt) -> Fix:
+    checked = next((r for r in cause.because if r.source == "checked" and r.file and r.line), None)
+    file, line = (checked.file, checked.line) if checked is not None else ("", 0)
+    mine = cause.diff if cause.diff_of == "yours" else ""
+    return Fix(text=plain(cause.fix, _SENTENCE), file=file, line=line, diff=mine)
+
+
+def _certainty(d: Diagnosis | None, cause: Explanation | None, verdict: Verdict | None) -> Certainty:
+    if cause is None:
+        if d is not None and d.advice and d.advice[0].cause == _OWN_CODE:
+            return "own"
+        return "place" if verdict is not None and verdict.culprits and verdict.confidence >= _SURE else "unknown"
+    if cause.band == "likely":
+        sure = cause.grade == "measured" and (verdict is None or verdict.confidence >= _SURE)
+        return "certain" if sure else "likely"
+    return "possible"
+
+
+_SURE = 0.9
+"""Confidence of a verdict from which a measured cause is called certain."""
+
+
+def _next(d: Diagnosis | None) -> Step | None:
+    if d is None or d.ordinary:
+        return None
+    if d.next is not None and d.next.kind == "measure":
+        return Step(text=d.next.text, command=d.next.command, outcome=d.next.why)
+    if d.verdict == "echo" and not d.happened:
+        return FIRST_ERROR
+    return None
+
+
+def _spots(snapshot: Snapshot | None, verdict: Verdict | None, happened: str, code_at: CodeAt) -> Iterator[Spot]:
+    """Yield the place of each rank or group of equal ranks, those that failed or fell behind first."""
+    if verdict is not None and verdict.kind != "none" and verdict.sites:
+        first = set(verdict.culprits)
+        places: dict[tuple[bool, str, int], list[int]] = {}
+        for site in verdict.sites:
+            places.setdefault((site.rank not in first, site.file, site.line), []).append(site.rank)
+        for (_, file, line), ranks in sorted(places.items(), key=lambda row: row[0][0]):
+            state = _state(verdict, ranks)
+            state = "" if state.removesuffix("...") in happened else state
+            yield Spot(ranks=tuple(ranks), file=file, line=line, code=code_at(file, line), state=state)
+        return
+    frame, rank = _raised_at(snapshot, verdict)
+    if frame is not None:
+        code = code_at(frame.file, frame.line) or plain(frame.code.strip())
+        yield Spot(ranks=() if rank is None else (rank,), file=frame.file, line=frame.line, code=code)
+
+
+def _raised_at(snapshot: Snapshot | None, verdict: Verdict | None) -> tuple[Frame | None, int | None]:
+    """Return the user's frame that raised, and its rank."""
+    raised = next((c for c in verdict.claims if c.what == "raised" and c.file), None) if verdict is not None else None
+    if raised is not None:
+        return Frame(raised.file, raised.line, raised.function), next(iter(raised.ranks), None)
+    if snapshot is None:
+        return None, None
+    shown = next(iter(walk(snapshot.exception)), None) or Incident(snapshot).first_error
+    return (own_frame(shown.frames), shown.rank) if shown is not None else (None, None)
+
+
+def _state(verdict: Verdict, ranks: list[int]) -> str:
+    """Return what ranks do at their place, by the strongest claim about them."""
+    own = [c for c in verdict.claims if set(ranks) & set(c.ranks)]
+    waits = next((c for c in own if c.what == "waits"), None)
+    telling = next((c for c in own if c.what in _DURING), None)
+    followed = verdict.kind == "dead" and not set(ranks) & set(verdict.culprits)
+    if followed and waits is None:
+        return "failed afterwards"
+    if telling is not None and not followed and (waits is None or telling.what in {"raised", "ended"}):
+        call = f"{telling.op}{'' if telling.seq is None else f' #{telling.seq}'}"
+        words = telling.words or ("ended" if telling.what == "ended" else "")
+        return plain(_DURING[telling.what].format(call=call, words=words), 100) if call or words else ""
+    if waits is None or not waits.op:
+        return ""
+    seconds = f" {waits.seconds:.0f} s" if waits.seconds is not None and waits.seconds >= 1 else ""
+    return f"waits{seconds} in {waits.op}{'' if waits.seq is None else f' #{waits.seq}'}"

@@ -1,0 +1,199 @@
+"""Lays the short answer out in lines: at most `MOST` at 80 columns, the headline first, each fact once."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from dtdebug_taxonomy.model.rank_ranges import ranges, shorten_text
+from dtdebug_taxonomy.presentation.answer import Answer, Fix, Spot, Step
+from dtdebug_taxonomy.stacks.frames import short
+from dtdebug_taxonomy.text.pattern_matcher import plain
+
+MOST, WIDTH, NARROWEST = 12, 80, 40
+"""Maximum number of lines at 80 columns; columns by default; fewest columns that lines are wrapped to."""
+_LABEL = 6
+"""Columns of `Why` and its like with their blanks."""
+_DIFF_LINES = 6
+MORE = "more: dtdebug why"
+_SURE = {
+    "certain": "Certain", "likely": "Likely", "possible": "Possible, not certain",
+    "own": "Raised by the program itself", "place": "Rank and line are certain, the cause is not known",
+    "unknown": "Cause not known",
+}  # fmt: skip
+
+Kind = Literal["headline", "event", "place", "code", "mark", "why", "fix", "removed", "added", "next", "command", "foot"]
+
+
+_SENTENCE_END = re.compile(r"[.!?](?= [A-Z`])")
+
+
+class Line(NamedTuple):
+    """One line of an answer, and its role, which a terminal may colour."""
+
+    kind: Kind
+    text: str
+
+
+class _Level(NamedTuple):
+    """How much of each part is shown; the levels are tried until the answer is short enough."""
+
+    headline: int
+    event: int
+    spots: int
+    framed: bool
+    """True to show a source line below its place, with its marks."""
+    why: int
+    fix: int
+    diff: int
+    next: int
+
+
+_LEVELS = (
+    _Level(3, 2, 3, True, 3, 3, _DIFF_LINES, 3),
+    _Level(2, 1, 2, True, 2, 2, _DIFF_LINES, 2),
+    _Level(2, 1, 2, False, 2, 2, _DIFF_LINES, 2),
+    _Level(2, 1, 2, False, 1, 1, _DIFF_LINES, 1),
+    _Level(2, 0, 1, False, 1, 1, 4, 1),
+    _Level(1, 0, 1, False, 1, 1, 2, 1),
+)
+"""Numbers of lines or places of each part, the roomiest first."""
+
+
+def lay_out(answer: Answer, width: int = WIDTH, *, prefix: str = "", more: str = MORE) -> list[Line]:
+    """Return the lines of an answer, wrapped at `width` columns; at most `MOST` if that is 80 or more."""
+    width = max(NARROWEST, width)
+    lines: list[Line] = []
+    for level in _LEVELS:
+        lines = list(_lines(answer, level, width, prefix, more))
+        if len(lines) <= MOST:
+            break
+    return lines
+
+
+def to_short_text(answer: Answer, width: int = WIDTH, *, prefix: str = "", more: str = MORE) -> str:
+    """Return the short answer as plain lines."""
+    return "\n".join(line.text for line in lay_out(answer, width, prefix=prefix, more=more))
+
+
+def _lines(a: Answer, level: _Level, width: int, prefix: str, more: str) -> Iterator[Line]:
+    yield from _wrapped("headline", f"{prefix}{a.headline}", width, level.headline)
+    if a.event and level.event:
+        yield from _wrapped("event", a.event, width, level.event, "  ")
+    for spot in a.spots[: level.spots]:
+        yield from _spot_lines(spot, width, framed=level.framed)
+    if hidden := len(a.spots) - level.spots:
+        if hidden > 0 and level.framed:
+            yield Line("place", f"  ... and {hidden} more place{'s' * (hidden > 1)}")
+    if a.why or a.record:
+        yield from _labelled("why", "Why", _with_record(a.why, a.record), width, level.why)
+    if a.guess:
+        yield from _labelled("why", "Maybe", f"{a.guess} (from your words alone)", width, level.why)
+    if a.fix is not None:
+        yield from _fix_lines(a.fix, width, level)
+    if a.next is not None:
+        yield from _next_lines(a.next, width, level)
+    yield Line("foot", _foot(a, more))
+
+
+def _foot(a: Answer, more: str) -> str:
+    return " · ".join(filter(None, (_SURE[a.sure], more)))
+
+
+def _with_record(why: str, record: str) -> str:
+    return f"{why} [{record}]" if why and record else why or record
+
+
+def _spot_lines(s: Spot, width: int, *, framed: bool) -> Iterator[Line]:
+    """Yield `rank 3  train.py:16  state`, and below it the source line with its marks."""
+    who = f"rank{'s' * (len(s.ranks) > 1)} {ranges(s.ranks, 4)}" if s.ranks else ""
+    place = f"{short(s.file)}:{s.line}" if s.line else short(s.file)
+    values = ", ".join(f"{name} = {text}" if text else name for name, text in s.values)
+    code = plain(s.code, 200)
+    if not framed:
+        row = "  ".join(filter(None, (who, place, s.state or code)))
+        yield Line("place", _cut(f"  {row}", width))
+        return
+    yield Line("place", _cut("  " + "  ".join(filter(None, (who, place, s.state))), width))
+    if not code:
+        if values:
+            yield Line("mark", _cut(f"      {values}", width))
+        return
+    begin, end = s.mark
+    shown, shift = _window(code, begin, end, width - 6)
+    yield Line("code", f"      {shown}")
+    if end > begin:
+        marks = " " * (begin - shift) + "^" * max(1, min(end - shift, len(shown)) - (begin - shift))
+        yield Line("mark", _cut(f"      {marks} {values}".rstrip(), width))
+    elif values:
+        yield Line("mark", _cut(f"      {values}", width))
+
+
+def _window(code: str, begin: int, end: int, width: int) -> tuple[str, int]:
+    """Return the part of a source line that fits, with what is marked, and how far it was shifted."""
+    if len(code) <= width:
+        return code, 0
+    shift = 0 if end <= width else max(0, min(begin, len(code) - width))
+    return code[shift : shift + width], shift
+
+
+def _fix_lines(f: Fix, width: int, level: _Level) -> Iterator[Line]:
+    place = f"{short(f.file)}:{f.line}" if f.file and f.line else ""
+    changed = _changed_lines(f.diff)
+    if changed and len(changed) <= level.diff:
+        yield from _labelled("fix", "Fix", _with_place(f.text, place), width, 1)
+        for line in changed:
+            yield Line("removed" if line[0] == "-" else "added", _cut(f"{' ' * _LABEL}{line}", width))
+        return
+    text = f"`dtdebug fix` has a diff of {len(changed)} lines. {f.text}" if changed else f.text
+    yield from _labelled("fix", "Fix", _with_place(text, place), width, level.fix)
+
+
+def _with_place(text: str, place: str) -> str:
+    return f"{place}: {text}" if place and place not in text else text
+
+
+def _changed_lines(diff: str) -> list[str]:
+    """Return the removed and added lines of a diff, without their common indentation."""
+    rows = [r for r in diff.splitlines() if r[:1] in {"-", "+"} and not r.startswith(("---", "+++")) and r[1:].strip()]
+    rows = [plain(r, 200) for r in rows]
+    least = min((len(r) - 1 - len(r[1:].lstrip()) for r in rows), default=0)
+    return [f"{r[0]} {r[1 + least :]}" for r in rows]
+
+
+def _next_lines(n: Step, width: int, level: _Level) -> Iterator[Line]:
+    yield from _labelled("next", "Next", n.text, width, level.next)
+    if n.command:
+        yield Line("command", f"{' ' * _LABEL}{plain(n.command, 400)}")
+    if n.outcome and level.next > 1:
+        room = (level.next - 1) * (width - _LABEL)
+        yield from _wrapped("next", _sentences(n.outcome, room), width, level.next - 1, " " * _LABEL)
+
+
+def _labelled(kind: Kind, label: str, text: str, width: int, most: int) -> Iterator[Line]:
+    rows = list(_wrapped(kind, _sentences(text, most * (width - _LABEL)), width, most, " " * _LABEL))
+    for number, row in enumerate(rows):
+        yield Line(kind, f"{label:<{_LABEL}}{row.text[_LABEL:]}") if number == 0 else row
+
+
+def _sentences(text: str, most: int) -> str:
+    """Return the first whole sentences of at most `most` characters; the whole text if its first one is longer."""
+    ends = [m.end() for m in _SENTENCE_END.finditer(text[: most + 1])]
+    return text[: ends[-1]].rstrip() if ends and len(text) > most else text
+
+
+def _wrapped(kind: Kind, text: str, width: int, most: int, indent: str = "") -> Iterator[Line]:
+    """Yield a text in at most `most` lines; what does not fit is left out at a word, with dots."""
+    text = " ".join(text.split())
+    rows = textwrap.wrap(text, width - len(indent), break_on_hyphens=False) or [""]
+    if len(rows) > most:
+        rows = [*rows[: most - 1], shorten_text(" ".join(rows[most - 1 :]), width - len(indent))]
+    return (Line(kind, f"{indent}{row}") for row in rows)
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 3]}..."
+
+
