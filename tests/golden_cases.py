@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +29,8 @@ from dtdebug_taxonomy.logs.split_post import split_prose
 from dtdebug_taxonomy.model.claims import Claim
 from dtdebug_taxonomy.model.ranks import Verdict, ranges
 from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.presentation.answer import build_answer
+from dtdebug_taxonomy.presentation.answer_text import MOST, WIDTH, lay_out
 from dtdebug_taxonomy.verdicts.from_log import verdict_of_log
 
 TESTS = Path(__file__).parent
@@ -58,6 +61,25 @@ def all_cases() -> list[Case]:
 def golden(snapshot: Snapshot, found: Diagnosis | None = None) -> str:
     """The answer as the text of its golden."""
     return _rows(data(snapshot, diagnose(load(), snapshot) if found is None else found))
+
+
+def short_answer_faults(snapshot: Snapshot, found: Diagnosis) -> list[str]:
+    """Return what is wrong with the form of the short answer: its length, its width, words that belong to the rest."""
+    lines = lay_out(build_answer(found, snapshot), prefix="dtdebug: ")
+    text = "\n".join(line.text for line in lines)
+    words = text.split()
+    grams = [" ".join(words[at : at + 6]) for at in range(len(words) - 5)]
+    faults = {
+        f"{len(lines)} lines": len(lines) > MOST,
+        "a line of more than 80 columns": any(len(row.text) > WIDTH for row in lines if row.kind != "command"),
+        "no headline": not lines[0].text.removeprefix("dtdebug: ").strip(),
+        "words of the long form": LONG_FORM.search(text) is not None,
+        "a fact twice": len(grams) - len(set(grams)) > len(grams) // 8,
+    }
+    return [*(fault for fault, there in faults.items() if there), *([text] if any(faults.values()) else [])]
+
+
+LONG_FORM = re.compile(r"\b[A-F]\.\d\.|about \d+ min|against it|not your file|That goes with|\[measured\]")
 
 
 def difference(before: str, now: str, name: str) -> str:

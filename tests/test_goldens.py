@@ -1,7 +1,10 @@
 """The answers to all committed inputs are those of `goldens`; `make goldens` writes them anew, for review as a diff."""
 
 import pytest
-from golden_cases import GOLDENS, all_cases, difference, golden
+from golden_cases import GOLDENS, all_cases, difference, golden, short_answer_faults
+
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.knowledge.loader import load
 
 CASES = all_cases()
 
@@ -14,8 +17,11 @@ def update(request):
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_the_answer_is_the_golden_one(case, update):
-    """To the letter, for it is data."""
-    now = golden(case.read())
+    """To the letter, for it is data; and its short form has twelve lines at most, each fact once."""
+    snapshot = case.read()
+    found = diagnose(load(), snapshot)
+    assert [] == short_answer_faults(snapshot, found)
+    now = golden(snapshot, found)
     before = case.file.read_text(encoding="utf-8") if case.file.exists() else ""
     if update and now != before:
         case.file.parent.mkdir(parents=True, exist_ok=True)

@@ -86,7 +86,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     notes: tuple[str, ...] = ()
 
 
-NOT_UNDERSTOOD = "Not understood: no known fault prints this."
+NOT_UNDERSTOOD = "Not enough is known to say what this is."
 ECHO = "Only follow-up errors are printed here: another rank failed first, or never came."
 FIRST_ERROR = Step(text="Find the earliest error of every rank, and the rank that printed nothing.")
 _OWN_CODE, _MESSAGE = "program-fails-by-itself", "message-says-so"
@@ -135,7 +135,7 @@ def build_answer(
         headline=plain(headline, _HEADLINE),
         event=plain(_without_places(happened, spots), _HEADLINE) if sentence else "",
         spots=spots,
-        why=_why(cause, reason, sentence),
+        why=_why(cause, reason, sentence, headline),
         record=_record(reason, headline) if reason is not None else "",
         fix=_fix(cause, code_at) if cause is not None else None,
         sure=_certainty(d, cause, verdict),
@@ -159,13 +159,10 @@ def _event(d: Diagnosis | None, verdict: Verdict | None, event: str) -> str:
 
 
 def _cause(d: Diagnosis | None) -> Explanation | None:
-    """Return the first cause, if it says more than the event and is not unlikely."""
-    if d is None or d.ordinary or not d.advice:
+    """Return the first cause that says more than the event and is not unlikely."""
+    if d is None or d.ordinary:
         return None
-    first = d.advice[0]
-    if first.band == "unlikely" or first.cause in {_OWN_CODE, _MESSAGE}:
-        return None
-    return first
+    return next((a for a in d.advice if a.band != "unlikely" and a.cause not in {_OWN_CODE, _MESSAGE}), None)
 
 
 def _guess(d: Diagnosis | None) -> str:
@@ -220,15 +217,25 @@ def _reason(cause: Explanation, headline: str) -> Reason | None:
     return next((r for r in rows if r.source == "checked" or r.means.rstrip(".") not in headline), None)
 
 
-def _why(cause: Explanation | None, reason: Reason | None, sentence: str) -> str:
+def _says_the_same(text: str, other: str) -> bool:
+    """True if nearly all words of a text are in the other one."""
+    words = {w for w in re.findall(r"\w{3,}", text.lower())}
+    return bool(words) and len(words - set(re.findall(r"\w{3,}", other.lower()))) <= len(words) * _NEW_WORDS
+
+
+_NEW_WORDS = 0.25
+"""Share of new words up to which a sentence says the same as another."""
+
+
+def _why(cause: Explanation | None, reason: Reason | None, sentence: str, headline: str) -> str:
     """Return the cause if the headline is the event, else the best reason for it."""
     if cause is None:
         return ""
     if not sentence:
-        return plain(_sentence(cause.title), _SENTENCE)
+        return "" if _says_the_same(cause.title, headline) else plain(_sentence(cause.title), _SENTENCE)
     if reason is None or (reason.source == "checked" and reason.means.startswith("A check sees it")):
         return ""
-    return plain(_sentence(reason.means), _SENTENCE)
+    return "" if _says_the_same(reason.means, headline) else plain(_sentence(reason.means), _SENTENCE)
 
 
 def _record(r: Reason, headline: str) -> str:
@@ -275,6 +282,8 @@ def _next(d: Diagnosis | None) -> Step | None:
         return Step(text=d.next.text, command=d.next.command, outcome=d.next.why)
     if d.verdict == "echo" and not d.happened:
         return FIRST_ERROR
+    if d.question is not None and not d.asks_nothing:
+        return Step(text=f"Answer this: {d.question.ask}", command="dtdebug wizard")
     return None
 
 
