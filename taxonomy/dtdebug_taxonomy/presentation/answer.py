@@ -219,7 +219,7 @@ def _reason(cause: Explanation, headline: str) -> Reason | None:
 
 def _says_the_same(text: str, other: str) -> bool:
     """True if nearly all words of a text are in the other one."""
-    words = {w for w in re.findall(r"\w{3,}", text.lower())}
+    words = set(re.findall(r"\w{3,}", text.lower()))
     return bool(words) and len(words - set(re.findall(r"\w{3,}", other.lower()))) <= len(words) * _NEW_WORDS
 
 

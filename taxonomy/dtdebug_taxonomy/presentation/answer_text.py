@@ -24,7 +24,9 @@ _SURE = {
     "unknown": "Cause not known",
 }  # fmt: skip
 
-Kind = Literal["headline", "event", "place", "code", "mark", "why", "fix", "removed", "added", "next", "command", "foot"]
+Kind = Literal[
+    "headline", "event", "place", "code", "mark", "why", "fix", "removed", "added", "next", "command", "foot"
+]
 
 
 _SENTENCE_END = re.compile(r"[.!?](?= [A-Z`])")
@@ -84,9 +86,9 @@ def _lines(a: Answer, level: _Level, width: int, prefix: str, more: str) -> Iter
         yield from _wrapped("event", a.event, width, level.event, "  ")
     for spot in a.spots[: level.spots]:
         yield from _spot_lines(spot, width, framed=level.framed)
-    if hidden := len(a.spots) - level.spots:
-        if hidden > 0 and level.framed:
-            yield Line("place", f"  ... and {hidden} more place{'s' * (hidden > 1)}")
+    hidden = len(a.spots) - level.spots
+    if hidden > 0 and level.framed:
+        yield Line("place", f"  ... and {hidden} more place{'s' * (hidden > 1)}")
     if a.why or a.record:
         yield from _labelled("why", "Why", _with_record(a.why, a.record), width, level.why)
     if a.guess:
@@ -195,5 +197,3 @@ def _wrapped(kind: Kind, text: str, width: int, most: int, indent: str = "") -> 
 
 def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 3]}..."
-
-
