@@ -299,7 +299,7 @@ def test_a_rank_that_fails_after_more_training_is_no_consequence():
 
     assert ((1,), ()) == (found.culprits, found.waiting)
     assert found.summary.endswith("later, after more training, rank 0 raised TypeError: b (line 9).")
-    assert "rank 0 fails as a consequence" in verdict(output[0], output[2]).summary
+    assert "rank 0 failed because of it" in verdict(output[0], output[2]).summary
 
 
 def test_a_traceback_that_a_checkpoint_repeats_of_another_rank_is_of_that_rank():
@@ -397,10 +397,10 @@ def test_ranks_that_only_lost_another_are_named_with_their_places_and_nobody_is_
 
     assert ("not_understood", (), (0,)) == (found.kind, found.culprits, found.waiting)
     assert found.summary == (
-        "Rank 0 waited for another rank until the time was up at /job/train.py:7 in step; no line says why."
+        "Rank 0 timed out waiting for another rank at /job/train.py:7 in step; the log does not show why."
     )
     apart = verdict(one, of(trace(LOST, code="dist.barrier()", line=9), rank=2))
-    assert "failed in communication with another rank, each at its own place (rank 0 at " in apart.summary
+    assert "lost the connection to another rank, each at its own place (rank 0 at " in apart.summary
     assert diagnosed(one).happened == verdict(one).summary
 
 

@@ -236,7 +236,7 @@ def test_a_program_that_is_not_there_is_said_with_its_name():
     read = from_log.verdict_of_log(Snapshot(output=f"python: {words}\n{told}"))
 
     assert f"Rank 1 ended with exit status 2: {words}" in found.summary
-    assert f"Rank 1 ended: exit code 2: {words}." == read.summary
+    assert f"Rank 1 ended with exit code 2: {words}." == read.summary
 
 
 def test_what_a_worker_raised_is_said_and_not_that_its_parent_raises_it_again():

@@ -95,7 +95,7 @@ def test_an_exit_code_alone_is_no_end_without_an_exception():
     """Its traceback is printed elsewhere; nothing is guessed from how common things are."""
     found = of(UNPRINTED)
 
-    assert "Rank 1 ended: exit code 1; no exception that would say why is printed here." == found.happened
+    assert "Rank 1 ended with exit code 1; no exception is printed." == found.happened
     assert ("unknown", ()) == (found.verdict, found.advice)
     assert found.next.command.startswith("dtdebug run ")
     assert "symptom" not in to_text(found)

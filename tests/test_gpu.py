@@ -99,7 +99,7 @@ def test_without_timing_the_links_are_not_accused_alone(job):
 def test_an_illegal_access_is_the_rank_s_own(job):
     first, out = job("illegal.py")
     assert first.startswith("dtdebug: Rank 0 raised torch.AcceleratorError: CUDA error: "), out  # in each card's words
-    assert "rank 1 failed as a consequence" in first
+    assert "rank 1 failed because of it" in first
 
 
 def test_memory_that_runs_out_names_its_rank(job):

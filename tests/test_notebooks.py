@@ -37,7 +37,7 @@ EVIDENCE = {
         "sale 1: rank 0 knows the total 60",
     ),
     "hang": (
-        "dtdebug: Rank 1 skipped all_reduce #3",
+        "dtdebug: Rank 1 never called all_reduce #3",
         "rank 0 waits in uneven.py:15",
         "Timed out waiting 8000ms",
         "symptom: Training hangs without an error (D.2.1)",  # below the time-out: what was seen before it counts

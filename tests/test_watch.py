@@ -94,7 +94,7 @@ def test_a_healthy_training_is_left_alone(tmp_path):
     report, printed = job(tmp_path, "healthy.py")
     assert report["watch"] == []
     assert report["verdict"]["kind"] == "none"
-    assert report["verdict"]["summary"] == "The job has succeeded."
+    assert report["verdict"]["summary"] == "The job finished."
     assert "watch: ranks 0-1, " in report["notes"][0]
     assert "off" not in report["notes"][0]
     assert "dtdebug: watch" not in printed

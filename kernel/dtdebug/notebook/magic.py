@@ -118,7 +118,7 @@ def _ask(extension: LiveExtension, rest: list[str]) -> None:
 
     question = _session(extension).diagnosis().question
     if question is None:
-        print("dtdebug: no question would pay for the time that it takes")
+        print("dtdebug: No further question would help.")
         return
     print(question.ask)
     for value, means in question.values:

@@ -111,7 +111,7 @@ def _head(said: dict[str, Any]) -> str:
     found = len(said["watch"]) + len(said["late"])
     if not found:
         return f"{said['verdict']['summary']} Nothing that must hold was violated."
-    return f"{found} thing{'s' * (found > 1)} did not hold while it trained"
+    return f"It broke {found} training invariant{'s' * (found > 1)}"
 
 
 def _rows(said: dict[str, Any]) -> list[tuple[str, ...]]:

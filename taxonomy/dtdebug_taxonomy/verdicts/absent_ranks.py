@@ -113,7 +113,7 @@ def _not_passed(log: Log, own: Sequence[PrintedException], where: Mapping[int, C
         waiting=tuple(sorted(present)),
         sites=tuple(where[rank] for rank in (*culprits, *sorted(present)) if rank in where),
         confidence=0.9 if deaths or len(absent) == 1 else 0.7,
-        summary=f"{spell(absent, 8).capitalize()} did not come to a barrier within {waited / 1000:g} s: {how}.",
+        summary=f"{spell(absent, 8).capitalize()} did not reach a barrier within {waited / 1000:g} s: {how}.",
         claims=claims,
         evidence=texts(claims),
     )
@@ -229,7 +229,7 @@ def _silent_first(log: Log) -> Verdict | None:
         culprits=(rank,),
         waiting=tuple(sorted(waiting)),
         confidence=0.6,
-        summary=f"Rank {rank} did not come to a barrier in which {spell(waiting, 8)} waited for it.",
+        summary=f"Rank {rank} did not reach a barrier where {spell(waiting, 8)} waited for it.",
         claims=claims,
         evidence=texts(claims),
     )

@@ -32,7 +32,7 @@ def disagreement(
     """Return the verdict; without `culprits` it states that the wrong side is unknown."""
     everyone = sorted(rank for side in sides for rank in side.ranks)
     waiting = tuple(rank for rank in everyone if rank not in culprits)
-    unknown = "" if culprits else "; which of them is wrong is not known"
+    unknown = "" if culprits else "; it is not known which of them is wrong"
     return Verdict(
         kind=kind,
         culprits=culprits,

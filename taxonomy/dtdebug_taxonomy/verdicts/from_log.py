@@ -27,7 +27,7 @@ from dtdebug_taxonomy.logs.log import (
 )
 from dtdebug_taxonomy.logs.tasks import NO_SURROUNDINGS, Surroundings
 from dtdebug_taxonomy.model.claims import Claim, Record, texts
-from dtdebug_taxonomy.model.ranks import Alternative, CallSite, Verdict, ranges, say, spell
+from dtdebug_taxonomy.model.ranks import Alternative, CallSite, Verdict, ranges, spell
 from dtdebug_taxonomy.model.snapshot import Snapshot
 from dtdebug_taxonomy.verdicts import collective_mismatch, nccl_watchdog
 from dtdebug_taxonomy.verdicts.absent_ranks import line_claim
@@ -152,10 +152,10 @@ def _verdict_on_errors(log: Log, found: Outcome, waited: tuple[Claim, ...]) -> V
     place = place_of(first)
     where = called_at(place)
     who = spell(culprits, 8) if culprits else _process(log, first) or "a rank"
-    later = f"; {say(victims, 'fail')} as a consequence" if victims else ""
+    later = f"; {spell(victims)} failed because of it" if victims else ""
     if victims and not culprits:  # one of them may be the first
         unsaid = "" if who != "a rank" else "which one is not printed, and "
-        later = f"; {unsaid}{say(victims, 'fail')} in communication after it"
+        later = f"; {unsaid}{spell(victims)} lost the connection after it"
         victims = ()
     if not culprits and log.said.named is not None:
         later += f"; torchrun saw rank {log.said.named} end first"
@@ -206,11 +206,11 @@ def _verdict_on_exits(found: Outcome, unopened: str) -> Verdict:
     culprits = tuple(sorted({e.rank for e in found.exits if e.rank is not None}))
     victims = tuple(sorted({r.rank for r in found.echoes if r.rank is not None} - set(culprits)))
     how = list(dict.fromkeys(_how(e) for e in found.exits))
-    later = f"; {say(victims, 'fail')} as a consequence" if victims else ""
+    later = f"; {spell(victims)} failed because of it" if victims else ""
     who = spell(culprits, 8)
     # an exception, too, ends a program with a code, and is then printed elsewhere
     signalled = all(e.signal for e in found.exits)
-    unsaid = ", without an exception" if signalled else "; no exception that would say why is printed here"
+    unsaid = " without an exception" if signalled else "; no exception is printed"
     if unopened and all(e.code == UNOPENED for e in found.exits):
         unsaid = f": {unopened}"
     ends = tuple(
@@ -230,7 +230,7 @@ def _verdict_on_exits(found: Outcome, unopened: str) -> Verdict:
         waiting=victims,
         sites=tuple(_sites(found.echoes)),
         confidence=_CERTAIN if len(culprits) == 1 else _LIKELY,
-        summary=f"{who[:1].upper()}{who[1:]} ended: {' or '.join(how[:3])}{unsaid}{later}.",
+        summary=f"{who[:1].upper()}{who[1:]} ended with {' or '.join(how[:3])}{unsaid}{later}.",
         claims=claims,
         evidence=texts(claims),
     )
@@ -262,7 +262,7 @@ def _ended_tasks(log: Log) -> Verdict | None:
     return Verdict(
         kind="dead",
         confidence=_NAMELESS,
-        summary=f"{name}{where} ended: {how}. The log does not show which ranks {'they' if several else 'it'} ran.",
+        summary=f"{name}{where} ended with {how}. The log does not show which ranks {'they' if several else 'it'} ran.",
         claims=claims,
         evidence=texts(claims),
     )

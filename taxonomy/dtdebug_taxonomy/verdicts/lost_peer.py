@@ -27,14 +27,14 @@ def only_lost(
         places.setdefault(called_at(site), []).append(site.rank)
     apart = "; ".join(f"{spell(those, _SHOWN)}{place}" for place, those in [*places.items()][:_PLACES])
     where = next(iter(places), "") if len(places) < 2 else f", each at its own place ({apart})"
-    did = "waited for another rank until the time was up" if late else "failed in communication with another rank"
+    did = "timed out waiting for another rank" if late else "lost the connection to another rank"
     ended = tuple(sorted({e.rank for e in ends if e.rank is not None and e.signal in LAUNCHER and e.signal} - {*ranks}))
     still = f"; {spell(ended, _SHOWN)} ran on until the launcher ended {'it' if len(ended) == 1 else 'them'}"
     return Verdict(
         kind="not_understood",
         waiting=ranks,
         sites=tuple(site for site in sites if site.rank in ranks),
-        summary=f"{spell(ranks, _SHOWN).capitalize()} {did}{where}; no line says why{still if ended else ''}.",
+        summary=f"{spell(ranks, _SHOWN).capitalize()} {did}{where}; the log does not show why{still if ended else ''}.",
         claims=tuple(claims),
         evidence=texts(claims),
     )

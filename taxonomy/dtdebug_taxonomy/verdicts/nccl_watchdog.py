@@ -84,11 +84,11 @@ def _verdict_without_culprit(groups: Mapping[str, WatchedGroup], waiting: Sequen
     more = f" and {len(said) - _GROUPS} more" if len(said) > _GROUPS else ""
     calls = [f"{wait}{_at(watched, ranks)}" for wait, ranks, watched in rows.values()]
     summary = (
-        f"{spell(waiting).capitalize()} waited in {' and in '.join(calls[:_GROUPS])} until the time was up; "
-        "who held it up is not printed."
+        f"{spell(waiting).capitalize()} timed out in {' and in '.join(calls[:_GROUPS])}; "
+        "the log does not show who held it up."
         if len(waiting) == 1
-        else f"Ranks of several groups waited until the time was up: {', '.join(said[:_GROUPS])}{more}; "
-        "which of them holds up the others is not printed."
+        else f"Ranks of several groups timed out: {', '.join(said[:_GROUPS])}{more}; "
+        "the log does not show which of them held up the others."
     )
     return Verdict(
         kind="not_understood",
@@ -115,13 +115,13 @@ def _behind(watched: WatchedGroup) -> Verdict | None:
     )
     call = watched.waits[ahead[0]]
     few = len(ahead) < len(culprits)
-    their = f"{'their' if len(culprits) > 1 else 'its'} last call is #{last}"
+    their = f"{'Their' if len(culprits) > 1 else 'Its'} last call was #{last}"
     if few:
         summary = f"{spell(ahead, 8).capitalize()} waited in {call}{_at(watched, ahead)}, which "
-        summary += f"{say(culprits, 'have')} not called: {their}."
+        summary += f"{spell(culprits)} never called. {their}."
     else:
-        summary = f"{say(culprits, 'have').capitalize()} not called {call}{_at(watched, ahead)}, in which "
-        summary += f"{spell(ahead, 8)} waited: {their}."
+        summary = f"{spell(culprits).capitalize()} never called {call}{_at(watched, ahead)}; "
+        summary += f"{spell(ahead, 8)} timed out waiting for {'it' if len(culprits) == 1 else 'them'}. {their}."
     return _verdict(
         "extra" if few else "not_arrived",
         watched,
@@ -160,7 +160,7 @@ def _left_in(watched: WatchedGroup) -> Verdict | None:
         culprits=late,
         waiting=others,
         confidence=0.7,
-        summary=f"{spell(late, 8).capitalize()} waited in {call}{_at(watched, late)} until the time was up, which "
+        summary=f"{spell(late, 8).capitalize()} timed out in {call}{_at(watched, late)}, which "
         f"{say(past, 'have')} finished{further}.",
     )  # fmt: skip
 
@@ -203,22 +203,22 @@ def _alike(watched: WatchedGroup, heard: set[int]) -> Verdict:
             culprits=silent,
             waiting=waiting,
             confidence=0.5,
-            summary=f"{spell(waiting, 8).capitalize()} waited in {call}{where} until the time was up; "
-            f"{spell(silent, 8)} printed no such time-out: look there.",
+            summary=f"{spell(waiting, 8).capitalize()} timed out in {call}{where}; "
+            f"{spell(silent, 8)} printed no time-out: start there.",
         )
     told = {rank: s for rank, s in watched.status.items() if rank not in watched.waits}
     called = tuple(sorted(rank for rank, s in told.items() if s.enqueued >= call.seq > s.completed))
-    more = ", all of them in the same call" if len(waiting) > 1 else ", no other rank says where it was"
+    more = "all in the same call" if len(waiting) > 1 else "no other rank reported where it was"
     if called:
-        more = f"; {say(called, 'have')} called it too and not finished it"
+        more = f"{spell(called)} called it too and did not finish it"
     return _verdict(
         "not_understood",
         watched,
         (*claims, *(_status_claim(rank, told[rank]) for rank in called[:_SHOWN])),
         waiting=waiting,
         confidence=0.5,
-        summary=f"{spell(waiting, 8).capitalize()} waited in {call}{where} until the time was up{more}: "
-        "which rank or device held it up is not printed.",
+        summary=f"{spell(waiting, 8).capitalize()} timed out in {call}{where}, {more}. "
+        "The log does not show which rank or device held it up.",
     )
 
 

@@ -57,7 +57,7 @@ dist.destroy_process_group()
 # is an **echo**. Jobs with many ranks may print hundreds of echoes, and often print them first.
 #
 # Near the end `dtdebug run` prints what it saw in the ranks themselves: `rank 1 raised KeyError ...; rank 0
-# failed as a consequence`, with the line of each. That is the answer. `%dtdebug why` shows what it is
+# failed because of it`, with the line of each. That is the answer. `%dtdebug why` shows what it is
 # based on.
 
 # %%

@@ -69,7 +69,7 @@ time.sleep(2)
 
 # %% [markdown]
 # There was no error yet when this was printed: both ranks were alive and waiting. It says who is missing where (`Rank
-# 1 skipped all_reduce ...`), the line at which each rank is, and how sure that is.
+# 1 never called all_reduce ...`), the line at which each rank is, and how sure that is.
 #
 # ## Read the red text
 #

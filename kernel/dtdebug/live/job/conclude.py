@@ -141,11 +141,9 @@ def success_case(folder: RunFolder) -> Case:
     said = (claim,) if claim.ranks else ()
     seen = _watch_findings(folder)
     number = len(seen.violations) if seen is not None else 0
-    summary = "The job has succeeded."
+    summary = "The job finished."
     if number:
-        summary = (
-            f"The job has ended with success, and {number} thing{'s' * (number > 1)} did not hold while it trained."
-        )
+        summary = f"The job finished, but broke {number} training invariant{'s' * (number > 1)}."
     verdict = Verdict(kind="none", confidence=1.0, summary=summary, claims=said, evidence=texts(said))
     found = Case(verdict=verdict, coverage=coverage(states, printed_output(folder)), ranks=states)
     if seen is None:

@@ -284,7 +284,7 @@ def _verdict(ended: Ends) -> Verdict:
     claims = [_claim(s, ended) for s in (*culprits, *victims[:_MOST_VICTIMS])]
     summary = _summary(claims[: len(culprits)])
     if victims:
-        summary += f"; {spell([s.rank for s in victims if s.rank is not None], 8)} failed as a consequence"
+        summary += f"; {spell([s.rank for s in victims if s.rank is not None], 8)} failed because of it"
     return Verdict(
         kind="dead",
         culprits=ended.roots,

@@ -275,7 +275,7 @@ class Monitor:
             self._hosts.await_report()
         elif self._reported is None or _essence(found.verdict) != _essence(self._reported):
             self._reported = found.verdict
-            self._speaker.report(found, f"no counter of any rank has moved for {standing:.0f} s")
+            self._speaker.report(found, f"no rank has made progress for {standing:.0f} s")
         if self._ends(found):
             self._end(self._job, *self._ours())
 

@@ -202,7 +202,7 @@ def _well(verdict: Verdict | None, moved: Sequence[RankState], words: str) -> Ve
     if not claims:
         claims = [claim_on("moved", moved, words=f"{_CHANGED}, or it used the CPU")]
     late = verdict.stragglers if verdict is not None else ()
-    slow = f" {say(late, 'come').capitalize()} last again and again." if late else ""
+    slow = f" {say(late, 'arrive').capitalize()} last again and again." if late else ""
     summary = f"{say(ranks, 'are').capitalize()} making progress.{slow}"
     return Verdict(
         kind="none",

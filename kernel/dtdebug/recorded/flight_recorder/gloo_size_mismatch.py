@@ -42,9 +42,9 @@ _LATELY = 8
 _RATIOS = (0.125, 0.25, 0.5, 2.0, 4.0, 8.0)
 """Ratios between the sizes of two element types."""
 _DID: dict[Kind, str] = {
-    "wrong_size": "called {call} with another size than the others",
-    "wrong_dtype": "called {call} with another type of elements than the others",
-    "skipped": "skipped {call}",
+    "wrong_size": "called {call} with a different size from the others",
+    "wrong_dtype": "called {call} with a different dtype from the others",
+    "skipped": "never called {call}",
     "extra": "made a call that no other rank makes, where the others call {call}",
     "replaced": "called something else where the others call {call}",
 }

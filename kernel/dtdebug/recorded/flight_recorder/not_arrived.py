@@ -108,8 +108,8 @@ def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
         told = f"never arrived at {call}{_whereabouts(records, culprits)}"
         if wait is not None and all(records.waits.unbegun(r, wait.group, wait.seq) for r in culprits):
             one = len(culprits) == 1
-            told = f"called {call}, but {'its device has' if one else 'their devices have'} not begun it: what was "
-            told += f"given to {'it' if one else 'them'} before has not ended"
+            told = f"called {call}, but {'its device has' if one else 'their devices have'} not begun it: earlier "
+            told += f"work on {'it' if one else 'them'} has not finished"
         young = in_flight(records, wait)
         if young:
             return nothing(
@@ -117,7 +117,9 @@ def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
                 f"No hang so far: {call} was begun {young:.1f} s before the records were taken.",
             )
     if unseen:
-        told = f"was not found, and the others wait for it in {call}: it has ended, or is on a host that was not asked"
+        told = (
+            f"was not found, and the others wait for it in {call}: it has ended, or runs on a host that was not asked"
+        )
         confidence = _DOUBTFUL
     elif kind == "dead" and not lost:  # a missing dump does not prove that the rank has ended
         confidence = _NO_DUMP if len(culprits) == 1 and not present else _DOUBTFUL
@@ -194,9 +196,9 @@ def _fabric(records: Records, stuck: Sequence[Wait]) -> Verdict:
         claims = [ending(s) for s in over[:8]]
         rest = f"and failed on each of them: {claims[0].text}"
     elif _by_device(records, stuck):
-        rest = "and has not ended: look at what their devices do before it, and at the links; the calls agree."
+        rest = "and has not finished: all calls agree, so look at what their devices do before it, and at the links."
     else:
-        rest = "and has not ended: look at the links, not at the program."
+        rest = "and has not finished: all calls agree, so look at the links, not at the program."
     return Verdict(
         kind="fabric",
         waiting=inside,
@@ -204,7 +206,7 @@ def _fabric(records: Records, stuck: Sequence[Wait]) -> Verdict:
         collective=CollectiveRef(op, seq),
         sites=sort_sites(sites_of(records, (), inside), ()),
         confidence=0.7 if everyone else 0.5,
-        summary=f"{call} was begun by {told} alike {rest}",
+        summary=f"{call} was entered by {told} {rest}",
         claims=tuple(claims),
         evidence=texts(claims),
         alternatives=(

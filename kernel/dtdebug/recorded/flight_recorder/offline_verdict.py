@@ -77,7 +77,7 @@ def _quiet(records: Records) -> Verdict:
     if not gone and behind is None:
         seen = len(records.programs)
         late = stragglers(records.programs, records.layout)
-        slow = f" {say(late, 'come').capitalize()} last again and again: slow, but no hang." if late else ""
+        slow = f" {say(late, 'arrive').capitalize()} last again and again: slow, but no hang." if late else ""
         return Verdict(
             kind="none",
             confidence=0.9,

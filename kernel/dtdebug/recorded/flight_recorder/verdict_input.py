@@ -222,7 +222,7 @@ def by_backward(records: Records, culprits: Sequence[int], op: str, seq: int | N
     there = sorted({w.rank for w in records.waits.waits if (w.op, w.seq) == (op, seq)} & inside)
     if not there or inside & set(culprits):
         return ""
-    return f", which {say(there, 'wait')} in inside of the backward pass"
+    return f"; {say(there, 'wait')} for it in backward()"
 
 
 def sort_sites(sites: dict[int, CallSite], culprits: Sequence[int]) -> tuple[CallSite, ...]:

@@ -29,12 +29,12 @@ from dtdebug_taxonomy.model.ranks import Alternative, CallSite, CollectiveRef, K
 from dtdebug_taxonomy.stacks.frames import call_site
 
 _DID: dict[Kind, str] = {
-    "skipped": "skipped {call}",
-    "extra": "called {came} before {call}, which no other rank does",
+    "skipped": "never called {call}",
+    "extra": "called {came} where no other rank does: they call {call}",
     "replaced": "called {came} where the others call {call}",
-    "wrong_size": "called {call} with another size than the others",
-    "wrong_dtype": "called {call} with another type of elements than the others",
-    "wrong_root": "called {call} with another root than the others",
+    "wrong_size": "called {call} with a different size from the others",
+    "wrong_dtype": "called {call} with a different dtype from the others",
+    "wrong_root": "called {call} with a different root from the others",
 }
 
 
@@ -45,7 +45,7 @@ def nothing(records: Records, note: str = "") -> Verdict:
     said = note or f"Every operation that {count} rank{'s have' if count != 1 else ' has'} recorded has ended."
     claims = latecomers(records, late)
     if late:
-        said += f" {say(late, 'come').capitalize()} last again and again: slow, but no hang."
+        said += f" {say(late, 'arrive').capitalize()} last again and again: slow, but no hang."
     return Verdict(
         kind="none",
         confidence=0.9 if count == len(records.expected) else 0.5,
@@ -69,12 +69,12 @@ def of_deviations(records: Records, found: Sequence[Deviation], others: Sequence
     came = f"{came} #{p.seqs[first.position]} of {records.layout.name(p.group(first.position))}"
     did = _DID[first.kind].format(call=call, came=came)
     if first.kind == "extra" and came == call:
-        did = f"called {came} in addition to those of the others"
+        did = f"called {came} once more than the others"
     if first.against:
         opposite = spell(first.against, 8)
-        did = did.replace("no other rank does", f"{opposite} did not")
+        did = did.replace("no other rank does: they call", f"{opposite} called")
         wrong = "did so" if first.kind.startswith("wrong_") else f"should not have called {call}"
-        did += f", or {opposite} {wrong}; which of them is wrong is not known"
+        did += f", or {opposite} {wrong}; it is not known which of them is wrong"
     if first.kind == "skipped":
         did += by_backward(records, culprits, first.op, first.seq)
     claims = tuple(of_deviation(records, first))
@@ -250,6 +250,6 @@ def _consequence(records: Records, waiting: Sequence[int], wait: Wait | None, vi
     """Describe the effect on the other ranks."""
     lost = [s.rank for s in victims if s.rank is not None]
     if set(waiting) <= set(lost):
-        return f"{spell(lost, 8)} failed as a consequence"
+        return f"{spell(lost, 8)} failed because of it"
     call = f" in {call_of(records, wait.op, wait.seq, wait.group)}" if wait is not None else ""
     return f"{say(waiting, 'wait')}{call} for it"

@@ -9,7 +9,7 @@ from statistics import median
 from dtdebug.recorded.job_logs.part import Stream
 from dtdebug_taxonomy.logs.log import Outcome
 from dtdebug_taxonomy.model.claims import Claim, Record, texts
-from dtdebug_taxonomy.model.ranks import Verdict, spell
+from dtdebug_taxonomy.model.ranks import Verdict, say, spell
 
 _LEAST, _MOST_QUIET, _MOST_ALONE = 4, 8, 16
 """Minimum number of ranks, and divisors that limit how many of them may be quiet or end differently."""
@@ -40,14 +40,13 @@ def quiet(by_rank: dict[int, Stream], absent: Iterable[int], found: Outcome) -> 
         return None
     culprits = tuple(sorted(rest))
     claims = tuple(_quiet(rank, by_rank.get(rank)) for rank in culprits[:_SHOWN])
-    who = spell(culprits, 8)
     return Verdict(
         kind="not_arrived",
         culprits=culprits,
         waiting=tuple(sorted(speak)),
         confidence=_CONFIDENCE,
-        summary=f"{who[:1].upper()}{who[1:]} say{'s' * (len(culprits) == 1)} nothing of the failure of which "
-        f"{len(speak):,} other ranks speak.",
+        summary=f"{say(culprits, 'are').capitalize()} silent: the other {len(speak):,} ranks report the failure, "
+        f"{'it does' if len(culprits) == 1 else 'they do'} not.",
         claims=claims,
         evidence=texts(claims),
     )
@@ -60,7 +59,7 @@ def _quiet(rank: int, s: Stream | None) -> Claim:
         what="silent",
         ranks=(rank,),
         hosts=(s.host,) if s.host else (),
-        words="its last line says nothing of a failure",
+        words="its last line reports no failure",
         record=Record(source="output", line=s.line, path=s.file, rank=rank),
     )
 
@@ -91,7 +90,7 @@ def alone(by_rank: dict[int, Stream]) -> Verdict | None:
         culprits=tuple(culprits),
         waiting=tuple(sorted(set(by_rank) - set(culprits))),
         confidence=_CONFIDENCE,
-        summary=f"{who[:1].upper()}{who[1:]} ended in other words than {count:,} other ranks{ahead}: "
+        summary=f"{who[:1].upper()}{who[1:]} ended differently from {count:,} other ranks{ahead}: "
         f"{claims[0].words[:200]}",
         claims=claims,
         evidence=texts(claims),

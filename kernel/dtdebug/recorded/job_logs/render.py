@@ -91,7 +91,7 @@ def _ranks(job: Job) -> Iterator[str]:
 
 def _silence_words(s: SilentRank) -> str:
     if s.since is None or s.before < 1:
-        return "says nothing of the failure"
+        return "does not report the failure"
     return f"printed nothing since {format_clock(s.since)}, {s.before:.0f} s before the others"
 
 

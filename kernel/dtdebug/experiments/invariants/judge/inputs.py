@@ -38,9 +38,8 @@ def inputs(ranks: Sequence[Rank]) -> Iterator[Violation]:
         who_ = {*alike, *(b for others in alike.values() for b in others)}
         yield violation(
             "inputs-alike", "D.2.4", who_, first[0], first[1],
-            f"{who(who_)} are given the same samples, step after step: the data is not divided between them, and "
-            "the work of "
-            f"all but one is lost. Give each its part, as by a DistributedSampler{_rank_hint(ranks)}.",
+            f"{who(who_)} are given the same samples, step after step: all but one add nothing. "
+            f"Give each its part, as by a DistributedSampler{_rank_hint(ranks)}.",
         )  # fmt: skip
 
 
