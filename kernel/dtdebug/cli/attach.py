@@ -49,6 +49,7 @@ def add(commands: Any) -> None:
         help="a rank, launcher or kernel, a run's folder, a kernel's id or connection file; else the newest run",
     )
     attach.add_argument("--native", action="store_true", help="show native frames too (py-spy; slower)")
+    attach.add_argument("--full", action="store_true", help="also all that `dtdebug why` shows")
     attach.add_argument("--format", choices=("text", "json"), default="text")
     far = attach.add_argument_group("ranks on other hosts", "Commands that ask there are shown; --go runs them.")
     far.add_argument("--via", choices=("ssh", "srun", "kubectl"), help="default: srun in a Slurm job, else ssh")
@@ -137,16 +138,10 @@ def _is_timed(seen: LiveRanks) -> bool:
 
 def _show(options: argparse.Namespace, found: Case, what: str, folder: RunFolder | None) -> int:
     """Print the case; return the exit status, which shows whether a rank is to blame."""
-    import msgspec
+    from dtdebug.cli import door
+    from dtdebug.live.job.saved_case import Saved, snapshot_of
 
-    from dtdebug.live.job import report
-    from dtdebug_taxonomy.presentation.case_json import contract
-
-    if options.format == "json":
-        print(msgspec.json.encode(contract(found)).decode())
-    else:
-        print(report.to_text(found, what, folder), end="")
-    return NOTHING if found.verdict.kind == "none" else FOUND
+    return door.show_case(Saved(found, snapshot_of(found, folder), folder), door.Asked.of(options), what=what)
 
 
 def _nobody(what: str, seen: LiveRanks, commands: Sequence[str]) -> UsageError:
