@@ -95,6 +95,8 @@ def answer_things(things: Sequence[Thing], asked: Asked) -> int:
         return _of_saved(saved, dumps, logs, asked)
     if dumps:
         return show_case(_of_dumps(dumps, logs, asked), asked, what=_dumps_words(dumps))
+    if logs and all(thing.kind == "stacks" for thing in logs) and (of_stacks := _of_stacks(logs)) is not None:
+        return show_case(of_stacks, asked, what=f"stacks in {one_line(logs[0].name, 200)}")
     from dtdebug.cli.diagnose import answer_logs
 
     return answer_logs(_log_paths(logs), asked)
@@ -267,6 +269,25 @@ def _run_of_dumps(dumps: Path, prefix: str | None) -> Saved | None:
     note = f"this is what was found of the run {clean(str(run.path))}, which these dumps are a part of"
     case = msgspec.structs.replace(found, notes=(note, *found.notes))
     return saved_case.Saved(case, saved_case.snapshot_of(case, run))
+
+
+def _of_stacks(named: Sequence[Thing]) -> Saved | None:
+    """Return the case of the stacks of several ranks that were saved as text; None if they are of one."""
+    from dtdebug.live.job import saved_case
+    from dtdebug.live.job.conclude import conclude
+    from dtdebug.live.job.observe import LiveRanks
+    from dtdebug.recorded.stack_texts import read_stacks
+
+    try:
+        states = read_stacks([thing.path for thing in named])
+    except OSError as error:
+        raise UsageError(f"{one_line(named[0].name, 200)}: can't be read: {error.strerror}") from None
+    if len(states) < 2:
+        return None
+    note = "ranks are numbered as their files are named, or in the order of the stacks"
+    case = conclude(None, LiveRanks(states=tuple(states), notes=(note,)))
+    case = saved_case.without_step(case, "dtdebug attach")
+    return saved_case.Saved(case, saved_case.snapshot_of(case, None))
 
 
 def _of_logs(logs: Sequence[Thing]) -> Saved:

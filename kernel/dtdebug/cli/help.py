@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
 from typing import Any
 
 from dtdebug.errors import NOTHING, UsageError
+from dtdebug.presentation.terminal import near
 
 HINTS = """usage: dtdebug [THING ...]          a log, folder, pid, dump, program, or "what you see"
        dtdebug -- COMMAND ...       run a job and say what went wrong
@@ -61,7 +61,6 @@ _MEANT = {
     "ask": "wizard", "version": "-V", "profile": "slow", "lint": "check",
 }  # fmt: skip
 """What other words for a command mean."""
-_CLOSE = 0.7
 _SHELLS = ("bash", "zsh", "fish")
 
 
@@ -98,13 +97,6 @@ def _help(options: argparse.Namespace) -> int:
     else:
         raise UsageError(misspelt(options.verb) or f"help: no command {options.verb!r}; `dtdebug --help` lists them")
     return NOTHING
-
-
-def near(word: str, names: Iterable[str]) -> str:
-    """Return the name that a mistyped word is most like; "" if it is like none."""
-    from difflib import get_close_matches
-
-    return next(iter(get_close_matches(word.lower(), sorted(names), n=1, cutoff=_CLOSE)), "")
 
 
 def misspelt(word: str) -> str:

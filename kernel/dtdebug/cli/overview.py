@@ -28,15 +28,11 @@ def _jobs() -> str:
     if not sys.platform.startswith("linux"):
         return ""
     from dtdebug.live.job import running_jobs
-    from dtdebug.privacy.sanitize import one_line
 
     jobs = running_jobs.find()
     if not jobs:
         return ""
-    lines = [
-        f"{job.pid}  {one_line(job.command, 60)}  {job.ranks_words}: {doing}"
-        for job, doing in running_jobs.look(jobs[:_SHOWN])
-    ]
+    lines = [f"{job.pid}  {job.shown}  {job.ranks_words}: {doing}" for job, doing in running_jobs.look(jobs[:_SHOWN])]
     lines += [f"and {len(jobs) - _SHOWN} more"] if len(jobs) > _SHOWN else []
     target = f" {jobs[0].pid}" if len(jobs) > 1 else ""
     return "\n".join([*lines, f"`dtdebug attach{target}` asks every rank where it is; `dtdebug --help` shows the rest"])

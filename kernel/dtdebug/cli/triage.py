@@ -92,7 +92,7 @@ def _are_other(options: argparse.Namespace) -> bool:
         things = recognise(options.paths)
     except UsageError:
         return False  # reading them as logs says what is wrong
-    return any(thing.kind not in ("log", "logs", "stacks", "program", "words") for thing in things)
+    return any(thing.kind not in ("log", "logs", "program", "words") for thing in things)
 
 
 def _say(job: Job, began: float, options: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
@@ -15,6 +15,8 @@ from dtdebug_taxonomy.presentation.text import to_markdown, to_text
 
 _ADVICE = 8
 """Maximum number of causes in the full text."""
+_CLOSE = 0.7
+"""Likeness from which a mistyped word may have meant a name."""
 _PATIENCE = 2.0
 """Seconds of reading after which a terminal is told how far it is."""
 
@@ -28,6 +30,13 @@ def answer_text(diagnosis: Diagnosis, snapshot: Snapshot, *, full: bool = False,
     """Return what `show` prints, without the last line's end."""
     text = whole.rstrip("\n") or to_text(diagnosis, advice=_ADVICE if full else 2)
     return f"{text}\n\n{to_markdown(diagnosis, snapshot).rstrip()}" if full else text
+
+
+def near(word: str, names: Iterable[str]) -> str:
+    """Return the name that a mistyped word is most like; "" if it is like none."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word.lower(), sorted(names), n=1, cutoff=_CLOSE)), "")
 
 
 def dim(line: str, stream: TextIO) -> str:

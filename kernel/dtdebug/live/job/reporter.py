@@ -62,9 +62,11 @@ class Speaker:
 
     def _text(self, found: Case, what: str, *, brief: bool = False) -> str:
         from dtdebug.live.job.report import to_text
-        from dtdebug.live.job.saved_case import snapshot_of
+        from dtdebug.live.job.saved_case import snapshot_of, without_step
         from dtdebug.presentation.terminal import answer_text
 
+        if self._options.watch:
+            found = without_step(found, "--watch")
         whole = to_text(found, what, self._run, brief=brief)
         if found.diagnosis is None or brief:
             return whole

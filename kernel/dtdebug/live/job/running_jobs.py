@@ -12,7 +12,7 @@ from typing import NamedTuple
 import psutil
 
 from dtdebug.live.probe.processes import RankProcess, is_launcher, ranks_among, see
-from dtdebug.privacy.sanitize import clean
+from dtdebug.privacy.sanitize import one_line
 
 _PAUSE = 0.5
 """Seconds between the two readings of the processors' time."""
@@ -20,7 +20,7 @@ _IDLE, _BUSY = 0.02, 0.5
 """Shares of a core up to which a rank rests, and from which it computes or polls."""
 _SPEAKS, _QUIET = 10.0, 60.0
 """Seconds since the last output up to which a job speaks, and from which its silence is worth a word."""
-_LINE = 200
+_LINE = 60
 
 
 class RunningJob(NamedTuple):
@@ -28,8 +28,17 @@ class RunningJob(NamedTuple):
 
     pid: int
     """Its launcher, or its only rank."""
-    command: str
+    command: tuple[str, ...]
     ranks: tuple[RankProcess, ...]
+
+    @property
+    def shown(self) -> str:
+        """The command as a user would type it, cut and without secrets."""
+        words = list(self.command)
+        if len(words) > 1 and "python" in os.path.basename(words[0]):  # noqa: PTH119 - a word, and no path
+            words = words[1:]
+        words[:1] = [os.path.basename(word) for word in words[:1]]  # noqa: PTH119
+        return one_line(" ".join(words), _LINE)
 
     @property
     def ranks_words(self) -> str:
@@ -52,7 +61,7 @@ def find() -> list[RunningJob]:
     for rank in ranks:
         if (rank.world_size or 0) > 1 or rank.local_rank is not None:
             jobs.setdefault(_top(rank.pid, commands, parents), []).append(rank)
-    found = [RunningJob(pid, clean(" ".join(commands.get(pid, ())))[:_LINE], tuple(of)) for pid, of in jobs.items()]
+    found = [RunningJob(pid, commands.get(pid, ()), tuple(of)) for pid, of in jobs.items()]
     return sorted(found, key=lambda job: -job.pid)
 
 
@@ -92,19 +101,20 @@ def _doing(shares: Sequence[float], silence: float | None) -> str:
         return f"making progress, last output {silence:.0f} s ago"
     quiet = f", no output for {silence:.0f} s" if silence is not None and silence >= _QUIET else ""
     if max(shares) <= _IDLE:
-        return f"no progress for {silence:.0f} s: no rank computes" if silence is not None else "no rank computes now"
+        return f"no progress for {silence:.0f} s: all ranks wait" if silence is not None else "all ranks wait just now"
     if min(shares) <= _IDLE < _BUSY <= max(shares):
         return f"some ranks compute, others wait{quiet}"
-    return f"its ranks use their processors{quiet}"
+    return f"its ranks compute{quiet}"
 
 
 def _seconds(job: RunningJob) -> dict[int, float]:
-    """Return the processors' time of each rank."""
+    """Return the processors' time of each rank's main thread: others poll for ever while it waits."""
     found = {}
     for rank in job.ranks:
         with suppress(psutil.Error):
-            used = psutil.Process(rank.pid).cpu_times()
-            found[rank.pid] = used.user + used.system
+            main = next((t for t in psutil.Process(rank.pid).threads() if t.id == rank.pid), None)
+            if main is not None:
+                found[rank.pid] = main.user_time + main.system_time
     return found
 
 

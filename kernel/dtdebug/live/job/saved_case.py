@@ -64,6 +64,8 @@ def of_run(folder: RunFolder, *, kept: bool = True) -> Saved:
         if not (seen.states or hosts):
             raise SavedCaseError(f"{clean(str(folder.path))}: holds nothing of a rank")
         case = conclude(folder, seen, hosts=hosts, keep=False)
+    case = without_step(case, "dtdebug attach")
+    case = msgspec.structs.replace(case, ranks=tuple(map(drop_impossible, case.ranks)))
     return Saved(case, snapshot_of(case, folder), folder if kept else None)
 
 
@@ -120,6 +122,14 @@ def _case(form: dict[str, Any]) -> Case:
     return msgspec.structs.replace(
         case, ranks=tuple(map(drop_impossible, case.ranks)), cases=tuple(map(_case, form.get("cases", ())))
     )
+
+
+def without_step(case: Case, command: str) -> Case:
+    """Return the case without a next step that has been taken, or that needs a job that has ended."""
+    d = case.diagnosis
+    if d is not None and d.next is not None and command in d.next.command:
+        case = msgspec.structs.replace(case, diagnosis=msgspec.structs.replace(d, next=None))
+    return msgspec.structs.replace(case, next="") if command in case.next else case
 
 
 def case_of(snapshot: Snapshot, diagnosis: Diagnosis) -> Case:
