@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from dtdebug.cli.main import main, parser
+from dtdebug.cli.main import ALIASES, VERBS, main, parser
 from dtdebug_taxonomy.knowledge.loader import load
 
 OOM = "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
@@ -127,7 +127,11 @@ def test_an_exception_that_nothing_known_explains_is_named(tmp_path, capsys):
         (["wizard", "--resume"], "there is no unfinished wizard"),
         (["report"], "no failure has been diagnosed yet"),
         (["diagnose", "--batch", "none.jsonl"], "none.jsonl: can't be read"),
-        ([], "the following arguments are required: COMMAND; `dtdebug --help`"),
+        (["diagose"], "did you mean `dtdebug diagnose`?"),
+        (["watch", "train.log"], "did you mean `dtdebug run --watch`?"),
+        (["it-hangs"], "no such file, folder or process; put what you see in quotes"),
+        (["help", "bisekt"], "did you mean `dtdebug bisect`?"),
+        (["completion", "tcsh"], "invalid choice: 'tcsh'"),
         (["lab", "solve"], "invalid choice: 'solve'"),
         (["attach", "--via", "rsh"], "invalid choice: 'rsh'"),
         (["replay", "folder"], "arguments are required: --rank; `dtdebug replay --help`"),
@@ -149,11 +153,14 @@ def test_a_wrong_call_is_one_clear_line_and_status_2(arguments, words, capsys):
 def test_the_help_of_each_command_says_what_it_does_and_shows_a_call(capsys):
     """More than its list of options: a sentence, and a command line that this parser takes."""
     commands = next(a for a in parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
-    assert {"diagnose", "run", "attach", "lsp", "mcp", "slow"} <= {*commands}
+    assert {*commands} == {*VERBS}
+    assert {"diagnose", "run", "attach", "lsp", "mcp", "slow", "bisect", "isolate"} <= {*commands}
     for name, each in commands.items():
         text = " ".join(each.format_help().split())
+        names = [name, *(alias for alias, old in ALIASES.items() if name in (alias, old))]
         assert len(each.description or "") > 60, name
-        assert f"`dtdebug {name} " in text or f" dtdebug {name}" in (each.epilog or "") or name == "lsp", name
+        calls = (f"`dtdebug {n}{end}" in text or f" dtdebug {n}" in (each.epilog or "") for n in names for end in " `")
+        assert any(calls) or name == "lsp", name
         for call in re.findall(r"`dtdebug ([^`|>$]+)", each.epilog or ""):
             parser().parse_args(shlex.split(call))
     assert capsys.readouterr().err == ""

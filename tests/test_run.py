@@ -161,7 +161,7 @@ def test_a_job_that_can_not_be_started_is_one_line():
         (["run", "--folder", "/proc", "--", "true"], "is not an empty folder"),
         (["attach", "no-such-run"], "neither a process nor"),
         (["attach", "999999999"], "no such process"),
-        (["attach"], "no run is known"),
+        (["attach", "1", "--native", "--via", "rsh"], "invalid choice"),
         (["flight", "no-such-folder"], "no-such-folder"),
     ],
 )

@@ -170,7 +170,7 @@ def test_what_nothing_explains_is_not_understood_and_ended_only_if_asked_for_by_
     found = said(tmp_path)
     assert ("not_understood", [], [0, 1]) == tuple(found["verdict"][key] for key in ("kind", "culprits", "waiting"))
     assert any(" in wait_for_nothing" in claim["text"] for claim in found["claims"])
-    assert found["next"].startswith("dtdebug attach --native ")
+    assert found["next"] == ""  # nobody can look into a job that was ended
 
 
 def test_a_rank_that_hangs_before_any_group_exists_is_seen_though_it_computed_at_the_first_look(start, tmp_path):

@@ -27,6 +27,8 @@ _CHILDREN = 256
 """Maximum number of processes below a given one that are asked for the folder of their run."""
 _WAITED = 10.0
 """Seconds to observe ranks that wait for a working one, if no record shows since when they wait."""
+_LISTED = 4
+"""Maximum number of running jobs that are listed."""
 _AGAIN = 15.0
 """Seconds of a second look at ranks if the first one did not show what they wait in."""
 
@@ -39,16 +41,19 @@ def add(commands: Any) -> None:
         description="Asks each rank of a job that runs or hangs where it is, and says which one the others wait for, "
         "and in which line. The job need not have been started by dtdebug (then py-spy looks), and nothing of it is "
         "stopped or changed.",
-        epilog="Example: `dtdebug attach 28371`, with the process id of torchrun. Exit status: 0 every rank makes "
-        "progress, 1 one is waited for or it is not understood, 2 usage error or no rank was found.",
+        epilog="Example: `dtdebug attach`, or `dtdebug attach 28371` with the process id of torchrun or of a "
+        "rank. Exit status: 0 every rank makes progress, 1 one is waited for or it is not understood, 2 usage error or no "
+        "rank was found.",
     )
     attach.add_argument(
         "target",
         nargs="?",
         metavar="PID|RUN|KERNEL",
-        help="a rank, launcher or kernel, a run's folder, a kernel's id or connection file; else the newest run",
+        help="a rank, launcher or kernel, a run's folder, a kernel's id or connection file; else the job that runs "
+        "here, else the newest run",
     )
     attach.add_argument("--native", action="store_true", help="show native frames too (py-spy; slower)")
+    attach.add_argument("--full", action="store_true", help="also all that `dtdebug why` shows")
     attach.add_argument("--format", choices=("text", "json"), default="text")
     far = attach.add_argument_group("ranks on other hosts", "Commands that ask there are shown; --go runs them.")
     far.add_argument("--via", choices=("ssh", "srun", "kubectl"), help="default: srun in a Slurm job, else ssh")
@@ -137,16 +142,12 @@ def _is_timed(seen: LiveRanks) -> bool:
 
 def _show(options: argparse.Namespace, found: Case, what: str, folder: RunFolder | None) -> int:
     """Print the case; return the exit status, which shows whether a rank is to blame."""
-    import msgspec
+    from dtdebug.cli import door
+    from dtdebug.live.job.saved_case import Saved, snapshot_of, without_step
 
-    from dtdebug.live.job import report
-    from dtdebug_taxonomy.presentation.case_json import contract
-
-    if options.format == "json":
-        print(msgspec.json.encode(contract(found)).decode())
-    else:
-        print(report.to_text(found, what, folder), end="")
-    return NOTHING if found.verdict.kind == "none" else FOUND
+    if options.native:
+        found = without_step(found, "attach --native")
+    return door.show_case(Saved(found, snapshot_of(found, folder), folder), door.Asked.of(options), what=what)
 
 
 def _nobody(what: str, seen: LiveRanks, commands: Sequence[str]) -> UsageError:
@@ -246,14 +247,19 @@ def _target(name: str | None) -> tuple[RunFolder | None, tuple[int, ...], str, t
     from dtdebug.live.job import recent_runs
     from dtdebug.storage.run_folder import RunFolder
 
+    if name is None and (job := _only_job()):
+        return _target(str(job))
     if name is None:
         folder = recent_runs.newest()
         if folder is None:
-            raise UsageError("attach: no run is known; name a process or the folder of a run")
+            raise UsageError("attach: no job of yours runs here, and no run is known; name a process or a run's folder")
     elif name.isdecimal() and not Path(name).is_dir():
         pid = int(name)
         folder = _folder_of(pid)
-        return folder, () if folder else (pid,), f"process {pid}", ()
+        if folder is not None:
+            return folder, (), f"process {pid}", ()
+        top, notes = _launcher_of(pid)
+        return None, (top,), f"process {top}", notes
     else:
         folder = RunFolder(Path(name))
         if not folder.path.is_dir():
@@ -261,6 +267,35 @@ def _target(name: str | None) -> tuple[RunFolder | None, tuple[int, ...], str, t
         if not folder.ranks.is_dir():
             raise UsageError(f"attach {name}: is not a run's folder; `dtdebug flight {name}` reads dumps")
     return folder, (), f"run {folder.path.name}", _version(folder)
+
+
+def _only_job() -> int | None:
+    """Return the process of the one job of this user that runs here, if any.
+
+    Raises:
+        UsageError: several run.
+
+    """
+    from dtdebug.live.job import running_jobs
+
+    jobs = running_jobs.find()
+    if len(jobs) > 1:
+        told = ", ".join(f"{job.pid} ({job.shown})" for job in jobs[:_LISTED])
+        more = f" and {len(jobs) - _LISTED} more" if len(jobs) > _LISTED else ""
+        raise UsageError(f"attach: {len(jobs)} jobs of yours run here: {told}{more}; name one")
+    return jobs[0].pid if jobs else None
+
+
+def _launcher_of(pid: int) -> tuple[int, tuple[str, ...]]:
+    """Return the launcher of a rank, which leads to the others, and a note; else the process itself."""
+    from dtdebug.live.job import running_jobs
+
+    for job in running_jobs.find():
+        rank = next((each for each in job.ranks if each.pid == pid), None)
+        if rank is not None and len(job.ranks) > 1:
+            number = "a rank" if rank.rank is None else f"rank {rank.rank}"
+            return job.pid, (f"process {pid} is {number} of the job of process {job.pid}, whose ranks were all asked",)
+    return pid, ()
 
 
 def _folder_of(pid: int) -> RunFolder | None:
@@ -272,6 +307,8 @@ def _folder_of(pid: int) -> RunFolder | None:
 
     try:
         top = psutil.Process(pid)
+        if (own := os.geteuid()) and top.uids().real != own:
+            raise UsageError(f"attach {pid}: belongs to {clean(top.username())}; ask as that user, or with sudo")
         family = [top, *top.children(recursive=True)[:_CHILDREN]]
     except psutil.Error:
         raise UsageError(f"attach {pid}: no such process; a run's folder can be named in its place") from None

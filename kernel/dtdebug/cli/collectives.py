@@ -105,7 +105,7 @@ def add(commands: Any) -> None:
         "diff",
         help="find where two recorded runs diverge: collective, tensor, rank, line",
         description="Compares two folders of `dtdebug run --record`, or two ranks of one.",
-        epilog="Example: `dtdebug diff good bad`. The exit status is 0 if they agree, 1 if they diverge, 2 if they "
+        epilog="Example: `dtdebug compare good bad`. The exit status is 0 if they agree, 1 if they diverge, 2 if they "
         "can't be read.",
     )
     diff.add_argument("left", type=Path, metavar="DIR", help="a recording")

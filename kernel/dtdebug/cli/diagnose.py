@@ -7,13 +7,20 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+import msgspec
 
 from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
+from dtdebug.presentation.terminal import waiting_line
+from dtdebug.recorded.things import one_plain_log
 
 if TYPE_CHECKING:
+    from dtdebug.cli.door import Asked
+    from dtdebug.recorded.job_logs.job_view import Job
     from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
     from dtdebug_taxonomy.logs.tasks import Surroundings
     from dtdebug_taxonomy.model.snapshot import Snapshot
@@ -86,12 +93,7 @@ def snapshot_of(log: str | None, situation: str, *, tee: bool = False) -> tuple[
     return msgspec.structs.replace(first, later=tuple(later)), excerpt.size
 
 
-def is_job(log: str) -> bool:
-    """True for a folder or an archive: the logs of a job, not one log."""
-    return log != "-" and (Path(log).is_dir() or log.endswith((".gz", ".zst", ".xz", ".bz2", ".tar", ".tgz")))
-
-
-def _answers(pairs: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
+def parse_answers(pairs: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
     """Parse the answers, and the questions whose answer is unknown."""
     from dtdebug_taxonomy.knowledge.loader import load
 
@@ -111,36 +113,69 @@ def _answers(pairs: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
     return result, tuple(unknown)
 
 
-def diagnose(options: argparse.Namespace) -> int:  # noqa: PLR0915 - each way of printing once
-    """Print the diagnosis; return 1 if something is found."""
-    if options.batch:
-        return _batch(options.batch, options.questions)
-    if options.log is None and not options.situation:
-        raise UsageError("diagnose: name a log file, or - for standard input, or describe it with --situation")
-    import time
+class Reading(NamedTuple):
+    """What logs, a pasted text or a description show."""
 
-    if options.log is not None and is_job(options.log):
-        from dtdebug.recorded.job_logs import api as triage
+    snapshot: Snapshot
+    diagnosis: Diagnosis
+    found: bool
+    """True if a failure is recognised."""
+    size: int = 0
+    """Size of the log in bytes."""
+    job: Job | None = None
+    """All ranks of the job, if its logs were read as such."""
+    seconds: float = 0.0
 
-        began, form = time.perf_counter(), "json" if options.format == "json" else "text"
-        job = triage.job_of(triage.read_part([options.log]), options.situation)
-        return triage.say(job, began, form, *_answers(options.answer))
-    import msgspec
 
+def read_logs(paths: Sequence[str], asked: Asked) -> Reading:
+    """Return what the logs show: one log by its failures, several as the logs of one job.
+
+    One log in which no failure is recognised is read as that of a job too: its ranks may have stopped, or be slow.
+
+    Raises:
+        UsageError: nothing can be read.
+
+    """
+    log = one_plain_log(paths) if paths else None
+    if paths and log is None:
+        return read_job(paths, asked)
+    reading = _read_log(log, asked)
+    if log in (None, "-") or reading.found or reading.diagnosis.ordinary or reading.diagnosis.happened:
+        return reading
+    job = read_job([log], asked)
+    return job if job.job is not None and job.job.tells_more else reading
+
+
+def read_job(paths: Sequence[str], asked: Asked, processes: int = 0, engine: str = "") -> Reading:
+    """Return what the logs of a job show; raises UsageError."""
+    from dtdebug.recorded.job_logs import api
+
+    began = time.perf_counter()
+    part = api.read_part(paths, processes, engine or api.engines.HERE)
+    return judge_job(api.job_of(part, asked.situation), began, asked)
+
+
+def judge_job(job: Job, began: float, asked: Asked) -> Reading:
+    """Return what a job shows; `began` is a time of `perf_counter`."""
+    from dtdebug.recorded.job_logs import api
+
+    if asked.doctor:
+        job = msgspec.structs.replace(job, snapshot=with_doctor(job.snapshot))
+    snapshot, diagnosis, found = api.conclude(job, *parse_answers(asked.answers))
+    return Reading(snapshot, diagnosis, found, job.size, job, time.perf_counter() - began)
+
+
+def _read_log(log: str | None, asked: Asked) -> Reading:
     from dtdebug.privacy.boundary import diagnose as diagnosis_of
-    from dtdebug.privacy.boundary import mask_snapshot
-    from dtdebug.storage.last_failure import LastFailure
     from dtdebug_taxonomy.diagnosis.out_of_scope import complains
     from dtdebug_taxonomy.knowledge.loader import load
     from dtdebug_taxonomy.logs.log_end import is_stop
     from dtdebug_taxonomy.logs.split_post import only_words
-    from dtdebug_taxonomy.presentation.text import to_markdown, to_text
 
-    answers, unknown = _answers(options.answer)
-    knowledge = load()
-    begin = time.perf_counter()
-    snapshot, size = snapshot_of(options.log, options.situation, tee=options.tee)
-    snapshot = with_doctor(snapshot) if options.doctor else snapshot
+    answers, unknown = parse_answers(asked.answers)
+    knowledge, begin = load(), time.perf_counter()
+    snapshot, size = snapshot_of(log, asked.situation, tee=asked.tee)
+    snapshot = with_doctor(snapshot) if asked.doctor else snapshot
     d = diagnosis_of(knowledge, snapshot, answers, unknown)
     words, left = only_words(snapshot.output)
     if complains(words) and not (d.recognised or d.ordinary or snapshot.situation):
@@ -150,29 +185,103 @@ def diagnose(options: argparse.Namespace) -> int:  # noqa: PLR0915 - each way of
     if not (_tells(d) or d.ordinary or snapshot.situation):
         snapshot = _with_stop(snapshot)
         d = d if snapshot.verdict is None else diagnosis_of(knowledge, snapshot, answers, unknown)
-    spent = (time.perf_counter() - begin) * 1000
     found = _tells(d) or is_stop(snapshot.verdict)
-    if found:  # for `dtdebug report`, and for the notebook whose cell has run this
-        LastFailure(snapshot=snapshot, diagnosis=d).save()
-    if options.format == "json":
-        from dtdebug_taxonomy.presentation.case_json import contract, of_text
+    return Reading(snapshot, d, found, size, None, time.perf_counter() - begin)
 
-        asked = [{"key": k, "answer": v} for k, v in (*answers.items(), *((k, None) for k in unknown))]
-        case = contract(of_text(mask_snapshot(snapshot), d, name=options.log or "", size=size))
-        record = {"id": options.log or "", **case, "questions": asked, "milliseconds": round(spent, 3)}
-        print(msgspec.json.encode(record).decode())
-    elif options.format == "markdown":
+
+def answer_logs(paths: Sequence[str], asked: Asked) -> int:
+    """Print what logs, or the description alone, show; return the exit status."""
+    with waiting_line(paths):
+        reading = read_logs(paths, asked)
+    return print_reading(reading, paths[0] if len(paths) == 1 else "", asked)
+
+
+def answer_text(text: str, name: str, asked: Asked) -> int:
+    """Print what a text shows that was printed elsewhere, as in a notebook; return the exit status."""
+    from dtdebug.check.stack_files import sourced_snapshot
+    from dtdebug.privacy.boundary import diagnose as diagnosis_of
+    from dtdebug.privacy.sanitize import plain
+    from dtdebug_taxonomy.knowledge.loader import load
+    from dtdebug_taxonomy.model.snapshot import Snapshot
+
+    snapshot = sourced_snapshot(Snapshot(situation=plain(asked.situation), output=plain(text), source=name))
+    d = diagnosis_of(load(), snapshot, *parse_answers(asked.answers))
+    return print_reading(Reading(snapshot, d, _tells(d), len(text)), name, asked)
+
+
+def print_reading(reading: Reading, name: str, asked: Asked, *, rows: Job | None = None) -> int:
+    """Print a reading; return the exit status. `rows`: show what the job's ranks did, below the same first line."""
+    from dtdebug.presentation.terminal import show
+    from dtdebug.privacy.boundary import mask_snapshot
+    from dtdebug.storage.last_failure import LastFailure
+    from dtdebug_taxonomy.presentation.text import to_markdown
+
+    snapshot, d, job = reading.snapshot, reading.diagnosis, reading.job
+    if reading.found:  # for `dtdebug report`, and for the notebook whose cell has run this
+        LastFailure(snapshot=snapshot, diagnosis=d).save()
+    if asked.format == "json":
+        print(msgspec.json.encode(_record(reading, name, asked)).decode())
+    elif asked.format == "markdown":
         print(to_markdown(d, mask_snapshot(snapshot)), end="")
-    elif not (found or d.ordinary):
-        if d.happened:
-            print(f"dtdebug: {d.happened}")
-            print("  Not understood: no known fault of distributed training prints this; it may be the program's own.")
+    elif rows is not None or job is not None:
+        from dtdebug.recorded.job_logs import render
+
+        own = "" if job is not None else _text_of(reading).partition("\n")[0]
+        whole = render.to_text(rows or job, d, reading.seconds, own=own)  # type: ignore[arg-type]
+        if asked.format == "html":
+            from dtdebug.recorded.job_logs import html
+
+            print(html.html(rows or job, whole))  # type: ignore[arg-type]
         else:
-            print("dtdebug: nothing here is recognised as a fault of distributed training.")
-        print("  Describe what you see (--situation TEXT), or let `dtdebug wizard` ask.")
+            show(d, snapshot, full=asked.full, whole=whole)
+    elif reading.found or d.ordinary:
+        show(d, snapshot, full=asked.full)
     else:
-        print(to_text(d))
-    return FOUND if found else NOTHING
+        print(_text_of(reading))
+    return FOUND if reading.found else NOTHING
+
+
+def _text_of(reading: Reading) -> str:
+    """Return the text on one log."""
+    from dtdebug_taxonomy.presentation.text import to_text
+
+    d = reading.diagnosis
+    if reading.found or d.ordinary:
+        return to_text(d)
+    ask = "  Describe what you see (--situation TEXT), or let `dtdebug wizard` ask."
+    if not d.happened:
+        return f"dtdebug: nothing here is recognised as a fault of distributed training.\n{ask}"
+    return (
+        f"dtdebug: {d.happened}\n"
+        "  Not understood: no known fault of distributed training prints this; it may be the program's own.\n"
+        f"{ask}"
+    )
+
+
+def _record(reading: Reading, name: str, asked: Asked) -> dict[str, Any]:
+    """Return the JSON form."""
+    from dtdebug.privacy.boundary import mask_snapshot
+    from dtdebug_taxonomy.presentation.case_json import contract, of_text
+
+    if reading.job is not None:
+        from dtdebug.recorded.job_logs import render
+
+        return render.data(reading.job, reading.diagnosis)
+    answers, unknown = parse_answers(asked.answers)
+    questions = [{"key": k, "answer": v} for k, v in (*answers.items(), *((k, None) for k in unknown))]
+    case = contract(of_text(mask_snapshot(reading.snapshot), reading.diagnosis, name=name, size=reading.size))
+    return {"id": name, **case, "questions": questions, "milliseconds": round(reading.seconds * 1000, 3)}
+
+
+def diagnose(options: argparse.Namespace, *, aside: bool = False) -> int:
+    """Answer for what the user names; return 1 if something is found."""
+    if options.batch:
+        return _batch(options.batch, options.questions)
+    if not options.things and not options.situation:
+        raise UsageError("diagnose: name a log file, or - for standard input, or describe it with --situation")
+    from dtdebug.cli import door
+
+    return door.answer(options.things, door.Asked.of(options), aside=aside)
 
 
 def _with_stop(snapshot: Snapshot) -> Snapshot:

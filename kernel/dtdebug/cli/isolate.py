@@ -31,13 +31,13 @@ def add(commands: Any) -> None:
     isolate = commands.add_parser(
         "isolate",
         help="rerun a failing job with one change at a time; say which component is responsible",
-        usage="dtdebug isolate [options] -- COMMAND ...",
+        usage="%(prog)s [options] -- COMMAND ...",
         description="Runs the job unchanged until it fails, then reruns it with one change at a time, made from "
         "outside: number of ranks, backend, data-loader workers, torch.compile, mixed precision, DDP options, the last "
         "batch, seeds, environment variables. Each run works in a copy of the working directory, and nothing is "
         "uploaded. Says which change makes the failure go away, and what is ruled out. For a job of several hosts, "
         "torchrun agents on this host stand in for them: the network between hosts is not tested (see dtdebug doctor).",
-        epilog="Example: `dtdebug isolate --budget 20m -- torchrun --nproc-per-node 4 train.py`. Exit status: 0 the "
+        epilog="Example: `dtdebug bisect --budget 20m -- torchrun --nproc-per-node 4 train.py`. Exit status: 0 the "
         "job does not fail, 1 it fails, 2 it can't be run, 130 interrupted.",
     )
     isolate.add_argument(

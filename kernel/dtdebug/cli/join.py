@@ -30,22 +30,16 @@ def add(commands: Any) -> None:
 
 
 def _join(options: argparse.Namespace) -> int:
-    import msgspec
-
+    from dtdebug.cli import door
     from dtdebug.errors import UsageError
-    from dtdebug.live.job import report
-    from dtdebug.live.job.join_reports import JoinError, join
-    from dtdebug_taxonomy.presentation.case_json import contract
+    from dtdebug.recorded.things import recognise
 
     if len(options.reports) > _MOST:
         raise UsageError(f"join: at most {_MOST} reports")
     try:
-        found = join(options.reports)
-    except JoinError as error:
+        things = recognise([str(path) for path in options.reports])
+    except UsageError as error:
         raise UsageError(f"join: {error}") from None
-    if options.format == "json":
-        print(msgspec.json.encode(contract(found)).decode())
-    else:
-        count = found.coverage.hosts
-        print(report.to_text(found, f"reports of {count} host{'s' * (count != 1)}"), end="")
-    return 0 if found.verdict.kind == "none" else 1
+    if other := next((t for t in things if t.kind not in ("run", "archive", "answer")), None):
+        raise UsageError(f"join: {other.name}: is not a report of a host but {other.words}")
+    return door.answer_things(things, door.Asked.of(options))

@@ -33,13 +33,10 @@ def run() -> NoReturn:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; an internal error becomes one line unless `--debug` is given."""
-    words = sys.argv[1:] if arguments is None else arguments
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = words[:1] == ["--debug"]
     try:
-        options = parser(only=words[0] if words else "").parse_args(words)
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    try:
-        status: int = options.run(options)
+        status = _answer(words[debug:])
         sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -50,13 +47,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if _is_users(error):
             _complain(str(error))
             return USAGE
-        if options.debug:
+        if debug:
             raise
         if isinstance(error, PermissionError) and error.filename is not None:
             _complain(f"{os.fsdecode(error.filename)}: can't be opened by this user: {error.strerror}")
             return USAGE
         _complain(f"internal error ({type(error).__name__}: {error}); --debug shows more")
         return USAGE
+    return status
+
+
+def _answer(words: list[str]) -> int:
+    """Run the command that the words name, or answer for the things that they name."""
+    if not words:
+        from dtdebug.cli import overview
+
+        return overview.show()
+    verb = words[0]
+    if verb in ("-h", "--help"):
+        from dtdebug.cli import help as help_text
+
+        print(help_text.SHORT)
+        return NOTHING
+    if verb == "--":
+        words, verb = ["run", *words], "run"
+    known = verb in VERBS
+    if not known and verb not in ("-V", "--version"):
+        words, verb = ["diagnose", *words], "diagnose"
+    options = parser(only=verb).parse_args(words)
+    status: int = options.run(options) if known else _diagnose(options, aside=True)
     return status
 
 
@@ -80,16 +99,30 @@ _NEW_OBJECTS = 100_000
 """Number of new objects that triggers garbage collection; an answer makes some 50,000, hardly any of them garbage."""
 _DOCTOR = "answer questions from what `dtdebug doctor` measured in the last hour"
 _MODULES = {
-    "triage": "dtdebug.recorded.job_logs.api",
+    "triage": "dtdebug.cli.triage",
     "check": "dtdebug.cli.check",
     "fix": "dtdebug.cli.fix",
     "lab": "dtdebug.cli.lab",
     "learn": "dtdebug.cli.learn",
-    "run": "dtdebug.cli.ranks",
     "isolate": "dtdebug.cli.isolate",
     "doctor": "dtdebug.cli.doctor",
+    "attach": "dtdebug.cli.attach",
+    "join": "dtdebug.cli.join",
+    "run": "dtdebug.cli.ranks",
+    "flight": "dtdebug.cli.ranks",
+    "slow": "dtdebug.cli.ranks",
+    "diff": "dtdebug.cli.collectives",
+    "replay": "dtdebug.cli.collectives",
+    "rehearse": "dtdebug.cli.collectives",
+    "help": "dtdebug.cli.help",
+    "completion": "dtdebug.cli.help",
 }
-"""Command -> module that adds it; the module of `run` adds all commands that inspect ranks."""
+"""Command -> module that adds it."""
+_LIGHT = ("diagnose", "wizard", "explain", "report", "why", "lsp", "mcp")
+"""Commands that this module adds itself."""
+ALIASES = {"bisect": "isolate", "compare": "diff"}
+"""Name of a command that is shown -> its older name."""
+VERBS = frozenset((*_MODULES, *_LIGHT, *ALIASES))
 
 
 class _Parser(argparse.ArgumentParser):
@@ -110,21 +143,28 @@ class _Parser(argparse.ArgumentParser):
 
 def parser(only: str = "") -> argparse.ArgumentParser:
     """Return the parser of the command line; if `only` is a command, others are left out."""
-    top = _Parser(prog="dtdebug", description="Why did my distributed training fail?")
-    top.add_argument("--version", action="version", version=f"dtdebug {__version__}")
+    top = _Parser(prog="dtdebug", description="Why did my distributed training fail?", add_help=False)
+    top.add_argument("-V", "--version", action="version", version=f"dtdebug {__version__}")
     top.add_argument("--debug", action="store_true", help="show tracebacks of dtdebug's own failures")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
-
-    light = {"diagnose": _add_diagnose, "wizard": _add_wizard, "explain": _add_explain, "report": _add_report}
-    for add in [light[only]] if only in light else light.values():
+    name = ALIASES.get(only, only)
+    light = {
+        "diagnose": _add_diagnose, "wizard": _add_wizard, "explain": _add_explain, "report": _add_report,
+        "why": _add_why, "lsp": _add_lsp, "mcp": _add_mcp,
+    }  # fmt: skip
+    for add in [light[name]] if name in light else [] if name in _MODULES else light.values():
         add(commands)
-    if only in light:
-        return top
-
-    for module in [_MODULES[only]] if only in _MODULES else _MODULES.values():
+    for module in dict.fromkeys([_MODULES[name]] if name in _MODULES else [] if name in light else _MODULES.values()):
         import_module(module).add(commands)
-    if only in _MODULES:
-        return top
+    for alias, old in ALIASES.items():
+        if old in commands.choices:
+            commands.choices[alias] = commands.choices[old]
+            if only == alias:
+                commands.choices[alias].prog = f"dtdebug {alias}"
+    return top
+
+
+def _add_lsp(commands: Any) -> None:
     lsp = commands.add_parser(
         "lsp",
         help="the language server for editors",
@@ -136,6 +176,9 @@ def parser(only: str = "") -> argparse.ArgumentParser:
     lsp.add_argument("--tcp", action="store_true", help="listen on a loopback socket")
     lsp.add_argument("--port", type=int, default=0, metavar="N", help="with --tcp: the port (default: a free one)")
     lsp.set_defaults(run=_lsp)
+
+
+def _add_mcp(commands: Any) -> None:
     mcp = commands.add_parser(
         "mcp",
         help="tools for coding agents, by the Model Context Protocol",
@@ -144,7 +187,17 @@ def parser(only: str = "") -> argparse.ArgumentParser:
         epilog="Example, for Claude Code: `claude mcp add dtdebug -- dtdebug mcp`.",
     )
     mcp.set_defaults(run=_mcp)
-    return top
+
+
+def _add_why(commands: Any) -> None:
+    why = commands.add_parser(
+        "why",
+        help="all that is known of the last failure",
+        description="Prints all that is known of the last failure that was diagnosed: each reason with its record, the "
+        "other causes and how likely they are, the places of the ranks, versions and settings.",
+        epilog="Example: `dtdebug why`, after `dtdebug train.log`.",
+    )
+    why.set_defaults(run=_why)
 
 
 def _add_diagnose(commands: Any) -> None:
@@ -157,16 +210,18 @@ def _add_diagnose(commands: Any) -> None:
         "Exit status: 0 no failure was recognised, 1 one was, 2 usage error or unreadable input.",
     )
     diagnose.add_argument(
-        "log",
-        nargs="?",
-        metavar="FILE|FOLDER|-",
-        help="the program's output; - for standard input; for a folder, all logs in it",
+        "things",
+        nargs="*",
+        metavar="THING",
+        help="logs, folders, patterns, archives, runs, dumps, traces, a process id, a saved answer, what you see in "
+        "quotes; - for standard input; several are taken for one failure",
     )
     diagnose.add_argument("--situation", default="", metavar="TEXT", help="what you see, in plain words")
     diagnose.add_argument(
         "--answer", action="append", default=[], metavar="KEY=VALUE", help="answer a question (repeatable)"
     )
     diagnose.add_argument("--doctor", action="store_true", help=_DOCTOR)
+    diagnose.add_argument("--full", action="store_true", help="also all that `dtdebug why` shows")
     diagnose.add_argument("--format", choices=("text", "json", "markdown"), default="text")
     diagnose.add_argument("--tee", action="store_true", help="with -: also copy the input to standard output")
     diagnose.add_argument("--batch", metavar="CASES.jsonl", help="diagnose many cases; one JSON line each")
@@ -230,28 +285,42 @@ def _add_report(commands: Any) -> None:
     report.set_defaults(run=_report)
 
 
-def _diagnose(options: argparse.Namespace) -> int:
+def _diagnose(options: argparse.Namespace, *, aside: bool = False) -> int:
     from dtdebug.cli import diagnose as cli_diagnose
+    from dtdebug.cli.help import misspelt
 
-    return cli_diagnose.diagnose(options)
+    if said := next((said for word in options.things if (said := misspelt(word))), ""):
+        raise UsageError(said)
+    return cli_diagnose.diagnose(options, aside=aside)
+
+
+def _why(_options: argparse.Namespace) -> int:
+    from dtdebug.cli import door
+    from dtdebug.live.job.saved_case import Saved, case_of
+    from dtdebug.storage.last_failure import LastFailure
+
+    last = LastFailure.load()
+    if last is None:
+        raise UsageError("why: no failure has been diagnosed yet; `dtdebug train.log` reads a log")
+    found = Saved(case_of(last.snapshot, last.diagnosis), last.snapshot, of_text=not last.snapshot.ranks)
+    door.show_case(found, door.Asked(full=True), known=False)
+    return NOTHING
 
 
 def _wizard(options: argparse.Namespace) -> int:
     import msgspec
 
-    from dtdebug.cli.diagnose import is_job, snapshot_of, with_doctor
+    from dtdebug.cli.diagnose import read_job, snapshot_of, with_doctor
+    from dtdebug.cli.door import Asked
+    from dtdebug.recorded.things import one_plain_log
     from dtdebug.wizard import resume, terminal
     from dtdebug.wizard.session import Session
 
     session = resume() if options.resume else None
     if options.resume and session is None:
         raise UsageError("wizard --resume: there is no unfinished wizard")
-    if session is None and options.log is not None and is_job(options.log):
-        from dtdebug.check.stack_files import sourced_snapshot
-        from dtdebug.recorded.job_logs import api as triage
-
-        job = triage.job_of(triage.read_part([options.log]), options.situation)
-        session = Session(snapshot=sourced_snapshot(job.snapshot))
+    if session is None and options.log is not None and one_plain_log([options.log]) is None:
+        session = Session(snapshot=read_job([options.log], Asked(situation=options.situation)).snapshot)
     if session is None:
         session = Session(snapshot=snapshot_of(options.log, options.situation)[0])
     if options.doctor:

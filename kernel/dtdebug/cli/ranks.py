@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dtdebug.cli import attach, join
 from dtdebug.cli import collectives as course
 from dtdebug.errors import FOUND, NOTHING, UsageError
 from dtdebug.privacy.sanitize import complain
@@ -43,6 +43,7 @@ def add(commands: Any) -> None:
         help="end also a job that makes no progress for a reason that is not understood, or that may still go on",
     )
     run.add_argument("--folder", type=Path, metavar="DIR", help="folder for the records: new, and shared by all hosts")
+    run.add_argument("--full", action="store_true", help="print all that is known, as `dtdebug why` does")
     run.add_argument("--quiet", action="store_true", help="collect only; print nothing")
     run.add_argument("--format", choices=("text", "json"), default="text", help="of the report; json needs --output")
     run.add_argument("--output", type=Path, metavar="FILE", help="write the report there instead of to standard error")
@@ -58,10 +59,6 @@ def add(commands: Any) -> None:
     course.add_options(run)
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
     run.set_defaults(run=_run)
-
-    course.add(commands)
-    attach.add(commands)
-    join.add(commands)
 
     flight = commands.add_parser(
         "flight",
@@ -130,6 +127,7 @@ def _run(options: argparse.Namespace) -> int:
         watch=options.watch,
         environment=variables,
         after=after,
+        full=options.full,
         foreseen=lambda found: _foreseen(found, command),
     )
     try:
@@ -163,52 +161,17 @@ def _refusal(path: Path, command: Sequence[str]) -> str:
 
 
 def _flight(options: argparse.Namespace) -> int:
-    import msgspec
+    from dtdebug.cli import door
+    from dtdebug.recorded.things import Thing, recognise
 
-    from dtdebug.live.job import report
-    from dtdebug_taxonomy.presentation.case_json import contract
-
-    found = _of_run(options.folder, options.prefix) or _of_dumps(options.folder, options.prefix)
-    if options.format == "json":
-        print(msgspec.json.encode(contract(found)).decode())
-    else:
-        print(report.to_text(found, f"dumps in {options.folder}"), end="")
-    return NOTHING if found.verdict.kind == "none" else FOUND
-
-
-def _of_run(dumps: Path, prefix: str | None) -> Case | None:
-    """Return the case of the run that the dumps belong to; alone they show less, and may mislead."""
-    import msgspec
-
-    from dtdebug.live.job import conclude
-    from dtdebug.privacy.sanitize import clean
-    from dtdebug.storage.run_folder import RunFolder
-
-    run = RunFolder(dumps.absolute().parent)
-    if prefix is not None or run.flight != dumps.absolute() or not run.ranks.is_dir():
-        return None
-    found = conclude.load_saved_case(run)
-    if found is None:
-        return None
-    note = f"this is what was found of the run {clean(str(run.path))}, which these dumps are a part of"
-    return msgspec.structs.replace(found, notes=(note, *found.notes))
-
-
-def _of_dumps(dumps: Path, prefix: str | None) -> Case:
-    from dtdebug.recorded import flight_recorder
-    from dtdebug_taxonomy.presentation.case_json import Case
-
-    try:
-        analysis = flight_recorder.analyse(dumps, prefix)
-    except flight_recorder.FlightError as error:
-        raise UsageError(f"flight: {error}") from None
-    return Case(
-        verdict=analysis.verdict,
-        coverage=analysis.coverage,
-        next=analysis.next,
-        missing_dumps=tuple(analysis.missing_dumps),
-        notes=tuple(analysis.notes),
-    )
+    asked = door.Asked.of(options)
+    named = str(options.folder)
+    things: list[Thing] = []
+    with suppress(UsageError):  # reading it as dumps says what is wrong
+        things = [] if options.prefix else recognise([named])
+    if not things or all(thing.kind not in ("run", "archive", "answer") for thing in things):
+        things = [Thing(named, "dumps", "")]
+    return door.answer_things(things, asked)
 
 
 def send(path: Path, *, dumps: bool, only_list: bool = False) -> int:

@@ -51,7 +51,12 @@ def run(extension: LiveExtension, line: str) -> None:
     verb, rest = (words[0], words[1:]) if words else ("", [])
     action = _VERBS.get(verb)
     if action is None:
-        print(f"dtdebug: no verb {verb!r}.\n{USAGE}")
+        from dtdebug.presentation.terminal import near
+
+        meant = near(verb, _VERBS)
+        print(
+            f"dtdebug: no verb {verb!r}; did you mean `{meant}`?" if meant else f"dtdebug: no verb {verb!r}.\n{USAGE}"
+        )
         return
     try:
         action(extension, rest)
@@ -267,10 +272,12 @@ _VERBS: dict[str, Callable[[LiveExtension, list[str]], None]] = {
     "say": _say,
     "state": _state,
     "hang": _hang,
+    "attach": _hang,
     "end": _end,
     "check": _check,
     "doctor": _doctor,
     "isolate": _isolate,
+    "bisect": _isolate,
     "watch": _watch,
     "triage": _triage,
     "explain": _explain,

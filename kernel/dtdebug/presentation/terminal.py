@@ -1,4 +1,7 @@
-"""Prints the short answer: coloured and wrapped where a terminal shows it, plain in pipes."""
+"""Prints answers: every command that states a failure shows it by this module, and so in the same words.
+
+The short answer is coloured and wrapped where a terminal shows it, and plain in pipes.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,25 @@ import linecache
 import os
 import shutil
 import sys
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
 from dtdebug.privacy.sanitize import clean
-from dtdebug_taxonomy.presentation.answer import Answer
+from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.presentation.answer import Answer, Step, build_answer
 from dtdebug_taxonomy.presentation.answer_text import MORE, WIDTH, Line, lay_out
+from dtdebug_taxonomy.presentation.text import to_markdown, to_text
 
+_ADVICE = 8
+"""Maximum number of causes in the full text."""
+_CLOSE = 0.7
+"""Likeness from which a mistyped word may have meant a name."""
+_PATIENCE = 2.0
+"""Seconds of reading after which a terminal is told how far it is."""
 _STYLES = {
     "headline": "\033[1m", "event": "", "place": "\033[36m", "code": "", "mark": "\033[31m", "why": "", "fix": "",
     "removed": "\033[31m", "added": "\033[32m", "next": "", "command": "\033[1m", "foot": "\033[2m",
@@ -20,21 +35,53 @@ _STYLES = {
 _RESET = "\033[0m"
 _SOURCE_LIMIT = 4 << 20
 """Maximum size in bytes of a file that a source line is shown of."""
+_WIDEST = 120
+"""Maximum number of columns of an answer: longer lines are hard to read."""
 PREFIX = "dtdebug: "
 """Beginning of an answer: it may stand between the lines of a job."""
 
 
-def show(answer: Answer, stream: TextIO | None = None, *, more: str = MORE) -> None:
-    """Print the short answer to a stream, by default standard output."""
-    stream = stream or sys.stdout
-    stream.write(format_answer(answer, stream, more=more) + "\n")
-    stream.flush()
+def show(
+    diagnosis: Diagnosis,
+    snapshot: Snapshot,
+    *,
+    full: bool = False,
+    whole: str = "",
+    next_step: Step | None = None,
+) -> None:
+    """Print the answer; `whole` is all that the command itself has to say, its first line the event."""
+    print(answer_text(diagnosis, snapshot, full=full, whole=whole, next_step=next_step))
+
+
+def answer_text(  # noqa: PLR0913
+    diagnosis: Diagnosis,
+    snapshot: Snapshot,
+    *,
+    full: bool = False,
+    whole: str = "",
+    next_step: Step | None = None,
+    stream: TextIO | None = None,
+) -> str:
+    """Return what `show` prints on a stream, without the last line's end."""
+    if full:
+        text = whole.rstrip("\n") or to_text(diagnosis, advice=_ADVICE)
+        return f"{text}\n\n{to_markdown(diagnosis, snapshot).rstrip()}"
+    event = whole.split("\n", 1)[0].removeprefix(PREFIX)
+    answer = build_answer(diagnosis, snapshot, event=event, next_step=next_step, code_at=code_at)
+    return format_answer(answer, stream or sys.stdout)
+
+
+def next_step(text: str) -> Step | None:
+    """Return the next step of a case, which is a command or a sentence."""
+    if text.startswith("dtdebug "):
+        return Step(text="Ask the ranks once more:", command=text)
+    return Step(text=text) if text else None
 
 
 def format_answer(answer: Answer, stream: TextIO, *, more: str = MORE) -> str:
     """Return the short answer in the width of a stream, with colour if a terminal shows it."""
     terminal = stream.isatty()
-    width = min(shutil.get_terminal_size((WIDTH, 24)).columns, 120) if terminal else WIDTH
+    width = min(shutil.get_terminal_size((WIDTH, 24)).columns, _WIDEST) if terminal else WIDTH
     lines = [Line(line.kind, clean(line.text)) for line in lay_out(answer, width, prefix=PREFIX, more=more)]
     coloured = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     return "\n".join(_colour(line) if coloured else line.text for line in lines)
@@ -54,3 +101,51 @@ def code_at(file: str, line: int) -> str:
         return clean(linecache.getline(file, line).strip()[:200])
     except (OSError, ValueError):
         return ""
+
+
+def near(word: str, names: Iterable[str]) -> str:
+    """Return the name that a mistyped word is most like; "" if it is like none."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word.lower(), sorted(names), n=1, cutoff=_CLOSE)), "")
+
+
+def dim(line: str, stream: TextIO) -> str:
+    """Return a line of less weight, if the stream is a terminal that shows it so."""
+    coloured = stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    return f"\x1b[2m{line}\x1b[0m" if coloured else line
+
+
+def say_aside(line: str) -> None:
+    """Print a line on standard error that is not part of the answer."""
+    print(dim(line, sys.stderr), file=sys.stderr)
+
+
+@contextmanager
+def waiting_line(files: Sequence[str]) -> Iterator[None]:
+    """Show on a terminal that reading takes a while, and how much there is to read."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    done = threading.Event()
+    size = 0
+    for file in files:
+        with suppress(OSError):
+            size += os.stat(file).st_size  # noqa: PTH116 - `-` is no path
+    told = f", {size / 1e6:,.0f} MB" if size > 1e6 else ""
+
+    def tell() -> None:
+        seconds = _PATIENCE
+        while not done.wait(_PATIENCE if seconds == _PATIENCE else 1.0):
+            print(f"\r\x1b[Kreading{told}, {seconds:.0f} s ...", end="", file=sys.stderr, flush=True)
+            seconds += 1
+        if seconds > _PATIENCE:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+    thread = threading.Thread(target=tell, name="dtdebug-reading", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join(1.0)

@@ -22,8 +22,9 @@ from dtdebug_taxonomy.model.snapshot import Snapshot, walk
 from dtdebug_taxonomy.stacks.frames import own_frame, short
 from dtdebug_taxonomy.text.pattern_matcher import plain
 
-Certainty = Literal["certain", "likely", "possible", "own", "place", "unknown"]
-"""How sure the cause is; own: the program's own code raised it; place: only the ranks and lines are known."""
+Certainty = Literal["certain", "likely", "possible", "own", "place", "unknown", "well"]
+"""How sure the cause is; own: the program's own code raised it; place: only the ranks and lines are known; well:
+nothing failed."""
 
 
 class Spot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -121,9 +122,11 @@ def build_answer(
 ) -> Answer:
     """Return the short answer of a diagnosis and the verdict on its ranks.
 
-    `event` is what happened if neither says so; `next_step` precedes the diagnosis's own.
+    `event` is the first line that a command itself has; `next_step` precedes the diagnosis's own.
     """
     verdict = verdict or (snapshot.verdict if snapshot is not None else None)
+    if verdict is not None and verdict.kind == "none" and (d is None or not d.recognised):
+        return Answer(headline=plain(event or verdict.summary, _HEADLINE), sure="well", next=next_step)
     happened = _event(d, verdict, event)
     spots = tuple(_spots(snapshot, verdict, happened, code_at))[:_SPOTS]
     cause = _cause(d)
@@ -147,13 +150,13 @@ def build_answer(
 
 def _event(d: Diagnosis | None, verdict: Verdict | None, event: str) -> str:
     """Return what happened, in one sentence."""
-    if d is not None and d.ordinary:
-        return d.ordinary
+    if event or d is None or d.ordinary:
+        return event or (d.ordinary if d is not None else NOT_UNDERSTOOD)
     summary = verdict.summary if verdict is not None and verdict.kind != "none" else ""
-    if summary or (d is not None and d.happened):
-        return summary or (d.happened if d is not None else "")
-    if event or d is None or d.verdict == "unknown":
-        return event or NOT_UNDERSTOOD
+    if summary or d.happened:
+        return summary or d.happened
+    if d.verdict == "unknown":
+        return NOT_UNDERSTOOD
     titles = [s.title for s in d.symptoms[: 2 if d.verdict == "apart" else 1]]
     return f"{' or '.join([titles[0], *(t[:1].lower() + t[1:] for t in titles[1:])])}."
 

@@ -21,7 +21,7 @@ MORE = "more: dtdebug why"
 _SURE = {
     "certain": "Certain", "likely": "Likely", "possible": "Possible, not certain",
     "own": "Raised by the program itself", "place": "Rank and line are certain, the cause is not known",
-    "unknown": "Cause not known",
+    "unknown": "Cause not known", "well": "",
 }  # fmt: skip
 
 Kind = Literal[

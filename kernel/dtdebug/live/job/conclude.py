@@ -251,6 +251,11 @@ def load_saved_case(folder: RunFolder) -> Case | None:
     run = folder.load_run()
     if run is None or run.finished is None or not run.status:
         return None
+    return load_case(folder)
+
+
+def load_case(folder: RunFolder) -> Case | None:
+    """Return the case in `verdict.json`, if it is there and can be read."""
     try:
         return msgspec.json.decode(files.read_start(folder.verdict, _FOUND_LIMIT), type=Case)
     except (OSError, ValueError):

@@ -80,9 +80,20 @@ def following(verdict: Verdict, states: Sequence[RankState], folder: RunFolder |
         return ""
     chosen = [s for s in here if s.rank in (verdict.culprits or verdict.waiting)] or here
     target = clean(str(folder.path)) if folder is not None else str(chosen[0].parent or chosen[0].pid)
-    if any("ermission" in said or "ptrace" in said for s in chosen for said in s.roads.values()):
-        return f"sudo py-spy dump --native --pid {chosen[0].pid}"
-    return "" if any(s.native for s in chosen) else f"dtdebug attach --native {target}"
+    if lacking := _lacking(chosen, target):
+        return lacking
+    tried = any(s.native or "py-spy --native" in s.roads for s in chosen)
+    return "" if tried else f"dtdebug attach --native {target}"
+
+
+def _lacking(states: Sequence[RankState], target: str) -> str:
+    """Return what would let a look see more that showed no stack; "" if nothing is missing."""
+    said = [s.roads.get("py-spy", "") for s in states]
+    if any("is not installed" in words for words in said) and not any(s.stack for s in states):
+        return f"pip install py-spy, then dtdebug attach {target}: without it ranks can't be looked into from outside"
+    if refused := next((words for words in said if "no permission" in words), ""):
+        return f"py-spy has {clean(refused).rpartition(' (')[0] or clean(refused)}; then dtdebug attach {target}"
+    return ""
 
 
 def _silent(states: Sequence[RankState]) -> list[str]:
@@ -166,7 +177,7 @@ def next_host(verdict: Verdict, states: Sequence[RankState], hosts: Sequence[Hos
     known = {s.rank for s in states if s.rank is not None and was_read(s)}
     if known and known >= {*range(world_size(states))}:
         return ""
-    alone = verdict.kind == "not_understood" and len(hosts) < max((h.plan.least for h in hosts), default=1)
+    alone = verdict.kind == "not_understood" and len(hosts) < max((h.plan.least for h in hosts), default=0)
     return JOIN if alone or unread(states, hosts) else ""
 
 

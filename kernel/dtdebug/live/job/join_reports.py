@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dtdebug.live.hosts import presence, rendezvous_verdict
-from dtdebug.live.job.conclude import conclude
+from dtdebug.live.job.conclude import conclude, load_case
 from dtdebug.live.job.observe import LiveRanks, last, merge_states
 from dtdebug.live.probe.ask_all_ranks import world_size
 from dtdebug.privacy.sanitize import clean, one_line
@@ -43,6 +43,9 @@ class ReportPart(NamedTuple):
 
     name: str
     case: Case | None = None
+    """States of the ranks and hosts."""
+    concluded: Case | None = None
+    """What was concluded on that host, from all that was there."""
     folder: RunFolder | None = None
     notes: tuple[str, ...] = ()
 
@@ -65,7 +68,9 @@ def join(paths: Sequence[Path]) -> Case:
         if not states and met is None:
             raise JoinError(f"{parts[0].name}: holds nothing of a rank, nor do the others")
         moving = None if not progress or set(progress.values()) & {"slow", "busy"} else False
-        found = conclude(folder, seen, moving=moving, hosts=known, keep=False)
+        found = _fullest(conclude(folder, seen, moving=moving, hosts=known, keep=False), parts)
+        if str(folder.path) in found.next:  # it is deleted now
+            found = msgspec.structs.replace(found, next="")
     read_ = tuple(f"{part.name}: {_holds(part)}" for part in parts)
     notes = tuple(note for part in parts for note in part.notes)
     return msgspec.structs.replace(
@@ -73,6 +78,24 @@ def join(paths: Sequence[Path]) -> Case:
         coverage=msgspec.structs.replace(found.coverage, read=(*found.coverage.read, *read_)),
         notes=tuple(dict.fromkeys((*found.notes, *notes))),
     )
+
+
+def _fullest(joined: Case, parts: Sequence[ReportPart]) -> Case:
+    """Return the joined case, or that of the host that concluded more, from dumps that are not in its archive."""
+    lacking = [part for part in parts if part.concluded is not None and _lacks_dumps(part.concluded, part.folder)]
+    if not lacking:
+        return joined
+    blames = [part.concluded for part in lacking if part.concluded is not None and part.concluded.verdict.culprits]
+    best = max(blames, key=lambda case: case.verdict.confidence, default=joined)
+    sure = joined.verdict.confidence if joined.verdict.culprits else 0.0
+    note = f"{lacking[0].name}: without its dumps; `dtdebug report --dumps RUN` packs them"
+    found = best if best.verdict.confidence > sure else joined
+    return msgspec.structs.replace(found, notes=(note, *found.notes))
+
+
+def _lacks_dumps(case: Case, folder: RunFolder | None) -> bool:
+    had = any("flight-recorder dumps" in line for line in case.coverage.read)
+    return had and folder is not None and not any(folder.flight.glob("*"))
 
 
 def read_report(path: Path, scratch: Path) -> ReportPart:
@@ -104,11 +127,12 @@ def read_report(path: Path, scratch: Path) -> ReportPart:
 def _of_folder(name: str, folder: RunFolder) -> ReportPart:
     if not folder.ranks.is_dir() and not folder.verdict.is_file() and not folder.hosts.is_dir():
         raise JoinError(f"{name}: is not a run's folder")
-    case = None
+    case = concluded = None
     if folder.verdict.is_file():
         with suppress(OSError, JoinError):
-            case = _case(name, files.read_start(folder.verdict, _REPORT))
-    return ReportPart(name, case=case, folder=folder)
+            data = files.read_start(folder.verdict, _REPORT)
+            case, concluded = _case(name, data), load_case(folder)
+    return ReportPart(name, case=case, concluded=concluded, folder=folder)
 
 
 def _case(name: str, data: bytes) -> Case:

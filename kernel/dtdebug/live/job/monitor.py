@@ -267,6 +267,8 @@ class Monitor:
         if moved or found.verdict.kind == "none":
             self._seen = LiveRanks()  # places of ranks that were moving do not show where they end
             return
+        if self._ends(found):  # nobody can look into it then
+            found = msgspec.structs.replace(found, next="")
         self._hang = found.verdict
         if self._stop.is_set():  # it has ended meanwhile: one report is enough
             return

@@ -26,6 +26,8 @@ class Options(NamedTuple):
     quiet: bool = False
     format: str = "text"
     output: Path | None = None
+    full: bool = False
+    """True to print all that is known."""
     watch: bool = False
     """True to check training invariants during the run."""
     environment: Mapping[str, str] = {}
@@ -53,22 +55,38 @@ class Speaker:
 
     def report(self, found: Case, what: str, *, brief: bool = False) -> None:
         """Report a case; nothing if the user asked for quiet."""
-        from dtdebug.live.job.report import to_text
-
         if self._options.output:
             self.write(found, what)
         elif not self._options.quiet:
-            self.say(to_text(found, what, self._run, brief=brief), prefix="")
+            self.say(self._text(found, what, brief=brief), prefix="")
+
+    def _text(self, found: Case, what: str, *, brief: bool = False) -> str:
+        from dtdebug.live.job.report import to_text
+        from dtdebug.live.job.saved_case import snapshot_of, without_step
+        from dtdebug.presentation.terminal import answer_text, next_step
+
+        if self._options.watch:
+            found = without_step(found, "--watch")
+        whole = to_text(found, what, self._run, brief=brief)
+        if found.diagnosis is None or brief:
+            return whole
+        return answer_text(
+            found.diagnosis,
+            snapshot_of(found, self._run),
+            full=self._options.full,
+            whole=whole,
+            next_step=next_step(found.next),
+            stream=sys.stderr,
+        )
 
     def write(self, found: Case, what: str) -> None:
         """Write a case to the file that the user named."""
-        from dtdebug.live.job.report import to_text
         from dtdebug.storage import state_dir
 
         if self._options.output is None:
             return
         as_json = self._options.format == "json"
-        text = msgspec.json.encode(contract(found)) if as_json else to_text(found, what, self._run).encode()
+        text = msgspec.json.encode(contract(found)) if as_json else f"{self._text(found, what)}\n".encode()
         try:
             state_dir.write(self._options.output, text)
         except OSError as error:

@@ -67,7 +67,7 @@ def find_ranks(pid: int) -> list[RankProcess]:
         family = [top, *top.children(recursive=True)]
     except psutil.Error:
         return []
-    return ranks_among([seen for process in family if (seen := _look(process)) is not None])
+    return ranks_among([seen for process in family if (seen := see(process)) is not None])
 
 
 def ranks_below(pid: int) -> list[int]:
@@ -78,13 +78,13 @@ def ranks_below(pid: int) -> list[int]:
 def ranks_of_job(job: Mapping[str, str]) -> list[RankProcess]:
     """Return the ranks on this host that have all these variables in their environment, by rank."""
     named = (process for process in psutil.process_iter() if job.items() <= variables(process.pid).items())
-    return ranks_among([seen for process in named if (seen := _look(process)) is not None])
+    return ranks_among([seen for process in named if (seen := see(process)) is not None])
 
 
 def ranks_with(variable: str) -> list[RankProcess]:
     """Return the ranks on this host that have this variable in their environment, whatever its value."""
     named = (process for process in psutil.process_iter() if variable in variables(process.pid))
-    return ranks_among([seen for process in named if (seen := _look(process)) is not None])
+    return ranks_among([seen for process in named if (seen := see(process)) is not None])
 
 
 def ranks_among(family: Sequence[_Process]) -> list[RankProcess]:
@@ -109,7 +109,7 @@ def ranks_among(family: Sequence[_Process]) -> list[RankProcess]:
 def describe(pid: int) -> RankProcess:
     """Return a process treated as a rank, with the values in its environment."""
     with suppress(psutil.Error):
-        seen = _look(psutil.Process(pid))
+        seen = see(psutil.Process(pid))
         if seen is not None:
             return _rank_process(seen, _number(seen.variables, _RANK))
     return RankProcess(pid=pid)
@@ -139,7 +139,8 @@ def liveness(pid: int, seen: float | None = None) -> str:
     return "stopped" if status in {psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP} else "running"
 
 
-def _look(process: psutil.Process) -> _Process | None:
+def see(process: psutil.Process) -> _Process | None:
+    """Return what the operating system shows of a process; None if it has ended or may not be read."""
     with suppress(psutil.Error, OSError):
         with process.oneshot():
             if process.status() == psutil.STATUS_ZOMBIE:
@@ -155,8 +156,12 @@ def _is_program(process: _Process) -> bool:
         return False
     if not (_PYTHON.match(process.name) or _PYTHON.match(Path(process.command[0]).name)):
         return False
-    words = process.command[1:4]
-    return not any(_LAUNCHER.search(word) or HELPER.search(word) for word in words)
+    return not is_launcher(process.command) and not any(HELPER.search(word) for word in process.command[1:4])
+
+
+def is_launcher(command: Sequence[str]) -> bool:
+    """True if a Python program with this command starts ranks and is none."""
+    return any(_LAUNCHER.search(word) for word in command[1:4])
 
 
 def _is_spawned(process: _Process, parent: _Process | None) -> bool:

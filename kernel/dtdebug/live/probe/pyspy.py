@@ -78,7 +78,7 @@ def spy(
     """
     program = _program()
     if program is None:
-        raise OutsideError("py-spy is not installed: pip install 'dtdebug[stacks]'")
+        raise OutsideError("py-spy is not installed: pip install py-spy")
     command = [program, "dump", "--json", "--pid", str(pid), *(["--native"] if native else []), *["--locals"] * local]
     ways = [[]] if native else [["--nonblocking"], []]
     if liveness(pid) == "stopped":  # py-spy would continue it afterwards

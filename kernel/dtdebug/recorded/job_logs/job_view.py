@@ -185,6 +185,13 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     places: tuple[tuple[str, int], ...] = ()
     """(file, line) of each line of the snapshot's output."""
 
+    @property
+    def tells_more(self) -> bool:
+        """True if something is wrong besides what a rank printed as its failure: an end, silence, slowness, a host."""
+        named = self.verdict is not None and self.verdict.names_ranks
+        broken = any(event.role == "root" for event in self.hardware)
+        return bool(self.ended or self.silent or self.behind or named or broken or self.slowness.is_slow)
+
 
 def view(part: Part) -> Job:  # noqa: PLR0915 - the stages, in their order
     """Return the job of a part that holds all of it."""

@@ -24,24 +24,31 @@ VERSION = 1
 _ROWS, _WORDS, _NEW = 4, 160, 8
 
 
-def to_text(job: Job, diagnosis: Diagnosis, seconds: float, advice: int = 2) -> str:
-    """Return lines on what happened, coverage, first failure, followers, silent ranks, machine; then the diagnosis."""
-    return "\n".join(_lines(job, diagnosis, seconds, advice))
+def to_text(job: Job, diagnosis: Diagnosis, seconds: float, advice: int = 2, *, own: str = "") -> str:
+    """Return lines on what happened, coverage, first failure, followers, silent ranks, machine; then the diagnosis.
+
+    `own`: the first line, if another reading of the same log gave it.
+    """
+    return "\n".join(_lines(job, diagnosis, seconds, advice, own))
 
 
-def _lines(job: Job, d: Diagnosis, seconds: float, advice: int) -> Iterator[str]:
+def _first(job: Job, d: Diagnosis, *, happened: bool) -> str:
+    """Return what happened, in one line."""
+    if job.ended is not None and job.verdict is not None:
+        return job.verdict.summary
+    if not job.ranks and job.hardware:
+        worst = job.hardware[0]
+        return _machine(worst) if worst.role == "root" else "the machine reports no failure."
+    if job.went_on is not None and not is_stop(job.verdict):
+        but = f" It is slow: {job.snapshot.late[0].means}" if job.snapshot.late else ""
+        return f"no rank failed: training went on to the end of the logs, step {job.went_on}.{but}"
+    return first_line(d) if happened else "no failure is recognised in these logs."
+
+
+def _lines(job: Job, d: Diagnosis, seconds: float, advice: int, own: str) -> Iterator[str]:
     stops = is_stop(job.verdict)
     happened = bool(job.first or job.cascade or job.silent or job.hardware or d.recognised or stops)
-    if job.ended is not None and job.verdict is not None:
-        yield f"dtdebug: {job.verdict.summary}"
-    elif not job.ranks and job.hardware:
-        worst = job.hardware[0]
-        yield f"dtdebug: {_machine(worst)}" if worst.role == "root" else "dtdebug: the machine reports no failure."
-    elif job.went_on is not None and not stops:
-        but = f" It is slow: {job.snapshot.late[0].means}" if job.snapshot.late else ""
-        yield f"dtdebug: no rank failed: training went on to the end of the logs, step {job.went_on}.{but}"
-    else:
-        yield f"dtdebug: {first_line(d) if happened else 'no failure is recognised in these logs.'}"
+    yield own or f"dtdebug: {_first(job, d, happened=happened)}"
     yield f"  {_coverage_line(job, seconds)}"
     if job.ended is not None:
         e = job.ended

@@ -20,6 +20,9 @@ TAIL = 384 << 10
 REGIONS = 512 << 10
 """Bytes of the tail of a longer log, and of the unusual lines before it."""
 _BINARY = 0.05
+"""Share of bytes that no text has, from which data is not text."""
+_NEVER_PRINTED = bytes({*range(1, 7), *range(14, 27), *range(28, 32)})
+"""Control characters that neither terminals nor loggers use; NUL is told apart, since UTF-16 is full of it."""
 _AROUND, _BLOCK = 2, 48
 """Lines kept around one known to the knowledge, and lines of a traceback, if too many lines are unusual."""
 
@@ -82,6 +85,10 @@ def refuse_binary(begin: bytes, name: str) -> None:
         utf16 = begin[:2] in (b"\xff\xfe", b"\xfe\xff")
         advice = "convert it with `iconv -f UTF-16 -t UTF-8`" if utf16 else "give the text that the program printed"
         raise LogError(f"{name}: is not text ({zeros} zero bytes in the first {len(begin)}); {advice}")
+    odd = len(begin) - len(begin.translate(None, _NEVER_PRINTED))
+    if odd > _BINARY * len(begin):
+        said = f"{odd} control characters in the first {len(begin)} bytes"
+        raise LogError(f"{name}: is not text ({said}); give the text that the program printed")
 
 
 def telling(rows: list[KeptLine]) -> list[KeptLine]:

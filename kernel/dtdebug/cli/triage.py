@@ -1,0 +1,124 @@
+"""Sub-command `triage`: reads all logs of a job, and shows what each rank did."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from dtdebug.errors import NOTHING, UsageError
+
+if TYPE_CHECKING:
+    from dtdebug.recorded.job_logs.job_view import Job
+
+_HERE = "processes"
+
+
+def add(commands: Any) -> None:
+    """Add the sub-command to the command-line parser."""
+    triage = commands.add_parser(
+        "triage",
+        help="read all logs of a job; say which rank failed first",
+        description="Reads all logs of a job: which rank failed first, which followed, which went silent, and what "
+        "the hosts and devices report. Then the diagnosis.",
+        epilog="Example: `dtdebug triage logs/`. On many hosts: `srun -N64 --ntasks-per-node=1 dtdebug triage --part "
+        "LOGS > part-$SLURM_NODEID.json`, "
+        "then `dtdebug triage part-*.json`. The exit status is 0 if nothing was found, 1 if something was.",
+    )
+    triage.add_argument(
+        "paths",
+        nargs="+",
+        metavar="PATH|-",
+        help="logs, folders, patterns, archives (.gz .zst .xz .tar), parts; - reads standard input",
+    )
+    triage.add_argument("--part", action="store_true", help="print a summary of these logs, to be joined later")
+    triage.add_argument(
+        "--follow", action="store_true", help="keep reading; report the first failure as soon as it happens"
+    )
+    triage.add_argument(
+        "--processes", type=int, default=0, metavar="N", help="parallel processes (default: one per core)"
+    )
+    triage.add_argument(
+        "--engine", default=_HERE, metavar="WHERE", help="processes (here), dask://HOST:PORT or ray://HOST:PORT"
+    )
+    triage.add_argument("--format", choices=("text", "json", "html"), default="text")
+    triage.add_argument(
+        "--against", metavar="RUN", help="logs of an earlier, healthy run: lines unlike any of them are shown"
+    )
+    triage.set_defaults(run=_triage)
+
+
+def _triage(options: argparse.Namespace) -> int:
+    if options.processes < 0:
+        raise UsageError(f"--processes {options.processes}: 0 or more")
+    if options.against is not None and (options.follow or options.part):
+        raise UsageError("--against: reads whole logs; it goes with neither --follow nor --part")
+    if options.follow and options.format == "html":
+        raise UsageError("--follow: prints text or json")
+    if options.follow and options.engine != _HERE:
+        raise UsageError("--follow: reads here; it goes without --engine")
+    began = time.perf_counter()
+    if options.follow:
+        from dtdebug.recorded.job_logs.follow import follow
+
+        return follow(options.paths, lambda job: _say(job, began, options))
+    if options.part:
+        from dtdebug.recorded.job_logs import api
+        from dtdebug.recorded.job_logs.part import encode
+
+        sys.stdout.write(encode(api.read_part(options.paths, options.processes, options.engine)).decode() + "\n")
+        return NOTHING
+    if _are_other(options):
+        from dtdebug.cli import door
+
+        return door.answer(options.paths, door.Asked.of(options), aside=False)
+    from dtdebug.cli.diagnose import read_job
+    from dtdebug.cli.door import Asked
+    from dtdebug.presentation.terminal import waiting_line
+
+    with waiting_line(options.paths):
+        reading = read_job(options.paths, Asked(), options.processes, options.engine)
+    return _say(reading.job, began, options)  # type: ignore[arg-type]
+
+
+def _are_other(options: argparse.Namespace) -> bool:
+    """True if the paths are, or hold, something else than logs: runs, archives, dumps, answers."""
+    from dtdebug.recorded.things import recognise
+
+    if options.format == "html" or options.against is not None:
+        return False
+    try:
+        things = recognise(options.paths)
+    except UsageError:
+        return False  # reading them as logs says what is wrong
+    return any(thing.kind not in ("log", "logs", "program", "words") for thing in things)
+
+
+def _say(job: Job, began: float, options: argparse.Namespace) -> int:
+    """Print what the job's logs show: below the first line that `diagnose` gives, what each rank did."""
+    from dtdebug.cli.diagnose import judge_job, print_reading, read_logs
+    from dtdebug.cli.door import Asked
+    from dtdebug.recorded.things import one_plain_log
+
+    job = _add_contrast(job, options)
+    asked = Asked(format=options.format)
+    reading = judge_job(job, began, asked)
+    whole = options.format == "text" and not options.follow and options.against is None
+    if whole and one_plain_log(options.paths) not in (None, "-"):
+        alone = read_logs(options.paths, asked)
+        if alone.job is None:
+            return print_reading(alone._replace(found=alone.found or reading.found), "", asked, rows=job)
+    return print_reading(reading, "", asked)
+
+
+def _add_contrast(job: Job, options: argparse.Namespace) -> Job:
+    """Add the lines that a healthy run did not print."""
+    if options.against is None:
+        return job
+    from msgspec.structs import replace
+
+    from dtdebug.recorded.job_logs import new_line_evidence, new_lines
+
+    rows, unread = new_lines.new(options.paths, [options.against])
+    return new_line_evidence.add_new_lines(replace(job, unread=(*job.unread, *unread)), rows)

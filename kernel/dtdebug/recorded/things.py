@@ -1,0 +1,285 @@
+"""Recognises what a user names: logs, runs, archives, dumps, traces, answers, programs, processes, a description.
+
+Files are recognised by what is in them, not by their names; names count only for programs, and where a file is empty.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tarfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from dtdebug.errors import UsageError
+from dtdebug.privacy.sanitize import one_line
+from dtdebug.recorded.job_logs.part import is_part
+from dtdebug.recorded.log_files import object_store
+from dtdebug.recorded.log_files.excerpt import LogError, refuse_binary
+from dtdebug.recorded.log_files.sources import find_logs
+from dtdebug.storage import safe_open
+from dtdebug.storage.run_folder import RunFolder
+from dtdebug_taxonomy.source.kinds import is_known
+
+Kind = Literal[
+    "process", "run", "archive", "answer", "recording", "dump", "dumps", "trace", "traces", "stacks", "notebook",
+    "program", "log", "logs", "words",
+]  # fmt: skip
+
+
+class Thing(NamedTuple):
+    """One thing that the user named."""
+
+    name: str
+    """As it was given; for `words`, the words themselves."""
+    kind: Kind
+    words: str
+    """What it was taken for, to follow "reading NAME as"."""
+    files: tuple[str, ...] = ()
+    """For some files of a folder: these."""
+
+    @property
+    def path(self) -> Path:
+        """The file or folder."""
+        return Path(self.name)
+
+
+_HEAD, _WHOLE, _FILES, _DEPTH = 64 << 10, 32 << 20, 400, 4
+"""Bytes that tell what a file is, maximum size of JSON that is read as a whole, files of a folder that are opened."""
+_MAGIC = (
+    (b"\x89PNG", "a picture"), (b"\xff\xd8\xff", "a picture"), (b"GIF8", "a picture"), (b"BM", "a picture"),
+    (b"RIFF", "a picture or sound"), (b"\x7fELF", "a program or core dump"), (b"PK\x03\x04", "a zip file"),
+    (b"%PDF", "a PDF"), (b"\x93NUMPY", "an array of NumPy"), (b"SQLite format 3", "a database"),
+)  # fmt: skip
+_GZIP, _TAR = b"\x1f\x8b", b"ustar"
+_PICKLE = re.compile(rb"\x80[\x02-\x05](?:\x95.{8})?(?:\x94)?[}\]]", re.DOTALL)
+_DUMP_KEYS = ("pg_config", "pg_status", "entries")
+_OF_ARCHIVE = re.compile(r"[^/]{1,255}/(?:run|verdict|ranks/[^/]{1,255}|hosts/[^/]{1,255})\.json\Z")
+_PROGRAMS = (".py", ".ipynb", ".sbatch", ".slurm")
+_BATCH = re.compile(rb"(?m)\A#!.{0,200}\n(?:.{0,400}\n){0,40}?#(?:SBATCH|PBS|\$ |BSUB) ")
+_STACKS = re.compile(
+    rb"\s{0,80}(?:Process \d{1,9}: .{1,2000}\nPython v"
+    rb"|(?:Current thread|Thread) 0x[0-9a-f]{4,16}.{0,80} \(most recent call first\):)"
+)
+_PRINTED = re.compile(
+    rb"Traceback \(|\d\d:\d\d:\d\d|\[rank\d|NCCL (?:INFO|WARN)"
+    rb"|(?i:\b(?:step|epoch|iter(?:ation)?|loss)\b[ =:\[]{1,3}\d)"
+)
+"""Text that a job has printed, as opposed to notes and lists of packages beside a program."""
+
+
+def recognise(words: Sequence[str]) -> list[Thing]:
+    """Return what the words name, each once.
+
+    Raises:
+        UsageError: one of them names nothing, or what can't be read as anything.
+
+    """
+    found = [thing for word in words for thing in _recognise(word)]
+    return list(dict.fromkeys(found))
+
+
+def _recognise(word: str) -> Iterator[Thing]:
+    if word == "-":
+        yield Thing("-", "log", "the output of a job, on standard input")
+    elif object_store.is_address(word):
+        yield Thing(word, "logs", "logs of a job")
+    elif os.path.lexists(word):
+        yield from _in_folder(Path(word)) if Path(word).is_dir() else (_file(word),)
+    elif word.isascii() and word.isdecimal():
+        yield Thing(word, "process", "a running process")
+    elif any(sign in word for sign in "*?[") and (names := _matching(word)):
+        yield from recognise(names)
+    elif len(word.split()) > 1:
+        yield Thing(word, "words", "what you see")
+    else:
+        raise UsageError(f"{one_line(word, 200)}: no such file, folder or process; put what you see in quotes")
+
+
+def _matching(pattern: str) -> list[str]:
+    import glob
+
+    return sorted(glob.glob(pattern, recursive=True))[:4096]  # noqa: PTH207 - a pattern may begin at the root
+
+
+def _file(name: str) -> Thing:
+    """Return what a file holds; raises UsageError if that is nothing to read."""
+    shown = one_line(name, 200)
+    if not Path(name).exists():
+        raise UsageError(f"{shown}: is a link to nothing")
+    try:
+        with safe_open.log(name, pipes=True) as file:
+            if not file.seekable():
+                return Thing(name, "log", "the output of a job")
+            head = file.read(_HEAD)
+            size = os.fstat(file.fileno()).st_size
+            if head[:2] == _GZIP:
+                return _packed(name)
+            if _PICKLE.match(head) and all(key.encode() in head for key in _DUMP_KEYS[2:]):
+                return Thing(name, "dump", "a dump of the flight recorder")
+            if head[:1] == b"{" and (found := _json(name, head, file.read(_WHOLE) if size <= _WHOLE else b"")):
+                return found
+    except OSError as error:
+        raise UsageError(f"{shown}: can't be read: {error.strerror or error}") from None
+    if head[257:262] == _TAR:
+        return Thing(name, "logs", "an archive of logs")
+    if what := next((what for magic, what in _MAGIC if head.startswith(magic)), ""):
+        raise UsageError(f"{shown}: is not text but {what}; give what the job printed")
+    if name.endswith(_PROGRAMS) or _BATCH.match(head):
+        return Thing(name, "program", "a program to check")
+    try:
+        refuse_binary(head[:8192], shown)
+    except LogError as error:
+        raise UsageError(str(error)) from None
+    if _STACKS.match(head):
+        return Thing(name, "stacks", "stacks of processes")
+    if is_known(Path(name).name) and not _PRINTED.search(head):
+        return Thing(name, "program", "a configuration to check")
+    return Thing(name, "log", "the output of a job")
+
+
+def _packed(name: str) -> Thing:
+    """Return what a file compressed by gzip holds."""
+    import gzip
+
+    try:
+        with gzip.open(name) as file:
+            head = file.read(_HEAD)
+    except (OSError, EOFError, zlib.error):
+        head = b""
+    if head[257:262] == _TAR:
+        try:
+            with tarfile.open(name, "r|gz") as tar:
+                inside = [member.name for member in islice(tar, 8)]
+        except (OSError, EOFError, zlib.error, tarfile.TarError):
+            inside = []
+        if any(map(_OF_ARCHIVE.match, inside)):
+            return Thing(name, "archive", "an archive of `dtdebug report`")
+        return Thing(name, "logs", "an archive of logs")
+    if b'"traceEvents"' in head:
+        return Thing(name, "trace", "a trace of torch.profiler")
+    return Thing(name, "logs", "a compressed log")
+
+
+def _json(name: str, head: bytes, rest: bytes) -> Thing | None:
+    """Return what a JSON document is, by its keys; None for lines of JSON and what is not known."""
+    if is_part(head):
+        return Thing(name, "logs", "a summary of `dtdebug triage --part`")
+    keys: Any
+    try:
+        keys = msgspec.json.decode(head + rest, type=dict[str, msgspec.Raw]).keys()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # too large, cut off, or lines of JSON
+        keys = {key for key in ("traceEvents", "nbformat", *_DUMP_KEYS) if f'"{key}"'.encode() in head}
+        keys |= {"cells"} if b'"cell_type"' in head else set()
+    if "traceEvents" in keys:
+        return Thing(name, "trace", "a trace of torch.profiler")
+    if "entries" in keys and keys & {"pg_config", "pg_status", "version"}:
+        return Thing(name, "dump", "a dump of the flight recorder")
+    if "cells" in keys or "nbformat" in keys:
+        return Thing(name, "notebook", "a notebook")
+    if "verdict" in keys or {"snapshot", "diagnosis"} <= {*keys}:
+        return Thing(name, "answer", "a saved answer of dtdebug")
+    if {"shell_port", "key"} <= {*keys}:
+        return Thing(name, "process", "a running Jupyter kernel")
+    return None
+
+
+def _in_folder(folder: Path) -> Iterator[Thing]:
+    """Yield what a folder is, or what its files are.
+
+    Raises:
+        UsageError: it can't be listed, or holds nothing to read.
+
+    """
+    name, shown = str(folder), one_line(str(folder), 200)
+    try:
+        entries = list(islice(os.scandir(folder), 1 << 16))
+    except OSError as error:
+        raise UsageError(f"{shown}: can't be read: {error.strerror}") from None
+    run = RunFolder(folder)
+    if run.ranks.is_dir() and (run.verdict.is_file() or run.hosts.is_dir() or (folder / "run.json").is_file()):
+        yield Thing(name, "run", "a run of `dtdebug run`")
+        return
+    if run.path.parent is not None and folder.name == "flight" and RunFolder(folder.absolute().parent).ranks.is_dir():
+        yield Thing(name, "dumps", "the dumps of a run")
+        return
+    if any(entry.name.endswith(".head.jsonl") for entry in entries):
+        yield Thing(name, "recording", "a recording of collectives")
+        return
+    found: dict[Kind, list[str]] = {}
+    refused: Counter[str] = Counter()
+    for file in islice(_below(folder), _FILES):
+        try:
+            thing = _file(file)
+        except UsageError as error:
+            refused[str(error).partition(": ")[2]] += 1
+            continue
+        found.setdefault(thing.kind, []).append(file)
+    yield from _of_files(name, found, refused)
+
+
+def _of_files(name: str, found: dict[Kind, list[str]], refused: Counter[str]) -> Iterator[Thing]:
+    """Yield what the files of a folder are together."""
+    shown = one_line(name, 200)
+    if dumps := found.get("dump"):
+        if len({os.path.dirname(file) for file in dumps}) == 1:  # noqa: PTH120 - only compared
+            yield Thing(os.path.dirname(dumps[0]), "dumps", f"{_count(dumps, 'dump')} of the flight recorder")  # noqa: PTH120
+        else:
+            yield from (Thing(file, "dump", "a dump of the flight recorder") for file in dumps)
+    if traces := found.get("trace"):
+        yield Thing(name, "traces", f"{_count(traces, 'trace')} of torch.profiler", tuple(traces))
+    yield from (Thing(file, "archive", "an archive of `dtdebug report`") for file in found.get("archive", ()))
+    programs = [*found.get("program", ()), *found.get("notebook", ())]
+    logs = [file for kind in ("log", "logs", "stacks") for file in found.get(kind, ())]  # type: ignore[call-overload]
+    beside = bool(programs or dumps or traces or found.get("archive"))
+    printed = [file for file in logs if not beside or file in found.get("logs", ()) or _is_printed(file)]
+    if printed and not traces:
+        yield Thing(name, "logs", f"{_count(printed, 'log')} of a job", tuple(printed) if beside else ())
+    elif programs and not (dumps or traces):
+        yield Thing(name, "program", f"{_count(programs, 'program')} to check")
+    elif not beside:
+        what, most = refused.most_common(1)[0] if refused else ("", 0)
+        why = f"{most} file{'s' * (most != 1)}, the first: {what}" if what else "holds no file that can be read"
+        raise UsageError(f"{shown}: {why if not what else f'holds no log ({why})'}")
+
+
+def _count(files: Sequence[str], what: str) -> str:
+    return f"{len(files)} {what}{'s' * (len(files) != 1)}"
+
+
+def _is_printed(file: str) -> bool:
+    try:
+        with safe_open.log(file) as opened:
+            return _PRINTED.search(opened.read(_HEAD)) is not None
+    except OSError:
+        return False
+
+
+def _below(folder: Path) -> Iterator[str]:
+    """Yield the files of a folder that the readers of logs and programs look at."""
+    depth = len(folder.parts)
+    for root, folders, files in os.walk(folder):
+        folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in {"__pycache__", "node_modules"})
+        if len(Path(root).parts) - depth >= _DEPTH:
+            folders.clear()
+        yield from (f"{root}/{file}" for file in sorted(files) if not file.startswith("."))
+
+
+def one_plain_log(paths: Sequence[str]) -> str | None:
+    """Return the one plain file that the paths of logs come down to; None for several, packed ones and parts."""
+    if paths == ["-"]:
+        return "-"
+    sources, unread = find_logs(list(paths))
+    if len(sources) != 1 or unread or sources[0].member or object_store.is_address(sources[0].path):
+        return None
+    name = sources[0].path
+    if name.lower().endswith((".gz", ".zst", ".zstd", ".xz", ".lzma", ".bz2", ".tgz")):
+        return None
+    with safe_open.log(name) as file:
+        return None if is_part(file.read(400)) else name
