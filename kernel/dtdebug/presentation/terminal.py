@@ -53,7 +53,7 @@ def show(
     print(answer_text(diagnosis, snapshot, full=full, whole=whole, next_step=next_step))
 
 
-def answer_text(  # noqa: PLR0913
+def answer_text(
     diagnosis: Diagnosis,
     snapshot: Snapshot,
     *,

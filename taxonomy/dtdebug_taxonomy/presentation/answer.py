@@ -73,7 +73,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     headline: str
     """The cause in words if it is known, else the event."""
     event: str = ""
-    """What happened, if the headline is the cause."""
+    """What happened, if the headline is the cause and the spots do not show it."""
     spots: tuple[Spot, ...] = ()
     why: str = ""
     """The best reason in one sentence."""
@@ -128,15 +128,16 @@ def build_answer(
     if verdict is not None and verdict.kind == "none" and (d is None or not d.recognised):
         return Answer(headline=plain(event or verdict.summary, _HEADLINE), sure="well", next=next_step)
     happened = _event(d, verdict, event)
-    spots = tuple(_spots(snapshot, verdict, happened, code_at))[:_SPOTS]
     cause = _cause(d)
     sentence = _cause_sentence(cause, verdict) if cause is not None else ""
+    spots = tuple(_spots(snapshot, verdict, sentence or happened, code_at))[:_SPOTS]
+    told = sentence and spots and all(s.state for s in spots)
     headline = _without_places(sentence or happened, () if sentence else spots)
     reason = _reason(cause, headline) if cause is not None else None
     known = cause is not None and (cause.named or cause.band == "likely")
     return Answer(
         headline=plain(headline, _HEADLINE),
-        event=plain(_without_places(happened, spots), _HEADLINE) if sentence else "",
+        event=plain(_without_places(happened, spots), _HEADLINE) if sentence and not told else "",
         spots=spots,
         why=_why(cause, reason, sentence, headline),
         record=_record(reason, headline) if reason is not None else "",
@@ -290,7 +291,7 @@ def _next(d: Diagnosis | None) -> Step | None:
     return None
 
 
-def _spots(snapshot: Snapshot | None, verdict: Verdict | None, happened: str, code_at: CodeAt) -> Iterator[Spot]:
+def _spots(snapshot: Snapshot | None, verdict: Verdict | None, headline: str, code_at: CodeAt) -> Iterator[Spot]:
     """Yield the place of each rank or group of equal ranks, those that failed or fell behind first."""
     if verdict is not None and verdict.kind != "none" and verdict.sites:
         first = set(verdict.culprits)
@@ -299,7 +300,7 @@ def _spots(snapshot: Snapshot | None, verdict: Verdict | None, happened: str, co
             places.setdefault((site.rank not in first, site.file, site.line), []).append(site.rank)
         for (_, file, line), ranks in sorted(places.items(), key=lambda row: row[0][0]):
             state = _state(verdict, ranks)
-            state = "" if state.removesuffix("...") in happened else state
+            state = "" if state.removesuffix("...") in headline else state
             yield Spot(ranks=tuple(ranks), file=file, line=line, code=code_at(file, line), state=state)
         return
     frame, rank = _raised_at(snapshot, verdict)
