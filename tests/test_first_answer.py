@@ -104,7 +104,7 @@ def test_an_exit_code_alone_is_no_end_without_an_exception():
 def test_slurm_says_that_memory_ran_out():
     found = of("srun: error: gpu-17: task 9: Out Of Memory\n")
 
-    assert found.happened.startswith("Slurm task 9 on gpu-17 ended: killed for memory")
+    assert found.happened.startswith("Slurm task 9 on gpu-17 ended with SIGKILL, killed for memory")
 
 
 def test_a_likeness_of_words_is_no_reason_beside_one_that_can_be_looked_up():

@@ -119,7 +119,7 @@ def test_what_another_rank_says_of_itself_is_told():
     found = of(caught(5, 881), status(5, 881, 881), asked(7, 881, 880))
 
     assert ("not_understood", (), (5,)) == (found.kind, found.culprits, found.waiting)
-    assert "; rank 7 has called it too and not finished it: " in found.summary
+    assert ", rank 7 called it too and did not finish it." in found.summary
     assert "no other rank" not in found.summary
     assert {5, 7} == {rank for claim in found.claims for rank in claim.ranks}
 

@@ -42,8 +42,8 @@ def add(commands: Any) -> None:
         "and in which line. The job need not have been started by dtdebug (then py-spy looks), and nothing of it is "
         "stopped or changed.",
         epilog="Example: `dtdebug attach`, or `dtdebug attach 28371` with the process id of torchrun or of a rank. "
-        "Exit status: 0 every rank makes progress, 1 one is waited for or it is not understood, 2 usage error or no rank "
-        "was found.",
+        "Exit status: 0 every rank makes progress, 1 one is waited for or it is not understood, 2 usage error or no "
+        "rank was found.",
     )
     attach.add_argument(
         "target",

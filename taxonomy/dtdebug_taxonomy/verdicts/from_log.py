@@ -269,7 +269,7 @@ def _ended_tasks(log: Log) -> Verdict | None:
 
 
 def _how(end: Exit) -> str:
-    return "killed for memory (SIGKILL)" if end.memory else end.signal or f"exit code {end.code}"
+    return "SIGKILL, killed for memory" if end.memory else end.signal or f"exit code {end.code}"
 
 
 def _sites(raised: Iterable[PrintedException]) -> Iterable[CallSite]:
