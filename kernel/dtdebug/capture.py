@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from dtdebug.live.agent.exit_hooks import account
 from dtdebug.privacy.sanitize import allowed_variables, plain
 from dtdebug.process import rank_state, user_objects
 from dtdebug_taxonomy.model.ranks import Frame, RankState
@@ -52,6 +53,7 @@ def capture(
             return otherwise
 
     info = probe("exception", lambda: describe(exception) if exception is not None else None, None)
+    accounts = probe("account", lambda: (account(exception),) if exception is not None else (), ())
     none: RankState | None = None
     rank = probe("rank", rank_state.rank_state, none)
     found: tuple[Gpu, ...] = ()
@@ -65,6 +67,7 @@ def capture(
         output=plain(output),
         source="cell output" if output else "",
         exception=info,
+        accounts=accounts,
         cell=plain(cell),
         ranks=(rank,) if rank else (),
         gpus=found,

@@ -83,11 +83,14 @@ def snapshot_of(log: str | None, situation: str, *, tee: bool = False) -> tuple[
     if not situation:  # a pasted thread that contains a log is split into both
         situation, output = split_prose(output)
     snapshot = Snapshot(situation=plain(situation), output=output, source=log or "", first_lines=excerpt.first_lines)
+    from dtdebug.account.printed import with_accounts
     from dtdebug.check.stack_files import sourced_snapshot
 
     around = _around(log) if log not in (None, "-") and excerpt.first_lines and _WAITED in output else NO_SURROUNDINGS
     first, *later = (
-        sourced_snapshot(msgspec.structs.replace(part, verdict=verdict_of_log(part, _exclusive, around=around)))
+        with_accounts(
+            sourced_snapshot(msgspec.structs.replace(part, verdict=verdict_of_log(part, _exclusive, around=around)))
+        )
         for part in split_failures(snapshot)
     )
     return msgspec.structs.replace(first, later=tuple(later)), excerpt.size

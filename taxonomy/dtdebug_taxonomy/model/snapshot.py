@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from dtdebug_taxonomy.model.account import Account
 from dtdebug_taxonomy.model.isolation import IsolationResult
 from dtdebug_taxonomy.model.ranks import Frame, RankState, Verdict
 from dtdebug_taxonomy.model.training import Late, Violation
@@ -93,6 +94,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Source of the failed cell."""
     cells: tuple[str, ...] = ()
     """Sources of the cells that ran before it, latest last: they may contain its imports and definitions."""
+    accounts: tuple[Account, ...] = ()
+    """Accounts of the exceptions that ended ranks, or the cell."""
     source_findings: tuple[SourceFinding, ...] = ()
     """Findings of the checks in the files that stacks name."""
     ranks: tuple[RankState, ...] = ()

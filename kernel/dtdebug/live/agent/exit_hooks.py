@@ -15,15 +15,19 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from types import CodeType, FrameType, MethodType
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import msgspec
 
 from dtdebug.live.agent import own_frames as stack
 from dtdebug.privacy.sanitize import clean
 from dtdebug.process import user_objects
+from dtdebug_taxonomy.model.account import Account
 from dtdebug_taxonomy.model.ranks import Frame
 from dtdebug_taxonomy.stacks.frames import is_library
+
+if TYPE_CHECKING:
+    from dtdebug_taxonomy.logs.events import PrintedException
 
 _WORDS = 200
 _DEEPEST = 16
@@ -125,15 +129,33 @@ def primary(value: BaseException) -> tuple[str, tuple[Frame, ...]]:
 
     A peer lost while the program cleans up after its own error only hides that error.
     """
+    chosen = _chosen(value)
+    inner = _inside(chosen)
+    if inner is not None:
+        return clean(inner.text)[:500], inner.frames
+    return stack.describe_exception(chosen), _from_the_start(chosen)
+
+
+def account(value: BaseException) -> Account:
+    """Return the account of that exception; the modules for it are imported only here, where a rank has failed."""
+    from dtdebug.account.capture import capture
+    from dtdebug.account.printed import of_exception
+
+    chosen = _chosen(value)
+    inner = _inside(chosen)
+    return capture(chosen) if inner is None else of_exception(inner)
+
+
+def _chosen(value: BaseException) -> BaseException:
+    """Return the exception of a chain that explains the failure."""
     chain = list(_chain(value))
-    chosen = chain[0]
     if len(chain) > 1:  # only one candidate otherwise, and no need for the import
         with suppress(Exception):
-            chosen = chain[_first(chain)]
-    return _inside(chosen) or (stack.describe_exception(chosen), _from_the_start(chosen))
+            return chain[_first(chain)]
+    return chain[0]
 
 
-def _inside(value: BaseException) -> tuple[str, tuple[Frame, ...]] | None:
+def _inside(value: BaseException) -> PrintedException | None:
     """Return a worker process's exception whose traceback the message holds: `Caught KeyError in DataLoader worker`."""
     with suppress(Exception):
         message = user_objects.bounded_text(value, _MESSAGE)
@@ -145,12 +167,11 @@ def _inside(value: BaseException) -> tuple[str, tuple[Frame, ...]] | None:
                 return None  # a different rank's, which reports it itself
             inner = last_exception(message)
             if inner is not None and inner.frames:
-                return clean(inner.text)[:500], inner.frames
+                return inner
     return None
 
 
 def _first(chain: Sequence[BaseException]) -> int:
-    from dtdebug_taxonomy.logs.events import PrintedException
     from dtdebug_taxonomy.logs.log import primary as first
 
     rows = []

@@ -7,21 +7,18 @@ from __future__ import annotations
 
 import linecache
 import math
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from inspect import CO_OPTIMIZED
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 from dtdebug.privacy.sanitize import clean
 from dtdebug.process import user_objects
-from dtdebug.process.thread_frames import frames_of
+from dtdebug.process.thread_frames import frames_of, from_locals
 from dtdebug_taxonomy.model.ranks import Frame
 from dtdebug_taxonomy.stacks.frames import is_library
 
-T = TypeVar("T")
 _OUTER, _INNER = 20, 40
 """Numbers of outer and inner frames that are kept of a deep stack."""
 _STEPS = ("global_step", "step", "iteration", "iter_num", "batch_idx", "i")
@@ -98,21 +95,6 @@ def current_line(frame: FrameType) -> str:
 def is_user(frame: FrameType) -> bool:
     """True if the frame is in code of the user, not of a library."""
     return not is_library(frame.f_code.co_filename)
-
-
-def from_locals(frame: FrameType, choose: Callable[[Mapping[str, object]], T]) -> T:
-    """Return what `choose` takes from a frame's local variables, without keeping these alive.
-
-    Before Python 3.13 a function's `f_locals` is a copy that stays with the frame, so that a tensor which the user's
-    code drops would live on. The copy is emptied, unless another reference exists (`locals()` returns the same copy) or
-    a debugger is about to write it back.
-    """
-    local = frame.f_locals
-    chosen = choose(local)
-    copied = sys.version_info < (3, 13) and frame.f_code.co_flags & CO_OPTIMIZED
-    if copied and frame.f_trace is None and sys.getrefcount(local) == 3:  # the frame, `local`, the argument
-        local.clear()
-    return chosen
 
 
 def innermost_users(frames: list[FrameType]) -> Iterator[FrameType]:

@@ -27,6 +27,7 @@ from dtdebug.live.procfs.best_explanation import choose_wait, with_store
 from dtdebug.live.procfs.syscall_wait import by_system
 from dtdebug.privacy.sanitize import allowed_variables
 from dtdebug.process.rank_state import rank_state, versions
+from dtdebug.process.thread_frames import from_locals
 from dtdebug_taxonomy.model.ranks import Frame, Group, RankState, SurvivedException
 from dtdebug_taxonomy.model.waiting import Waiting
 from dtdebug_taxonomy.stacks.wait_operations import by_stack
@@ -206,7 +207,7 @@ def _facts(frames: list[FrameType]) -> dict[str, str]:
     if torch:
         facts["torch"] = str(torch)
     for frame in stack.innermost_users(frames):
-        data = stack.from_locals(frame, loader_facts)
+        data = from_locals(frame, loader_facts)
         if data:
             return facts | data
     return facts

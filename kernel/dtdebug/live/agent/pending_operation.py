@@ -13,6 +13,7 @@ from typing import Any
 
 from dtdebug.live.agent import own_frames as stack
 from dtdebug.live.agent.recorder_status import Entry
+from dtdebug.process.thread_frames import from_locals
 from dtdebug_taxonomy.model.ranks import Operation
 
 _OPERATIONS = frozenset(
@@ -45,7 +46,7 @@ def pending(frames: list[FrameType], entries: Sequence[Entry]) -> Operation | No
     for frame in reversed(frames):
         code = frame.f_code
         if code.co_name in _OPERATIONS and code.co_filename.endswith("torch/distributed/distributed_c10d.py"):
-            return stack.from_locals(frame, partial(_operation_from_call, code.co_name, entries))
+            return from_locals(frame, partial(_operation_from_call, code.co_name, entries))
     if frames and (_in_torch(frames) or _WAITS.match(called_function(frames[-1]))):
         # The oldest one: later ones can't end before it does.
         opened = [e for e in entries if e.open]
@@ -53,7 +54,7 @@ def pending(frames: list[FrameType], entries: Sequence[Entry]) -> Operation | No
         if oldest is not None:
             return _operation_from_entry(oldest)
         inner = next((f for f in reversed(frames) if f.f_code.co_name not in _COMPREHENSIONS), frames[-1])
-        return stack.from_locals(inner, _batch) or next(map(_operation_from_entry, opened), None)
+        return from_locals(inner, _batch) or next(map(_operation_from_entry, opened), None)
     return None
 
 

@@ -16,12 +16,13 @@ import msgspec
 
 from dtdebug.live.agent import fatal_signals, membership, recorder_status
 from dtdebug.live.agent.endpoint import Endpoint, WorkerServer, announce, token
-from dtdebug.live.agent.exit_hooks import Leaving, primary
+from dtdebug.live.agent.exit_hooks import Leaving, account, primary
 from dtdebug.live.agent.own_state import observe, update_counts
 from dtdebug.privacy.sanitize import clean
 from dtdebug.process.thread_frames import frames_of
 from dtdebug.storage import state_dir as files
 from dtdebug.storage.run_folder import RunFolder
+from dtdebug_taxonomy.model.account import Account
 from dtdebug_taxonomy.model.ranks import EXITED, FINISHED, PROCESS, Frame, RankState, SurvivedException
 
 _TICK = 0.5
@@ -63,6 +64,9 @@ class Watcher:
         self._moves = True
         """True if the counters changed between the last two readings."""
         self._exception = ""
+        self._account: tuple[Account, ...] = ()
+        self._accounted = 0
+        self._thread_accounts: tuple[Account, ...] = ()
         self._code: int | None = None
         self._raised_at: tuple[Frame, ...] = ()
         self._broken: tuple[SurvivedException, ...] = ()
@@ -83,12 +87,15 @@ class Watcher:
             self._code = 1 if isinstance(value, Exception) else None
             self._leaving = None
             self._exception, self._raised_at = primary(value)
+            if self._accounted != id(value):  # it may be reported twice
+                self._accounted, self._account = id(value), (account(value),)
 
     def loses(self, name: str, value: BaseException) -> None:
         """Record the exception that ended another thread."""
         with suppress(Exception):
             if len(self._broken) < _BROKEN:
                 self._broken = (*self._broken, SurvivedException(clean(name)[:100], *primary(value)))
+                self._thread_accounts = (*self._thread_accounts, account(value))
 
     def leaves(self, leaving: Leaving) -> None:
         """Record a call that ends the program; of a call and the library's own after it, keep the first."""
@@ -250,6 +257,7 @@ class Watcher:
                 device_memory=before.device_memory,
                 facts=facts,
                 exception=self._exception,
+                accounts=(*self._account, *self._thread_accounts),
                 broken=self._broken,
                 exit_code=self._code,
                 alive=False,
@@ -264,6 +272,7 @@ class Watcher:
             self._code = leaving.code
             if leaving.handled is not None:
                 self._exception, self._raised_at = primary(leaving.handled)
+                self._account = (account(leaving.handled),)
             elif leaving.message:
                 self._exception, self._raised_at = f"SystemExit: {leaving.message}", leaving.frames
             else:

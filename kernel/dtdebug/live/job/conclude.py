@@ -38,6 +38,8 @@ from dtdebug_taxonomy.stacks.frames import before_agent
 from dtdebug_taxonomy.verdicts.from_log import verdict_of_log
 
 _STACK_LIMIT = 1 << 20
+_ACCOUNTS = 64
+"""Maximum number of accounts kept, those of culprits first: ranks that fail alike have equal ones."""
 _FOUND_LIMIT = 256 << 20
 """Maximum size in bytes of a saved verdict with its ranks."""
 _SUCCESS = Record(source="exit", words="exit status 0 of the job")
@@ -81,7 +83,10 @@ def conclude(
     verdict = limit_verdict(verdict, ended.states, unread(ended.states, hosts))
     verdict = blame_launcher(verdict, ended.states, hosts)
     said = [*seen.notes, *ended.notes, *first_death.correction(ended.named, verdict.culprits, ended.states)]
-    ranks = ended.states
+    culprits = verdict.culprits
+    accounts = [(s.rank not in culprits, each) for s in ended.states for each in s.accounts]
+    told = tuple(each for _, each in sorted(accounts, key=lambda row: row[0])[:_ACCOUNTS])
+    ranks = [msgspec.structs.replace(s, accounts=()) for s in ended.states]
     if (seen.printed is not None or seen.measured) and verdict.kind not in ("none", "dead", "left"):
         ranks = [first_death.standing(state) for state in ranks]  # their ends are the user's doing
     watch = _watch_findings(folder)
@@ -90,6 +95,7 @@ def conclude(
         source=str(folder.output) if folder else "",
         first_lines=first_lines if seen.printed is None else (),
         ranks=tuple(ranks),
+        accounts=told,
         versions=next((s.versions for s in ended.states if s.versions), {}),
         environment=next((s.environment for s in ended.states if s.environment), {}),
         verdict=verdict,
@@ -105,7 +111,7 @@ def conclude(
     found = Case(
         verdict=snapshot.verdict or verdict,
         diagnosis=_diagnosis(snapshot, folder),
-        ranks=tuple(ended.states),
+        ranks=tuple(msgspec.structs.replace(s, accounts=()) for s in ended.states),
         hosts=tuple(hosts),
         progress=seen.progress,
         coverage=add_host_coverage(coverage(ended.states, output, missing, (*notes, *more)), ended.states, hosts),
@@ -172,11 +178,12 @@ def _with(found: Case, seen: WatchResult | None) -> Case:
 
 
 def _add_source_findings(snapshot: Snapshot) -> Snapshot:
-    """Add the findings of checks in the files on the stacks; a defect in a check loses only these."""
+    """Add what the files on the stacks tell; a defect in a check loses only that."""
+    from dtdebug.account.printed import with_accounts
     from dtdebug.check.stack_files import sourced_snapshot
 
     try:
-        return sourced_snapshot(snapshot)
+        return with_accounts(sourced_snapshot(snapshot))
     except Exception as error:
         note = f"the source could not be checked ({type(error).__name__}: {error})"
         return msgspec.structs.replace(snapshot, notes=(*snapshot.notes, note))

@@ -1,0 +1,161 @@
+"""Measures accounts of failures: over a folder of failing programs, how often the line that is wrong and its values.
+
+    python benchmarks/account.py tests/accounts [--only NAME] [--show] [--text]
+
+The folder holds the programs and `expected.toml`: of each, the number of ranks, lines that a reader would accept as
+the mistake, and values that explain it. Each program is run under the agent, as by `dtdebug run`; `--text` reads what
+it prints instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from dtdebug.account.printed import with_accounts
+from dtdebug.live.agent.arm import arming_variables
+from dtdebug.storage.run_folder import RunFolder
+from dtdebug_taxonomy.model.account import Account, NamedValue
+from dtdebug_taxonomy.model.snapshot import Snapshot
+
+SECONDS = 60
+
+
+class Expected(NamedTuple):
+    """What the account of a program has to hold."""
+
+    ranks: int
+    root: Sequence[str]
+    values: Sequence[str]
+
+
+class Score(NamedTuple):
+    """What one account holds."""
+
+    root: bool
+    """Its root is a line that is wrong."""
+    line: bool
+    """Any of its links, or its place, is."""
+    values: bool
+
+
+def expected_of(folder: Path) -> dict[str, Expected]:
+    """Return name of a program -> what is expected of it."""
+    table = tomllib.loads((folder / "expected.toml").read_text())
+    return {n: Expected(row.get("ranks", 1), row["root"], row["values"]) for n, row in table.items()}
+
+
+def run(program: Path, ranks: int, folder: RunFolder) -> str:
+    """Run a program on some ranks under the agent, and return what they printed."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    common = {**os.environ, **arming_variables(folder), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
+              "WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks), "PORT_FOR_SPAWN": str(int(port) % 9000 + 20_000),
+              "PYTHONUNBUFFERED": "1"}  # fmt: skip
+    with tempfile.TemporaryFile() as printed:
+        started = [
+            subprocess.Popen(
+                [sys.executable, str(program)], env={**common, "RANK": str(n), "LOCAL_RANK": str(n)},
+                stdout=printed, stderr=printed, start_new_session=True, cwd=folder.path,
+            )  # fmt: skip
+            for n in range(ranks)
+        ]
+        deadline = time.monotonic() + SECONDS
+        for process in started:
+            try:
+                process.wait(max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        printed.seek(0)
+        return printed.read().decode(errors="replace")
+
+
+def accounts_of(program: Path, expected: Expected, *, text: bool = False) -> tuple[Sequence[Account], str]:
+    """Return the accounts of a program's ranks, and what they printed."""
+    with tempfile.TemporaryDirectory() as home:
+        folder = RunFolder.make(Path(home))
+        printed = run(program, expected.ranks, folder)
+        if text:
+            return with_accounts(Snapshot(output=printed)).accounts, printed
+        return tuple(each for record in folder.records() for each in record.accounts), printed
+
+
+def shown(account: Account) -> Iterator[NamedValue]:
+    """Yield all values of an account."""
+    yield from (link.value for link in account.links)
+    if account.refusal is not None:
+        yield from (*account.refusal.values, *account.refusal.arguments)
+
+
+def score(account: Account, expected: Expected) -> Score:
+    """Return what an account holds of what is expected."""
+    lines = [link.place.code for link in account.links]
+    root = lines[account.root] if account.root >= 0 else ""
+    every = [*lines, account.place.code if account.place else ""]
+    texts = [value.text for value in shown(account)]
+    return Score(
+        any(root.startswith(each) or each.startswith(root) for each in expected.root) if root else False,
+        any(line.startswith(each) for line in every for each in expected.root),
+        all(any(wanted in text for text in texts) for wanted in expected.values),
+    )
+
+
+def describe(account: Account) -> Iterator[str]:
+    """Yield the lines of an account, for a reader."""
+    at = account.place
+    yield f"  rank {account.rank}: {account.exception}"
+    yield f"  at {at.file.rpartition('/')[2]}:{at.line}: {at.code}" if at else "  at no line"
+    if account.refusal:
+        r = account.refusal
+        yield f"  {r.api} {[f'{test} is {way}' for test, way in r.tests]}"
+        yield f"  values {[f'{v.name}={v.text}' for v in r.values]}; arguments {[f'{v.name}={v.text}' for v in r.arguments]}"
+    for n, link in enumerate(account.links):
+        mark, place = "*" if n == account.root else " ", link.place
+        where = f"{place.file.rpartition('/')[2]}:{place.line}: {place.code}"
+        yield f"  {mark} {'  ' * link.depth}{link.value.name} = {link.value.text} [{link.how}] {where}"
+    if account.stopped:
+        yield f"  stopped: {account.stopped}"
+
+
+def main() -> None:
+    """Print the share of programs with the line and the values."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--show", action="store_true")
+    parser.add_argument("--text", action="store_true")
+    options = parser.parse_args()
+    scores = []
+    for name, expected in expected_of(options.folder).items():
+        if options.only not in name:
+            continue
+        found, printed = accounts_of((options.folder / f"{name}.py").resolve(), expected, text=options.text)
+        best = max((score(each, expected) for each in found), default=Score(root=False, line=False, values=False))
+        scores.append(best)
+        told = ", ".join(part for part, ok in zip(("root", "line", "values"), best, strict=True) if ok)
+        print(f"{name}: {told or ('nothing' if found else 'no account')}", flush=True)
+        if options.show:
+            for each in found[:1]:
+                print("\n".join(describe(each)))
+            if not found:
+                print(printed[-2000:])
+    if not options.text:
+        print(f"{len(scores)} programs: ", end="")
+    root, line, values = (sum(part) for part in zip(*scores, strict=True)) if scores else (0, 0, 0)
+    print(f"root {root}, line {line}, values {values} of {len(scores)}")
+
+
+if __name__ == "__main__":
+    main()

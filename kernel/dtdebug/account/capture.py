@@ -1,0 +1,107 @@
+"""The account of a living exception, with the values that its frames still have.
+
+It runs where a rank ends or a cell has failed: it never raises, and takes tens of milliseconds at most.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from dtdebug.account import chain, scopes
+from dtdebug.account.objects import loaded
+from dtdebug.account.refusal import refusal_of
+from dtdebug.account.scopes import Scope
+from dtdebug.account.sources import Sources, live_lines
+from dtdebug.account.values import masked
+from dtdebug.account.way_back import WayBack, leaves, place
+from dtdebug_taxonomy.model.account import Account, NamedValue
+from dtdebug_taxonomy.stacks.frames import is_made
+
+_SECONDS = 0.05
+
+
+def capture(exception: BaseException, rank: int | None = None, seconds: float = _SECONDS) -> Account:
+    """Return the account of an exception; one that tells less where something in it can't be read."""
+    try:
+        text = chain.describe(exception)
+    except Exception as error:
+        return Account(rank=rank, stopped=f"the exception can't be read ({type(error).__name__})")
+    try:
+        return _capture(exception, rank, time.monotonic() + seconds)
+    except Exception as error:
+        return Account(rank=rank, exception=text, stopped=f"the program can't be read ({type(error).__name__})")
+
+
+def _capture(exception: BaseException, rank: int | None, deadline: float) -> Account:
+    found, before = chain.explaining(exception)
+    known = facts()
+    if rank is None:
+        rank = next((int(each.text) for each in known if each.name == "rank" and each.text.isdigit()), None)
+    account = Account(rank=rank, exception=chain.describe(found), facts=known)
+    rows = chain.traces(found)
+    if any(chain.is_of_signal(row) for row in rows):
+        return _with(account, stopped="a signal arrived at the line where the stack ends")
+    sources = Sources(live_lines({}))
+    stack = scopes.of_traceback(rows[0] if rows else None, sources, before)
+    return explain(account, stack, sources, deadline)
+
+
+def explain(account: Account, stack: Sequence[Scope], sources: Sources, deadline: float) -> Account:
+    """Return the account with what the stack and the sources tell."""
+    users = [n for n, scope in enumerate(stack) if scope.user and not is_made(scope.file)]
+    users = users or [n for n, scope in enumerate(stack) if scope.user]
+    if not users:
+        return _with(account, stopped="no line of the program is on the stack")
+    own = users[-1]
+    scope = stack[own]
+    at = place(scope, scope.call if getattr(scope.call, "lineno", 0) == scope.line else ast.Pass(lineno=scope.line))
+    account = _with(account, place=at)
+    if scope.program is None:
+        return _with(account, stopped=f"{at.file} has no source that can be read")
+    if scopes.is_changed(scope):
+        return _with(account, stopped=f"{at.file} has changed since it was loaded")
+    refusal, refused = refusal_of(stack, own)
+    way = WayBack(sources, deadline)
+    for node, where in refused:
+        way.follow(node, where)
+    for each in [own, *(n for n in users[:-1][-1:] if scope.inner is not None)]:
+        call = stack[each].call
+        if isinstance(call, ast.expr):
+            way.follow(call, stack[each])
+    stopped = way.stopped or ("" if way.root >= 0 else _stopped(way, call=scope.call, scope=scope))
+    return _with(account, refusal=refusal, links=tuple(way.links), root=way.root, stopped=stopped)
+
+
+def _stopped(way: WayBack, call: ast.AST | None, scope: Scope) -> str:
+    if way.links:
+        last = way.links[-1]
+        return f"the way back ends at {last.value.name}, line {last.place.line}"
+    if isinstance(call, ast.expr) and leaves(call, scope):
+        return "no line of the program that gives these values was found"
+    return "nothing on this line comes from elsewhere in the program"
+
+
+def facts() -> tuple[NamedValue, ...]:
+    """Return what this process knows of the job: the world's size, its rank, the backend."""
+    found: list[tuple[str, Any]] = []
+    started = loaded("torch.distributed", "is_initialized")
+    try:
+        if started is not None and started():
+            for name, asks in (("world size", "get_world_size"), ("rank", "get_rank"), ("backend", "get_backend")):
+                found.append((name, loaded("torch.distributed", asks)()))
+    except Exception:
+        found = []
+    if not found:
+        given = (("world size", "WORLD_SIZE"), ("rank", "RANK"))
+        found = [(name, os.environ[variable]) for name, variable in given if variable in os.environ]
+    return tuple(masked(name, str(value)) for name, value in found)
+
+
+def _with(account: Account, **parts: Any) -> Account:
+    import msgspec
+
+    return msgspec.structs.replace(account, **parts)

@@ -1,0 +1,100 @@
+"""Which exception of a chain tells what happened, and the frames above it."""
+
+from __future__ import annotations
+
+import signal
+import types
+from types import TracebackType
+from typing import Any
+
+from dtdebug.account.objects import MISSING, bases, is_kind, item, module_of, qualified_name, stored
+from dtdebug.account.values import one_line, text_of
+
+_DEEPEST = 16
+_CARRIED = ("inner_exception", "from_exc")
+"""Attributes in which `torch.compile` keeps the exception of the user's frame."""
+_ARGS: Any = BaseException.__dict__["args"]
+_TRACE: Any = BaseException.__dict__["__traceback__"]
+_CAUSE: Any = BaseException.__dict__["__cause__"]
+
+
+def explaining(value: BaseException) -> tuple[BaseException, list[TracebackType]]:
+    """Return the first exception of a chain of causes, and the frames above those of its own traceback."""
+    before: list[TracebackType] = []
+    seen = {id(value)}
+    for _ in range(_DEEPEST):
+        inner = _inside(value)
+        if inner is None or id(inner) in seen:
+            break
+        seen.add(id(inner))
+        before = _above([*before, *traces(value)], inner)
+        value = inner
+    return value, before
+
+
+def traces(value: BaseException) -> list[TracebackType]:
+    """Return the traceback of an exception as a list, outermost first."""
+    found, trace = [], _TRACE.__get__(value)
+    while trace is not None and len(found) < 10_000:
+        found.append(trace)
+        trace = trace.tb_next
+    return found
+
+
+def _above(outer: list[TracebackType], inner: BaseException) -> list[TracebackType]:
+    """Return the outer frames down to the one in which the inner exception's traceback begins."""
+    own = traces(inner)
+    for number, trace in enumerate(outer):
+        if own and trace.tb_frame is own[0].tb_frame:
+            return outer[:number]
+    return []
+
+
+def _inside(value: BaseException) -> BaseException | None:
+    """Return the exception that another one reports."""
+    if is_kind(value, BaseExceptionGroup):
+        members = BaseExceptionGroup.__dict__["exceptions"].__get__(value)
+        return members[0] if type(members) is tuple and members else None
+    own = stored(value)
+    for name in _CARRIED:
+        found = item(own, name)
+        if is_kind(found, BaseException) and traces(found):
+            return found  # type: ignore[no-any-return]
+    failures = item(own, "_failures")
+    for each in list(failures.values())[:1] if type(failures) is dict else []:  # a checkpoint's, by rank
+        first = each[0] if type(each) is tuple and each else each
+        if is_kind(first, BaseException) and traces(first):
+            return first  # type: ignore[no-any-return]
+    cause = _CAUSE.__get__(value)
+    return cause if cause is not None and traces(cause) else None
+
+
+def is_of_signal(trace: TracebackType) -> bool:
+    """True for the frame of a signal's handler: the line it arrived at is not the cause."""
+    for number in signal.valid_signals():
+        handler: object = signal.getsignal(number)
+        if type(handler) is types.FunctionType and handler.__code__ is trace.tb_frame.f_code:
+            return True
+    return False
+
+
+def describe(value: BaseException) -> str:
+    """Return class and first line of the message, by the text that Python itself makes of it."""
+    kind = type(value)
+    name = qualified_name(kind)
+    for prefix in ("builtins.", "__main__."):
+        name = name.removeprefix(prefix)
+    message = _message(value)
+    first = message.strip().split("\n", 1)[0]
+    return one_line(f"{name}: {first}" if first else name)
+
+
+def _message(value: BaseException) -> str:
+    kind = type(value)
+    maker = next((k for k in bases(kind) if "__str__" in type.__dict__["__dict__"].__get__(k)), BaseException)
+    plain = (str, int, float, bool, type(None))
+    arguments = _ARGS.__get__(value)
+    if module_of(maker) == "builtins" and all(type(each) in plain for each in arguments):
+        return str(maker.__str__(value))
+    first = arguments[0] if arguments else MISSING
+    return first if type(first) is str else "" if first is MISSING else text_of(first)

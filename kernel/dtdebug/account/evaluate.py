@@ -1,0 +1,115 @@
+"""Values of expressions in a frame, read only: names, stored attributes, items, lengths, arithmetic, the world's size."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import operator
+import os
+import types
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dtdebug.account.objects import MISSING, attribute, is_tensor, item, loaded, tensor_property
+from dtdebug_taxonomy.source.python.names import dotted_name
+
+_MOST = 10**18
+_SIZED = (list, tuple, dict, str, bytes, set, frozenset, range)
+_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+}  # fmt: skip
+_COMPARED: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}  # fmt: skip
+ENVIRONMENT = ("os.environ.get", "os.getenv", "environ.get", "getenv")
+WORLD = ("get_world_size", "get_rank")
+
+
+def value(node: ast.expr | None, local: Mapping[str, Any], world: Mapping[str, Any]) -> Any:
+    """Return the value of an expression, or `MISSING` if it can't be had without running code."""
+    try:
+        return _value(node, local, world) if node is not None else MISSING
+    except Exception:
+        return MISSING
+
+
+def _value(node: ast.expr, local: Mapping[str, Any], world: Mapping[str, Any]) -> Any:
+    match node:
+        case ast.Constant():
+            return node.value
+        case ast.Name():
+            found = item(local, node.id)
+            found = item(world, node.id) if found is MISSING else found
+            return getattr(builtins, node.id, MISSING) if found is MISSING and world else found
+        case ast.Attribute():
+            owner = _value(node.value, local, world)
+            return MISSING if owner is MISSING else attribute(owner, node.attr)
+        case ast.Subscript():
+            owner, key = _value(node.value, local, world), _value(node.slice, local, world)
+            if owner is os.environ:
+                return os.environ.get(key, MISSING) if type(key) is str else MISSING
+            sizes = loaded("torch", "Size")
+            return tuple(owner)[key] if type(owner) is sizes and type(key) is int else item(owner, key)
+        case ast.UnaryOp(op=ast.USub()):
+            number = _value(node.operand, local, world)
+            return -number if type(number) in (int, float) else MISSING
+        case ast.BinOp():
+            return _arithmetic(node, local, world)
+        case ast.Compare(ops=[test], comparators=[right]):
+            one, other = _value(node.left, local, world), _value(right, local, world)
+            plain = {type(one), type(other)} <= {int, float, bool, str, type(None)}
+            return _COMPARED[type(test)](one, other) if plain and type(test) in _COMPARED else MISSING
+        case ast.Tuple() | ast.List():
+            parts = [_value(part, local, world) for part in node.elts]
+            whole = MISSING if any(part is MISSING for part in parts) else parts
+            return tuple(whole) if isinstance(node, ast.Tuple) and whole is not MISSING else whole
+        case ast.Call():
+            return _called(node, local, world)
+    return MISSING
+
+
+def _arithmetic(node: ast.BinOp, local: Mapping[str, Any], world: Mapping[str, Any]) -> Any:
+    one, other = _value(node.left, local, world), _value(node.right, local, world)
+    numbers = {type(one), type(other)} <= {int, float, bool} and abs(one) < _MOST and abs(other) < _MOST
+    return _OPERATORS[type(node.op)](one, other) if numbers and type(node.op) in _OPERATORS else MISSING
+
+
+def _called(node: ast.Call, local: Mapping[str, Any], world: Mapping[str, Any]) -> Any:
+    name = dotted_name(node.func)
+    arguments = [_value(each, local, world) for each in node.args]
+    if node.keywords or any(each is MISSING for each in arguments):
+        return MISSING
+    if name in ENVIRONMENT and arguments and all(type(each) in (str, int, float, type(None)) for each in arguments):
+        return os.environ.get(*arguments)
+    if name == "len" and len(arguments) == 1:
+        (only,) = arguments
+        if is_tensor(only):
+            shape = tensor_property(only, "shape")
+            return shape[0] if shape is not MISSING and len(shape) else MISSING
+        return len(only) if type(only) in _SIZED else MISSING
+    if name in ("int", "float", "str") and len(arguments) == 1 and type(arguments[0]) in (int, float, str, bool):
+        return getattr(builtins, name)(arguments[0])
+    if isinstance(node.func, ast.Attribute) and node.func.attr in ("size", "dim", "numel"):
+        return _size(_value(node.func.value, local, world), node.func.attr, arguments)
+    if name.rpartition(".")[2] in WORLD:
+        function = _value(node.func, local, world)
+        if type(function) is types.FunctionType and function is loaded("torch.distributed", function.__name__):
+            started = loaded("torch.distributed", "is_initialized")
+            return function(*arguments) if started is not None and started() else MISSING
+    return MISSING
+
+
+def _size(owner: Any, name: str, arguments: list[Any]) -> Any:
+    shape = tensor_property(owner, "shape") if is_tensor(owner) else MISSING
+    if shape is MISSING or any(type(each) is not int for each in shape):
+        return MISSING
+    if name == "dim":
+        return len(shape)
+    if name == "numel":
+        product = 1
+        for each in shape:
+            product *= each
+        return product
+    return tuple(shape)[arguments[0]] if arguments else tuple(shape)

@@ -1,0 +1,461 @@
+"""Where one name, attribute or item of a program got its value: the statement or argument, one step back."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from dtdebug.account import scopes
+from dtdebug.account.evaluate import ENVIRONMENT
+from dtdebug.account.objects import MISSING, class_of_value, module_dict, module_of, name_of
+from dtdebug.account.scopes import Scope
+from dtdebug.account.sources import Program, Sources, cells_of
+from dtdebug_taxonomy.model.account import How
+from dtdebug_taxonomy.source.python.bindings import Binding, surely_before
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
+
+_LAST = 10**9
+_STEPS = 6
+"""Maximum number of names between an object and the call that made it."""
+_GROWS = frozenset({"append", "extend", "add", "update", "insert", "setdefault", "appendleft"})
+_READS = frozenset({"open", "load", "safe_load", "full_load", "read_text", "read_bytes", "read_csv", "loadtxt",
+                    "from_pretrained", "fromfile", "memmap", "load_file", "read_parquet"})  # fmt: skip
+_CONVERSIONS = frozenset({"int", "float", "str", "bool"})
+_PARSERS = frozenset({"parse_args", "parse_known_args", "parse_args_into_dataclasses"})
+
+
+class Making(NamedTuple):
+    """Statement or argument that gave a value."""
+
+    how: How
+    node: ast.AST
+    """Where it stands."""
+    scope: Scope
+    """Frame or function in which it stands."""
+    value: ast.expr | None = None
+    """Expression that was assigned or passed."""
+    parts: tuple[ast.expr, ...] = ()
+    """Expressions that the value was made of."""
+
+
+def makings(node: ast.expr, scope: Scope, sources: Sources) -> Iterator[Making]:
+    """Yield what made the value of a name, attribute or item; several where it was changed after it was made."""
+    if scope.program is None:
+        return
+    if isinstance(node, ast.Name):
+        yield from _of_name(node.id, scope, sources)
+    elif isinstance(node, ast.Attribute):
+        yield from _of_attribute(node, scope, sources)
+    elif isinstance(node, ast.Subscript):
+        yield from _of_item(node, scope, sources)
+
+
+def _of_name(name: str, scope: Scope, sources: Sources) -> Iterator[Making]:
+    program = scope.program
+    if program is None:
+        return
+    home = scope.node or program.tree
+    found = list(_bound(name, home, scope))
+    if found or (home is program.tree and not _cells(scope)):
+        yield from found or _imported(name, scope, sources)
+        return
+    if (own := scopes.parameter(scope, name)) is not None:
+        yield from _passed(name, own, scope)
+        return
+    if home is not program.tree:
+        for outer in list(program.code.scopes(home))[:8]:
+            if outer is home or isinstance(outer, ast.ClassDef):
+                continue
+            around = next((s for s in scope.callers if s.node is outer), None) or _around(scope, outer)
+            rows = list(_bound(name, outer, around))
+            if rows:
+                yield from rows
+                return
+            if (own := scopes.parameter(around, name)) is not None:
+                yield from _passed(name, own, around)
+                return
+    for cell in _cells(scope):
+        for made in _bound(name, cell.node or ast.Module([], []), cell):
+            yield made._replace(how="cell" if made.how in ("assigned", "literal", "called") else made.how)
+            return
+    yield from _imported(name, scope, sources)
+
+
+def _around(scope: Scope, outer: ast.AST) -> Scope:
+    """Return the scope of a function or module around another, whose frame is not on the stack."""
+    program = scope.program
+    top = program is not None and outer is program.tree
+    name = "" if top else getattr(outer, "name", "")
+    return Scope(scope.file, _LAST, name, program=program, node=outer, live=scope.live,
+                 local=scope.world if top else scope.local, world=scope.world)  # fmt: skip
+
+
+def _cells(scope: Scope) -> Iterator[Scope]:
+    """Yield the other cells of a notebook, the newest first."""
+    for file, text in cells_of(scope.world) if scope.live else ():
+        if file != scope.file:
+            program = Program(file, text)
+            yield Scope(file, _LAST, "<module>", program=program, node=program.tree, live=True,
+                        local=scope.world, world=scope.world)  # fmt: skip
+
+
+def _bound(name: str, home: ast.AST, scope: Scope) -> Iterator[Making]:
+    """Yield the last binding of a name before the line of a scope, and what was done to it since."""
+    program = scope.program
+    if program is None:
+        return
+    rows = [row for row in program.bindings.get((home, name), ()) if row.how in ("assign", "loop", "with", "other")]
+    reaching = [row for row in rows if _reaches(row, scope)]
+    if not reaching and _in_loop(scope):  # the round before
+        reaching = [row for row in rows if not _is_at(row.node, scope.line)]
+    while reaching:
+        row = reaching.pop()
+        if isinstance(row.node, ast.AugAssign):
+            yield Making("assigned", row.node, scope, row.node.value, (row.node.value,))
+            continue
+        yield from _grown(name, row, scope) or [_making(row, scope)]
+        return
+
+
+def _reaches(row: Binding, scope: Scope) -> bool:
+    """True if a binding comes before the line, and not in a branch that excludes it."""
+    node, line = row.node, scope.line
+    if isinstance(node, ast.comprehension):
+        inner = scope.inner
+        return inner is not None and any(each is node for each in getattr(inner, "generators", ()))
+    first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0) or 0
+    if isinstance(node, ast.For | ast.AsyncFor | ast.With | ast.AsyncWith | ast.NamedExpr):
+        return first <= line
+    if first >= line or last >= line:
+        return False
+    program = scope.program
+    if program is None or not isinstance(scope.call, ast.AST) or scope.call not in program.code.parent:
+        return True
+    return surely_before(program.code, node, scope.call) is not None
+
+
+def _is_at(node: ast.AST, line: int) -> bool:
+    return getattr(node, "lineno", 0) <= line <= (getattr(node, "end_lineno", 0) or 0)
+
+
+def _in_loop(scope: Scope) -> bool:
+    if scope.program is None or not isinstance(scope.call, ast.AST):
+        return False
+    up = scope.program.code.ancestors(scope.call)
+    return any(isinstance(each, ast.For | ast.While | ast.AsyncFor) for each in up)
+
+
+def _making(row: Binding, scope: Scope) -> Making:
+    node = row.node
+    value = row.value
+    if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
+        where = node.target if isinstance(node, ast.comprehension) else node
+        return Making("loop", where, scope, node.iter, (node.iter,))
+    if isinstance(node, ast.With | ast.AsyncWith):
+        parts = tuple(each.context_expr for each in node.items)
+        return Making("called", node, scope, None, parts)
+    if value is None and isinstance(node, ast.Assign | ast.AnnAssign):
+        value = node.value
+    if value is None:
+        return Making("assigned", node, scope)
+    return Making(how_of(value), node, scope, value, (value,))
+
+
+def _grown(name: str, row: Binding, scope: Scope) -> list[Making]:
+    """Return where an empty list, set or dictionary was filled."""
+    value, program = row.value, scope.program
+    empty = isinstance(value, ast.List | ast.Dict | ast.Set) and not ast.dump(value).count("Constant(") and not any(
+        True for _ in ast.iter_child_nodes(value) if isinstance(_, ast.expr)
+    )
+    empty = empty or (isinstance(value, ast.Call) and not value.args and not value.keywords
+                      and dotted_name(value.func).rpartition(".")[2] in ("list", "dict", "set", "deque"))  # fmt: skip
+    if not empty or program is None:
+        return []
+    code, found = program.code, []
+    home = scope.node or program.tree
+    for call in code.nodes(ast.Call):
+        func = call.func
+        if isinstance(func, ast.Attribute) and func.attr in _GROWS and dotted_name(func.value) == name:
+            found.append((call, (*call.args, *(k.value for k in call.keywords))))
+    for assign in code.nodes(ast.Assign):
+        for target in assign.targets:
+            if isinstance(target, ast.Subscript) and dotted_name(target.value) == name:
+                found.append((assign, (target.slice, assign.value)))  # type: ignore[arg-type]
+    for node, parts in found:
+        if code.scope(node) is not home or getattr(node, "lineno", 0) <= getattr(row.node, "lineno", 0):
+            continue
+        loops = [each.iter for each in code.ancestors(node) if isinstance(each, ast.For)]
+        inside = [each for each in loops if code.scope(each) is home]
+        return [Making("assigned", code.statement(node), scope, None, (*inside, *parts))]
+    return []
+
+
+def how_of(value: ast.expr) -> How:
+    """Return how an assigned expression came to be, as far as it shows that itself."""
+    while isinstance(value, ast.Call) and getattr(value.func, "id", "") in _CONVERSIONS and len(value.args) == 1:
+        value = value.args[0]
+    if is_literal(value):
+        return "literal"
+    if isinstance(value, ast.Subscript) and dotted_name(value.value).endswith("environ"):
+        return "environment"
+    if isinstance(value, ast.BoolOp):
+        return how_of(value.values[0])
+    if not isinstance(value, ast.Call):
+        return "assigned"
+    name = dotted_name(value.func) or (value.func.attr if isinstance(value.func, ast.Attribute) else "")
+    if name.endswith(ENVIRONMENT):
+        return "environment"
+    last = name.rpartition(".")[2]
+    return "file" if last in _READS else "option" if last in _PARSERS else "called"
+
+
+def is_literal(value: ast.expr | None) -> bool:
+    """True for a constant, or a container of constants."""
+    if isinstance(value, ast.UnaryOp):
+        return is_literal(value.operand)
+    if isinstance(value, ast.Tuple | ast.List | ast.Set):
+        return all(is_literal(each) for each in value.elts)
+    if isinstance(value, ast.Dict):
+        return all(is_literal(each) for each in value.values) and None not in value.keys
+    if isinstance(value, ast.BinOp):
+        return is_literal(value.left) and is_literal(value.right)
+    return isinstance(value, ast.Constant)
+
+
+def _passed(name: str, own: ast.arg, scope: Scope) -> Iterator[Making]:
+    """Yield the argument that a parameter got: of the caller, of the command line, or its default."""
+    came = scopes.argument(scope, name)
+    if came is not None:
+        given, caller = came
+        yield Making("literal" if is_literal(given) else "passed", given, caller, given, (given,))
+        return
+    node = scope.node
+    for decorator in node.decorator_list if isinstance(node, FUNCTIONS) else ():
+        if isinstance(decorator, ast.Call) and name in _destinations(decorator):
+            yield Making("option", decorator, scope, None)
+            return
+    given_default = scopes.default(scope, name)
+    if given_default is not None:
+        last = dotted_name(given_default.func) if isinstance(given_default, ast.Call) else ""
+        option = last.endswith(("Option", "Argument"))
+        yield Making("option" if option else "default", own, scope, given_default)
+
+
+def _destinations(call: ast.Call) -> list[str]:
+    """Return the names of the attribute or parameter that `add_argument` or `@click.option` sets."""
+    for keyword in call.keywords:
+        if keyword.arg == "dest" and isinstance(keyword.value, ast.Constant):
+            return [str(keyword.value.value)]
+    words = [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    long = [w for w in words if w.startswith("--")] or words
+    names = [part.lstrip("-").replace("-", "_") for word in long for part in word.split("/")]
+    return [each for name in names for each in (name, name.lower())]
+
+
+def option_of(node: ast.Attribute, scope: Scope, sources: Sources) -> Making | None:
+    """Return the `add_argument` of an attribute of parsed options."""
+    value = scope.value(node.value)
+    made = None
+    if value is not MISSING:
+        kind = class_of_value(value)
+        if f"{module_of(kind)}.{name_of(kind)}" != "argparse.Namespace":
+            return None
+    else:
+        made = creation(node.value, scope, sources)
+        if made is None or dotted_name(made[0].func).rpartition(".")[2] not in _PARSERS:
+            parser = isinstance(made[0].func, ast.Attribute) and made[0].func.attr in _PARSERS if made else False
+            if not parser:
+                return None
+    made = made or creation(node.value, scope, sources)
+    homes = [made[1]] if made is not None else []
+    for home in (*homes, scope, *scope.callers):
+        if home.program is None:
+            continue
+        for call in home.program.code.methods("add_argument"):
+            if node.attr in _destinations(call):
+                where = Scope(home.file, _LAST, "", program=home.program, node=home.program.code.scope(call))
+                return Making("option", call, where, None)
+    return None
+
+
+def _of_attribute(node: ast.Attribute, scope: Scope, sources: Sources) -> Iterator[Making]:
+    written = dotted_name(node)
+    program = scope.program
+    if program is None:
+        return
+    if written and scope.node is not None and not written.startswith(("self.", "cls.")):
+        found = list(_bound(written, scope.node, scope))
+        if found:
+            yield from found
+            return
+    option = option_of(node, scope, sources)
+    if option is not None:
+        yield option
+        return
+    owner = scope.value(node.value)
+    imported = program.code.imports.get(dotted_name(node.value), "")
+    if owner is not MISSING and module_dict(owner) or imported:
+        other = sources.of_module(imported, scope.file) if imported else None
+        if other is not None:
+            yield from _bound(node.attr, other.tree, _module_scope(other))
+        return
+    home = of_class(node.value, scope, sources)
+    if home is not None:
+        yield from _of_field(node, home[0], home[1], scope, sources)
+
+
+def _module_scope(program: Program) -> Scope:
+    return Scope(program.file, _LAST, "<module>", program=program, node=program.tree)
+
+
+def of_class(node: ast.expr, scope: Scope, sources: Sources) -> tuple[Scope, ast.ClassDef] | None:
+    """Return the class of an object of the program, and the file that defines it as a scope."""
+    program = scope.program
+    if program is None:
+        return None
+    value = scope.value(node)
+    name, module = "", ""
+    if value is not MISSING:
+        kind = class_of_value(value)
+        name, module = name_of(kind), module_of(kind)
+    elif dotted_name(node) in ("self", "cls") and scope.node is not None:
+        own = program.code.class_of(scope.node)
+        return (scope, own) if own is not None else None
+    else:
+        made = creation(node, scope, sources)
+        if made is not None:
+            name, scope = dotted_name(made[0].func), made[1]
+            program = scope.program or program
+            module = program.code.imports.get(name.partition(".")[0], "").rpartition(".")[0]
+            name = name.rpartition(".")[2]
+    if not name:
+        return None
+    others = [s.program for s in scope.callers if s.user and s.program is not None]
+    imported = sources.of_module(module, scope.file) if module and module != "__main__" else None
+    for each in dict.fromkeys((program, *others, *([imported] if imported is not None else []))):
+        for defined in each.code.nodes(ast.ClassDef):
+            if defined.name == name:
+                return (scope if each is scope.program else _module_scope(each)), defined
+    return None
+
+
+def _of_field(
+    node: ast.Attribute, home: Scope, defined: ast.ClassDef, scope: Scope, sources: Sources
+) -> Iterator[Making]:
+    """Yield where an object of the program got an attribute: `self.x =` of its class, or a field."""
+    program = home.program
+    if program is None:
+        return
+    made = creation(node.value, scope, sources)
+    if made is not None and dotted_name(made[0].func).rpartition(".")[2] != defined.name:
+        made = None
+    made = made or _only_creation(defined, program)
+    rows = [row for row in program.bindings.get((defined, f"self.{node.attr}"), ()) if row.how != "argument"]
+    first = [row for row in rows if getattr(program.code.function(row.node), "name", "") in ("__init__", "setup")]
+    for row in (first or rows)[-1:]:
+        method = program.code.function(row.node) or program.tree
+        inside = next((s for s in scope.callers if s.node is method), None)
+        where = Scope(home.file, getattr(row.node, "lineno", _LAST), getattr(method, "name", ""), program=program,
+                      node=method, callers=inside.callers if inside is not None else (),
+                      bound=made if getattr(method, "name", "") == "__init__" else None)  # fmt: skip
+        found = _making(row, where)
+        yield found._replace(how="attribute" if found.how in ("assigned", "called") else found.how)
+        return
+    for row in program.bindings.get((defined, node.attr), ()):
+        given = made and (_keyword(made[0], node.attr) or _positional(made[0], defined, node.attr))
+        if made and given is not None:
+            yield Making("literal" if is_literal(given) else "passed", given, made[1], given, (given,))
+            return
+        if row.how == "assign":
+            yield Making("default", row.node, Scope(home.file, _LAST, "", program=program, node=defined), row.value)
+            return
+    for base in defined.bases:
+        for other in program.code.nodes(ast.ClassDef):
+            if other.name == dotted_name(base).rpartition(".")[2] and other is not defined:
+                yield from _of_field(node, home, other, scope, sources)
+                return
+
+
+def _only_creation(defined: ast.ClassDef, program: Program) -> tuple[ast.Call, Scope] | None:
+    """Return the only call of a class in its file."""
+    calls = [call for call in program.code.calls(defined.name) if isinstance(call.func, ast.Name)]
+    if len(calls) != 1:
+        return None
+    where = program.code.scope(calls[0])
+    name = getattr(where, "name", "")
+    return calls[0], Scope(program.file, calls[0].lineno, name, program=program, node=where, call=calls[0])
+
+
+def _keyword(call: ast.Call, name: str) -> ast.expr | None:
+    return next((k.value for k in call.keywords if k.arg == name), None)
+
+
+def _positional(call: ast.Call, defined: ast.ClassDef, name: str) -> ast.expr | None:
+    """Return a field of a data class that was given by its position."""
+    fields = [s.target.id for s in defined.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
+    number = fields.index(name) if name in fields else _LAST
+    return call.args[number] if number < len(call.args) else None
+
+
+def creation(node: ast.expr | None, scope: Scope, sources: Sources, steps: int = _STEPS) -> tuple[ast.Call, Scope] | None:
+    """Return the call that made an object, through names, arguments and own functions."""
+    if node is None or not steps or scope.program is None:
+        return None
+    if isinstance(node, ast.Call):
+        function = scope.program.code.local_function(node)
+        if function is None:
+            return node, scope
+        inside = Scope(scope.file, (function.end_lineno or 0) + 1, function.name, program=scope.program,
+                       node=function, bound=(node, scope))  # fmt: skip
+        returned = [s.value for s in scopes.statements(function) if isinstance(s, ast.Return)]
+        return creation(returned[-1], inside, sources, steps - 1) if returned else None
+    if isinstance(node, ast.Tuple | ast.List):
+        return None
+    for made in makings(node, scope, sources):
+        return creation(made.value, made.scope, sources, steps - 1)
+    return None
+
+
+def _imported(name: str, scope: Scope, sources: Sources) -> Iterator[Making]:
+    """Yield what a module of the program assigned to a name that is imported from it."""
+    imported = scope.program.code.imports.get(name, "") if scope.program is not None else ""
+    module, _, last = imported.rpartition(".")
+    other = sources.of_module(module, scope.file) if module else None
+    if other is not None:
+        yield from _bound(last, other.tree, _module_scope(other))
+
+
+def _of_item(node: ast.Subscript, scope: Scope, sources: Sources) -> Iterator[Making]:
+    """Yield what made one item of a dictionary or list: its entry in the literal, or an assignment to it."""
+    program = scope.program
+    if program is None:
+        return
+    if dotted_name(node.value).endswith("environ"):
+        yield Making("environment", node, scope, None)
+        return
+    text = ast.unparse(node)
+    home = scope.node or program.tree
+    for assign in reversed(program.code.nodes(ast.Assign)):
+        same = any(isinstance(t, ast.Subscript) and ast.unparse(t) == text for t in assign.targets)
+        if same and assign.lineno < scope.line and program.code.scope(assign) in (home, program.tree):
+            yield Making(how_of(assign.value), assign, scope, assign.value, (assign.value,))
+            return
+    for made in makings(node.value, scope, sources):
+        key = node.slice.value if isinstance(node.slice, ast.Constant) else scope.value(node.slice)
+        entry = _entry(made.value, key)
+        if entry is not None:
+            yield Making("literal" if is_literal(entry) else how_of(entry), entry, made.scope, entry, (entry,))
+        return
+
+
+def _entry(value: ast.expr | None, key: object) -> ast.expr | None:
+    if isinstance(value, ast.Dict):
+        pairs = zip(value.keys, value.values, strict=True)
+        return next((v for k, v in pairs if isinstance(k, ast.Constant) and k.value == key), None)
+    if isinstance(value, ast.Call) and getattr(value.func, "id", "") == "dict":
+        return next((k.value for k in value.keywords if k.arg == key), None)
+    if isinstance(value, ast.List | ast.Tuple) and type(key) is int and -len(value.elts) <= key < len(value.elts):
+        return value.elts[key]
+    return None

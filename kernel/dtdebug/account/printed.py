@@ -1,0 +1,75 @@
+"""The account of a printed exception: from its traceback and the files on disk, without values."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from dtdebug.account import scopes
+from dtdebug.account.capture import explain
+from dtdebug.account.sources import Sources
+from dtdebug.account.values import masked, one_line
+from dtdebug.check.files import UnreadableError, read_source
+from dtdebug_taxonomy.logs import log as logs
+from dtdebug_taxonomy.logs.events import PrintedException
+from dtdebug_taxonomy.model.account import Account
+from dtdebug_taxonomy.model.ranks import Frame
+from dtdebug_taxonomy.model.snapshot import Snapshot
+
+_SECONDS = 0.5
+_MOST = 8
+"""Maximum number of exceptions with an account of their own."""
+_LIBRARY_BYTES = 2_000_000
+
+
+def with_accounts(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with the accounts of the exceptions in its output, unless it has any with values."""
+    if snapshot.accounts or not snapshot.output:
+        return snapshot
+    found: dict[tuple[object, ...], Account] = {}
+    sources = Sources(_lines)
+    for raised in logs.read_output(snapshot).events.raised:
+        first = logs.primary(raised)
+        key = (first.text, tuple((f.file, f.line) for f in first.frames))
+        if first.frames and key not in found and len(found) < _MOST and logs.role(first) == "own":
+            found[key] = of_exception(first, sources)
+    told = tuple(account for account in found.values() if account.place is not None)
+    return msgspec.structs.replace(snapshot, accounts=told) if told else snapshot
+
+
+def of_exception(raised: PrintedException, sources: Sources | None = None) -> Account:
+    """Return the account of a printed exception; never raises."""
+    return from_text(raised.text, raised.frames, raised.rank, sources)
+
+
+def from_text(text: str, frames: Sequence[Frame], rank: int | None = None, sources: Sources | None = None) -> Account:
+    """Return the account of a traceback: its last line, and its frames with the innermost last."""
+    account = Account(rank=rank, exception=one_line(text.split("\n", 1)[0]), with_values=False)
+    try:
+        return _of_frames(account, frames, sources or Sources(_lines))
+    except Exception as error:
+        return msgspec.structs.replace(account, stopped=f"the program can't be read ({type(error).__name__})")
+
+
+def _of_frames(account: Account, frames: Sequence[Frame], sources: Sources) -> Account:
+    stack, why = scopes.of_printed(frames, sources)
+    known = () if account.rank is None else (masked("rank", str(account.rank)),)
+    account = msgspec.structs.replace(account, facts=known)
+    found = explain(account, stack, sources, time.monotonic() + _SECONDS)
+    return msgspec.structs.replace(found, stopped=why) if why and found.root < 0 else found
+
+
+def _lines(file: str) -> list[str]:
+    """Return the lines of a regular file of bounded size, or none."""
+    path = Path(file)
+    try:
+        if path.suffix != ".py" or not path.is_file() or path.stat().st_size > _LIBRARY_BYTES:
+            return []
+        return read_source(path).text.splitlines(keepends=True)
+    except (OSError, ValueError, UnreadableError):  # on another machine, deleted, or not text
+        return []
+
+

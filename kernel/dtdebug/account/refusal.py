@@ -1,0 +1,218 @@
+"""What was refused: the tests over the line that raised, or the arguments of the last call into compiled code."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator, Sequence
+
+from dtdebug.account import scopes
+from dtdebug.account.objects import (
+    MISSING,
+    bases,
+    class_of_value,
+    is_class,
+    is_kind,
+    is_tensor,
+    loaded,
+    module_dict,
+    module_of,
+    name_of,
+    qualified_name,
+)
+from dtdebug.account.scopes import Scope
+from dtdebug.account.values import named, one_line
+from dtdebug.account.way_back import leaves, place
+from dtdebug_taxonomy.model.account import NamedValue, Refusal
+from dtdebug_taxonomy.source.python.bindings import leaves as ends_block
+from dtdebug_taxonomy.source.python.names import canonical, dotted_name
+from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
+
+_TESTS, _VALUES = 3, 8
+_OPERATORS = {ast.MatMult: "torch.matmul", ast.Add: "torch.add", ast.Sub: "torch.sub", ast.Mult: "torch.mul", ast.Div: "torch.div"}
+
+Refused = list[tuple[ast.expr, Scope]]
+
+
+def refusal_of(stack: Sequence[Scope], own: int) -> tuple[Refusal, Refused]:
+    """Return what was refused at the stack's end, and the expressions to follow back, the most telling first.
+
+    `own`: index of the user's innermost frame.
+    """
+    at, tests, looked = _guarded(stack, own)
+    innermost = stack[-1]
+    scope = at if at is not None else innermost
+    if at is None and isinstance(innermost.call, ast.AST):
+        looked = _operands(innermost.call, innermost)
+    refused: Refused = [(leaf, scope) for each in looked for leaf in leaves(each, scope)]
+    call = stack[own].call
+    refusal = Refusal(
+        api=api_of(call, stack[own], compiled=own == len(stack) - 1) if own < len(stack) - 1 or at is None else "",
+        place=place(scope, ast.Pass(lineno=scope.line)) if not scope.user else None,
+        tests=tuple((one_line(ast.unparse(test)), way) for test, way in tests),
+        values=_values(looked, scope),
+        arguments=_arguments(stack, own) if at is None or own < len(stack) - 1 else (),
+    )
+    return refusal, refused
+
+
+def _guarded(stack: Sequence[Scope], own: int) -> tuple[Scope | None, list[tuple[ast.expr, bool]], list[ast.expr]]:
+    """Return the frame whose tests led to the raise, these with the way each went, and what they looked at."""
+    helper = False
+    for scope in reversed(stack[own:]):
+        found = guards(scope, helper=helper)
+        if found is None:
+            return None, [], []
+        if found:
+            looked = [each for test, _ in found for each in _operands(test, scope)]
+            return scope, found, looked
+        helper = True  # it only raises: the tests are its caller's
+    return None, [], []
+
+
+def guards(scope: Scope, *, helper: bool = False) -> list[tuple[ast.expr, bool]] | None:
+    """Return the tests over a line that raises, innermost first; None if it does not raise.
+
+    `helper`: it calls a function that only raises.
+    """
+    program = scope.program
+    if program is None or scope.node is None:
+        return [] if helper else None
+    at = [
+        each
+        for each in scopes.statements(scope.node)
+        if each.lineno <= scope.line <= (each.end_lineno or 0)
+        and (isinstance(each, ast.Raise | ast.Assert) or (helper and not hasattr(each, "body")))
+    ]
+    if not at:
+        return None
+    raised = at[-1]
+    if isinstance(raised, ast.Raise) and raised.exc is None:
+        return None  # raised again: its test is elsewhere
+    found: list[tuple[ast.expr, bool]] = [(raised.test, False)] if isinstance(raised, ast.Assert) else []
+    inner: ast.AST = raised
+    found += _skipped(program.code.block(raised), raised)
+    for up in program.code.ancestors(raised):
+        if isinstance(up, (*FUNCTIONS, ast.Lambda, ast.ClassDef)) or len(found) >= _TESTS:
+            break
+        if isinstance(up, ast.If):
+            found.append((up.test, inner in up.body))
+        if isinstance(up, ast.stmt):
+            found += _skipped(program.code.block(up), up)
+        inner = up
+    return found[:_TESTS]
+
+
+def _skipped(block: Sequence[ast.stmt], before: ast.stmt) -> Iterator[tuple[ast.expr, bool]]:
+    """Yield the tests just above a statement that would have left its block."""
+    number = next((n for n, each in enumerate(block) if each is before), 0)
+    for each in reversed(block[:number]):
+        if not (isinstance(each, ast.If) and ends_block(each.body) and not each.orelse):
+            return
+        if isinstance(each.body[-1], ast.Raise):
+            continue
+        yield each.test, False
+
+
+def _operands(node: ast.AST, scope: Scope) -> list[ast.expr]:
+    """Return the operands of a test, or the parts of an expression that failed."""
+    match node:
+        case ast.BoolOp():
+            return [part for each in node.values for part in _operands(each, scope)]
+        case ast.UnaryOp():
+            return _operands(node.operand, scope)
+        case ast.Compare():
+            return [each for each in (node.left, *node.comparators) if not isinstance(each, ast.Constant)]
+        case ast.Call():
+            parts = [*node.args, *(k.value for k in node.keywords)]
+            owner = [node.func.value] if isinstance(node.func, ast.Attribute) else [node.func]
+            return [part.value if isinstance(part, ast.Starred) else part for part in (*parts, *owner)]
+        case ast.Subscript():
+            return [node.slice, node.value]
+        case ast.Attribute():
+            return [node.value]
+        case ast.BinOp():
+            return [node.left, node.right]
+        case ast.expr():
+            return [node]
+    return []
+
+
+def _values(looked: Sequence[ast.expr], scope: Scope) -> tuple[NamedValue, ...]:
+    """Return the operands with their values, and the names in them."""
+    found: dict[str, NamedValue] = {}
+    for each in looked:
+        for part in (each, *leaves(each, scope)):
+            text, value = ast.unparse(part), scope.value(part)
+            if isinstance(part, ast.Constant) or text in found or (value is not MISSING and not scopes.is_plain_value(value)):
+                continue
+            if value is not MISSING or (not scope.live and part is not each):
+                found[text] = named(text, value)
+    return tuple(found.values())[:_VALUES]
+
+
+def _arguments(stack: Sequence[Scope], own: int) -> tuple[NamedValue, ...]:
+    """Return the arguments of the user's call by the names of the parameters."""
+    scope = stack[own]
+    call = scope.call
+    if not isinstance(call, ast.Call):
+        return ()
+    called = next((s for s in stack[own + 1 :] if s.parameters or not _passes_on(s)), None)
+    given = scopes.bind(call, called) if called is not None else {}
+    if not given:
+        pairs = [(ast.unparse(each), each) for each in call.args]
+        given = dict([*pairs, *((k.arg, k.value) for k in call.keywords if k.arg)])
+    found = []
+    for name, each in given.items():
+        value = scope.value(each)
+        if value is MISSING and called is not None and called.program is not None and called.node is not None:
+            rows = called.program.bindings.get((called.node, name), ())
+            value = called.local.get(name, MISSING) if len(rows) == 1 else MISSING
+        if value is MISSING or scopes.is_plain_value(value) or is_class(value):
+            found.append(named(name, value))
+    return tuple(found[:_VALUES])
+
+
+def _passes_on(scope: Scope) -> bool:
+    """True if a function takes whatever it gets: it only passes that on."""
+    node = scope.node
+    return isinstance(node, FUNCTIONS) and node.args.vararg is not None
+
+
+def api_of(call: ast.AST | None, scope: Scope, *, compiled: bool = False) -> str:
+    """Return the qualified name of what a line of the user's calls."""
+    if isinstance(call, ast.BinOp) and type(call.op) in _OPERATORS:
+        sides = [scope.value(call.left), scope.value(call.right)]
+        return _OPERATORS[type(call.op)] if any(map(is_tensor, sides)) else ""
+    if not isinstance(call, ast.Call) or scope.program is None:
+        return ""
+    func = call.func
+    value = scope.value(func)
+    if is_class(value):
+        return public_name(value)
+    if value is not MISSING and scopes.is_plain_value(value):  # a module, or another object that is called
+        return public_name(class_of_value(value))
+    if isinstance(func, ast.Attribute):
+        owner = scope.value(func.value)
+        if owner is not MISSING and scopes.is_plain_value(owner):
+            return f"{public_name(class_of_value(owner))}.{func.attr}"
+    name = scope.program.code.name(func)
+    return one_line(name or dotted_name(func))
+
+
+def public_name(kind: type) -> str:
+    """Return the shortest name under which a loaded package has a class: `torch.nn.Linear`."""
+    name, home = name_of(kind), module_of(kind)
+    if home in ("builtins", "__main__"):
+        return one_line(name)
+    parts = home.split(".")
+    for size in range(1, len(parts)):
+        package = ".".join(parts[:size])
+        if module_dict(sys.modules.get(package)).get(name) is kind:
+            return one_line(f"{package}.{name}")
+    return one_line(canonical(qualified_name(kind)))
+
+
+def is_module(value: object) -> bool:
+    """True for a module of torch, whose class is then what was called."""
+    return is_kind(value, loaded("torch.nn", "Module")) and any(True for _ in bases(type(value)))
