@@ -64,6 +64,7 @@ class Monitor:
         self._before: tuple[RankState, ...] = ()
         """Records of the ranks at that time."""
         self._reported: Verdict | None = None
+        self._last: tuple[Case, str] | None = None
         self._hang: Verdict | None = None
         """Last verdict on a hang, even if a counter has moved since."""
         self._moves = 0
@@ -143,6 +144,11 @@ class Monitor:
             if note := self._options.foreseen(found):
                 found = msgspec.structs.replace(found, notes=(note, *found.notes))
         self._speaker.report(found, what, brief=known)
+
+    def report_last(self) -> None:
+        """Report the hang for which the job was ended: below what its launcher printed when it ended."""
+        if self._last is not None:
+            self._speaker.report(*self._last)
 
     def _run(self) -> None:
         failed = False
@@ -277,7 +283,12 @@ class Monitor:
             self._hosts.await_report()
         elif self._reported is None or _essence(found.verdict) != _essence(self._reported):
             self._reported = found.verdict
-            self._speaker.report(found, f"no rank has made progress for {standing:.0f} s")
+            what = f"no rank has made progress for {standing:.0f} s"
+            if self._ends(found):
+                self._last = (found, what)
+                self._speaker.remark(f"{what}; ending the job")
+            else:
+                self._speaker.report(found, what)
         if self._ends(found):
             self._end(self._job, *self._ours())
 

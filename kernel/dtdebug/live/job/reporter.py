@@ -68,7 +68,7 @@ class Speaker:
         if self._options.watch:
             found = without_step(found, "--watch")
         whole = to_text(found, what, self._run, brief=brief)
-        if found.diagnosis is None or brief:
+        if found.diagnosis is None:
             return whole
         return answer_text(
             found.diagnosis,

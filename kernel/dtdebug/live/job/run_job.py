@@ -282,7 +282,9 @@ class _Job:
                 self._hosts.silent()
                 if not self._monitor.stopped and not self._hosts.has_failed_host():
                     self._report_success()
-            elif not self._monitor.stopped:  # otherwise it was reported already
+            elif self._monitor.stopped:
+                self._monitor.report_last()
+            else:
                 self._monitor.conclude(_how(status, interrupted=self._monitor.interrupted))
         except Exception as error:
             self._speaker.say(f"collecting failed ({type(error).__name__}: {error}); see {self._folder.path}")
