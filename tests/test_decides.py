@@ -172,7 +172,7 @@ def test_bfloat16_rules_the_overflow_of_float16_out():
             "Save once more",
         ),
         ("Only one of 8 GPUs is used by my DDP job.", "", "Count the processes"),
-        ("DDP over 8 GPUs hangs at the first step, with 7 GPUs it works.", "", "dtdebug attach PID"),
+        ("DDP over 8 GPUs hangs at the first step, with 7 GPUs it works.", "", "dtdebug attach"),
         ("GRPO with vLLM in server mode: rewards collapse, even with lr = 0.", "", "Compare one weight"),
         (
             "Resuming my FSDP job from a checkpoint needs more memory: CUDA out of memory.",

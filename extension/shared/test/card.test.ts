@@ -61,18 +61,18 @@ test("what happened comes first, with what supports it; the symptom is its subti
 });
 
 test("where nothing points to a cause the card says so, and what to do next", () => {
-  const next = { kind: "measure", text: "Look at the ranks", command: "dtdebug attach PID", minutes: 1, why: "It names the line." };
+  const next = { kind: "measure", text: "Look at the ranks", command: "dtdebug attach", minutes: 1, why: "It names the line." };
   const card = render({ ...sample("settled"), advice: [], next });
 
   assert.equal(0, card.querySelectorAll(".dtd-cause").length);
   assert.match(shown(card), /The cause is not known/);
   assert.match(shown(card), /Next:\s+Look at the ranks/);
-  assert.equal("dtdebug attach PID", card.querySelector(".dtd-command")?.textContent);
+  assert.equal("dtdebug attach", card.querySelector(".dtd-command")?.textContent);
 });
 
 test("what words alone may mean stands below the next step, closed, and is called so", () => {
   const all = sample("settled");
-  const next = { kind: "measure", text: "Look at the ranks.", command: "dtdebug attach PID", minutes: 2, why: "" };
+  const next = { kind: "measure", text: "Look at the ranks.", command: "dtdebug attach", minutes: 2, why: "" };
   const card = render({ ...all, advice: [], guesses: all["advice"], next });
   const told = shown(card);
 

@@ -50,10 +50,10 @@ class Next(msgspec.Struct, frozen=True, kw_only=True):
 _LOOK = Next(
     kind="measure",
     text="If the job still runs, look at where each rank is.",
-    command="dtdebug attach PID",
+    command="dtdebug attach",
     minutes=2,
     why="Ranks that make progress: the job runs. One rank outside the call in which the others wait: its line is the "
-    "cause. No such process: the job is gone, see its scheduler. PID is the launcher or any rank.",
+    "cause. No job found: it is gone, or on another host; see its scheduler.",
 )
 """Step after a log that stops."""
 
