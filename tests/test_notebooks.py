@@ -54,7 +54,7 @@ EVIDENCE = {
     "read-a-log": (
         "Device, host or shared memory runs out (D.1.2)",
         "dtdebug: Rank 5 ",
-        "nothing here is recognised as a fault",
+        "No known failure in",
     ),
 }
 """Notebook -> what must be read below its cells."""

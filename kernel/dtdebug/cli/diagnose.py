@@ -251,14 +251,11 @@ def _text_of(reading: Reading) -> str:
     d = reading.diagnosis
     if reading.found or d.ordinary:
         return to_text(d)
-    ask = "  Describe what you see (--situation TEXT), or let `dtdebug wizard` ask."
+    lines = len(reading.snapshot.output.splitlines())
+    ask = 'Next  If the job still runs: `dtdebug attach`. Else say what you see: dtdebug "it hangs at ..."'
     if not d.happened:
-        return f"dtdebug: nothing here is recognised as a fault of distributed training.\n{ask}"
-    return (
-        f"dtdebug: {d.happened}\n"
-        "  Not understood: no known fault of distributed training prints this; it may be the program's own.\n"
-        f"{ask}"
-    )
+        return f"dtdebug: No known failure in {lines} line{'s' * (lines != 1)}.\n{ask}"
+    return f"dtdebug: {d.happened}\nNo known failure of distributed training: it may be the program's own.\n{ask}"
 
 
 def _record(reading: Reading, name: str, asked: Asked) -> dict[str, Any]:
