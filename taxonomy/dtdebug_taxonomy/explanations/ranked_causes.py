@@ -257,7 +257,7 @@ def _one_advice(
     knowledge: Knowledge, findings: tuple[Finding, ...], code: str, cause: Cause, p: float, *, outright: bool
 ) -> Explanation:
     weighed = _weigh_findings(knowledge, cause, findings)
-    telling = ((knowledge.evidence[f.evidence], f.words) for _, f in weighed if not (f.values or f.scores))
+    telling = [(knowledge.evidence[f.evidence], f.words) for _, f in weighed if not (f.values or f.scores)]
     told = (cure_of(e, cause.id, words) for e, words in sorted(telling, key=lambda row: row[0].generic))
     own = next((c for c in told if c is not None), None)
     yours = next((f.diff for _, f in weighed if f.diff and (f.near != "file" or f.file == SHOWN)), "")
@@ -267,10 +267,10 @@ def _one_advice(
     return Explanation(
         symptom=code,
         cause=cause.id,
-        title=own.title
-        if own
-        else f"{' '.join(checked.told.split()).rstrip('.')} ({checked.check})"
+        title=f"{' '.join(checked.told.split()).rstrip('.')} ({checked.check})"
         if checked
+        else own.title
+        if own
         else cause.title,
         pattern=knowledge.patterns[cause.pattern].name,
         probability=round(p, 4),
@@ -283,7 +283,7 @@ def _one_advice(
         diff_of="yours" if yours else "example" if example else "",
         in_python=in_python(yours or example),
         named=outright,
-        specific=own is None and checked is not None,
+        specific=checked is not None or (own is not None and own not in (c for e, _ in telling for c in e.cure)),
         because=tuple(
             reason_of(knowledge, f, max(w, 0.0) if named else w)
             for w, f in weighed
