@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from enum import IntEnum
 
@@ -42,6 +43,7 @@ _OWN_CODE = "program-fails-by-itself"
 """Cause that adds nothing to a library's own check of the call."""
 _COMPARED = "release-changed"
 """Cause that the comparison itself, with the names of the releases, explains better."""
+_SENTENCE_END = re.compile(r"(?<=[.!?]) (?=[A-Z`])")
 _WORDS = 4
 """Least number of words of a message that is a sentence, not a key or a name."""
 
@@ -264,10 +266,11 @@ def _one_advice(
     checked = next((f for _, f in weighed if f.told), None)
     general = "" if contradiction(cause.example_for, findings) else cause_diff(cause)
     example = "" if yours else own.diff if own else general
+    wrong, advised = _split_message(checked.told) if checked else ("", "")
     return Explanation(
         symptom=code,
         cause=cause.id,
-        title=f"{' '.join(checked.told.split()).rstrip('.')} ({checked.check})"
+        title=f"{wrong.rstrip('.')} ({checked.check})"
         if checked
         else own.title
         if own
@@ -276,7 +279,7 @@ def _one_advice(
         probability=round(p, 4),
         band=band(p),
         why=(own and own.why) or (f"`dtdebug explain {checked.check}` tells more." if checked else cause.why),
-        fix=own.fix if own else f"{checked.way}." if checked and checked.way else cause.fix,
+        fix=own.fix if own else f"{checked.way}." if checked and checked.way else advised or cause.fix,
         effort=cause.effort,
         minutes=MINUTES[cause.effort],
         diff=yours or example,
@@ -290,6 +293,12 @@ def _one_advice(
             if (named := inference_ranking.is_named(knowledge, cause, f)) or w >= TELLING
         )[:3],
     )
+
+
+def _split_message(message: str) -> tuple[str, str]:
+    """Split a check's message into what is wrong and what to do about it, which may be ""."""
+    wrong, *advised = _SENTENCE_END.split(" ".join(message.split()), maxsplit=1)
+    return wrong, "".join(advised)
 
 
 def ruled_out(
