@@ -18,7 +18,7 @@ from dtdebug_taxonomy.presentation.answer_text import to_short_text
 MORE = "more: %dtdebug why"
 _CELL = re.compile(r"cell In\[(\d{1,9})\]\Z")
 _COMMAND = re.compile(r"dtdebug (?P<verb>[a-z]+)(?: (?P<option>--[a-z]+))?")
-_VERBS = {"attach": "hang", "check": "check", "doctor": "doctor", "isolate": "isolate", "run --watch": "watch"}
+_VERBS = {"attach": "hang", "doctor": "doctor", "isolate": "isolate", "run --watch": "watch"}
 """Commands of a terminal, and the verbs of `%dtdebug` that do the same for the cells of a notebook."""
 
 
@@ -53,10 +53,15 @@ def cell_source(number: int) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _in_notebook(step: Step) -> Step:
-    """Return the step with the verb of `%dtdebug` in place of the command, which may need a file or a launcher."""
+def _in_notebook(step: Step) -> Step | None:
+    """Return the step with the verb of `%dtdebug` in place of the command, which may need a file or a launcher.
+
+    None for `dtdebug check`: the cells have been checked for this answer.
+    """
     found = _COMMAND.match(step.command)
     if found is None:
         return step
+    if found["verb"] == "check":
+        return None
     verb = _VERBS.get(found["verb"] + (f" {found['option']}" if found["option"] else ""))
     return replace(step, command=f"%dtdebug {verb}" if verb else "")

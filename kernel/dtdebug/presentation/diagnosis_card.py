@@ -18,7 +18,7 @@ from dtdebug_taxonomy.explanations.model import Explanation
 from dtdebug_taxonomy.model.rank_ranges import ranges, shorten_text
 from dtdebug_taxonomy.model.snapshot import Snapshot
 from dtdebug_taxonomy.presentation.answer import Answer, Spot
-from dtdebug_taxonomy.presentation.answer_text import CERTAINTY, format_place
+from dtdebug_taxonomy.presentation.answer_text import CERTAINTY
 from dtdebug_taxonomy.presentation.text import (
     ECHO,
     GUESS,
@@ -32,6 +32,7 @@ from dtdebug_taxonomy.presentation.text import (
     seen_line,
     subtitle,
 )
+from dtdebug_taxonomy.stacks.frames import spell_place
 
 MIME = "application/vnd.dtdebug.diagnosis+json"
 LIMIT = 4_000
@@ -198,7 +199,7 @@ def _short(a: Answer) -> str:
 def _spot(s: Spot) -> str:
     """Format a place: its ranks, the line of code, what is marked in it, and the values."""
     who = f"rank{'s' * (len(s.ranks) > 1)} {ranges(s.ranks, 4)}" if s.ranks else ""
-    head = " · ".join(filter(None, (who, format_place(s.file, s.line), s.state)))
+    head = " · ".join(filter(None, (who, spell_place(s.file, s.line), s.state)))
     values = ", ".join(f"{name} = {text}" if text else name for name, text in s.values)
     begin, end = s.mark
     below = " " * begin + "^" * (end - begin) + " " * bool(values) if end > begin else ""

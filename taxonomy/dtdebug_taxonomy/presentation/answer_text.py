@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from dtdebug_taxonomy.model.rank_ranges import ranges, shorten_text
 from dtdebug_taxonomy.presentation.answer import Answer, Fix, Spot, Step
-from dtdebug_taxonomy.stacks.frames import short
+from dtdebug_taxonomy.stacks.frames import spell_place
 from dtdebug_taxonomy.text.pattern_matcher import plain
 
 MOST, WIDTH, NARROWEST = 12, 80, 40
@@ -110,7 +110,7 @@ def _with_record(why: str, record: str) -> str:
 def _spot_lines(s: Spot, width: int, *, framed: bool) -> Iterator[Line]:
     """Yield `rank 3  train.py:16  state`, and below it the source line with its marks."""
     who = f"rank{'s' * (len(s.ranks) > 1)} {ranges(s.ranks, 4)}" if s.ranks else ""
-    place = format_place(s.file, s.line)
+    place = spell_place(s.file, s.line)
     values = ", ".join(f"{name} = {text}" if text else name for name, text in s.values)
     code = plain(s.code, 200)
     if not framed:
@@ -132,13 +132,6 @@ def _spot_lines(s: Spot, width: int, *, framed: bool) -> Iterator[Line]:
         yield Line("mark", _cut(f"      {values}", width))
 
 
-def format_place(file: str, line: int) -> str:
-    """Return `train.py:16`, or `cell In[4], line 2` in a notebook."""
-    if file.startswith("cell "):
-        return f"{file}, line {line}"
-    return f"{short(file)}:{line}" if line else short(file)
-
-
 def _window(code: str, begin: int, end: int, width: int) -> tuple[str, int]:
     """Return the part of a source line that fits, with what is marked, and how far it was shifted."""
     if len(code) <= width:
@@ -148,7 +141,7 @@ def _window(code: str, begin: int, end: int, width: int) -> tuple[str, int]:
 
 
 def _fix_lines(f: Fix, width: int, level: _Level) -> Iterator[Line]:
-    place = format_place(f.file, f.line) if f.file and f.line else ""
+    place = spell_place(f.file, f.line) if f.file and f.line else ""
     changed = _changed_lines(f.diff)
     if changed and len(changed) <= level.diff:
         yield from _labelled("fix", "Fix", _with_place(f.text, place), width, 1)
