@@ -1,7 +1,7 @@
 """Writes what the renderer has from Python: the JSON schemas, the types, the static HTML to be compared with.
 
 Run it after a change of `dtdebug_taxonomy.diagnosis.diagnose`, `dtdebug_taxonomy.model.ranks_view` or
-`dtdebug.presentation.diagnosis_card`; a test says when that was forgotten. What a notebook saves is a `Diagnosis` whose
+`dtdebug.presentation.diagnosis_card`; a test says when that was forgotten. What a notebook saves is a `Card` whose
 rankings are cut short, so one schema holds for both.
 """
 
@@ -14,13 +14,12 @@ from typing import Any
 import msgspec
 
 import dtdebug_taxonomy
-from dtdebug.presentation.diagnosis_card import to_html
-from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
+from dtdebug.presentation.diagnosis_card import Card, to_html
 from dtdebug_taxonomy.model.ranks_view import View
 
 HERE = Path(__file__).parent
 SCHEMAS = Path(dtdebug_taxonomy.__file__).parent / "schema"
-FORMS: dict[str, type[msgspec.Struct]] = {"diagnosis": Diagnosis, "view": View}
+FORMS: dict[str, type[msgspec.Struct]] = {"diagnosis": Card, "view": View}
 """What crosses to front ends, by the name of its schema and of the module that has its types."""
 SAMPLES = HERE / "test" / "samples"
 """Diagnoses as notebooks have saved them; beside each what the static HTML says of it."""
@@ -37,7 +36,7 @@ def files() -> dict[Path, str]:
         made[SCHEMAS / f"{name}.schema.json"] = json.dumps(schema, indent=2) + "\n"
         made[HERE / "src" / f"{name}.ts"] = _HEAD.format(name) + typescript(schema)
     pages = {
-        path.with_suffix(".html"): to_html(msgspec.json.decode(path.read_bytes(), type=Diagnosis)) + "\n"
+        path.with_suffix(".html"): to_html(msgspec.json.decode(path.read_bytes(), type=Card)) + "\n"
         for path in sorted(SAMPLES.glob("*.json"))
     }
     return made | pages

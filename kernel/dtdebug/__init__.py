@@ -40,13 +40,14 @@ def diagnose(
         KnowledgeError: a knowledge file is broken.
 
     """
+    from dtdebug.presentation.diagnosis_card import card
     from dtdebug.privacy import boundary
     from dtdebug_taxonomy.knowledge import loader
     from dtdebug_taxonomy.model.snapshot import Snapshot
 
     if snapshot is None:
         snapshot = Snapshot(situation=boundary.plain(situation), output=boundary.plain(output))
-    return boundary.diagnose(loader.load(), snapshot, answers)
+    return card(boundary.diagnose(loader.load(), snapshot, answers), snapshot)
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ import { button, make, status } from "../../shared/src/dom.js";
 import { type Entry, readable } from "./entries.js";
 import type { History } from "./history.js";
 import type { Means } from "./means.js";
-import { insertBelow, shortTime } from "./place.js";
+import { openPlace, shortTime } from "./place.js";
 
 export class HistoryView extends Widget {
   #panel: NotebookPanel | null = null;
@@ -95,12 +95,6 @@ export class HistoryView extends Widget {
 
   #actions(): Actions {
     const panel = this.#panel;
-    const insertCell = (source: string) => {
-      if (!panel?.content.activeCell) {
-        throw new Error("no cell");
-      }
-      insertBelow({ panel, cell: panel.content.activeCell }, source);
-    };
-    return panel ? { insertCell } : {};
+    return panel ? { openPlace: (at) => openPlace(panel, at, { number: null, cell: null }) } : {};
   }
 }

@@ -9,7 +9,7 @@ import { make } from "../../shared/src/dom.js";
 import type { Line } from "./ask.js";
 import { Corrupted, type Kept } from "./kept.js";
 import type { Ended, Means } from "./means.js";
-import { type Place, cellById, failureOf, insertBelow, numberOf } from "./place.js";
+import { type Place, cellById, failureOf, insertBelow, numberOf, openPlace } from "./place.js";
 import { type Answer, type Connection, diagnose } from "./requests.js";
 import { type Course, type Step, after, asked, back, begin } from "./steps.js";
 import { type Act, type Seen, courseView, startView } from "./wizardview.js";
@@ -207,9 +207,15 @@ export class Wizard extends Widget {
       },
       skip: (key) => this.#step({ kind: "skipped", key, ask: ask() }),
       back: this.#act.back,
-      ...(this.#panel ? { insertCell: this.#act.insert } : {}),
+      ...this.#places(),
       ...(this.means.keep ? { feedback: this.means.keep } : {}),
     };
+  }
+
+  /** Links of the card, where there is a notebook that they lead into. */
+  #places(): Actions {
+    const panel = this.#panel;
+    return panel ? { openPlace: (at) => openPlace(panel, at, { number: null, cell: null }) } : {};
   }
 
   /** Below the cell that failed; where that is gone, below the one in hand. */

@@ -2,8 +2,6 @@
 export interface Actions {
   /** Puts text on the clipboard; without it the browser is asked. */
   copy?(text: string): void | Promise<void>;
-  /** Puts a cell with this source below the failed one; must not run it. */
-  insertCell?(source: string): void | Promise<void>;
   /** Where a diff of the user's own code can be applied now, and the way to do it; null if it fits nowhere. */
   fits?(diff: string): Fit | null;
   /** Answers the question `key` by one of its values; may return what to tell the reader. */
@@ -12,6 +10,8 @@ export interface Actions {
   skip?(key: string): void | string | Promise<void | string>;
   /** Takes the reader's last step back. */
   back?(): void | string | Promise<void | string>;
+  /** Goes to a place such as `cell In[3], line 6`. */
+  openPlace?(at: string): void | Promise<void>;
   /** Goes on step by step beside the notebook. */
   guide?(): void;
   /** The reader's word: this cause was it, or (without a cause) nothing helped. */

@@ -1,11 +1,12 @@
 /** The card: what was seen, why, what to change, what to answer next. */
 
 import type { Actions } from "./actions.js";
-import type { Explanation, Next, RankedSymptom, Reason, Seen } from "./diagnosis.js";
+import type { Answer, Explanation, Next, RankedSymptom, Reason, Seen } from "./diagnosis.js";
 import { diffView } from "./diff.js";
 import { attempt, button, make, part, status } from "./dom.js";
 import { questionView } from "./question.js";
 import { type Filled, type Shown, Unreadable, VERSION, read } from "./read.js";
+import { shortView } from "./short.js";
 import { STYLE } from "./style.js";
 import { trans } from "./trans.js";
 import { bandWord, guessed, later, notKnown, notPointedAt, place, prose, sentence, verdictWord } from "./words.js";
@@ -30,6 +31,30 @@ export function render(data: unknown, host: Actions = {}, shape: Shape = {}): HT
 
 function card(d: Shown, host: Actions, shape: Shape): HTMLElement {
   const named = leading(d);
+  const shown = d.answer ? short(d, d.answer, named, host, shape) : long(d, named, host, shape);
+  const root = make("div", `dtd dtd-${named[0]?.band || "unlikely"}`, style(), shown);
+  root.setAttribute("role", "region");
+  const first = d.answer?.headline || d.ordinary || d.happened;
+  const name = first || named.map((s) => s.title).join(` ${trans.__("or")} `) || notKnown();
+  root.setAttribute("aria-label", `dtdebug: ${name}`);
+  return root;
+}
+
+/** The short answer, and below a button all that is known. */
+function short(d: Shown, answer: Filled<Answer>, named: readonly Filled<RankedSymptom>[], host: Actions, shape: Shape): HTMLElement {
+  const rest = make("div", "dtd-body", ...body(d, named, host, shape));
+  rest.hidden = true;
+  const more = button(trans.__("Why?"), () => {
+    rest.hidden = !rest.hidden;
+    more.setAttribute("aria-expanded", String(!rest.hidden));
+  });
+  more.setAttribute("aria-expanded", "false");
+  more.classList.add("dtd-open");
+  return make("div", "dtd-card", shortView(answer, host, more, shape.asksElsewhere ? null : guide(host)), rest);
+}
+
+/** What notebooks hold that an older dtdebug has written. */
+function long(d: Shown, named: readonly Filled<RankedSymptom>[], host: Actions, shape: Shape): HTMLElement {
   const folded = make(
     "details",
     "dtd-card",
@@ -37,11 +62,7 @@ function card(d: Shown, host: Actions, shape: Shape): HTMLElement {
     make("div", "dtd-body", ...body(d, named, host, shape)),
   );
   folded.open = !shape.folded;
-  const root = make("div", `dtd dtd-${named[0]?.band || "unlikely"}`, style(), folded);
-  root.setAttribute("role", "region");
-  const name = d.ordinary || d.happened || named.map((s) => s.title).join(` ${trans.__("or")} `) || notKnown();
-  root.setAttribute("aria-label", `dtdebug: ${name}`);
-  return root;
+  return folded;
 }
 
 /** Each card brings its style, so that it looks the same wherever it is put. */
@@ -56,11 +77,11 @@ function leading(d: Shown): readonly Filled<RankedSymptom>[] {
 
 /** What happened, in one line; it stays when the card is folded. */
 export function headline(d: Shown): HTMLElement {
-  const first = d.ordinary || d.happened;
+  const first = d.answer?.headline || d.ordinary || d.happened;
   if (first === "") {
     return symptomLine(d);
   }
-  const subtitle = leading(d).length ? [" ", symptomLine(d, "dtd-symptom")] : [];
+  const subtitle = leading(d).length && !d.answer ? [" ", symptomLine(d, "dtd-symptom")] : [];
   return make("span", "dtd-headline", make("span", "dtd-title", first), ...subtitle);
 }
 
@@ -90,6 +111,8 @@ function* body(
   shape: Shape,
 ): Generator<HTMLElement | null> {
   const told = sentence(d);
+  yield d.answer?.event && d.answer.fix?.diff ? make("p", "dtd-told", d.answer.event) : null; // for which there was no room
+  yield d.answer && named.length ? symptomLine(d, "dtd-symptom") : null;
   if (d.v > VERSION) {
     yield make("p", "dtd-soft", trans.__("A newer dtdebug wrote this (form %1): some of it may be missing here.", d.v));
   }
@@ -171,8 +194,7 @@ function cause(a: Filled<Explanation>, isFirst: boolean, host: Actions): HTMLEle
     a.why ? make("p", "", ...prose(a.why)) : null,
     because.length ? make("ul", "dtd-reasons", ...because) : null,
     a.fix ? make("p", "dtd-fix", make("strong", "", trans.__("Fix:")), " ", ...prose(a.fix)) : null,
-    a.diff && a.diff_of ? make("p", "dtd-soft", whose(a.diff_of)) : null,
-    diffView(a.diff, a.title, host, { inPython: a.in_python, isYours: a.diff_of === "yours" }),
+    a.diff_of === "yours" ? diffView(a.diff, a.title, host) : null,
     feedback(
       trans.__("This was it"),
       trans.__("This was the cause: %1", a.title),
@@ -182,10 +204,6 @@ function cause(a: Filled<Explanation>, isFirst: boolean, host: Actions): HTMLEle
   );
   entry.open = isFirst;
   return entry;
-}
-
-function whose(diff: "yours" | "example"): string {
-  return diff === "yours" ? trans.__("in your file:") : trans.__("an example, not your file:");
 }
 
 /** The one thing to do next, with its command and what that would say. */
@@ -207,7 +225,7 @@ function foot(d: Shown, host: Actions): HTMLElement {
     "div",
     "dtd-foot",
     make("span", "dtd-soft", ...prose(line)),
-    make("span", "dtd-end", guide(host), word),
+    make("span", "dtd-end", d.answer ? null : guide(host), word),
   );
 }
 

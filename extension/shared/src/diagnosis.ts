@@ -1,7 +1,7 @@
 // Made from diagnosis.schema.json by extension/shared/generate.py: change neither by hand.
 
-/** The whole answer. All 30 symptoms and all fix patterns are ranked, best first. */
-export interface Diagnosis {
+/** A diagnosis with its short answer, as front ends get it. */
+export interface Card {
   readonly v?: number;
   readonly recognised: boolean;
   readonly verdict: "apart" | "echo" | "leaning" | "settled" | "unknown";
@@ -19,6 +19,7 @@ export interface Diagnosis {
   readonly happened?: string;
   readonly seen?: readonly Seen[];
   readonly later?: readonly Diagnosis[];
+  readonly answer?: Answer | null;
 }
 
 /** A symptom with its probability. */
@@ -61,6 +62,7 @@ export interface Explanation {
   readonly because?: readonly Reason[];
   readonly grade?: "measured" | "printed" | "quoted" | "resembles" | "source" | "stated";
   readonly named?: boolean;
+  readonly specific?: boolean;
 }
 
 /** The one thing to do next. */
@@ -101,4 +103,66 @@ export interface Known {
 export interface Seen {
   readonly text: string;
   readonly record?: string;
+}
+
+/** The whole answer. All 30 symptoms and all fix patterns are ranked, best first. */
+export interface Diagnosis {
+  readonly v?: number;
+  readonly recognised: boolean;
+  readonly verdict: "apart" | "echo" | "leaning" | "settled" | "unknown";
+  readonly ordinary?: string;
+  readonly symptoms: readonly RankedSymptom[];
+  readonly advice: readonly Explanation[];
+  readonly guesses?: readonly Explanation[];
+  readonly next?: Next | null;
+  readonly ruled_out?: readonly string[];
+  readonly fix_patterns: readonly RankedPattern[];
+  readonly question?: Asked | null;
+  readonly known?: readonly Known[];
+  readonly culprits?: readonly number[];
+  readonly notes?: readonly string[];
+  readonly happened?: string;
+  readonly seen?: readonly Seen[];
+  readonly later?: readonly Diagnosis[];
+}
+
+/** The short answer; each fact stands in it once. */
+export interface Answer {
+  readonly headline: string;
+  readonly event?: string;
+  readonly spots?: readonly Spot[];
+  readonly why?: string;
+  readonly record?: string;
+  readonly fix?: Fix | null;
+  readonly sure?: "certain" | "likely" | "own" | "place" | "possible" | "unknown";
+  readonly guess?: string;
+  readonly next?: Step | null;
+  readonly notes?: readonly string[];
+}
+
+/** One place of the user's program, and the ranks that stand or failed there. */
+export interface Spot {
+  readonly ranks?: readonly number[];
+  readonly file?: string;
+  readonly line?: number;
+  readonly code?: string;
+  readonly mark?: readonly [number, number];
+  readonly state?: string;
+  readonly values?: readonly (readonly [string, string])[];
+}
+
+/** What to do about the cause. */
+export interface Fix {
+  readonly text: string;
+  readonly file?: string;
+  readonly line?: number;
+  readonly diff?: string;
+  readonly proof?: string;
+}
+
+/** The one next step, if the cause is unknown. */
+export interface Step {
+  readonly text: string;
+  readonly command?: string;
+  readonly outcome?: string;
 }

@@ -5,6 +5,7 @@ import { attempt, button, make, status } from "./dom.js";
 import { trans } from "./trans.js";
 
 const MOST_LINES = 120;
+const MOST_CHANGED = 4;
 
 export interface Line {
   readonly kind: "added" | "removed" | "kept" | "head" | "gap";
@@ -85,30 +86,37 @@ function shifted(diff: string, source: readonly string[], shift: number): string
   return changes ? [...out, ...source.slice(at)].join("\n") : null;
 }
 
-/**
- * The diff with its buttons; null if there is none. Only Python that parses can become a cell, and only a diff of the
- * user's own code can be applied.
- */
-export function diffView(
-  diff: string,
-  title: string,
-  host: Actions,
-  { inPython, isYours }: { inPython: boolean; isYours: boolean },
-): HTMLElement | null {
-  if (diff.trim() === "") {
+/** A diff of the reader's own code with its buttons; null if there is none. */
+export function diffView(diff: string, title: string, host: Actions): HTMLElement | null {
+  const box = diffBox(visible(diff), MOST_LINES, title);
+  return box && make("div", "dtd-change", box, diffTools(diff, title, host));
+}
+
+/** The lines that a diff changes, without those around them. */
+export function changedLines(diff: string, title: string): HTMLElement | null {
+  const changed = visible(diff).filter(({ kind }) => kind === "added" || kind === "removed");
+  const box = diffBox(changed, MOST_CHANGED, title);
+  return box && make("div", "dtd-change", box);
+}
+
+/** The code of the lines that a diff takes away. */
+export function removedLines(diff: string): string[] {
+  return visible(diff).filter(({ kind }) => kind === "removed").map(({ text }) => text.slice(1).trim());
+}
+
+function diffBox(all: readonly Line[], most: number, title: string): HTMLElement | null {
+  if (all.every(({ text }) => text.trim() === "")) {
     return null;
   }
-  const all = visible(diff);
-  const code = make("code", "", ...all.slice(0, MOST_LINES).map(row));
-  const box = make("pre", "dtd-diff", code);
+  const box = make("pre", "dtd-diff", make("code", "", ...all.slice(0, most).map(row)));
   box.tabIndex = 0; // so that the keyboard can scroll it
   box.setAttribute("role", "region");
   box.setAttribute("aria-label", trans.__("Change that fixes it: %1", title));
-  if (all.length > MOST_LINES) {
-    const more = trans._n("… %1 more line", "… %1 more lines", all.length - MOST_LINES);
+  if (all.length > most) {
+    const more = trans._n("… %1 more line", "… %1 more lines", all.length - most);
     box.append(make("div", "dtd-line dtd-gap", more));
   }
-  return make("div", "dtd-change", box, isYours ? yours(diff, title, host) : example(diff, title, host, inPython));
+  return box;
 }
 
 function row(line: Line): HTMLElement {
@@ -117,7 +125,7 @@ function row(line: Line): HTMLElement {
 }
 
 /** Puts the change into the code that it is of. */
-function yours(diff: string, title: string, host: Actions): HTMLElement {
+export function diffTools(diff: string, title: string, host: Actions): HTMLElement {
   const told = status();
   const fit = host.fits?.(diff);
   const apply =
@@ -138,26 +146,6 @@ function yours(diff: string, title: string, host: Actions): HTMLElement {
 
 function refuse(): never {
   throw new Error("it fits nowhere any more");
-}
-
-function example(diff: string, title: string, host: Actions, inPython: boolean): HTMLElement {
-  const told = status();
-  const source = after(diff);
-  const insert = inPython && host.insertCell?.bind(host);
-  const below =
-    insert &&
-    button(
-      trans.__("Insert as new cell below"),
-      () =>
-        void attempt(
-          () => insert(`# ${trans.__("An example from dtdebug: adapt it before you run it.")}\n${source}\n`),
-          told,
-          trans.__("Inserted below."),
-          trans.__("No cell could be inserted."),
-        ),
-      trans.__("Insert the code with the fix as a new cell below: %1", title),
-    );
-  return make("div", "dtd-tools", copyButton(source, title, host, told), below || null, told);
 }
 
 function copyButton(source: string, title: string, host: Actions, told: HTMLElement): HTMLElement {

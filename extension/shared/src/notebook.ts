@@ -5,13 +5,12 @@ import { render } from "./card.js";
 import { trans } from "./trans.js";
 
 /**
- * What a card posts to the extension; only a renderer with `requiresMessaging` can. To `answer` and to `insertCell` the
- * extension puts a cell below that it does not run: `%dtdebug answer KEY VALUE` or the source. To `apply` it changes the
- * code that the diff fits, and replies with `Applied`.
+ * What a card posts to the extension; only a renderer with `requiresMessaging` can. To `answer` the
+ * extension puts a cell below that it does not run: `%dtdebug answer KEY VALUE`. To `apply` it changes the code that the
+ * diff fits, and replies with `Applied`.
  */
 export type Message =
   | { readonly type: "answer"; readonly key: string; readonly value: string }
-  | { readonly type: "insertCell"; readonly source: string }
   | { readonly type: "apply"; readonly diff: string; readonly id: string }
   | ({ readonly type: "feedback" } & Feedback);
 
@@ -36,7 +35,7 @@ export interface Renderer {
   renderOutputItem(item: OutputItem, element: HTMLElement): void;
 }
 
-const ALL = ["answer", "insertCell", "apply", "feedback"] as const;
+const ALL = ["answer", "apply", "feedback"] as const;
 
 /** `handled` are the messages that the extension acts upon: only for these are there buttons. */
 export function activate(context: Context, handled: readonly Message["type"][] = ALL): Renderer {
@@ -67,7 +66,6 @@ function actions(context: Context, handled: readonly Message["type"][]): Actions
         return trans.__("Run the new cell below to answer.");
       },
     },
-    insertCell: { insertCell: (source) => post({ type: "insertCell", source }) },
     // The card is apart from the notebook's cells: what the diff fits is known when it is asked for.
     apply: context.onDidReceiveMessage ? { fits: (diff) => fitOf(diff, context, post) } : {},
     feedback: { feedback: (about) => post({ type: "feedback", ...about }) },

@@ -3,7 +3,7 @@
  * What is missing or of another type becomes empty; everything is bounded.
  */
 
-import type { Explanation, Asked, Diagnosis, Known, Next, RankedSymptom, Reason, Seen } from "./diagnosis.js";
+import type { Answer, Asked, Card, Explanation, Fix, Known, Next, RankedSymptom, Reason, Seen, Spot, Step } from "./diagnosis.js";
 import { trans } from "./trans.js";
 
 /** The form that is read; a newer one is shown as far as it is understood. */
@@ -13,8 +13,8 @@ export const VERSION = 1;
 export type Filled<T> = T extends string ? T | "" : T extends object ? { readonly [K in keyof T]-?: Filled<T[K]> } : T;
 
 export type Shown = Pick<
-  Filled<Diagnosis>,
-  "v" | "verdict" | "symptoms" | "advice" | "guesses" | "question" | "known" | "culprits" | "notes" | "happened" | "seen" | "ordinary" | "next"
+  Filled<Card>,
+  "v" | "verdict" | "symptoms" | "advice" | "guesses" | "question" | "known" | "culprits" | "notes" | "happened" | "seen" | "ordinary" | "next" | "answer"
 > & {
   /** Further failures of the same output. */
   readonly later: readonly Shown[];
@@ -23,7 +23,8 @@ export type Shown = Pick<
 /** Thrown with one line for the reader where nothing can be shown. */
 export class Unreadable extends Error {}
 
-const MOST = { symptoms: 5, reasons: 5, advice: 5, guesses: 2, values: 24, known: 60, culprits: 64, notes: 10, seen: 12, later: 3 };
+const MOST = { symptoms: 5, reasons: 5, advice: 5, guesses: 2, values: 24, known: 60, culprits: 64, notes: 10, seen: 12, later: 3, spots: 4, ranks: 64 };
+const SURE = ["certain", "likely", "own", "place", "possible", "unknown"] as const;
 const LONG = 600;
 const LONGEST_DIFF = 6_000;
 const BANDS = ["likely", "possible", "unlikely"] as const;
@@ -78,8 +79,68 @@ function whatIsThere(data: unknown, isFirst = true): Shown | null {
     seen: list(field("seen"), MOST.seen, claim),
     ordinary: text(field("ordinary")),
     next: next(field("next")),
+    answer: answer(field("answer")),
     later: isFirst ? list(field("later"), MOST.later, (each) => whatIsThere(each, false)) : [],
   };
+}
+
+function answer(data: unknown): Filled<Answer> | null {
+  const field = fields(data);
+  const headline = text(field?.("headline"));
+  if (field === null || headline === "") {
+    return null;
+  }
+  return {
+    headline,
+    event: text(field("event")),
+    spots: list(field("spots"), MOST.spots, spot),
+    why: text(field("why")),
+    record: text(field("record"), 200),
+    fix: fix(field("fix")),
+    sure: oneOf(field("sure"), SURE),
+    guess: text(field("guess")),
+    next: step(field("next")),
+    notes: list(field("notes"), MOST.notes, (each) => text(each) || null),
+  };
+}
+
+function spot(data: unknown): Filled<Spot> | null {
+  const field = fields(data);
+  const mark = field?.("mark");
+  const [begin, end] = Array.isArray(mark) ? [whole(mark[0]) ?? 0, whole(mark[1]) ?? 0] : [0, 0];
+  return field === null
+    ? null
+    : {
+        ranks: list(field("ranks"), MOST.ranks, whole),
+        file: text(field("file"), 400),
+        line: whole(field("line")) ?? 0,
+        code: text(field("code"), 200),
+        mark: [begin, end],
+        state: text(field("state"), 200),
+        values: list(field("values"), MOST.values, (pair): readonly [string, string] | null =>
+          Array.isArray(pair) && text(pair[0], 100) ? [text(pair[0], 100), text(pair[1], 200)] : null,
+        ),
+      };
+}
+
+function fix(data: unknown): Filled<Fix> | null {
+  const field = fields(data);
+  const said = text(field?.("text"));
+  return field === null || said === ""
+    ? null
+    : {
+        text: said,
+        file: text(field("file"), 400),
+        line: whole(field("line")) ?? 0,
+        diff: text(field("diff"), LONGEST_DIFF),
+        proof: text(field("proof"), 100),
+      };
+}
+
+function step(data: unknown): Filled<Step> | null {
+  const field = fields(data);
+  const said = text(field?.("text"));
+  return field === null || said === "" ? null : { text: said, command: text(field("command")), outcome: text(field("outcome")) };
 }
 
 function claim(data: unknown): Filled<Seen> | null {
@@ -160,6 +221,7 @@ function advice(data: unknown): Filled<Explanation> | null {
     because: list(field("because"), MOST.reasons, reason),
     grade: oneOf(field("grade"), GRADES),
     named: field("named") === true,
+    specific: field("specific") === true,
   };
 }
 

@@ -131,7 +131,7 @@ test("the reader's word goes to the host once, with the cause it is about", asyn
 });
 
 test("everything that can be used can be reached by keyboard and has a name", () => {
-  const card = render(sample("settled"), { insertCell: () => undefined, feedback: () => undefined });
+  const card = render(sample("settled"), { openPlace: () => undefined, feedback: () => undefined });
   const used = [...card.querySelectorAll("button, summary, pre, section, [role=region], [role=group]")];
 
   assert.deepEqual(

@@ -28,7 +28,7 @@ test("the code after the change has neither heads nor markers", () => {
 
 test("between two places of a change stands a sign, in the code an empty line", () => {
   const two = "@@ -1 +1 @@\n-a\n+b\n@@ -9 +9 @@\n-c\n+d\n";
-  const card = render({ ...sample("settled"), advice: [{ title: "x", diff: two }] });
+  const card = render({ ...sample("settled"), advice: [{ title: "x", diff: two, diff_of: "yours" }] });
 
   assert.equal("b\n\nd", after(two));
   assert.deepEqual(["-a", "+b", "⋯", "-c", "+d"], card.querySelector("pre")?.textContent?.trim().split("\n"));
@@ -55,22 +55,12 @@ test("copying that is refused is said in one line", async () => {
   assert.match(card.querySelector(".dtd-tools .dtd-status")?.textContent ?? "", /not allowed/);
 });
 
-test("a new cell says that it is an example", async () => {
-  const cells: string[] = [];
-  const card = render(sample("settled"), { insertCell: (source) => void cells.push(source) });
+test("an example of another program is not shown", () => {
+  const all = sample("settled");
+  const advice = (all["advice"] as object[]).map((each) => ({ ...each, diff_of: "example" }));
 
-  named(card, "Insert as new cell below").click();
-  await settle();
-
-  assert.match(cells[0] ?? "", /^# An example from dtdebug.*\nskip = torch/);
-});
-
-test("what is no Python is not offered as a cell", () => {
-  const shell = { title: "a transport", band: "likely", diff: "-mpirun -np 2 x\n+NCCL_P2P_DISABLE=1 mpirun -np 2 x\n", in_python: false };
-  const card = render({ ...sample("settled"), advice: [shell] }, { insertCell: () => undefined });
-  const labels = [...card.querySelectorAll("button")].map((each) => each.textContent);
-  assert.equal(true, labels.includes("Copy"));
-  assert.equal(false, labels.includes("Insert as new cell below"));
+  assert.equal(0, render({ ...all, advice }).querySelectorAll(".dtd-diff").length);
+  assert.equal(2, render(all).querySelectorAll(".dtd-diff").length);
 });
 
 const SOURCE = "import torch\nmodel = DDP(model)\nprint(1)";
@@ -93,17 +83,14 @@ test("a diff that does not fit is not applied", () => {
 test("only a diff of the user's own code is applied, where it fits still", async () => {
   let source = SOURCE;
   const host = {
-    insertCell: () => undefined,
     fits: (diff: string) => {
       const text = patched(diff, source);
       return text === null ? null : { where: "cell [4]", apply: () => void (source = text) };
     },
   };
   const advice = { title: "x", diff: UNIFIED, in_python: true };
-  const example = render({ ...sample("settled"), advice: [{ ...advice, diff_of: "example" }] }, host);
   const yours = render({ ...sample("settled"), advice: [{ ...advice, diff_of: "yours" }] }, host);
 
-  assert.deepEqual(["Copy", "Insert as new cell below"], labels(example));
   assert.deepEqual(["Apply to cell [4]", "Copy"], labels(yours));
   named(yours, "Apply to cell [4]").click();
   await settle();

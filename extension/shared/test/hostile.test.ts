@@ -6,8 +6,8 @@ import { render } from "../src/index.js";
 import { activate } from "../src/notebook.js";
 
 const MARKUP = '<img src=x onerror="alert(1)"></style><script>alert(1)</script>';
-const TAGS = new Set("DIV STYLE DETAILS SUMMARY SECTION P UL LI SPAN STRONG EM Q CODE PRE INS DEL BUTTON".split(" "));
-const ATTRIBUTES = new Set(["class", "role", "aria-label", "aria-pressed", "open", "type", "title", "tabindex"]);
+const TAGS = new Set("DIV STYLE DETAILS SUMMARY SECTION P UL LI SPAN STRONG EM Q CODE PRE INS DEL BUTTON MARK".split(" "));
+const ATTRIBUTES = new Set(["class", "role", "aria-label", "aria-pressed", "open", "type", "title", "tabindex", "aria-expanded", "hidden"]);
 const BOUND = 60_000;
 
 /** Values that no field is made for. */
@@ -35,7 +35,7 @@ const WRONG: unknown[] = [
 ];
 
 function check(data: unknown): string {
-  const root = render(data, { insertCell: () => undefined, answer: () => undefined, feedback: () => undefined });
+  const root = render(data, { openPlace: () => undefined, answer: () => undefined, feedback: () => undefined });
   for (const each of [root, ...root.querySelectorAll("*")]) {
     assert.ok(TAGS.has(each.tagName), each.tagName);
     assert.deepEqual(
@@ -68,8 +68,10 @@ function* replaced(data: unknown, value: unknown): Generator<unknown> {
 
 for (const value of WRONG) {
   test(`any field may be ${JSON.stringify(value)?.slice(0, 40)}`, () => {
-    for (const data of replaced(sample("settled"), value)) {
-      check(data);
+    for (const name of ["settled", "short"]) {
+      for (const data of replaced(sample(name), value)) {
+        check(data);
+      }
     }
   });
 }

@@ -24,7 +24,7 @@ beforeEach(() => translateBy(MARKS));
 afterEach(() => translateBy(ENGLISH));
 
 /** Fields that hold one word of a few; it is ours to say it. */
-const WORDS = new Set(["verdict", "band", "source", "kind", "state", "road", "effort"]);
+const WORDS = new Set(["verdict", "band", "source", "kind", "state", "road", "effort", "sure", "diff_of"]);
 
 /** The data without a letter in its texts, so that all letters that are shown are ours; places in cells stay. */
 function wordless(data: unknown, key = ""): unknown {
@@ -61,7 +61,7 @@ function card(name: string): Record<string, unknown> {
 
 const ACCEPTS: Required<Actions> = {
   copy: () => undefined,
-  insertCell: () => undefined,
+  openPlace: () => undefined,
   fits: () => ({ where: "7", apply: () => undefined }),
   answer: () => undefined,
   skip: () => undefined,
@@ -70,7 +70,7 @@ const ACCEPTS: Required<Actions> = {
   feedback: () => undefined,
 };
 const refuses = () => Promise.reject(new Error("no"));
-const REFUSES: Actions = { ...ACCEPTS, copy: refuses, insertCell: refuses, fits: () => ({ where: "7", apply: refuses }), answer: refuses, skip: refuses, feedback: refuses };
+const REFUSES: Actions = { ...ACCEPTS, copy: refuses, openPlace: refuses, fits: () => ({ where: "7", apply: refuses }), answer: refuses, skip: refuses, feedback: refuses };
 const HOSTS: Record<string, Actions> = {
   "nobody": {},
   "one who copies": { copy: () => undefined },

@@ -28,8 +28,6 @@ export function answerRenderer(): vscode.Disposable {
 /** The cell that does what is asked for. */
 export function cellFor(message: Message): string | undefined {
   switch (message.type) {
-    case "insertCell":
-      return String(message.source);
     case "answer":
       return [message.key, message.value].every((word) => WORD.test(word))
         ? `%dtdebug answer ${message.key} ${message.value}`

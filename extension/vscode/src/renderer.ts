@@ -4,5 +4,5 @@ import type { RendererContext } from "vscode-notebook-renderer";
 import { activate as activateCard, type Renderer } from "../../shared/src/notebook.js";
 
 export function activate(context: RendererContext<void>): Renderer {
-  return activateCard(context, ["answer", "insertCell", "apply"]); // what notebook.ts acts upon
+  return activateCard(context, ["answer", "apply"]); // what notebook.ts acts upon
 }

@@ -3,10 +3,6 @@ import { describe, it } from "node:test";
 import { cellFor, fileOf } from "../src/notebook";
 
 describe("a message of a card in a notebook", () => {
-  it("becomes a cell with the fix", () => {
-    assert.equal("x = 1", cellFor({ type: "insertCell", source: "x = 1" }));
-  });
-
   it("becomes the line that answers the question", () => {
     assert.equal("%dtdebug answer activity training", cellFor({ type: "answer", key: "activity", value: "training" }));
   });

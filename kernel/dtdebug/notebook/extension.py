@@ -144,6 +144,8 @@ class Extension(LiveExtension):
             exception, output=self.tail.text(), cell=cell, job=job, live=self.live, shell=self.shell
         )
         if found is None:
+            if exception is not None and not issubclass(type(exception), KeyboardInterrupt):
+                self.snapshot = self.session = self.wizard = None  # `%dtdebug` looks at this exception
             return
         self.snapshot, diagnosis, handed_on = found
         if handed_on:
@@ -152,7 +154,7 @@ class Extension(LiveExtension):
         if diagnosis.recognised and not self.quiet:
             from dtdebug.presentation.diagnosis_card import bundle
 
-            self._shown = (self.shell.display_pub, bundle(diagnosis))
+            self._shown = (self.shell.display_pub, bundle(diagnosis, self.snapshot))
             self.publish(self._shown[1])
 
     def _clear_failure(self, result: Any) -> None:
@@ -163,6 +165,23 @@ class Extension(LiveExtension):
 
             editor_marks.drop_failure(job)
             self._told.discard(job)
+
+
+    def greet(self) -> None:
+        """Say that failures are watched, and answer for what has failed already; never raise."""
+        try:
+            print("dtdebug watches this notebook for failed distributed runs; `%dtdebug off` turns it off.")
+            if sys.__dict__.get("last_value") is not None:
+                from dtdebug.notebook.magic import show_last
+
+                show_last(self)
+            elif self.live is not None and self.live.name:
+                from dtdebug.notebook.cell_journal import find_dead_kernel
+
+                if (dead := find_dead_kernel(self.live.name)) is not None:
+                    print(f"The kernel died while cell In[{dead[1].number}] ran; `%dtdebug` says what is known of it.")
+        except BaseException as error:
+            self.report_own(error)
 
 
 def _job(result: Any) -> str:
@@ -180,6 +199,7 @@ def load(shell: Any) -> None:
     extension = Extension(shell)
     extension.install()
     extension_state.extension = extension
+    extension.greet()
 
 
 def unload(shell: Any) -> None:

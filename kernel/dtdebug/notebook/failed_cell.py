@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dtdebug.process import user_objects
@@ -22,6 +23,7 @@ _WORTH_A_LOOK = re.compile(
 _OURS = re.compile(r"(?m)(?:^\s*|[!|;&(]\s*|\s-m\s+)dtdebug\s+[a-z-]")
 _MOST_BEFORE = 100_000
 """Maximum characters of earlier cells that are read with a failed one."""
+_IN = re.compile(r"cell In\[(\d{1,9})\]\Z")
 _ROUNDED = 1.0
 """Tolerance in seconds of a file system's modification times."""
 _SHELL = re.compile(r"(?m)^\s*%?%(?:sx|system|bash|sh|script)\b|!")
@@ -51,12 +53,7 @@ def diagnose_failed_cell(
 
     snapshot = capture(exception, output=output, cell=cell)
     if shell is not None and snapshot.exception is not None:
-        import msgspec
-
-        from dtdebug.notebook.cells import Cells
-
-        translated = Cells(shell).rename_cells(snapshot.exception)
-        snapshot = msgspec.structs.replace(snapshot, exception=translated, cells=_before(shell))
+        snapshot = _name_cells(snapshot, shell, _inputs(shell)[:-1])
     if live is not None and not issubclass(type(exception), KeyboardInterrupt):
         snapshot = _with_ranks(live, snapshot)
     from dtdebug.check.stack_files import sourced_snapshot
@@ -68,6 +65,38 @@ def diagnose_failed_cell(
         LastFailure(snapshot=snapshot, diagnosis=diagnosis).save()
         told = bool(job) and editor_marks.keep_failure(snapshot, diagnosis, job)
     return snapshot, diagnosis, told
+
+
+def last_snapshot(shell: Any) -> Snapshot | None:
+    """Return a snapshot of the exception that ended the last failed cell of this process; None if none has failed.
+
+    Its output is gone: it may have failed before `%load_ext dtdebug`.
+    """
+    exception = sys.__dict__.get("last_value")
+    if exception is None or type(exception).__name__ == "UsageError":
+        return None
+    import msgspec
+
+    from dtdebug.capture import capture
+    from dtdebug.check.stack_files import sourced_snapshot
+
+    inputs = _inputs(shell)
+    snapshot = _name_cells(capture(exception), shell, ())
+    frames = snapshot.exception.frames if snapshot.exception is not None else ()
+    cell = next((int(found[1]) for f in frames if (found := _IN.match(f.file))), 0)
+    if 0 < cell < len(inputs):
+        snapshot = msgspec.structs.replace(snapshot, cell=str(inputs[cell]), cells=_before(inputs[:cell], inputs[cell]))
+    return sourced_snapshot(snapshot)
+
+
+def _name_cells(snapshot: Snapshot, shell: Any, inputs: Sequence[Any]) -> Snapshot:
+    """Return the snapshot with the cells' names in its exception, and with the cells that ran before the failed one."""
+    import msgspec
+
+    from dtdebug.notebook.cells import Cells
+
+    translated = Cells(shell).rename_cells(snapshot.exception)
+    return msgspec.structs.replace(snapshot, exception=translated, cells=_before(inputs, snapshot.cell))
 
 
 def ours(cell: str, live: Live | None) -> tuple[bool, LastFailure | None]:
@@ -85,9 +114,13 @@ def ours(cell: str, live: Live | None) -> tuple[bool, LastFailure | None]:
     return found is not None or bool(_SHELL.search(cell) and _OURS.search(cell)), found
 
 
-def _before(shell: Any) -> tuple[str, ...]:
-    """Return the sources of the cells that ran before this one, up to the size of a program."""
-    *inputs, failed = getattr(getattr(shell, "history_manager", None), "input_hist_raw", None) or ("",)
+def _inputs(shell: Any) -> Sequence[Any]:
+    """Return the sources of all cells that ran, by their numbers."""
+    return getattr(getattr(shell, "history_manager", None), "input_hist_raw", None) or ()
+
+
+def _before(inputs: Sequence[Any], failed: str) -> tuple[str, ...]:
+    """Return the sources of the cells that ran before the failed one, up to the size of a program."""
     kept: dict[str, None] = {}
     size = 0
     for text in reversed(inputs):  # of one that ran several times unchanged, the last

@@ -53,6 +53,8 @@ def diagnose(asked: FailedCell) -> dict[str, Any]:
         ValueError: no such question or answer; nothing is changed in this case.
 
     """
+    from dtdebug.presentation.diagnosis_card import card
+
     with _lock:
         extension = extension_state.extension
         known = _known_session(extension, asked)
@@ -66,7 +68,7 @@ def diagnose(asked: FailedCell) -> dict[str, Any]:
         return {
             "loaded": extension is not None,
             "told": session.has_description,
-            "diagnosis": msgspec.to_builtins(session.diagnosis()),
+            "diagnosis": msgspec.to_builtins(card(session.diagnosis(), session.snapshot)),
         }
 
 

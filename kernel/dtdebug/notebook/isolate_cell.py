@@ -153,7 +153,7 @@ def go_on(extension: ShellState, said: dict[str, Any], begun: float) -> None:
         return
     extension.snapshot = last.snapshot
     extension.session = extension.wizard = None
-    extension.publish(bundle(last.diagnosis))
+    extension.publish(bundle(last.diagnosis, last.snapshot))
 
 
 def _head(said: dict[str, Any]) -> str:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from dtdebug.notebook.live_kernel import LiveExtension
     from dtdebug.wizard.session import Session
 
+_ALL, _SCREEN = "--all", 24
+"""Option of `%dtdebug explain` that prints the whole page; lines of a page that are printed without it."""
 USAGE = """%dtdebug                     the wizard, with everything that was measured filled in
 %dtdebug why                 every finding and what it does to the leading symptoms
 %dtdebug ask                 the next question
@@ -20,11 +22,11 @@ USAGE = """%dtdebug                     the wizard, with everything that was mea
 %dtdebug hang                which rank the others wait for, and where (in a subshell while a cell hangs)
 %dtdebug end                 ends ranks of earlier cells that still run: they hold ports and memory
 %dtdebug check [PATH ...]    what will fail in distributed runs: in the cells that ran, or in files
-%dtdebug doctor [COMMAND]    would the job of this launch command come together? without one: this host
+%dtdebug doctor [COMMAND]    preflight: can the hosts of this launch command connect? without one: this host
 %dtdebug isolate [-- CMD]    which component is responsible: runs the job of a cell again with things changed
-%dtdebug watch [-- CMD]      runs a job and says what does not hold that holds in each healthy training; who is late
+%dtdebug watch [-- CMD]      runs a job and reports broken training invariants and stragglers
 %dtdebug triage PATH ...     the logs of a job: which rank failed first, who followed, who fell silent
-%dtdebug explain [NAME]      a check, symptom code, fix pattern, indicator or observation
+%dtdebug explain NAME [--all] the first lines, or all, on a check, symptom code, fix pattern, indicator or observation
 %dtdebug learn [NAME [DIR]]  guides to what developers ask most, and notebooks to learn with
 %dtdebug report [FILE]       a Markdown report to paste into an issue
 %dtdebug resume              the wizard where it was before the kernel was restarted
@@ -51,12 +53,7 @@ def run(extension: LiveExtension, line: str) -> None:
     verb, rest = (words[0], words[1:]) if words else ("", [])
     action = _VERBS.get(verb)
     if action is None:
-        from dtdebug.presentation.terminal import near
-
-        meant = near(verb, _VERBS)
-        print(
-            f"dtdebug: no verb {verb!r}; did you mean `{meant}`?" if meant else f"dtdebug: no verb {verb!r}.\n{USAGE}"
-        )
+        print(f"dtdebug: {_unknown(verb)}")
         return
     try:
         action(extension, rest)
@@ -66,8 +63,31 @@ def run(extension: LiveExtension, line: str) -> None:
         extension.report_own(error)
 
 
+def _unknown(verb: str) -> str:
+    """Return the line about a verb that does not exist, with the one that was probably meant."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(verb.lower(), _VERBS, n=1)
+    meant = f"did you mean `%dtdebug {close[0]}`?" if close else "`%dtdebug help` lists the verbs."
+    return f"no verb {verb!r}; {meant}"
+
+
+def show_last(extension: LiveExtension) -> None:
+    """Publish the answer for the last cell that failed, if nothing has answered for it yet."""
+    from dtdebug.notebook.failed_cell import last_snapshot
+    from dtdebug.presentation.diagnosis_card import bundle
+    from dtdebug.privacy.boundary import diagnose
+    from dtdebug_taxonomy.knowledge.loader import load
+
+    snapshot = last_snapshot(extension.shell)
+    if snapshot is not None:
+        extension.snapshot = snapshot
+        extension.publish(bundle(diagnose(load(), snapshot), snapshot))
+
+
 def _session(extension: LiveExtension) -> Session:
     """Return the wizard's session of the last failure; an empty one if nothing has failed."""
+    from dtdebug.notebook.failed_cell import last_snapshot
     from dtdebug.notebook.magic_ranks import add_measurements
     from dtdebug.wizard.session import Session
     from dtdebug_taxonomy.model.snapshot import Snapshot
@@ -75,7 +95,7 @@ def _session(extension: LiveExtension) -> Session:
     if extension.snapshot is None:
         from dtdebug.notebook.magic_ranks import after_death
 
-        extension.snapshot = after_death(extension)
+        extension.snapshot = last_snapshot(extension.shell) or after_death(extension)
     open_one: Session | None = extension.wizard.session if extension.wizard is not None else extension.session
     return add_measurements(extension, open_one or Session(snapshot=extension.snapshot or Snapshot()))
 
@@ -108,15 +128,15 @@ def _resume(extension: LiveExtension, rest: list[str]) -> None:
 
 
 def _why(extension: LiveExtension, rest: list[str]) -> None:
-    from dtdebug_taxonomy.presentation.text import reason_line
+    from dtdebug.presentation.diagnosis_card import without_examples
+    from dtdebug_taxonomy.presentation.text import reason_line, to_text
 
-    d = _session(extension).diagnosis()
-    for s in d.symptoms[:3]:
-        print(f"{s.code} {s.title}: {s.band} ({s.probability:.0%})")
+    d = without_examples(_session(extension).diagnosis())
+    print(to_text(d))
+    for s in (s for s in d.symptoms[: 0 if d.ordinary else 3] if s.why):
+        print(f"{s.title} ({s.code}): {s.band} ({s.probability:.0%})")
         for r in s.why:
             print(f"  {r.weight:+.1f} {reason_line(r)}")
-        if not s.why:
-            print("  only how often it occurs in the published counts")
 
 
 def _ask(extension: LiveExtension, rest: list[str]) -> None:
@@ -145,17 +165,25 @@ def _say(extension: LiveExtension, rest: list[str]) -> None:
 
 
 def _go_on(extension: LiveExtension, session: Session) -> None:
-    """Store a changed session and show the new diagnosis."""
+    """Store a changed session, and show the new answer or that it is the same."""
+    from dtdebug.presentation.cell_answer import answer_of
     from dtdebug.presentation.diagnosis_card import bundle
     from dtdebug.wizard import keep
+    from dtdebug.wizard.session import known_line
 
+    earlier = _session(extension)
+    before, now = earlier.diagnosis(), session.diagnosis()
     if extension.wizard is not None:
         extension.wizard.update(session)
     else:
         keep(session)
     extension.session = session
     extension.snapshot = session.snapshot
-    extension.publish(bundle(session.diagnosis()))
+    for each in (k for k in now.known if k not in before.known):
+        print(f"dtdebug: {known_line(each)}")
+    if earlier.has_description and answer_of(before, earlier.snapshot) == answer_of(now, session.snapshot):
+        print("dtdebug: That does not change the answer:")
+    extension.publish(bundle(now, session.snapshot))
 
 
 def _check(extension: LiveExtension, rest: list[str]) -> None:
@@ -203,8 +231,23 @@ def _explain(extension: LiveExtension, rest: list[str]) -> None:
     from dtdebug_taxonomy.knowledge.loader import load
     from dtdebug_taxonomy.presentation.explain import explain, index
 
-    text = explain(load(), " ".join(rest)) if rest else index(load())
+    names = [word for word in rest if word != _ALL]
+    text = explain(load(), " ".join(names)) if names else index(load())
+    if names == rest and names:
+        text = _first_screen(text, " ".join(names))
     extension.publish({"text/plain": text, "text/markdown": text if rest else f"```\n{text}\n```"})
+
+
+def _first_screen(text: str, name: str) -> str:
+    """Return the beginning of a page, up to the end of a section if one ends there, and how to get the rest."""
+    lines = text.splitlines()
+    if len(lines) <= _SCREEN + _SCREEN // 4:
+        return text
+    heads = [n for n in range(_SCREEN // 2, _SCREEN) if lines[n].startswith("#")]
+    shown = lines[: heads[-1] if heads else _SCREEN]
+    while shown[-1].startswith("#") or not shown[-1].strip():
+        shown.pop()
+    return "\n".join([*shown, "", f"{len(lines) - len(shown)} more lines: %dtdebug explain {name} {_ALL}"])
 
 
 def _learn(extension: LiveExtension, rest: list[str]) -> None:

@@ -1,4 +1,7 @@
-"""Renders a diagnosis as a MIME bundle: versioned JSON, static HTML without script, plain text."""
+"""Renders a diagnosis as a MIME bundle: versioned JSON, static HTML without script, plain text.
+
+All three begin with the short answer; what else is known follows below "Why?".
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,15 @@ from typing import Any
 
 import msgspec
 
+from dtdebug.presentation.cell_answer import answer_of, to_cell_text
 from dtdebug.privacy.sanitize import clean
 from dtdebug_taxonomy.diagnosis.diagnose import Asked, Diagnosis, RankedSymptom
 from dtdebug_taxonomy.explanations.model import Explanation
-from dtdebug_taxonomy.model.rank_ranges import shorten_text
+from dtdebug_taxonomy.model.rank_ranges import ranges, shorten_text
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.presentation.answer import Answer, Spot
+from dtdebug_taxonomy.presentation.answer_text import CERTAINTY
 from dtdebug_taxonomy.presentation.text import (
-    DIFF_OF,
     ECHO,
     GUESS,
     GUESSES,
@@ -25,8 +31,8 @@ from dtdebug_taxonomy.presentation.text import (
     reasons,
     seen_line,
     subtitle,
-    to_text,
 )
+from dtdebug_taxonomy.stacks.frames import spell_place
 
 MIME = "application/vnd.dtdebug.diagnosis+json"
 LIMIT = 4_000
@@ -46,17 +52,48 @@ _STYLE = (
     "border-left:4px solid #c77700;padding:4px 12px;margin:4px 0;max-width:60em;line-height:1.5;overflow-wrap:anywhere"
 )
 _LIST = "margin:2px 0 6px;padding-left:24px"
+_CODE = "margin:2px 0;padding:0 0 0 12px;overflow-x:auto;line-height:1.4"
+_SPOTS = 3
+"""Maximum number of places shown."""
+_NO_DIFF: dict[str, Any] = {"diff": "", "diff_of": "", "in_python": False}
 _FOOTER = "<code>%dtdebug</code> goes on from here; <code>%dtdebug off</code> keeps quiet."
 _ADDED, _REMOVED = "background:rgba(46,160,67,.18)", "background:rgba(248,81,73,.18)"
 
 
-def bundle(d: Diagnosis) -> dict[str, Any]:
+class Card(Diagnosis, frozen=True, kw_only=True):
+    """A diagnosis with its short answer, as front ends get it."""
+
+    answer: Answer | None = None
+
+    def __repr__(self) -> str:
+        """Return the short answer."""
+        return to_cell_text(self.answer) if self.answer is not None else super().__repr__()
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        return _bundle(self)
+
+
+def card(d: Diagnosis, snapshot: Snapshot | None = None) -> Card:
+    """Return a diagnosis with its short answer."""
+    fields = {name: getattr(d, name) for name in Diagnosis.__struct_fields__}
+    return Card(**fields, answer=answer_of(d, snapshot))
+
+
+def bundle(d: Diagnosis, snapshot: Snapshot | None = None) -> dict[str, Any]:
     """Return the MIME bundle to publish under a failed cell."""
-    return {MIME: small(d), "text/html": to_html(d), "text/plain": to_text(d, advice=1)}
+    return _bundle(card(d, snapshot))
+
+
+def _bundle(c: Card) -> dict[str, Any]:
+    text = to_cell_text(c.answer) if c.answer is not None else first_line(c)
+    return {MIME: small(c), "text/html": to_html(c), "text/plain": text}
 
 
 def small(d: Diagnosis) -> dict[str, Any]:
-    """Return the JSON that a notebook saves: the head of each ranking, below `LIMIT` bytes."""
+    """Return the JSON that a notebook saves: the head of each ranking, below `LIMIT` bytes.
+
+    Diffs of other programs are left out: nobody should take one for a change of the notebook.
+    """
     for (symptoms, whys, advice, diff, notes), causes in product(_SIZES, (1, 0) if d.later else (0,)):
         short: Diagnosis = msgspec.structs.replace(
             d,
@@ -66,12 +103,14 @@ def small(d: Diagnosis) -> dict[str, Any]:
             ),
             advice=tuple(
                 msgspec.structs.replace(
-                    a, diff=a.diff if len(a.diff) <= diff else "", because=tuple(_shorter(r) for r in a.because[:1])
+                    a,
+                    **({} if a.diff_of == "yours" and len(a.diff) <= diff else _NO_DIFF),
+                    because=tuple(_shorter(r) for r in a.because[:1]),
                 )
                 for a in d.advice[:advice]
             ),
             guesses=tuple(
-                msgspec.structs.replace(a, diff="", diff_of="", because=tuple(_shorter(r) for r in a.because[:1]))
+                msgspec.structs.replace(a, **_NO_DIFF, because=tuple(_shorter(r) for r in a.because[:1]))
                 for a in d.guesses[: min(GUESSES, advice)]
             ),
             fix_patterns=d.fix_patterns[:3],
@@ -95,6 +134,12 @@ def small(d: Diagnosis) -> dict[str, Any]:
             break
     decoded: dict[str, Any] = msgspec.json.decode(data)
     return decoded
+
+
+def without_examples(d: Diagnosis) -> Diagnosis:
+    """Return the diagnosis without diffs of other programs."""
+    causes = tuple(a if a.diff_of == "yours" else msgspec.structs.replace(a, **_NO_DIFF) for a in d.advice)
+    return msgspec.structs.replace(d, advice=causes, later=tuple(without_examples(each) for each in d.later))
 
 
 def _first_alone(d: Diagnosis, causes: int) -> Diagnosis:
@@ -122,8 +167,53 @@ def _shorter(reason: Any) -> Any:
 
 def to_html(d: Diagnosis) -> str:
     """Format as static HTML: no script, no style sheet, nothing from outside; every text is escaped."""
-    parts = [f'<div class="dtdebug" style="{_STYLE}"><b>dtdebug</b>: <b>{escape(clean(first_line(d)))}</b>']
-    parts += [f"<div>{escape(subtitle(d))}</div>" if subtitle(d) else ""]
+    answer = d.answer if isinstance(d, Card) else None
+    first = _short(answer) if answer is not None else f"<b>dtdebug</b>: <b>{escape(clean(first_line(d)))}</b>"
+    more = "<details><summary>Why?</summary>", "</details>"
+    begin, end = more if answer is not None else ("", "")
+    return f'<div class="dtdebug" style="{_STYLE}">{first}{begin}{"".join(_rest(d))}{end}</div>'
+
+
+def short_html(c: Card) -> str:
+    """Format the short answer alone."""
+    return _short(c.answer) if c.answer is not None else f"<b>{_safe(first_line(c))}</b>"
+
+
+def _short(a: Answer) -> str:
+    """Format what happened, the lines of code, why, the change, and the next step."""
+    parts = [f"<b>dtdebug</b>: <b>{_safe(a.headline)}</b>"]
+    parts += [f"<div>{_safe(a.event)}</div>"] if a.event else []
+    parts += [_spot(s) for s in a.spots[:_SPOTS]]
+    why = f"{a.why} [{a.record}]" if a.why and a.record else a.why or a.record
+    parts += [f"<div><b>Why</b>: {_safe(why)}</div>"] if why else []
+    parts += [f"<div><b>Maybe</b>: {_safe(a.guess)} (from your words alone)</div>"] if a.guess else []
+    if a.fix is not None:
+        parts.append(f"<div><b>Fix</b>: {_safe(a.fix.text)}</div>{_diff(a.fix.diff)}")
+    if a.next is not None:
+        command = f"<pre style='{_CODE}'>{_safe(a.next.command)}</pre>" if a.next.command else ""
+        parts.append(f"<div><b>Next</b>: {_safe(a.next.text)}{command}</div>")
+    parts.append(f"<div><small>{_safe(CERTAINTY[a.sure])}</small></div>")
+    return "".join(parts)
+
+
+def _spot(s: Spot) -> str:
+    """Format a place: its ranks, the line of code, what is marked in it, and the values."""
+    who = f"rank{'s' * (len(s.ranks) > 1)} {ranges(s.ranks, 4)}" if s.ranks else ""
+    head = " · ".join(filter(None, (who, spell_place(s.file, s.line), s.state)))
+    values = ", ".join(f"{name} = {text}" if text else name for name, text in s.values)
+    begin, end = s.mark
+    below = " " * begin + "^" * (end - begin) + " " * bool(values) if end > begin else ""
+    rows = "\n".join(_safe(row) for row in (s.code, f"{below}{values}") if row)
+    return f"<div><small>{_safe(head)}</small></div>" + (f'<pre style="{_CODE}">{rows}</pre>' if rows else "")
+
+
+def _safe(text: str) -> str:
+    return escape(clean(text))
+
+
+def _rest(d: Diagnosis) -> list[str]:
+    """Format all that stands below the short answer."""
+    parts = [f"<div>{escape(subtitle(d))}</div>" if subtitle(d) else ""]
     if d.seen:
         rows = "".join(f"<li>{escape(clean(seen_line(s)))}</li>" for s in d.seen[:_SEEN])
         parts.append(f'<div>Seen:</div><ul style="{_LIST}">{rows}</ul>')
@@ -146,8 +236,8 @@ def to_html(d: Diagnosis) -> str:
         parts.append(_question(d.question))
     parts += [f"<div><small>note: {escape(n)}</small></div>" for n in d.notes]
     parts += [_later(each) for each in d.later]
-    parts.append(f"<div><small>{_FOOTER}</small></div></div>")
-    return "".join(parts)
+    parts.append(f"<div><small>{_FOOTER}</small></div>")
+    return parts
 
 
 def _later(d: Diagnosis) -> str:
@@ -184,16 +274,15 @@ def _advice(a: Explanation, *, is_open: bool) -> str:
     costs = f"({escape(a.band)}, {escape(a.pattern)}, about {a.minutes:g} min)"
     return (
         f"<details{' open' if is_open else ''}><summary><b>{escape(a.title)}</b> {costs}</summary>"
-        f"<div>{escape(a.why)}</div>{reasons}<div><b>Fix</b>: {escape(a.fix)}</div>{_diff(a)}</details>"
+        f"<div>{escape(a.why)}</div>{reasons}<div><b>Fix</b>: {escape(a.fix)}</div>"
+        f"{_diff(a.diff) if a.diff_of == 'yours' else ''}</details>"
     )
 
 
-def _diff(a: Explanation) -> str:
-    if not a.diff:
-        return ""
+def _diff(diff: str) -> str:
+    """Format a change of the user's own lines."""
     rows = []
-    for line in a.diff.splitlines():
+    for line in (row for row in diff.splitlines() if not row.startswith(("--- ", "+++ ", "@@ "))):
         colour = _ADDED if line.startswith("+") else _REMOVED if line.startswith("-") else ""
-        rows.append(f'<span style="{colour}">{escape(line)}</span>' if colour else escape(line))
-    label = f"<div><small>{escape(DIFF_OF[a.diff_of])}</small></div>"
-    return label + '<pre style="margin:4px 0;padding:4px 8px;overflow-x:auto">' + "\n".join(rows) + "</pre>"
+        rows.append(f'<span style="{colour}">{_safe(line)}</span>' if colour else _safe(line))
+    return '<pre style="margin:4px 0;padding:4px 8px;overflow-x:auto">' + "\n".join(rows) + "</pre>" if rows else ""

@@ -15,7 +15,8 @@ from typing import Any
 
 import msgspec
 
-from dtdebug.presentation.diagnosis_card import to_html
+from dtdebug.presentation.cell_answer import to_cell_text
+from dtdebug.presentation.diagnosis_card import Card, card, short_html, to_html
 from dtdebug.privacy.boundary import mask_snapshot
 from dtdebug.privacy.sanitize import clean
 from dtdebug.process.switch_interval import short_switch_interval
@@ -23,7 +24,7 @@ from dtdebug.wizard import keep
 from dtdebug.wizard.session import Session, default, heard, known_line
 from dtdebug_taxonomy.diagnosis.diagnose import Asked, Diagnosis
 from dtdebug_taxonomy.knowledge.loader import Knowledge, load
-from dtdebug_taxonomy.presentation.text import first_line, to_markdown, to_text
+from dtdebug_taxonomy.presentation.text import to_markdown
 
 HINT = 'The wizard needs ipywidgets: pip install "dtdebug[notebook]", or run `dtdebug wizard` in a terminal.'
 
@@ -140,8 +141,8 @@ class Wizard:
             self._detail = _paragraph("This step could not be saved: the state directory can't be written.")
         self._render()
 
-    def _diagnosis(self) -> Diagnosis:
-        return self.session.diagnosis(self._knowledge)
+    def _diagnosis(self) -> Card:
+        return card(self.session.diagnosis(self._knowledge), self.session.snapshot)
 
     def _current_question(self) -> Asked:
         question = self.session.question(self._diagnosis())
@@ -184,12 +185,9 @@ class Wizard:
         question = self.session.question(diagnosis)
         telling = not self.session.has_description and not self.session.is_stopped
         done = question is None and not telling
-        line = (
-            f"So far: {first_line(diagnosis)}"
-            if self.session.has_description or diagnosis.known
-            else "Nothing is known yet."
-        )
-        self.status.value = f'<div role="status" aria-live="polite"><b>{escape(clean(line))}</b></div>'
+        told = self.session.has_description or diagnosis.known
+        first = short_html(diagnosis) if told else "<b>Nothing has failed yet: say what you see.</b>"
+        self.status.value = f'<div role="status" aria-live="polite">{first}</div>'
         self.known.value = _known_html(self.session, diagnosis)
         self.situation.value = ""
         self._ask(diagnosis, question)
@@ -229,15 +227,15 @@ def summary(session: Session, knowledge: Knowledge | None = None) -> None:
 
 def story(session: Session, knowledge: Knowledge | None = None) -> dict[str, str]:
     """Return the known facts, the answers and the diagnosis as plain text and as HTML."""
-    diagnosis = _without_question(session.diagnosis(knowledge))
+    diagnosis = _without_question(card(session.diagnosis(knowledge), session.snapshot))
     lines = [clean(line) for line in _known_lines(session, diagnosis)]
     words = session.snapshot.situation.split("\n") if session.snapshot.situation else []
-    plain = [*(f"> {line}" for line in words), *lines, to_text(diagnosis)]
+    plain = [*(f"> {line}" for line in words), *lines, to_cell_text(diagnosis.answer) if diagnosis.answer is not None else ""]
     quote = f"<blockquote>{'<br>'.join(map(escape, words))}</blockquote>" if words else ""
     return {"text/plain": "\n".join(plain), "text/html": quote + _known_html(session, diagnosis) + to_html(diagnosis)}
 
 
-def _without_question(diagnosis: Diagnosis) -> Diagnosis:
+def _without_question(diagnosis: Card) -> Card:
     return msgspec.structs.replace(diagnosis, question=None)
 
 

@@ -15,7 +15,7 @@ from dtdebug_taxonomy.logs.event_reader import last_exception
 from dtdebug_taxonomy.logs.layer_reports import layer_report
 from dtdebug_taxonomy.logs.message_advice import advice_in_message
 from dtdebug_taxonomy.model.snapshot import ExceptionInfo, walk
-from dtdebug_taxonomy.stacks.frames import own_frame, short
+from dtdebug_taxonomy.stacks.frames import own_frame, spell_place
 from dtdebug_taxonomy.text.lazy_re import lazy_re
 from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
 
@@ -165,7 +165,7 @@ def _error_at_hand(exception: ExceptionInfo | None) -> str:
     if info is None:
         return ""
     frame = own_frame(info.frames)
-    place = f" at {short(frame.file)}:{frame.line}" if frame is not None else ""
+    place = f" at {spell_place(frame.file, frame.line)}" if frame is not None else ""
     return f"{_short(info.type.rsplit('.', 1)[-1], info.message)}{place}"
 
 
@@ -175,7 +175,7 @@ def _last_error(text: str) -> str:
     raised = last_exception("\n".join(lines))
     if raised is not None and not raised.type.endswith("Warning"):
         frame = own_frame(raised.frames)
-        place = f" at {short(frame.file)}:{frame.line}" if frame is not None else ""
+        place = f" at {spell_place(frame.file, frame.line)}" if frame is not None else ""
         return f"{_short(raised.type.rsplit('.', 1)[-1], raised.message)}{place}"
     error = next((m[0] for line in lines if (m := _ERROR.match(line))), "")
     return _short(error.strip(), "") if error else ""

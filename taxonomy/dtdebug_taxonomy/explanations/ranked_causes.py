@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from enum import IntEnum
 
@@ -42,6 +43,7 @@ _OWN_CODE = "program-fails-by-itself"
 """Cause that adds nothing to a library's own check of the call."""
 _COMPARED = "release-changed"
 """Cause that the comparison itself, with the names of the releases, explains better."""
+_SENTENCE_END = re.compile(r"(?<=[.!?]) (?=[A-Z`])")
 _WORDS = 4
 """Least number of words of a message that is a sentence, not a key or a name."""
 
@@ -257,39 +259,46 @@ def _one_advice(
     knowledge: Knowledge, findings: tuple[Finding, ...], code: str, cause: Cause, p: float, *, outright: bool
 ) -> Explanation:
     weighed = _weigh_findings(knowledge, cause, findings)
-    telling = ((knowledge.evidence[f.evidence], f.words) for _, f in weighed if not (f.values or f.scores))
+    telling = [(knowledge.evidence[f.evidence], f.words) for _, f in weighed if not (f.values or f.scores)]
     told = (cure_of(e, cause.id, words) for e, words in sorted(telling, key=lambda row: row[0].generic))
     own = next((c for c in told if c is not None), None)
     yours = next((f.diff for _, f in weighed if f.diff and (f.near != "file" or f.file == SHOWN)), "")
     checked = next((f for _, f in weighed if f.told), None)
     general = "" if contradiction(cause.example_for, findings) else cause_diff(cause)
     example = "" if yours else own.diff if own else general
+    wrong, advised = _split_message(checked.told) if checked else ("", "")
     return Explanation(
         symptom=code,
         cause=cause.id,
-        title=own.title
-        if own
-        else f"{' '.join(checked.told.split()).rstrip('.')} ({checked.check})"
+        title=f"{wrong.rstrip('.')} ({checked.check})"
         if checked
+        else own.title
+        if own
         else cause.title,
         pattern=knowledge.patterns[cause.pattern].name,
         probability=round(p, 4),
         band=band(p),
         why=(own and own.why) or (f"`dtdebug explain {checked.check}` tells more." if checked else cause.why),
-        fix=own.fix if own else f"{checked.way}." if checked and checked.way else cause.fix,
+        fix=own.fix if own else f"{checked.way}." if checked and checked.way else advised or cause.fix,
         effort=cause.effort,
         minutes=MINUTES[cause.effort],
         diff=yours or example,
         diff_of="yours" if yours else "example" if example else "",
         in_python=in_python(yours or example),
         named=outright,
-        specific=own is None and checked is not None,
+        specific=checked is not None or (own is not None and own not in (c for e, _ in telling for c in e.cure)),
         because=tuple(
             reason_of(knowledge, f, max(w, 0.0) if named else w)
             for w, f in weighed
             if (named := inference_ranking.is_named(knowledge, cause, f)) or w >= TELLING
         )[:3],
     )
+
+
+def _split_message(message: str) -> tuple[str, str]:
+    """Split a check's message into what is wrong and what to do about it, which may be ""."""
+    wrong, *advised = _SENTENCE_END.split(" ".join(message.split()), maxsplit=1)
+    return wrong, "".join(advised)
 
 
 def ruled_out(

@@ -251,7 +251,9 @@ def _exceptions(knowledge: Knowledge, exception: ExceptionInfo | None) -> Iterat
                     yield Finding(evidence=evidence, source="exception", words=plain(info.type), rank=info.rank)
         text = "\n".join((f"{info.type.rsplit('.', 1)[-1]}: {info.message}", *info.notes))
         for hit in in_order(matchers_of(knowledge).output_matcher.hits(text)):
-            yield from_hit(hit, "exception", info.rank)
+            found = from_hit(hit, "exception", info.rank)
+            raised = text.split("\n", 1)[0] if hit.line == 1 else ""  # whole, as of a printed exception
+            yield msgspec.structs.replace(found, words=plain(raised)) if raised else found
 
 
 def _in_sequence(knowledge: Knowledge, seen: Mapping[str, Finding]) -> Iterator[Finding]:

@@ -93,7 +93,7 @@ FIRST_ERROR = Step(text="Find the earliest error of every rank, and the rank tha
 _OWN_CODE, _MESSAGE = "program-fails-by-itself", "message-says-so"
 """Causes that say no more than the event does."""
 _SPOTS, _HEADLINE, _SENTENCE = 4, 240, 320
-_PLACE = r" at (?:\S[^\n]{0,300}?/)?%s:%d(?: in [\w.<>]{1,100})?"
+_PLACE = r" at (?:\S[^\n]{0,300}?/)?%s(?::|, line )%d(?:,? in [\w.<>]{1,100})?"
 """A place within a sentence; a spot shows it with its line of code."""
 _OLD_CODE = re.compile(r" \((?:[A-F]\.\d{1,2}\.(?:\d{1,2}|other)|[A-F]\.\d{1,2})\)")
 _DURING = {
@@ -133,7 +133,7 @@ def build_answer(
     spots = tuple(_spots(snapshot, verdict, sentence or happened, code_at))[:_SPOTS]
     told = sentence and spots and all(s.state for s in spots)
     headline = _without_places(sentence or happened, () if sentence else spots)
-    reason = _reason(cause, headline) if cause is not None else None
+    reason = _reason(cause, headline, spots) if cause is not None else None
     known = cause is not None and (cause.named or cause.band == "likely")
     return Answer(
         headline=plain(headline, _HEADLINE),
@@ -214,9 +214,11 @@ def _without_places(text: str, spots: Iterable[Spot]) -> str:
     return _OLD_CODE.sub("", text)
 
 
-def _reason(cause: Explanation, headline: str) -> Reason | None:
-    """Return the best reason that the headline does not state; answers to questions are none."""
+def _reason(cause: Explanation, headline: str, spots: Iterable[Spot]) -> Reason | None:
+    """Return the best reason that neither the headline nor a place states; answers to questions are none."""
+    shown = {s.code for s in spots if s.code}
     rows = [r for r in cause.because if r.weight > 0 and "=" not in r.evidence and r.source != "similar"]
+    rows = [r for r in rows if r.source != "checked" or r.words not in shown]
     rows.sort(key=lambda r: r.source != "checked")
     return next((r for r in rows if r.source == "checked" or r.means.rstrip(".") not in headline), None)
 
@@ -266,7 +268,7 @@ def _fix(cause: Explanation, code_at: CodeAt) -> Fix:
 
 def _certainty(d: Diagnosis | None, cause: Explanation | None, verdict: Verdict | None) -> Certainty:
     if cause is None:
-        if d is not None and d.advice and d.advice[0].cause == _OWN_CODE:
+        if d is not None and (d.ordinary or (d.advice and d.advice[0].cause == _OWN_CODE)):
             return "own"
         return "place" if verdict is not None and verdict.culprits and verdict.confidence >= _SURE else "unknown"
     if cause.band == "likely":

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from dtdebug_taxonomy.model.rank_ranges import ranges, shorten_text
 from dtdebug_taxonomy.presentation.answer import Answer, Fix, Spot, Step
-from dtdebug_taxonomy.stacks.frames import short
+from dtdebug_taxonomy.stacks.frames import spell_place
 from dtdebug_taxonomy.text.pattern_matcher import plain
 
 MOST, WIDTH, NARROWEST = 12, 80, 40
@@ -18,11 +18,12 @@ _LABEL = 6
 """Columns of `Why` and its like with their blanks."""
 _DIFF_LINES = 6
 MORE = "more: dtdebug why"
-_SURE = {
+CERTAINTY = {
     "certain": "Certain", "likely": "Likely", "possible": "Possible, not certain",
     "own": "Raised by the program itself", "place": "Rank and line are certain, the cause is not known",
     "unknown": "Cause not known", "well": "",
 }  # fmt: skip
+"""How sure the cause is, in words."""
 
 Kind = Literal[
     "headline", "event", "place", "code", "mark", "why", "fix", "removed", "added", "next", "command", "foot"
@@ -101,7 +102,7 @@ def _lines(a: Answer, level: _Level, width: int, prefix: str, more: str) -> Iter
 
 
 def _foot(a: Answer, more: str) -> str:
-    return " · ".join(filter(None, (_SURE[a.sure], more)))
+    return " · ".join(filter(None, (CERTAINTY[a.sure], more)))
 
 
 def _with_record(why: str, record: str) -> str:
@@ -111,7 +112,7 @@ def _with_record(why: str, record: str) -> str:
 def _spot_lines(s: Spot, width: int, *, framed: bool) -> Iterator[Line]:
     """Yield `rank 3  train.py:16  state`, and below it the source line with its marks."""
     who = f"rank{'s' * (len(s.ranks) > 1)} {ranges(s.ranks, 4)}" if s.ranks else ""
-    place = f"{short(s.file)}:{s.line}" if s.line else short(s.file)
+    place = spell_place(s.file, s.line)
     values = ", ".join(f"{name} = {text}" if text else name for name, text in s.values)
     code = plain(s.code, 200)
     if not framed:
@@ -142,7 +143,7 @@ def _window(code: str, begin: int, end: int, width: int) -> tuple[str, int]:
 
 
 def _fix_lines(f: Fix, width: int, level: _Level) -> Iterator[Line]:
-    place = f"{short(f.file)}:{f.line}" if f.file and f.line else ""
+    place = spell_place(f.file, f.line) if f.file and f.line else ""
     changed = _changed_lines(f.diff)
     if changed and len(changed) <= level.diff:
         yield from _labelled("fix", "Fix", _with_place(f.text, place), width, 1)

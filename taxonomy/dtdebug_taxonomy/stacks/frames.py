@@ -53,6 +53,13 @@ def before_agent(stack: Sequence[Frame]) -> tuple[Frame, ...]:
     return tuple(stack[:first])
 
 
+def spell_place(file: str, line: int) -> str:
+    """Return `train.py:16`, or `cell In[4], line 2` in a notebook."""
+    if file.startswith("cell "):
+        return f"{file}, line {line}"
+    return f"{short(file)}:{line}" if line else short(file)
+
+
 def own_frame(stack: Sequence[Frame]) -> Frame | None:
     """Return the innermost frame in the user's own code; code that a library generated comes last."""
     own = [frame for frame in reversed(stack) if not is_library(frame.file)]

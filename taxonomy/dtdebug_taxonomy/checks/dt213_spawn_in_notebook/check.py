@@ -23,10 +23,11 @@ def check(code: Code) -> Iterator[Hit]:
         name = "target" if isinstance(call.func, ast.Attribute) and call.func.attr == "Process" else "fn"
         target = code.argument(call, name, 1 if name == "target" else 0)
         if isinstance(target, ast.Name) and target.id in code.functions:
+            starter = ast.unparse(call.func)
             yield Hit(
                 code.span(call),
-                f"Spawned processes import the program anew and a notebook can't be imported: they end with \"Can't "
-                f"get attribute '{target.id}'\". Use accelerate's notebook_launcher, or move it to a module.",
+                f"{starter} can't run `{target.id}`: it is defined in a notebook cell, which spawned processes can't "
+                "import. Use accelerate's notebook_launcher, or move it to a module.",
             )
 
 

@@ -1,0 +1,106 @@
+/** The short answer: what happened, the reader's own lines, why, the change, and the next step. */
+
+import type { Actions } from "./actions.js";
+import type { Answer, Fix, Spot, Step } from "./diagnosis.js";
+import { changedLines, diffTools, removedLines } from "./diff.js";
+import { attempt, button, make, status } from "./dom.js";
+import type { Filled } from "./read.js";
+import { trans } from "./trans.js";
+import { prose } from "./words.js";
+
+const MOST_PLACES = 3;
+
+/** The answer in the few lines that every front end shows; `more` opens the rest, `guide` goes on beside the notebook. */
+export function shortView(a: Filled<Answer>, host: Actions, more: HTMLElement, guide: HTMLElement | null): HTMLElement {
+  const sure = sureWord(a.sure);
+  const removed = a.fix ? removedLines(a.fix.diff) : [];
+  const places = a.spots.slice(0, MOST_PLACES).map((s) => placeView(removed.includes(s.code) && !s.mark[1] ? { ...s, code: "" } : s, host));
+  return make(
+    "div",
+    "dtd-short",
+    make("p", "dtd-lead", make("span", "dtd-brand", "dtdebug"), " ", make("span", "dtd-title", ...prose(a.headline))),
+    a.event && !a.fix?.diff ? make("p", "dtd-event", a.event) : null,
+    places.length ? make("div", "dtd-places", ...places) : null,
+    a.why || a.record ? line("dtd-reason", trans.__("Why"), a.why, a.record) : null,
+    a.guess ? line("dtd-reason", trans.__("Maybe"), a.guess, trans.__("from your words alone")) : null,
+    a.fix ? fixView(a.fix, a.headline) : null,
+    a.next ? stepView(a.next) : null,
+    make("div", "dtd-row", a.fix?.diff ? diffTools(a.fix.diff, a.headline, host) : null, more, guide, sure ? make("span", `dtd-chip dtd-is-${a.sure}`, sure) : null),
+  );
+}
+
+function line(name: string, label: string, said: string, record = ""): HTMLElement {
+  return make("p", name, make("strong", "", label), " ", ...prose(said), record ? make("span", "dtd-soft", ` ${record}`) : null);
+}
+
+/** The ranks that stand there, the place, and the line of code with what is marked in it. */
+function placeView(s: Filled<Spot>, host: Actions): HTMLElement {
+  const at = s.file.startsWith("cell ") ? `${s.file}, line ${s.line}` : `${s.file.split("/").pop() ?? ""}${s.line ? `:${s.line}` : ""}`;
+  const who = s.ranks.length ? trans._n("rank %2", "ranks %2", s.ranks.length, ranges(s.ranks)) : "";
+  const values = s.values.map(([name, text]) => (text ? `${name} = ${text}` : name)).join(", ");
+  return make(
+    "div",
+    "dtd-spot",
+    make("div", "dtd-soft", who ? make("span", "dtd-who", who) : null, who && at ? " " : null, where(at, host), s.state ? ` ${s.state}` : null),
+    s.code ? make("pre", "dtd-source", make("code", "", ...marked(s))) : null,
+    values ? make("div", "dtd-values", make("code", "", values)) : null,
+  );
+}
+
+function where(at: string, host: Actions): HTMLElement | string {
+  const open = host.openPlace?.bind(host);
+  if (!open || !at.startsWith("cell ")) {
+    return at;
+  }
+  const link = button(at, () => void attempt(() => open(at), status(), "", ""));
+  link.classList.add("dtd-link");
+  return link;
+}
+
+function marked({ code, mark: [begin, end] }: Filled<Spot>): (Node | string)[] {
+  return end > begin && begin < code.length
+    ? [code.slice(0, begin), make("mark", "dtd-marked", code.slice(begin, end)), code.slice(end)]
+    : [code];
+}
+
+/** `0-3, 5` */
+function ranges(ranks: readonly number[]): string {
+  const parts: [number, number][] = [];
+  for (const rank of ranks) {
+    const last = parts.at(-1);
+    if (last && last[1] + 1 === rank) {
+      last[1] = rank;
+    } else {
+      parts.push([rank, rank]);
+    }
+  }
+  return parts.map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`)).join(", ");
+}
+
+function fixView(f: Filled<Fix>, title: string): HTMLElement {
+  return make("div", f.diff ? "dtd-fix dtd-with-diff" : "dtd-fix", line("", trans.__("Fix"), f.text), changedLines(f.diff, title));
+}
+
+function stepView(s: Filled<Step>): HTMLElement {
+  return make("div", "dtd-next", line("", trans.__("Next"), s.text), s.command ? make("pre", "dtd-command", s.command) : null);
+}
+
+/** How sure the cause is. */
+function sureWord(sure: Filled<Answer>["sure"]): string {
+  switch (sure) {
+    case "certain":
+      return trans.__("certain");
+    case "likely":
+      return trans.__("likely");
+    case "possible":
+      return trans.__("possible");
+    case "own":
+      return trans.__("raised by the program itself");
+    case "place":
+      return trans.__("rank and line are certain, the cause is not known");
+    case "unknown":
+      return trans.__("cause not known");
+    default:
+      return "";
+  }
+}
