@@ -10,6 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
+from dtdebug_taxonomy.presentation.answer import Answer
+from dtdebug_taxonomy.presentation.answer_text import to_short_text
+
 _CLAIMS, _SYMPTOMS, _CAUSES = 20, 3, 3
 
 
@@ -41,6 +46,8 @@ class AdvisedCause:
 class FailureAnswer:
     """One reading of a failure: what happened, what supports it, the cause if something points at one, what to do."""
 
+    answer: str
+    """The short answer, as a person reads it: cause or event, places, why, fix or next step."""
     understood: bool
     """False if nothing was recognised, or the ranks wait for an unknown reason."""
     happened: str
@@ -151,6 +158,7 @@ def _common(read: Mapping[str, Any]) -> dict[str, Any]:
     verdict, found = read["verdict"] or {}, read.get("diagnosis") or {}
     advice = found.get("advice") or []
     return {
+        "answer": to_short_text(msgspec.convert(read["answer"], Answer)) if read.get("answer") else "",
         "understood": bool(found.get("recognised")) and verdict.get("kind") != "not_understood",
         "happened": found.get("ordinary") or found.get("happened") or verdict.get("summary", ""),
         "kind": verdict.get("kind", "none"),

@@ -15,6 +15,7 @@ from dtdebug_taxonomy.model.hosts import Host
 from dtdebug_taxonomy.model.ranks import CallSite, Kind, RankState, Verdict
 from dtdebug_taxonomy.model.snapshot import Snapshot
 from dtdebug_taxonomy.model.training import Late, Pace, Violation
+from dtdebug_taxonomy.presentation.answer import build_answer
 
 VERSION = 2
 """Version of the machine-readable form and of `verdict.json`; raised by changes that break readers."""
@@ -68,7 +69,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def contract(case: Case) -> dict[str, Any]:
-    """Return the machine-readable form: verdict, claims with records, advice as in `--batch`, the rest of the case."""
+    """Return the machine-readable form: short answer, verdict, claims with records, advice, the rest of the case."""
     v = case.verdict
     site = next((s for s in v.sites if s.rank in v.culprits), None)
     raised = next((c for c in v.claims if c.what == "raised" and c.file), None) if not v.culprits else None
@@ -85,7 +86,8 @@ def contract(case: Case) -> dict[str, Any]:
     for row, claim in zip(claims, v.claims, strict=False):
         row["text"] = claim.text
     advice = [] if case.diagnosis is None else rows_of(case.diagnosis.advice, case.diagnosis.guesses)
-    return {"v": known.pop("v"), "verdict": verdict, "claims": claims, "advice": advice, **known}
+    answer = msgspec.to_builtins(build_answer(case.diagnosis, None, v))
+    return {"v": known.pop("v"), "answer": answer, "verdict": verdict, "claims": claims, "advice": advice, **known}
 
 
 def of_text(snapshot: Snapshot, diagnosis: Diagnosis, *, name: str = "", size: int = 0) -> Case:
