@@ -170,7 +170,7 @@ def _symptom(s: Symptom) -> Iterator[str]:
     for c in s.cause:
         yield f"({s.code}-{c.id})=\n### {prose(c.title)}"
         yield prose(c.why)
-        yield f"**Fix** (about {MINUTES[c.effort]:g} min): {prose(c.fix)}"
+        yield f"**Fix**: {prose(c.fix)}"
         yield _code(diff, "diff") if (diff := cause_diff(c)) else ""
         yield f"[How it shows, where to see it live](../causes/{s.code}/{c.id}.md)"
     fixes = sorted(s.counts[STUDY].fix_patterns.items(), key=lambda row: -row[1])

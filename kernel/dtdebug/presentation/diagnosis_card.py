@@ -271,7 +271,7 @@ def _question(q: Asked) -> str:
 
 def _advice(a: Explanation, *, is_open: bool) -> str:
     reasons = "".join(f"<div><small>because: {escape(r)}</small></div>" for r in because(a))
-    costs = f"({escape(a.band)}, {escape(a.pattern)}, about {a.minutes:g} min)"
+    costs = f"({escape(a.band)})"
     return (
         f"<details{' open' if is_open else ''}><summary><b>{escape(a.title)}</b> {costs}</summary>"
         f"<div>{escape(a.why)}</div>{reasons}<div><b>Fix</b>: {escape(a.fix)}</div>"

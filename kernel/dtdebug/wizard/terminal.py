@@ -230,8 +230,7 @@ class _Talk:
             self._say(f"  {line}")
 
     def _advice(self, number: int, advice: Explanation) -> None:
-        about = f"[{advice.symptom}; {advice.pattern}; about {advice.minutes:g} min]"
-        self._say(f"\n{number}. {advice.title} ({advice.band}) {about}", "bold")
+        self._say(f"\n{number}. {advice.title} ({advice.band})", "bold")
         self._say(f"   {advice.why}")
         for reason in because(advice):
             self._say(f"   because: {reason}")

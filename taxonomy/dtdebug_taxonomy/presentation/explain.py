@@ -12,7 +12,7 @@ from dtdebug_taxonomy.knowledge.labs import cause_diff
 from dtdebug_taxonomy.knowledge.loader import STUDY, Knowledge
 from dtdebug_taxonomy.knowledge.preflight import KnownFile
 from dtdebug_taxonomy.knowledge.preflight import load as preflight
-from dtdebug_taxonomy.knowledge.schema import MINUTES, Cause, Evidence, Observation, Pattern, Symptom
+from dtdebug_taxonomy.knowledge.schema import Cause, Evidence, Observation, Pattern, Symptom
 from dtdebug_taxonomy.knowledge.second_study import Label, SecondStudy
 
 NAME = "the second study (arXiv 2512.20345)"
@@ -196,7 +196,7 @@ def _cause_page(knowledge: Knowledge, s: Symptom, c: Cause) -> Iterator[str]:
 def _cause(knowledge: Knowledge, c: Cause) -> Iterator[str]:
     yield c.why.strip()
     yield ""
-    yield f"Fix ({knowledge.patterns[c.pattern].name}, about {MINUTES[c.effort]:g} min): {c.fix.strip()}"
+    yield f"Fix ({knowledge.patterns[c.pattern].name}): {c.fix.strip()}"
     if diff := cause_diff(c):
         yield from ("", "```diff", diff.rstrip("\n"), "```")
     if c.evidence:

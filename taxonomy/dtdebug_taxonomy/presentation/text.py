@@ -77,7 +77,7 @@ def where(r: Reason) -> str:
 def reason_line(r: Reason) -> str:
     """Return one finding: its meaning, its place and its words."""
     words = f' "{_one_line(r.words, 100)}"' if r.words else ""
-    return f"{'' if r.weight > 0 else 'against it: '}{r.means} [{where(r)}]{words}"
+    return f"{'' if r.weight > 0 else 'but: '}{r.means} [{where(r)}]{words}"
 
 
 def _one_line(text: str, most: int) -> str:
@@ -100,9 +100,10 @@ def _text(d: Diagnosis, advice: int) -> Iterator[str]:
 
 
 def reasons(d: Diagnosis, s: RankedSymptom) -> list[Reason]:
-    """Return what supports or contradicts a symptom, without what the first line already states."""
+    """Return what supports or contradicts a symptom, without what the first line states, and answers to questions."""
     guessed = d.verdict == "echo" and d.happened
-    return [r for r in s.why if r.means != d.happened and not (guessed and r.source == "similar")][:3]
+    rows = [r for r in s.why if r.means != d.happened and not (guessed and r.source == "similar")]
+    return [r for r in rows if "=" not in r.evidence][:3]
 
 
 def seen_line(s: Seen) -> str:
@@ -146,7 +147,7 @@ def _causes_text(d: Diagnosis, advice: int, *, following: bool) -> Iterator[str]
     if following and d.next is not None and d.next.kind == "measure":
         yield from _next_text(d.next)
     for a in d.guesses[:GUESSES]:
-        yield f"  {GUESS}: {a.title} [{a.symptom}; {a.pattern}]"
+        yield f"  {GUESS}: {a.title}"
         yield from _because_text(a)
 
 
@@ -156,7 +157,7 @@ def worth_showing(d: Diagnosis, most: int) -> list[Explanation]:
 
 
 def _next_text(n: Next) -> Iterator[str]:
-    yield f"  next, about {n.minutes:g} min: {n.text}"
+    yield f"  next: {n.text}"
     if n.command:
         yield f"    {n.command}"
     if n.why:
@@ -164,7 +165,7 @@ def _next_text(n: Next) -> Iterator[str]:
 
 
 def _advice_text(a: Explanation) -> Iterator[str]:
-    yield f"  cause, {a.band}: {a.title} [{a.symptom}; {a.pattern}; about {a.minutes:g} min]"
+    yield f"  cause, {a.band}: {a.title}"
     yield from _because_text(a)
     if a.diff:
         yield f"    {DIFF_OF[a.diff_of]}"
@@ -215,7 +216,7 @@ def _markdown(d: Diagnosis, verdict: Verdict | None) -> Iterator[str]:
         yield from (f"First seen on rank {', '.join(map(str, d.culprits))}.", "")
     yield from (f"- {_escape(line)}" for line in d.ruled_out)
     for number, a in enumerate(d.advice, 1):
-        yield f"{number}. **{_escape(a.title)}** ({a.symptom}, {a.band}, {a.pattern}, about {a.minutes:g} min)  "
+        yield f"{number}. **{_escape(a.title)}** ({a.band})  "
         yield f"   {_escape(a.why)} {_escape(a.fix)} Because: {_escape('; '.join(because(a)))}"
         if a.diff:
             fence = _fence(a.diff)
