@@ -42,8 +42,8 @@ def add(commands: Any) -> None:
         "and in which line. The job need not have been started by dtdebug (then py-spy looks), and nothing of it is "
         "stopped or changed.",
         epilog="Example: `dtdebug attach`, or `dtdebug attach 28371` with the process id of torchrun or of a "
-        "rank. Exit status: 0 every rank makes progress, 1 one is waited for or it is not understood, 2 usage error or no "
-        "rank was found.",
+        "rank. Exit status: 0 every rank makes progress, 1 one is waited for or it is not understood, 2 usage error or "
+        "no rank was found.",
     )
     attach.add_argument(
         "target",
@@ -143,11 +143,12 @@ def _is_timed(seen: LiveRanks) -> bool:
 def _show(options: argparse.Namespace, found: Case, what: str, folder: RunFolder | None) -> int:
     """Print the case; return the exit status, which shows whether a rank is to blame."""
     from dtdebug.cli import door
+    from dtdebug.cli.readings import Asked
     from dtdebug.live.job.saved_case import Saved, snapshot_of, without_step
 
     if options.native:
         found = without_step(found, "attach --native")
-    return door.show_case(Saved(found, snapshot_of(found, folder), folder), door.Asked.of(options), what=what)
+    return door.show_case(Saved(found, snapshot_of(found, folder), folder), Asked.of(options), what=what)
 
 
 def _nobody(what: str, seen: LiveRanks, commands: Sequence[str]) -> UsageError:

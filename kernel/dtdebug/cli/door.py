@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from dtdebug.cli.readings import Asked
 from dtdebug.errors import FOUND, NOTHING, UsageError
 from dtdebug.presentation.terminal import say_aside, show
 from dtdebug.privacy.sanitize import one_line
@@ -25,26 +25,6 @@ _DUMPS: tuple[Kind, ...] = ("dump", "dumps")
 _LOGS: tuple[Kind, ...] = ("log", "logs", "stacks")
 _PROGRAMS: tuple[Kind, ...] = ("program", "notebook")
 _SHOWN = 3
-
-
-class Asked(NamedTuple):
-    """How the user wants the answer."""
-
-    format: str = "text"
-    full: bool = False
-    situation: str = ""
-    answers: Sequence[str] = ()
-    doctor: bool = False
-    tee: bool = False
-    prefix: str | None = None
-    """Prefix of the names of dumps, if only those are to be read."""
-
-    @staticmethod
-    def of(options: argparse.Namespace) -> Asked:
-        """Return what the options of a command ask for."""
-        known = {"format", "full", "situation", "doctor", "tee", "prefix"}
-        given = {name: getattr(options, name) for name in known if getattr(options, name, None) is not None}
-        return Asked(**given, answers=tuple(getattr(options, "answer", ())))
 
 
 def answer(words: Sequence[str], asked: Asked, *, aside: bool = True) -> int:
@@ -97,7 +77,7 @@ def answer_things(things: Sequence[Thing], asked: Asked) -> int:
         return show_case(_of_dumps(dumps, logs, asked), asked, what=_dumps_words(dumps))
     if logs and all(thing.kind == "stacks" for thing in logs) and (of_stacks := _of_stacks(logs)) is not None:
         return show_case(of_stacks, asked, what=f"stacks in {one_line(logs[0].name, 200)}")
-    from dtdebug.cli.diagnose import answer_logs
+    from dtdebug.cli.readings import answer_logs
 
     return answer_logs(_log_paths(logs), asked)
 
@@ -141,7 +121,7 @@ def show_case(saved: Saved, asked: Asked, *, what: str = "", known: bool = True)
 
 def _diagnosed(case: Case, snapshot: Snapshot, asked: Asked) -> Case:
     from dtdebug.check.stack_files import sourced_snapshot
-    from dtdebug.cli.diagnose import parse_answers
+    from dtdebug.cli.readings import parse_answers
     from dtdebug.privacy.boundary import diagnose
     from dtdebug.privacy.sanitize import plain
     from dtdebug_taxonomy.knowledge.loader import load
@@ -291,7 +271,7 @@ def _of_stacks(named: Sequence[Thing]) -> Saved | None:
 
 
 def _of_logs(logs: Sequence[Thing]) -> Saved:
-    from dtdebug.cli.diagnose import read_logs
+    from dtdebug.cli.readings import read_logs
     from dtdebug.live.job import saved_case
 
     failure = read_logs(_log_paths(logs), Asked())
@@ -325,7 +305,7 @@ def _comes_first(printed: Verdict, dumped: Verdict) -> bool:
 
 
 def _of_text(text: str, thing: Thing, asked: Asked) -> int:
-    from dtdebug.cli.diagnose import answer_text
+    from dtdebug.cli.readings import answer_text
 
     return answer_text(text, thing.name, asked)
 
@@ -378,7 +358,7 @@ def _slow(named: Sequence[Thing], asked: Asked) -> int:
 
 
 def _by_command(words: list[str], asked: Asked) -> int:
-    from dtdebug.cli.main import parser
+    from dtdebug.cli.verbs import parser
 
     words += ["--format", "json"] if asked.format == "json" else []
     words += ["--full"] if asked.full and words[0] == "attach" else []

@@ -121,7 +121,7 @@ def _file(name: str) -> Thing:
             size = os.fstat(file.fileno()).st_size
             if head[:2] == _GZIP:
                 return _packed(name)
-            if _PICKLE.match(head) and all(key.encode() in head for key in _DUMP_KEYS[2:]):
+            if _PICKLE.match(head) and (b"entries" in head or b"profiling_name" in head):
                 return Thing(name, "dump", "a dump of the flight recorder")
             if head[:1] == b"{" and (found := _json(name, head, file.read(_WHOLE) if size <= _WHOLE else b"")):
                 return found
@@ -236,7 +236,7 @@ def _of_files(name: str, found: dict[Kind, list[str]], refused: Counter[str]) ->
         yield Thing(name, "traces", f"{_count(traces, 'trace')} of torch.profiler", tuple(traces))
     yield from (Thing(file, "archive", "an archive of `dtdebug report`") for file in found.get("archive", ()))
     programs = [*found.get("program", ()), *found.get("notebook", ())]
-    logs = [file for kind in ("log", "logs", "stacks") for file in found.get(kind, ())]  # type: ignore[call-overload]
+    logs = [file for kind in ("log", "logs", "stacks") for file in found.get(kind, ())]
     beside = bool(programs or dumps or traces or found.get("archive"))
     printed = [file for file in logs if not beside or file in found.get("logs", ()) or _is_printed(file)]
     if printed and not traces:
