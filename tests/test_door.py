@@ -214,13 +214,11 @@ def test_the_same_thing_gives_the_same_first_line_by_every_command(kind, tmp_pat
     assert who.get(kind, "Rank 3 raised KeyError") in line
 
 
-@pytest.mark.parametrize("command", [["diagnose"], ["report"], ["flight"]])
-def test_a_saved_answer_gives_the_first_line_that_it_was_saved_with(command, tmp_path, capsys, samples):
+@pytest.mark.parametrize("command", [["diagnose"], ["report"]])
+def test_a_saved_answer_gives_the_first_line_that_it_was_saved_with(command, tmp_path, capsys):
     """In either form of JSON."""
     log = tmp_path / "train.log"
     log.write_text(RAISED)
-    if command == ["flight"]:
-        pytest.skip("covered by the folder of a run")
     saved = tmp_path / "saved.json"
     main([*command, str(log), "--format", "json"])
     saved.write_text(capsys.readouterr().out)

@@ -75,6 +75,7 @@ def _attach(options: argparse.Namespace) -> int:
 
     from dtdebug.live.hosts import presence
     from dtdebug.live.job import conclude, observe, recent_runs, rendezvous_check
+    from dtdebug.live.job.saved_case import SavedCaseError, of_run
     from dtdebug.live.probe import other_hosts
     from dtdebug_taxonomy.model.ranks import spell
 
@@ -85,8 +86,8 @@ def _attach(options: argparse.Namespace) -> int:
     folder, pids, what, notes = _target(options.target)
     lives = folder is None or recent_runs.lives(folder) or observe.alive(folder)
     if folder is not None and not (lives or place or options.go or options.host):
-        ended = conclude.load_saved_case(folder)
-        if ended is not None:
+        with suppress(SavedCaseError):  # below it is said that no rank was found
+            ended = of_run(folder).case
             return _show(options, msgspec.structs.replace(ended, notes=(*notes, *ended.notes)), what, folder)
     if (lives or pids) and (unmet := rendezvous_check.unmet(folder, pids)) is not None:
         return _show(options, unmet, what, folder)

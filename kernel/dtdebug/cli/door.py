@@ -243,9 +243,9 @@ def _run_of_dumps(dumps: Path, prefix: str | None) -> Saved | None:
     run = RunFolder(dumps.absolute().parent)
     if prefix is not None or run.flight != dumps.absolute() or not run.ranks.is_dir():
         return None
-    found = conclude.load_saved_case(run)
-    if found is None:
+    if conclude.load_saved_case(run) is None:
         return None
+    found = saved_case.of_run(run).case
     note = f"this is what was found of the run {clean(str(run.path))}, which these dumps are a part of"
     case = msgspec.structs.replace(found, notes=(note, *found.notes))
     return saved_case.Saved(case, saved_case.snapshot_of(case, run))
