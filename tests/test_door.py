@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -287,6 +288,32 @@ def test_what_is_no_text_is_refused_in_one_line(verb, tmp_path, capsys):
     for thing in (unreadable(tmp_path / "random"), pictures, tmp_path / "empty", tmp_path / "link"):
         assert main([*verb, str(thing)]) == 2, thing
         assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_what_another_user_owns_is_refused_in_one_line(tmp_path, monkeypatch, capsys):
+    """A process of root; a folder that may not be listed."""
+    monkeypatch.setattr(os, "geteuid", lambda: 65534)
+    assert main(["1"]) == 2
+    assert "attach 1: belongs to root; ask as that user" in capsys.readouterr().err
+    (tmp_path / "locked").mkdir()
+
+    def scandir(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert main([str(tmp_path / "locked")]) == 2
+    assert capsys.readouterr().err == f"dtdebug: {tmp_path / 'locked'}: can't be read: Permission denied\n"
+
+
+def test_a_pipe_is_read_once(tmp_path, capsys):
+    """Looking at it first would end its writer."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(RAISED,))
+    writer.start()
+    assert main(["diagnose", str(pipe)]) == 1
+    writer.join(10)
+    assert capsys.readouterr().out.startswith("dtdebug: Rank 1 raised KeyError")
 
 
 def test_the_door_says_in_one_line_what_it_took_a_thing_for(tmp_path, capsys):

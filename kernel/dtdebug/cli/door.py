@@ -96,12 +96,14 @@ def show_case(saved: Saved, asked: Asked, *, what: str = "", known: bool = True)
     `known`: the failure is to be remembered as the last one.
     """
     from dtdebug.live.job import report
+    from dtdebug.privacy.boundary import mask_snapshot
     from dtdebug.storage.last_failure import LastFailure
     from dtdebug_taxonomy.presentation.case_json import contract
     from dtdebug_taxonomy.presentation.text import to_markdown
 
     case, snapshot = saved.case, saved.snapshot
-    failed = case.verdict.kind != "none" or (case.diagnosis is not None and case.diagnosis.recognised)
+    recognised = saved.of_text and case.diagnosis is not None and case.diagnosis.recognised
+    failed = case.verdict.kind != "none" or bool(case.watch) or recognised
     if failed and (case.diagnosis is None or asked.answers or asked.situation):
         case = _diagnosed(case, snapshot, asked)
     if case.diagnosis is not None and failed and known:
@@ -109,7 +111,7 @@ def show_case(saved: Saved, asked: Asked, *, what: str = "", known: bool = True)
     if asked.format == "json":
         print(msgspec.json.encode(contract(case)).decode())
     elif asked.format == "markdown" and case.diagnosis is not None:
-        print(to_markdown(case.diagnosis, snapshot), end="")
+        print(to_markdown(case.diagnosis, mask_snapshot(snapshot)), end="")
     else:
         whole = "" if saved.of_text and case.diagnosis else report.to_text(case, what, saved.folder)
         if case.diagnosis is not None:

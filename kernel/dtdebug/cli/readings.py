@@ -161,7 +161,13 @@ def read_logs(paths: Sequence[str], asked: Asked) -> Reading:
     if paths and log is None:
         return read_job(paths, asked)
     reading = _read_log(log, asked)
-    if log in (None, "-") or reading.found or reading.diagnosis.ordinary or reading.diagnosis.happened:
+    if (
+        log is None
+        or not Path(log).is_file()
+        or reading.found
+        or reading.diagnosis.ordinary
+        or reading.diagnosis.happened
+    ):
         return reading
     job = read_job([log], asked)
     return job if job.job is not None and job.job.tells_more else reading
