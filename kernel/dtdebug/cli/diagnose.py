@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from dtdebug.cli.readings import DOCTOR
+from dtdebug.cli.readings import DOCTOR, Asked
 from dtdebug.errors import NOTHING, USAGE, UsageError
 
 
@@ -54,7 +54,7 @@ def _diagnose(options: argparse.Namespace) -> int:
         raise UsageError("diagnose: name a log file, or - for standard input, or describe it with --situation")
     from dtdebug.cli import door
 
-    return door.answer(options.things, door.Asked.of(options), aside=getattr(options, "aside", False))
+    return door.answer(options.things, Asked.of(options), aside=getattr(options, "aside", False))
 
 
 def _batch(path: str, questions: int) -> int:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dtdebug.cli.readings import DOCTOR
+from dtdebug.cli.readings import DOCTOR, Asked
 from dtdebug.cli.verbs import ALIASES, VERBS, parser
 from dtdebug.errors import NOTHING, USAGE, UsageError
 from dtdebug_taxonomy import __version__
@@ -212,14 +212,14 @@ def _why(_options: argparse.Namespace) -> int:
     if last is None:
         raise UsageError("why: no failure has been diagnosed yet; `dtdebug train.log` reads a log")
     found = Saved(case_of(last.snapshot, last.diagnosis), last.snapshot, of_text=not last.snapshot.ranks)
-    door.show_case(found, door.Asked(full=True), known=False)
+    door.show_case(found, Asked(full=True), known=False)
     return NOTHING
 
 
 def _wizard(options: argparse.Namespace) -> int:
     import msgspec
 
-    from dtdebug.cli.readings import Asked, read_job, snapshot_of, with_doctor
+    from dtdebug.cli.readings import read_job, snapshot_of, with_doctor
     from dtdebug.recorded.things import one_plain_log
     from dtdebug.wizard import resume, terminal
     from dtdebug.wizard.session import Session
