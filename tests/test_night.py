@@ -9,8 +9,8 @@ import random
 import night_jobs as jobs
 import pytest
 
-from dtdebug.cli.diagnose import snapshot_of
 from dtdebug.cli.main import main
+from dtdebug.cli.readings import snapshot_of
 from dtdebug.errors import FOUND, NOTHING
 from dtdebug.recorded.job_logs.api import read_part
 from dtdebug.recorded.job_logs.job_view import view

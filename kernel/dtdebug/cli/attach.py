@@ -41,9 +41,9 @@ def add(commands: Any) -> None:
         description="Asks each rank of a job that runs or hangs where it is, and says which one the others wait for, "
         "and in which line. The job need not have been started by dtdebug (then py-spy looks), and nothing of it is "
         "stopped or changed.",
-        epilog="Example: `dtdebug attach`, or `dtdebug attach 28371` with the process id of torchrun or of a rank. "
-        "Exit status: 0 every rank makes progress, 1 one is waited for or it is not understood, 2 usage error or no "
-        "rank was found.",
+        epilog="Example: `dtdebug attach`, or `dtdebug attach 28371` with the process id of torchrun or of a "
+        "rank. Exit status: 0 every rank makes progress, 1 one is waited for or it is not understood, 2 usage error or "
+        "no rank was found.",
     )
     attach.add_argument(
         "target",
@@ -75,6 +75,7 @@ def _attach(options: argparse.Namespace) -> int:
 
     from dtdebug.live.hosts import presence
     from dtdebug.live.job import conclude, observe, recent_runs, rendezvous_check
+    from dtdebug.live.job.saved_case import SavedCaseError, of_run
     from dtdebug.live.probe import other_hosts
     from dtdebug_taxonomy.model.ranks import spell
 
@@ -85,8 +86,8 @@ def _attach(options: argparse.Namespace) -> int:
     folder, pids, what, notes = _target(options.target)
     lives = folder is None or recent_runs.lives(folder) or observe.alive(folder)
     if folder is not None and not (lives or place or options.go or options.host):
-        ended = conclude.load_saved_case(folder)
-        if ended is not None:
+        with suppress(SavedCaseError):  # below it is said that no rank was found
+            ended = of_run(folder).case
             return _show(options, msgspec.structs.replace(ended, notes=(*notes, *ended.notes)), what, folder)
     if (lives or pids) and (unmet := rendezvous_check.unmet(folder, pids)) is not None:
         return _show(options, unmet, what, folder)
@@ -143,11 +144,12 @@ def _is_timed(seen: LiveRanks) -> bool:
 def _show(options: argparse.Namespace, found: Case, what: str, folder: RunFolder | None) -> int:
     """Print the case; return the exit status, which shows whether a rank is to blame."""
     from dtdebug.cli import door
+    from dtdebug.cli.readings import Asked
     from dtdebug.live.job.saved_case import Saved, snapshot_of, without_step
 
     if options.native:
         found = without_step(found, "attach --native")
-    return door.show_case(Saved(found, snapshot_of(found, folder), folder), door.Asked.of(options), what=what)
+    return door.show_case(Saved(found, snapshot_of(found, folder), folder), Asked.of(options), what=what)
 
 
 def _nobody(what: str, seen: LiveRanks, commands: Sequence[str]) -> UsageError:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from dtdebug.cli.readings import Asked
 from dtdebug.errors import FOUND, NOTHING, UsageError
 from dtdebug.presentation.terminal import next_step, say_aside, show
 from dtdebug.privacy.sanitize import one_line
@@ -25,26 +25,6 @@ _DUMPS: tuple[Kind, ...] = ("dump", "dumps")
 _LOGS: tuple[Kind, ...] = ("log", "logs", "stacks")
 _PROGRAMS: tuple[Kind, ...] = ("program", "notebook")
 _SHOWN = 3
-
-
-class Asked(NamedTuple):
-    """How the user wants the answer."""
-
-    format: str = "text"
-    full: bool = False
-    situation: str = ""
-    answers: Sequence[str] = ()
-    doctor: bool = False
-    tee: bool = False
-    prefix: str | None = None
-    """Prefix of the names of dumps, if only those are to be read."""
-
-    @staticmethod
-    def of(options: argparse.Namespace) -> Asked:
-        """Return what the options of a command ask for."""
-        known = {"format", "full", "situation", "doctor", "tee", "prefix"}
-        given = {name: getattr(options, name) for name in known if getattr(options, name, None) is not None}
-        return Asked(**given, answers=tuple(getattr(options, "answer", ())))
 
 
 def answer(words: Sequence[str], asked: Asked, *, aside: bool = True) -> int:
@@ -97,7 +77,7 @@ def answer_things(things: Sequence[Thing], asked: Asked) -> int:
         return show_case(_of_dumps(dumps, logs, asked), asked, what=_dumps_words(dumps))
     if logs and all(thing.kind == "stacks" for thing in logs) and (of_stacks := _of_stacks(logs)) is not None:
         return show_case(of_stacks, asked, what=f"stacks in {one_line(logs[0].name, 200)}")
-    from dtdebug.cli.diagnose import answer_logs
+    from dtdebug.cli.readings import answer_logs
 
     return answer_logs(_log_paths(logs), asked)
 
@@ -116,12 +96,14 @@ def show_case(saved: Saved, asked: Asked, *, what: str = "", known: bool = True)
     `known`: the failure is to be remembered as the last one.
     """
     from dtdebug.live.job import report
+    from dtdebug.privacy.boundary import mask_snapshot
     from dtdebug.storage.last_failure import LastFailure
     from dtdebug_taxonomy.presentation.case_json import contract
     from dtdebug_taxonomy.presentation.text import to_markdown
 
     case, snapshot = saved.case, saved.snapshot
-    failed = case.verdict.kind != "none" or (case.diagnosis is not None and case.diagnosis.recognised)
+    recognised = saved.of_text and case.diagnosis is not None and case.diagnosis.recognised
+    failed = case.verdict.kind != "none" or bool(case.watch) or recognised
     if failed and (case.diagnosis is None or asked.answers or asked.situation):
         case = _diagnosed(case, snapshot, asked)
     if case.diagnosis is not None and failed and known:
@@ -129,7 +111,7 @@ def show_case(saved: Saved, asked: Asked, *, what: str = "", known: bool = True)
     if asked.format == "json":
         print(msgspec.json.encode(contract(case)).decode())
     elif asked.format == "markdown" and case.diagnosis is not None:
-        print(to_markdown(case.diagnosis, snapshot), end="")
+        print(to_markdown(case.diagnosis, mask_snapshot(snapshot)), end="")
     else:
         whole = "" if saved.of_text and case.diagnosis else report.to_text(case, what, saved.folder)
         if case.diagnosis is not None:
@@ -141,7 +123,7 @@ def show_case(saved: Saved, asked: Asked, *, what: str = "", known: bool = True)
 
 def _diagnosed(case: Case, snapshot: Snapshot, asked: Asked) -> Case:
     from dtdebug.check.stack_files import sourced_snapshot
-    from dtdebug.cli.diagnose import parse_answers
+    from dtdebug.cli.readings import parse_answers
     from dtdebug.privacy.boundary import diagnose
     from dtdebug.privacy.sanitize import plain
     from dtdebug_taxonomy.knowledge.loader import load
@@ -263,9 +245,9 @@ def _run_of_dumps(dumps: Path, prefix: str | None) -> Saved | None:
     run = RunFolder(dumps.absolute().parent)
     if prefix is not None or run.flight != dumps.absolute() or not run.ranks.is_dir():
         return None
-    found = conclude.load_saved_case(run)
-    if found is None:
+    if conclude.load_saved_case(run) is None:
         return None
+    found = saved_case.of_run(run).case
     note = f"this is what was found of the run {clean(str(run.path))}, which these dumps are a part of"
     case = msgspec.structs.replace(found, notes=(note, *found.notes))
     return saved_case.Saved(case, saved_case.snapshot_of(case, run))
@@ -291,7 +273,7 @@ def _of_stacks(named: Sequence[Thing]) -> Saved | None:
 
 
 def _of_logs(logs: Sequence[Thing]) -> Saved:
-    from dtdebug.cli.diagnose import read_logs
+    from dtdebug.cli.readings import read_logs
     from dtdebug.live.job import saved_case
 
     failure = read_logs(_log_paths(logs), Asked())
@@ -325,7 +307,7 @@ def _comes_first(printed: Verdict, dumped: Verdict) -> bool:
 
 
 def _of_text(text: str, thing: Thing, asked: Asked) -> int:
-    from dtdebug.cli.diagnose import answer_text
+    from dtdebug.cli.readings import answer_text
 
     return answer_text(text, thing.name, asked)
 
@@ -378,7 +360,7 @@ def _slow(named: Sequence[Thing], asked: Asked) -> int:
 
 
 def _by_command(words: list[str], asked: Asked) -> int:
-    from dtdebug.cli.main import parser
+    from dtdebug.cli.verbs import parser
 
     words += ["--format", "json"] if asked.format == "json" else []
     words += ["--full"] if asked.full and words[0] == "attach" else []

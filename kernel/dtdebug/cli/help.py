@@ -86,7 +86,7 @@ def add(commands: Any) -> None:
 
 
 def _help(options: argparse.Namespace) -> int:
-    from dtdebug.cli.main import VERBS, parser
+    from dtdebug.cli.verbs import VERBS, parser
 
     if not options.verb:
         print(SHORT)
@@ -103,7 +103,7 @@ def misspelt(word: str) -> str:
     """Return the question whether a word was meant for a command; "" for what exists, and words like no command."""
     import os
 
-    from dtdebug.cli.main import VERBS
+    from dtdebug.cli.verbs import VERBS
 
     if os.path.lexists(word) or not word.isidentifier():
         return ""
@@ -117,7 +117,7 @@ def _commands(top: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser
 
 
 def _complete(options: argparse.Namespace) -> int:
-    from dtdebug.cli.main import parser
+    from dtdebug.cli.verbs import parser
 
     words = {
         name: sorted(

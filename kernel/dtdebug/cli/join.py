@@ -31,6 +31,7 @@ def add(commands: Any) -> None:
 
 def _join(options: argparse.Namespace) -> int:
     from dtdebug.cli import door
+    from dtdebug.cli.readings import Asked
     from dtdebug.errors import UsageError
     from dtdebug.recorded.things import recognise
 
@@ -42,4 +43,4 @@ def _join(options: argparse.Namespace) -> int:
         raise UsageError(f"join: {error}") from None
     if other := next((t for t in things if t.kind not in ("run", "archive", "answer")), None):
         raise UsageError(f"join: {other.name}: is not a report of a host but {other.words}")
-    return door.answer_things(things, door.Asked.of(options))
+    return door.answer_things(things, Asked.of(options))

@@ -12,12 +12,15 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
+from dtdebug.cli.readings import DOCTOR, Asked
+from dtdebug.cli.verbs import ALIASES, VERBS, parser
 from dtdebug.errors import NOTHING, USAGE, UsageError
 from dtdebug_taxonomy import __version__
+
+__all__ = ["ALIASES", "VERBS", "add", "main", "parser", "run"]
 
 
 def run() -> NoReturn:
@@ -69,13 +72,18 @@ def _answer(words: list[str]) -> int:
 
         print(help_text.SHORT)
         return NOTHING
+    if verb in ("-V", "--version"):
+        print(f"dtdebug {__version__}")
+        return NOTHING
     if verb == "--":
         words, verb = ["run", *words], "run"
     known = verb in VERBS
-    if not known and verb not in ("-V", "--version"):
+    if not known:
         words, verb = ["diagnose", *words], "diagnose"
     options = parser(only=verb).parse_args(words)
-    status: int = options.run(options) if known else _diagnose(options, aside=True)
+    if not known:
+        options.aside = True
+    status: int = options.run(options)
     return status
 
 
@@ -97,71 +105,12 @@ INTERRUPTED = 128 + signal.SIGINT
 """Exit status after Ctrl-C, as in a shell."""
 _NEW_OBJECTS = 100_000
 """Number of new objects that triggers garbage collection; an answer makes some 50,000, hardly any of them garbage."""
-_DOCTOR = "answer questions from what `dtdebug doctor` measured in the last hour"
-_MODULES = {
-    "triage": "dtdebug.cli.triage",
-    "check": "dtdebug.cli.check",
-    "fix": "dtdebug.cli.fix",
-    "lab": "dtdebug.cli.lab",
-    "learn": "dtdebug.cli.learn",
-    "isolate": "dtdebug.cli.isolate",
-    "doctor": "dtdebug.cli.doctor",
-    "attach": "dtdebug.cli.attach",
-    "join": "dtdebug.cli.join",
-    "run": "dtdebug.cli.ranks",
-    "flight": "dtdebug.cli.ranks",
-    "slow": "dtdebug.cli.ranks",
-    "diff": "dtdebug.cli.collectives",
-    "replay": "dtdebug.cli.collectives",
-    "rehearse": "dtdebug.cli.collectives",
-    "help": "dtdebug.cli.help",
-    "completion": "dtdebug.cli.help",
-}
-"""Command -> module that adds it."""
-_LIGHT = ("diagnose", "wizard", "explain", "report", "why", "lsp", "mcp")
-"""Commands that this module adds itself."""
-ALIASES = {"bisect": "isolate", "compare": "diff"}
-"""Name of a command that is shown -> its older name."""
-VERBS = frozenset((*_MODULES, *_LIGHT, *ALIASES))
 
 
-class _Parser(argparse.ArgumentParser):
-    """Parser that reports errors in one line, without terminal escapes."""
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Reject unknown arguments here: argparse reports those of a sub-command with the top-level help."""
-        parsed, unknown = super().parse_known_args(args, namespace)
-        if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
-        return parsed, unknown
-
-    def error(self, message: str) -> NoReturn:
-        from dtdebug.privacy.sanitize import clean
-
-        self.exit(USAGE, f"{self.prog}: error: {clean(message)}; `{self.prog} --help` shows the usage\n")
-
-
-def parser(only: str = "") -> argparse.ArgumentParser:
-    """Return the parser of the command line; if `only` is a command, others are left out."""
-    top = _Parser(prog="dtdebug", description="Why did my distributed training fail?", add_help=False)
-    top.add_argument("-V", "--version", action="version", version=f"dtdebug {__version__}")
-    top.add_argument("--debug", action="store_true", help="show tracebacks of dtdebug's own failures")
-    commands = top.add_subparsers(required=True, metavar="COMMAND")
-    name = ALIASES.get(only, only)
-    light = {
-        "diagnose": _add_diagnose, "wizard": _add_wizard, "explain": _add_explain, "report": _add_report,
-        "why": _add_why, "lsp": _add_lsp, "mcp": _add_mcp,
-    }  # fmt: skip
-    for add in [light[name]] if name in light else [] if name in _MODULES else light.values():
-        add(commands)
-    for module in dict.fromkeys([_MODULES[name]] if name in _MODULES else [] if name in light else _MODULES.values()):
-        import_module(module).add(commands)
-    for alias, old in ALIASES.items():
-        if old in commands.choices:
-            commands.choices[alias] = commands.choices[old]
-            if only == alias:
-                commands.choices[alias].prog = f"dtdebug {alias}"
-    return top
+def add(commands: Any) -> None:
+    """Add the sub-commands that are short enough to stand here."""
+    for add_one in (_add_wizard, _add_explain, _add_report, _add_why, _add_lsp, _add_mcp):
+        add_one(commands)
 
 
 def _add_lsp(commands: Any) -> None:
@@ -200,37 +149,6 @@ def _add_why(commands: Any) -> None:
     why.set_defaults(run=_why)
 
 
-def _add_diagnose(commands: Any) -> None:
-    diagnose = commands.add_parser(
-        "diagnose",
-        help="diagnose a log, a pasted error or a description",
-        description="Says why a run failed, from what it printed or from your words: what happened, on which rank and "
-        "where, the record behind each sentence, the likely cause with its fix, and what to do next.",
-        epilog="Examples: `dtdebug diagnose train.log`, `torchrun train.py 2>&1 | dtdebug diagnose - --tee`. "
-        "Exit status: 0 no failure was recognised, 1 one was, 2 usage error or unreadable input.",
-    )
-    diagnose.add_argument(
-        "things",
-        nargs="*",
-        metavar="THING",
-        help="logs, folders, patterns, archives, runs, dumps, traces, a process id, a saved answer, what you see in "
-        "quotes; - for standard input; several are taken for one failure",
-    )
-    diagnose.add_argument("--situation", default="", metavar="TEXT", help="what you see, in plain words")
-    diagnose.add_argument(
-        "--answer", action="append", default=[], metavar="KEY=VALUE", help="answer a question (repeatable)"
-    )
-    diagnose.add_argument("--doctor", action="store_true", help=_DOCTOR)
-    diagnose.add_argument("--full", action="store_true", help="also all that `dtdebug why` shows")
-    diagnose.add_argument("--format", choices=("text", "json", "markdown"), default="text")
-    diagnose.add_argument("--tee", action="store_true", help="with -: also copy the input to standard output")
-    diagnose.add_argument("--batch", metavar="CASES.jsonl", help="diagnose many cases; one JSON line each")
-    diagnose.add_argument(
-        "--questions", type=int, default=0, metavar="N", help="with --batch: ask at most N questions a case"
-    )
-    diagnose.set_defaults(run=_diagnose)
-
-
 def _add_wizard(commands: Any) -> None:
     wizard = commands.add_parser(
         "wizard",
@@ -241,7 +159,7 @@ def _add_wizard(commands: Any) -> None:
     )
     wizard.add_argument("log", nargs="?", metavar="FILE", help="the program's output; for a folder, all logs in it")
     wizard.add_argument("--situation", default="", metavar="TEXT", help="what you see, in plain words")
-    wizard.add_argument("--doctor", action="store_true", help=_DOCTOR)
+    wizard.add_argument("--doctor", action="store_true", help=DOCTOR)
     wizard.add_argument("--resume", action="store_true", help="continue the last unfinished wizard")
     wizard.add_argument("--report", metavar="FILE", help="write a Markdown report at the end")
     wizard.set_defaults(run=_wizard)
@@ -285,15 +203,6 @@ def _add_report(commands: Any) -> None:
     report.set_defaults(run=_report)
 
 
-def _diagnose(options: argparse.Namespace, *, aside: bool = False) -> int:
-    from dtdebug.cli import diagnose as cli_diagnose
-    from dtdebug.cli.help import misspelt
-
-    if said := next((said for word in options.things if (said := misspelt(word))), ""):
-        raise UsageError(said)
-    return cli_diagnose.diagnose(options, aside=aside)
-
-
 def _why(_options: argparse.Namespace) -> int:
     from dtdebug.cli import door
     from dtdebug.live.job.saved_case import Saved, case_of
@@ -303,15 +212,14 @@ def _why(_options: argparse.Namespace) -> int:
     if last is None:
         raise UsageError("why: no failure has been diagnosed yet; `dtdebug train.log` reads a log")
     found = Saved(case_of(last.snapshot, last.diagnosis), last.snapshot, of_text=not last.snapshot.ranks)
-    door.show_case(found, door.Asked(full=True), known=False)
+    door.show_case(found, Asked(full=True), known=False)
     return NOTHING
 
 
 def _wizard(options: argparse.Namespace) -> int:
     import msgspec
 
-    from dtdebug.cli.diagnose import read_job, snapshot_of, with_doctor
-    from dtdebug.cli.door import Asked
+    from dtdebug.cli.readings import read_job, snapshot_of, with_doctor
     from dtdebug.recorded.things import one_plain_log
     from dtdebug.wizard import resume, terminal
     from dtdebug.wizard.session import Session
@@ -392,7 +300,7 @@ def _mcp(_options: argparse.Namespace) -> int:
 def _report(options: argparse.Namespace) -> int:
     import msgspec
 
-    from dtdebug.cli.diagnose import snapshot_of
+    from dtdebug.cli.readings import snapshot_of
     from dtdebug.privacy.boundary import diagnose
     from dtdebug.storage.last_failure import LastFailure
     from dtdebug_taxonomy.knowledge.loader import load

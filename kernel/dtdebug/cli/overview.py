@@ -32,9 +32,11 @@ def _jobs() -> str:
     jobs = running_jobs.find()
     if not jobs:
         return ""
-    lines = [f"{job.pid}  {job.shown}  {job.ranks_words}: {doing}" for job, doing in running_jobs.look(jobs[:_SHOWN])]
+    looked = list(running_jobs.look(jobs[:_SHOWN]))
+    lines = [f"{job.pid}  {job.shown}  {job.ranks_words}: {doing}" for job, doing in looked]
     lines += [f"and {len(jobs) - _SHOWN} more"] if len(jobs) > _SHOWN else []
-    target = f" {jobs[0].pid}" if len(jobs) > 1 else ""
+    stuck = next((job for job, doing in looked if doing.startswith(running_jobs.STUCK)), jobs[0])
+    target = f" {stuck.pid}" if len(jobs) > 1 else ""
     return "\n".join([*lines, f"`dtdebug attach{target}` asks every rank where it is; `dtdebug --help` shows the rest"])
 
 

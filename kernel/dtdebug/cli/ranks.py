@@ -162,9 +162,10 @@ def _refusal(path: Path, command: Sequence[str]) -> str:
 
 def _flight(options: argparse.Namespace) -> int:
     from dtdebug.cli import door
+    from dtdebug.cli.readings import Asked
     from dtdebug.recorded.things import Thing, recognise
 
-    asked = door.Asked.of(options)
+    asked = Asked.of(options)
     named = str(options.folder)
     things: list[Thing] = []
     with suppress(UsageError):  # reading it as dumps says what is wrong

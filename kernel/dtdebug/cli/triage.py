@@ -69,12 +69,12 @@ def _triage(options: argparse.Namespace) -> int:
 
         sys.stdout.write(encode(api.read_part(options.paths, options.processes, options.engine)).decode() + "\n")
         return NOTHING
+    from dtdebug.cli.readings import Asked, read_job
+
     if _are_other(options):
         from dtdebug.cli import door
 
-        return door.answer(options.paths, door.Asked.of(options), aside=False)
-    from dtdebug.cli.diagnose import read_job
-    from dtdebug.cli.door import Asked
+        return door.answer(options.paths, Asked.of(options), aside=False)
     from dtdebug.presentation.terminal import waiting_line
 
     with waiting_line(options.paths):
@@ -97,8 +97,7 @@ def _are_other(options: argparse.Namespace) -> bool:
 
 def _say(job: Job, began: float, options: argparse.Namespace) -> int:
     """Print what the job's logs show: below the first line that `diagnose` gives, what each rank did."""
-    from dtdebug.cli.diagnose import judge_job, print_reading, read_logs
-    from dtdebug.cli.door import Asked
+    from dtdebug.cli.readings import Asked, judge_job, print_reading, read_logs
     from dtdebug.recorded.things import one_plain_log
 
     job = _add_contrast(job, options)

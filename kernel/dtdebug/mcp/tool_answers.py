@@ -103,17 +103,17 @@ def failure(read: Mapping[str, Any]) -> FailureAnswer:
 
 
 def job(read: Mapping[str, Any]) -> JobAnswer:
-    """Return the answer of `triage`."""
-    silent = [f"rank {row['rank']} since {row['since']}" for row in read["silent"]]
+    """Return the answer of `triage`; for a run or an archive without what only logs show."""
+    silent = [f"rank {row['rank']} since {row['since']}" for row in read.get("silent", ())]
     machine = [
         f"{row['code']} on {row['host']}, rank {row['rank']}, {row['time']}: {row['action']}"
-        for row in read["hardware"]
+        for row in read.get("hardware", ())
     ]
-    first = [_first(row) for row in read["first"][:_CLAIMS]]
+    first = [_first(row) for row in read.get("first", ())[:_CLAIMS]]
     return JobAnswer(
         **_common(read),
         first=first,
-        cascade=read["cascade"]["text"],
+        cascade=read.get("cascade", {"text": ""})["text"],
         silent=silent[:_CLAIMS],
         machine=machine[:_CLAIMS],
     )

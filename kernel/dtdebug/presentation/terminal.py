@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
+from dtdebug.privacy.boundary import mask_snapshot
 from dtdebug.privacy.sanitize import clean
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
 from dtdebug_taxonomy.model.snapshot import Snapshot
@@ -65,7 +66,7 @@ def answer_text(
     """Return what `show` prints on a stream, without the last line's end."""
     if full:
         text = whole.rstrip("\n") or to_text(diagnosis, advice=_ADVICE)
-        return f"{text}\n\n{to_markdown(diagnosis, snapshot).rstrip()}"
+        return f"{text}\n\n{to_markdown(diagnosis, mask_snapshot(snapshot)).rstrip()}"
     event = whole.split("\n", 1)[0].removeprefix(PREFIX)
     answer = build_answer(diagnosis, snapshot, event=event, next_step=next_step, code_at=code_at)
     return format_answer(answer, stream or sys.stdout)

@@ -50,7 +50,7 @@ class Thing(NamedTuple):
         return Path(self.name)
 
 
-_HEAD, _WHOLE, _FILES, _DEPTH = 64 << 10, 32 << 20, 400, 4
+_HEAD, _WHOLE, _FILES, _DEPTH = 64 << 10, 32 << 20, 4096, 4
 """Bytes that tell what a file is, maximum size of JSON that is read as a whole, files of a folder that are opened."""
 _MAGIC = (
     (b"\x89PNG", "a picture"), (b"\xff\xd8\xff", "a picture"), (b"GIF8", "a picture"), (b"BM", "a picture"),
@@ -58,6 +58,8 @@ _MAGIC = (
     (b"%PDF", "a PDF"), (b"\x93NUMPY", "an array of NumPy"), (b"SQLite format 3", "a database"),
 )  # fmt: skip
 _GZIP, _TAR = b"\x1f\x8b", b"ustar"
+_COMPRESSED = (b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\0", b"BZh")
+"""Beginnings of files of zstd, xz and bzip2."""
 _PICKLE = re.compile(rb"\x80[\x02-\x05](?:\x95.{8})?(?:\x94)?[}\]]", re.DOTALL)
 _DUMP_KEYS = ("pg_config", "pg_status", "entries")
 _OF_ARCHIVE = re.compile(r"[^/]{1,255}/(?:run|verdict|ranks/[^/]{1,255}|hosts/[^/]{1,255})\.json\Z")
@@ -113,22 +115,22 @@ def _file(name: str) -> Thing:
     shown = one_line(name, 200)
     if not Path(name).exists():
         raise UsageError(f"{shown}: is a link to nothing")
+    if not Path(name).is_file():  # opening a pipe and closing it would end its writer
+        return Thing(name, "log", "the output of a job")
     try:
-        with safe_open.log(name, pipes=True) as file:
-            if not file.seekable():
-                return Thing(name, "log", "the output of a job")
+        with safe_open.log(name) as file:
             head = file.read(_HEAD)
             size = os.fstat(file.fileno()).st_size
             if head[:2] == _GZIP:
                 return _packed(name)
-            if _PICKLE.match(head) and all(key.encode() in head for key in _DUMP_KEYS[2:]):
+            if _PICKLE.match(head) and (b"entries" in head or b"profiling_name" in head):
                 return Thing(name, "dump", "a dump of the flight recorder")
             if head[:1] == b"{" and (found := _json(name, head, file.read(_WHOLE) if size <= _WHOLE else b"")):
                 return found
     except OSError as error:
         raise UsageError(f"{shown}: can't be read: {error.strerror or error}") from None
-    if head[257:262] == _TAR:
-        return Thing(name, "logs", "an archive of logs")
+    if head[257:262] == _TAR or head.startswith(_COMPRESSED):
+        return Thing(name, "logs", "an archive of logs" if head[257:262] == _TAR else "a compressed log")
     if what := next((what for magic, what in _MAGIC if head.startswith(magic)), ""):
         raise UsageError(f"{shown}: is not text but {what}; give what the job printed")
     if name.endswith(_PROGRAMS) or _BATCH.match(head):
@@ -236,7 +238,7 @@ def _of_files(name: str, found: dict[Kind, list[str]], refused: Counter[str]) ->
         yield Thing(name, "traces", f"{_count(traces, 'trace')} of torch.profiler", tuple(traces))
     yield from (Thing(file, "archive", "an archive of `dtdebug report`") for file in found.get("archive", ()))
     programs = [*found.get("program", ()), *found.get("notebook", ())]
-    logs = [file for kind in ("log", "logs", "stacks") for file in found.get(kind, ())]  # type: ignore[call-overload]
+    logs = [file for kind in ("log", "logs", "stacks") for file in found.get(kind, ())]
     beside = bool(programs or dumps or traces or found.get("archive"))
     printed = [file for file in logs if not beside or file in found.get("logs", ()) or _is_printed(file)]
     if printed and not traces:
@@ -273,8 +275,10 @@ def _below(folder: Path) -> Iterator[str]:
 
 def one_plain_log(paths: Sequence[str]) -> str | None:
     """Return the one plain file that the paths of logs come down to; None for several, packed ones and parts."""
-    if paths == ["-"]:
+    if list(paths) == ["-"]:
         return "-"
+    if len(paths) == 1 and os.path.exists(paths[0]) and not (Path(paths[0]).is_file() or Path(paths[0]).is_dir()):  # noqa: PTH110
+        return paths[0]
     sources, unread = find_logs(list(paths))
     if len(sources) != 1 or unread or sources[0].member or object_store.is_address(sources[0].path):
         return None

@@ -14,7 +14,9 @@ import psutil
 from dtdebug.live.probe.processes import RankProcess, is_launcher, ranks_among, see
 from dtdebug.privacy.sanitize import one_line
 
-_PAUSE = 0.5
+STUCK = "no progress"
+"""Begin of what is told of a job that seems to hang."""
+_PAUSE = 0.4
 """Seconds between the two readings of the processors' time."""
 _IDLE, _BUSY = 0.02, 0.5
 """Shares of a core up to which a rank rests, and from which it computes or polls."""
@@ -82,7 +84,7 @@ def _top(pid: int, commands: dict[int, tuple[str, ...]], parents: dict[int, int]
 
 
 def look(jobs: Sequence[RunningJob]) -> Iterator[tuple[RunningJob, str]]:
-    """Yield each job with what two readings say of its progress; they take half a second together."""
+    """Yield each job with what two readings say of its progress; it takes less than half a second for all."""
     before = {job.pid: _seconds(job) for job in jobs}
     began = time.monotonic()
     time.sleep(_PAUSE)
@@ -101,7 +103,7 @@ def _doing(shares: Sequence[float], silence: float | None) -> str:
         return f"making progress, last output {silence:.0f} s ago"
     quiet = f", no output for {silence:.0f} s" if silence is not None and silence >= _QUIET else ""
     if max(shares) <= _IDLE:
-        return f"no progress for {silence:.0f} s: all ranks wait" if silence is not None else "all ranks wait just now"
+        return f"{STUCK} for {silence:.0f} s: all ranks wait" if silence is not None else "all ranks wait just now"
     if min(shares) <= _IDLE < _BUSY <= max(shares):
         return f"some ranks compute, others wait{quiet}"
     return f"its ranks compute{quiet}"

@@ -73,7 +73,7 @@ def _went_on(folder: RunFolder) -> bool:
     """True if a rank has written how it ended since the verdict was saved."""
     with suppress(OSError):
         saved = folder.verdict.stat().st_mtime
-        return any(s.exception is not None and s.time > saved for s in folder.records())
+        return any(s.exception is not None and (s.time or 0.0) > saved for s in folder.records())
     return True
 
 

@@ -172,18 +172,26 @@ class BoundedHeader(tarfile.TarInfo):
         return found
 
 
-_unpacked_here: dict[str, IO[bytes]] = {}
+_unpacked_here: dict[str, tuple[tuple[int, int], IO[bytes]]] = {}
+"""Archive -> its size and time of change, and the file with its contents."""
 
 
 def _unpack_archive(file: str) -> str:
     """Unpack an archive once into an unnamed temporary file in which members can be located; return its path."""
-    target = _unpacked_here[file] = tempfile.TemporaryFile(prefix="dtdebug-")  # noqa: SIM115 - read until we end
-    with open_log(LogSource(file, file, "", Path(file).stat().st_size)) as packed:
+    there = Path(file).stat()
+    stamp, target = _unpacked_here.get(file, (None, None))
+    if target is not None:
+        if stamp == (there.st_size, there.st_mtime_ns):
+            return f"/proc/{os.getpid()}/fd/{target.fileno()}"
+        target.close()
+    target = tempfile.TemporaryFile(prefix="dtdebug-")  # noqa: SIM115 - read until we end
+    with open_log(LogSource(file, file, "", there.st_size)) as packed:
         while block := packed.read(1 << 20):
             target.write(block)
             if shutil.disk_usage(tempfile.gettempdir()).free < 1 << 30:
                 raise OSError(0, "less than 1 GB is free for unpacking it")
     target.flush()
+    _unpacked_here[file] = (there.st_size, there.st_mtime_ns), target
     return f"/proc/{os.getpid()}/fd/{target.fileno()}"
 
 

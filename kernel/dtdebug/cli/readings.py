@@ -1,0 +1,324 @@
+"""Reads logs, a pasted text or a description, and prints what they show.
+
+Imports are deferred until they are needed: an answer comes within a second of the command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+import msgspec
+
+from dtdebug.errors import FOUND, NOTHING, UsageError
+from dtdebug.presentation.terminal import waiting_line
+from dtdebug.recorded.things import one_plain_log
+
+if TYPE_CHECKING:
+    from dtdebug.recorded.job_logs.job_view import Job
+    from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
+    from dtdebug_taxonomy.logs.tasks import Surroundings
+    from dtdebug_taxonomy.model.snapshot import Snapshot
+
+DOCTOR = "answer questions from what `dtdebug doctor` measured in the last hour"
+"""Help on the option `--doctor`."""
+_WAITED = "Watchdog caught collective operation timeout"
+"""Messages of ranks that wait for another one: then it matters which ranks do not print them."""
+
+
+class _Tee:
+    """Stream that copies to another what is read from it."""
+
+    def __init__(self, stream: BinaryIO, out: BinaryIO) -> None:
+        self._stream, self._out = stream, out
+
+    def read(self, size: int) -> bytes:
+        chunk = self._stream.read1(size) if hasattr(self._stream, "read1") else self._stream.read(size)
+        self._out.write(chunk)
+        self._out.flush()
+        return chunk
+
+
+def _exclusive(file: str, one: int, other: int) -> bool | None:
+    """Compare the branches that two ranks take in a file; imported late, because it is seldom needed."""
+    from dtdebug.recorded.flight_recorder.source_branches import exclusive
+
+    return exclusive(file, one, other)
+
+
+def _around(log: str) -> Surroundings:
+    """Return what the lines of a long log say of its ranks that its excerpt does not hold."""
+    from dtdebug.recorded.job_logs.api import read_part
+    from dtdebug.recorded.job_logs.surroundings import of_part
+
+    return of_part(read_part([log], 1))
+
+
+def snapshot_of(log: str | None, situation: str, *, tee: bool = False) -> tuple[Any, int]:
+    """Return a snapshot of a log and a description, and the size of the whole log in bytes."""
+    import msgspec
+
+    from dtdebug.privacy.sanitize import plain
+    from dtdebug.recorded.log_files import excerpt as log_excerpt
+    from dtdebug_taxonomy.logs.split_failures import split_failures
+    from dtdebug_taxonomy.logs.split_post import split_prose
+    from dtdebug_taxonomy.logs.tasks import NO_SURROUNDINGS
+    from dtdebug_taxonomy.model.snapshot import Snapshot
+    from dtdebug_taxonomy.verdicts.from_log import verdict_of_log
+
+    if log is None:
+        excerpt = log_excerpt.Excerpt("", (), 0)
+    elif log == "-":
+        stream: Any = _Tee(sys.stdin.buffer, sys.stdout.buffer) if tee else sys.stdin.buffer
+        excerpt = log_excerpt.read_excerpt(stream, "standard input")
+    else:
+        excerpt = log_excerpt.read_path(Path(log))
+    if log is not None and not excerpt.text.strip() and not situation:
+        name = "standard input" if log == "-" else log
+        raise UsageError(f"{name}: is empty; describe what you see with --situation, or run `dtdebug wizard`")
+    output = plain(excerpt.text)
+    if not situation:  # a pasted thread that contains a log is split into both
+        situation, output = split_prose(output)
+    snapshot = Snapshot(situation=plain(situation), output=output, source=log or "", first_lines=excerpt.first_lines)
+    from dtdebug.account.printed import with_accounts
+    from dtdebug.check.stack_files import sourced_snapshot
+
+    around = _around(log) if log not in (None, "-") and excerpt.first_lines and _WAITED in output else NO_SURROUNDINGS
+    first, *later = (
+        with_accounts(
+            sourced_snapshot(msgspec.structs.replace(part, verdict=verdict_of_log(part, _exclusive, around=around)))
+        )
+        for part in split_failures(snapshot)
+    )
+    return msgspec.structs.replace(first, later=tuple(later)), excerpt.size
+
+
+def parse_answers(pairs: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Parse the answers, and the questions whose answer is unknown."""
+    from dtdebug_taxonomy.knowledge.loader import load
+
+    observations = load().observations
+    result, unknown = dict[str, str](), list[str]()
+    for pair in pairs:
+        key, _, value = pair.partition("=")
+        if key not in observations:
+            raise UsageError(f"--answer {pair}: no observation {key!r}; `dtdebug explain` lists what there is")
+        values = [v.value for v in observations[key].value]
+        if value == "unknown":
+            unknown.append(key)
+        elif value not in values:
+            raise UsageError(f"--answer {pair}: {key} is one of {', '.join(values)}, unknown")
+        else:
+            result[key] = value
+    return result, tuple(unknown)
+
+
+class Asked(NamedTuple):
+    """How the user wants the answer."""
+
+    format: str = "text"
+    full: bool = False
+    situation: str = ""
+    answers: Sequence[str] = ()
+    doctor: bool = False
+    tee: bool = False
+    prefix: str | None = None
+    """Prefix of the names of dumps, if only those are to be read."""
+
+    @staticmethod
+    def of(options: argparse.Namespace) -> Asked:
+        """Return what the options of a command ask for."""
+        known = {"format", "full", "situation", "doctor", "tee", "prefix"}
+        given = {name: getattr(options, name) for name in known if getattr(options, name, None) is not None}
+        return Asked(**given, answers=tuple(getattr(options, "answer", ())))
+
+
+class Reading(NamedTuple):
+    """What logs, a pasted text or a description show."""
+
+    snapshot: Snapshot
+    diagnosis: Diagnosis
+    found: bool
+    """True if a failure is recognised."""
+    size: int = 0
+    """Size of the log in bytes."""
+    job: Job | None = None
+    """All ranks of the job, if its logs were read as such."""
+    seconds: float = 0.0
+
+
+def read_logs(paths: Sequence[str], asked: Asked) -> Reading:
+    """Return what the logs show: one log by its failures, several as the logs of one job.
+
+    One log in which no failure is recognised is read as that of a job too: its ranks may have stopped, or be slow.
+
+    Raises:
+        UsageError: nothing can be read.
+
+    """
+    log = one_plain_log(paths) if paths else None
+    if paths and log is None:
+        return read_job(paths, asked)
+    reading = _read_log(log, asked)
+    if (
+        log is None
+        or not Path(log).is_file()
+        or reading.found
+        or reading.diagnosis.ordinary
+        or reading.diagnosis.happened
+    ):
+        return reading
+    job = read_job([log], asked)
+    return job if job.job is not None and job.job.tells_more else reading
+
+
+def read_job(paths: Sequence[str], asked: Asked, processes: int = 0, engine: str = "") -> Reading:
+    """Return what the logs of a job show; raises UsageError."""
+    from dtdebug.recorded.job_logs import api, workers
+
+    began = time.perf_counter()
+    part = api.read_part(paths, processes, engine or workers.HERE)
+    return judge_job(api.job_of(part, asked.situation), began, asked)
+
+
+def judge_job(job: Job, began: float, asked: Asked) -> Reading:
+    """Return what a job shows; `began` is a time of `perf_counter`."""
+    from dtdebug.recorded.job_logs import api
+
+    if asked.doctor:
+        job = msgspec.structs.replace(job, snapshot=with_doctor(job.snapshot))
+    snapshot, diagnosis, found = api.conclude(job, *parse_answers(asked.answers))
+    return Reading(snapshot, diagnosis, found, job.size, job, time.perf_counter() - began)
+
+
+def _read_log(log: str | None, asked: Asked) -> Reading:
+    from dtdebug.privacy.boundary import diagnose as diagnosis_of
+    from dtdebug_taxonomy.diagnosis.out_of_scope import complains
+    from dtdebug_taxonomy.knowledge.loader import load
+    from dtdebug_taxonomy.logs.log_end import is_stop
+    from dtdebug_taxonomy.logs.split_post import only_words
+
+    answers, unknown = parse_answers(asked.answers)
+    knowledge, begin = load(), time.perf_counter()
+    snapshot, size = snapshot_of(log, asked.situation, tee=asked.tee)
+    snapshot = with_doctor(snapshot) if asked.doctor else snapshot
+    d = diagnosis_of(knowledge, snapshot, answers, unknown)
+    words, left = only_words(snapshot.output)
+    if complains(words) and not (d.recognised or d.ordinary or snapshot.situation):
+        described = msgspec.structs.replace(snapshot, situation=words, output=left)
+        again = diagnosis_of(knowledge, described, answers, unknown)
+        snapshot, d = (described, again) if _tells(again) else (snapshot, d)
+    if not (_tells(d) or d.ordinary or snapshot.situation):
+        snapshot = _with_stop(snapshot)
+        d = d if snapshot.verdict is None else diagnosis_of(knowledge, snapshot, answers, unknown)
+    found = _tells(d) or is_stop(snapshot.verdict)
+    return Reading(snapshot, d, found, size, None, time.perf_counter() - begin)
+
+
+def answer_logs(paths: Sequence[str], asked: Asked) -> int:
+    """Print what logs, or the description alone, show; return the exit status."""
+    with waiting_line(paths):
+        reading = read_logs(paths, asked)
+    return print_reading(reading, paths[0] if len(paths) == 1 else "", asked)
+
+
+def answer_text(text: str, name: str, asked: Asked) -> int:
+    """Print what a text shows that was printed elsewhere, as in a notebook; return the exit status."""
+    from dtdebug.check.stack_files import sourced_snapshot
+    from dtdebug.privacy.boundary import diagnose as diagnosis_of
+    from dtdebug.privacy.sanitize import plain
+    from dtdebug_taxonomy.knowledge.loader import load
+    from dtdebug_taxonomy.model.snapshot import Snapshot
+
+    snapshot = sourced_snapshot(Snapshot(situation=plain(asked.situation), output=plain(text), source=name))
+    d = diagnosis_of(load(), snapshot, *parse_answers(asked.answers))
+    return print_reading(Reading(snapshot, d, _tells(d), len(text)), name, asked)
+
+
+def print_reading(reading: Reading, name: str, asked: Asked, *, rows: Job | None = None) -> int:
+    """Print a reading; return the exit status. `rows`: show what the job's ranks did, below the same first line."""
+    from dtdebug.presentation.terminal import show
+    from dtdebug.privacy.boundary import mask_snapshot
+    from dtdebug.storage.last_failure import LastFailure
+    from dtdebug_taxonomy.presentation.text import to_markdown
+
+    snapshot, d, job = reading.snapshot, reading.diagnosis, reading.job
+    if reading.found:  # for `dtdebug report`, and for the notebook whose cell has run this
+        LastFailure(snapshot=snapshot, diagnosis=d).save()
+    if asked.format == "json":
+        print(msgspec.json.encode(_record(reading, name, asked)).decode())
+    elif asked.format == "markdown":
+        print(to_markdown(d, mask_snapshot(snapshot)), end="")
+    elif rows is not None or job is not None:
+        from dtdebug.recorded.job_logs import render
+
+        own = "" if job is not None else _text_of(reading).partition("\n")[0]
+        whole = render.to_text(rows or job, d, reading.seconds, own=own)  # type: ignore[arg-type]
+        if asked.format == "html":
+            from dtdebug.recorded.job_logs import html
+
+            print(html.html(rows or job, whole))  # type: ignore[arg-type]
+        else:
+            show(d, snapshot, full=asked.full, whole=whole)
+    elif reading.found or d.ordinary:
+        show(d, snapshot, full=asked.full)
+    else:
+        print(_text_of(reading))
+    return FOUND if reading.found else NOTHING
+
+
+def _text_of(reading: Reading) -> str:
+    """Return the text on one log."""
+    from dtdebug_taxonomy.presentation.text import to_text
+
+    d = reading.diagnosis
+    if reading.found or d.ordinary:
+        return to_text(d)
+    lines = len(reading.snapshot.output.splitlines())
+    ask = 'Next  If the job still runs: `dtdebug attach`. Else say what you see: dtdebug "it hangs at ..."'
+    if not d.happened:
+        return f"dtdebug: No known failure in {lines} line{'s' * (lines != 1)}.\n{ask}"
+    return f"dtdebug: {d.happened}\nNo known failure of distributed training: it may be the program's own.\n{ask}"
+
+
+def _record(reading: Reading, name: str, asked: Asked) -> dict[str, Any]:
+    """Return the JSON form."""
+    from dtdebug.privacy.boundary import mask_snapshot
+    from dtdebug_taxonomy.presentation.case_json import contract, of_text
+
+    if reading.job is not None:
+        from dtdebug.recorded.job_logs import render
+
+        return render.data(reading.job, reading.diagnosis)
+    answers, unknown = parse_answers(asked.answers)
+    questions = [{"key": k, "answer": v} for k, v in (*answers.items(), *((k, None) for k in unknown))]
+    case = contract(of_text(mask_snapshot(reading.snapshot), reading.diagnosis, name=name, size=reading.size))
+    return {"id": name, **case, "questions": questions, "milliseconds": round(reading.seconds * 1000, 3)}
+
+
+def _with_stop(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with the verdict that its log just stops, if nothing else is known of it."""
+    import msgspec
+
+    from dtdebug_taxonomy.logs.log import read_output
+    from dtdebug_taxonomy.logs.log_end import stopped_log
+
+    stopped = stopped_log(read_output(snapshot)) if snapshot.verdict is None else None
+    return snapshot if stopped is None else msgspec.structs.replace(snapshot, verdict=stopped)
+
+
+def _tells(d: Diagnosis) -> bool:
+    return d.recognised or d.verdict != "unknown" or any(_tells(each) for each in d.later)
+
+
+def with_doctor(snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot with the measurements of `dtdebug doctor` within the last hour."""
+    import msgspec
+
+    from dtdebug.storage import doctor_result
+
+    return msgspec.structs.replace(snapshot, examined=doctor_result.last_measured())
