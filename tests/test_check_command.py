@@ -1,6 +1,7 @@
 """`dtdebug check` and `%dtdebug check`: what they print, what they fix, and what bad input gets."""
 
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -253,6 +254,15 @@ def test_many_files_are_examined_in_order_by_several_processes(tmp_path):
     assert [str(p) for p in paths] == [f.path for e in found for f in e.findings]
     assert 150 == done[-1]
     assert [e.findings for e in found] == [e.findings for e in examine_all(paths, Selection(), jobs=1)]
+
+
+def test_no_process_is_left_by_a_run_over_many_files(tmp_path, monkeypatch):
+    """A pool that outlives the run meets closed pipes when the interpreter ends."""
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
+    _many(tmp_path)
+
+    assert 70 == len(list(examine_all(sorted(tmp_path.glob("*.py")), Selection(), jobs=2, keep=True)))
+    assert [] == multiprocessing.active_children()
 
 
 def test_a_defect_of_a_check_is_a_line_not_a_traceback(tmp_path, monkeypatch):
