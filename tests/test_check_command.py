@@ -481,6 +481,16 @@ def test_gitlab_and_junit_read_their_own_formats(capsys):
     assert ("1", "0") == (empty.get("tests"), empty.get("failures"))
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("DT001", ("# DT001", "## Use instead")), ("unused-ignore", ("# DT001",)), ("dt5", ("DT501", "DT502"))],
+)
+def test_ids_and_their_beginnings_are_explained(capsys, name, words):
+    assert 0 == main(["explain", name])
+    out = capsys.readouterr().out
+    assert all(word.removeprefix("# ") in out for word in words)
+
+
 def test_no_process_is_left_by_a_run_over_many_files(tmp_path, monkeypatch):
     """A pool that outlives the run meets closed pipes when the interpreter ends."""
     monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))

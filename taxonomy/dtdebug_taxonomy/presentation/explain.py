@@ -125,6 +125,8 @@ def explain(knowledge: Knowledge, name: str) -> str:
     for check in known_checks():
         if low in (check.id.lower(), check.name):
             return "\n".join(_check(knowledge, check))
+    if low.startswith("dt") and (group := [c for c in known_checks() if c.id.startswith(wanted.upper())]):
+        return "\n".join([f"# Checks {wanted.upper()}", "", *(f"- {c.id} {c.title} (`{c.name}`)" for c in group)])
     if (known := preflight().get(wanted.upper())) is not None:
         return "\n".join(_preflight(knowledge, known))
     if low in knowledge.causes:

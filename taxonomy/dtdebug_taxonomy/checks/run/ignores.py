@@ -36,7 +36,7 @@ class Ignores:
         self._source = source
         self._comments: list[_Comment] = []
         self._used: set[tuple[Span, str]] = set()
-        if "dtdebug" in source.text or "noqa" in source.text.lower():
+        if any(word in source.text for word in ("dtdebug", "noqa", "NOQA")):
             self._comments = list(_comments(source))
 
     def suppress(self, check: Check, span: Span) -> bool:
