@@ -55,7 +55,7 @@ def _frame(f: CheckFinding, texts: Texts, width: int) -> Iterator[_Line]:
         if mark:
             yield (f"{edge} | ", "blue"), (mark, _STYLES[f.severity])
     if f.fix is not None:
-        how = "safe: --fix" if f.fix.safe else "review"
+        how = ("safe" if f.cell else "safe: --fix") if f.fix.safe else "review"
         yield from (((line, ""),) for line in _wrap(f"help: {clean(f.fix.title)} ({how})", width, "      "))
         yield from _changed(lines, f, f.fix, width)
     yield (f"{edge} = ", "blue"), (page_address(rule(f.id)), "dim")
@@ -74,12 +74,16 @@ def _marked(line: str, f: CheckFinding, room: int) -> tuple[str, str]:
     before, marked, after = (part.replace("\t", "    ") for part in (line[:begin], line[begin:end], line[end:]))
     whole = before + marked + after
     if clean(whole) != whole:
-        return clean(whole)[:room], ""
+        return _cut(clean(whole), room), ""
     if len(whole) > room and len(before) > _BEFORE:
         before = f"...{before[-_BEFORE:]}"
-    shown = (before + marked + after)[:room]
+    shown = _cut(before + marked + after, room)
     width = _cells(shown[len(before) :][: len(marked)].rstrip())
     return shown.rstrip(), " " * _cells(before) + "^" * max(width, 1)
+
+
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else f"{text[: max(room - 3, 0)]}..."
 
 
 def _cells(text: str) -> int:
@@ -89,7 +93,7 @@ def _cells(text: str) -> int:
 
 def _changed(lines: Sequence[str], f: CheckFinding, fix: PlacedFix, width: int) -> Iterator[_Line]:
     """Yield the first line that the fix writes, or else removes, next to the finding, and what else it changes."""
-    if not lines:
+    if any(e.end[0] > len(lines) for e in fix.edits):  # the file has changed, or is gone
         return
     edit = min(fix.edits, key=lambda e: (abs(e.start[0] - f.line), e.start))
     after = apply_edits(lines, [edit])
@@ -105,7 +109,7 @@ def _changed(lines: Sequence[str], f: CheckFinding, fix: PlacedFix, width: int) 
     more = f" ({more} more)" if (more := len(rows) - 1 + len(fix.edits) - 1) else ""
     if clean(row) == row:
         room = (width or _WIDEST_CODE) - len(f"{number} {sign} {more}")
-        yield (f"{number} {sign} ", style), (row.replace("\t", "    ")[:room], style), (more, "dim")
+        yield (f"{number} {sign} ", style), (_cut(row.replace("\t", "    "), room), style), (more, "dim")
 
 
 def _count_equal(one: Sequence[str], other: Sequence[str]) -> int:

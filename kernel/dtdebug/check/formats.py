@@ -62,7 +62,7 @@ def summary(report: Report, files: int, *, fixed: int = 0, unread: int = 0, acce
         parts.append(f"{_number(unread, 'part')} not understood")
     if accepted:
         parts.append(f"{accepted} known from the baseline")
-    if safe := sum(f.fix is not None and f.fix.safe for f in findings):
+    if safe := sum(f.fix is not None and f.fix.safe and not f.cell for f in findings):
         parts.append(f"{safe} fixable with --fix")
     if findings:
         gravest = min(findings, key=lambda f: SEVERITIES.index(f.severity))
