@@ -89,9 +89,9 @@ docs: $(VENV)/.ready ## the site in build/site; to look at it: python -m http.se
 images: $(VENV)/.ready debian-browser lab ## the pictures of docs/images, taken from a real JupyterLab
 	$(BIN)/python docs/images.py
 
-release: $(VENV)/.core node ## what a release would upload, in dist/: built, compared and checked; nothing is uploaded
+release: $(VENV)/.core lab ## what a release would upload, in dist/: built, compared and checked; nothing is uploaded
 	$(BIN)/python -m pip install --quiet --group release
-	export PATH="$(CURDIR)/build/node/bin:$$PATH" && $(BIN)/python .ci/release.py
+	$(BIN)/python .ci/release.py
 
 message: $(VENV)/.core ## make message TEXT='a line that was printed' [FILE=gloo]: its entry, and a sample that is run
 	@$(BIN)/python -m dtdebug_taxonomy.dev.new_message "$$TEXT" "$$FILE"

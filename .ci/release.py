@@ -33,7 +33,7 @@ def main() -> None:
     if wrong:
         raise SystemExit(f"release: the wheel holds examples of tests: {wrong[:5]}")
     if not any(name.endswith(EXTENSION) for name in held):
-        raise SystemExit("release: the wheel holds no JupyterLab extension: install Node 20, then `make lab`")
+        raise SystemExit("release: the wheel holds no JupyterLab extension: `make lab` builds it")
     with tarfile.open(sdist) as archive:
         files = len(archive.getnames())
     print(f"{sdist.name}: {sdist.stat().st_size / 1e6:.1f} MB, {files} files")

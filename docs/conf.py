@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parent
-sys.path.insert(0, str(DOCS))
+sys.path[:0] = [str(DOCS), str(DOCS.parent / "taxonomy")]  # pages show examples that an installed wheel leaves out
 
 import message_pages  # noqa: E402
 import pages  # noqa: E402
@@ -26,6 +26,20 @@ MIRRORED = {
     "tests/precision/README.md": "precision",
 }
 """Pages that lie elsewhere in the repository, and their names on the site."""
+
+BELOW_CONTRIBUTING = """
+```{toctree}
+:hidden:
+
+how-it-works
+decisions
+knowledge-format
+faults
+precision
+changelog
+```
+"""
+"""Menu of what only contributors read."""
 
 project, author, release = "dtdebug", "the dtdebug authors", __version__
 copyright = author  # noqa: A001 - Sphinx's name
@@ -63,6 +77,7 @@ def relinked(text: str, home: Path) -> str:
 def made() -> dict[str, str]:
     """All pages that are made at build time: name -> Markdown."""
     mirrors = {name: relinked((TOP / f).read_text(encoding="utf-8"), (TOP / f).parent) for f, name in MIRRORED.items()}
+    mirrors["contributing"] += BELOW_CONTRIBUTING
     return {**pages.pages(), **message_pages.pages(), **mirrors}
 
 

@@ -6,19 +6,16 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from dtdebug_taxonomy.checks import Check
+from dtdebug_taxonomy.checks import UNUSED_IGNORE, Check, known_checks
 from dtdebug_taxonomy.checks import load as load_checks
-from dtdebug_taxonomy.knowledge import second_study
 from dtdebug_taxonomy.knowledge.labs import Lab, cause_diff, lab_diff, load_labs
 from dtdebug_taxonomy.knowledge.loader import STUDY, load
 from dtdebug_taxonomy.knowledge.preflight import load as load_preflight
 from dtdebug_taxonomy.knowledge.schema import MINUTES, STRENGTHS, Cause, Evidence, Reference, Strength, Symptom
-from dtdebug_taxonomy.knowledge.second_study import Label
 from dtdebug_taxonomy.knowledge.topics import QUESTIONS, Topic, groups, load_topics
-from dtdebug_taxonomy.presentation.explain import KINDS, about
 
 KNOWN, CHECKS, LABS, TOPICS = load(), load_checks(), load_labs(), load_topics()
-PREFLIGHT, SECOND = load_preflight(), second_study.load()
+PREFLIGHT = load_preflight()
 TABLE = Path(__file__).parent / "labs.md"
 STUDY_FAULTS = sum(s.counts[STUDY].faults for s in KNOWN.symptoms.values())
 ALONE = "---\norphan: true\n---\n"  # reached by links and search: a menu of hundreds of lines helps nobody
@@ -29,11 +26,10 @@ LEXERS = {".py": "python", ".sh": "sh", ".slurm": "sh", ".json": "json", ".yaml"
 def pages() -> dict[str, str]:
     """Every page made from the knowledge: its name on the site -> Markdown."""
     found = {"symptoms": _joined(_symptoms()), "causes": _joined(_causes()), "topics": _joined(_topics())}
-    found["second-study"] = ALONE + _joined(_second_study())
     for s in KNOWN.symptoms.values():
         found[f"symptoms/{s.code}"] = ALONE + _joined(_symptom(s))
         found.update((f"causes/{s.code}/{c.id}", ALONE + _joined(_cause(s, c))) for c in s.cause)
-    found.update((f"checks/{c.id}", ALONE + _joined(_check(c))) for c in CHECKS.values())
+    found.update((f"checks/{c.id}", ALONE + _joined(_check(c))) for c in known_checks())
     found.update((f"labs/{lab.id}", ALONE + _joined(_lab(lab))) for lab in LABS.values())
     found.update((f"topics/{topic.name}", ALONE + _joined(_topic(topic))) for topic in TOPICS.values())
     return found
@@ -41,7 +37,7 @@ def pages() -> dict[str, str]:
 
 def appended(page: str) -> str:
     """What the site adds to the end of a written page."""
-    made = {"checks": _all_checks, "doctor": _all_found}.get(page)
+    made = {"checks": _all_checks, "doctor": _all_found, "labs": _below_labs}.get(page)
     return _joined(made()) if made else ""
 
 
@@ -111,10 +107,6 @@ def _to_topic(topic: Topic, up: str = "../") -> str:
     return f"[{prose(topic.title)}]({up}topics/{topic.name}.md)"
 
 
-def _to_label(label: Label, up: str = "../") -> str:
-    return f"[{label.id}]({up}second-study.md#{label.id.lower()}) {prose(label.label_text)}"
-
-
 def _references(of: Iterable[Reference]) -> Iterator[str]:
     yield from _section("References", _items(f"[{prose(r.title)}]({r.url})" for r in of))
 
@@ -175,7 +167,6 @@ def _symptom(s: Symptom) -> Iterator[str]:
         yield f"[How it shows, where to see it live](../causes/{s.code}/{c.id}.md)"
     fixes = sorted(s.counts[STUDY].fix_patterns.items(), key=lambda row: -row[1])
     yield from _section("How the study's faults were fixed", _items(f"{prose(name)}: {n}" for name, n in fixes))
-    yield from _section("In the second study", _items(map(_to_label, SECOND.of_symptom(s.code))))
     yield from _section("Messages that speak for it", _items(_messages(s)))
     checks = [c for c in CHECKS.values() if s.code in c.symptom]
     yield from _section("Found before it runs", _items(_to_check(c) for c in checks))
@@ -193,22 +184,6 @@ def _messages(s: Symptom) -> Iterator[str]:
         e = KNOWN.evidence[name]
         if word != "never" and (shown := _patterns(e)):
             yield f"{word}: {prose(e.means)} {shown}"
-
-
-def _second_study() -> Iterator[str]:
-    """What it is, what of it was read, and each label with what of ours leads to it."""
-    yield "\n".join(about(SECOND))
-    for letter, kind in KINDS.items():
-        yield f"## {kind.capitalize()}s"
-        for label in SECOND.of_kind(letter):
-            yield f"({label.id.lower()})=\n### {label.id} {prose(label.label_text)}"
-            yield _items(map(_own, SECOND.own(label.id))) or f"Nothing of ours: {SECOND.ours.unreached[label.id]}."
-
-
-def _own(name: str) -> str:
-    if name in KNOWN.patterns:
-        return f"[{prose(KNOWN.patterns[name].title)}](causes.md#{name})"
-    return _to_symptom(name, "") if name in KNOWN.symptoms else _to_cause(*KNOWN.causes[name], "")
 
 
 def _causes() -> Iterator[str]:
@@ -231,9 +206,6 @@ def _cause(s: Symptom, c: Cause) -> Iterator[str]:
     yield f"About {MINUTES[c.effort]:g} minutes. Kind: [{prose(pattern.title)}]({up}causes.md#{pattern.id})."
     yield _code(diff, "diff") if (diff := cause_diff(c)) else ""
     yield from _section("How it shows", _items(_shows(c)))
-    fix = SECOND.of_fix(c.pattern)
-    labels = [*SECOND.of_symptom(s.code), *SECOND.of_cause(c.id), *((fix,) if fix else ())]
-    yield from _section("In the second study", _items(_to_label(label, up) for label in labels))
     labs = [lab for lab in LABS.values() if (lab.symptom, lab.cause) == (s.code, c.id)]
     yield from _section("Break it yourself", _items(_to_lab(lab, up) for lab in labs))
     seen = {name for e in c.evidence if e in KNOWN.evidence for name in KNOWN.evidence[e].check}
@@ -253,9 +225,13 @@ def _shows(c: Cause) -> Iterator[str]:
             yield f"{word}: {prose(e.means)} {_patterns(e)}".rstrip()
 
 
+def _below_labs() -> Iterator[str]:
+    yield "```{toctree}\n:hidden:\n\ntopics\n```"
+
+
 def _all_checks() -> Iterator[str]:
     yield "## All checks"
-    rows = ((_to_check(c, ""), c.severity, "safe" if c.safe else "", ", ".join(c.files)) for c in CHECKS.values())
+    rows = ((_to_check(c, ""), c.severity, "safe" if c.safe else "", ", ".join(c.files)) for c in known_checks())
     yield _table(("Check", "Severity", "Fix", "Reads"), rows)
 
 
@@ -276,6 +252,9 @@ def _all_found() -> Iterator[str]:
 
 def _check(c: Check) -> Iterator[str]:
     yield f"# {c.id} {prose(c.title)}"
+    if c is UNUSED_IGNORE:
+        yield from (f"`{c.name}`: a {c.severity}.", c.page)
+        return
     releases = f" Applies to: {prose(c.versions)}." if c.versions else ""
     yield f"`{c.name}`: a {c.severity}, of {c.precision} precision, in {', '.join(c.files)}.{releases}"
     yield "Such a program shows: " + "; ".join(_to_symptom(code) for code in c.symptom) + "."

@@ -1,10 +1,13 @@
 """`dtdebug check` and `%dtdebug check`: what they print, what they fix, and what bad input gets."""
 
 import json
+import multiprocessing
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -32,7 +35,8 @@ def fresh(monkeypatch, tmp_path):
 
 
 def checked(capsys, *arguments):
-    status = main(["check", *map(str, arguments)])
+    """One line per finding, unless a test asks for another format."""
+    status = main(["check", "--format", "concise", *map(str, arguments)])
     out, err = capsys.readouterr()
     return status, out, err
 
@@ -44,7 +48,7 @@ def test_a_finding_is_one_line_and_status_1(capsys):
 
     assert 1 == status
     assert out.startswith("t.py:3:5: warning DT101 barrier() runs only on rank 0")
-    assert out.endswith("[D.2.1]\n")
+    assert 1 == out.count("\n")
     assert "1 warning in 1 file; `dtdebug explain DT101` tells more\n" == err
 
 
@@ -214,8 +218,9 @@ def test_a_wrong_call_is_one_line_and_status_2(capsys, arguments, words):
 @pytest.mark.parametrize(
     ("name", "data", "words"),
     [
-        ("latin.py", b"x = '\xe9'\n", "is no utf-8 text"),
-        ("strange.py", b"# coding: klingon\nx = 1\n", "encoding that is not known"),
+        ("latin.py", b"x = '\xe9'\n", "not utf-8 text (byte 5), skipped"),
+        ("bin.sh", b"a\0b", "bin.sh: not text, skipped"),
+        ("strange.py", b"# coding: klingon\nx = 1\n", "unknown encoding"),
         ("large.py", b"#" * 2_000_001, "larger than 2 MB"),
         ("no.ipynb", b"{", "is not a notebook"),
     ],
@@ -253,6 +258,246 @@ def test_many_files_are_examined_in_order_by_several_processes(tmp_path):
     assert [str(p) for p in paths] == [f.path for e in found for f in e.findings]
     assert 150 == done[-1]
     assert [e.findings for e in found] == [e.findings for e in examine_all(paths, Selection(), jobs=1)]
+
+
+def test_hints_are_shown_and_do_not_fail(capsys):
+    """A warning fails, a hint does not, until the caller says from which severity on."""
+    Path("hint.py").write_text("import torch\nmodel = torch.nn.DataParallel(model)\n")
+    Path("bad.py").write_text(BAD)
+
+    status, out, err = checked(capsys, "--select", "DT311", "hint.py")
+    assert (0, True, True) == (status, "hint DT311" in out, "1 hint in 1 file" in err)
+    assert 1 == checked(capsys, "--select", "DT311", "--fail-on", "hint", "hint.py")[0]
+    assert (1, 0, 0, 0) == tuple(
+        checked(capsys, *words, "bad.py")[0]
+        for words in ([], ["--fail-on", "error"], ["--fail-on", "never"], ["--exit-zero"])
+    )
+    _, out, err = checked(capsys, "--select", "DT101,DT311", "--min-severity", "warning", ".")
+    assert (True, False) == ("DT101" in out, "DT311" in out)
+    _, out, err = checked(capsys, "--select", "DT101,DT311", ".")
+    assert "`dtdebug explain DT101` tells more" in err, "the gravest is named, not the first"
+    assert "explain DT101" not in out
+
+
+def test_no_file_to_check_is_a_wrong_call(capsys):
+    """A misspelt folder must not be green; a hook whose only file is excluded may be."""
+    Path("empty").mkdir()
+    Path("notes.md").write_text("words\n")
+
+    assert (2, "", "dtdebug: check: no file to check in empty\n") == checked(capsys, "empty")
+    status, _, err = checked(capsys, "notes.md")
+    assert (2, "dtdebug: notes.md: not a kind of file that is checked, skipped\n") == (status, err)
+    Path("pyproject.toml").write_text('[tool.dtdebug]\nexclude = ["old"]\n')
+    Path("old/inner").mkdir(parents=True)
+    Path("old/inner/t.py").write_text(BAD)
+    assert (1, 0) == tuple(checked(capsys, *w, "old/inner/t.py")[0] for w in ([], ["--force-exclude"]))
+
+
+def test_broken_python_is_said_and_fails_from_hints_on(capsys):
+    Path("t.py").write_text(IMPORT + "def f(:\n    x\n")
+
+    status, out, err = checked(capsys, "t.py")
+
+    assert (0, "") == (status, out)
+    assert "nothing found in what could be read of 1 file; 1 part not understood\n" in err
+    assert "dtdebug: t.py: line 2 not understood" in err
+    assert 1 == checked(capsys, "--fail-on", "hint", "t.py")[0]
+
+
+def test_what_the_settings_exclude_and_git_ignores_is_left_out_of_folders(tmp_path):
+    """Of a repository in the folder, too; a file that git tracks is never ignored, and a named one is checked."""
+    for name in ("a.py", "made/b.py", "sub/c_pb2.py", "old/d.py", "inner/e.py", "inner/out/f.py", "made/kept.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(BAD)
+    (tmp_path / "pyproject.toml").write_text('[tool.dtdebug]\nexclude = ["old/", "*_pb2.py"]\n')
+    (tmp_path / ".gitignore").write_text("made/\n")
+    for folder in (tmp_path, tmp_path / "inner"):
+        subprocess.run(["git", "init", "-q", folder], check=True, timeout=60)
+    subprocess.run(["git", "-C", tmp_path, "add", "-f", "made/kept.py"], check=True, timeout=60)
+    (tmp_path / "inner" / ".gitignore").write_text("out\n")
+
+    found = {p.relative_to(tmp_path).as_posix() for p in files_to_check([tmp_path])}
+    named = list(files_to_check([Path("inner/out"), Path("old/d.py")]))
+
+    assert {"a.py", "made/kept.py", "inner/e.py"} == found
+    assert [Path("inner/out/f.py"), Path("old/d.py")] == named
+
+
+def test_git_runs_no_program_that_a_repository_names(tmp_path):
+    """An unpacked archive can hold a repository with settings."""
+    subprocess.run(["git", "init", "-q", tmp_path], check=True, timeout=60)
+    hook = tmp_path / "hook.sh"
+    hook.write_text("#!/bin/sh\ntouch ran\n")
+    hook.chmod(0o755)
+    subprocess.run(["git", "-C", tmp_path, "config", "core.fsmonitor", str(hook)], check=True, timeout=60)
+
+    assert [hook] == list(files_to_check([tmp_path]))
+    assert not Path("ran").exists()
+
+
+def test_a_baseline_accepts_what_was_there_wherever_its_line_is_now(capsys):
+    """Each finding once: the second of the same line is new; fixed ones leave no trace."""
+    Path("t.py").write_text(BAD)
+    assert 0 == checked(capsys, "--baseline", "known.json", "--write-baseline", "t.py")[0]
+
+    Path("t.py").write_text("# a line more\n" + BAD.replace("    dist", "        dist"))
+    assert (0, "") == checked(capsys, "--baseline", "known.json", "t.py")[:2]
+    Path("t.py").write_text(BAD + "    dist.barrier()\n")
+    status, out, err = checked(capsys, "--baseline", "known.json", "t.py")
+
+    assert (1, ["t.py:4:5: warning DT101"]) == (status, [line.split(" barrier")[0] for line in out.splitlines()])
+    assert "1 known from the baseline" in err
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [(None, "can't be read"), (b"[]", "not a baseline"), (b'{"version": 2, "findings": []}', "not a baseline")],
+)
+def test_a_baseline_that_is_none_is_one_line(capsys, data, words):
+    Path("t.py").write_text(BAD)
+    if data is not None:
+        Path("known.json").write_bytes(data)
+
+    status, out, err = checked(capsys, "--baseline", "known.json", "t.py")
+
+    assert (2, "", 1, True) == (status, out, err.count("\n"), words in err)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("x = 1  # dtdebug: ignore[DT101] why", "no finding of DT101 here"),
+        ("x = 1  # noqa: E501, DT101", "no finding of DT101 here"),
+        ("x = 1  # dtdebug: ignore[DT999]", "no finding of DT999 here"),
+        ("x = 1  # dtdebug: ignore", "no check here"),
+        ("# dtdebug: ignore-file[DT5]", "no finding of DT5 in this file"),
+        ("    dist.barrier()  # noqa: DT101", ""),
+        ("    dist.barrier()  # noqa: E501, DT101", ""),
+        ("    dist.barrier()  # dtdebug: ignore[DT1] why", ""),
+        ("x = 1  # noqa", ""),
+        ("x = 1  # noqa: E501", ""),
+        ('x = "# dtdebug: ignore[DT101]"', ""),
+        ("x = 1  # dtdebug: ignore[DT210] switched off in the settings", ""),
+    ],
+)
+def test_a_comment_that_suppresses_nothing_is_a_hint(capsys, line, told):
+    Path("pyproject.toml").write_text('[tool.dtdebug]\nignore = ["DT210"]\n' if "DT210" in line else "")
+    Path("t.py").write_text(f"{IMPORT}if dist.get_rank() == 0:\n    pass\n{line}\n")
+
+    status, out, _ = checked(capsys, "t.py")
+
+    assert 0 == status
+    assert bool(told) == ("hint DT001" in out)
+    assert told in out
+
+
+def test_a_bare_noqa_is_about_another_tool(capsys):
+    Path("t.py").write_text(BAD.rstrip() + "  # noqa\n")
+
+    assert "DT101" in checked(capsys, "t.py")[1]
+
+
+def test_a_frame_shows_the_line_with_marks_the_fix_and_the_page(capsys):
+    Path("t.py").write_text(MENDABLE)
+    _, out, _ = checked(capsys, "--format", "text", "--select", "DT401", "t.py")
+    assert out.splitlines()[1:] == [
+        " --> t.py:3:8",
+        "  |",
+        "3 | rows = [torch.zeros(3)] * dist.get_world_size()",
+        "  |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^",
+        "help: Make a tensor of its own for every rank (safe: --fix)",
+        "3 + rows = [torch.zeros(3) for _ in range(dist.get_world_size())]",
+        "  = https://dtdebug.readthedocs.io/en/latest/checks/DT401/",
+        "",
+    ]
+
+
+def test_marks_stand_below_what_is_meant(capsys):
+    """Behind tabs and wide characters; a line too long for the screen is cut around it."""
+    Path("t.py").write_text(IMPORT + 'if dist.get_rank() == 0:\n\tprint("日本語", dist.barrier())\n')
+    wide = checked(capsys, "--format", "text", "--select", "DT101", "t.py")[1].splitlines()
+    Path("t.py").write_text(IMPORT + f'if dist.get_rank() == 0:\n    print("{"x" * 300}", dist.barrier())\n')
+    long = checked(capsys, "--format", "text", "--select", "DT101", "t.py")[1].splitlines()
+
+    assert ['3 |     print("日本語", dist.barrier())', "  |                     ^^^^^^^^^^^^^^"] == wide[3:5]
+    assert ['3 | ...xxxxx", dist.barrier())', "  |            ^^^^^^^^^^^^^^"] == long[3:5]
+
+
+def test_frames_have_colour_and_width_on_a_terminal_only(capsys, monkeypatch):
+    Path("t.py").write_text(BAD.replace("barrier()", "barrier()  # \x1b[31m[red]"))
+    monkeypatch.setenv("COLUMNS", "50")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+
+    plain = checked(capsys, "--format", "text", "t.py")[1]
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    coloured = checked(capsys, "--format", "text", "t.py")[1]
+    monkeypatch.setenv("NO_COLOR", "1")
+    grey = checked(capsys, "--format", "text", "t.py")[1]
+
+    assert "\x1b" not in plain
+    assert "\x1b[1;33mwarning" in coloured
+    assert "\x1b[31m[red]" not in coloured
+    assert "[red]" in coloured
+    assert "33m" not in grey
+    seen = re.sub(r"\x1b\[[\d;]*m", "", grey).splitlines()
+    assert 50 >= max(len(line) for line in seen if "https:" not in line)
+
+
+def test_statistics_count_findings_of_each_check(capsys):
+    Path("t.py").write_text(BAD + "    dist.barrier()\n")
+
+    _, out, _ = checked(capsys, "--statistics", "--select", "DT101", "t.py")
+
+    assert "     2  DT101  warning      collective-under-rank-guard\n" == out
+
+
+def test_sarif_has_fingerprints_that_survive_a_moved_line_and_fixes(capsys):
+    def result():
+        return json.loads(checked(capsys, "--format", "sarif", "--select", "DT401", "t.py")[1])["runs"][0]["results"][0]
+
+    Path("t.py").write_text(MENDABLE)
+    before = result()
+    Path("t.py").write_text("# a line more\n" + MENDABLE)
+    after = result()
+
+    assert before["partialFingerprints"] == after["partialFingerprints"]
+    (replaced,) = after["fixes"][0]["artifactChanges"][0]["replacements"]
+    assert {"startLine": 4, "startColumn": 8, "endLine": 4, "endColumn": 48} == replaced["deletedRegion"]
+    assert "[torch.zeros(3) for _ in range(dist.get_world_size())]" == replaced["insertedContent"]["text"]
+
+
+def test_gitlab_and_junit_read_their_own_formats(capsys):
+    Path("t.py").write_text(BAD + "x = 1  # dtdebug: ignore[DT101] <&>\n")
+
+    rows = json.loads(checked(capsys, "--format", "gitlab", "t.py")[1])
+    top = ET.fromstring(checked(capsys, "--format", "junit", "t.py")[1])
+    empty = ET.fromstring(checked(capsys, "--format", "junit", "--select", "DT502", "t.py")[1])
+
+    assert [("major", 3), ("info", 4)] == [(r["severity"], r["location"]["lines"]["begin"]) for r in rows]
+    assert 2 == len({r["fingerprint"] for r in rows})
+    assert ["failure", "skipped"] == [case[0].tag for case in top.iter("testcase")]
+    assert ("2", "1") == (top.get("tests"), top.get("failures"))
+    assert ("1", "0") == (empty.get("tests"), empty.get("failures"))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("DT001", ("# DT001", "## Use instead")), ("unused-ignore", ("# DT001",)), ("dt5", ("DT501", "DT502"))],
+)
+def test_ids_and_their_beginnings_are_explained(capsys, name, words):
+    assert 0 == main(["explain", name])
+    out = capsys.readouterr().out
+    assert all(word.removeprefix("# ") in out for word in words)
+
+
+def test_no_process_is_left_by_a_run_over_many_files(tmp_path, monkeypatch):
+    """A pool that outlives the run meets closed pipes when the interpreter ends."""
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
+    _many(tmp_path)
+
+    assert 70 == len(list(examine_all(sorted(tmp_path.glob("*.py")), Selection(), jobs=2, keep=True)))
+    assert [] == multiprocessing.active_children()
 
 
 def test_a_defect_of_a_check_is_a_line_not_a_traceback(tmp_path, monkeypatch):

@@ -84,7 +84,6 @@ class Reader:
             "DTDEBUG_STATE": str(folder / "state"),
             "OMP_NUM_THREADS": "1",
             "COLUMNS": "200",
-            "USER": os.environ.get("USER", "nobody"),
         }
 
     def run(self, command: str, cwd: Path | None = None) -> str:

@@ -97,7 +97,7 @@ def test_the_command_says_what_it_has_not_understood(tmp_path, capsys):
     (tmp_path / "run.sh").write_text("export A=1\ntorchrun --nproc_per_node 2 'train.py\n")
     assert main.main(["check", str(tmp_path)]) == 0
     said = capsys.readouterr().err
-    assert "nothing found in 1 file; 1 part of them not understood" in said
+    assert "nothing found in what could be read of 1 file; 1 part not understood" in said
     assert "run.sh: line 2 not understood: a quote has no end" in said
 
 

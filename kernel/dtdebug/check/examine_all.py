@@ -5,8 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
@@ -45,20 +46,20 @@ def examine_all(
     known = [kept.find(path) for path in listed]
     missing = [path for path, found in zip(listed, known, strict=True) if found is None]
     done = len(listed) - len(missing)
-    fresh = _examine(missing, choice, jobs, lambda n: progress(done + n))
-    for path, found in zip(listed, known, strict=True):
-        if found is not None:
-            yield found
-        else:
-            examined = next(fresh)
-            kept.add(path, examined)
-            yield examined
+    with closing(_examine(missing, choice, jobs, lambda n: progress(done + n))) as fresh:
+        for path, found in zip(listed, known, strict=True):
+            if found is not None:
+                yield found
+            else:
+                examined = next(fresh)
+                kept.add(path, examined)
+                yield examined
     kept.write()
 
 
 def _examine(
     listed: Sequence[Path], choice: Selection, jobs: int, progress: Callable[[int], None]
-) -> Iterator[ExaminedFile]:
+) -> Generator[ExaminedFile, None, None]:
     jobs = jobs or _processors()
     if len(listed) <= _FEW or jobs == 1:
         around = project()
@@ -80,8 +81,8 @@ def _examine(
                 yield from batch
                 done += len(batch)
                 progress(done)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+        except BaseException:  # also of a caller that stops reading: no thread of the pool outlives this call
+            pool.shutdown(wait=True, cancel_futures=True)
             raise
 
 

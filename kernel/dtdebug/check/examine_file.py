@@ -116,7 +116,9 @@ def examine_file(path: Path, choice: Selection, around: Project | None = None) -
             text, fixed = _apply_fixes(path, before, settings, around)
             if text != before:
                 path.write_text(text, encoding=encoding, newline="")
-        hits, source = _examine_text(text, str(path), settings, around)
+        hits, source = _examine_text(text, str(path), settings, around, unused=True)
+        if source is None and not kinds.is_known(path.name):
+            return ExaminedFile((), problems, unread=(f"{path}: not a kind of file that is checked, skipped",))
         found = tuple(_finding(f, str(path), source.text, f.span) for f in hits) if source is not None else ()
         lines, unread = text.count("\n") + 1, tuple(_unread(source, path))
         return ExaminedFile(found, problems, lines, fixed, unread, tuple(sorted(around.consulted)))
@@ -143,11 +145,13 @@ def of_text(text: str, path: str, settings: Settings) -> list[CheckFinding]:
     return [_finding(f, path, source.text, f.span) for f in found] if source else []
 
 
-def _examine_text(text: str, path: str, settings: Settings, around: Project) -> tuple[list[CheckedHit], Source | None]:
+def _examine_text(
+    text: str, path: str, settings: Settings, around: Project, *, unused: bool = False
+) -> tuple[list[CheckedHit], Source | None]:
     source = kinds.parse_file(path, text)
     if source is not None:
         source.project = around
-    return (examine(source, settings) if source is not None else []), source
+    return (examine(source, settings, unused=unused) if source is not None else []), source
 
 
 def _unread(source: Source | None, path: Path) -> Iterator[str]:
@@ -194,7 +198,7 @@ def _in_notebook(notebook: Notebook, path: str, settings: Settings) -> list[Chec
     texts = {n: Text(text) for n, (_, text) in enumerate(notebook.cells)}
     result = []
     for source in notebook.sources:
-        for found in examine(source, settings):
+        for found in examine(source, settings, unused=True):
             at = notebook.place(source, found.span)
             edits = [notebook.place(source, e.span) for e in found.fix.edits] if found.fix else []
             if found.fix is not None and {e.cell for e in edits} <= {at.cell}:
@@ -228,7 +232,7 @@ def _finding(found: CheckedHit, path: str, text: Text, span: Span, cell: int = 0
 def _pattern(check: Check) -> str:
     from dtdebug_taxonomy.knowledge.loader import load
 
-    return load().patterns[check.pattern].name
+    return load().patterns[check.pattern].name if check.cause else ""
 
 
 def _fix(found: CheckedHit, text: Text) -> PlacedFix | None:

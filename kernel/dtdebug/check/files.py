@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tokenize
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -24,12 +25,23 @@ _SKIPPED = frozenset({
 """Folders below the given ones without the user's own code; those that begin with a dot are skipped too."""
 
 
+_GIT_SECONDS = 10
+"""Time limit for git, in seconds; a tree that takes longer is checked with what git ignores."""
+
+
+_SNIFFED = 8192
+"""Number of bytes at the beginning of a file that tell whether it is text."""
+
+
 class UnreadableError(ValueError):
     """File that can't be read; the text names it and the reason."""
 
 
-def files_to_check(paths: Sequence[Path]) -> Iterator[Path]:
+def files_to_check(paths: Sequence[Path], *, exclude_named: bool = False) -> Iterator[Path]:
     """Yield the files to check: those named, and from folders those of a known kind, in a stable order.
+
+    `exclude` of the settings and what git ignores hold for files found in folders; with `exclude_named`, the former
+    also for files that are named.
 
     Raises:
         UnreadableError: a named path does not exist.
@@ -37,26 +49,58 @@ def files_to_check(paths: Sequence[Path]) -> Iterator[Path]:
     """
     for path in paths:
         if path.is_dir():
-            yield from _below(path)
-        elif path.exists():
-            yield path
-        else:
+            yield from _below(path, _ignored_by_git(path))
+        elif not path.exists():
             raise UnreadableError(f"{path}: no such file or folder")
+        elif not (exclude_named and _is_excluded(path)):
+            yield path
 
 
-def _below(folder: Path) -> Iterator[Path]:
+def _below(folder: Path, ignored: frozenset[Path]) -> Iterator[Path]:
     """Yield files and unreadable folders. Links are not followed, so that none leads in a circle or out of the tree."""
     try:
         entries = sorted(os.scandir(folder), key=lambda e: e.name)
     except OSError:
         yield folder  # reading it reports why
         return
+    settings, _ = settings_of(folder.absolute())
     for entry in entries:
+        path = folder / entry.name
+        if path in ignored or settings.excludes(path.as_posix()):
+            continue
         if entry.is_dir(follow_symlinks=False):
             if entry.name not in _SKIPPED and not entry.name.startswith("."):
-                yield from _below(Path(entry.path))
+                yield from _below(path, ignored | _ignored_by_git(path) if (path / ".git").exists() else ignored)
         elif (entry.name.endswith(".ipynb") or is_known(entry.name)) and entry.is_file(follow_symlinks=False):
-            yield Path(entry.path)
+            yield path
+
+
+def _is_excluded(path: Path) -> bool:
+    """True if the settings exclude a file or a folder above it, as far as the path is written or below this folder."""
+    settings, _ = settings_of(path.absolute().parent)
+    here = Path.cwd()
+    shown = path.relative_to(here) if path.is_absolute() and path.is_relative_to(here) else path
+    return any(settings.excludes(part.as_posix()) for part in (shown, *shown.parents))
+
+
+def _ignored_by_git(folder: Path) -> frozenset[Path]:
+    """Return the files and folders below one that git ignores; none without git.
+
+    A tracked file is never ignored. Settings of the repository that name programs to run are overridden.
+    """
+    import subprocess
+
+    command = ["git", "-c", "core.fsmonitor=false", "-C", str(folder), "ls-files", "-z"]
+    command += ["--others", "--ignored", "--exclude-standard", "--directory"]
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}  # those of a hook name one repository
+    try:
+        done = subprocess.run(
+            command, env=kept, stdin=subprocess.DEVNULL, capture_output=True, timeout=_GIT_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return frozenset()
+    rows = (os.fsdecode(row).rstrip("/") for row in done.stdout.split(b"\0"))
+    return frozenset(folder / row for row in rows if row not in {"", "."})  # ".": a named folder is meant to be checked
 
 
 class File(NamedTuple):
@@ -79,19 +123,21 @@ def read_source(path: Path) -> File:
     except OSError as error:
         raise UnreadableError(f"{path}: can't be read: {error.strerror}") from None
     if len(data) > LARGEST:
-        raise UnreadableError(f"{path}: is larger than {LARGEST // 1_000_000} MB, so it is taken for data")
+        raise UnreadableError(f"{path}: larger than {LARGEST // 1_000_000} MB, taken for data and skipped")
+    if b"\0" in data[:_SNIFFED] and not data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        raise UnreadableError(f"{path}: not text, skipped")
     encoding = "utf-8"
     if path.suffix == ".py" and b"coding" in data[:200]:
         try:
             encoding = tokenize.detect_encoding(io.BytesIO(data).readline)[0]
         except (SyntaxError, LookupError):
-            raise UnreadableError(f"{path}: declares an encoding that is not known") from None
+            raise UnreadableError(f"{path}: declares an unknown encoding, skipped") from None
     try:
         return File(data.decode(encoding), encoding)
     except LookupError:
-        raise UnreadableError(f"{path}: declares an encoding that is none of text: {encoding}") from None
+        raise UnreadableError(f"{path}: declares {encoding}, which is not an encoding of text; skipped") from None
     except UnicodeDecodeError as error:
-        raise UnreadableError(f"{path}: is no {encoding} text (byte {error.start}): save it as UTF-8") from None
+        raise UnreadableError(f"{path}: not {encoding} text (byte {error.start}), skipped: save it as UTF-8") from None
 
 
 @cache

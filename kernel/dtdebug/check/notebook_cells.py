@@ -8,6 +8,7 @@ from pathlib import Path
 from dtdebug.check import formats
 from dtdebug.check.examine_file import CheckFinding, Selection, examine_file, of_notebook
 from dtdebug.check.files import settings_of
+from dtdebug.check.texts import apply_edits
 from dtdebug.privacy.sanitize import clean
 
 
@@ -40,7 +41,7 @@ def _last_of_each(history: Sequence[str]) -> list[tuple[int, str]]:
 
 
 def _format_finding(f: CheckFinding) -> str:
-    return clean(f"{f.severity} {f.id} {f.message} [{', '.join(f.symptom)}]")
+    return clean(f"{f.severity} {f.id} {f.message}")
 
 
 def _format_fix(text: str, f: CheckFinding) -> list[str]:
@@ -51,21 +52,9 @@ def _format_fix(text: str, f: CheckFinding) -> list[str]:
     shown = [f"    {clean(lines[f.line - 1])}"] if f.line <= len(lines) else []
     if f.fix is None:
         return shown
-    changed = difflib.unified_diff(lines, _apply(lines, f), n=0, lineterm="")
+    changed = difflib.unified_diff(lines, apply_edits(lines, f.fix.edits), n=0, lineterm="")
     diff = [f"    {clean(line)}" for line in changed if not line.startswith(("---", "+++", "@@"))]
     return [f"  {clean(f.fix.title)}:", *diff]
-
-
-def _apply(lines: Sequence[str], f: CheckFinding) -> list[str]:
-    text = "\n".join(lines)
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line) + 1)
-    edits = sorted(f.fix.edits if f.fix else (), key=lambda e: e.start, reverse=True)
-    for e in edits:
-        begin, end = (starts[line - 1] + column - 1 for line, column in (e.start, e.end))
-        text = text[:begin] + e.text + text[end:]
-    return text.split("\n")
 
 
 def _summary(findings: Sequence[CheckFinding], count: int, what: str) -> str:

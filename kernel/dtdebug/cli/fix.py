@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from dtdebug.check.examine_file import project
-from dtdebug.check.files import UnreadableError, files_to_check, read_source, settings_of
-from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
+from dtdebug.check.files import UnreadableError, read_source, settings_of
+from dtdebug.errors import FOUND, NOTHING, USAGE
 from dtdebug.privacy.sanitize import clean, complain
 from dtdebug_taxonomy.checks import Severity
 from dtdebug_taxonomy.checks.run.examine import CheckedHit, examine
@@ -58,23 +58,20 @@ def add(commands: Any) -> None:
         "parses with it, its finding is gone and no new one appears; the other findings follow with their lines.",
         epilog="Example: `dtdebug fix --write train.py`. Exit status: 0 nothing to fix, or all shown fixes were "
         "written; 1 something to fix; 2 usage error "
-        "or unreadable input. Fixes marked `look` may change what a correct program does: --write leaves them out.",
+        "or unreadable input. Fixes marked `review` may change what a correct program does: --write leaves them out.",
     )
     fix.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="files and folders (default: this folder)")
     fix.add_argument("--write", action="store_true", help="write the safe fixes into the files")
-    fix.add_argument("--all", action="store_true", help="with --write: write those marked `look` too")
+    fix.add_argument("--all", action="store_true", help="with --write: write those marked `review` too")
     fix.add_argument("--select", default="", metavar="IDS", help="only these: DT101,DT5,collective-under-rank-guard")
     fix.set_defaults(run=_fix)
 
 
 def _fix(options: argparse.Namespace) -> int:
-    from dtdebug.cli.check import parse_checks
+    from dtdebug.cli.check import find_files, parse_checks
 
     select = parse_checks(options.select, "fix --select")
-    try:
-        paths = list(files_to_check(options.paths or [Path()]))
-    except UnreadableError as error:
-        raise UsageError(f"fix: {error}") from None
+    paths = find_files(options.paths or [Path()], "fix")
     shown = written = rest = seen = 0
     status = NOTHING
     for path in paths:
@@ -181,7 +178,7 @@ def _write(path: Path, done: Sequence[FixResult]) -> None:
 
 def _show(one: FixResult, *, written: bool) -> None:
     for change in one.changes:
-        how = "written" if written else "safe" if change.safe else "look"
+        how = "written" if written else "safe" if change.safe else "review"
         print(clean(f"# {change.check} {one.name}:{change.line}: {change.title} ({how})"))
     patch = format_patch(one.name.replace("\\", "/").lstrip("/"), one.before, one.after)
     plain = patch.replace("\r\n", "\n")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 
@@ -109,12 +109,28 @@ class Check(KnowledgeRecord, frozen=True, kw_only=True):
     @property
     def page(self) -> str:
         """Markdown text of its page."""
+        if self is UNUSED_IGNORE:
+            return (HOME / "run" / "unused_ignore.md").read_text(encoding="utf-8")
         return (self.folder / "doc.md").read_text(encoding="utf-8")
 
     @property
     def function(self) -> Callable[[Any], Iterator[Hit]]:
         """Function that implements it; takes a source of one of its kinds."""
         return _function(self.folder.name)
+
+
+UNUSED_IGNORE = Check(
+    id="DT001",
+    name="unused-ignore",
+    title="A comment suppresses nothing",
+    cause="",
+    symptom=(),
+    severity="hint",
+    precision="certain",
+    files=get_args(Kind),
+    reference=(),
+)
+"""Finding about a suppressing comment. It follows from all other findings, so it has no function and no folder."""
 
 
 def page_address(check: Check) -> str:
@@ -137,6 +153,12 @@ def load() -> dict[str, Check]:
 
     """
     return load_cached("checks", dict[str, Check], _read, (HOME,))
+
+
+def known_checks() -> Iterator[Check]:
+    """Yield all checks that settings and comments can name."""
+    yield UNUSED_IGNORE
+    yield from load().values()
 
 
 def _read() -> dict[str, Check]:

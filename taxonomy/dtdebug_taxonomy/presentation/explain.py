@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 
-from dtdebug_taxonomy.checks import Check, page_address
+from dtdebug_taxonomy.checks import Check, known_checks, page_address
 from dtdebug_taxonomy.checks import load as checks
 from dtdebug_taxonomy.knowledge import second_study
 from dtdebug_taxonomy.knowledge.labs import cause_diff
@@ -122,9 +122,11 @@ def explain(knowledge: Knowledge, name: str) -> str:
         return "\n".join(_evidence(knowledge, knowledge.evidence[low]))
     if low in knowledge.observations:
         return "\n".join(_observation(knowledge.observations[low]))
-    for check in checks().values():
+    for check in known_checks():
         if low in (check.id.lower(), check.name):
             return "\n".join(_check(knowledge, check))
+    if low.startswith("dt") and (group := [c for c in known_checks() if c.id.startswith(wanted.upper())]):
+        return "\n".join([f"# Checks {wanted.upper()}", "", *(f"- {c.id} {c.title} (`{c.name}`)" for c in group)])
     if (known := preflight().get(wanted.upper())) is not None:
         return "\n".join(_preflight(knowledge, known))
     if low in knowledge.causes:
@@ -265,11 +267,13 @@ def _observation(o: Observation) -> Iterator[str]:
 def _check(knowledge: Knowledge, c: Check) -> Iterator[str]:
     yield f"# {c.id} {c.title} (`{c.name}`)"
     yield ""
-    seen = "; ".join(f"{knowledge.symptoms[code].title} ({code})" for code in c.symptom)
-    symptom, cause = knowledge.causes[c.cause]
-    yield f"What is seen when such a program runs: {seen}."
-    yield f"The cause of {symptom.code} that it sees: {cause.title} (fix: {knowledge.patterns[cause.pattern].name})."
-    yield ""
+    if c.cause:
+        seen = "; ".join(f"{knowledge.symptoms[code].title} ({code})" for code in c.symptom)
+        symptom, cause = knowledge.causes[c.cause]
+        yield f"What is seen when such a program runs: {seen}."
+        pattern = knowledge.patterns[cause.pattern].name
+        yield f"The cause of {symptom.code} that it sees: {cause.title} (fix: {pattern})."
+        yield ""
     yield c.page.strip()
     yield from ("", "## References", "")
     yield from (f"- {r.title}: {r.url}" for r in c.reference)

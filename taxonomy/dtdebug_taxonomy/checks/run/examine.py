@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
-from collections.abc import Set as AbstractSet
 from functools import cache
 from typing import NamedTuple
 
-from dtdebug_taxonomy.checks import Check, Fix, Hit, Severity, load
+from dtdebug_taxonomy.checks import UNUSED_IGNORE, Check, Fix, Hit, Severity, load
+from dtdebug_taxonomy.checks.run.ignores import Ignores
 from dtdebug_taxonomy.checks.run.settings import Settings
 from dtdebug_taxonomy.checks.shared.origins import with_origin
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.config_values import resolved_expressions
 from dtdebug_taxonomy.source.source import Kind, Source
 from dtdebug_taxonomy.source.text import Span
-
-_IGNORE = re.compile(r"(?:#|//)\s*dtdebug:\s*ignore(?P<file>-file)?(?:\[(?P<ids>[^\]\n]*)\])?")
-"""`# dtdebug: ignore[DT101] reason`; all checks without ids; `ignore-file` covers the whole file."""
 
 
 class CheckedHit(NamedTuple):
@@ -81,11 +77,12 @@ def examine(
     *,
     failed: Callable[[Check, Exception], None] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
+    unused: bool = False,
 ) -> list[CheckedHit]:
     """Return all hits in a source, sorted by place.
 
     A check that raises is reported to `failed` and yields nothing; without `failed` its exception propagates.
-    `cancelled` is polled between checks.
+    `cancelled` is polled between checks. With `unused`, comments that suppress nothing are hits too.
     """
     settings = settings or Settings()
     found: list[CheckedHit] = []
@@ -104,9 +101,12 @@ def examine(
             if failed is None:
                 raise
             failed(check, error)
-    if found and "dtdebug" in source.text:
-        ignored = _ignore_filter(source)
-        found = [f for f in found if not ignored(f)]
+    if found or unused:
+        ignores = Ignores(source)
+        found = [f for f in found if not ignores.suppress(f.check, f.span)]
+    if unused and UNUSED_IGNORE.id in settings.enabled_ids(source.path):
+        severity = settings.severity.get(UNUSED_IGNORE.id, UNUSED_IGNORE.severity)
+        found += [CheckedHit(UNUSED_IGNORE, *row, severity, None) for row in ignores.unused(settings)]
     return sorted(set(found), key=lambda f: (f.span, f.check.id))
 
 
@@ -126,38 +126,3 @@ def _concerns(check: Check, code: Code) -> bool:
     if check.programs_only:
         return code.role == "program"
     return check.severity != "hint" or code.role == "program" or not (code.role == "test" or code.in_package)
-
-
-def _ignore_filter(source: Source) -> Callable[[CheckedHit], bool]:
-    """Return a predicate for the hits that the user's comments suppress."""
-    by_line: dict[int, frozenset[str]] = {}
-    everywhere: set[str] = set()
-    for found in _IGNORE.finditer(source.text):
-        ids = frozenset(_ids(found["ids"]))
-        if found["file"]:
-            everywhere |= ids
-        else:
-            by_line[source.text.place(found.start()).line] = ids
-
-    def is_ignored(hit: CheckedHit) -> bool:
-        first, last = (source.text.place(o).line for o in hit.span)
-        if isinstance(source, Code):
-            last = max(last, _last_line(source, first))
-        rows = [by_line.get(line, frozenset()) for line in {first, last}]
-        return any(_covers(i, hit.check) for i in (*rows, everywhere))
-
-    return is_ignored
-
-
-def _last_line(code: Code, first: int) -> int:
-    """Return the last line of a simple statement that begins on a line, since its comment may be there."""
-    ends = [s.end_lineno or 0 for s in code.statements_at(first) if not hasattr(s, "body")]
-    return max(ends, default=first)
-
-
-def _ids(text: str | None) -> Iterator[str]:
-    yield from (i for i in re.split(r"[\s,]+", text) if i) if text is not None else ("*",)
-
-
-def _covers(ids: AbstractSet[str], check: Check) -> bool:
-    return any(i == "*" or check.id.startswith(i) or i == check.name for i in ids)

@@ -5,6 +5,7 @@ select = ["DT"]                      # prefixes of ids, or names; all if it is l
 ignore = ["DT5", "hard-coded-port"]
 severity = { DT101 = "error" }
 per-file-ignores = { "tests/**" = ["DT"] }
+exclude = ["third_party", "*_pb2.py"]
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from fnmatch import translate
 from functools import lru_cache
 from typing import Any, NamedTuple, get_args
 
-from dtdebug_taxonomy.checks import Severity, load
+from dtdebug_taxonomy.checks import Severity, known_checks
 
-KEYS = ("select", "ignore", "severity", "per-file-ignores")
+KEYS = ("select", "ignore", "severity", "per-file-ignores", "exclude")
 
 
 class Settings(NamedTuple):
@@ -27,11 +28,17 @@ class Settings(NamedTuple):
     severity: dict[str, Severity] = {}
     per_file: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """(glob on the path, ids that are off there)."""
+    exclude: tuple[str, ...] = ()
+    """Globs on the paths of files and folders that are not checked."""
 
     def enabled_ids(self, path: str) -> frozenset[str]:
         """Return the ids of the checks that are enabled for a file."""
         off = [*self.ignore, *(i for glob, ids in self.per_file if _matches(glob, path) for i in ids)]
         return _select(self.select, tuple(off))
+
+    def excludes(self, path: str) -> bool:
+        """True if a file or folder is not to be checked; what is below an excluded folder is for the caller to skip."""
+        return any(_matches(glob, path) for glob in self.exclude)
 
 
 @lru_cache(maxsize=256)
@@ -44,7 +51,7 @@ def _select(select: tuple[str, ...], off: tuple[str, ...]) -> frozenset[str]:
         )
 
     return frozenset(
-        c.id for c in load().values() if (on := weight(select, c.name, c.id)) >= 0 and on > weight(off, c.name, c.id)
+        c.id for c in known_checks() if (on := weight(select, c.name, c.id)) >= 0 and on > weight(off, c.name, c.id)
     )
 
 
@@ -79,7 +86,8 @@ def parse_settings(table: Any) -> tuple[Settings, list[str]]:
         (str(glob), _ids(ids, f"per-file-ignores of {glob}", problems))
         for glob, ids in _table(table.get("per-file-ignores", {}), "per-file-ignores", problems).items()
     ]
-    return Settings(select, ignore, severity, tuple(per_file)), problems
+    exclude = _texts(table.get("exclude", []), "exclude", "paths", problems)
+    return Settings(select, ignore, severity, tuple(per_file), tuple(glob.strip("/") for glob in exclude)), problems
 
 
 def _table(value: Any, key: str, problems: list[str]) -> dict[str, Any]:
@@ -90,9 +98,14 @@ def _table(value: Any, key: str, problems: list[str]) -> dict[str, Any]:
 
 
 def _ids(value: Any, key: str, problems: list[str]) -> tuple[str, ...]:
+    ids = _texts(value, key, "ids", problems)
+    known = list(known_checks())
+    problems += [f"{key}: no check {v!r}" for v in ids if not any(c.id.startswith(v) or c.name == v for c in known)]
+    return ids
+
+
+def _texts(value: Any, key: str, what: str, problems: list[str]) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
-        problems.append(f"{key}: is not a list of ids")
+        problems.append(f"{key}: is not a list of {what}")
         return ()
-    known = load().values()
-    problems += [f"{key}: no check {v!r}" for v in value if not any(c.id.startswith(v) or c.name == v for c in known)]
     return tuple(v for v in value if v)
