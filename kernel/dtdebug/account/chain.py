@@ -84,12 +84,13 @@ def describe(value: BaseException) -> str:
     name = qualified_name(kind)
     for prefix in ("builtins.", "__main__."):
         name = name.removeprefix(prefix)
-    message = _message(value)
+    message = message_of(value)
     first = message.strip().split("\n", 1)[0]
     return one_line(f"{name}: {first}" if first else name)
 
 
-def _message(value: BaseException) -> str:
+def message_of(value: BaseException) -> str:
+    """Return the message, as far as only Python itself makes it."""
     kind = type(value)
     maker = next((k for k in bases(kind) if "__str__" in type.__dict__["__dict__"].__get__(k)), BaseException)
     plain = (str, int, float, bool, type(None))

@@ -61,6 +61,9 @@ def _value(node: ast.expr, local: Mapping[str, Any], world: Mapping[str, Any]) -
             one, other = _value(node.left, local, world), _value(right, local, world)
             plain = {type(one), type(other)} <= {int, float, bool, str, type(None)}
             return _COMPARED[type(test)](one, other) if plain and type(test) in _COMPARED else MISSING
+        case ast.IfExp():
+            way = _value(node.test, local, world)
+            return _value(node.body if way else node.orelse, local, world) if type(way) is bool else MISSING
         case ast.Tuple() | ast.List():
             parts = [_value(part, local, world) for part in node.elts]
             whole = MISSING if any(part is MISSING for part in parts) else parts
@@ -91,6 +94,8 @@ def _called(node: ast.Call, local: Mapping[str, Any], world: Mapping[str, Any]) 
         return len(only) if type(only) in _SIZED else MISSING
     if name in ("int", "float", "str") and len(arguments) == 1 and type(arguments[0]) in (int, float, str, bool):
         return getattr(builtins, name)(arguments[0])
+    if name in ("min", "max", "abs") and arguments and all(type(each) in (int, float) for each in arguments):
+        return getattr(builtins, name)(*arguments)
     if isinstance(node.func, ast.Attribute) and node.func.attr in ("size", "dim", "numel"):
         return _size(_value(node.func.value, local, world), node.func.attr, arguments)
     if name.rpartition(".")[2] in WORLD:

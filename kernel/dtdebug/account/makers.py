@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
+import types
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from dtdebug.account import scopes
 from dtdebug.account.evaluate import ENVIRONMENT
-from dtdebug.account.objects import MISSING, class_of_value, module_dict, module_of, name_of
+from dtdebug.account.objects import MISSING, bases, class_of_value, module_dict, module_of, name_of
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Program, Sources, cells_of
 from dtdebug_taxonomy.model.account import How
@@ -38,6 +40,23 @@ class Making(NamedTuple):
     """Expression that was assigned or passed."""
     parts: tuple[ast.expr, ...] = ()
     """Expressions that the value was made of."""
+    position: int | None = None
+    """Number of the value among those that a loop unpacks."""
+
+    @property
+    def line(self) -> int:
+        """Where it stands."""
+        return getattr(self.node, "lineno", _LAST)
+
+
+def is_current(node: ast.expr, made: Making, scope: Scope) -> bool:
+    """True if a frame still has the value of a name: it was not bound again before the frame ended."""
+    program = scope.program
+    if not isinstance(node, ast.Name) or not scope.live or program is None:
+        return True
+    rows = program.bindings.get((scope.node or program.tree, node.id), ())
+    first = made.line if made.scope.node is scope.node else 0
+    return not any(first < getattr(row.node, "lineno", 0) <= scope.reached and row.how != "argument" for row in rows)
 
 
 def makings(node: ast.expr, scope: Scope, sources: Sources) -> Iterator[Making]:
@@ -89,7 +108,7 @@ def _around(scope: Scope, outer: ast.AST) -> Scope:
     top = program is not None and outer is program.tree
     name = "" if top else getattr(outer, "name", "")
     return Scope(scope.file, _LAST, name, program=program, node=outer, live=scope.live,
-                 local=scope.world if top else scope.local, world=scope.world)  # fmt: skip
+                 local=scope.world if top else scope.local, world=scope.world, reached=_LAST)  # fmt: skip
 
 
 def _cells(scope: Scope) -> Iterator[Scope]:
@@ -115,7 +134,7 @@ def _bound(name: str, home: ast.AST, scope: Scope) -> Iterator[Making]:
         if isinstance(row.node, ast.AugAssign):
             yield Making("assigned", row.node, scope, row.node.value, (row.node.value,))
             continue
-        yield from _grown(name, row, scope) or [_making(row, scope)]
+        yield from _grown(name, row, scope) or [_making(name, row, scope)]
         return
 
 
@@ -147,12 +166,12 @@ def _in_loop(scope: Scope) -> bool:
     return any(isinstance(each, ast.For | ast.While | ast.AsyncFor) for each in up)
 
 
-def _making(row: Binding, scope: Scope) -> Making:
+def _making(name: str, row: Binding, scope: Scope) -> Making:
     node = row.node
     value = row.value
     if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
         where = node.target if isinstance(node, ast.comprehension) else node
-        return Making("loop", where, scope, node.iter, (node.iter,))
+        return Making("loop", where, scope, node.iter, (node.iter,), _position(name, node.target))
     if isinstance(node, ast.With | ast.AsyncWith):
         parts = tuple(each.context_expr for each in node.items)
         return Making("called", node, scope, None, parts)
@@ -161,6 +180,18 @@ def _making(row: Binding, scope: Scope) -> Making:
     if value is None:
         return Making("assigned", node, scope)
     return Making(how_of(value), node, scope, value, (value,))
+
+
+def _position(name: str, target: ast.expr) -> int | None:
+    """Return the number of a name in the innermost tuple of a target that holds it."""
+    if not isinstance(target, ast.Tuple | ast.List):
+        return None
+    for number, each in enumerate(target.elts):
+        if isinstance(each, ast.Name) and each.id == name:
+            return number
+        if (inner := _position(name, each)) is not None:
+            return inner
+    return None
 
 
 def _grown(name: str, row: Binding, scope: Scope) -> list[Making]:
@@ -211,6 +242,25 @@ def how_of(value: ast.expr) -> How:
     return "file" if last in _READS else "option" if last in _PARSERS else "called"
 
 
+def literal_text(made: Making) -> str:
+    """Return the value that a literal, a default or the default of an option says."""
+    node: ast.expr | None = made.value
+    if made.how == "option" and isinstance(made.node, ast.Call):
+        node = _keyword(made.node, "default")
+    return ast.unparse(node) if node is not None and is_literal(node) else ""
+
+
+def computes(node: ast.expr | None) -> bool:
+    """True if an expression reckons with a number of its own: `size - 1`."""
+    if node is None or is_literal(node):
+        return False
+    return any(
+        isinstance(each, ast.BinOp)
+        and any(isinstance(side, ast.Constant) and type(side.value) in (int, float) for side in (each.left, each.right))
+        for each in ast.walk(node)
+    )
+
+
 def is_literal(value: ast.expr | None) -> bool:
     """True for a constant, or a container of constants."""
     if isinstance(value, ast.UnaryOp):
@@ -231,6 +281,10 @@ def _passed(name: str, own: ast.arg, scope: Scope) -> Iterator[Making]:
         given, caller = came
         yield Making("literal" if is_literal(given) else "passed", given, caller, given, (given,))
         return
+    started = _started(scope)
+    if started is not None and (given := scopes.bind(started[0], scope).get(name)) is not None:
+        yield Making("literal" if is_literal(given) else "passed", given, started[1], given, (given,))
+        return
     node = scope.node
     for decorator in node.decorator_list if isinstance(node, FUNCTIONS) else ():
         if isinstance(decorator, ast.Call) and name in _destinations(decorator):
@@ -241,6 +295,30 @@ def _passed(name: str, own: ast.arg, scope: Scope) -> Iterator[Making]:
         last = dotted_name(given_default.func) if isinstance(given_default, ast.Call) else ""
         option = last.endswith(("Option", "Argument"))
         yield Making("option" if option else "default", own, scope, given_default)
+
+
+def _started(scope: Scope) -> tuple[ast.Call, Scope] | None:
+    """Return the call that starts a function in a thread or process, as a call of the function itself."""
+    program, node = scope.program, scope.node
+    if program is None or not isinstance(node, FUNCTIONS) or any(s.user for s in scope.callers):
+        return None
+    for call in program.code.nodes(ast.Call):
+        target = _keyword(call, "target") or _keyword(call, "fn") or (call.args[0] if call.args else None)
+        if dotted_name(target).rpartition(".")[2] != node.name or isinstance(target, ast.Call):
+            continue
+        packed = _keyword(call, "args")
+        given = list(packed.elts) if isinstance(packed, ast.Tuple | ast.List) else [] if packed else call.args[1:]
+        if call.func and dotted_name(call.func).rpartition(".")[2] in ("spawn", "start_processes"):
+            if isinstance(given[:1], list) and packed is None and isinstance(next(iter(given), None), ast.Tuple):
+                given = list(given[0].elts)  # type: ignore[attr-defined]
+            given = [ast.Starred(ast.Name("rank")), *given]
+        named = _keyword(call, "kwargs")
+        pairs = zip(named.keys, named.values, strict=True) if isinstance(named, ast.Dict) else ()
+        keywords = [ast.keyword(k.value, v) for k, v in pairs if isinstance(k, ast.Constant)]
+        where = program.code.scope(call)
+        around = Scope(scope.file, call.lineno, getattr(where, "name", ""), program=program, node=where, call=call)
+        return ast.Call(ast.Name(node.name), given, keywords), around
+    return None
 
 
 def _destinations(call: ast.Call) -> list[str]:
@@ -285,18 +363,21 @@ def _of_attribute(node: ast.Attribute, scope: Scope, sources: Sources) -> Iterat
     program = scope.program
     if program is None:
         return
-    if written and scope.node is not None and not written.startswith(("self.", "cls.")):
+    if written and scope.node is not None and not (scope.user and written.startswith(("self.", "cls."))):
         found = list(_bound(written, scope.node, scope))
         if found:
             yield from found
             return
+    if not scope.user:
+        yield from _of_library(node, scope, sources)
+        return
     option = option_of(node, scope, sources)
     if option is not None:
         yield option
         return
     owner = scope.value(node.value)
     imported = program.code.imports.get(dotted_name(node.value), "")
-    if owner is not MISSING and module_dict(owner) or imported:
+    if (owner is not MISSING and module_dict(owner)) or imported:
         other = sources.of_module(imported, scope.file) if imported else None
         if other is not None:
             yield from _bound(node.attr, other.tree, _module_scope(other))
@@ -304,6 +385,42 @@ def _of_attribute(node: ast.Attribute, scope: Scope, sources: Sources) -> Iterat
     home = of_class(node.value, scope, sources)
     if home is not None:
         yield from _of_field(node, home[0], home[1], scope, sources)
+
+
+def _of_library(node: ast.Attribute, scope: Scope, sources: Sources) -> Iterator[Making]:
+    """Yield what an attribute of a library's object was made of: an argument of that name where the program made it."""
+    owner = scope.value(node.value)
+    if owner is MISSING or not scopes.is_plain_value(owner):
+        return
+    for caller in scope.callers:
+        if not caller.user or (written := _name_of(owner, caller)) is None:
+            continue
+        made = creation(written, caller, sources)
+        given = made and (_keyword(made[0], node.attr) or _by_position(made[0], type(owner), node.attr))
+        if made and given:
+            yield Making("literal" if is_literal(given) else "passed", given, made[1], given, (given,))
+        return
+
+
+def _name_of(owner: object, scope: Scope) -> ast.expr | None:
+    """Return the expression by which a frame calls an object."""
+    inside = ast.walk(scope.call) if isinstance(scope.call, ast.AST) else ()
+    for node in inside:
+        if isinstance(node, ast.Name | ast.Attribute) and scope.value(node) is owner:
+            return node
+    found = next((name for name, value in scope.local.items() if value is owner), None)
+    return ast.Name(found, lineno=scope.line) if found is not None else None
+
+
+def _by_position(call: ast.Call, kind: type, name: str) -> ast.expr | None:
+    """Return a positional argument of a class by the parameters of its `__init__`."""
+    for each in bases(kind):
+        function = type.__dict__["__dict__"].__get__(each).get("__init__")
+        if type(function) is types.FunctionType:
+            names = function.__code__.co_varnames[1 : function.__code__.co_argcount]
+            number = names.index(name) if name in names else _LAST
+            return call.args[number] if number < len(call.args) else None
+    return None
 
 
 def _module_scope(program: Program) -> Scope:
@@ -351,16 +468,16 @@ def _of_field(
     made = creation(node.value, scope, sources)
     if made is not None and dotted_name(made[0].func).rpartition(".")[2] != defined.name:
         made = None
-    made = made or _only_creation(defined, program)
+    made = made or _only_creation(defined, program, scope)
     rows = [row for row in program.bindings.get((defined, f"self.{node.attr}"), ()) if row.how != "argument"]
     first = [row for row in rows if getattr(program.code.function(row.node), "name", "") in ("__init__", "setup")]
     for row in (first or rows)[-1:]:
         method = program.code.function(row.node) or program.tree
         inside = next((s for s in scope.callers if s.node is method), None)
         where = Scope(home.file, getattr(row.node, "lineno", _LAST), getattr(method, "name", ""), program=program,
-                      node=method, callers=inside.callers if inside is not None else (),
+                      node=method, local=_self(scope.value(node.value)), callers=inside.callers if inside is not None else (),
                       bound=made if getattr(method, "name", "") == "__init__" else None)  # fmt: skip
-        found = _making(row, where)
+        found = _making(f"self.{node.attr}", row, where)
         yield found._replace(how="attribute" if found.how in ("assigned", "called") else found.how)
         return
     for row in program.bindings.get((defined, node.attr), ()):
@@ -378,14 +495,23 @@ def _of_field(
                 return
 
 
-def _only_creation(defined: ast.ClassDef, program: Program) -> tuple[ast.Call, Scope] | None:
+def _self(owner: object) -> dict[str, object]:
+    return {} if owner is MISSING or not scopes.is_plain_value(owner) else {"self": owner}
+
+
+def _only_creation(defined: ast.ClassDef, program: Program, inside: Scope) -> tuple[ast.Call, Scope] | None:
     """Return the only call of a class in its file."""
     calls = [call for call in program.code.calls(defined.name) if isinstance(call.func, ast.Name)]
     if len(calls) != 1:
         return None
     where = program.code.scope(calls[0])
     name = getattr(where, "name", "")
-    return calls[0], Scope(program.file, calls[0].lineno, name, program=program, node=where, call=calls[0])
+    around = next((each for each in inside.callers if each.node is where), None)
+    if around is None:
+        local = inside.world if inside.live and where is program.tree and inside.program is program else {}
+        around = Scope(program.file, calls[0].lineno, name, program=program, node=where, live=bool(local),
+                       local=local, world=local, reached=_LAST)  # fmt: skip
+    return calls[0], dataclasses.replace(around, line=calls[0].lineno, call=calls[0])
 
 
 def _keyword(call: ast.Call, name: str) -> ast.expr | None:
@@ -442,12 +568,20 @@ def _of_item(node: ast.Subscript, scope: Scope, sources: Sources) -> Iterator[Ma
         if same and assign.lineno < scope.line and program.code.scope(assign) in (home, program.tree):
             yield Making(how_of(assign.value), assign, scope, assign.value, (assign.value,))
             return
-    for made in makings(node.value, scope, sources):
-        key = node.slice.value if isinstance(node.slice, ast.Constant) else scope.value(node.slice)
-        entry = _entry(made.value, key)
-        if entry is not None:
-            yield Making("literal" if is_literal(entry) else how_of(entry), entry, made.scope, entry, (entry,))
-        return
+    key = node.slice.value if isinstance(node.slice, ast.Constant) else scope.value(node.slice)
+    found = _container(node.value, scope, sources)
+    entry = _entry(found[0], key) if found is not None else None
+    if found is not None and entry is not None:
+        yield Making("literal" if is_literal(entry) else how_of(entry), entry, found[1], entry, (entry,))
+
+
+def _container(node: ast.expr, scope: Scope, sources: Sources, steps: int = _STEPS) -> tuple[ast.expr, Scope] | None:
+    """Return the literal of a dictionary or list behind a name, through names and arguments."""
+    for made in makings(node, scope, sources) if steps else ():
+        if isinstance(made.value, ast.Name | ast.Attribute | ast.Subscript):
+            return _container(made.value, made.scope, sources, steps - 1)
+        return (made.value, made.scope) if made.value is not None else None
+    return None
 
 
 def _entry(value: ast.expr | None, key: object) -> ast.expr | None:

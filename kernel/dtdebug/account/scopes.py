@@ -15,6 +15,7 @@ from dtdebug.account.objects import MISSING
 from dtdebug.account.sources import Program, Sources, is_stale
 from dtdebug.process.thread_frames import copy_locals
 from dtdebug_taxonomy.model.ranks import Frame
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 from dtdebug_taxonomy.stacks.frames import is_library, is_made
 
@@ -47,6 +48,8 @@ class Scope:
     """The call by which a function that has returned was entered."""
     inner: ast.AST | None = None
     """The comprehension that the frame ran within `node`."""
+    reached: int = 0
+    """Line that the frame has reached, where `line` is an earlier one."""
     said: str = ""
     """What is known of the line if its file can't be read."""
 
@@ -89,8 +92,9 @@ def _living(row: TracebackType, sources: Sources) -> Scope:
     file, line = code.co_filename, row.tb_lineno or code.co_firstlineno
     user = not is_library(file)
     scope = Scope(
-        file, line, code.co_name, user=user, live=True, local=copy_locals(frame), world=frame.f_globals, code=code
-    )
+        file, line, code.co_name, user=user, live=True, local=copy_locals(frame), world=frame.f_globals, code=code,
+        reached=line,
+    )  # fmt: skip
     program = sources.of_user(file) if user else sources.of_function(file, line, code.co_firstlineno)
     if program is None:
         return scope
@@ -243,6 +247,8 @@ def argument(scope: Scope, name: str) -> tuple[ast.expr, Scope] | None:
         return (found, caller) if found is not None else None
     for caller in scope.callers:
         call = caller.call
+        if scope.inner is not None and caller.node is scope.node and caller.inner is None:
+            return argument(caller, name)  # the function around a comprehension
         if isinstance(call, ast.Subscript) and scope.function == "__getitem__":
             return call.slice, caller
         if isinstance(call, ast.BinOp) and scope.function.startswith("__"):
@@ -266,6 +272,8 @@ def bind(call: ast.Call, scope: Scope) -> dict[str, ast.expr]:
     given: dict[str, ast.expr] = {}
     for name, each in zip(scope.parameters, call.args, strict=False):
         if isinstance(each, ast.Starred):
+            if dotted_name(each.value) == "rank":  # a number that the launcher passes
+                continue
             break
         given[name] = each
     return given | {k.arg: k.value for k in call.keywords if k.arg}

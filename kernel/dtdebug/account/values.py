@@ -31,7 +31,7 @@ _LONG, _PART = 70, 30
 _DEEPEST, _ITEMS = 2, 5
 _SMALL = 4096
 """Maximum number of elements of a tensor whose range is read."""
-_HUGE = 10**15
+_HUGE, _RUBBISH = 10**15, 10**10
 _NUMBERS = (bool, int, float, complex)
 _PATHS = (pathlib.PosixPath, pathlib.PurePosixPath, pathlib.WindowsPath, pathlib.PureWindowsPath)
 _RECORDS = ("argparse.Namespace", "types.SimpleNamespace")
@@ -217,4 +217,6 @@ def _range(value: Any, torch: dict[str, Any]) -> str:
         number = value.item()
         return f" {number:.6g}" if type(number) is float else f" {number}"
     low, high = value.min().item(), value.max().item()
+    if max(abs(low), abs(high)) > _RUBBISH:  # it was never filled
+        return ""
     return f" {low}..{high}" if low != high else f" {low}"
