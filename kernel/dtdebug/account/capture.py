@@ -17,6 +17,7 @@ from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Sources, live_lines
 from dtdebug.account.values import masked
 from dtdebug.account.way_back import Deadline, WayBack, leaves, place
+from dtdebug.process import user_objects
 from dtdebug_taxonomy.model.account import Account, NamedValue
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.stacks.frames import is_made
@@ -30,11 +31,11 @@ def capture(exception: BaseException, rank: int | None = None, seconds: float = 
     """Return the account of an exception; one that tells less where something in it can't be read."""
     try:
         text = chain.describe(exception)
-    except Exception as error:
+    except user_objects.RAISES as error:
         return Account(rank=rank, stopped=f"the exception can't be read ({type(error).__name__})")
     try:
         return _capture(exception, rank, Deadline(seconds))
-    except Exception as error:
+    except user_objects.RAISES as error:
         return Account(rank=rank, exception=text, stopped=f"the program can't be read ({type(error).__name__})")
 
 
@@ -47,7 +48,7 @@ def _capture(exception: BaseException, rank: int | None, deadline: Deadline) -> 
     rows = chain.traces(found)
     if any(chain.is_of_signal(row) for row in rows):
         return _with(account, stopped="a signal arrived at the line where the stack ends")
-    sources = Sources(live_lines({}))
+    sources = Sources(live_lines)
     stack = scopes.of_traceback(rows[0] if rows else None, sources, before)
     return explain(account, stack, sources, deadline, chain.message_of(found)[:_MESSAGE])
 

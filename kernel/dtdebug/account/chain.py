@@ -7,7 +7,7 @@ import types
 from types import TracebackType
 from typing import Any
 
-from dtdebug.account.objects import MISSING, bases, is_kind, item, module_of, qualified_name, stored
+from dtdebug.account.objects import MISSING, bases, is_exactly, is_kind, item, module_of, qualified_name, stored
 from dtdebug.account.values import one_line, text_of
 
 _DEEPEST = 16
@@ -95,7 +95,7 @@ def message_of(value: BaseException) -> str:
     maker = next((k for k in bases(kind) if "__str__" in type.__dict__["__dict__"].__get__(k)), BaseException)
     plain = (str, int, float, bool, type(None))
     arguments = _ARGS.__get__(value)
-    if module_of(maker) == "builtins" and all(type(each) in plain for each in arguments):
+    if module_of(maker) == "builtins" and all(is_exactly(each, plain) for each in arguments):
         return str(maker.__str__(value))
     first = arguments[0] if arguments else MISSING
     return first if type(first) is str else "" if first is MISSING else text_of(first)

@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dtdebug.account.objects import MISSING, attribute, is_tensor, item, loaded, tensor_property
+from dtdebug.account.objects import MISSING, attribute, is_exactly, is_tensor, item, loaded, tensor_property
 from dtdebug_taxonomy.source.python.names import dotted_name
 
 _MOST = 10**18
@@ -54,13 +54,13 @@ def _value(node: ast.expr, local: Mapping[str, Any], world: Mapping[str, Any]) -
             return tuple(owner)[key] if type(owner) is sizes and type(key) is int else item(owner, key)
         case ast.UnaryOp(op=ast.USub()):
             number = _value(node.operand, local, world)
-            return -number if type(number) in (int, float) else MISSING
+            return -number if is_exactly(number, (int, float)) else MISSING
         case ast.BinOp():
             return _arithmetic(node, local, world)
         case ast.Compare(ops=[test], comparators=[right]):
             one, other = _value(node.left, local, world), _value(right, local, world)
-            plain = {type(one), type(other)} <= {int, float, bool, str, type(None)}
-            return _COMPARED[type(test)](one, other) if plain and type(test) in _COMPARED else MISSING
+            plain = all(is_exactly(each, (int, float, bool, str, type(None))) for each in (one, other))
+            return _COMPARED[type(test)](one, other) if plain and is_exactly(test, _COMPARED) else MISSING
         case ast.IfExp():
             way = _value(node.test, local, world)
             return _value(node.body if way else node.orelse, local, world) if type(way) is bool else MISSING
@@ -75,8 +75,8 @@ def _value(node: ast.expr, local: Mapping[str, Any], world: Mapping[str, Any]) -
 
 def _arithmetic(node: ast.BinOp, local: Mapping[str, Any], world: Mapping[str, Any]) -> Any:
     one, other = _value(node.left, local, world), _value(node.right, local, world)
-    numbers = {type(one), type(other)} <= {int, float, bool} and abs(one) < _MOST and abs(other) < _MOST
-    return _OPERATORS[type(node.op)](one, other) if numbers and type(node.op) in _OPERATORS else MISSING
+    numbers = all(is_exactly(each, (int, float, bool)) and abs(each) < _MOST for each in (one, other))
+    return _OPERATORS[type(node.op)](one, other) if numbers and is_exactly(node.op, _OPERATORS) else MISSING
 
 
 def _called(node: ast.Call, local: Mapping[str, Any], world: Mapping[str, Any]) -> Any:
@@ -84,17 +84,17 @@ def _called(node: ast.Call, local: Mapping[str, Any], world: Mapping[str, Any]) 
     arguments = [_value(each, local, world) for each in node.args]
     if node.keywords or any(each is MISSING for each in arguments):
         return MISSING
-    if name in ENVIRONMENT and arguments and all(type(each) in (str, int, float, type(None)) for each in arguments):
+    if name in ENVIRONMENT and arguments and all(is_exactly(each, (str, int, float, type(None))) for each in arguments):
         return os.environ.get(*arguments)
     if name == "len" and len(arguments) == 1:
         (only,) = arguments
         if is_tensor(only):
             shape = tensor_property(only, "shape")
             return shape[0] if shape is not MISSING and len(shape) else MISSING
-        return len(only) if type(only) in _SIZED else MISSING
-    if name in ("int", "float", "str") and len(arguments) == 1 and type(arguments[0]) in (int, float, str, bool):
+        return len(only) if is_exactly(only, _SIZED) else MISSING
+    if name in ("int", "float", "str") and len(arguments) == 1 and is_exactly(arguments[0], (int, float, str, bool)):
         return getattr(builtins, name)(arguments[0])
-    if name in ("min", "max", "abs") and arguments and all(type(each) in (int, float) for each in arguments):
+    if name in ("min", "max", "abs") and arguments and all(is_exactly(each, (int, float)) for each in arguments):
         return getattr(builtins, name)(*arguments)
     if isinstance(node.func, ast.Attribute) and node.func.attr in ("size", "dim", "numel"):
         return _size(_value(node.func.value, local, world), node.func.attr, arguments)

@@ -281,7 +281,7 @@ def _passed(name: str, own: ast.arg, scope: Scope) -> Iterator[Making]:
         given, caller = came
         yield Making("literal" if is_literal(given) else "passed", given, caller, given, (given,))
         return
-    started = _started(scope)
+    started = _started(scope) or _only_call(scope)
     if started is not None and (given := scopes.bind(started[0], scope).get(name)) is not None:
         yield Making("literal" if is_literal(given) else "passed", given, started[1], given, (given,))
         return
@@ -295,6 +295,26 @@ def _passed(name: str, own: ast.arg, scope: Scope) -> Iterator[Making]:
         last = dotted_name(given_default.func) if isinstance(given_default, ast.Call) else ""
         option = last.endswith(("Option", "Argument"))
         yield Making("option" if option else "default", own, scope, given_default)
+
+
+def _only_call(scope: Scope) -> tuple[ast.Call, Scope] | None:
+    """Return the only call of a function that has returned, such as one that made a closure."""
+    program, node = scope.program, scope.node
+    if program is None or not isinstance(node, FUNCTIONS) or scope.callers:
+        return None
+    calls = program.code.callers.get(node, [])
+    return (calls[0], _scope_of(calls[0], program, scope)) if len(calls) == 1 else None
+
+
+def _scope_of(call: ast.Call, program: Program, inside: Scope) -> Scope:
+    """Return the scope in which a call stands: a frame of the stack, or one that is only read."""
+    where = program.code.scope(call)
+    around = next((each for each in inside.callers if each.node is where), None)
+    if around is None:
+        local = inside.world if inside.live and where is program.tree and inside.program is program else {}
+        around = Scope(program.file, call.lineno, getattr(where, "name", ""), program=program, node=where,
+                       live=bool(local), local=local, world=local, reached=_LAST)  # fmt: skip
+    return dataclasses.replace(around, line=call.lineno, call=call)
 
 
 def _started(scope: Scope) -> tuple[ast.Call, Scope] | None:
@@ -315,9 +335,7 @@ def _started(scope: Scope) -> tuple[ast.Call, Scope] | None:
         named = _keyword(call, "kwargs")
         pairs = zip(named.keys, named.values, strict=True) if isinstance(named, ast.Dict) else ()
         keywords = [ast.keyword(k.value, v) for k, v in pairs if isinstance(k, ast.Constant)]
-        where = program.code.scope(call)
-        around = Scope(scope.file, call.lineno, getattr(where, "name", ""), program=program, node=where, call=call)
-        return ast.Call(ast.Name(node.name), given, keywords), around
+        return ast.Call(ast.Name(node.name), given, keywords), _scope_of(call, program, scope)
     return None
 
 
@@ -504,14 +522,7 @@ def _only_creation(defined: ast.ClassDef, program: Program, inside: Scope) -> tu
     calls = [call for call in program.code.calls(defined.name) if isinstance(call.func, ast.Name)]
     if len(calls) != 1:
         return None
-    where = program.code.scope(calls[0])
-    name = getattr(where, "name", "")
-    around = next((each for each in inside.callers if each.node is where), None)
-    if around is None:
-        local = inside.world if inside.live and where is program.tree and inside.program is program else {}
-        around = Scope(program.file, calls[0].lineno, name, program=program, node=where, live=bool(local),
-                       local=local, world=local, reached=_LAST)  # fmt: skip
-    return calls[0], dataclasses.replace(around, line=calls[0].lineno, call=calls[0])
+    return calls[0], _scope_of(calls[0], program, inside)
 
 
 def _keyword(call: ast.Call, name: str) -> ast.expr | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -39,6 +39,12 @@ def module_of(kind: type) -> str:
 def qualified_name(kind: type) -> str:
     """Return module and name of a class."""
     return f"{module_of(kind)}.{_QUALNAME(kind)}"
+
+
+def is_exactly(value: object, kinds: Iterable[type]) -> bool:
+    """True if the object's class is one of `kinds`; `in` would ask a metaclass."""
+    kind = type(value)
+    return any(kind is each for each in kinds)
 
 
 def is_kind(value: object, wanted: object) -> bool:
@@ -76,11 +82,11 @@ def is_of_torch(kind: type) -> bool:
 def item(owner: object, key: object) -> Any:
     """Return an item of a dictionary or a sequence by a plain key, or `MISSING`; compares with no foreign key."""
     if is_kind(owner, dict):
-        if type(key) not in (str, int):
+        if not is_exactly(key, (str, int)):
             return MISSING
         items = islice(dict.items(owner), _MOST_ITEMS)  # type: ignore[arg-type]
         return next((value for known, value in items if type(known) is type(key) and known == key), MISSING)
-    if type(owner) in (list, tuple, str) and type(key) is int:
+    if is_exactly(owner, (list, tuple, str)) and type(key) is int:
         sequence: Any = owner
         return sequence[key] if -len(sequence) <= key < len(sequence) else MISSING
     return MISSING
@@ -93,7 +99,7 @@ def stored(value: object) -> dict[str, Any]:
     for kind in _BASES(type(value)):
         getter = _DICT(kind).get("__dict__")
         if getter is not None:
-            found = getter.__get__(value) if type(getter) in _STORED else None
+            found = getter.__get__(value) if is_exactly(getter, _STORED) else None
             return found if is_kind(found, dict) else {}
     return {}
 
@@ -116,7 +122,7 @@ def attribute(value: object, name: str) -> Any:
                 return found.__get__(value)
             except AttributeError:
                 return MISSING
-        return found if type(found) in _PLAIN else MISSING
+        return found if is_exactly(found, _PLAIN) else MISSING
     return MISSING
 
 

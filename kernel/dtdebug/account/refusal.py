@@ -13,6 +13,7 @@ from dtdebug.account.objects import (
     MISSING,
     class_of_value,
     is_class,
+    is_exactly,
     is_tensor,
     module_dict,
     module_of,
@@ -59,7 +60,7 @@ def refusal_of(stack: Sequence[Scope], own: int, sources: Sources) -> tuple[Refu
 
 
 def _is_nothing(value: object) -> bool:
-    return value is None or (type(value) in (int, float) and value == 0)
+    return value is None or (is_exactly(value, (int, float)) and value == 0)
 
 
 def _guarded(stack: Sequence[Scope], own: int) -> tuple[Scope | None, list[tuple[ast.expr, bool]], list[ast.expr]]:
@@ -187,7 +188,7 @@ def _passes_on(scope: Scope) -> bool:
 
 def api_of(call: ast.AST | None, scope: Scope, sources: Sources) -> str:
     """Return the qualified name of what a line of the user's calls."""
-    if isinstance(call, ast.BinOp) and type(call.op) in _OPERATORS:
+    if isinstance(call, ast.BinOp) and is_exactly(call.op, _OPERATORS):
         sides = [scope.value(call.left), scope.value(call.right)]
         return _OPERATORS[type(call.op)] if any(map(is_tensor, sides)) else ""
     if not isinstance(call, ast.Call) or scope.program is None:

@@ -7,11 +7,11 @@ import builtins
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from types import CodeType, TracebackType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType, TracebackType
 from typing import Any
 
 from dtdebug.account import evaluate
-from dtdebug.account.objects import MISSING
+from dtdebug.account.objects import MISSING, is_class, is_exactly
 from dtdebug.account.sources import Program, Sources, is_stale
 from dtdebug.process.thread_frames import copy_locals
 from dtdebug_taxonomy.model.ranks import Frame
@@ -303,12 +303,8 @@ def parameter(scope: Scope, name: str) -> ast.arg | None:
 
 def is_plain_value(value: object) -> bool:
     """True for a value that the way back can speak of: no module, function or class."""
-    import types
-
-    from dtdebug.account.objects import is_class
-
-    kinds = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
-    return value is not MISSING and type(value) not in kinds and not is_class(value)
+    kinds = (ModuleType, FunctionType, BuiltinFunctionType, MethodType)
+    return value is not MISSING and not is_exactly(value, kinds) and not is_class(value)
 
 
 def statements(node: ast.AST) -> Iterator[ast.stmt]:

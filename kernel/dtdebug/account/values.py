@@ -13,6 +13,7 @@ from dtdebug.account.objects import (
     MISSING,
     attribute,
     is_class,
+    is_exactly,
     is_kind,
     is_of_torch,
     is_tensor,
@@ -71,23 +72,23 @@ def text_of(value: object, *, contents: bool = True) -> str:
 
 def _text(value: Any, depth: int, contents: bool) -> str:
     kind = type(value)
-    if value is None or kind in _NUMBERS:
+    if value is None or is_exactly(value, _NUMBERS):
         return _number(value)
     if kind is str:
         return repr(value) if len(value) < _LONG else f"{value[:_PART]!r}...{value[-_PART:]!r}"
     if is_tensor(value):
         return _tensor(value, contents)
-    if kind in (list, tuple, set, frozenset, dict, bytes, bytearray, range, slice):
+    if is_exactly(value, (list, tuple, set, frozenset, dict, bytes, bytearray, range, slice)):
         return _container(value, depth, contents)
     if is_class(value):
         return f"class {name_of(value)}"
-    if kind in (types.FunctionType, types.BuiltinFunctionType, types.MethodType):
+    if is_exactly(value, (types.FunctionType, types.BuiltinFunctionType, types.MethodType)):
         function = value.__func__ if kind is types.MethodType else value
-        known = type(function) in (types.FunctionType, types.BuiltinFunctionType)
+        known = is_exactly(function, (types.FunctionType, types.BuiltinFunctionType))
         return f"<function {function.__name__}>" if known else "<method>"
     if kind is types.ModuleType:
         return f"<module {item(module_dict(value), '__name__')}>"
-    if kind in _PATHS:
+    if is_exactly(value, _PATHS):
         return f"Path({str(value)[-_LONG:]!r})"
     return _object(value, depth, contents)
 
@@ -105,7 +106,7 @@ def _container(value: Any, depth: int, contents: bool) -> str:
     if type(value) is slice:
         return f"slice({', '.join(_text(part, _DEEPEST, contents) for part in (value.start, value.stop, value.step))})"
     size = len(value)
-    if type(value) in (bytes, bytearray) or depth >= _DEEPEST:
+    if is_exactly(value, (bytes, bytearray)) or depth >= _DEEPEST:
         return f"{kind} of {size}"
     if type(value) is dict:
         return _pairs(islice(value.items(), 2 * _ITEMS), size, depth, contents)
@@ -114,7 +115,7 @@ def _container(value: Any, depth: int, contents: bool) -> str:
         return f"{kind} of {size} x {parts[0]}"
     left, right = {"list": "[]", "tuple": "()"}.get(kind, "{}")
     inner = f"{left}{', '.join(parts)}{', ...' if size > _ITEMS else ''}{right}"
-    return inner if type(value) in (list, tuple) and size <= _ITEMS else f"{kind} of {size}: {inner}"
+    return inner if is_exactly(value, (list, tuple)) and size <= _ITEMS else f"{kind} of {size}: {inner}"
 
 
 def _pairs(pairs: Iterable[tuple[object, object]], size: int, depth: int, contents: bool) -> str:

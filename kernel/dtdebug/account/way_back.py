@@ -27,7 +27,7 @@ from dtdebug.account.makers import (
     makings,
     of_class,
 )
-from dtdebug.account.objects import MISSING, attribute, class_of_value, is_kind, loaded, module_of
+from dtdebug.account.objects import MISSING, attribute, class_of_value, is_exactly, is_kind, loaded, module_of
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Sources
 from dtdebug.account.values import masked, named, one_line
@@ -173,7 +173,7 @@ class WayBack:
         at = parent
         if made.scope.user and (scope.user or not direct):  # a library's parameter is its own matter
             plain = isinstance(made.value, ast.Name | ast.Attribute | ast.Subscript) or _asks_launch(made.value)
-            at = self._add(link, parent, plain=plain, scalar=type(value) in _SCALARS, sure=_sure(made))
+            at = self._add(link, parent, plain=plain, scalar=is_exactly(value, _SCALARS), sure=_sure(made))
         before = made.scope
         if made.scope.line > made.line or made.scope is scope:
             before = dataclasses.replace(made.scope, line=min(made.line, made.scope.line))
@@ -215,7 +215,7 @@ class WayBack:
             parts = leaves(returned, inside)
             sure = None if parts else _DECIDED if is_literal(returned) else _MADE
             sure = _DECIDED if computes(returned) else sure
-            at = self._add(link, parent, plain=isinstance(returned, ast.Name), scalar=type(value) in _SCALARS, sure=sure)
+            at = self._add(link, parent, plain=isinstance(returned, ast.Name), scalar=is_exactly(value, _SCALARS), sure=sure)
             for leaf in parts:
                 self._follow(leaf, inside, at)
 

@@ -55,13 +55,16 @@ def diagnose_failed_cell(
 
         from dtdebug.notebook.cells import Cells
 
-        translated = Cells(shell).rename_cells(snapshot.exception)
-        snapshot = msgspec.structs.replace(snapshot, exception=translated, cells=_before(shell))
+        names = Cells(shell)
+        accounts = tuple(map(names.rename_cells, snapshot.accounts))
+        translated = names.rename_cells(snapshot.exception)
+        snapshot = msgspec.structs.replace(snapshot, exception=translated, accounts=accounts, cells=_before(shell))
     if live is not None and not issubclass(type(exception), KeyboardInterrupt):
         snapshot = _with_ranks(live, snapshot)
+    from dtdebug.account.printed import with_accounts
     from dtdebug.check.stack_files import sourced_snapshot
 
-    snapshot = sourced_snapshot(snapshot)
+    snapshot = with_accounts(sourced_snapshot(snapshot))
     diagnosis = diagnose(load(), snapshot)
     told = False
     if diagnosis.recognised:
