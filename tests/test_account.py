@@ -55,7 +55,9 @@ def root(found):
 
 def test_argument_is_followed_to_the_literal_that_decides_it(tmp_path):
     """A parameter leads to the caller's argument, that to its assignment."""
-    found = account(tmp_path, "def take(n):\n    return [1, 2][n]\n\ndef run(k):\n    return take(k)\n\nsize = 5\nrun(size)\n")
+    found = account(
+        tmp_path, "def take(n):\n    return [1, 2][n]\n\ndef run(k):\n    return take(k)\n\nsize = 5\nrun(size)\n"
+    )
     assert rows(found) == [
         ("n", "5", "passed", 5),
         ("k", "5", "passed", 8),
@@ -163,7 +165,9 @@ def test_guard_of_a_library_is_told_with_the_way_it_went(tmp_path):
 
 def test_own_test_is_a_guard_too(tmp_path):
     """An `assert` or `raise` of the program itself has its test; an `elif` has those before it."""
-    found = account(tmp_path, "def f(n):\n    if n == 1:\n        return\n    elif n < 4:\n        raise ValueError(n)\nf(3)\n")
+    found = account(
+        tmp_path, "def f(n):\n    if n == 1:\n        return\n    elif n < 4:\n        raise ValueError(n)\nf(3)\n"
+    )
     assert found.refusal.tests == (("n < 4", True), ("n == 1", False))
     found = account(tmp_path, "n = 3\nassert n % 2 == 0, 'odd'\n")
     assert found.refusal.tests == (("n % 2 == 0", False),)
@@ -228,7 +232,17 @@ def test_secrets_are_masked(tmp_path):
 
 RAN = []
 METHODS = (
-    *("__repr__", "__str__", "__len__", "__getattr__", "__getattribute__", "__eq__", "__hash__", "__bool__", "__iter__"),
+    *(
+        "__repr__",
+        "__str__",
+        "__len__",
+        "__getattr__",
+        "__getattribute__",
+        "__eq__",
+        "__hash__",
+        "__bool__",
+        "__iter__",
+    ),
     *("__getitem__", "__contains__", "__format__", "__int__", "__index__", "__float__", "__dir__", "__lt__", "__add__"),
     *("__sizeof__", "__reduce__", "__array__", "__torch_function__", "__next__", "__enter__", "__get__", "__copy__"),
 )
@@ -306,7 +320,9 @@ def test_hostile_exceptions_are_never_run(tmp_path):
 def test_dictionaries_with_hostile_keys_are_not_searched_by_them(tmp_path):
     """A key that claims to have the hash of a name is not compared with it."""
     made = type("Key", (), {"__hash__": lambda self: hash("lr"), "__eq__": _method("__eq__")})()
-    error = fail(tmp_path, "d = {key: 1}\ndef f(d):\n    return [0][d['rate' if 0 else 'n']]\nd['n'] = 7\nf(d)\n", key=made)
+    error = fail(
+        tmp_path, "d = {key: 1}\ndef f(d):\n    return [0][d['rate' if 0 else 'n']]\nd['n'] = 7\nf(d)\n", key=made
+    )
     RAN.clear()
     found = capture(error, seconds=5)
     assert RAN == []

@@ -53,7 +53,9 @@ def _capture(exception: BaseException, rank: int | None, deadline: Deadline) -> 
     return explain(account, stack, sources, deadline, chain.message_of(found)[:_MESSAGE])
 
 
-def explain(account: Account, stack: Sequence[Scope], sources: Sources, deadline: Deadline, message: str = "") -> Account:
+def explain(
+    account: Account, stack: Sequence[Scope], sources: Sources, deadline: Deadline, message: str = ""
+) -> Account:
     """Return the account with what the stack and the sources tell."""
     users = [n for n, scope in enumerate(stack) if scope.user and not is_made(scope.file)]
     users = users or [n for n, scope in enumerate(stack) if scope.user]
@@ -61,13 +63,15 @@ def explain(account: Account, stack: Sequence[Scope], sources: Sources, deadline
         return _with(account, stopped="no line of the program is on the stack")
     own = users[-1]
     scope = stack[own]
-    at = place(scope, scope.call if getattr(scope.call, "lineno", 0) == scope.line else ast.Pass(lineno=scope.line))
+    node = scope.call
+    here = isinstance(node, ast.expr) and node.lineno == scope.line
+    at = place(scope, node if here and node is not None else ast.Pass(lineno=scope.line))
     account = _with(account, place=at)
     if scope.program is None:
         return _with(account, stopped=f"{at.file} has no source that can be read")
     if scopes.is_changed(scope):
         return _with(account, stopped=f"{at.file} has changed since it was loaded")
-    refusal, refused = refusal_of(stack, own, sources)
+    refusal, refused = refusal_of(stack, own, sources, message or account.exception)
     way = WayBack(sources, deadline, message or account.exception, (scope.file, scope.line))
     for node, where in refused:
         way.follow(node, where)

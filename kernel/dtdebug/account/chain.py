@@ -34,7 +34,8 @@ def explaining(value: BaseException) -> tuple[BaseException, list[TracebackType]
 
 def traces(value: BaseException) -> list[TracebackType]:
     """Return the traceback of an exception as a list, outermost first."""
-    found, trace = [], _TRACE.__get__(value)
+    found: list[TracebackType] = []
+    trace = _TRACE.__get__(value)
     while trace is not None and len(found) < 10_000:
         found.append(trace)
         trace = trace.tb_next
@@ -96,6 +97,7 @@ def message_of(value: BaseException) -> str:
     plain = (str, int, float, bool, type(None))
     arguments = _ARGS.__get__(value)
     if module_of(maker) == "builtins" and all(is_exactly(each, plain) for each in arguments):
-        return str(maker.__str__(value))
+        text: Any = type.__dict__["__dict__"].__get__(maker)["__str__"]
+        return str(text(value))
     first = arguments[0] if arguments else MISSING
     return first if type(first) is str else "" if first is MISSING else text_of(first)

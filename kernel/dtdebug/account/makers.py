@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import itertools
 import types
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -54,6 +55,9 @@ def is_current(node: ast.expr, made: Making, scope: Scope) -> bool:
     program = scope.program
     if not isinstance(node, ast.Name) or not scope.live or program is None:
         return True
+    if made.how == "cell":
+        newer = itertools.takewhile(lambda cell: cell.file != made.scope.file, _cells(scope, older=False))
+        return not any(list(_bound(node.id, cell.node or program.tree, cell)) for cell in newer)
     rows = program.bindings.get((scope.node or program.tree, node.id), ())
     first = made.line if made.scope.node is scope.node else 0
     return not any(first < getattr(row.node, "lineno", 0) <= scope.reached and row.how != "argument" for row in rows)
@@ -111,9 +115,11 @@ def _around(scope: Scope, outer: ast.AST) -> Scope:
                  local=scope.world if top else scope.local, world=scope.world, reached=_LAST)  # fmt: skip
 
 
-def _cells(scope: Scope) -> Iterator[Scope]:
-    """Yield the other cells of a notebook, the newest first."""
-    for file, text in cells_of(scope.world) if scope.live else ():
+def _cells(scope: Scope, *, older: bool = True) -> Iterator[Scope]:
+    """Yield the cells of a notebook that ran before this one, the newest first; or all."""
+    cells = cells_of(scope.world) if scope.live else []
+    at = next((n for n, (file, _) in enumerate(cells) if file == scope.file), -1) if older else -1
+    for file, text in cells[at + 1 :]:
         if file != scope.file:
             program = Program(file, text)
             yield Scope(file, _LAST, "<module>", program=program, node=program.tree, live=True,
@@ -197,23 +203,25 @@ def _position(name: str, target: ast.expr) -> int | None:
 def _grown(name: str, row: Binding, scope: Scope) -> list[Making]:
     """Return where an empty list, set or dictionary was filled."""
     value, program = row.value, scope.program
-    empty = isinstance(value, ast.List | ast.Dict | ast.Set) and not ast.dump(value).count("Constant(") and not any(
-        True for _ in ast.iter_child_nodes(value) if isinstance(_, ast.expr)
+    empty = (
+        isinstance(value, ast.List | ast.Dict | ast.Set)
+        and not ast.dump(value).count("Constant(")
+        and not any(True for _ in ast.iter_child_nodes(value) if isinstance(_, ast.expr))
     )
     empty = empty or (isinstance(value, ast.Call) and not value.args and not value.keywords
                       and dotted_name(value.func).rpartition(".")[2] in ("list", "dict", "set", "deque"))  # fmt: skip
     if not empty or program is None:
         return []
-    code, found = program.code, []
+    code = program.code
+    found: list[tuple[ast.AST, tuple[ast.expr, ...]]] = []
     home = scope.node or program.tree
     for call in code.nodes(ast.Call):
         func = call.func
         if isinstance(func, ast.Attribute) and func.attr in _GROWS and dotted_name(func.value) == name:
             found.append((call, (*call.args, *(k.value for k in call.keywords))))
     for assign in code.nodes(ast.Assign):
-        for target in assign.targets:
-            if isinstance(target, ast.Subscript) and dotted_name(target.value) == name:
-                found.append((assign, (target.slice, assign.value)))  # type: ignore[arg-type]
+        items = [t for t in assign.targets if isinstance(t, ast.Subscript) and dotted_name(t.value) == name]
+        found.extend((assign, (target.slice, assign.value)) for target in items)
     for node, parts in found:
         if code.scope(node) is not home or getattr(node, "lineno", 0) <= getattr(row.node, "lineno", 0):
             continue
@@ -324,17 +332,19 @@ def _started(scope: Scope) -> tuple[ast.Call, Scope] | None:
         return None
     for call in program.code.nodes(ast.Call):
         target = _keyword(call, "target") or _keyword(call, "fn") or (call.args[0] if call.args else None)
-        if dotted_name(target).rpartition(".")[2] != node.name or isinstance(target, ast.Call):
+        if dotted_name(target).rpartition(".")[2] != node.name:
             continue
         packed = _keyword(call, "args")
-        given = list(packed.elts) if isinstance(packed, ast.Tuple | ast.List) else [] if packed else call.args[1:]
-        if call.func and dotted_name(call.func).rpartition(".")[2] in ("spawn", "start_processes"):
-            if isinstance(given[:1], list) and packed is None and isinstance(next(iter(given), None), ast.Tuple):
-                given = list(given[0].elts)  # type: ignore[attr-defined]
+        given: list[ast.expr] = (
+            list(packed.elts) if isinstance(packed, ast.Tuple | ast.List) else [] if packed else call.args[1:]
+        )
+        if dotted_name(call.func).rpartition(".")[2] in ("spawn", "start_processes"):
+            first = given[0] if given and packed is None else None
+            given = list(first.elts) if isinstance(first, ast.Tuple) else given
             given = [ast.Starred(ast.Name("rank")), *given]
         named = _keyword(call, "kwargs")
         pairs = zip(named.keys, named.values, strict=True) if isinstance(named, ast.Dict) else ()
-        keywords = [ast.keyword(k.value, v) for k, v in pairs if isinstance(k, ast.Constant)]
+        keywords = [ast.keyword(str(k.value), v) for k, v in pairs if isinstance(k, ast.Constant)]
         return ast.Call(ast.Name(node.name), given, keywords), _scope_of(call, program, scope)
     return None
 
@@ -536,7 +546,9 @@ def _positional(call: ast.Call, defined: ast.ClassDef, name: str) -> ast.expr | 
     return call.args[number] if number < len(call.args) else None
 
 
-def creation(node: ast.expr | None, scope: Scope, sources: Sources, steps: int = _STEPS) -> tuple[ast.Call, Scope] | None:
+def creation(
+    node: ast.expr | None, scope: Scope, sources: Sources, steps: int = _STEPS
+) -> tuple[ast.Call, Scope] | None:
     """Return the call that made an object, through names, arguments and own functions."""
     if node is None or not steps or scope.program is None:
         return None

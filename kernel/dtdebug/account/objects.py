@@ -18,6 +18,7 @@ _NAME = type.__dict__["__name__"].__get__
 _QUALNAME = type.__dict__["__qualname__"].__get__
 _BASES = type.__dict__["__mro__"].__get__
 _DICT = type.__dict__["__dict__"].__get__
+_OF_MODULE: Any = types.ModuleType.__dict__["__dict__"]
 _MOST_ITEMS = 20_000
 _STORED = (types.GetSetDescriptorType, types.MemberDescriptorType)
 _PLAIN = (bool, int, float, complex, str, bytes, tuple, list, dict, set, frozenset, type(None))
@@ -65,7 +66,7 @@ def loaded(module: str, name: str) -> Any:
 
 def module_dict(module: object) -> dict[str, Any]:
     """Return what is stored in a module: modules may compute their attributes."""
-    return types.ModuleType.__dict__["__dict__"].__get__(module) if is_kind(module, types.ModuleType) else {}
+    return _OF_MODULE.__get__(module) if is_kind(module, types.ModuleType) else {}
 
 
 def is_tensor(value: object) -> bool:
@@ -84,7 +85,8 @@ def item(owner: object, key: object) -> Any:
     if is_kind(owner, dict):
         if not is_exactly(key, (str, int)):
             return MISSING
-        items = islice(dict.items(owner), _MOST_ITEMS)  # type: ignore[arg-type]
+        table: Any = owner
+        items = islice(dict.items(table), _MOST_ITEMS)
         return next((value for known, value in items if type(known) is type(key) and known == key), MISSING)
     if is_exactly(owner, (list, tuple, str)) and type(key) is int:
         sequence: Any = owner
@@ -99,7 +101,7 @@ def stored(value: object) -> dict[str, Any]:
     for kind in _BASES(type(value)):
         getter = _DICT(kind).get("__dict__")
         if getter is not None:
-            found = getter.__get__(value) if is_exactly(getter, _STORED) else None
+            found: Any = getter.__get__(value) if is_exactly(getter, _STORED) else None
             return found if is_kind(found, dict) else {}
     return {}
 

@@ -71,5 +71,3 @@ def _lines(file: str) -> list[str]:
         return read_source(path).text.splitlines(keepends=True)
     except (OSError, ValueError, UnreadableError):  # on another machine, deleted, or not text
         return []
-
-

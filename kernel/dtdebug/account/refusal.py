@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 import sys
 from collections.abc import Iterator, Sequence
 
@@ -30,12 +31,18 @@ from dtdebug_taxonomy.source.python.names import canonical, dotted_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 
 _TESTS, _VALUES = 3, 8
-_OPERATORS = {ast.MatMult: "torch.matmul", ast.Add: "torch.add", ast.Sub: "torch.sub", ast.Mult: "torch.mul", ast.Div: "torch.div"}
+_OPERATORS = {
+    ast.MatMult: "torch.matmul",
+    ast.Add: "torch.add",
+    ast.Sub: "torch.sub",
+    ast.Mult: "torch.mul",
+    ast.Div: "torch.div",
+}
 
 Refused = list[tuple[ast.expr, Scope]]
 
 
-def refusal_of(stack: Sequence[Scope], own: int, sources: Sources) -> tuple[Refusal, Refused]:
+def refusal_of(stack: Sequence[Scope], own: int, sources: Sources, message: str) -> tuple[Refusal, Refused]:
     """Return what was refused at the stack's end, and the expressions to follow back, the most telling first.
 
     `own`: index of the user's innermost frame.
@@ -45,6 +52,8 @@ def refusal_of(stack: Sequence[Scope], own: int, sources: Sources) -> tuple[Refu
     scope = at if at is not None else innermost
     if at is None and isinstance(innermost.call, ast.AST):
         looked = _operands(innermost.call, innermost)
+    spoken = frozenset(re.findall(r"[a-z_]{3,}", message.lower()))
+    looked = sorted(looked, key=lambda each: not _is_spoken_of(each, spoken))
     if scope.user:
         looked = sorted(looked, key=lambda each: not _is_nothing(scope.value(each)))
     refused: Refused = [(leaf, scope) for each in looked for leaf in leaves(each, scope)]
@@ -57,6 +66,12 @@ def refusal_of(stack: Sequence[Scope], own: int, sources: Sources) -> tuple[Refu
         arguments=_arguments(stack, own) if at is None or own < len(stack) - 1 else (),
     )
     return refusal, refused
+
+
+def _is_spoken_of(node: ast.expr, spoken: frozenset[str]) -> bool:
+    """True if the message has the name of a parameter or attribute: `Target 3 is out of bounds`."""
+    name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return name.lower() in spoken
 
 
 def _is_nothing(value: object) -> bool:
@@ -151,7 +166,11 @@ def _values(looked: Sequence[ast.expr], scope: Scope) -> tuple[NamedValue, ...]:
     for each in looked:
         for part in (each, *leaves(each, scope)):
             text, value = ast.unparse(part), scope.value(part)
-            if isinstance(part, ast.Constant | ast.List) or text in (*found, "self") or (value is not MISSING and not scopes.is_plain_value(value)):
+            if (
+                isinstance(part, ast.Constant | ast.List)
+                or text in (*found, "self")
+                or (value is not MISSING and not scopes.is_plain_value(value))
+            ):
                 continue
             if value is not MISSING or (not scope.live and part is not each):
                 found[text] = named(text, value)
@@ -206,7 +225,10 @@ def api_of(call: ast.AST | None, scope: Scope, sources: Sources) -> str:
     name = scope.program.code.name(func)
     if isinstance(func, ast.Name) and func.id not in scope.program.code.imports:
         return func.id if func.id in dir(builtins) else ""
-    if name.partition(".")[0] != dotted_name(func).partition(".")[0] or name.partition(".")[0] in scope.program.code.imports:
+    if (
+        name.partition(".")[0] != dotted_name(func).partition(".")[0]
+        or name.partition(".")[0] in scope.program.code.imports
+    ):
         return one_line(name)
     made = creation(func.value, scope, sources) if isinstance(func, ast.Attribute) else creation(func, scope, sources)
     maker = made[1].program.code.name(made[0].func) if made is not None and made[1].program is not None else ""

@@ -21,7 +21,6 @@ from dtdebug_taxonomy.stacks.frames import is_library, is_made
 
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 _NODES = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_FORWARDING = frozenset({"__call__", "_call_impl", "_wrapped_call_impl", "wrapper", "inner", "wrapped", "decorate_context"})
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
@@ -135,7 +134,7 @@ def _node_of(program: Program, code: CodeType) -> ast.AST:
     for node in ast.walk(tree):
         if isinstance(node, FUNCTIONS) and node.name == name:
             begin = min([node.lineno, *(each.lineno for each in node.decorator_list)])
-            if begin == first or node.lineno == first:
+            if first in (begin, node.lineno):
                 return node
         elif isinstance(node, ast.Lambda) and name == "<lambda>" and node.lineno == first:
             return node
@@ -147,8 +146,11 @@ def _node_of(program: Program, code: CodeType) -> ast.AST:
 
 
 def _comprehension(program: Program, code: CodeType) -> Comprehension | None:
-    found = [n for kind in _NODES for n in program.code.nodes(kind) if n.lineno == code.co_firstlineno]
-    return found[0] if found else None
+    for kind in _NODES:
+        for node in program.code.nodes(kind):
+            if isinstance(node, _NODES) and node.lineno == code.co_firstlineno:
+                return node
+    return None
 
 
 def _expression_at(home: ast.AST, wanted: tuple[object, ...]) -> ast.AST | None:
@@ -227,7 +229,8 @@ def _heads(statement: ast.stmt) -> list[ast.AST]:
         return [each.context_expr for each in statement.items]
     if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
         return list(statement.decorator_list)
-    return [node for node in ast.iter_child_nodes(statement) if isinstance(node, ast.expr)][::-1]
+    found: list[ast.AST] = [node for node in ast.iter_child_nodes(statement) if isinstance(node, ast.expr)]
+    return found[::-1]
 
 
 def _statement(tree: ast.AST, line: int) -> ast.stmt | None:
@@ -242,8 +245,8 @@ def _statement(tree: ast.AST, line: int) -> ast.stmt | None:
 def argument(scope: Scope, name: str) -> tuple[ast.expr, Scope] | None:
     """Return the expression that a parameter got, and the frame of the caller; frames that only pass on are skipped."""
     if scope.bound is not None:
-        call, caller = scope.bound
-        found = bind(call, scope).get(name)
+        entered, caller = scope.bound
+        found = bind(entered, scope).get(name)
         return (found, caller) if found is not None else None
     for caller in scope.callers:
         call = caller.call

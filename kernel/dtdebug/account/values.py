@@ -104,7 +104,8 @@ def _container(value: Any, depth: int, contents: bool) -> str:
     if type(value) is range:
         return repr(value)
     if type(value) is slice:
-        return f"slice({', '.join(_text(part, _DEEPEST, contents) for part in (value.start, value.stop, value.step))})"
+        parts = [_text(part, _DEEPEST, contents) for part in (value.start, value.stop, value.step)]
+        return f"slice({', '.join(parts)})"
     size = len(value)
     if is_exactly(value, (bytes, bytearray)) or depth >= _DEEPEST:
         return f"{kind} of {size}"
@@ -113,8 +114,8 @@ def _container(value: Any, depth: int, contents: bool) -> str:
     parts = [_text(part, depth + 1, contents) for part in islice(value, _ITEMS)]
     if size > 1 and len(set(parts)) == 1 and (depth == 0 or size > _ITEMS):
         return f"{kind} of {size} x {parts[0]}"
-    left, right = {"list": "[]", "tuple": "()"}.get(kind, "{}")
-    inner = f"{left}{', '.join(parts)}{', ...' if size > _ITEMS else ''}{right}"
+    brackets = {"list": "[]", "tuple": "()"}.get(kind, "{}")
+    inner = f"{brackets[0]}{', '.join(parts)}{', ...' if size > _ITEMS else ''}{brackets[1]}"
     return inner if is_exactly(value, (list, tuple)) and size <= _ITEMS else f"{kind} of {size}: {inner}"
 
 
@@ -163,9 +164,7 @@ def _object(value: Any, depth: int, contents: bool) -> str:
 
 def _plain_attributes(value: object) -> list[tuple[str, Any]]:
     return [
-        (key, each)
-        for key, each in islice(stored(value).items(), 200)
-        if type(key) is str and not key.startswith("_")
+        (key, each) for key, each in islice(stored(value).items(), 200) if type(key) is str and not key.startswith("_")
     ]
 
 

@@ -74,7 +74,10 @@ class WayBack:
     def root(self) -> int:
         """Index of the link at which the refused value was decided, or -1; numbers that the message names lead to it."""
         ends = [(self._decider(n) if sure == _LAUNCH else n, min(sure, _MADE)) for n, sure in self._ends]
-        ends = [(n, _COMPUTED if sure == _MADE and (self._scalar[n] or self._ends_in_launch(n)) else sure) for n, sure in ends]
+        ends = [
+            (n, _COMPUTED if sure == _MADE and (self._scalar[n] or self._ends_in_launch(n)) else sure)
+            for n, sure in ends
+        ]
         if not ends:
             return -1
         n, sure = min(ends, key=lambda end: (end[1], -self._named(end[0]), end[0]))
@@ -215,13 +218,13 @@ class WayBack:
             parts = leaves(returned, inside)
             sure = None if parts else _DECIDED if is_literal(returned) else _MADE
             sure = _DECIDED if computes(returned) else sure
-            at = self._add(link, parent, plain=isinstance(returned, ast.Name), scalar=is_exactly(value, _SCALARS), sure=sure)
+            at = self._add(
+                link, parent, plain=isinstance(returned, ast.Name), scalar=is_exactly(value, _SCALARS), sure=sure
+            )
             for leaf in parts:
                 self._follow(leaf, inside, at)
 
-    def _samples(
-        self, parts: Sequence[ast.expr], scope: Scope, parent: int, position: int | None = None
-    ) -> None:
+    def _samples(self, parts: Sequence[ast.expr], scope: Scope, parent: int, position: int | None = None) -> None:
         """Go from a batch to the samples of the data set: the loader runs that in a library, or in another process."""
         for each in parts:
             for leaf in (each, *leaves(each, scope)):
@@ -455,8 +458,12 @@ def _is_object(node: ast.Attribute, scope: Scope) -> bool:
     value = scope.value(node)
     if value is not MISSING:
         return scopes.is_plain_value(value)
-    home = scope.program.code.class_of(node) if scope.program is not None and node in scope.program.code.parent else None
-    return home is not None and scope.program is not None and bool(scope.program.bindings.get((home, dotted_name(node))))
+    home = (
+        scope.program.code.class_of(node) if scope.program is not None and node in scope.program.code.parent else None
+    )
+    return (
+        home is not None and scope.program is not None and bool(scope.program.bindings.get((home, dotted_name(node))))
+    )
 
 
 def _is_imported_own(name: str, scope: Scope) -> bool:
