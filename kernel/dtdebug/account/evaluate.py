@@ -48,19 +48,13 @@ def _value(node: ast.expr, local: Mapping[str, Any], world: Mapping[str, Any]) -
             return MISSING if owner is MISSING else attribute(owner, node.attr)
         case ast.Subscript():
             owner, key = _value(node.value, local, world), _value(node.slice, local, world)
-            if isinstance(key, slice):
-                return owner[key] if is_exactly(owner, (list, tuple, str)) else MISSING
-            if owner is os.environ:
-                return os.environ.get(key, MISSING) if type(key) is str else MISSING
-            sizes = loaded("torch", "Size")
-            return tuple(owner)[key] if type(owner) is sizes and type(key) is int else item(owner, key)
+            return _item(owner, key)
         case ast.Slice():
             ends = [None if each is None else _value(each, local, world) for each in (node.lower, node.upper)]
             plain = node.step is None and all(is_exactly(each, (int, type(None))) for each in ends)
             return slice(*ends) if plain else MISSING
         case ast.UnaryOp(op=ast.USub()):
-            number = _value(node.operand, local, world)
-            return -number if is_exactly(number, (int, float)) else MISSING
+            return _arithmetic(ast.BinOp(ast.Constant(0), ast.Sub(), node.operand), local, world)
         case ast.BinOp():
             return _arithmetic(node, local, world)
         case ast.Compare(ops=[test], comparators=[right]):
@@ -77,6 +71,14 @@ def _value(node: ast.expr, local: Mapping[str, Any], world: Mapping[str, Any]) -
         case ast.Call():
             return _called(node, local, world)
     return MISSING
+
+
+def _item(owner: Any, key: Any) -> Any:
+    if owner is os.environ:
+        return os.environ.get(key, MISSING) if type(key) is str else MISSING
+    if type(key) is slice:
+        return owner[key] if is_exactly(owner, (list, tuple, str)) else MISSING
+    return item(tuple(owner) if type(owner) is loaded("torch", "Size") else owner, key)
 
 
 def _arithmetic(node: ast.BinOp, local: Mapping[str, Any], world: Mapping[str, Any]) -> Any:

@@ -10,7 +10,16 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from dtdebug.account import scopes
-from dtdebug.account.evaluate import ENVIRONMENT
+from dtdebug.account.expressions import (
+    PARSERS,
+    destinations,
+    entry,
+    how_of,
+    is_literal,
+    keyword,
+    position_in,
+    positional,
+)
 from dtdebug.account.objects import MISSING, bases, class_of_value, module_dict, module_of, name_of
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Program, Sources, cells_of
@@ -20,13 +29,10 @@ from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 
 _LAST = 10**9
+_FIELDS = frozenset({"dataclass", "define", "frozen", "attrs", "BaseModel", "BaseSettings", "NamedTuple", "Struct"})
 _STEPS = 6
 """Maximum number of names between an object and the call that made it."""
 _GROWS = frozenset({"append", "extend", "add", "update", "insert", "setdefault", "appendleft"})
-_READS = frozenset({"open", "load", "safe_load", "full_load", "read_text", "read_bytes", "read_csv", "loadtxt",
-                    "from_pretrained", "fromfile", "memmap", "load_file", "read_parquet"})  # fmt: skip
-_CONVERSIONS = frozenset({"int", "float", "str", "bool"})
-_PARSERS = frozenset({"parse_args", "parse_known_args", "parse_args_into_dataclasses"})
 
 
 class Making(NamedTuple):
@@ -177,7 +183,7 @@ def _making(name: str, row: Binding, scope: Scope) -> Making:
     value = row.value
     if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
         where = node.target if isinstance(node, ast.comprehension) else node
-        return Making("loop", where, scope, node.iter, (node.iter,), _position(name, node.target))
+        return Making("loop", where, scope, node.iter, (node.iter,), position_in(name, node.target))
     if isinstance(node, ast.With | ast.AsyncWith):
         parts = tuple(each.context_expr for each in node.items)
         return Making("called", node, scope, None, parts)
@@ -186,18 +192,6 @@ def _making(name: str, row: Binding, scope: Scope) -> Making:
     if value is None:
         return Making("assigned", node, scope)
     return Making(how_of(value), node, scope, value, (value,))
-
-
-def _position(name: str, target: ast.expr) -> int | None:
-    """Return the number of a name in the innermost tuple of a target that holds it."""
-    if not isinstance(target, ast.Tuple | ast.List):
-        return None
-    for number, each in enumerate(target.elts):
-        if isinstance(each, ast.Name) and each.id == name:
-            return number
-        if (inner := _position(name, each)) is not None:
-            return inner
-    return None
 
 
 def _grown(name: str, row: Binding, scope: Scope) -> list[Making]:
@@ -231,71 +225,18 @@ def _grown(name: str, row: Binding, scope: Scope) -> list[Making]:
     return []
 
 
-def how_of(value: ast.expr) -> How:
-    """Return how an assigned expression came to be, as far as it shows that itself."""
-    while isinstance(value, ast.Call) and getattr(value.func, "id", "") in _CONVERSIONS and len(value.args) == 1:
-        value = value.args[0]
-    if is_literal(value):
-        return "literal"
-    if isinstance(value, ast.Subscript) and dotted_name(value.value).endswith("environ"):
-        return "environment"
-    if isinstance(value, ast.BoolOp):
-        return how_of(value.values[0])
-    if not isinstance(value, ast.Call):
-        return "assigned"
-    name = dotted_name(value.func) or (value.func.attr if isinstance(value.func, ast.Attribute) else "")
-    if name.endswith(ENVIRONMENT):
-        return "environment"
-    last = name.rpartition(".")[2]
-    return "file" if last in _READS else "option" if last in _PARSERS else "called"
-
-
-def literal_text(made: Making) -> str:
-    """Return the value that a literal, a default or the default of an option says."""
-    node: ast.expr | None = made.value
-    if made.how == "option" and isinstance(made.node, ast.Call):
-        node = _keyword(made.node, "default")
-    return ast.unparse(node) if node is not None and is_literal(node) else ""
-
-
-def computes(node: ast.expr | None) -> bool:
-    """True if an expression reckons with a number of its own: `size - 1`."""
-    if node is None or is_literal(node):
-        return False
-    return any(
-        isinstance(each, ast.BinOp)
-        and any(isinstance(side, ast.Constant) and type(side.value) in (int, float) for side in (each.left, each.right))
-        for each in ast.walk(node)
-    )
-
-
-def is_literal(value: ast.expr | None) -> bool:
-    """True for a constant, or a container of constants."""
-    if isinstance(value, ast.UnaryOp):
-        return is_literal(value.operand)
-    if isinstance(value, ast.Tuple | ast.List | ast.Set):
-        return all(is_literal(each) for each in value.elts)
-    if isinstance(value, ast.Dict):
-        return all(is_literal(each) for each in value.values) and None not in value.keys
-    if isinstance(value, ast.BinOp):
-        return is_literal(value.left) and is_literal(value.right)
-    return isinstance(value, ast.Constant)
-
-
 def _passed(name: str, own: ast.arg, scope: Scope) -> Iterator[Making]:
     """Yield the argument that a parameter got: of the caller, of the command line, or its default."""
     came = scopes.argument(scope, name)
+    if came is None and (started := _started(scope) or _only_call(scope)) is not None:
+        found = scopes.bind(started[0], scope).get(name)
+        came = (found, started[1]) if found is not None else None
     if came is not None:
-        given, caller = came
-        yield Making("literal" if is_literal(given) else "passed", given, caller, given, (given,))
-        return
-    started = _started(scope) or _only_call(scope)
-    if started is not None and (given := scopes.bind(started[0], scope).get(name)) is not None:
-        yield Making("literal" if is_literal(given) else "passed", given, started[1], given, (given,))
+        yield _given(*came)
         return
     node = scope.node
     for decorator in node.decorator_list if isinstance(node, FUNCTIONS) else ():
-        if isinstance(decorator, ast.Call) and name in _destinations(decorator):
+        if isinstance(decorator, ast.Call) and name in destinations(decorator):
             yield Making("option", decorator, scope, None)
             return
     given_default = scopes.default(scope, name)
@@ -303,6 +244,10 @@ def _passed(name: str, own: ast.arg, scope: Scope) -> Iterator[Making]:
         last = dotted_name(given_default.func) if isinstance(given_default, ast.Call) else ""
         option = last.endswith(("Option", "Argument"))
         yield Making("option" if option else "default", own, scope, given_default)
+
+
+def _given(node: ast.expr, caller: Scope) -> Making:
+    return Making("literal" if is_literal(node) else "passed", node, caller, node, (node,))
 
 
 def _only_call(scope: Scope) -> tuple[ast.Call, Scope] | None:
@@ -331,10 +276,10 @@ def _started(scope: Scope) -> tuple[ast.Call, Scope] | None:
     if program is None or not isinstance(node, FUNCTIONS) or any(s.user for s in scope.callers):
         return None
     for call in program.code.nodes(ast.Call):
-        target = _keyword(call, "target") or _keyword(call, "fn") or (call.args[0] if call.args else None)
+        target = keyword(call, "target") or keyword(call, "fn") or (call.args[0] if call.args else None)
         if dotted_name(target).rpartition(".")[2] != node.name:
             continue
-        packed = _keyword(call, "args")
+        packed = keyword(call, "args")
         given: list[ast.expr] = (
             list(packed.elts) if isinstance(packed, ast.Tuple | ast.List) else [] if packed else call.args[1:]
         )
@@ -342,22 +287,11 @@ def _started(scope: Scope) -> tuple[ast.Call, Scope] | None:
             first = given[0] if given and packed is None else None
             given = list(first.elts) if isinstance(first, ast.Tuple) else given
             given = [ast.Starred(ast.Name("rank")), *given]
-        named = _keyword(call, "kwargs")
+        named = keyword(call, "kwargs")
         pairs = zip(named.keys, named.values, strict=True) if isinstance(named, ast.Dict) else ()
         keywords = [ast.keyword(str(k.value), v) for k, v in pairs if isinstance(k, ast.Constant)]
         return ast.Call(ast.Name(node.name), given, keywords), _scope_of(call, program, scope)
     return None
-
-
-def _destinations(call: ast.Call) -> list[str]:
-    """Return the names of the attribute or parameter that `add_argument` or `@click.option` sets."""
-    for keyword in call.keywords:
-        if keyword.arg == "dest" and isinstance(keyword.value, ast.Constant):
-            return [str(keyword.value.value)]
-    words = [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
-    long = [w for w in words if w.startswith("--")] or words
-    names = [part.lstrip("-").replace("-", "_") for word in long for part in word.split("/")]
-    return [each for name in names for each in (name, name.lower())]
 
 
 def option_of(node: ast.Attribute, scope: Scope, sources: Sources) -> Making | None:
@@ -370,8 +304,8 @@ def option_of(node: ast.Attribute, scope: Scope, sources: Sources) -> Making | N
             return None
     else:
         made = creation(node.value, scope, sources)
-        if made is None or dotted_name(made[0].func).rpartition(".")[2] not in _PARSERS:
-            parser = isinstance(made[0].func, ast.Attribute) and made[0].func.attr in _PARSERS if made else False
+        if made is None or dotted_name(made[0].func).rpartition(".")[2] not in PARSERS:
+            parser = isinstance(made[0].func, ast.Attribute) and made[0].func.attr in PARSERS if made else False
             if not parser:
                 return None
     made = made or creation(node.value, scope, sources)
@@ -380,7 +314,7 @@ def option_of(node: ast.Attribute, scope: Scope, sources: Sources) -> Making | N
         if home.program is None:
             continue
         for call in home.program.code.methods("add_argument"):
-            if node.attr in _destinations(call):
+            if node.attr in destinations(call):
                 where = Scope(home.file, _LAST, "", program=home.program, node=home.program.code.scope(call))
                 return Making("option", call, where, None)
     return None
@@ -424,9 +358,9 @@ def _of_library(node: ast.Attribute, scope: Scope, sources: Sources) -> Iterator
         if not caller.user or (written := _name_of(owner, caller)) is None:
             continue
         made = creation(written, caller, sources)
-        given = made and (_keyword(made[0], node.attr) or _by_position(made[0], type(owner), node.attr))
+        given = made and (keyword(made[0], node.attr) or _by_position(made[0], type(owner), node.attr))
         if made and given:
-            yield Making("literal" if is_literal(given) else "passed", given, made[1], given, (given,))
+            yield _given(given, made[1])
         return
 
 
@@ -502,17 +436,19 @@ def _of_field(
     for row in (first or rows)[-1:]:
         method = program.code.function(row.node) or program.tree
         inside = next((s for s in scope.callers if s.node is method), None)
-        where = Scope(home.file, getattr(row.node, "lineno", _LAST), getattr(method, "name", ""), program=program,
-                      node=method, local=_self(scope.value(node.value)), callers=inside.callers if inside is not None else (),
-                      bound=made if getattr(method, "name", "") == "__init__" else None)  # fmt: skip
+        name = getattr(method, "name", "")
+        where = Scope(home.file, getattr(row.node, "lineno", _LAST), name, program=program, node=method,
+                      local=_self(scope.value(node.value)), callers=inside.callers if inside is not None else (),
+                      bound=made if name == "__init__" else None)  # fmt: skip
         found = _making(f"self.{node.attr}", row, where)
         yield found._replace(how="attribute" if found.how in ("assigned", "called") else found.how)
         return
     for row in program.bindings.get((defined, node.attr), ()):
-        given = made and (_keyword(made[0], node.attr) or _positional(made[0], defined, node.attr))
-        if made and given is not None:
-            yield Making("literal" if is_literal(given) else "passed", given, made[1], given, (given,))
-            return
+        if made is not None and _has_fields(defined):
+            given = keyword(made[0], node.attr) or positional(made[0], defined, node.attr)
+            if given is not None:
+                yield _given(given, made[1])
+                return
         if row.how == "assign":
             yield Making("default", row.node, Scope(home.file, _LAST, "", program=program, node=defined), row.value)
             return
@@ -521,6 +457,13 @@ def _of_field(
             if other.name == dotted_name(base).rpartition(".")[2] and other is not defined:
                 yield from _of_field(node, home, other, scope, sources)
                 return
+
+
+def _has_fields(defined: ast.ClassDef) -> bool:
+    """True if the arguments of a class are its annotated names."""
+    decorators = (each.func if isinstance(each, ast.Call) else each for each in defined.decorator_list)
+    names = [dotted_name(each).rpartition(".")[2] for each in (*decorators, *defined.bases)]
+    return any(name in _FIELDS for name in names)
 
 
 def _self(owner: object) -> dict[str, object]:
@@ -533,17 +476,6 @@ def _only_creation(defined: ast.ClassDef, program: Program, inside: Scope) -> tu
     if len(calls) != 1:
         return None
     return calls[0], _scope_of(calls[0], program, inside)
-
-
-def _keyword(call: ast.Call, name: str) -> ast.expr | None:
-    return next((k.value for k in call.keywords if k.arg == name), None)
-
-
-def _positional(call: ast.Call, defined: ast.ClassDef, name: str) -> ast.expr | None:
-    """Return a field of a data class that was given by its position."""
-    fields = [s.target.id for s in defined.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
-    number = fields.index(name) if name in fields else _LAST
-    return call.args[number] if number < len(call.args) else None
 
 
 def creation(
@@ -593,9 +525,9 @@ def _of_item(node: ast.Subscript, scope: Scope, sources: Sources) -> Iterator[Ma
             return
     key = node.slice.value if isinstance(node.slice, ast.Constant) else scope.value(node.slice)
     found = _container(node.value, scope, sources)
-    entry = _entry(found[0], key) if found is not None else None
-    if found is not None and entry is not None:
-        yield Making("literal" if is_literal(entry) else how_of(entry), entry, found[1], entry, (entry,))
+    part = entry(found[0], key) if found is not None else None
+    if found is not None and part is not None:
+        yield Making("literal" if is_literal(part) else how_of(part), part, found[1], part, (part,))
 
 
 def _container(node: ast.expr, scope: Scope, sources: Sources, steps: int = _STEPS) -> tuple[ast.expr, Scope] | None:
@@ -604,15 +536,4 @@ def _container(node: ast.expr, scope: Scope, sources: Sources, steps: int = _STE
         if isinstance(made.value, ast.Name | ast.Attribute | ast.Subscript):
             return _container(made.value, made.scope, sources, steps - 1)
         return (made.value, made.scope) if made.value is not None else None
-    return None
-
-
-def _entry(value: ast.expr | None, key: object) -> ast.expr | None:
-    if isinstance(value, ast.Dict):
-        pairs = zip(value.keys, value.values, strict=True)
-        return next((v for k, v in pairs if isinstance(k, ast.Constant) and k.value == key), None)
-    if isinstance(value, ast.Call) and getattr(value.func, "id", "") == "dict":
-        return next((k.value for k in value.keywords if k.arg == key), None)
-    if isinstance(value, ast.List | ast.Tuple) and type(key) is int and -len(value.elts) <= key < len(value.elts):
-        return value.elts[key]
     return None

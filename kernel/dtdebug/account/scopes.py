@@ -260,9 +260,22 @@ def argument(scope: Scope, name: str) -> tuple[ast.expr, Scope] | None:
             return None
         if is_forwarding(call) and not caller.user:
             continue
-        found = bind(call, scope).get(name)
+        found = bind(call, scope).get(name) or _unpacked(call, scope, name)
         return (found, caller) if found is not None else None
     return None
+
+
+def _unpacked(call: ast.Call, scope: Scope, name: str) -> ast.expr | None:
+    """Return what a parameter got from `**options`; for `**named` itself, all that is passed so."""
+    packed = next((k.value for k in call.keywords if k.arg is None), None)
+    node = scope.node
+    if isinstance(node, FUNCTIONS) and node.args.kwarg is not None and node.args.kwarg.arg == name:
+        return packed
+    if packed is None or name not in scope.parameters:
+        return None
+    if isinstance(packed, ast.Call) and dotted_name(packed.func) == "vars" and packed.args:
+        return ast.Attribute(packed.args[0], name)
+    return ast.Subscript(packed, ast.Constant(name)) if dotted_name(packed) else None
 
 
 def is_forwarding(call: ast.Call) -> bool:

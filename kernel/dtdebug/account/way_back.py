@@ -11,22 +11,15 @@ import ast
 import dataclasses
 import re
 import time
+import types
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from dtdebug.account import evaluate, scopes
-from dtdebug.account.makers import (
-    Making,
-    computes,
-    creation,
-    is_current,
-    is_literal,
-    literal_text,
-    makings,
-    of_class,
-)
+from dtdebug.account.expressions import computes, is_literal, literal_text
+from dtdebug.account.makers import Making, creation, is_current, makings, of_class
 from dtdebug.account.objects import MISSING, attribute, class_of_value, is_exactly, is_kind, loaded, module_of
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Sources
@@ -34,6 +27,7 @@ from dtdebug.account.values import masked, named, one_line
 from dtdebug_taxonomy.model.account import MAX_LINKS, How, Link, NamedValue, Place
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
+from dtdebug_taxonomy.stacks.frames import is_library
 
 _DEEPEST = 9
 _NOT_FOLLOWED = frozenset({"self", "cls", "__file__", "__name__", "super"})
@@ -72,12 +66,10 @@ class WayBack:
 
     @property
     def root(self) -> int:
-        """Index of the link at which the refused value was decided, or -1; numbers that the message names lead to it."""
+        """Index of the link at which the refused value was decided, or -1; of several, one that the message names."""
         ends = [(self._decider(n) if sure == _LAUNCH else n, min(sure, _MADE)) for n, sure in self._ends]
-        ends = [
-            (n, _COMPUTED if sure == _MADE and (self._scalar[n] or self._ends_in_launch(n)) else sure)
-            for n, sure in ends
-        ]
+        by_launch = {self._decider(n) for n, sure in self._ends if sure == _LAUNCH}
+        ends = [(n, _COMPUTED if sure == _MADE and (self._scalar[n] or n in by_launch) else sure) for n, sure in ends]
         if not ends:
             return -1
         n, sure = min(ends, key=lambda end: (end[1], -self._named(end[0]), end[0]))
@@ -94,9 +86,6 @@ class WayBack:
                 value = NamedValue(links[up].value.name, links[n].value.text)
                 links[up] = msgspec.structs.replace(links[up], value=value)
         return tuple(links)
-
-    def _ends_in_launch(self, n: int) -> bool:
-        return any(sure == _LAUNCH and self._decider(at) == n for at, sure in self._ends)
 
     def _decider(self, n: int) -> int:
         """Return the nearest link before one that did more than hand a value on, or the first of the chain."""
@@ -167,9 +156,12 @@ class WayBack:
     def _made(self, node: ast.expr, value: Any, made: Making, scope: Scope, parent: int) -> None:
         if made.how in ("passed", "literal") and made.value is not None and made.scope.live:
             given = made.scope.value(made.value)
+            scalars = is_exactly(value, _SCALARS) and is_exactly(given, _SCALARS)
+            if scalars and type(value) is type(given) and value != given:
+                return  # the value did not come from there
             value = value if given is MISSING else given
         shown = named(ast.unparse(node), value, contents=not _is_empty(made.value))
-        if value is MISSING and (said := literal_text(made)):
+        if value is MISSING and (said := literal_text(made.how, made.node, made.value)):
             shown = masked(shown.name, said)
         link = Link(value=shown, how=made.how, place=place(made.scope, made.node), depth=self._depth(parent))
         direct = (made.scope.file, made.line) == self.at and made.how == "passed"
@@ -319,6 +311,9 @@ def enter(call: ast.Call, scope: Scope, sources: Sources) -> Scope | None:
             for each in defined.body:
                 if isinstance(each, FUNCTIONS) and each.name == call.func.attr:
                     return _entered(home, each, call, scope)
+    value = scope.value(call.func)
+    if type(value) is types.FunctionType and not is_library(value.__code__.co_filename):
+        return _of_code(value.__code__, call, scope, sources)
     imported = scope.program.code.imports.get(name.partition(".")[0], "")
     if not imported:
         return None
@@ -330,6 +325,18 @@ def enter(call: ast.Call, scope: Scope, sources: Sources) -> Scope | None:
         return None
     home = Scope(other.file, found_functions[0].lineno, last, program=other, node=other.tree)
     return _entered(home, found_functions[0], call, scope)
+
+
+def _of_code(code: types.CodeType, call: ast.Call, scope: Scope, sources: Sources) -> Scope | None:
+    """Return a function of the program by its code, such as one that was imported or decorated."""
+    program = sources.of_user(code.co_filename)
+    if program is None:
+        return None
+    for each in program.code.functions.get(code.co_name, ()):
+        if code.co_firstlineno in (each.lineno, *(d.lineno for d in each.decorator_list)):
+            home = Scope(program.file, each.lineno, each.name, program=program, node=program.tree)
+            return _entered(home, each, call, scope)
+    return None
 
 
 def _entered(home: Scope, function: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Call, caller: Scope) -> Scope:
@@ -389,8 +396,10 @@ def _program_of(name: str, scope: Scope, sources: Sources) -> Any:
 
 def leaves(node: ast.expr | None, scope: Scope) -> list[ast.expr]:
     """Return the parts of an expression whose value was made elsewhere: names, attributes, items, own calls."""
-    bound = {name.id for each in ast.walk(node) if isinstance(each, ast.comprehension)
-             for name in ast.walk(each.target) if isinstance(name, ast.Name)} if node is not None else set()  # fmt: skip
+    if node is None:
+        return []
+    targets = [each.target for each in ast.walk(node) if isinstance(each, ast.comprehension)]
+    bound = {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
     found = [each for each in _leaves(node, scope) if not (isinstance(each, ast.Name) and each.id in bound)]
     return [each for each in found if _root(each) not in bound]
 
@@ -406,29 +415,15 @@ def _leaves(node: ast.AST | None, scope: Scope) -> Iterator[ast.expr]:
         case None | ast.Lambda():
             return
         case ast.Name():
-            if not _is_outside(node.id, scope):
-                yield node
-        case ast.Attribute():
-            if dotted_name(node):
-                if not (isinstance(node.value, ast.Name) and _is_outside(node.value.id, scope)):
-                    yield node
-            else:
-                yield from _leaves(node.value, scope)
-        case ast.Subscript():
-            name = dotted_name(node.value)
-            if name.endswith("environ"):
-                yield node
-            elif isinstance(node.slice, ast.Constant | ast.Name):
-                yield node
-                yield from _leaves(node.slice, scope)
-            else:
-                yield from _leaves(node.value, scope)
-                yield from _leaves(node.slice, scope)
+            yield from () if _is_outside(node.id, scope) else (node,)
+        case ast.Attribute() if dotted_name(node):
+            outside = isinstance(node.value, ast.Name) and _is_outside(node.value.id, scope)
+            yield from () if outside else (node,)
+        case ast.Subscript(slice=ast.Constant() | ast.Name()):
+            yield node
+            yield from () if dotted_name(node.value).endswith("environ") else _leaves(node.slice, scope)
         case ast.Call():
             yield from _of_call(node, scope)
-        case ast.JoinedStr():
-            for part in node.values:
-                yield from _leaves(part, scope)
         case _:
             for child in ast.iter_child_nodes(node):
                 yield from _leaves(child, scope)
@@ -469,7 +464,10 @@ def _is_object(node: ast.Attribute, scope: Scope) -> bool:
 def _is_imported_own(name: str, scope: Scope) -> bool:
     """True if a function comes from a module beside the program: one that torch or the standard library has not."""
     imported = scope.program.code.imports.get(name, "") if scope.program is not None else ""
-    return bool(imported) and scope.value(ast.Name(name)) is MISSING and "torch" not in imported
+    value = scope.value(ast.Name(name))
+    if value is not MISSING:
+        return type(value) is types.FunctionType and not is_library(value.__code__.co_filename)
+    return bool(imported) and "torch" not in imported
 
 
 def _is_outside(name: str, scope: Scope) -> bool:
