@@ -60,15 +60,18 @@ def run(program: Path, ranks: int, folder: RunFolder) -> str:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
-    common = {**os.environ, **arming_variables(folder), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
-              "WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks), "PORT_FOR_SPAWN": str(int(port) % 9000 + 20_000),
-              "PYTHONUNBUFFERED": "1"}  # fmt: skip
+    job = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks)}
+    common = {**os.environ, **arming_variables(folder), **job, "PORT_FOR_SPAWN": str(int(port) % 9000 + 20_000)}
     with tempfile.TemporaryFile() as printed:
         started = [
             subprocess.Popen(
-                [sys.executable, str(program)], env={**common, "RANK": str(n), "LOCAL_RANK": str(n)},
-                stdout=printed, stderr=printed, start_new_session=True, cwd=folder.path,
-            )  # fmt: skip
+                [sys.executable, str(program)],
+                env={**common, "RANK": str(n), "LOCAL_RANK": str(n)},
+                stdout=printed,
+                stderr=printed,
+                start_new_session=True,
+                cwd=folder.path,
+            )
             for n in range(ranks)
         ]
         deadline = time.monotonic() + SECONDS
@@ -120,7 +123,8 @@ def describe(account: Account) -> Iterator[str]:
     if account.refusal:
         r = account.refusal
         yield f"  {r.api} {[f'{test} is {way}' for test, way in r.tests]}"
-        yield f"  values {[f'{v.name}={v.text}' for v in r.values]}; arguments {[f'{v.name}={v.text}' for v in r.arguments]}"
+        yield f"  values {[f'{v.name}={v.text}' for v in r.values]}"
+        yield f"  arguments {[f'{v.name}={v.text}' for v in r.arguments]}"
     for n, link in enumerate(account.links):
         mark, place = "*" if n == account.root else " ", link.place
         where = f"{place.file.rpartition('/')[2]}:{place.line}: {place.code}"

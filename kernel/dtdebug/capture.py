@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from dtdebug.live.agent.exit_hooks import account
 from dtdebug.privacy.sanitize import allowed_variables, plain
 from dtdebug.process import rank_state, user_objects
+from dtdebug_taxonomy.model.account import Account
 from dtdebug_taxonomy.model.ranks import Frame, RankState
 from dtdebug_taxonomy.model.snapshot import ExceptionInfo, Gpu, Snapshot
 
@@ -53,7 +54,8 @@ def capture(
             return otherwise
 
     info = probe("exception", lambda: describe(exception) if exception is not None else None, None)
-    accounts = probe("account", lambda: (account(exception),) if exception is not None else (), ())
+    untold: Account | None = None
+    told = probe("account", lambda: account(exception) if exception is not None else None, untold)
     none: RankState | None = None
     rank = probe("rank", rank_state.rank_state, none)
     found: tuple[Gpu, ...] = ()
@@ -67,7 +69,7 @@ def capture(
         output=plain(output),
         source="cell output" if output else "",
         exception=info,
-        accounts=accounts,
+        accounts=(told,) if told is not None else (),
         cell=plain(cell),
         ranks=(rank,) if rank else (),
         gpus=found,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import os
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,26 +16,30 @@ from dtdebug.account.refusal import refusal_of
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Sources, live_lines
 from dtdebug.account.values import masked
-from dtdebug.account.way_back import WayBack, leaves, place
+from dtdebug.account.way_back import Deadline, WayBack, leaves, place
+from dtdebug.process import user_objects
 from dtdebug_taxonomy.model.account import Account, NamedValue
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.stacks.frames import is_made
 
 _SECONDS = 0.05
+_MESSAGE = 2_000
+"""Maximum number of characters of a message in which numbers and names are looked for."""
 
 
 def capture(exception: BaseException, rank: int | None = None, seconds: float = _SECONDS) -> Account:
     """Return the account of an exception; one that tells less where something in it can't be read."""
     try:
         text = chain.describe(exception)
-    except Exception as error:
+    except user_objects.RAISES as error:
         return Account(rank=rank, stopped=f"the exception can't be read ({type(error).__name__})")
     try:
-        return _capture(exception, rank, time.monotonic() + seconds)
-    except Exception as error:
+        return _capture(exception, rank, Deadline(seconds))
+    except user_objects.RAISES as error:
         return Account(rank=rank, exception=text, stopped=f"the program can't be read ({type(error).__name__})")
 
 
-def _capture(exception: BaseException, rank: int | None, deadline: float) -> Account:
+def _capture(exception: BaseException, rank: int | None, deadline: Deadline) -> Account:
     found, before = chain.explaining(exception)
     known = facts()
     if rank is None:
@@ -45,12 +48,14 @@ def _capture(exception: BaseException, rank: int | None, deadline: float) -> Acc
     rows = chain.traces(found)
     if any(chain.is_of_signal(row) for row in rows):
         return _with(account, stopped="a signal arrived at the line where the stack ends")
-    sources = Sources(live_lines({}))
+    sources = Sources(live_lines)
     stack = scopes.of_traceback(rows[0] if rows else None, sources, before)
-    return explain(account, stack, sources, deadline)
+    return explain(account, stack, sources, deadline, chain.message_of(found)[:_MESSAGE])
 
 
-def explain(account: Account, stack: Sequence[Scope], sources: Sources, deadline: float) -> Account:
+def explain(
+    account: Account, stack: Sequence[Scope], sources: Sources, deadline: Deadline, message: str = ""
+) -> Account:
     """Return the account with what the stack and the sources tell."""
     users = [n for n, scope in enumerate(stack) if scope.user and not is_made(scope.file)]
     users = users or [n for n, scope in enumerate(stack) if scope.user]
@@ -58,22 +63,35 @@ def explain(account: Account, stack: Sequence[Scope], sources: Sources, deadline
         return _with(account, stopped="no line of the program is on the stack")
     own = users[-1]
     scope = stack[own]
-    at = place(scope, scope.call if getattr(scope.call, "lineno", 0) == scope.line else ast.Pass(lineno=scope.line))
+    node = scope.call
+    here = isinstance(node, ast.expr) and node.lineno == scope.line
+    at = place(scope, node if here and node is not None else ast.Pass(lineno=scope.line))
     account = _with(account, place=at)
     if scope.program is None:
         return _with(account, stopped=f"{at.file} has no source that can be read")
     if scopes.is_changed(scope):
         return _with(account, stopped=f"{at.file} has changed since it was loaded")
-    refusal, refused = refusal_of(stack, own)
-    way = WayBack(sources, deadline)
+    refusal, refused = refusal_of(stack, own, sources, message or account.exception)
+    way = WayBack(sources, deadline, message or account.exception, (scope.file, scope.line))
     for node, where in refused:
         way.follow(node, where)
     for each in [own, *(n for n in users[:-1][-1:] if scope.inner is not None)]:
         call = stack[each].call
         if isinstance(call, ast.expr):
-            way.follow(call, stack[each])
+            (way.follow_loop if _is_gone_through(call, stack[each]) else way.follow)(call, stack[each])
+    call = scope.call
+    if way.root < 0 and isinstance(call, ast.Call):
+        for name, node in scopes.bind(call, stack[own + 1] if own + 1 < len(stack) else scope).items():
+            if isinstance(node, ast.Constant) and way.is_spoken_of(node):
+                way.add_literal(name, node, scope)
     stopped = way.stopped or ("" if way.root >= 0 else _stopped(way, call=scope.call, scope=scope))
-    return _with(account, refusal=refusal, links=tuple(way.links), root=way.root, stopped=stopped)
+    return _with(account, refusal=refusal, links=way.told(), root=way.root, stopped=stopped)
+
+
+def _is_gone_through(node: ast.expr, scope: Scope) -> bool:
+    """True if a loop goes through an expression, or `next` takes from it."""
+    up = scope.program.code.parent.get(node) if scope.program is not None else None
+    return isinstance(up, ast.For | ast.AsyncFor) or dotted_name(getattr(node, "func", None)) == "next"
 
 
 def _stopped(way: WayBack, call: ast.AST | None, scope: Scope) -> str:

@@ -7,7 +7,7 @@ import types
 from types import TracebackType
 from typing import Any
 
-from dtdebug.account.objects import MISSING, bases, is_kind, item, module_of, qualified_name, stored
+from dtdebug.account.objects import MISSING, bases, is_exactly, is_kind, item, module_of, qualified_name, stored
 from dtdebug.account.values import one_line, text_of
 
 _DEEPEST = 16
@@ -34,7 +34,8 @@ def explaining(value: BaseException) -> tuple[BaseException, list[TracebackType]
 
 def traces(value: BaseException) -> list[TracebackType]:
     """Return the traceback of an exception as a list, outermost first."""
-    found, trace = [], _TRACE.__get__(value)
+    found: list[TracebackType] = []
+    trace = _TRACE.__get__(value)
     while trace is not None and len(found) < 10_000:
         found.append(trace)
         trace = trace.tb_next
@@ -84,17 +85,19 @@ def describe(value: BaseException) -> str:
     name = qualified_name(kind)
     for prefix in ("builtins.", "__main__."):
         name = name.removeprefix(prefix)
-    message = _message(value)
+    message = message_of(value)
     first = message.strip().split("\n", 1)[0]
     return one_line(f"{name}: {first}" if first else name)
 
 
-def _message(value: BaseException) -> str:
+def message_of(value: BaseException) -> str:
+    """Return the message, as far as only Python itself makes it."""
     kind = type(value)
     maker = next((k for k in bases(kind) if "__str__" in type.__dict__["__dict__"].__get__(k)), BaseException)
     plain = (str, int, float, bool, type(None))
     arguments = _ARGS.__get__(value)
-    if module_of(maker) == "builtins" and all(type(each) in plain for each in arguments):
-        return str(maker.__str__(value))
+    if module_of(maker) == "builtins" and all(is_exactly(each, plain) for each in arguments):
+        text: Any = type.__dict__["__dict__"].__get__(maker)["__str__"]
+        return str(text(value))
     first = arguments[0] if arguments else MISSING
     return first if type(first) is str else "" if first is MISSING else text_of(first)

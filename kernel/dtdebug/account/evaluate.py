@@ -1,4 +1,4 @@
-"""Values of expressions in a frame, read only: names, stored attributes, items, lengths, arithmetic, the world's size."""
+"""Values of expressions in a frame, read only: names, stored attributes, items, lengths, arithmetic."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dtdebug.account.objects import MISSING, attribute, is_tensor, item, loaded, tensor_property
+from dtdebug.account.objects import MISSING, attribute, is_exactly, is_tensor, item, loaded, tensor_property
 from dtdebug_taxonomy.source.python.names import dotted_name
 
 _MOST = 10**18
@@ -48,19 +48,22 @@ def _value(node: ast.expr, local: Mapping[str, Any], world: Mapping[str, Any]) -
             return MISSING if owner is MISSING else attribute(owner, node.attr)
         case ast.Subscript():
             owner, key = _value(node.value, local, world), _value(node.slice, local, world)
-            if owner is os.environ:
-                return os.environ.get(key, MISSING) if type(key) is str else MISSING
-            sizes = loaded("torch", "Size")
-            return tuple(owner)[key] if type(owner) is sizes and type(key) is int else item(owner, key)
+            return _item(owner, key)
+        case ast.Slice():
+            ends = [None if each is None else _value(each, local, world) for each in (node.lower, node.upper)]
+            plain = node.step is None and all(is_exactly(each, (int, type(None))) for each in ends)
+            return slice(*ends) if plain else MISSING
         case ast.UnaryOp(op=ast.USub()):
-            number = _value(node.operand, local, world)
-            return -number if type(number) in (int, float) else MISSING
+            return _arithmetic(ast.BinOp(ast.Constant(0), ast.Sub(), node.operand), local, world)
         case ast.BinOp():
             return _arithmetic(node, local, world)
         case ast.Compare(ops=[test], comparators=[right]):
             one, other = _value(node.left, local, world), _value(right, local, world)
-            plain = {type(one), type(other)} <= {int, float, bool, str, type(None)}
-            return _COMPARED[type(test)](one, other) if plain and type(test) in _COMPARED else MISSING
+            plain = all(is_exactly(each, (int, float, bool, str, type(None))) for each in (one, other))
+            return _COMPARED[type(test)](one, other) if plain and is_exactly(test, _COMPARED) else MISSING
+        case ast.IfExp():
+            way = _value(node.test, local, world)
+            return _value(node.body if way else node.orelse, local, world) if type(way) is bool else MISSING
         case ast.Tuple() | ast.List():
             parts = [_value(part, local, world) for part in node.elts]
             whole = MISSING if any(part is MISSING for part in parts) else parts
@@ -70,10 +73,18 @@ def _value(node: ast.expr, local: Mapping[str, Any], world: Mapping[str, Any]) -
     return MISSING
 
 
+def _item(owner: Any, key: Any) -> Any:
+    if owner is os.environ:
+        return os.environ.get(key, MISSING) if type(key) is str else MISSING
+    if type(key) is slice:
+        return owner[key] if is_exactly(owner, (list, tuple, str)) else MISSING
+    return item(tuple(owner) if type(owner) is loaded("torch", "Size") else owner, key)
+
+
 def _arithmetic(node: ast.BinOp, local: Mapping[str, Any], world: Mapping[str, Any]) -> Any:
     one, other = _value(node.left, local, world), _value(node.right, local, world)
-    numbers = {type(one), type(other)} <= {int, float, bool} and abs(one) < _MOST and abs(other) < _MOST
-    return _OPERATORS[type(node.op)](one, other) if numbers and type(node.op) in _OPERATORS else MISSING
+    numbers = all(is_exactly(each, (int, float, bool)) and abs(each) < _MOST for each in (one, other))
+    return _OPERATORS[type(node.op)](one, other) if numbers and is_exactly(node.op, _OPERATORS) else MISSING
 
 
 def _called(node: ast.Call, local: Mapping[str, Any], world: Mapping[str, Any]) -> Any:
@@ -81,16 +92,18 @@ def _called(node: ast.Call, local: Mapping[str, Any], world: Mapping[str, Any]) 
     arguments = [_value(each, local, world) for each in node.args]
     if node.keywords or any(each is MISSING for each in arguments):
         return MISSING
-    if name in ENVIRONMENT and arguments and all(type(each) in (str, int, float, type(None)) for each in arguments):
+    if name in ENVIRONMENT and arguments and all(is_exactly(each, (str, int, float, type(None))) for each in arguments):
         return os.environ.get(*arguments)
     if name == "len" and len(arguments) == 1:
         (only,) = arguments
         if is_tensor(only):
             shape = tensor_property(only, "shape")
             return shape[0] if shape is not MISSING and len(shape) else MISSING
-        return len(only) if type(only) in _SIZED else MISSING
-    if name in ("int", "float", "str") and len(arguments) == 1 and type(arguments[0]) in (int, float, str, bool):
+        return len(only) if is_exactly(only, _SIZED) else MISSING
+    if name in ("int", "float", "str") and len(arguments) == 1 and is_exactly(arguments[0], (int, float, str, bool)):
         return getattr(builtins, name)(arguments[0])
+    if name in ("min", "max", "abs") and arguments and all(is_exactly(each, (int, float)) for each in arguments):
+        return getattr(builtins, name)(*arguments)
     if isinstance(node.func, ast.Attribute) and node.func.attr in ("size", "dim", "numel"):
         return _size(_value(node.func.value, local, world), node.func.attr, arguments)
     if name.rpartition(".")[2] in WORLD:

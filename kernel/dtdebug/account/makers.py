@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
+import itertools
+import types
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from dtdebug.account import scopes
-from dtdebug.account.evaluate import ENVIRONMENT
-from dtdebug.account.objects import MISSING, class_of_value, module_dict, module_of, name_of
+from dtdebug.account.expressions import (
+    PARSERS,
+    destinations,
+    entry,
+    how_of,
+    is_literal,
+    keyword,
+    position_in,
+    positional,
+)
+from dtdebug.account.objects import MISSING, bases, class_of_value, module_dict, module_of, name_of
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Program, Sources, cells_of
 from dtdebug_taxonomy.model.account import How
@@ -17,13 +29,10 @@ from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 
 _LAST = 10**9
+_FIELDS = frozenset({"dataclass", "define", "frozen", "attrs", "BaseModel", "BaseSettings", "NamedTuple", "Struct"})
 _STEPS = 6
 """Maximum number of names between an object and the call that made it."""
 _GROWS = frozenset({"append", "extend", "add", "update", "insert", "setdefault", "appendleft"})
-_READS = frozenset({"open", "load", "safe_load", "full_load", "read_text", "read_bytes", "read_csv", "loadtxt",
-                    "from_pretrained", "fromfile", "memmap", "load_file", "read_parquet"})  # fmt: skip
-_CONVERSIONS = frozenset({"int", "float", "str", "bool"})
-_PARSERS = frozenset({"parse_args", "parse_known_args", "parse_args_into_dataclasses"})
 
 
 class Making(NamedTuple):
@@ -38,6 +47,26 @@ class Making(NamedTuple):
     """Expression that was assigned or passed."""
     parts: tuple[ast.expr, ...] = ()
     """Expressions that the value was made of."""
+    position: int | None = None
+    """Number of the value among those that a loop unpacks."""
+
+    @property
+    def line(self) -> int:
+        """Where it stands."""
+        return getattr(self.node, "lineno", _LAST)
+
+
+def is_current(node: ast.expr, made: Making, scope: Scope) -> bool:
+    """True if a frame still has the value of a name: it was not bound again before the frame ended."""
+    program = scope.program
+    if not isinstance(node, ast.Name) or not scope.live or program is None:
+        return True
+    if made.how == "cell":
+        newer = itertools.takewhile(lambda cell: cell.file != made.scope.file, _cells(scope, older=False))
+        return not any(list(_bound(node.id, cell.node or program.tree, cell)) for cell in newer)
+    rows = program.bindings.get((scope.node or program.tree, node.id), ())
+    first = made.line if made.scope.node is scope.node else 0
+    return not any(first < getattr(row.node, "lineno", 0) <= scope.reached and row.how != "argument" for row in rows)
 
 
 def makings(node: ast.expr, scope: Scope, sources: Sources) -> Iterator[Making]:
@@ -89,12 +118,14 @@ def _around(scope: Scope, outer: ast.AST) -> Scope:
     top = program is not None and outer is program.tree
     name = "" if top else getattr(outer, "name", "")
     return Scope(scope.file, _LAST, name, program=program, node=outer, live=scope.live,
-                 local=scope.world if top else scope.local, world=scope.world)  # fmt: skip
+                 local=scope.world if top else scope.local, world=scope.world, reached=_LAST)  # fmt: skip
 
 
-def _cells(scope: Scope) -> Iterator[Scope]:
-    """Yield the other cells of a notebook, the newest first."""
-    for file, text in cells_of(scope.world) if scope.live else ():
+def _cells(scope: Scope, *, older: bool = True) -> Iterator[Scope]:
+    """Yield the cells of a notebook that ran before this one, the newest first; or all."""
+    cells = cells_of(scope.world) if scope.live else []
+    at = next((n for n, (file, _) in enumerate(cells) if file == scope.file), -1) if older else -1
+    for file, text in cells[at + 1 :]:
         if file != scope.file:
             program = Program(file, text)
             yield Scope(file, _LAST, "<module>", program=program, node=program.tree, live=True,
@@ -115,7 +146,7 @@ def _bound(name: str, home: ast.AST, scope: Scope) -> Iterator[Making]:
         if isinstance(row.node, ast.AugAssign):
             yield Making("assigned", row.node, scope, row.node.value, (row.node.value,))
             continue
-        yield from _grown(name, row, scope) or [_making(row, scope)]
+        yield from _grown(name, row, scope) or [_making(name, row, scope)]
         return
 
 
@@ -147,12 +178,12 @@ def _in_loop(scope: Scope) -> bool:
     return any(isinstance(each, ast.For | ast.While | ast.AsyncFor) for each in up)
 
 
-def _making(row: Binding, scope: Scope) -> Making:
+def _making(name: str, row: Binding, scope: Scope) -> Making:
     node = row.node
     value = row.value
     if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
         where = node.target if isinstance(node, ast.comprehension) else node
-        return Making("loop", where, scope, node.iter, (node.iter,))
+        return Making("loop", where, scope, node.iter, (node.iter,), position_in(name, node.target))
     if isinstance(node, ast.With | ast.AsyncWith):
         parts = tuple(each.context_expr for each in node.items)
         return Making("called", node, scope, None, parts)
@@ -166,23 +197,25 @@ def _making(row: Binding, scope: Scope) -> Making:
 def _grown(name: str, row: Binding, scope: Scope) -> list[Making]:
     """Return where an empty list, set or dictionary was filled."""
     value, program = row.value, scope.program
-    empty = isinstance(value, ast.List | ast.Dict | ast.Set) and not ast.dump(value).count("Constant(") and not any(
-        True for _ in ast.iter_child_nodes(value) if isinstance(_, ast.expr)
+    empty = (
+        isinstance(value, ast.List | ast.Dict | ast.Set)
+        and not ast.dump(value).count("Constant(")
+        and not any(True for _ in ast.iter_child_nodes(value) if isinstance(_, ast.expr))
     )
     empty = empty or (isinstance(value, ast.Call) and not value.args and not value.keywords
                       and dotted_name(value.func).rpartition(".")[2] in ("list", "dict", "set", "deque"))  # fmt: skip
     if not empty or program is None:
         return []
-    code, found = program.code, []
+    code = program.code
+    found: list[tuple[ast.AST, tuple[ast.expr, ...]]] = []
     home = scope.node or program.tree
     for call in code.nodes(ast.Call):
         func = call.func
         if isinstance(func, ast.Attribute) and func.attr in _GROWS and dotted_name(func.value) == name:
             found.append((call, (*call.args, *(k.value for k in call.keywords))))
     for assign in code.nodes(ast.Assign):
-        for target in assign.targets:
-            if isinstance(target, ast.Subscript) and dotted_name(target.value) == name:
-                found.append((assign, (target.slice, assign.value)))  # type: ignore[arg-type]
+        items = [t for t in assign.targets if isinstance(t, ast.Subscript) and dotted_name(t.value) == name]
+        found.extend((assign, (target.slice, assign.value)) for target in items)
     for node, parts in found:
         if code.scope(node) is not home or getattr(node, "lineno", 0) <= getattr(row.node, "lineno", 0):
             continue
@@ -192,48 +225,18 @@ def _grown(name: str, row: Binding, scope: Scope) -> list[Making]:
     return []
 
 
-def how_of(value: ast.expr) -> How:
-    """Return how an assigned expression came to be, as far as it shows that itself."""
-    while isinstance(value, ast.Call) and getattr(value.func, "id", "") in _CONVERSIONS and len(value.args) == 1:
-        value = value.args[0]
-    if is_literal(value):
-        return "literal"
-    if isinstance(value, ast.Subscript) and dotted_name(value.value).endswith("environ"):
-        return "environment"
-    if isinstance(value, ast.BoolOp):
-        return how_of(value.values[0])
-    if not isinstance(value, ast.Call):
-        return "assigned"
-    name = dotted_name(value.func) or (value.func.attr if isinstance(value.func, ast.Attribute) else "")
-    if name.endswith(ENVIRONMENT):
-        return "environment"
-    last = name.rpartition(".")[2]
-    return "file" if last in _READS else "option" if last in _PARSERS else "called"
-
-
-def is_literal(value: ast.expr | None) -> bool:
-    """True for a constant, or a container of constants."""
-    if isinstance(value, ast.UnaryOp):
-        return is_literal(value.operand)
-    if isinstance(value, ast.Tuple | ast.List | ast.Set):
-        return all(is_literal(each) for each in value.elts)
-    if isinstance(value, ast.Dict):
-        return all(is_literal(each) for each in value.values) and None not in value.keys
-    if isinstance(value, ast.BinOp):
-        return is_literal(value.left) and is_literal(value.right)
-    return isinstance(value, ast.Constant)
-
-
 def _passed(name: str, own: ast.arg, scope: Scope) -> Iterator[Making]:
     """Yield the argument that a parameter got: of the caller, of the command line, or its default."""
     came = scopes.argument(scope, name)
+    if came is None and (started := _started(scope) or _only_call(scope)) is not None:
+        found = scopes.bind(started[0], scope).get(name)
+        came = (found, started[1]) if found is not None else None
     if came is not None:
-        given, caller = came
-        yield Making("literal" if is_literal(given) else "passed", given, caller, given, (given,))
+        yield _given(*came)
         return
     node = scope.node
     for decorator in node.decorator_list if isinstance(node, FUNCTIONS) else ():
-        if isinstance(decorator, ast.Call) and name in _destinations(decorator):
+        if isinstance(decorator, ast.Call) and name in destinations(decorator):
             yield Making("option", decorator, scope, None)
             return
     given_default = scopes.default(scope, name)
@@ -243,15 +246,52 @@ def _passed(name: str, own: ast.arg, scope: Scope) -> Iterator[Making]:
         yield Making("option" if option else "default", own, scope, given_default)
 
 
-def _destinations(call: ast.Call) -> list[str]:
-    """Return the names of the attribute or parameter that `add_argument` or `@click.option` sets."""
-    for keyword in call.keywords:
-        if keyword.arg == "dest" and isinstance(keyword.value, ast.Constant):
-            return [str(keyword.value.value)]
-    words = [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
-    long = [w for w in words if w.startswith("--")] or words
-    names = [part.lstrip("-").replace("-", "_") for word in long for part in word.split("/")]
-    return [each for name in names for each in (name, name.lower())]
+def _given(node: ast.expr, caller: Scope) -> Making:
+    return Making("literal" if is_literal(node) else "passed", node, caller, node, (node,))
+
+
+def _only_call(scope: Scope) -> tuple[ast.Call, Scope] | None:
+    """Return the only call of a function that has returned, such as one that made a closure."""
+    program, node = scope.program, scope.node
+    if program is None or not isinstance(node, FUNCTIONS) or scope.callers:
+        return None
+    calls = program.code.callers.get(node, [])
+    return (calls[0], _scope_of(calls[0], program, scope)) if len(calls) == 1 else None
+
+
+def _scope_of(call: ast.Call, program: Program, inside: Scope) -> Scope:
+    """Return the scope in which a call stands: a frame of the stack, or one that is only read."""
+    where = program.code.scope(call)
+    around = next((each for each in inside.callers if each.node is where), None)
+    if around is None:
+        local = inside.world if inside.live and where is program.tree and inside.program is program else {}
+        around = Scope(program.file, call.lineno, getattr(where, "name", ""), program=program, node=where,
+                       live=bool(local), local=local, world=local, reached=_LAST)  # fmt: skip
+    return dataclasses.replace(around, line=call.lineno, call=call)
+
+
+def _started(scope: Scope) -> tuple[ast.Call, Scope] | None:
+    """Return the call that starts a function in a thread or process, as a call of the function itself."""
+    program, node = scope.program, scope.node
+    if program is None or not isinstance(node, FUNCTIONS) or any(s.user for s in scope.callers):
+        return None
+    for call in program.code.nodes(ast.Call):
+        target = keyword(call, "target") or keyword(call, "fn") or (call.args[0] if call.args else None)
+        if dotted_name(target).rpartition(".")[2] != node.name:
+            continue
+        packed = keyword(call, "args")
+        given: list[ast.expr] = (
+            list(packed.elts) if isinstance(packed, ast.Tuple | ast.List) else [] if packed else call.args[1:]
+        )
+        if dotted_name(call.func).rpartition(".")[2] in ("spawn", "start_processes"):
+            first = given[0] if given and packed is None else None
+            given = list(first.elts) if isinstance(first, ast.Tuple) else given
+            given = [ast.Starred(ast.Name("rank")), *given]
+        named = keyword(call, "kwargs")
+        pairs = zip(named.keys, named.values, strict=True) if isinstance(named, ast.Dict) else ()
+        keywords = [ast.keyword(str(k.value), v) for k, v in pairs if isinstance(k, ast.Constant)]
+        return ast.Call(ast.Name(node.name), given, keywords), _scope_of(call, program, scope)
+    return None
 
 
 def option_of(node: ast.Attribute, scope: Scope, sources: Sources) -> Making | None:
@@ -264,8 +304,8 @@ def option_of(node: ast.Attribute, scope: Scope, sources: Sources) -> Making | N
             return None
     else:
         made = creation(node.value, scope, sources)
-        if made is None or dotted_name(made[0].func).rpartition(".")[2] not in _PARSERS:
-            parser = isinstance(made[0].func, ast.Attribute) and made[0].func.attr in _PARSERS if made else False
+        if made is None or dotted_name(made[0].func).rpartition(".")[2] not in PARSERS:
+            parser = isinstance(made[0].func, ast.Attribute) and made[0].func.attr in PARSERS if made else False
             if not parser:
                 return None
     made = made or creation(node.value, scope, sources)
@@ -274,7 +314,7 @@ def option_of(node: ast.Attribute, scope: Scope, sources: Sources) -> Making | N
         if home.program is None:
             continue
         for call in home.program.code.methods("add_argument"):
-            if node.attr in _destinations(call):
+            if node.attr in destinations(call):
                 where = Scope(home.file, _LAST, "", program=home.program, node=home.program.code.scope(call))
                 return Making("option", call, where, None)
     return None
@@ -285,18 +325,21 @@ def _of_attribute(node: ast.Attribute, scope: Scope, sources: Sources) -> Iterat
     program = scope.program
     if program is None:
         return
-    if written and scope.node is not None and not written.startswith(("self.", "cls.")):
+    if written and scope.node is not None and not (scope.user and written.startswith(("self.", "cls."))):
         found = list(_bound(written, scope.node, scope))
         if found:
             yield from found
             return
+    if not scope.user:
+        yield from _of_library(node, scope, sources)
+        return
     option = option_of(node, scope, sources)
     if option is not None:
         yield option
         return
     owner = scope.value(node.value)
     imported = program.code.imports.get(dotted_name(node.value), "")
-    if owner is not MISSING and module_dict(owner) or imported:
+    if (owner is not MISSING and module_dict(owner)) or imported:
         other = sources.of_module(imported, scope.file) if imported else None
         if other is not None:
             yield from _bound(node.attr, other.tree, _module_scope(other))
@@ -304,6 +347,42 @@ def _of_attribute(node: ast.Attribute, scope: Scope, sources: Sources) -> Iterat
     home = of_class(node.value, scope, sources)
     if home is not None:
         yield from _of_field(node, home[0], home[1], scope, sources)
+
+
+def _of_library(node: ast.Attribute, scope: Scope, sources: Sources) -> Iterator[Making]:
+    """Yield what an attribute of a library's object was made of: an argument of that name where the program made it."""
+    owner = scope.value(node.value)
+    if owner is MISSING or not scopes.is_plain_value(owner):
+        return
+    for caller in scope.callers:
+        if not caller.user or (written := _name_of(owner, caller)) is None:
+            continue
+        made = creation(written, caller, sources)
+        given = made and (keyword(made[0], node.attr) or _by_position(made[0], type(owner), node.attr))
+        if made and given:
+            yield _given(given, made[1])
+        return
+
+
+def _name_of(owner: object, scope: Scope) -> ast.expr | None:
+    """Return the expression by which a frame calls an object."""
+    inside = ast.walk(scope.call) if isinstance(scope.call, ast.AST) else ()
+    for node in inside:
+        if isinstance(node, ast.Name | ast.Attribute) and scope.value(node) is owner:
+            return node
+    found = next((name for name, value in scope.local.items() if value is owner), None)
+    return ast.Name(found, lineno=scope.line) if found is not None else None
+
+
+def _by_position(call: ast.Call, kind: type, name: str) -> ast.expr | None:
+    """Return a positional argument of a class by the parameters of its `__init__`."""
+    for each in bases(kind):
+        function = type.__dict__["__dict__"].__get__(each).get("__init__")
+        if type(function) is types.FunctionType:
+            names = function.__code__.co_varnames[1 : function.__code__.co_argcount]
+            number = names.index(name) if name in names else _LAST
+            return call.args[number] if number < len(call.args) else None
+    return None
 
 
 def _module_scope(program: Program) -> Scope:
@@ -351,23 +430,25 @@ def _of_field(
     made = creation(node.value, scope, sources)
     if made is not None and dotted_name(made[0].func).rpartition(".")[2] != defined.name:
         made = None
-    made = made or _only_creation(defined, program)
+    made = made or _only_creation(defined, program, scope)
     rows = [row for row in program.bindings.get((defined, f"self.{node.attr}"), ()) if row.how != "argument"]
     first = [row for row in rows if getattr(program.code.function(row.node), "name", "") in ("__init__", "setup")]
     for row in (first or rows)[-1:]:
         method = program.code.function(row.node) or program.tree
         inside = next((s for s in scope.callers if s.node is method), None)
-        where = Scope(home.file, getattr(row.node, "lineno", _LAST), getattr(method, "name", ""), program=program,
-                      node=method, callers=inside.callers if inside is not None else (),
-                      bound=made if getattr(method, "name", "") == "__init__" else None)  # fmt: skip
-        found = _making(row, where)
+        name = getattr(method, "name", "")
+        where = Scope(home.file, getattr(row.node, "lineno", _LAST), name, program=program, node=method,
+                      local=_self(scope.value(node.value)), callers=inside.callers if inside is not None else (),
+                      bound=made if name == "__init__" else None)  # fmt: skip
+        found = _making(f"self.{node.attr}", row, where)
         yield found._replace(how="attribute" if found.how in ("assigned", "called") else found.how)
         return
     for row in program.bindings.get((defined, node.attr), ()):
-        given = made and (_keyword(made[0], node.attr) or _positional(made[0], defined, node.attr))
-        if made and given is not None:
-            yield Making("literal" if is_literal(given) else "passed", given, made[1], given, (given,))
-            return
+        if made is not None and _has_fields(defined):
+            given = keyword(made[0], node.attr) or positional(made[0], defined, node.attr)
+            if given is not None:
+                yield _given(given, made[1])
+                return
         if row.how == "assign":
             yield Making("default", row.node, Scope(home.file, _LAST, "", program=program, node=defined), row.value)
             return
@@ -378,28 +459,28 @@ def _of_field(
                 return
 
 
-def _only_creation(defined: ast.ClassDef, program: Program) -> tuple[ast.Call, Scope] | None:
+def _has_fields(defined: ast.ClassDef) -> bool:
+    """True if the arguments of a class are its annotated names."""
+    decorators = (each.func if isinstance(each, ast.Call) else each for each in defined.decorator_list)
+    names = [dotted_name(each).rpartition(".")[2] for each in (*decorators, *defined.bases)]
+    return any(name in _FIELDS for name in names)
+
+
+def _self(owner: object) -> dict[str, object]:
+    return {} if owner is MISSING or not scopes.is_plain_value(owner) else {"self": owner}
+
+
+def _only_creation(defined: ast.ClassDef, program: Program, inside: Scope) -> tuple[ast.Call, Scope] | None:
     """Return the only call of a class in its file."""
     calls = [call for call in program.code.calls(defined.name) if isinstance(call.func, ast.Name)]
     if len(calls) != 1:
         return None
-    where = program.code.scope(calls[0])
-    name = getattr(where, "name", "")
-    return calls[0], Scope(program.file, calls[0].lineno, name, program=program, node=where, call=calls[0])
+    return calls[0], _scope_of(calls[0], program, inside)
 
 
-def _keyword(call: ast.Call, name: str) -> ast.expr | None:
-    return next((k.value for k in call.keywords if k.arg == name), None)
-
-
-def _positional(call: ast.Call, defined: ast.ClassDef, name: str) -> ast.expr | None:
-    """Return a field of a data class that was given by its position."""
-    fields = [s.target.id for s in defined.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
-    number = fields.index(name) if name in fields else _LAST
-    return call.args[number] if number < len(call.args) else None
-
-
-def creation(node: ast.expr | None, scope: Scope, sources: Sources, steps: int = _STEPS) -> tuple[ast.Call, Scope] | None:
+def creation(
+    node: ast.expr | None, scope: Scope, sources: Sources, steps: int = _STEPS
+) -> tuple[ast.Call, Scope] | None:
     """Return the call that made an object, through names, arguments and own functions."""
     if node is None or not steps or scope.program is None:
         return None
@@ -442,20 +523,17 @@ def _of_item(node: ast.Subscript, scope: Scope, sources: Sources) -> Iterator[Ma
         if same and assign.lineno < scope.line and program.code.scope(assign) in (home, program.tree):
             yield Making(how_of(assign.value), assign, scope, assign.value, (assign.value,))
             return
-    for made in makings(node.value, scope, sources):
-        key = node.slice.value if isinstance(node.slice, ast.Constant) else scope.value(node.slice)
-        entry = _entry(made.value, key)
-        if entry is not None:
-            yield Making("literal" if is_literal(entry) else how_of(entry), entry, made.scope, entry, (entry,))
-        return
+    key = node.slice.value if isinstance(node.slice, ast.Constant) else scope.value(node.slice)
+    found = _container(node.value, scope, sources)
+    part = entry(found[0], key) if found is not None else None
+    if found is not None and part is not None:
+        yield Making("literal" if is_literal(part) else how_of(part), part, found[1], part, (part,))
 
 
-def _entry(value: ast.expr | None, key: object) -> ast.expr | None:
-    if isinstance(value, ast.Dict):
-        pairs = zip(value.keys, value.values, strict=True)
-        return next((v for k, v in pairs if isinstance(k, ast.Constant) and k.value == key), None)
-    if isinstance(value, ast.Call) and getattr(value.func, "id", "") == "dict":
-        return next((k.value for k in value.keywords if k.arg == key), None)
-    if isinstance(value, ast.List | ast.Tuple) and type(key) is int and -len(value.elts) <= key < len(value.elts):
-        return value.elts[key]
+def _container(node: ast.expr, scope: Scope, sources: Sources, steps: int = _STEPS) -> tuple[ast.expr, Scope] | None:
+    """Return the literal of a dictionary or list behind a name, through names and arguments."""
+    for made in makings(node, scope, sources) if steps else ():
+        if isinstance(made.value, ast.Name | ast.Attribute | ast.Subscript):
+            return _container(made.value, made.scope, sources, steps - 1)
+        return (made.value, made.scope) if made.value is not None else None
     return None

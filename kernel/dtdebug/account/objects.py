@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -18,6 +18,7 @@ _NAME = type.__dict__["__name__"].__get__
 _QUALNAME = type.__dict__["__qualname__"].__get__
 _BASES = type.__dict__["__mro__"].__get__
 _DICT = type.__dict__["__dict__"].__get__
+_OF_MODULE: Any = vars(types.ModuleType)["__dict__"]
 _MOST_ITEMS = 20_000
 _STORED = (types.GetSetDescriptorType, types.MemberDescriptorType)
 _PLAIN = (bool, int, float, complex, str, bytes, tuple, list, dict, set, frozenset, type(None))
@@ -41,6 +42,12 @@ def qualified_name(kind: type) -> str:
     return f"{module_of(kind)}.{_QUALNAME(kind)}"
 
 
+def is_exactly(value: object, kinds: Iterable[type]) -> bool:
+    """True if the object's class is one of `kinds`; `in` would ask a metaclass."""
+    kind = type(value)
+    return any(kind is each for each in kinds)
+
+
 def is_kind(value: object, wanted: object) -> bool:
     """True if the object's class is `wanted`, or derives from it."""
     return wanted is not None and any(each is wanted for each in _BASES(type(value)))
@@ -59,7 +66,7 @@ def loaded(module: str, name: str) -> Any:
 
 def module_dict(module: object) -> dict[str, Any]:
     """Return what is stored in a module: modules may compute their attributes."""
-    return types.ModuleType.__dict__["__dict__"].__get__(module) if is_kind(module, types.ModuleType) else {}
+    return _OF_MODULE.__get__(module) if is_kind(module, types.ModuleType) else {}
 
 
 def is_tensor(value: object) -> bool:
@@ -76,11 +83,12 @@ def is_of_torch(kind: type) -> bool:
 def item(owner: object, key: object) -> Any:
     """Return an item of a dictionary or a sequence by a plain key, or `MISSING`; compares with no foreign key."""
     if is_kind(owner, dict):
-        if type(key) not in (str, int):
+        if not is_exactly(key, (str, int)):
             return MISSING
-        items = islice(dict.items(owner), _MOST_ITEMS)  # type: ignore[arg-type]
+        table: Any = owner
+        items = islice(dict.items(table), _MOST_ITEMS)
         return next((value for known, value in items if type(known) is type(key) and known == key), MISSING)
-    if type(owner) in (list, tuple, str) and type(key) is int:
+    if is_exactly(owner, (list, tuple, str)) and type(key) is int:
         sequence: Any = owner
         return sequence[key] if -len(sequence) <= key < len(sequence) else MISSING
     return MISSING
@@ -93,7 +101,7 @@ def stored(value: object) -> dict[str, Any]:
     for kind in _BASES(type(value)):
         getter = _DICT(kind).get("__dict__")
         if getter is not None:
-            found = getter.__get__(value) if type(getter) in _STORED else None
+            found: Any = getter.__get__(value) if is_exactly(getter, _STORED) else None
             return found if is_kind(found, dict) else {}
     return {}
 
@@ -116,7 +124,7 @@ def attribute(value: object, name: str) -> Any:
                 return found.__get__(value)
             except AttributeError:
                 return MISSING
-        return found if type(found) in _PLAIN else MISSING
+        return found if is_exactly(found, _PLAIN) else MISSING
     return MISSING
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from dtdebug.account import scopes
 from dtdebug.account.capture import explain
 from dtdebug.account.sources import Sources
 from dtdebug.account.values import masked, one_line
+from dtdebug.account.way_back import Deadline
 from dtdebug.check.files import UnreadableError, read_source
 from dtdebug_taxonomy.logs import log as logs
 from dtdebug_taxonomy.logs.events import PrintedException
@@ -58,7 +58,7 @@ def _of_frames(account: Account, frames: Sequence[Frame], sources: Sources) -> A
     stack, why = scopes.of_printed(frames, sources)
     known = () if account.rank is None else (masked("rank", str(account.rank)),)
     account = msgspec.structs.replace(account, facts=known)
-    found = explain(account, stack, sources, time.monotonic() + _SECONDS)
+    found = explain(account, stack, sources, Deadline(_SECONDS))
     return msgspec.structs.replace(found, stopped=why) if why and found.root < 0 else found
 
 
@@ -71,5 +71,3 @@ def _lines(file: str) -> list[str]:
         return read_source(path).text.splitlines(keepends=True)
     except (OSError, ValueError, UnreadableError):  # on another machine, deleted, or not text
         return []
-
-

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import re
 import sys
 from collections.abc import Iterator, Sequence
 
 from dtdebug.account import scopes
+from dtdebug.account.makers import creation
 from dtdebug.account.objects import (
     MISSING,
-    bases,
     class_of_value,
     is_class,
-    is_kind,
+    is_exactly,
     is_tensor,
-    loaded,
     module_dict,
     module_of,
     name_of,
     qualified_name,
 )
 from dtdebug.account.scopes import Scope
+from dtdebug.account.sources import Sources
 from dtdebug.account.values import named, one_line
 from dtdebug.account.way_back import leaves, place
 from dtdebug_taxonomy.model.account import NamedValue, Refusal
@@ -29,12 +31,18 @@ from dtdebug_taxonomy.source.python.names import canonical, dotted_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 
 _TESTS, _VALUES = 3, 8
-_OPERATORS = {ast.MatMult: "torch.matmul", ast.Add: "torch.add", ast.Sub: "torch.sub", ast.Mult: "torch.mul", ast.Div: "torch.div"}
+_OPERATORS = {
+    ast.MatMult: "torch.matmul",
+    ast.Add: "torch.add",
+    ast.Sub: "torch.sub",
+    ast.Mult: "torch.mul",
+    ast.Div: "torch.div",
+}
 
 Refused = list[tuple[ast.expr, Scope]]
 
 
-def refusal_of(stack: Sequence[Scope], own: int) -> tuple[Refusal, Refused]:
+def refusal_of(stack: Sequence[Scope], own: int, sources: Sources, message: str) -> tuple[Refusal, Refused]:
     """Return what was refused at the stack's end, and the expressions to follow back, the most telling first.
 
     `own`: index of the user's innermost frame.
@@ -44,16 +52,30 @@ def refusal_of(stack: Sequence[Scope], own: int) -> tuple[Refusal, Refused]:
     scope = at if at is not None else innermost
     if at is None and isinstance(innermost.call, ast.AST):
         looked = _operands(innermost.call, innermost)
+    spoken = frozenset(re.findall(r"[a-z_]{3,}", message.lower()))
+    looked = sorted(looked, key=lambda each: not _is_spoken_of(each, spoken))
+    if scope.user:
+        looked = sorted(looked, key=lambda each: not _is_nothing(scope.value(each)))
     refused: Refused = [(leaf, scope) for each in looked for leaf in leaves(each, scope)]
     call = stack[own].call
     refusal = Refusal(
-        api=api_of(call, stack[own], compiled=own == len(stack) - 1) if own < len(stack) - 1 or at is None else "",
+        api=api_of(call, stack[own], sources) if own < len(stack) - 1 or at is None else "",
         place=place(scope, ast.Pass(lineno=scope.line)) if not scope.user else None,
         tests=tuple((one_line(ast.unparse(test)), way) for test, way in tests),
         values=_values(looked, scope),
         arguments=_arguments(stack, own) if at is None or own < len(stack) - 1 else (),
     )
     return refusal, refused
+
+
+def _is_spoken_of(node: ast.expr, spoken: frozenset[str]) -> bool:
+    """True if the message has the name of a parameter or attribute: `Target 3 is out of bounds`."""
+    name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return name.lower() in spoken
+
+
+def _is_nothing(value: object) -> bool:
+    return value is None or (is_exactly(value, (int, float)) and value == 0)
 
 
 def _guarded(stack: Sequence[Scope], own: int) -> tuple[Scope | None, list[tuple[ast.expr, bool]], list[ast.expr]]:
@@ -144,7 +166,11 @@ def _values(looked: Sequence[ast.expr], scope: Scope) -> tuple[NamedValue, ...]:
     for each in looked:
         for part in (each, *leaves(each, scope)):
             text, value = ast.unparse(part), scope.value(part)
-            if isinstance(part, ast.Constant) or text in found or (value is not MISSING and not scopes.is_plain_value(value)):
+            if (
+                isinstance(part, ast.Constant | ast.List)
+                or text in (*found, "self")
+                or (value is not MISSING and not scopes.is_plain_value(value))
+            ):
                 continue
             if value is not MISSING or (not scope.live and part is not each):
                 found[text] = named(text, value)
@@ -179,9 +205,9 @@ def _passes_on(scope: Scope) -> bool:
     return isinstance(node, FUNCTIONS) and node.args.vararg is not None
 
 
-def api_of(call: ast.AST | None, scope: Scope, *, compiled: bool = False) -> str:
+def api_of(call: ast.AST | None, scope: Scope, sources: Sources) -> str:
     """Return the qualified name of what a line of the user's calls."""
-    if isinstance(call, ast.BinOp) and type(call.op) in _OPERATORS:
+    if isinstance(call, ast.BinOp) and is_exactly(call.op, _OPERATORS):
         sides = [scope.value(call.left), scope.value(call.right)]
         return _OPERATORS[type(call.op)] if any(map(is_tensor, sides)) else ""
     if not isinstance(call, ast.Call) or scope.program is None:
@@ -197,7 +223,19 @@ def api_of(call: ast.AST | None, scope: Scope, *, compiled: bool = False) -> str
         if owner is not MISSING and scopes.is_plain_value(owner):
             return f"{public_name(class_of_value(owner))}.{func.attr}"
     name = scope.program.code.name(func)
-    return one_line(name or dotted_name(func))
+    if isinstance(func, ast.Name) and func.id not in scope.program.code.imports:
+        return func.id if func.id in dir(builtins) else ""
+    if (
+        name.partition(".")[0] != dotted_name(func).partition(".")[0]
+        or name.partition(".")[0] in scope.program.code.imports
+    ):
+        return one_line(name)
+    made = creation(func.value, scope, sources) if isinstance(func, ast.Attribute) else creation(func, scope, sources)
+    maker = made[1].program.code.name(made[0].func) if made is not None and made[1].program is not None else ""
+    if "." not in maker:
+        return "" if isinstance(func, ast.Attribute) else one_line(name)
+    owner = maker if maker.rpartition(".")[2][:1].isupper() else "torch.Tensor" if maker.startswith("torch.") else ""
+    return one_line(f"{owner}.{func.attr}" if isinstance(func, ast.Attribute) and owner else owner)
 
 
 def public_name(kind: type) -> str:
@@ -211,8 +249,3 @@ def public_name(kind: type) -> str:
         if module_dict(sys.modules.get(package)).get(name) is kind:
             return one_line(f"{package}.{name}")
     return one_line(canonical(qualified_name(kind)))
-
-
-def is_module(value: object) -> bool:
-    """True for a module of torch, whose class is then what was called."""
-    return is_kind(value, loaded("torch.nn", "Module")) and any(True for _ in bases(type(value)))

@@ -7,20 +7,20 @@ import builtins
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from types import CodeType, TracebackType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType, TracebackType
 from typing import Any
 
 from dtdebug.account import evaluate
-from dtdebug.account.objects import MISSING
+from dtdebug.account.objects import MISSING, is_class, is_exactly
 from dtdebug.account.sources import Program, Sources, is_stale
 from dtdebug.process.thread_frames import copy_locals
 from dtdebug_taxonomy.model.ranks import Frame
+from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 from dtdebug_taxonomy.stacks.frames import is_library, is_made
 
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 _NODES = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_FORWARDING = frozenset({"__call__", "_call_impl", "_wrapped_call_impl", "wrapper", "inner", "wrapped", "decorate_context"})
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
@@ -47,6 +47,8 @@ class Scope:
     """The call by which a function that has returned was entered."""
     inner: ast.AST | None = None
     """The comprehension that the frame ran within `node`."""
+    reached: int = 0
+    """Line that the frame has reached, where `line` is an earlier one."""
     said: str = ""
     """What is known of the line if its file can't be read."""
 
@@ -89,8 +91,9 @@ def _living(row: TracebackType, sources: Sources) -> Scope:
     file, line = code.co_filename, row.tb_lineno or code.co_firstlineno
     user = not is_library(file)
     scope = Scope(
-        file, line, code.co_name, user=user, live=True, local=copy_locals(frame), world=frame.f_globals, code=code
-    )
+        file, line, code.co_name, user=user, live=True, local=copy_locals(frame), world=frame.f_globals, code=code,
+        reached=line,
+    )  # fmt: skip
     program = sources.of_user(file) if user else sources.of_function(file, line, code.co_firstlineno)
     if program is None:
         return scope
@@ -131,7 +134,7 @@ def _node_of(program: Program, code: CodeType) -> ast.AST:
     for node in ast.walk(tree):
         if isinstance(node, FUNCTIONS) and node.name == name:
             begin = min([node.lineno, *(each.lineno for each in node.decorator_list)])
-            if begin == first or node.lineno == first:
+            if first in (begin, node.lineno):
                 return node
         elif isinstance(node, ast.Lambda) and name == "<lambda>" and node.lineno == first:
             return node
@@ -143,8 +146,11 @@ def _node_of(program: Program, code: CodeType) -> ast.AST:
 
 
 def _comprehension(program: Program, code: CodeType) -> Comprehension | None:
-    found = [n for kind in _NODES for n in program.code.nodes(kind) if n.lineno == code.co_firstlineno]
-    return found[0] if found else None
+    for kind in _NODES:
+        for node in program.code.nodes(kind):
+            if isinstance(node, _NODES) and node.lineno == code.co_firstlineno:
+                return node
+    return None
 
 
 def _expression_at(home: ast.AST, wanted: tuple[object, ...]) -> ast.AST | None:
@@ -223,7 +229,8 @@ def _heads(statement: ast.stmt) -> list[ast.AST]:
         return [each.context_expr for each in statement.items]
     if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
         return list(statement.decorator_list)
-    return [node for node in ast.iter_child_nodes(statement) if isinstance(node, ast.expr)][::-1]
+    found: list[ast.AST] = [node for node in ast.iter_child_nodes(statement) if isinstance(node, ast.expr)]
+    return found[::-1]
 
 
 def _statement(tree: ast.AST, line: int) -> ast.stmt | None:
@@ -238,11 +245,13 @@ def _statement(tree: ast.AST, line: int) -> ast.stmt | None:
 def argument(scope: Scope, name: str) -> tuple[ast.expr, Scope] | None:
     """Return the expression that a parameter got, and the frame of the caller; frames that only pass on are skipped."""
     if scope.bound is not None:
-        call, caller = scope.bound
-        found = bind(call, scope).get(name)
+        entered, caller = scope.bound
+        found = bind(entered, scope).get(name)
         return (found, caller) if found is not None else None
     for caller in scope.callers:
         call = caller.call
+        if scope.inner is not None and caller.node is scope.node and caller.inner is None:
+            return argument(caller, name)  # the function around a comprehension
         if isinstance(call, ast.Subscript) and scope.function == "__getitem__":
             return call.slice, caller
         if isinstance(call, ast.BinOp) and scope.function.startswith("__"):
@@ -251,9 +260,22 @@ def argument(scope: Scope, name: str) -> tuple[ast.expr, Scope] | None:
             return None
         if is_forwarding(call) and not caller.user:
             continue
-        found = bind(call, scope).get(name)
+        found = bind(call, scope).get(name) or _unpacked(call, scope, name)
         return (found, caller) if found is not None else None
     return None
+
+
+def _unpacked(call: ast.Call, scope: Scope, name: str) -> ast.expr | None:
+    """Return what a parameter got from `**options`; for `**named` itself, all that is passed so."""
+    packed = next((k.value for k in call.keywords if k.arg is None), None)
+    node = scope.node
+    if isinstance(node, FUNCTIONS) and node.args.kwarg is not None and node.args.kwarg.arg == name:
+        return packed
+    if packed is None or name not in scope.parameters:
+        return None
+    if isinstance(packed, ast.Call) and dotted_name(packed.func) == "vars" and packed.args:
+        return ast.Attribute(packed.args[0], name)
+    return ast.Subscript(packed, ast.Constant(name)) if dotted_name(packed) else None
 
 
 def is_forwarding(call: ast.Call) -> bool:
@@ -266,6 +288,8 @@ def bind(call: ast.Call, scope: Scope) -> dict[str, ast.expr]:
     given: dict[str, ast.expr] = {}
     for name, each in zip(scope.parameters, call.args, strict=False):
         if isinstance(each, ast.Starred):
+            if dotted_name(each.value) == "rank":  # a number that the launcher passes
+                continue
             break
         given[name] = each
     return given | {k.arg: k.value for k in call.keywords if k.arg}
@@ -295,12 +319,8 @@ def parameter(scope: Scope, name: str) -> ast.arg | None:
 
 def is_plain_value(value: object) -> bool:
     """True for a value that the way back can speak of: no module, function or class."""
-    import types
-
-    from dtdebug.account.objects import is_class
-
-    kinds = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
-    return value is not MISSING and type(value) not in kinds and not is_class(value)
+    kinds = (ModuleType, FunctionType, BuiltinFunctionType, MethodType)
+    return value is not MISSING and not is_exactly(value, kinds) and not is_class(value)
 
 
 def statements(node: ast.AST) -> Iterator[ast.stmt]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import linecache
+import os
 import textwrap
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import CodeType
@@ -118,23 +120,35 @@ def _function(file: str, lines: Sequence[str], line: int, first: int) -> Program
     return found if found.tree.body else None
 
 
-def live_lines(world: Mapping[str, Any]) -> Callable[[str], Sequence[str]]:
-    """Return a reader of the files of a living program, whose cells may be in memory only."""
-
-    def read(file: str) -> Sequence[str]:
-        return linecache.getlines(file, dict(world) if file.startswith("<") else None)
-
-    return read
+def live_lines(file: str) -> Sequence[str]:
+    """Return the lines of a file of a living program; those of a cell may be in memory only."""
+    linecache.checkcache(file)
+    return linecache.getlines(file)
 
 
 def is_stale(program: Program, code: CodeType) -> bool:
-    """True if the file on disk is not what the running code was made of."""
+    """True if the file on disk was written since this process began, and is not what the running code was made of."""
+    try:
+        if Path(program.file).stat().st_mtime < _started() - 1:
+            return False
+    except (OSError, ValueError):  # a cell, or code that was made in memory
+        return False
     try:
         whole = compile(str(program.code.text), program.file, "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
         return True
     found = _code_at(whole, code)
     return found is None or found.co_code != code.co_code or found.co_names != code.co_names
+
+
+def _started() -> float:
+    """Return when this process began, in seconds since the epoch; now, where the system does not tell."""
+    try:
+        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError, AttributeError):
+        return time.time()
+    return time.time() - age
 
 
 def _code_at(whole: CodeType, wanted: CodeType) -> CodeType | None:

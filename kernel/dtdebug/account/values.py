@@ -13,6 +13,7 @@ from dtdebug.account.objects import (
     MISSING,
     attribute,
     is_class,
+    is_exactly,
     is_kind,
     is_of_torch,
     is_tensor,
@@ -31,7 +32,7 @@ _LONG, _PART = 70, 30
 _DEEPEST, _ITEMS = 2, 5
 _SMALL = 4096
 """Maximum number of elements of a tensor whose range is read."""
-_HUGE = 10**15
+_HUGE, _RUBBISH = 10**15, 10**10
 _NUMBERS = (bool, int, float, complex)
 _PATHS = (pathlib.PosixPath, pathlib.PurePosixPath, pathlib.WindowsPath, pathlib.PureWindowsPath)
 _RECORDS = ("argparse.Namespace", "types.SimpleNamespace")
@@ -71,23 +72,23 @@ def text_of(value: object, *, contents: bool = True) -> str:
 
 def _text(value: Any, depth: int, contents: bool) -> str:
     kind = type(value)
-    if value is None or kind in _NUMBERS:
+    if value is None or is_exactly(value, _NUMBERS):
         return _number(value)
     if kind is str:
         return repr(value) if len(value) < _LONG else f"{value[:_PART]!r}...{value[-_PART:]!r}"
     if is_tensor(value):
         return _tensor(value, contents)
-    if kind in (list, tuple, set, frozenset, dict, bytes, bytearray, range, slice):
+    if is_exactly(value, (list, tuple, set, frozenset, dict, bytes, bytearray, range, slice)):
         return _container(value, depth, contents)
     if is_class(value):
         return f"class {name_of(value)}"
-    if kind in (types.FunctionType, types.BuiltinFunctionType, types.MethodType):
+    if is_exactly(value, (types.FunctionType, types.BuiltinFunctionType, types.MethodType)):
         function = value.__func__ if kind is types.MethodType else value
-        known = type(function) in (types.FunctionType, types.BuiltinFunctionType)
+        known = is_exactly(function, (types.FunctionType, types.BuiltinFunctionType))
         return f"<function {function.__name__}>" if known else "<method>"
     if kind is types.ModuleType:
         return f"<module {item(module_dict(value), '__name__')}>"
-    if kind in _PATHS:
+    if is_exactly(value, _PATHS):
         return f"Path({str(value)[-_LONG:]!r})"
     return _object(value, depth, contents)
 
@@ -103,18 +104,19 @@ def _container(value: Any, depth: int, contents: bool) -> str:
     if type(value) is range:
         return repr(value)
     if type(value) is slice:
-        return f"slice({', '.join(_text(part, _DEEPEST, contents) for part in (value.start, value.stop, value.step))})"
+        parts = [_text(part, _DEEPEST, contents) for part in (value.start, value.stop, value.step)]
+        return f"slice({', '.join(parts)})"
     size = len(value)
-    if type(value) in (bytes, bytearray) or depth >= _DEEPEST:
+    if is_exactly(value, (bytes, bytearray)) or depth >= _DEEPEST:
         return f"{kind} of {size}"
     if type(value) is dict:
         return _pairs(islice(value.items(), 2 * _ITEMS), size, depth, contents)
     parts = [_text(part, depth + 1, contents) for part in islice(value, _ITEMS)]
     if size > 1 and len(set(parts)) == 1 and (depth == 0 or size > _ITEMS):
         return f"{kind} of {size} x {parts[0]}"
-    left, right = {"list": "[]", "tuple": "()"}.get(kind, "{}")
-    inner = f"{left}{', '.join(parts)}{', ...' if size > _ITEMS else ''}{right}"
-    return inner if type(value) in (list, tuple) and size <= _ITEMS else f"{kind} of {size}: {inner}"
+    brackets = {"list": "[]", "tuple": "()"}.get(kind, "{}")
+    inner = f"{brackets[0]}{', '.join(parts)}{', ...' if size > _ITEMS else ''}{brackets[1]}"
+    return inner if is_exactly(value, (list, tuple)) and size <= _ITEMS else f"{kind} of {size}: {inner}"
 
 
 def _pairs(pairs: Iterable[tuple[object, object]], size: int, depth: int, contents: bool) -> str:
@@ -162,9 +164,7 @@ def _object(value: Any, depth: int, contents: bool) -> str:
 
 def _plain_attributes(value: object) -> list[tuple[str, Any]]:
     return [
-        (key, each)
-        for key, each in islice(stored(value).items(), 200)
-        if type(key) is str and not key.startswith("_")
+        (key, each) for key, each in islice(stored(value).items(), 200) if type(key) is str and not key.startswith("_")
     ]
 
 
@@ -217,4 +217,6 @@ def _range(value: Any, torch: dict[str, Any]) -> str:
         number = value.item()
         return f" {number:.6g}" if type(number) is float else f" {number}"
     low, high = value.min().item(), value.max().item()
+    if max(abs(low), abs(high)) > _RUBBISH:  # it was never filled
+        return ""
     return f" {low}..{high}" if low != high else f" {low}"

@@ -8,164 +8,269 @@ a batch to the data set. It reads the program only; values are added where a fra
 from __future__ import annotations
 
 import ast
+import dataclasses
+import re
 import time
-from collections.abc import Iterator
+import types
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
+
 from dtdebug.account import evaluate, scopes
-from dtdebug.account.makers import Making, creation, makings, of_class, option_of
-from dtdebug.account.objects import MISSING, attribute, class_of_value, is_kind, loaded, module_of
+from dtdebug.account.expressions import computes, is_literal, literal_text
+from dtdebug.account.makers import Making, creation, is_current, makings, of_class
+from dtdebug.account.objects import MISSING, attribute, class_of_value, is_exactly, is_kind, loaded, module_of
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Sources
 from dtdebug.account.values import masked, named, one_line
 from dtdebug_taxonomy.model.account import MAX_LINKS, How, Link, NamedValue, Place
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
+from dtdebug_taxonomy.stacks.frames import is_library
 
 _DEEPEST = 9
 _NOT_FOLLOWED = frozenset({"self", "cls", "__file__", "__name__", "super"})
 _EMPTY = ("empty", "empty_like", "new_empty")
 _WRAPPERS = frozenset({"enumerate", "zip", "tqdm", "iter", "reversed", "list", "islice", "cycle", "next", "trange"})
+_LOADERS = ("DataLoader", "StatefulDataLoader")
 _ENDS: tuple[How, ...] = ("literal", "option", "default", "environment", "file")
 """How a value is decided at the link itself."""
+_DECIDED, _COMPUTED, _MADE = 0, 1, 2
+"""How surely a value was decided at a link: by what stands there; by an expression over what the launch gives; by a
+call that makes an object of literals."""
+_LAUNCH = 3
+"""A link that only asks for what the launch gives: the one before it decides."""
+_TOKEN = re.compile(r"\d{1,12}|'[^']{1,80}'|None")
+_SCALARS = (bool, int, float, str, type(None))
 
 
 class WayBack:
-    """Links found so far, in the order in which they are told."""
+    """Links found so far, in the order in which they are told; `message`: what the exception says."""
 
-    def __init__(self, sources: Sources, deadline: float) -> None:
+    def __init__(self, sources: Sources, deadline: Deadline, message: str = "", at: tuple[str, int] = ("", 0)) -> None:
         self.links: list[Link] = []
-        self.ends: list[tuple[int, int]] = []
-        """(Index of a link at which a value was decided, how sure that is: 0 for most)."""
         self.stopped = ""
+        self.at = at
+        """File and line of the call that failed."""
         self._sources = sources
         self._deadline = deadline
-        self._seen: set[tuple[str, int]] = set()
+        self._spoken = frozenset(_TOKEN.findall(message.replace("NoneType", "None")))
+        self._parents: list[int] = []
+        self._plain: list[bool] = []
+        """True for a link that only hands a value on."""
+        self._scalar: list[bool] = []
+        self._ends: list[tuple[int, int]] = []
+        """(Index of a link at which a value was decided, how surely)."""
+        self._seen: set[tuple[object, ...]] = set()
 
     @property
     def root(self) -> int:
-        """Index of the link at which the first value was decided, or -1."""
-        return min(self.ends, key=lambda end: (end[1], end[0]))[0] if self.ends else -1
+        """Index of the link at which the refused value was decided, or -1; of several, one that the message names."""
+        ends = [(self._decider(n) if sure == _LAUNCH else n, min(sure, _MADE)) for n, sure in self._ends]
+        by_launch = {self._decider(n) for n, sure in self._ends if sure == _LAUNCH}
+        ends = [(n, _COMPUTED if sure == _MADE and (self._scalar[n] or n in by_launch) else sure) for n, sure in ends]
+        if not ends:
+            return -1
+        n, sure = min(ends, key=lambda end: (end[1], -self._named(end[0]), end[0]))
+        if sure == _MADE and self._scalar[0]:
+            return 0  # the parts are objects, but a number was refused
+        return n
 
-    def follow(self, node: ast.expr, scope: Scope, depth: int = 0, *, name: str = "") -> None:
-        """Follow each part of an expression back; `name`: what to call a literal."""
-        if _constant(node) and name:
-            text = masked(name, ast.unparse(node))
-            self._add(Link(value=text, how="literal", place=place(scope, node), depth=depth), sure=0, user=scope.user)
+    def told(self) -> tuple[Link, ...]:
+        """Return the links; one that only hands a value on has that of the next."""
+        links = list(self.links)
+        for n in range(len(links) - 1, 0, -1):
+            up = self._parents[n]
+            if up >= 0 and self._plain[up] and not links[up].value.text and links[n].value.text:
+                value = NamedValue(links[up].value.name, links[n].value.text)
+                links[up] = msgspec.structs.replace(links[up], value=value)
+        return tuple(links)
+
+    def _decider(self, n: int) -> int:
+        """Return the nearest link before one that did more than hand a value on, or the first of the chain."""
+        while self._parents[n] >= 0:
+            n = self._parents[n]
+            if not self._plain[n]:
+                break
+        return n
+
+    def _named(self, n: int) -> int:
+        """Return how many numbers and names of the message occur in a link's value."""
+        return len(self._spoken & frozenset(_TOKEN.findall(self.links[n].value.text)))
+
+    def follow(self, node: ast.expr, scope: Scope) -> None:
+        """Follow each part of an expression back."""
         for leaf in leaves(node, scope):
-            self._follow(leaf, scope, depth)
+            self._follow(leaf, scope, -1)
 
-    def _follow(self, node: ast.expr, scope: Scope, depth: int) -> None:
+    def follow_loop(self, node: ast.expr, scope: Scope) -> None:
+        """Follow what a loop goes through back, and the samples of its data set."""
+        self._samples((node,), scope, -1)
+        self.follow(node, scope)
+
+    def is_spoken_of(self, node: ast.expr) -> bool:
+        """True if the message holds a literal."""
+        return ast.unparse(node) in self._spoken
+
+    def add_literal(self, name: str, node: ast.expr, scope: Scope) -> None:
+        """Add an argument that stands as a literal in the call itself."""
+        link = Link(value=masked(name, ast.unparse(node)), how="literal", place=place(scope, node))
+        self._add(link, -1, scalar=True, sure=_DECIDED)
+
+    def _follow(self, node: ast.expr, scope: Scope, parent: int) -> None:
         text = ast.unparse(node)
-        key = (text, id(scope))
-        if key in self._seen or text in _NOT_FOLLOWED:
+        if text in _NOT_FOLLOWED:
             return
-        if depth > _DEEPEST or len(self.links) >= MAX_LINKS:
+        if self._depth(parent) >= _DEEPEST or len(self.links) >= MAX_LINKS:
             self.stopped = self.stopped or "the way back is longer than what is kept"
             return
-        if time.monotonic() > self._deadline:
+        if self._deadline.is_over:
             self.stopped = "the time for it was used up"
             return
-        self._seen.add(key)
         value = scope.value(node)
         if isinstance(node, ast.Call):
-            self._call(node, scope, depth, value)
+            if self._is_new(text, node):
+                self._call(node, scope, parent, value)
             return
         if value is not MISSING and not scopes.is_plain_value(value):
             return
+        found = False
         for made in makings(node, scope, self._sources):
-            self._made(node, value, made, scope, depth)
-            break
-        else:
-            if isinstance(node, ast.Attribute | ast.Subscript):
-                self._follow_owner(node, scope, depth, value)
+            found = True
+            if self._is_new(text, made.node):
+                self._made(node, value if is_current(node, made, scope) else MISSING, made, scope, parent)
+        if not found and isinstance(node, ast.Attribute | ast.Subscript) and self._is_new(text, scope.node, scope.line):
+            for leaf in leaves(node.value, scope):
+                self._follow(leaf, scope, parent)
 
-    def _follow_owner(self, node: ast.Attribute | ast.Subscript, scope: Scope, depth: int, value: Any) -> None:
-        """Go on with the object that an attribute or item belongs to."""
-        for leaf in leaves(node.value, scope):
-            self._follow(leaf, scope, depth)
+    def _is_new(self, *key: object) -> bool:
+        if key in self._seen:
+            return False
+        self._seen.add(key)
+        return True
 
-    def _made(self, node: ast.expr, value: Any, made: Making, scope: Scope, depth: int) -> None:
+    def _depth(self, parent: int) -> int:
+        return 0 if parent < 0 else self.links[parent].depth + 1
+
+    def _made(self, node: ast.expr, value: Any, made: Making, scope: Scope, parent: int) -> None:
+        if made.how in ("passed", "literal") and made.value is not None and made.scope.live:
+            given = made.scope.value(made.value)
+            scalars = is_exactly(value, _SCALARS) and is_exactly(given, _SCALARS)
+            if scalars and type(value) is type(given) and value != given:
+                return  # the value did not come from there
+            value = value if given is MISSING else given
         shown = named(ast.unparse(node), value, contents=not _is_empty(made.value))
-        how = made.how
-        sure = _sure(how, made, value)
-        before = len(self.links)
-        told = made.scope.user and (scope.user or how == "literal")  # a library's parameter is its own matter
-        self._add(Link(value=shown, how=how, place=place(made.scope, made.node), depth=depth), sure, told)
-        deeper = depth + (len(self.links) > before)
-        if how == "loop":
-            self._samples(made, deeper)
+        if value is MISSING and (said := literal_text(made.how, made.node, made.value)):
+            shown = masked(shown.name, said)
+        link = Link(value=shown, how=made.how, place=place(made.scope, made.node), depth=self._depth(parent))
+        direct = (made.scope.file, made.line) == self.at and made.how == "passed"
+        at = parent
+        if made.scope.user and (scope.user or not direct):  # a library's parameter is its own matter
+            plain = isinstance(made.value, ast.Name | ast.Attribute | ast.Subscript) or _asks_launch(made.value)
+            at = self._add(link, parent, plain=plain, scalar=is_exactly(value, _SCALARS), sure=_sure(made))
+        before = made.scope
+        if made.scope.line > made.line or made.scope is scope:
+            before = dataclasses.replace(made.scope, line=min(made.line, made.scope.line))
+        if made.how == "loop":
+            self._samples(made.parts, before, at, made.position)
         for part in made.parts:
-            for leaf in leaves(part, made.scope):
-                self._follow(leaf, made.scope, deeper)
+            for leaf in leaves(part, before):
+                self._follow(leaf, before, at)
 
-    def _call(self, node: ast.Call, scope: Scope, depth: int, value: Any) -> None:
+    def _call(self, node: ast.Call, scope: Scope, parent: int, value: Any) -> None:
         """Go on with what a function of the program returns, or with a call that asks for the environment."""
         entered = enter(node, scope, self._sources)
+        shown = named(ast.unparse(node), value)
         if entered is None:
-            how: How = "environment" if dotted_name(node.func).endswith(evaluate.ENVIRONMENT) else "called"
-            shown = named(ast.unparse(node), value)
-            self._add(Link(value=shown, how=how, place=place(scope, node), depth=depth), _LAUNCH, scope.user)
-            return
-        for each in scopes.statements(entered.node):  # type: ignore[arg-type]
-            if isinstance(each, ast.Return) and each.value is not None:
-                shown = named(ast.unparse(node), value)
-                link = Link(value=shown, how="returned", place=place(entered, each), depth=depth)
-                decided = not leaves(each.value, entered)
-                self._add(link, _sure_of(each.value) if decided else None, entered.user)
-                for leaf in leaves(each.value, entered):
-                    self._follow(leaf, entered, depth + 1)
-
-    def _samples(self, made: Making, depth: int) -> None:
-        """Go from a batch to the samples of the data set: the loader runs that in a library, or in another process."""
-        for part in made.parts:
-            for leaf in (part, *leaves(part, made.scope)):
-                found = _dataset(leaf, made.scope, self._sources)
-                if found is None:
-                    continue
-                method = found
-                for each in scopes.statements(method.node):  # type: ignore[arg-type]
-                    if isinstance(each, ast.Return) and each.value is not None:
-                        shown = NamedValue("samples of the data set")
-                        link = Link(value=shown, how="returned", place=place(method, each), depth=depth)
-                        self._add(link, None, user=True)
-                        for inner in leaves(each.value, method):
-                            self._follow(inner, method, depth + 1)
+            environment = dotted_name(node.func).endswith(evaluate.ENVIRONMENT)
+            if parent >= 0 and self.links[parent].place.line == node.lineno and self.links[parent].how != "passed":
+                self._ends.append((parent, _DECIDED if environment else _LAUNCH))  # the line is told already
                 return
+            how: How = "environment" if environment else "called"
+            link = Link(value=shown, how=how, place=place(scope, node), depth=self._depth(parent))
+            if scope.user:
+                self._add(link, parent, plain=True, scalar=True, sure=_DECIDED if environment else _LAUNCH)
+            return
+        self._returned(entered, shown, value, parent)
 
-    def _add(self, link: Link, sure: int | None, user: bool) -> None:
-        if not user or len(self.links) >= MAX_LINKS:
+    def _returned(
+        self, entered: Scope, shown: NamedValue, value: Any, parent: int, position: int | None = None
+    ) -> None:
+        if entered.node is None:
             return
-        if any((each.place, each.value.name) == (link.place, link.value.name) for each in self.links):
-            return
+        for each in scopes.statements(entered.node):
+            if not isinstance(each, ast.Return) or each.value is None:
+                continue
+            link = Link(value=shown, how="returned", place=place(entered, each), depth=self._depth(parent))
+            inside = dataclasses.replace(entered, line=each.lineno)
+            returned = each.value
+            if isinstance(returned, ast.Tuple) and position is not None and position < len(returned.elts):
+                returned = returned.elts[position]
+            parts = leaves(returned, inside)
+            sure = None if parts else _DECIDED if is_literal(returned) else _MADE
+            sure = _DECIDED if computes(returned) else sure
+            at = self._add(
+                link, parent, plain=isinstance(returned, ast.Name), scalar=is_exactly(value, _SCALARS), sure=sure
+            )
+            for leaf in parts:
+                self._follow(leaf, inside, at)
+
+    def _samples(self, parts: Sequence[ast.expr], scope: Scope, parent: int, position: int | None = None) -> None:
+        """Go from a batch to the samples of the data set: the loader runs that in a library, or in another process."""
+        for each in parts:
+            for leaf in (each, *leaves(each, scope)):
+                found = _dataset(leaf, scope, self._sources)
+                if found is not None:
+                    part = "" if position is None else f"[{position}]"
+                    self._returned(found, NamedValue(f"sample{part} of the data set"), MISSING, parent, position)
+                    return
+
+    def _add(
+        self, link: Link, parent: int, *, plain: bool = False, scalar: bool = False, sure: int | None = None
+    ) -> int:
+        """Add a link, and return its index; that of the one before if it is told already."""
+        for n, each in enumerate(self.links):
+            if (each.place, each.value.name) == (link.place, link.value.name):
+                return n
+        if len(self.links) >= MAX_LINKS:
+            return parent
         if sure is not None:
-            self.ends.append((len(self.links), sure))
+            self._ends.append((len(self.links), sure))
         self.links.append(link)
+        self._parents.append(parent)
+        self._plain.append(plain)
+        self._scalar.append(scalar)
+        return len(self.links) - 1
 
 
-_DECIDED, _MADE, _LAUNCH = 0, 1, 2
-"""How surely a value was decided at a link: by what stands there, by a call with nothing but literals, by the launch."""
+class Deadline:
+    """Time that the way back may take, in seconds of this thread: other ranks share the machine."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.thread_time() + seconds
+        self._last = time.monotonic() + _PATIENCE * seconds
+
+    @property
+    def is_over(self) -> bool:
+        """True if the time is used up."""
+        return time.thread_time() > self._end or time.monotonic() > self._last
 
 
-def _sure(how: How, made: Making, value: Any) -> int | None:
-    if how in _ENDS:
+_PATIENCE = 20
+"""Factor by which the clock on the wall may exceed the thread's time."""
+
+
+def _asks_launch(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Call) and dotted_name(node.func).rpartition(".")[2] in evaluate.WORLD
+
+
+def _sure(made: Making) -> int | None:
+    if made.how in _ENDS or (made.value is not None and (is_literal(made.value) or computes(made.value))):
         return _DECIDED
-    parts = [leaf for part in made.parts for leaf in leaves(part, made.scope)]
-    if parts or how in ("passed", "loop"):
+    if made.how in ("passed", "loop") or any(leaves(part, made.scope) for part in made.parts):
         return None
     return _MADE
-
-
-def _sure_of(node: ast.expr) -> int:
-    return _DECIDED if _constant(node) else _MADE
-
-
-def _constant(node: ast.AST | None) -> bool:
-    if isinstance(node, ast.UnaryOp):
-        return _constant(node.operand)
-    if isinstance(node, ast.Tuple | ast.List):
-        return bool(node.elts) and all(_constant(each) for each in node.elts)
-    return isinstance(node, ast.Constant)
 
 
 def _is_empty(node: ast.expr | None) -> bool:
@@ -206,6 +311,9 @@ def enter(call: ast.Call, scope: Scope, sources: Sources) -> Scope | None:
             for each in defined.body:
                 if isinstance(each, FUNCTIONS) and each.name == call.func.attr:
                     return _entered(home, each, call, scope)
+    value = scope.value(call.func)
+    if type(value) is types.FunctionType and not is_library(value.__code__.co_filename):
+        return _of_code(value.__code__, call, scope, sources)
     imported = scope.program.code.imports.get(name.partition(".")[0], "")
     if not imported:
         return None
@@ -217,6 +325,18 @@ def enter(call: ast.Call, scope: Scope, sources: Sources) -> Scope | None:
         return None
     home = Scope(other.file, found_functions[0].lineno, last, program=other, node=other.tree)
     return _entered(home, found_functions[0], call, scope)
+
+
+def _of_code(code: types.CodeType, call: ast.Call, scope: Scope, sources: Sources) -> Scope | None:
+    """Return a function of the program by its code, such as one that was imported or decorated."""
+    program = sources.of_user(code.co_filename)
+    if program is None:
+        return None
+    for each in program.code.functions.get(code.co_name, ()):
+        if code.co_firstlineno in (each.lineno, *(d.lineno for d in each.decorator_list)):
+            home = Scope(program.file, each.lineno, each.name, program=program, node=program.tree)
+            return _entered(home, each, call, scope)
+    return None
 
 
 def _entered(home: Scope, function: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Call, caller: Scope) -> Scope:
@@ -236,17 +356,19 @@ def _dataset(node: ast.expr, scope: Scope, sources: Sources) -> Scope | None:
     """Return `__getitem__` of the data set that a loader, or what wraps it, goes through."""
     while isinstance(node, ast.Call) and dotted_name(node.func).rpartition(".")[2] in _WRAPPERS and node.args:
         node = node.args[0]
+    local: dict[str, Any] = {}
     value = scope.value(node)
     if is_kind(value, loaded("torch.utils.data", "DataLoader")):
         value = attribute(value, "dataset")
         home = scope.program
         kind = class_of_value(value) if value is not MISSING else None
+        local = {"self": value}
         if kind is None or home is None or module_of(kind).startswith("torch"):
             return None
         name = type.__dict__["__name__"].__get__(kind)
     else:
         made = creation(node, scope, sources)
-        if made is None or dotted_name(made[0].func).rpartition(".")[2] not in ("DataLoader", "StatefulDataLoader"):
+        if made is None or dotted_name(made[0].func).rpartition(".")[2] not in _LOADERS:
             return None
         call, scope = made
         given = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "dataset"), None)
@@ -260,9 +382,8 @@ def _dataset(node: ast.expr, scope: Scope, sources: Sources) -> Scope | None:
                 continue
             for each in defined.body:
                 if isinstance(each, FUNCTIONS) and each.name in ("__getitem__", "__iter__"):
-                    return Scope(
-                        program.file, (each.end_lineno or each.lineno) + 1, each.name, program=program, node=each
-                    )
+                    last = (each.end_lineno or each.lineno) + 1
+                    return Scope(program.file, last, each.name, program=program, node=each, local=local)
     return None
 
 
@@ -275,8 +396,10 @@ def _program_of(name: str, scope: Scope, sources: Sources) -> Any:
 
 def leaves(node: ast.expr | None, scope: Scope) -> list[ast.expr]:
     """Return the parts of an expression whose value was made elsewhere: names, attributes, items, own calls."""
-    bound = {name.id for each in ast.walk(node) if isinstance(each, ast.comprehension)
-             for name in ast.walk(each.target) if isinstance(name, ast.Name)} if node is not None else set()  # fmt: skip
+    if node is None:
+        return []
+    targets = [each.target for each in ast.walk(node) if isinstance(each, ast.comprehension)]
+    bound = {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
     found = [each for each in _leaves(node, scope) if not (isinstance(each, ast.Name) and each.id in bound)]
     return [each for each in found if _root(each) not in bound]
 
@@ -292,29 +415,15 @@ def _leaves(node: ast.AST | None, scope: Scope) -> Iterator[ast.expr]:
         case None | ast.Lambda():
             return
         case ast.Name():
-            if not _is_outside(node.id, scope):
-                yield node
-        case ast.Attribute():
-            if dotted_name(node):
-                if not (isinstance(node.value, ast.Name) and _is_outside(node.value.id, scope)):
-                    yield node
-            else:
-                yield from _leaves(node.value, scope)
-        case ast.Subscript():
-            name = dotted_name(node.value)
-            if name.endswith("environ"):
-                yield node
-            elif isinstance(node.slice, ast.Constant | ast.Name):
-                yield node
-                yield from _leaves(node.slice, scope)
-            else:
-                yield from _leaves(node.value, scope)
-                yield from _leaves(node.slice, scope)
+            yield from () if _is_outside(node.id, scope) else (node,)
+        case ast.Attribute() if dotted_name(node):
+            outside = isinstance(node.value, ast.Name) and _is_outside(node.value.id, scope)
+            yield from () if outside else (node,)
+        case ast.Subscript(slice=ast.Constant() | ast.Name()):
+            yield node
+            yield from () if dotted_name(node.value).endswith("environ") else _leaves(node.slice, scope)
         case ast.Call():
             yield from _of_call(node, scope)
-        case ast.JoinedStr():
-            for part in node.values:
-                yield from _leaves(part, scope)
         case _:
             for child in ast.iter_child_nodes(node):
                 yield from _leaves(child, scope)
@@ -333,15 +442,32 @@ def _of_call(node: ast.Call, scope: Scope) -> Iterator[ast.expr]:
     for part in (*node.args, *(k.value for k in node.keywords)):
         yield from _leaves(part, scope)
     if isinstance(node.func, ast.Attribute):
-        yield from _leaves(node.func.value, scope)
+        whole = _is_object(node.func, scope)
+        yield from [node.func] if whole else _leaves(node.func.value, scope)
     elif isinstance(node.func, ast.Name) and not _is_outside(node.func.id, scope):
         yield node.func
+
+
+def _is_object(node: ast.Attribute, scope: Scope) -> bool:
+    """True if an attribute holds an object that is called, such as a layer, and is no method."""
+    value = scope.value(node)
+    if value is not MISSING:
+        return scopes.is_plain_value(value)
+    home = (
+        scope.program.code.class_of(node) if scope.program is not None and node in scope.program.code.parent else None
+    )
+    return (
+        home is not None and scope.program is not None and bool(scope.program.bindings.get((home, dotted_name(node))))
+    )
 
 
 def _is_imported_own(name: str, scope: Scope) -> bool:
     """True if a function comes from a module beside the program: one that torch or the standard library has not."""
     imported = scope.program.code.imports.get(name, "") if scope.program is not None else ""
-    return bool(imported) and scope.value(ast.Name(name)) is MISSING and "torch" not in imported
+    value = scope.value(ast.Name(name))
+    if value is not MISSING:
+        return type(value) is types.FunctionType and not is_library(value.__code__.co_filename)
+    return bool(imported) and "torch" not in imported
 
 
 def _is_outside(name: str, scope: Scope) -> bool:

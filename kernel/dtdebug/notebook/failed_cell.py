@@ -56,9 +56,10 @@ def diagnose_failed_cell(
         snapshot = _name_cells(snapshot, shell, _inputs(shell)[:-1])
     if live is not None and not issubclass(type(exception), KeyboardInterrupt):
         snapshot = _with_ranks(live, snapshot)
+    from dtdebug.account.printed import with_accounts
     from dtdebug.check.stack_files import sourced_snapshot
 
-    snapshot = sourced_snapshot(snapshot)
+    snapshot = with_accounts(sourced_snapshot(snapshot))
     diagnosis = diagnose(load(), snapshot)
     told = False
     if diagnosis.recognised:
@@ -95,8 +96,13 @@ def _name_cells(snapshot: Snapshot, shell: Any, inputs: Sequence[Any]) -> Snapsh
 
     from dtdebug.notebook.cells import Cells
 
-    translated = Cells(shell).rename_cells(snapshot.exception)
-    return msgspec.structs.replace(snapshot, exception=translated, cells=_before(inputs, snapshot.cell))
+    names = Cells(shell)
+    return msgspec.structs.replace(
+        snapshot,
+        exception=names.rename_cells(snapshot.exception),
+        accounts=tuple(map(names.rename_cells, snapshot.accounts)),
+        cells=_before(inputs, snapshot.cell),
+    )
 
 
 def ours(cell: str, live: Live | None) -> tuple[bool, LastFailure | None]:

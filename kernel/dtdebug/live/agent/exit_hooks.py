@@ -143,7 +143,8 @@ def account(value: BaseException) -> Account:
 
     chosen = _chosen(value)
     inner = _inside(chosen)
-    return capture(chosen) if inner is None else of_exception(inner)
+    told = of_exception(inner) if inner is not None else None
+    return told if told is not None and told.place is not None else capture(chosen)
 
 
 def _chosen(value: BaseException) -> BaseException:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import linecache
 import math
+import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any

@@ -11,7 +11,6 @@ from itertools import islice
 from types import FrameType
 from typing import Any
 
-from dtdebug.live.agent import own_frames as stack
 from dtdebug.live.agent.recorder_status import Entry
 from dtdebug.process.thread_frames import from_locals
 from dtdebug_taxonomy.model.ranks import Operation
