@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dtdebug.errors import NOTHING, USAGE, UsageError
-from dtdebug_taxonomy import __version__
+from dtdebug_taxonomy import __version__, named_files
 
 
 def run() -> NoReturn:
@@ -34,6 +34,7 @@ def run() -> NoReturn:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; an internal error becomes one line unless `--debug` is given."""
     words = sys.argv[1:] if arguments is None else arguments
+    named_files.give_roots(words)
     try:
         options = parser(only=words[0] if words else "").parse_args(words)
     except KeyboardInterrupt:
