@@ -354,7 +354,7 @@ KINDS: dict[str, tuple[Maker, int, int]] = {
     "packed trace of empty events": (trace(EMPTY, packed=True, ranks=1), 1 << 20, 1 << 30),
     "trace of empty events": (trace(EMPTY, packed=False, ranks=1), 1 << 20, 200 << 20),
     "packed zeros": (trace(b"\0", packed=True, ranks=1), 1 << 20, 1 << 30),
-    "packed log": (packed_log(b"step 1 loss 2.0\n"), 1 << 20, 4 << 30),
+    "packed log": (packed_log(b"step 1 loss 2.0\n"), 1 << 20, 2 << 30),
     "packed log without lines": (packed_log(b"\0"), 1 << 20, 4 << 30),
 }
 """Name -> maker, size in a run of all tests, size of an attack."""

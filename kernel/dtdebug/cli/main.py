@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dtdebug.errors import NOTHING, USAGE, UsageError
+from dtdebug.storage import budget
 from dtdebug_taxonomy import __version__, named_files
 
 
@@ -35,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; an internal error becomes one line unless `--debug` is given."""
     words = sys.argv[1:] if arguments is None else arguments
     named_files.give_roots(words)
+    budget.begin()
     try:
         options = parser(only=words[0] if words else "").parse_args(words)
     except KeyboardInterrupt:
