@@ -162,7 +162,7 @@ def test_an_archive_that_grows_without_end_is_refused(tmp_path, monkeypatch):
     """A few bytes may unpack to any number."""
     monkeypatch.setattr("dtdebug.recorded.profiler_traces.traces._BYTES", 1 << 20)
     (tmp_path / "bomb.json.gz").write_bytes(gzip.compress(b" " * (4 << 20)))
-    with pytest.raises(UsageError, match="unpacks to more than 1 MiB"):
+    with pytest.raises(UsageError, match="larger than"):
         run([tmp_path], as_json=False)
 
 

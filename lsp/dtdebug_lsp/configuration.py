@@ -6,6 +6,7 @@ import logging
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dtdebug_taxonomy import named_files
 from dtdebug_taxonomy.checks.run.settings import Settings, parse_settings
 from dtdebug_taxonomy.source.config.toml import read_toml
 
@@ -91,7 +92,7 @@ class Configuration:
         if not file.is_file() or size > _LARGEST:
             return None
         try:
-            table = read_toml(file.read_text(encoding="utf-8")).get("tool", {}).get(SECTION)
+            table = read_toml(named_files.read_file(file, _LARGEST).decode()).get("tool", {}).get(SECTION)
         except (OSError, ValueError, AttributeError) as error:
             self._tell(f"{file}: can't be read: {error}")
             return None

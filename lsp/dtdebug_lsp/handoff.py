@@ -19,6 +19,7 @@ from dtdebug_lsp.diagnostics import SOURCE
 from dtdebug_lsp.documents import Document, Documents, canonical_uri
 from dtdebug_lsp.hovers import symptom_address
 from dtdebug_lsp.positions import Positions
+from dtdebug_taxonomy import named_files
 from dtdebug_taxonomy.presentation.editor_marks import DISMISSED, FILE, MOST, Failure, Failures, Mark
 from dtdebug_taxonomy.source.text import Span, Text
 
@@ -157,9 +158,7 @@ def place_now(mark: Mark, documents: Documents) -> MarkPlace | None:
 
 def _file(path: str) -> Text | None:
     with suppress(OSError, ValueError):
-        file = Path(path)
-        if file.is_file() and file.stat().st_size <= _LARGEST:
-            return Text(file.read_bytes().decode("utf-8", "replace"))
+        return Text(named_files.read_file(path, _LARGEST).decode("utf-8", "replace"))
     return None
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Callable
 from pathlib import Path
 
+from dtdebug_taxonomy import named_files
 from dtdebug_taxonomy.source.python.project import Project
 
 LONGEST = 500_000
@@ -50,9 +50,6 @@ class Modules:
         if (text := self._opened(path)) is not None:
             return text
         try:
-            found = Path(path).stat()
-            if not stat.S_ISREG(found.st_mode) or found.st_size > LONGEST:
-                return None
-            return Path(path).read_bytes().decode("utf-8", "replace")
+            return named_files.read_file(path, LONGEST).decode("utf-8", "replace")
         except OSError:
             return None

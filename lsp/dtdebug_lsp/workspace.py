@@ -15,6 +15,7 @@ from dtdebug_lsp.diagnostics import diagnostic
 from dtdebug_lsp.documents import LONGEST, Document
 from dtdebug_lsp.modules import Modules
 from dtdebug_lsp.positions import Positions
+from dtdebug_taxonomy import named_files
 
 _SKIPPED = frozenset(
     {"node_modules", "__pycache__", "site-packages", "venv", "env", "build", "dist", "wandb", "mlruns"}
@@ -48,9 +49,9 @@ def check(
     """Return the URI of a file and its diagnostics; no diagnostics if it can't be read."""
     uri = from_fs_path(str(path)) or ""
     try:
-        if not configuration.is_enabled(str(path)) or path.stat().st_size > LONGEST:
+        if not configuration.is_enabled(str(path)):
             return uri, []
-        text = path.read_bytes().decode("utf-8", "replace")
+        text = named_files.read_file(path, LONGEST).decode("utf-8", "replace")
     except OSError:
         return uri, []
     document = Document(types.TextDocumentItem(uri, "", 0, text), modules=modules)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dtdebug.storage import safe_open
+from dtdebug_taxonomy import named_files
 from dtdebug_taxonomy.checks.run import settings as rules
 from dtdebug_taxonomy.checks.run.settings import Settings
 from dtdebug_taxonomy.source.config.toml import read_toml
@@ -126,6 +127,11 @@ def read_source(path: Path) -> File:
         raise UnreadableError(f"{path}: larger than {LARGEST // 1_000_000} MB, taken for data and skipped")
     if b"\0" in data[:_SNIFFED] and not data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         raise UnreadableError(f"{path}: not text, skipped")
+    return decode_source(path, data)
+
+
+def decode_source(path: Path, data: bytes) -> File:
+    """Decode a file in the encoding that a Python file declares, else in UTF-8; raises UnreadableError."""
     encoding = "utf-8"
     if path.suffix == ".py" and b"coding" in data[:200]:
         try:
@@ -148,7 +154,7 @@ def settings_of(folder: Path) -> tuple[Settings, tuple[str, ...]]:
         if not file.is_file():
             continue
         try:
-            table = read_toml(file.read_text(encoding="utf-8"))
+            table = read_toml(named_files.read_file(file, LARGEST).decode())
         except (OSError, ValueError) as error:
             return Settings(), (f"{file}: {error}; the default settings hold",)
         tool = table.get("tool")

@@ -16,6 +16,7 @@ import dtdebug_taxonomy
 from dtdebug.check.examine_file import ExaminedFile, Selection
 from dtdebug.check.files import LARGEST, settings_of
 from dtdebug.storage import state_dir
+from dtdebug_taxonomy import named_files
 
 _MOST = 50_000
 """Maximum number of cached files; those of the last run take precedence."""
@@ -82,15 +83,13 @@ class ResultCache:
         for path in consulted:
             if path not in self._modules:
                 with suppress(OSError):
-                    self._modules[path] = blake2b(Path(path).read_bytes(), digest_size=16).digest()
+                    self._modules[path] = blake2b(named_files.read_file(path, LARGEST), digest_size=16).digest()
             found.update(self._modules.get(path, b"gone"))
         return found.digest()
 
     def _key(self, path: Path) -> bytes | None:
         try:
-            if path.stat().st_size > LARGEST:
-                return None
-            data = path.read_bytes()
+            data = named_files.read_file(path, LARGEST)
         except OSError:
             return None
         settings = repr(settings_of(path.absolute().parent))

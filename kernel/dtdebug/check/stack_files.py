@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dtdebug.privacy.sanitize import clean
+from dtdebug_taxonomy import named_files
 from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.logs import log as logs
 from dtdebug_taxonomy.model.ranks import Frame, Verdict, say
@@ -106,20 +107,14 @@ def _sources(stacks: Mapping[int | None, Sequence[Frame]], culprits: Sequence[in
     for file in files:
         if len(sources) == MOST_FILES:
             break
-        path = Path(file)
-        if path.suffix != ".py" or is_library(file):
-            continue
-        try:
-            if path.stat().st_size > MOST_BYTES:
-                continue
-        except (OSError, ValueError):  # on another machine, or deleted
-            continue
-        from dtdebug.check.files import UnreadableError, read_source
+        if is_library(file) or (data := named_files.read_shown_source(file, MOST_BYTES)) is None:
+            continue  # on another machine, deleted, or no source of this user's
+        from dtdebug.check.files import UnreadableError, decode_source
         from dtdebug_taxonomy.source.python.code import Code
 
         try:
-            sources[file] = Code(read_source(path).text, path=file)
-        except (OSError, ValueError, UnreadableError):  # not text
+            sources[file] = Code(decode_source(Path(file), data).text, path=file)
+        except (ValueError, UnreadableError):  # not text
             continue
     return sources
 

@@ -18,7 +18,8 @@ from typing import Any, NoReturn
 from dtdebug.cli.readings import DOCTOR, Asked
 from dtdebug.cli.verbs import ALIASES, VERBS, parser
 from dtdebug.errors import NOTHING, USAGE, UsageError
-from dtdebug_taxonomy import __version__
+from dtdebug.storage import budget
+from dtdebug_taxonomy import __version__, named_files
 
 __all__ = ["ALIASES", "VERBS", "add", "main", "parser", "run"]
 
@@ -38,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; an internal error becomes one line unless `--debug` is given."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = words[:1] == ["--debug"]
+    named_files.give_roots(words)
+    budget.begin()
     try:
         status = _answer(words[debug:])
         sys.stdout.flush()

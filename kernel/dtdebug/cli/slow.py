@@ -12,7 +12,7 @@ import msgspec
 from dtdebug.privacy.sanitize import one_line
 from dtdebug.recorded.profiler_traces.time_account import Account, Interval, RankTimeline, account, late
 from dtdebug.recorded.profiler_traces.trace_steps import steps
-from dtdebug.recorded.profiler_traces.traces import load, paths
+from dtdebug.recorded.profiler_traces.traces import Trace, load, paths
 from dtdebug_taxonomy.model.training import Late
 
 VERSION = 1
@@ -27,21 +27,40 @@ _CAUSES = {
 
 
 def run(given: list[Path], *, as_json: bool) -> tuple[str, bool]:
-    """Return the text, and True if a late rank or phase was found.
+    """Return the text, and True if a late rank or phase was found, or nothing was understood.
 
     Raises:
         UsageError: a file is not a trace.
 
     """
-    traces = load(paths(given))
+    read = load(paths(given))
+    traces = [trace for trace in read if trace.known]
+    notes = [note for trace in read for note in trace.notes]
+    notes += (f"{Path(t.file).name}: none of its events is known; left out" for t in read if not t.known)
+    if not traces:
+        return _nothing_understood(read, notes, as_json=as_json), True
     counted, how = steps(traces)
     rows = [account(trace, counted.get(trace.rank)) for trace in traces]
     accounts, lines = [row[0] for row in rows], [row[1] for row in rows]
-    found, notes = late(accounts, lines), [note for trace in traces for note in trace.notes]
+    found = late(accounts, lines)
     if as_json:
         told: dict[str, Any] = {"v": VERSION, "ranks": accounts, "late": found, "notes": notes, "steps_by": how}
         return msgspec.json.encode(told).decode() + "\n", found is not None
     return "\n".join(_text(accounts, lines, found, [_steps_note(how), *notes])) + "\n", found is not None
+
+
+def _nothing_understood(read: list[Trace], notes: list[str], *, as_json: bool) -> str:
+    events = sum(len(trace.events) for trace in read)
+    means = (
+        f"Not understood: {len(read)} traces, and none of their events is of a kind that torch.profiler writes; "
+        "whether a rank is late is not known."
+    )
+    if as_json:
+        told: dict[str, Any] = {
+            "v": VERSION, "ranks": [], "late": None, "notes": [means, *notes], "steps_by": "", "events": events,
+        }  # fmt: skip
+        return msgspec.json.encode(told).decode() + "\n"
+    return "\n".join([means, *(f"note: {one_line(note, 200)}" for note in notes[:8])]) + "\n"
 
 
 def _steps_note(how: str) -> str:
@@ -51,7 +70,7 @@ def _steps_note(how: str) -> str:
 
 
 def _text(accounts: list[Account], lines: list[RankTimeline], found: Late | None, notes: list[str]) -> Iterator[str]:
-    yield found.means if found is not None else "No rank is late, and no phase holds up all."
+    yield found.means if found is not None else _all_clear(accounts)
     if found is not None:
         yield f"  symptom: Training is slow: no speed-up, or slower than one device ({found.symptom})"
         yield f"  to do: {_CAUSES[found.phase]}"
@@ -74,6 +93,14 @@ def _text(accounts: list[Account], lines: list[RankTimeline], found: Late | None
     if accounts[0].on == "host":
         yield "      no kernel of a device was recorded: these are the operators of the host"
     yield from (f"note: {one_line(note, 200)}" for note in notes[:8])
+
+
+def _all_clear(accounts: list[Account]) -> str:
+    if len(accounts) == 1:
+        return "One rank's trace alone does not tell who is late: record it on the others too, in the same steps."
+    if not any(a.steps for a in accounts):
+        return "No rank stands out over the whole recording; its steps are not known, so no rank is cleared."
+    return "No rank is late, and no phase holds up all."
 
 
 def picture(line: RankTimeline, longest: float, width: int) -> str:

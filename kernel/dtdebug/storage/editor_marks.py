@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import os
 import time
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dtdebug.storage import state_dir
+from dtdebug_taxonomy import named_files
 
 if TYPE_CHECKING:
     from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
@@ -56,7 +56,7 @@ def _locate_mark(mark: Mark) -> Mark:
     if mark.cell:
         return mark
     path = Path(mark.file).absolute()
-    words = mark.words or linecache.getline(str(path), mark.line).strip()
+    words = mark.words or named_files.source_line(path, mark.line)
     return msgspec.structs.replace(mark, file=str(path), words=words[:_WORDS])
 
 

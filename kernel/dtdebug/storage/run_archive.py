@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+import os
 import tarfile
 import zlib
 from pathlib import Path, PurePosixPath
+
+from dtdebug.storage import safe_open
+from dtdebug.storage.unpacking import BoundedHeader, UnpackedStream
 
 _MEMBER, _ALL, _MEMBERS = 16 << 20, 512 << 20, 6_000
 """Maximum bytes of a file and of all files, and number of files, taken from an archive."""
@@ -26,7 +32,12 @@ def unpack(archive: Path, target: Path) -> list[str]:
     left_out: list[str] = []
     taken = total = 0
     try:
-        with tarfile.open(archive, "r|gz") as tar:  # as a stream, which needs no seeking and ends a bomb at the bound
+        with (
+            safe_open.log(archive) as packed,
+            gzip.open(io.BufferedReader(packed)) as plain,
+            io.BufferedReader(UnpackedStream(plain, os.fstat(packed.fileno()).st_size)) as stream,
+            tarfile.open(fileobj=stream, mode="r|", tarinfo=BoundedHeader) as tar,  # needs no seeking
+        ):
             for seen, member in enumerate(tar):
                 if seen >= _MEMBERS or total > _ALL:
                     left_out.append("the rest: the archive is too large")
@@ -46,8 +57,9 @@ def unpack(archive: Path, target: Path) -> list[str]:
                 path.write_bytes(file.read(_MEMBER))
                 total += member.size
                 taken += 1
-    except (OSError, tarfile.TarError, EOFError, zlib.error, ValueError) as error:
-        raise UnpackError(f"is not an archive of `dtdebug report RUN` ({type(error).__name__})") from None
+    except (OSError, tarfile.TarError, EOFError, zlib.error, ValueError, RecursionError) as error:
+        why = (isinstance(error, OSError) and error.strerror) or type(error).__name__
+        raise UnpackError(f"is not an archive of `dtdebug report RUN` ({why})") from None
     if not taken:
         raise UnpackError("holds no files of a run")
     return left_out

@@ -25,7 +25,7 @@ from typing import TypeVar
 
 import msgspec
 
-from dtdebug.storage import VARIABLE, state_dir
+from dtdebug.storage import VARIABLE, budget, state_dir
 from dtdebug.storage.untrusted import drop_impossible
 from dtdebug_taxonomy.model.ranks import RankState
 
@@ -100,11 +100,17 @@ class RunFolder:
         state_dir.write(self.ranks / f"{name(record.pid or 0, record.host)}.json", msgspec.json.encode(record))
 
     def records(self) -> Iterator[RankState]:
-        """Yield the readable records."""
+        """Yield the readable records, as many as fit into the memory of the budget."""
+        left = budget.MEMORY
         for path in sorted(self.ranks.glob("*.json")):
-            record = read_record(path)
-            if record is not None:
-                yield record
+            with suppress(OSError):
+                data = state_dir.read_start(path, _RECORD_LIMIT)
+                left -= budget.json_memory(data)
+                if left < 0:
+                    return
+                record = _decode(data, RankState)
+                if record is not None:
+                    yield drop_impossible(record)
 
     def outputs(self) -> list[Path]:
         """Return the output files, by host; the first host's first."""
@@ -175,6 +181,13 @@ def read_record(path: Path) -> RankState | None:
 
 def _read(path: Path, kind: type[T]) -> T | None:
     try:
-        return msgspec.json.decode(state_dir.read_start(path, _RECORD_LIMIT), type=kind)
-    except (OSError, ValueError):  # also for a number of thousands of digits
+        return _decode(state_dir.read_start(path, _RECORD_LIMIT), kind)
+    except OSError:
+        return None
+
+
+def _decode(data: bytes, kind: type[T]) -> T | None:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (ValueError, RecursionError):  # also for a number of thousands of digits
         return None

@@ -9,11 +9,10 @@ import select
 import stat
 from pathlib import Path
 
+from dtdebug_taxonomy import named_files
+
 _WAIT = 5.0
 """Seconds to wait for a writer of a pipe."""
-_ROOT = Path("/")
-_KERNEL = tuple(map(Path, ("/proc", "/sys", "/sys/kernel/debug", "/sys/kernel/tracing", "/dev/mqueue")))
-"""File systems whose files are endless, or act when they are read."""
 
 
 def log(path: str | Path, *, pipes: bool = False) -> io.FileIO:
@@ -49,10 +48,6 @@ def read_text(path: str | Path, most: int) -> str:
 
 def _refusal_reason(handle: int, *, pipes: bool) -> str:
     there = os.fstat(handle)
-    if stat.S_ISDIR(there.st_mode):
-        return "is a folder"
-    if stat.S_ISREG(there.st_mode):
-        return "is a file of the kernel" if there.st_dev in _of_the_kernel() else ""
     if stat.S_ISFIFO(there.st_mode) and pipes:
         return "" if _has_writer(handle) else f"is a pipe without data for {_WAIT:g} s"
     if (
@@ -61,7 +56,7 @@ def _refusal_reason(handle: int, *, pipes: bool) -> str:
         and (os.isatty(handle) or there.st_rdev == Path(os.devnull).stat().st_rdev)
     ):
         return ""
-    return "is a pipe" if stat.S_ISFIFO(there.st_mode) else "is a device or a socket"
+    return named_files.refusal_reason(handle)
 
 
 def _has_writer(pipe: int) -> bool:
@@ -69,14 +64,3 @@ def _has_writer(pipe: int) -> bool:
     waiting = select.poll()
     waiting.register(pipe, select.POLLIN)
     return bool(waiting.poll(1000 * _WAIT))
-
-
-def _of_the_kernel() -> set[int]:
-    """Return the device numbers of file systems whose content the kernel generates."""
-    found = set()
-    for place in _KERNEL:
-        try:
-            found.add(place.stat().st_dev)
-        except OSError:
-            continue
-    return found - {_ROOT.stat().st_dev}

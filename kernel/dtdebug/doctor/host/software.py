@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 from dtdebug.privacy.sanitize import allowed_variables
+from dtdebug_taxonomy import named_files
 
 _PACKAGES = (
     "torch",
@@ -128,8 +129,7 @@ def _relative_name(path: Path, root: Path) -> str:
 
 def _data(path: Path) -> bytes | None:
     try:
-        with path.open("rb") as file:
-            return file.read(_BYTES)
+        return named_files.read_file(path, _BYTES)
     except OSError:
         return None
 

@@ -18,6 +18,7 @@ from pathlib import Path, PurePath
 
 from dtdebug.doctor.types import HostProblem
 from dtdebug.privacy.sanitize import one_line
+from dtdebug_taxonomy import named_files
 
 _IMPORTING, _GROUP = 90.0, 60.0
 """Seconds to wait; a first import from a network folder takes a minute."""
@@ -82,7 +83,7 @@ def interpreter(command: Sequence[str]) -> str:
             continue
         if PurePath(word).name.startswith("python"):
             return path
-        with suppress(OSError), Path(path).open("rb") as file:
+        with suppress(OSError), named_files.open_file(path) as file:
             first = file.read(200).split(b"\n", 1)[0].decode(errors="replace")
             named = first.removeprefix("#!").split()
             if first.startswith("#!") and named and PurePath(named[0]).name.startswith("python"):

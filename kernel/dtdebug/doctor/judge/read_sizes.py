@@ -16,6 +16,7 @@ from typing import cast
 import msgspec
 
 from dtdebug.doctor.types import Launch
+from dtdebug_taxonomy import named_files
 from dtdebug_taxonomy.source.config.toml import read_toml
 
 _SIZE = 1 << 20
@@ -180,8 +181,7 @@ def _read_deepspeed(launch: Launch, options: list[_Option], of_megatron: dict[st
 
 def _program(launch: Launch) -> bytes:
     try:
-        with Path(launch.program).open("rb") as file:
-            return file.read(_SIZE)
+        return named_files.read_file(launch.program, _SIZE)
     except OSError:
         return b""
 
@@ -196,8 +196,7 @@ def _content(path: Path) -> object | None:
     import yaml
 
     try:
-        with path.open("rb") as file:
-            text = file.read(_SIZE).decode(errors="replace")
+        text = named_files.read_file(path, _SIZE).decode(errors="replace")
         if path.suffix == ".json":
             return cast("object", json.loads(text))
         return read_toml(text) if path.suffix == ".toml" else yaml.safe_load(text)

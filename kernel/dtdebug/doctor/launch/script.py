@@ -16,6 +16,7 @@ from dtdebug.doctor.launch import hostfile
 from dtdebug.doctor.launch.expansion import Scope, is_known
 from dtdebug.errors import UsageError
 from dtdebug.storage import safe_open
+from dtdebug_taxonomy import named_files
 from dtdebug_taxonomy.source.shell import launch as launches
 from dtdebug_taxonomy.source.shell.commands import Assignment, Command
 from dtdebug_taxonomy.source.shell.script import Script
@@ -194,7 +195,7 @@ class _Reader:
         if not rest or not is_known(rest[0]):
             return False
         try:
-            text = safe_open.read_text(path, _SIZE) if path.is_file() else None
+            text = named_files.read_file(path, _SIZE).decode(errors="replace") if path.is_file() else None
         except (OSError, ValueError):
             text = None
         if text is None:

@@ -6,15 +6,15 @@ import ast
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-_MOST = 4 << 20
+from dtdebug_taxonomy import named_files
 
 
 def parsed_file(path: Path | str) -> ast.Module | None:
     """Return the parsed file, or None if it can't be parsed."""
+    data = named_files.read_source(path)
     try:
-        data = Path(path).read_bytes()[:_MOST]
-        return ast.parse(data)
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.parse(data) if data is not None else None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 

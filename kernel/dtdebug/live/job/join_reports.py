@@ -18,7 +18,7 @@ from dtdebug.live.job.conclude import conclude, load_case
 from dtdebug.live.job.observe import LiveRanks, last, merge_states
 from dtdebug.live.probe.ask_all_ranks import world_size
 from dtdebug.privacy.sanitize import clean, one_line
-from dtdebug.storage import safe_open
+from dtdebug.storage import budget, safe_open
 from dtdebug.storage import state_dir as files
 from dtdebug.storage.run_archive import UnpackError, unpack
 from dtdebug.storage.run_folder import RunFolder
@@ -27,8 +27,10 @@ from dtdebug_taxonomy.model.hosts import Host
 from dtdebug_taxonomy.model.ranks import RankState, Verdict, say
 from dtdebug_taxonomy.presentation.case_json import Case
 
-_REPORT = 256 << 20
+_REPORT = 128 << 20
 """Maximum size in bytes of a report."""
+_RANKS = 1 << 16
+"""Maximum number of states of ranks in a report."""
 _FILES = 4096
 _OF_JOB = ("SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "MASTER_PORT")
 _GZIP = b"\x1f\x8b"
@@ -130,19 +132,23 @@ def _of_folder(name: str, folder: RunFolder) -> ReportPart:
     case = concluded = None
     if folder.verdict.is_file():
         with suppress(OSError, JoinError):
-            data = files.read_start(folder.verdict, _REPORT)
+            data = files.read_start(folder.verdict, _REPORT + 1)
             case, concluded = _case(name, data), load_case(folder)
     return ReportPart(name, case=case, concluded=concluded, folder=folder)
 
 
 def _case(name: str, data: bytes) -> Case:
     """Decode a case, either `verdict.json` or the JSON form for programs."""
+    if len(data) > _REPORT or budget.json_memory(data) > budget.MEMORY:
+        raise JoinError(f"{name}: holds more than the report of a job does")
     try:
         form = msgspec.json.decode(data)
     except (ValueError, RecursionError):
         raise JoinError(f"{name}: is not a JSON report of dtdebug") from None
     if not isinstance(form, dict) or not isinstance(form.get("verdict"), dict):
         raise JoinError(f"{name}: is not a JSON report of dtdebug: it has no verdict")
+    if isinstance(ranks := form.get("ranks"), list) and len(ranks) > _RANKS:
+        raise JoinError(f"{name}: holds states of {len(ranks)} ranks; at most {_RANKS} are read")
     try:
         found = msgspec.convert(_plain(form), Case, str_keys=True)
     except (ValueError, RecursionError) as error:
@@ -203,7 +209,8 @@ def _states(parts: Sequence[ReportPart]) -> tuple[tuple[RankState, ...], dict[in
         ranks = {s.rank for s in own}
         named = {s.rank for s in own if s.pid is not None}
         kept = [s for s in states if s.pid is not None or s.rank not in named]
-        new = [s for s in own if s.pid is not None or s.rank not in {k.rank for k in kept}]
+        there = {k.rank for k in kept}
+        new = [s for s in own if s.pid is not None or s.rank not in there]
         states = merge_states(kept, new)
         if part.case is not None:
             progress |= {rank: now for rank, now in part.case.progress.items() if rank in ranks}

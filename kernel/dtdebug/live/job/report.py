@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import linecache
 import os
 import tarfile
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ import msgspec
 from dtdebug.privacy.sanitize import MASK, clean, mask
 from dtdebug.storage import state_dir as files
 from dtdebug.storage.run_folder import RunFolder
+from dtdebug_taxonomy import named_files
 from dtdebug_taxonomy.diagnosis.headline import claims_seen
 from dtdebug_taxonomy.model.ranks import CallSite, Verdict, ranges
 from dtdebug_taxonomy.presentation import text as diagnosis_text
@@ -23,7 +23,6 @@ from dtdebug_taxonomy.presentation.case_json import Case
 
 _SITES, _SEEN, _NOTES = 6, 6, 6
 """Maximum numbers of lines of each part on a terminal; verdict.json has all."""
-_SOURCE_LIMIT = 4 << 20
 _MEMBER_LIMIT, _MEMBERS = 16 << 20, 5_000
 _ROADS_SHOWN = 8
 _DIFFERENCES = 6
@@ -113,13 +112,7 @@ def _sites(v: Verdict) -> Iterator[str]:
 
 def _source(file: str, line: int) -> str:
     """Return the line of the user's code, if that file is here."""
-    try:
-        path = Path(file)
-        if not path.is_file() or path.stat().st_size > _SOURCE_LIMIT:
-            return ""
-        return clean(linecache.getline(file, line).strip()[:200])
-    except (OSError, ValueError):
-        return ""
+    return clean(named_files.source_line(file, line)[:200])
 
 
 def _classes(found: Case) -> Iterator[str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
+from dtdebug_taxonomy import named_files
 from dtdebug_taxonomy.model.ranks import Frame
 from dtdebug_taxonomy.stacks.wait_operations import named_group
 
@@ -122,7 +121,9 @@ def _in_world(thread: _SpyThread) -> bool:
     frames = [f for f in thread.frames if not f.module]
     inner = next((n for n, f in enumerate(frames) if f.filename.endswith("torch/distributed/distributed_c10d.py")), 0)
     caller = next((f for f in frames[inner:] if "/torch/distributed/" not in f.filename), None)
-    if caller is None or not (name := named_group(_code(caller.filename, caller.line))):
+    if caller is None or not (
+        name := named_group(named_files.source_line(caller.filename, caller.line, anywhere=True))
+    ):
         return False
     told = (e for e in caller.locals or () if "repr" in e and msgspec.json.decode(e.get("name", b'""')) == name)
     return any(str(msgspec.json.decode(e["repr"])) == "None" for e in told)
@@ -130,7 +131,7 @@ def _in_world(thread: _SpyThread) -> bool:
 
 def _stack(thread: _SpyThread) -> tuple[Frame, ...]:
     python = [frame for frame in thread.frames if not frame.module]
-    return tuple(frame_of(f.filename, f.line, f.name) for f in reversed(python[:FRAMES]))
+    return tuple(frame_of(f.filename, f.line, f.name, live=True) for f in reversed(python[:FRAMES]))
 
 
 def _native(thread: _SpyThread) -> tuple[str, ...]:
@@ -148,17 +149,7 @@ def _owner(thread: _SpyThread) -> str:
     return f"{thread.thread_name or thread.thread_id}{where}"[:300]
 
 
-def frame_of(file: str, line: int, function: str) -> Frame:
-    """Return a frame with its source line, if available here."""
+def frame_of(file: str, line: int, function: str, *, live: bool = False) -> Frame:
+    """Return a frame with its source line, if available here; `live` if a running process has told it, not a text."""
     name = function.rpartition(".")[2]  # faulthandler and older Pythons omit the class
-    return Frame(file, line, name, _code(file, line))
-
-
-def _code(file: str, line: int) -> str:
-    path = Path(file)
-    try:
-        if not path.is_absolute() or not path.is_file() or path.stat().st_size > 1 << 20:
-            return ""
-    except (OSError, ValueError):
-        return ""
-    return linecache.getline(file, line).strip()[:200]
+    return Frame(file, line, name, named_files.source_line(file, line, anywhere=live)[:200])

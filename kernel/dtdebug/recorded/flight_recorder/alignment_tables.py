@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import compress
 
 from dtdebug.recorded.flight_recorder.group_layout import Layout
 from dtdebug.recorded.flight_recorder.rank_program import P2P, Program, Symbol
@@ -41,6 +41,7 @@ class Tables:
         """Number -> call, reduced to the part on which the ranks of a group must agree."""
         self._numbers: dict[Symbol, int] = {}
         self._translated: dict[int, array[int]] = {}
+        self._places: dict[int, dict[str, list[int]]] = {}
         known: dict[tuple[Symbol, ...], list[int]] = {}
         for rank, p in programs.items():
             table = tuple(p.symbol_table)
@@ -75,16 +76,8 @@ class Tables:
         columns = {}
         high = self.layout.axes.get(group, 0) * _AXIS
         for rank in self.layout.members.get(group, ()):  # a group that only a source line names has no members
-            p = self.programs.get(rank)
-            if p is not None and group in p.names:
-                mine = [o == p.names.index(group) for o in p.order]
-                places = [
-                    i
-                    for i in compress(range(len(p.order)), mine)
-                    if self.calls[self._translated[rank][i]].op not in P2P
-                ]
-                if places:
-                    columns[rank] = places
+            if rank in self.programs and (places := self._collectives(rank).get(group)):
+                columns[rank] = places
         begin = max((self.programs[rank].seqs[places[0]] for rank, places in columns.items()), default=0)
         aligned = AlignedCalls()
         for rank, places in columns.items():
@@ -92,6 +85,16 @@ class Tables:
             kept = places if seqs[places[0]] >= begin else [i for i in places if seqs[i] >= begin]
             aligned.add(rank, array("Q", [high + calls[i] for i in kept]), kept)
         return aligned
+
+    def _collectives(self, rank: int) -> dict[str, list[int]]:
+        """Return group -> positions of a rank's collectives on it."""
+        if rank not in self._places:
+            found = self._places[rank] = defaultdict(list)
+            p, passing = self.programs[rank], [call.op in P2P for call in self.calls]
+            for position, (index, call) in enumerate(zip(p.order, self._translated[rank], strict=True)):
+                if not passing[call]:
+                    found[p.names[index]].append(position)
+        return self._places[rank]
 
     def of_role(self, ranks: Sequence[int]) -> AlignedCalls:
         """Return the calls of ranks of one role over all their groups, in program order."""

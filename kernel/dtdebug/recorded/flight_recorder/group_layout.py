@@ -18,6 +18,8 @@ DEFAULT = "0"
 """Name of PyTorch's default group."""
 _ANONYMOUS = ("", "undefined", "default_pg")
 _PIPELINE = re.compile(r"(?i)(?:^|[_\W])(?:pp|pipe|pipeline)(?:$|[_\W])|pipeline")
+_AXES = 256
+"""Number of axes of one kind that a group is compared with."""
 
 
 class Layout:
@@ -51,8 +53,10 @@ class Layout:
         for p in programs.values():
             if not any(s.op in P2P for s in p.symbol_table):
                 continue
+            sent = {number for number, s in enumerate(p.symbol_table) if s.op in P2P}
+            passing = {index for index, number in zip(p.order, p.symbols, strict=True) if number in sent}
             for index, name in enumerate(p.names):
-                if name in self.axes and any(p.symbol_table[s].op in P2P for s in _used_symbols(p, index)):
+                if name in self.axes and index in passing:
                     found.add(self.axes[name])
         whole = {self.axes[g] for g, m in self.members.items() if len(m) == self.world_size and g in self.axes}
         return named | (found - whole)
@@ -72,10 +76,6 @@ class Layout:
             )
             roles[(frozenset(self.axes[g] for g in mine if g in self.axes), place)].append(rank)
         return list(roles.values())
-
-
-def _used_symbols(p: Program, index: int) -> set[int]:
-    return {s for o, s in zip(p.order, p.symbols, strict=True) if o == index}
 
 
 def _members(programs: Mapping[int, Program], states: Sequence[RankState]) -> dict[str, tuple[int, ...]]:
@@ -140,24 +140,22 @@ def _axes(
 ) -> dict[str, int]:
     local = {name: number for p in programs.values() for name, number in p.ids.items()}
     axes: dict[str, int] = {}
-    taken: list[tuple[int, str, set[int], set[int]]] = []  # size, description, ranks, local numbers
+    taken: list[tuple[set[int], set[int]]] = []  # ranks, local numbers
+    alike: dict[tuple[int, str], list[int]] = defaultdict(list)  # size and description -> axes
     for name in sorted(members, key=_creation):
         ranks, desc = set(members[name]), descriptions.get(name, "")
         kind = "" if desc in _ANONYMOUS else re.sub(r"\d+", "#", desc)
-        fitting = [
-            i
-            for i, (size, other, theirs, _) in enumerate(taken)
-            if size == len(ranks) and other == kind and not ranks & theirs
-        ]
-        same = [i for i in fitting if local.get(name) in taken[i][3]]
+        fitting = [i for i in alike[len(ranks), kind][:_AXES] if ranks.isdisjoint(taken[i][0])]
+        same = [i for i in fitting if local.get(name) in taken[i][1]]
         if fitting:
             axis = (same or fitting)[0]
         else:
             axis = len(taken)
-            taken.append((len(ranks), kind, set(), set()))
-        taken[axis][2].update(ranks)
+            taken.append((set(), set()))
+            alike[len(ranks), kind].append(axis)
+        taken[axis][0].update(ranks)
         if name in local:
-            taken[axis][3].add(local[name])
+            taken[axis][1].add(local[name])
         axes[name] = axis
     return axes
 

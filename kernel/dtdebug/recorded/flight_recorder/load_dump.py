@@ -22,7 +22,7 @@ from dtdebug.privacy.sanitize import clean
 from dtdebug_taxonomy.model.ranks import MOST_RANKS
 
 _NAME = re.compile(r"(?P<prefix>.*?)(?P<rank>\d{1,7})(?P<suffix>\.(?:json|pkl|pickle|trace|bin))?\Z", re.DOTALL)
-LARGEST = 1 << 30
+LARGEST = 256 << 20
 """Maximum size in bytes of a dump."""
 _MOST_FILES = 100_000
 _CHUNK = 1 << 20
@@ -144,6 +144,8 @@ def _bytes(path: Path) -> bytes:
                 raise DumpError(f"{name}: {status.st_size >> 20} MiB are more than a dump has")
             if not status.st_size:  # a file of /proc claims this too, and may be endless
                 return b""
+            if _has_holes(handle, status.st_size):
+                raise DumpError(f"{name}: has holes: it was not written to its end, or is no dump")
             data = file.read(status.st_size)
     except OSError as error:
         raise DumpError(f"{name}: can't be read: {error.strerror or type(error).__name__}") from None
@@ -152,6 +154,16 @@ def _bytes(path: Path) -> bytes:
     if data and data[0] not in b'\x80{[ \n\t(]}l"':
         raise DumpError(f"{name}: is neither a pickle nor JSON")
     return data
+
+
+def _has_holes(handle: int, size: int) -> bool:
+    """True if the file system stores less than the file's size: a few bytes may claim any size."""
+    try:
+        hole = os.lseek(handle, 0, os.SEEK_HOLE)
+        os.lseek(handle, 0, os.SEEK_SET)
+    except (OSError, AttributeError):  # not every system tells
+        return False
+    return hole < size
 
 
 class _Plain(pickle.Unpickler):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from dtdebug.recorded.flight_recorder import source_branches
 from dtdebug.recorded.flight_recorder.verdict_input import Records
+from dtdebug_taxonomy import named_files
 from dtdebug_taxonomy.model.claims import Claim, Record
 from dtdebug_taxonomy.model.ranks import EXITED, Frame, RankState
 from dtdebug_taxonomy.stacks.frames import own_frames, place_claim
@@ -66,7 +67,9 @@ def ways_of(frame: Frame) -> Ways | None:
     function = _function(tree, frame.line)
     loops = _loops(function, frame.line)
     nodes = [node for n, loop in enumerate(loops) for node in _leaving(loop, returns=n == 0, breaks=True)]
-    found = [Frame(frame.file, node.lineno, frame.function, ast.unparse(node)[:80]) for node in nodes]
+    shown = named_files.is_shown(frame.file)
+    words = (ast.unparse(node)[:80] if shown else type(node).__name__.lower() for node in nodes)
+    found = [Frame(frame.file, node.lineno, frame.function, said) for node, said in zip(nodes, words, strict=True)]
     certain = all(_is_fixed(loop) and _is_in_every_pass(loop, frame.line) for loop in loops)
     return Ways(found, certain and not _is_guarded(function, frame.line))
 

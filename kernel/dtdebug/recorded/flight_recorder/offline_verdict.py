@@ -95,8 +95,9 @@ def _quiet(records: Records) -> Verdict:
 
 def _behind(records: Records) -> Verdict | None:
     """Return the verdict on a collective that some have finished and another never entered, though nothing is open."""
+    latest = {rank: _latest_entry_seqs(p) for rank, p in records.programs.items()}
     for group, members in records.layout.members.items():
-        reached = {m: seq for m in members if (seq := _latest_entry_seq(records, m, group))}
+        reached = {m: seq for m in members if m in latest and (seq := latest[m].get(group))}
         top = max(reached.values(), default=0)
         late = tuple(sorted(m for m, seq in reached.items() if seq < top))
         if top and late:
@@ -117,14 +118,14 @@ def _behind(records: Records) -> Verdict | None:
     return None
 
 
-def _latest_entry_seq(records: Records, rank: int, group: str) -> int:
-    """Return the sequence number of a rank's latest collective by its entries; counters may include sends."""
-    p = records.programs.get(rank)
-    if p is None or group not in p.names:
-        return 0
-    index = p.names.index(group)
-    rows = zip(p.order, p.symbols, p.seqs, strict=True)
-    return max((seq for at, s, seq in rows if at == index and p.symbol_table[s].op not in P2P), default=0)
+def _latest_entry_seqs(p: Program) -> dict[str, int]:
+    """Return group -> sequence number of a rank's latest collective by its entries; counters may include sends."""
+    found: dict[str, int] = {}
+    passing = [s.op in P2P for s in p.symbol_table]
+    for index, number, seq in zip(p.order, p.symbols, p.seqs, strict=True):
+        if not passing[number]:
+            found[p.names[index]] = max(seq, found.get(p.names[index], 0))
+    return found
 
 
 def _young(records: Records) -> Wait | None:

@@ -26,22 +26,27 @@ from dtdebug.recorded.flight_recorder import load_dump
 from dtdebug.recorded.flight_recorder.group_status import reduced_program
 from dtdebug.recorded.flight_recorder.load_dump import DumpError, DumpFile
 from dtdebug.recorded.flight_recorder.rank_program import Program
+from dtdebug.storage import budget
+from dtdebug.storage.budget import Budget
 
 _MANY = 48
 """Number of dumps that justifies another child."""
 _SECONDS, _PER_SECOND = 1.0, 4 << 20
-"""CPU seconds for any dump, and bytes that add one more second: a fifth of the usual speed."""
-_LEAST = 0.25
-"""Minimum CPU seconds for a dump after many before it used up theirs."""
+"""CPU seconds that a dump may take from the budget, and bytes that add one more second: a fifth of the usual speed."""
+_FREE = 0.05
+"""CPU seconds that any dump may take."""
+_CRASH = 0.25
+"""Seconds that a dump costs if it ends the child, which has to be replaced."""
 _WALL = 20.0
 """Extra wall-clock seconds after which the file system or the machine counts as unresponsive."""
-_MEMORY, _PER_BYTE = 256 << 20, 32
-"""Memory in bytes for any dump, and extra bytes for each byte of it."""
-_MOST = 4 << 30
+_MEMORY, _PER_BYTE = 128 << 20, 16
+"""Memory in bytes for any dump, and extra bytes for each byte of it: twice the usual."""
 _CHILD = "from dtdebug.recorded.flight_recorder.sandbox import main; main()"
 
 Made = Program | str
 """Program reduced from a dump, or the reason why it can't be read."""
+UNREAD = ""
+"""Reason of the dumps for which no time was left."""
 
 
 def one(found: DumpFile) -> Made:
@@ -60,17 +65,17 @@ def one(found: DumpFile) -> Made:
 
 
 def every(found: Sequence[DumpFile]) -> list[Made]:
-    """Read all dumps in children, in the order of `found`."""
+    """Read all dumps in children, in the order of `found`, until those that cost too much have used up the budget."""
+    spending = budget.current()
     workers = max(1, min(os.cpu_count() or 1, len(found) // _MANY + 1))
     share = -(-len(found) // workers) or 1
-    made: list[Made] = ["never read"] * len(found)
+    made: list[Made] = [UNREAD] * len(found)
     running: dict[Connection, _Child] = {}
-    strikes = 0
     try:
         for begin in range(0, len(found), share):
-            child = _Child(found, begin, min(begin + share, len(found)), strikes)
+            child = _Child(found, begin, min(begin + share, len(found)), spending)
             running[child.results] = child
-        while running:
+        while running and spending.seconds > 0:
             wait(list(running), 0.5)
             for child in list(running.values()):
                 if child.take(made):
@@ -78,11 +83,10 @@ def every(found: Sequence[DumpFile]) -> list[Made]:
                 del running[child.results]
                 if child.next < child.end:  # the current dump has killed it
                     made[child.next] = child.why()
-                    strikes += 1
                 again = child.next + 1
                 child.close()
-                if again < child.end:
-                    after = _Child(found, again, child.end, strikes)
+                if again < child.end and spending.seconds > 0:
+                    after = _Child(found, again, child.end, spending)
                     running[after.results] = after
     finally:
         for child in running.values():
@@ -90,15 +94,17 @@ def every(found: Sequence[DumpFile]) -> list[Made]:
     return made
 
 
-def _seconds(size: int, strikes: int) -> float:
-    return max(_LEAST, _SECONDS / (1 << min(strikes, 10))) + size / _PER_SECOND
+def _seconds(size: int) -> float:
+    """Return the CPU seconds that a dump of this size may take without drawing on the budget."""
+    return _FREE + size / _PER_SECOND
 
 
 class _Child:
     """A process that reads some of the dumps and sends the result of each."""
 
-    def __init__(self, found: Sequence[DumpFile], begin: int, end: int, strikes: int) -> None:
-        self._found, self.next, self.end, self._strikes = found, begin, end, strikes
+    def __init__(self, found: Sequence[DumpFile], begin: int, end: int, spending: Budget) -> None:
+        self._found, self.next, self.end, self._spending = found, begin, end, spending
+        left = spending.seconds
         self.results, sender = Pipe(duplex=False)
         self._late = False
         self._status: int | None = None
@@ -107,7 +113,7 @@ class _Child:
         with sender:
             if threading.active_count() > 1:  # forking a program with threads, such as a kernel, is not safe
                 self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-c", _CHILD, str(sender.fileno()), str(strikes)],
+                    [sys.executable, "-P", "-c", _CHILD, str(sender.fileno()), str(left)],
                     stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                     pass_fds=[sender.fileno()], start_new_session=True,
                 )  # fmt: skip
@@ -116,19 +122,20 @@ class _Child:
             else:
                 self.pid = os.fork()
                 if not self.pid:
-                    _be_child(self.results, sender, todo, strikes)
+                    _be_child(self.results, sender, todo, left)
         self._deadline = self._patience()
 
     def _patience(self) -> float:
         """Return the deadline of the next dump, in `time.monotonic()` seconds."""
         size = _size(self._found[self.next].path) if self.next < self.end else 0
-        return time.monotonic() + _WALL + 4 * _seconds(size, self._strikes)
+        return time.monotonic() + _WALL + 4 * (_SECONDS + _seconds(size))
 
     def take(self, made: list[Made]) -> bool:
         """Store the results that have arrived; False if no more will come."""
         while self.results.poll():
             try:
-                made[self.next] = self.results.recv()
+                made[self.next], cost = self.results.recv()
+                self._spending.seconds -= cost
             except (EOFError, OSError, ValueError):
                 return False
             self.next += 1
@@ -140,10 +147,13 @@ class _Child:
         """Return why the dump that the child was reading has no result."""
         name = clean(self._found[self.next].path.name)
         if self._late:
+            self._spending.seconds = 0.0
             return f"{name}: can't be read: its file system, or this machine, has not answered in time"
         self._status = self._poll_exit(5.0)
         if self._status == -signal.SIGPROF:
+            self._spending.seconds -= _SECONDS
             return f"{name}: takes more time than a dump of its size does; it is damaged or hostile"
+        self._spending.seconds -= _CRASH
         return f"{name}: can't be read: it ends what reads it; it is damaged or hostile"
 
     def _poll_exit(self, seconds: float) -> int | None:
@@ -185,36 +195,40 @@ def _hand_over(process: subprocess.Popen[bytes], todo: Sequence[DumpFile]) -> No
         process.communicate(json.dumps(rows).encode())
 
 
-def _be_child(results: Connection, sender: Connection, todo: Sequence[DumpFile], strikes: int) -> None:
+def _be_child(results: Connection, sender: Connection, todo: Sequence[DumpFile], left: float) -> None:
     """Run the forked child: read its dumps, and never return."""
     try:
         results.close()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        _send(sender, todo, strikes)
+        _send(sender, todo, left)
     finally:
         os._exit(0)
 
 
 def main() -> None:
-    """Run the child of a program with threads: arguments `FD STRIKES`, the dumps on standard input."""
+    """Run the child of a program with threads: arguments `FD SECONDS`, the dumps on standard input."""
     sender = Connection(int(sys.argv[1]), readable=False)
     rows = json.load(sys.stdin)
     todo = [DumpFile(rank, Path(os.fsdecode(path.encode("latin-1"))), prefix) for rank, path, prefix in rows]
     try:
-        _send(sender, todo, int(sys.argv[2]))
+        _send(sender, todo, float(sys.argv[2]))
     finally:
         os._exit(0)
 
 
-def _send(sender: Connection, todo: Sequence[DumpFile], strikes: int) -> None:
+def _send(sender: Connection, todo: Sequence[DumpFile], left: float) -> None:
     gc.disable()  # collecting garbage among millions of new containers takes longer than reading them
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     for item in todo:
         size = _size(item.path)
         _bound_memory(size)
-        signal.setitimer(signal.ITIMER_PROF, _seconds(size, strikes))
-        sender.send(one(item))
+        signal.setitimer(signal.ITIMER_PROF, _seconds(size) + min(_SECONDS, max(left, 0.0)))
+        began = time.process_time()
+        made = one(item)
+        cost = max(0.0, time.process_time() - began - _seconds(size))
+        left -= cost
+        sender.send((made, cost))
 
 
 def _bound_memory(size: int) -> None:
@@ -224,5 +238,5 @@ def _bound_memory(size: int) -> None:
 
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        wanted = pages * resource.getpagesize() + min(_MOST, _MEMORY + _PER_BYTE * size)
+        wanted = pages * resource.getpagesize() + min(budget.MEMORY, _MEMORY + _PER_BYTE * size)
         resource.setrlimit(resource.RLIMIT_AS, (wanted if hard < 0 else min(wanted, hard), hard))

@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 import ast
-import stat
-import tokenize
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
 
+from dtdebug_taxonomy import named_files
 from dtdebug_taxonomy.model.ranks import Frame
 
 _WHOLE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
 _LOOPS = (ast.For, ast.While, ast.AsyncFor)
 _SOMETIMES = (ast.If, ast.Match, ast.Try, ast.TryStar, *_LOOPS)
 """Statements whose body need not run."""
-_LARGEST = 2 << 20
-"""Maximum size in bytes of a source file."""
 
 
 @lru_cache(maxsize=64)
 def tree(file: str) -> ast.Module | None:
     """Return the parsed file; None if it is missing, too large, or not Python of this release."""
-    path = Path(file)
+    data = named_files.read_source(file)
     try:
-        status = path.stat()
-        if path.suffix != ".py" or not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
-            return None
-        with tokenize.open(path) as source:
-            return ast.parse(source.read())
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.parse(data) if data is not None else None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 

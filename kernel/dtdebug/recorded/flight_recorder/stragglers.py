@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from statistics import median
 
@@ -26,6 +26,7 @@ def stragglers(programs: Mapping[int, Program], layout: Layout) -> dict[int, flo
     Compares the ranks' own clocks, so it holds for ranks on one host or on hosts whose clocks agree: a wrong clock
     looks the same in the records.
     """
+    arrivals_of = {rank: _arrivals(p) for rank, p in programs.items()}
     role_of = {rank: number for number, ranks in enumerate(layout.roles(programs)) for rank in ranks}
     owed: dict[int, list[float]] = defaultdict(list)
     moments: list[float] = []
@@ -36,7 +37,7 @@ def stragglers(programs: Mapping[int, Program], layout: Layout) -> dict[int, flo
             continue  # ranks with other work, such as stages of a pipeline, come at other times on purpose
         arrivals: dict[int, list[tuple[float, int]]] = defaultdict(list)
         for rank in present:
-            for seq, time in _arrivals(programs[rank], group):
+            for seq, time in arrivals_of[rank].get(group, ()):
                 arrivals[seq].append((time, rank))
         for times in arrivals.values():
             if len(times) == len(present):
@@ -54,13 +55,13 @@ def stragglers(programs: Mapping[int, Program], layout: Layout) -> dict[int, flo
     }
 
 
-def _arrivals(p: Program, group: str) -> Iterator[tuple[int, float]]:
-    """Yield (sequence number, time) of the latest collectives of a group."""
-    index = p.names.index(group) if group in p.names else None
+def _arrivals(p: Program) -> dict[str, list[tuple[int, float]]]:
+    """Return group -> (sequence number, time) of its latest collectives."""
+    found: dict[str, list[tuple[int, float]]] = defaultdict(list)
     for position in range(len(p.order) - len(p.created), len(p.order)):
-        time = p.time(position)
-        if p.order[position] == index and time:
-            yield p.seqs[position], time
+        if time := p.time(position):
+            found[p.group(position)].append((p.seqs[position], time))
+    return found
 
 
 def _late(times: list[tuple[float, int]]) -> tuple[float, list[int]]:

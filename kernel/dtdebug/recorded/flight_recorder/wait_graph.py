@@ -34,6 +34,9 @@ class Waits:
         self._programs, self._layout = programs, layout
         self._states = {s.rank: s for s in states if s.rank is not None}
         self._absent: dict[tuple[str, int | None], tuple[frozenset[int], frozenset[int], frozenset[int]]] = {}
+        self._heads: dict[int, tuple[bool, Open | None]] = {}
+        self._collectives: dict[int, dict[tuple[str, int], Open]] = {}
+        self._halves: dict[int, dict[tuple[str, int], list[Open]]] = {}
         self.waits: list[Wait] = []
         for rank in sorted({*programs, *self._states}):
             self._of(rank)
@@ -109,15 +112,10 @@ class Waits:
         there = members[peer] if peer < len(members) else peer
         here = members.index(rank) if rank in members else rank
         other = self._programs.get(there)
-        halves = [
-            x
-            for x in (other.open if other is not None else ())
-            if x.group == group
-            and x.peer == here
-            and other is not None
-            and other.symbol_table[x.symbol].op[-4:] != op[-4:]
-        ]
-        met = any(self.at_head(there, x) for x in halves)
+        halves = self._passing(there).get((group, here), ()) if other is not None else ()
+        met = other is not None and any(
+            other.symbol_table[x.symbol].op[-4:] != op[-4:] and self.at_head(there, x) for x in halves
+        )
         if not met or self.at_head(rank, o):
             self.waits.append(Wait(rank, group, op, None, o.position, frozenset() if met else frozenset({there})))
 
@@ -165,10 +163,21 @@ class Waits:
 
     def _open(self, rank: int, group: str, seq: int) -> Open | None:
         """Return a collective that a rank has not ended."""
-        p = self._programs[rank]
-        return next(
-            (x for x in p.open if x.group == group and x.seq == seq and p.symbol_table[x.symbol].op not in P2P), None
-        )
+        if rank not in self._collectives:
+            p, found = self._programs[rank], self._collectives.setdefault(rank, {})
+            for x in p.open:
+                if p.symbol_table[x.symbol].op not in P2P:
+                    found.setdefault((x.group, x.seq), x)
+        return self._collectives[rank].get((group, seq))
+
+    def _passing(self, rank: int) -> dict[tuple[str, int], list[Open]]:
+        """Return (group, other side) -> sends and receives that a rank has not ended."""
+        if rank not in self._halves:
+            found = self._halves[rank] = defaultdict(list)
+            for x in self._programs[rank].open:
+                if x.peer is not None:
+                    found[x.group, x.peer].append(x)
+        return self._halves[rank]
 
     def at_head(self, rank: int, o: Open) -> bool:
         """True if the rank's device is at this operation: it started there, or is the first unfinished one.
@@ -176,10 +185,14 @@ class Waits:
         Kernels of one stream run in the order in which a rank called them; across streams, the first unfinished one
         holds up its dependents.
         """
-        p = self._programs[rank]
-        if o.started or any(x.started for x in p.open):
+        if rank not in self._heads:
+            unfinished = self._programs[rank].open
+            first = min(unfinished, key=lambda x: x.position, default=None)
+            self._heads[rank] = any(x.started for x in unfinished), first
+        any_started, first = self._heads[rank]
+        if o.started or any_started:
             return o.started
-        first = min(p.open, key=lambda x: x.position, default=o)
+        first = first or o
         together = o.peer is not None and (o.group, o.p2p_seq) == (first.group, first.p2p_seq)
         return together or o.position <= first.position
 

@@ -19,21 +19,13 @@ from typing import IO, Any, BinaryIO, NamedTuple, cast
 from dtdebug.privacy.sanitize import clean
 from dtdebug.recorded.log_files import object_store
 from dtdebug.recorded.log_files.excerpt import LogError
-from dtdebug.storage import safe_open
+from dtdebug.storage import budget, safe_open
+from dtdebug.storage.unpacking import BoundedHeader
 
 MOST_FILES = 1 << 18
 """Maximum number of files read for one job."""
 _DEPTH = 12
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst")
-_MOST_UNPACKED = 64 << 30
-"""Maximum number of bytes unpacked from a compressed file."""
-_FREELY, _FOLD = 256 << 20, 400
-"""Bytes unpacked from any file, and maximum ratio for larger ones; logs seldom compress better than 50:1."""
-_HEADER = 1 << 20
-"""Maximum size in bytes of a member's header in an archive."""
-_OF_HEADERS = (
-    tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK,
-)  # fmt: skip
 _NOT_LOGS = (
     ".pt", ".pth", ".bin", ".safetensors", ".npy", ".npz", ".pkl", ".pickle", ".png", ".jpg", ".so", ".pyc", ".py",
     ".ckpt", ".parquet", ".arrow", ".zip", ".whl", ".db", ".sqlite", ".tfevents", ".ipynb", ".html", ".svg", ".pdf",
@@ -160,18 +152,6 @@ def _sources(file: str) -> Iterator[LogSource]:
                 yield LogSource(name, plain, member.name, member.size, time, member.offset_data)
 
 
-class BoundedHeader(tarfile.TarInfo):
-    """Header of an archive member; a large one is refused, because it would be held and searched as a whole."""
-
-    @classmethod
-    def frombuf(cls, buf: Any, encoding: str | None, errors: str) -> BoundedHeader:
-        """Parse as the base class does; raises ReadError for a large header."""
-        found = super().frombuf(buf, encoding, errors)  # type: ignore[arg-type]
-        if found.type in _OF_HEADERS and found.size > _HEADER:
-            raise tarfile.ReadError(f"a header of {found.size} bytes")
-        return found
-
-
 _unpacked_here: dict[str, tuple[tuple[int, int], IO[bytes]]] = {}
 """Archive -> its size and time of change, and the file with its contents."""
 
@@ -232,7 +212,7 @@ class _BoundedReader:
         self._again = again
         """Reopens the file with a slower decoder that returns all data before a fault; the fast one may lose 1 MB."""
         self._some = getattr(plain, "read1", plain.read)
-        self._left = min(max(_FREELY, _FOLD * packed), _MOST_UNPACKED)
+        self._allowance = budget.Allowance(packed, budget.LOG_FOLD)
         self._broken: OSError | None = None
 
     def read(self, size: int) -> bytes:
@@ -257,9 +237,10 @@ class _BoundedReader:
             self._broken = OSError(0, f"is damaged or cut off ({error})")
             return b""
         self._given += len(data)
-        self._left -= len(data)
-        if self._left < 0:
-            self._broken = OSError(0, f"unpacks to more than {_FOLD} times its size")
+        try:
+            self._allowance.take(len(data))
+        except OSError as error:
+            self._broken = error
         return data
 
     def _slowly(self, size: int) -> bytes:

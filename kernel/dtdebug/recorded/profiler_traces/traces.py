@@ -6,19 +6,38 @@ of Kineto (https://github.com/pytorch/kineto/blob/main/libkineto/include/Activit
 
 from __future__ import annotations
 
+import gzip
 import re
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from dtdebug.errors import UsageError
 from dtdebug.storage import safe_open
+from dtdebug.storage.unpacking import UnpackedStream
 
-_MOST_FILES, _COMPRESSED, _BYTES, _EVENTS = 1024, 512 << 20, 1 << 30, 20_000_000
+_MOST_FILES, _BYTES, _EVENTS = 1024, 4 << 30, 4_000_000
+"""Maximum number of files, of bytes of one trace, and of events of all traces together."""
+_CHUNK, _HEAD, _LONGEST = 4 << 20, 16 << 20, 64 << 20
+"""Bytes read at a time, and maximum bytes before the first event and of one event."""
+_BETWEEN = re.compile(rb"}\s{0,64}+,\s{0,64}+{")
+"""Where one event ends and the next begins; a text in an event may look so too."""
+_TRIES = 64
+_SEEN = 8_000_000
+"""Maximum number of events of all traces, of any kind."""
+_FRAMES = ("Trace", "python_function")
+"""Kinds of events that say nothing of a rank's time; frames of Python are most of a trace."""
+_KINDS = frozenset(("cpu_op", "kernel", "gpu_memcpy", "gpu_memset", "user_annotation", "gpu_user_annotation"))
+_NAMES = (
+    "ProfilerStep#", "Optimizer.step#", "enumerate(DataLoader)", "autograd::engine::evaluate_function", "c10d::",
+    "_c10d_functional::", "record_param_comms", "nccl", "gloo:", "mpi:", "ucc:", "rccl", "xccl", "hccl",
+)  # fmt: skip
+"""Kinds and names of events by which time is accounted for; of others, only the first and the last are kept."""
 _GZIP = b"\x1f\x8b"
 _RANK = re.compile(r"rank[-_.]?(\d{1,6})", re.IGNORECASE)
 _YEARS = 1e17
@@ -28,16 +47,17 @@ _YEARS = 1e17
 class TraceEvent(msgspec.Struct, frozen=True):
     """Complete event; times in microseconds."""
 
-    name: str
-    ts: float
-    dur: float
+    name: str = ""
+    ts: float = -1.0
+    dur: float = 0.0
     cat: str = ""
     pid: int | str = 0
     tid: int | str = 0
 
 
-class _TraceFile(msgspec.Struct, frozen=True):
-    traceEvents: list[msgspec.Raw]  # noqa: N815 - name in the file format
+class _Head(msgspec.Struct, frozen=True):
+    """What stands before the events."""
+
     distributedInfo: Any = None  # noqa: N815 - name in the file format
 
 
@@ -48,6 +68,8 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     events: tuple[TraceEvent, ...]
     notes: tuple[str, ...] = ()
+    known: int = 1
+    """Number of events of kinds that are understood."""
 
 
 def paths(given: list[Path]) -> list[Path]:
@@ -79,7 +101,7 @@ def load(files: list[Path]) -> list[Trace]:
         UsageError: a file is not a trace.
 
     """
-    read = [_one(path) for path in files]
+    read = [_one(path, len(files)) for path in files]
     named = [rank for rank, _ in read]
     unique = None not in named and len(set(named)) == len(named)
     traces = []
@@ -90,69 +112,160 @@ def load(files: list[Path]) -> list[Trace]:
     return sorted(traces, key=lambda t: t.rank)
 
 
-def _one(path: Path) -> tuple[int | None, Trace]:
-    raw = _bytes(path)
+def _one(path: Path, files: int) -> tuple[int | None, Trace]:
     notes: list[str] = []
-    try:
-        whole = msgspec.json.decode(raw, type=_TraceFile)
-    except (ValueError, RecursionError):
-        whole = _salvage_events(raw, path)
-        notes.append(f"{path.name} is cut; what is complete was read")
-    info = whole.distributedInfo
+    events: list[TraceEvent] = []
+    texts: dict[str, str] = {}
+    first = last = None
+    seen = 0
+    parts = _parts(path)
+    info = _rank_info(cast("bytes", next(parts)))
+    for part in parts:
+        if part is None:
+            notes.append(f"{path.name} is cut; what is complete was read")
+            break
+        seen += len(part)
+        for event in part:
+            if not (0 <= event.ts < _YEARS and 0 < event.dur < _YEARS) or event.cat in _FRAMES:
+                continue
+            if _is_known(event):
+                for field in ("name", "cat"):  # most are equal: each is kept once
+                    text = getattr(event, field)
+                    msgspec.structs.force_setattr(event, field, texts.setdefault(text, text))
+                events.append(event)
+            first = event if first is None or event.ts < first.ts else first
+            last = event if last is None or event.ts + event.dur > last.ts + last.dur else last
+        if len(events) > _EVENTS // files or seen > _SEEN // files:
+            notes.append(f"{path.name}: only its first {seen} events were read; record fewer steps")
+            break
     rank = info.get("rank") if isinstance(info, dict) else None
     if not (type(rank) is int and 0 <= rank < 1 << 18):
         match = _RANK.search(path.name)
         rank = int(match[1]) if match else None
-    events = sorted(_events(whole.traceEvents), key=lambda e: e.ts)
-    if not events:
+    if first is None or last is None:
         raise UsageError(f"slow {path}: it has no event with a duration; is it a trace of torch.profiler?")
-    return rank, Trace(rank=0, file=str(path), events=tuple(events), notes=tuple(notes))
+    known = len(events)
+    events = sorted([*events, *(e for e in (first, last) if not _is_known(e))], key=lambda e: e.ts)
+    return rank, Trace(rank=0, file=str(path), events=tuple(events), notes=tuple(notes), known=known)
 
 
-def _events(raws: list[msgspec.Raw]) -> Iterator[TraceEvent]:
-    decoder = msgspec.json.Decoder(TraceEvent)
-    for raw in raws[:_EVENTS]:
-        try:
-            event = decoder.decode(raw)
-        except (ValueError, RecursionError):  # other events: metadata, flows, counters
-            continue
-        if 0 <= event.ts < _YEARS and 0 < event.dur < _YEARS:
-            yield event
+def _is_known(event: TraceEvent) -> bool:
+    return event.cat in _KINDS or event.name.startswith(_NAMES)
 
 
-def _bytes(path: Path) -> bytes:
+def _rank_info(head: bytes) -> Any:
     try:
-        with BufferedReader(safe_open.log(path)) as file:
-            raw = file.read(_COMPRESSED + 1)
+        return msgspec.json.decode(head.rstrip().rstrip(b",") + b"}", type=_Head).distributedInfo
+    except (ValueError, RecursionError):
+        return None
+
+
+_one_event = msgspec.json.Decoder(TraceEvent)
+_many_events = msgspec.json.Decoder(list[TraceEvent])
+_many_parts = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+def _events(part: bytes) -> list[TraceEvent] | None:
+    """Return the events in a list of them; None if it is not one."""
+    try:
+        return _many_events.decode(part)
+    except (ValueError, RecursionError):  # others are among them
+        pass
+    try:
+        return [event for raw in _many_parts.decode(part) if (event := _event(raw)) is not None]
+    except (ValueError, RecursionError):
+        return None
+
+
+def _event(raw: msgspec.Raw) -> TraceEvent | None:
+    try:
+        return _one_event.decode(raw)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _parts(path: Path) -> Iterator[bytes | list[TraceEvent] | None]:
+    """Yield what stands before the events, then lists of events, then None if the file is cut.
+
+    Raises:
+        UsageError: it is not a trace, or larger than one.
+
+    """
+    left = _BYTES
+    pending = b""
+    begun = False
+    with _opened(path) as file:
+        while data := _read(file, path):
+            left -= len(data)
+            if left < 0:
+                raise UsageError(f"slow {path}: larger than {_BYTES >> 30} GiB; record fewer steps")
+            pending += data
+            if not begun:
+                head, key, rest = pending.partition(b'"traceEvents"')
+                if not key and len(pending) > _HEAD:
+                    break
+                if not key or b"[" not in rest:
+                    continue
+                begun = True
+                yield head
+                pending = rest.partition(b"[")[2]
+            part, pending = _complete(pending)
+            if part is not None:
+                yield part
+            elif len(pending) > _LONGEST:
+                raise UsageError(f"slow {path}: is not a trace: an event of more than {_LONGEST >> 20} MiB")
+    if not begun:
+        raise UsageError(f"slow {path}: is not a trace: it is not JSON with traceEvents")
+    yield from _last(pending)
+
+
+def _complete(text: bytes) -> tuple[list[TraceEvent] | None, bytes]:
+    """Return the complete events of a text, and the rest."""
+    begin = max(0, len(text) - _CHUNK)
+    for found in list(_BETWEEN.finditer(text, begin))[: -_TRIES - 1 : -1]:
+        events = _events(b"[" + text[: found.start() + 1] + b"]")
+        if events is not None:
+            return events, text[found.end() - 1 :]
+    return None, text
+
+
+def _last(text: bytes) -> Iterator[list[TraceEvent] | None]:
+    """Yield the events at the end of a file, and None after them if the file is cut."""
+    for mark, tail in ((b"]", b""), (b"}", b"]")):
+        end = len(text)
+        for _ in range(_TRIES):
+            end = text.rfind(mark, 0, end)
+            if end < 0:
+                break
+            events = _events(b"[" + text[: end + 1] + tail)
+            if events is not None:
+                yield events
+                if tail:
+                    yield None
+                return
+    yield None
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """Open a trace, unpacked as it is read; raises UsageError."""
+    try:
+        file = BufferedReader(safe_open.log(path))
     except OSError as error:
         raise UsageError(f"slow {path}: can't be read: {error.strerror}") from None
-    if len(raw) > _COMPRESSED:
-        raise UsageError(f"slow {path}: larger than {_COMPRESSED >> 20} MiB; record fewer steps")
-    if raw[:2] != _GZIP:
-        return raw
-    unpacker = zlib.decompressobj(wbits=31)
+    with file:
+        if file.peek(2)[:2] != _GZIP:
+            yield file
+        else:
+            size = path.stat().st_size
+            with gzip.open(file) as plain, BufferedReader(UnpackedStream(plain, size), _CHUNK) as unpacked:
+                yield unpacked
+
+
+def _read(file: Any, path: Path) -> bytes:
     try:
-        raw = unpacker.decompress(raw, _BYTES)
-    except zlib.error as error:
+        return bytes(file.read(_CHUNK))
+    except (zlib.error, gzip.BadGzipFile) as error:
         raise UsageError(f"slow {path}: damaged: {error}") from None
-    if unpacker.unconsumed_tail:
-        raise UsageError(f"slow {path}: unpacks to more than {_BYTES >> 20} MiB; record fewer steps")
-    return raw
-
-
-def _salvage_events(raw: bytes, path: Path) -> _TraceFile:
-    """Return the complete events of a truncated file, as left by a killed job."""
-    begin = raw.find(b'"traceEvents"')
-    end = raw.rfind(b"}")
-    for _ in range(64):
-        if begin < 0 or end <= begin:
-            break
-        head = raw[:begin].rstrip().removeprefix(b"{").rstrip(b" \r\n\t,")
-        for tail in (b"]}", b"}"):
-            text = b"{" + (head + b"," if head else b"") + raw[begin : end + 1] + tail
-            try:
-                return msgspec.json.decode(text, type=_TraceFile)
-            except (ValueError, RecursionError):
-                continue
-        end = raw.rfind(b"}", 0, end)
-    raise UsageError(f"slow {path}: is not a trace: it is not JSON with traceEvents")
+    except OSError as error:
+        raise UsageError(f"slow {path}: {error.strerror or error}; record fewer steps") from None

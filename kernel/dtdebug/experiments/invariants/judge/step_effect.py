@@ -5,15 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 from dtdebug.experiments.invariants.judge.common import violation, who
 from dtdebug.experiments.invariants.read_records import Rank
 from dtdebug.experiments.invariants.record_types import Backward, Hook, Model, Step
+from dtdebug_taxonomy import named_files
 from dtdebug_taxonomy.model.training import Violation
 
 _TIMES, _LOOKS = 2, 8
-_MOST = 4 << 20
 _RATE = re.compile(r"(^|[^a-z])(lr|learning_?rate)([^a-z]|$)", re.IGNORECASE)
 _OPTIMIZER = re.compile(r"(SGD|Ada\w*|RMSprop|Lion|LAMB|Optimizer)$", re.IGNORECASE)
 _RANKS = re.compile(r"world|num_?gpus|n_?gpus|nprocs|num_?processes|num_?replicas|dp_size", re.IGNORECASE)
@@ -78,8 +77,8 @@ def _division(file: str, line: int) -> int:
 def _program(file: str) -> ast.Module:
     """Return the parsed program, or an empty module if it can't be read."""
     try:
-        return ast.parse(Path(file).read_bytes()[:_MOST])
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.parse(named_files.read_source(file) or b"")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ast.Module(body=[], type_ignores=[])
 
 

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -22,12 +21,15 @@ from dtdebug.live.probe.deadline_threads import begin, until
 from dtdebug.live.probe.processes import RankProcess, find_ranks, ranks_of_job, variables
 from dtdebug.live.probe.pyspy import observe
 from dtdebug.storage.untrusted import tidy
+from dtdebug_taxonomy import named_files
 from dtdebug_taxonomy.model.ranks import RankState
 
 _JOB = ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "SLURM_STEP_ID")
 """Variables that all ranks of a job share and that differ between jobs."""
 _HOST_FILES = ("PBS_NODEFILE", "PE_HOSTFILE", "LSB_DJOB_HOSTFILE")
 _HOST_LISTS = ("SLURM_JOB_NODELIST", "SLURM_NODELIST", "LSB_HOSTS")
+_HOST_FILE = 4 << 20
+"""Maximum size in bytes of a file that lists the hosts of a job."""
 _MOST_HOSTS = 4096
 _RANGES = re.compile(r"([^\[\],]{1,255}+)(?:\[([\d,-]+)\])?([^\[\],]{0,255}+)(?:,|\Z)")
 
@@ -64,7 +66,7 @@ def hosts(environment: Mapping[str, str]) -> list[str]:
     for name in _HOST_FILES:
         if file := environment.get(name):
             try:
-                lines = Path(file).read_text(errors="replace").splitlines()[: 64 * _MOST_HOSTS]
+                lines = named_files.read_file(file, _HOST_FILE).decode(errors="replace").splitlines()
             except OSError:
                 continue
             return list(dict.fromkeys(line.split()[0] for line in lines if line.split()))[:_MOST_HOSTS]

@@ -1,0 +1,58 @@
+"""What one command spends on files that ask for more than their size: one account for all its readers together.
+
+A file may cost what usual files of its size cost. What it takes beyond that, in processor time or in bytes after
+unpacking, comes from one pool: a folder of hostile files costs no more than the pool, however many they are.
+"""
+
+from __future__ import annotations
+
+MEMORY = 640 << 20
+"""Bytes that reading may allocate at a time."""
+_FOLD, LOG_FOLD = 40, 100
+"""Usual ratio of compressed records and traces, and of logs, at most: what repeats in a log may hide its end."""
+_LIST, _TABLE, _ITEM = 64, 240, 56
+"""Bytes of memory for each list, table and item of JSON; a small table has room for some items."""
+
+
+class Budget:
+    """What is left of the pools."""
+
+    def __init__(self) -> None:
+        self.seconds = 2.0
+        """Processor seconds beyond those that files of such sizes take."""
+        self.unpacked = 128 << 20
+        """Bytes unpacked beyond the usual ratio."""
+
+
+class Allowance:
+    """Bytes that one compressed file may unpack to: in proportion to its size, then from the pool."""
+
+    def __init__(self, packed: int, fold: int = _FOLD) -> None:
+        self._fold, self._left = fold, fold * packed
+        self._budget = current()
+
+    def take(self, count: int) -> None:
+        """Count bytes that were unpacked; raises OSError if they are too many."""
+        own = min(self._left, count)
+        self._left -= own
+        self._budget.unpacked -= count - own
+        if self._budget.unpacked < 0:
+            raise OSError(0, f"unpacks to more than {self._fold} times its size")
+
+
+_running: list[Budget] = []
+
+
+def begin() -> None:
+    """Begin a command: what its readers spend is counted together."""
+    _running[:] = [Budget()]
+
+
+def current() -> Budget:
+    """Return the budget of the running command; outside of one, as in a kernel, each reader has its own."""
+    return _running[0] if _running else Budget()
+
+
+def json_memory(data: bytes) -> int:
+    """Return the bytes of memory that JSON may take once it is read, counted before anything is allocated."""
+    return len(data) + _TABLE * data.count(b"{") + _LIST * data.count(b"[") + _ITEM * data.count(b",")

@@ -1,0 +1,49 @@
+"""Unpacks compressed files and archives within the budget of the command."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from typing import Any
+
+from dtdebug.storage.budget import Allowance
+
+_HEADER = 1 << 20
+"""Maximum size in bytes of a member's header in an archive."""
+_OF_HEADERS = (
+    tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK,
+)  # fmt: skip
+
+
+class UnpackedStream(io.RawIOBase):
+    """What a compressed file unpacks to, as far as its allowance goes; beyond, reading raises OSError."""
+
+    def __init__(self, unpacker: Any, packed: int) -> None:
+        super().__init__()
+        self._unpacker, self._allowance = unpacker, Allowance(packed)
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read as a file does."""
+        try:
+            data = self._unpacker.read1(len(buffer))
+        except EOFError:  # cut: what is complete counts
+            return 0
+        self._allowance.take(len(data))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+class BoundedHeader(tarfile.TarInfo):
+    """Header of an archive member; a large one is refused, because it would be held and searched as a whole."""
+
+    @classmethod
+    def frombuf(cls, buf: Any, encoding: str | None, errors: str) -> BoundedHeader:
+        """Parse as the base class does; raises ReadError for a large header."""
+        found = super().frombuf(buf, encoding, errors)  # type: ignore[arg-type]
+        if found.type in _OF_HEADERS and found.size > _HEADER:
+            raise tarfile.ReadError(f"a header of {found.size} bytes")
+        return found
