@@ -47,6 +47,22 @@ def test_a_call_that_is_all_that_the_condition_is_for_stays_in_its_place(text, f
         ),
         ("if i % 9 == 0 and rank == 0:\n    engine.save(1)\n", "if i % 9 == 0:\n    engine.save(1)\n"),
         ("if rank == 0 and i:\n    engine.save(1)\n", "if i:\n    engine.save(1)\n"),
+        ("if (a or b) and rank == 0:\n    engine.save(1)\n", "if a or b:\n    engine.save(1)\n"),
+        ("if (a or b) and rank == 0 and c:\n    engine.save(1)\n", "if (a or b) and c:\n    engine.save(1)\n"),
+        ("if rank == 0:\n    if a:\n        engine.save(1)\n", "if a:\n    engine.save(1)\n"),
+        (
+            "if rank == 0:\n    x()\n    engine.save(1)\n    y()\n",
+            "if rank == 0:\n    x()\nengine.save(1)\nif rank == 0:\n    y()\n",
+        ),
+        (
+            "if rank == 0 and i % 9 == 8:\n    x()\n    # of all\n    engine.save(1)\n    y()\n",
+            "if i % 9 == 8:\n    if rank == 0:\n        x()\n    # of all\n    engine.save(1)\n    if rank == 0:\n        y()\n",
+        ),
+        (
+            "if rank == 0:\n    x()\n    if i % 9 == 8:\n        y()\n        engine.save(1)\n        z()\n",
+            "if rank == 0:\n    x()\nif i % 9 == 8:\n    if rank == 0:\n        y()\n    engine.save(1)\n"
+            "    if rank == 0:\n        z()\n",
+        ),
     ],
 )
 def test_a_call_that_moves_or_keeps_another_condition_is_for_the_author_to_confirm(text, fixed):
@@ -61,15 +77,17 @@ def test_a_call_that_moves_or_keeps_another_condition_is_for_the_author_to_confi
         "if rank == 0:  # the reason\n    engine.save(1)\n",
         "if rank == 0:\n    engine.save('''a\nb''')\n",
         "if rank == 0:\n    engine.save(1); x()\n",
-        "if (a or b) and rank == 0:\n    engine.save(1)\n",
         "if rank == 0:\n    p = make()\n    engine.save(p)\n",
-        "if rank == 0:\n    if a:\n        engine.save(1)\n",
         "if rank == 0:\n    if rank < 2:\n        engine.save(1)\n",
         "here = rank == 0 and a\nif here:\n    engine.save(1)\n",
         "if rank != 0:\n    exit()\nengine.save(1)\n",
-        "if rank == 0:\n    x()\n    engine.save(1)\n    y()\n",
         "\ufeffif rank == 0:\n    engine.save(1)\n",
         "engine.save(1)\n",
+        "loss = f()\nif rank == 0 and loss.item() < best:\n    engine.save(1)\n",
+        "if rank == 0:\n    if time.time() > end:\n        engine.save(1)\n",
+        "if rank == 0:\n    x = make()\nif rank == 0:\n    engine.save(x)\n",
+        "if rank == 0:\n    rows.append(1)\n    engine.save(rows)\n",
+        "if rank == 0:\n    for b in x:\n        engine.save(b)\n",
     ],
 )
 def test_what_is_not_plain_is_left_to_the_author(text):
