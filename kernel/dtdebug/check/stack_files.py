@@ -1,8 +1,8 @@
-"""Runs the checks over the files named by stacks, and reports findings on lines where ranks fail or wait."""
+"""Runs the checks over the files named by stacks, and reports what they and the messages say of the user's lines."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,13 +34,13 @@ def sourced_snapshot(snapshot: Snapshot) -> Snapshot:
     verdict = snapshot.verdict
     culprits = verdict.culprits if verdict is not None else ()
     sources = _sources(stacks, culprits)
-    if not sources:
+    if not sources and not snapshot.cell:
         return snapshot
     from dtdebug_taxonomy.inference import from_source
 
     waits = verdict is not None and verdict.kind not in {"dead", "none"}
     found = from_source.findings_in(load(), sources, stacks, culprits, waits)
-    found = tuple(_clean_finding(f) for f in found)
+    found = tuple(_clean_finding(f) for f in (*_asked_for(snapshot, sources, stacks), *found))
     if verdict is not None:
         verdict = _decide_by_source(verdict, found)
     told = [f for f in found if f.near == "line" or verdict is None or verdict.kind != "dead"]  # it fails on that line
@@ -122,6 +122,24 @@ def _sources(stacks: Mapping[int | None, Sequence[Frame]], culprits: Sequence[in
         except (OSError, ValueError, UnreadableError):  # not text
             continue
     return sources
+
+
+def _asked_for(
+    snapshot: Snapshot, sources: Mapping[str, Code], stacks: Mapping[int | None, Sequence[Frame]]
+) -> Iterator[SourceFinding]:
+    """Yield what the messages of a failure ask to edit in the user's files and cells."""
+    from dtdebug_taxonomy.inference.from_measurements import cell_name
+    from dtdebug_taxonomy.inference.message_edits import edits_in, edits_in_cells
+
+    raised = (info.message for info in walk(snapshot.exception))
+    text = "\n".join((snapshot.output, *raised, *(r.exception for r in snapshot.ranks if r.exception)))
+    for file, code in sources.items():
+        yield from edits_in(file, code, text, [f.line for rows in stacks.values() for f in rows if f.file == file])
+    if snapshot.cell.strip():
+        from dtdebug_taxonomy.source.notebook import Notebook
+
+        notebook = Notebook([("code", cell) for cell in (*snapshot.cells, snapshot.cell)])
+        yield from edits_in_cells(notebook, [cell_name(snapshot, n) for n in range(len(notebook.cells))], text)
 
 
 def _clean_finding(found: SourceFinding) -> SourceFinding:

@@ -56,7 +56,8 @@ def diagnose_failed_cell(
         from dtdebug.notebook.cells import Cells
 
         translated = Cells(shell).rename_cells(snapshot.exception)
-        snapshot = msgspec.structs.replace(snapshot, exception=translated, cells=_before(shell))
+        before, numbers = _before(shell)
+        snapshot = msgspec.structs.replace(snapshot, exception=translated, cells=before, cell_numbers=numbers)
     if live is not None and not issubclass(type(exception), KeyboardInterrupt):
         snapshot = _with_ranks(live, snapshot)
     from dtdebug.check.stack_files import sourced_snapshot
@@ -85,18 +86,21 @@ def ours(cell: str, live: Live | None) -> tuple[bool, LastFailure | None]:
     return found is not None or bool(_SHELL.search(cell) and _OURS.search(cell)), found
 
 
-def _before(shell: Any) -> tuple[str, ...]:
-    """Return the sources of the cells that ran before this one, up to the size of a program."""
+def _before(shell: Any) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return the sources of the cells that ran before this one, up to the size of a program; and their numbers.
+
+    The last number is that of the failed cell.
+    """
     *inputs, failed = getattr(getattr(shell, "history_manager", None), "input_hist_raw", None) or ("",)
-    kept: dict[str, None] = {}
+    kept: dict[str, int] = {}
     size = 0
-    for text in reversed(inputs):  # of one that ran several times unchanged, the last
+    for number, text in reversed([*enumerate(inputs)]):  # of one that ran several times unchanged, the last
         if isinstance(text, str) and text.strip() and text not in (failed, *kept):
             size += len(text)
             if size > _MOST_BEFORE:
                 break
-            kept[text] = None
-    return tuple(reversed(kept))
+            kept[text] = number
+    return tuple(reversed(kept)), (*reversed(kept.values()), len(inputs))
 
 
 def _with_ranks(live: Live, snapshot: Snapshot) -> Snapshot:

@@ -47,6 +47,7 @@ def findings_in(
             for hit in hits
             if not shown.isdisjoint(hit.check.symptom)
         ]
+    found = [f for f in found if waits or not f.hint or f.near == "line"]  # others bear on no exception
     found.sort(key=lambda f: (NEAR.index(f.near), f.rank not in culprits, f.file, f.line))
     return tuple(found[:MOST])
 
@@ -99,6 +100,7 @@ def _place_finding(
         file=file,
         line=first,
         check=hit.check.id,
+        cause=hit.check.cause,
         name=hit.check.name,
         message=" ".join(hit.message.split()),
         near=near,
