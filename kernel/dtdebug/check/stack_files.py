@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,11 @@ from dtdebug_taxonomy.stacks.frames import is_library, short
 
 if TYPE_CHECKING:
     from dtdebug_taxonomy.source.python.code import Code
+    from dtdebug_taxonomy.source.source import Source
 
+_SCRIPTS = frozenset((".sh", ".bash", ".sbatch", ".slurm"))
+MOST_ENTRIES = 1_000
+"""Maximum number of entries of a folder that are looked at for the script that starts a program."""
 MOST_FILES, MOST_BYTES = 12, 400_000
 """Maximum number of files read for one failure, and maximum size of one in bytes; larger ones are generated."""
 _GUARDED = "source-collective-on-some-ranks"
@@ -39,7 +44,7 @@ def sourced_snapshot(snapshot: Snapshot) -> Snapshot:
     from dtdebug_taxonomy.inference import from_source
 
     waits = verdict is not None and verdict.kind not in {"dead", "none"}
-    found = from_source.findings_in(load(), sources, stacks, culprits, waits)
+    found = from_source.findings_in(load(), {**sources, **_launch_scripts(sources)}, stacks, culprits, waits)
     found = tuple(_clean_finding(f) for f in (*_asked_for(snapshot, sources, stacks), *found))
     if verdict is not None:
         verdict = _decide_by_source(verdict, found)
@@ -122,6 +127,29 @@ def _sources(stacks: Mapping[int | None, Sequence[Frame]], culprits: Sequence[in
         except (OSError, ValueError, UnreadableError):  # not text
             continue
     return sources
+
+
+def _launch_scripts(sources: Mapping[str, Code]) -> dict[str, Source]:
+    """Return the shell script beside the program that starts it, if there is just one."""
+    from dtdebug.check.files import UnreadableError, read_source
+    from dtdebug_taxonomy.source import kinds
+
+    found: dict[str, Source] = {}
+    folders = dict.fromkeys(Path(file).parent for file, code in sources.items() if code.role == "program")
+    names = {Path(file).name for file in sources}
+    for folder in folders:
+        try:
+            files = sorted(f for f in islice(folder.iterdir(), MOST_ENTRIES) if f.suffix in _SCRIPTS and f.is_file())
+        except OSError:
+            continue
+        for file in files[:MOST_FILES]:
+            try:
+                text = read_source(file).text if file.stat().st_size <= MOST_BYTES else ""
+            except (OSError, ValueError, UnreadableError):
+                continue
+            if any(name in text for name in names) and (source := kinds.parse_file(str(file), text)) is not None:
+                found[str(file)] = source
+    return found if len(found) == 1 else {}
 
 
 def _asked_for(

@@ -22,7 +22,7 @@ MOST = 16
 
 def findings_in(
     knowledge: Knowledge,
-    sources: Mapping[str, Code],
+    sources: Mapping[str, Source],
     stacks: Mapping[int | None, Sequence[Frame]],
     culprits: Sequence[int] = (),
     waits: bool = False,
@@ -42,7 +42,7 @@ def findings_in(
         hits = examine(code, settings, failed=lambda check, error: None)
         found += [
             _place_finding(
-                file, code, hit, places, "" if code.notebook else diff_of(short(file), code, hits, hit, settings)
+                file, code, hit, places, diff_of(short(file), code, hits, hit, settings)
             )
             for hit in hits
             if not shown.isdisjoint(hit.check.symptom)
@@ -85,12 +85,12 @@ def diff_of(  # noqa: PLR0917
 
 
 def _place_finding(
-    file: str, code: Code, hit: CheckedHit, places: Sequence[tuple[int | None, int]], diff: str
+    file: str, code: Source, hit: CheckedHit, places: Sequence[tuple[int | None, int]], diff: str
 ) -> SourceFinding:
     first, last = (code.text.place(offset).line for offset in hit.span)
     near: Near = "file"
     whose: int | None = None
-    for rank, line in places:
+    for rank, line in places if isinstance(code, Code) else ():
         if first <= line <= last or line in _branch(code, first):
             near, whose = "line", rank
             break
