@@ -80,7 +80,7 @@ def diff_of(  # noqa: PLR0917
     """Return the fix of a finding as a patch of a file of that name, without the text `added` at its top."""
     if hit.fix is None:
         return ""
-    after = prove_fixes(source, hits, [hit], settings).text
+    after = prove_fixes(source, hits, [hit], settings, follow=True).text
     return format_patch(name, *(text.replace(added, "", 1) for text in (str(source.text), after)))
 
 

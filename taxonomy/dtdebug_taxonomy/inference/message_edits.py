@@ -11,6 +11,7 @@ from dtdebug_taxonomy.checks import Edit, Fix
 from dtdebug_taxonomy.checks.run.examine import CheckedHit, examine
 from dtdebug_taxonomy.checks.run.proving import cell_with, format_patch, prove_edit
 from dtdebug_taxonomy.checks.run.settings import Settings
+from dtdebug_taxonomy.checks.shared.fixing import choose_device
 from dtdebug_taxonomy.checks.shared.names import INIT
 from dtdebug_taxonomy.checks.shared.wrapping import DDPS
 from dtdebug_taxonomy.model.snapshot import Near, SourceFinding
@@ -25,6 +26,11 @@ _UNUSED = lazy_re(r"Parameter indices which did not receive grad for rank \d{1,6
 _UNUSED_NAMES = lazy_re(r"Parameters which did not receive grad for rank \d{1,6}: ?(?P<names>[\w.]+(?:, ?[\w.]+)*)")
 _NO_RANK = lazy_re(r"environment variable (?:RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT) expected, but not set")
 _LAUNCHED = lazy_re(r"(?m)^\s*%%(?:px|distributed|rank|writefile|bash)|torchrun|notebook_launcher|environ\[.RANK")
+_DUPLICATE = lazy_re(r"Duplicate GPU detected")
+_CHOOSES = lazy_re(r"set_device\(|cuda:\{|cuda\(|torch\.device\(.cuda., |CUDA_VISIBLE_DEVICES|device_ids")
+_OTHER_DEVICE = lazy_re(
+    r"Attempting to deserialize object on (?:a )?CUDA device[^\n]{0,40}? but torch\.cuda\.(?:device_count|is_available)\(\) is"
+)
 _NAMED = 4
 """Maximum number of parameters that are named one by one."""
 _MOST = 200_000
@@ -188,4 +194,24 @@ def _missing_rank(code: Code, text: str) -> Iterator[Wanted]:
     )
 
 
-_READERS: tuple[Reader, ...] = (_unused_parameters,)
+def _same_device(code: Code, text: str) -> Iterator[Wanted]:
+    """Choose the device of each rank where two of them took the same one and nothing in the program chooses."""
+    starts = code.calls(INIT)
+    if not _DUPLICATE.search(text) or len(starts) != 1 or _CHOOSES.search(code.text):
+        return
+    title = "Choose the device by LOCAL_RANK"
+    for cause in ("processes-see-wrong-devices", "process-not-bound-to-its-gpu"):
+        yield Wanted(starts[0], cause, "", title, choose_device(code, starts[0]))
+
+
+def _other_device(code: Code, text: str) -> Iterator[Wanted]:
+    """Load to the host where a checkpoint names a device that this process does not have."""
+    loads = [c for c in code.calls("torch.load") if code.argument(c, "map_location", 1) is None]
+    if not _OTHER_DEVICE.search(text) or len(loads) != 1 or code.has_unpacking(loads[0]):
+        return
+    title = "Load to the host, and copy to the rank's own device"
+    fix = Fix(title, (_argument(code, loads[0], 'map_location="cpu"'),))
+    yield Wanted(loads[0], "restored-to-wrong-device", "", title, fix)
+
+
+_READERS: tuple[Reader, ...] = (_unused_parameters, _same_device, _other_device)

@@ -56,17 +56,23 @@ class ProvenText(NamedTuple):
 
 
 def prove_fixes(
-    source: Source, found: Sequence[CheckedHit], wanted: Sequence[CheckedHit], settings: Settings | None = None
+    source: Source,
+    found: Sequence[CheckedHit],
+    wanted: Sequence[CheckedHit],
+    settings: Settings | None = None,
+    *,
+    follow: bool = False,
 ) -> ProvenText:
     """Return the text with as many of the wanted fixes as can be applied together.
 
     `found` are all hits of the source under these settings, including the wanted ones. Fixes that overlap, or that are
-    valid only without an earlier one, are left out; they can come with the next call.
+    valid only without an earlier one, are left out; they can come with the next call. With `follow`, a fix that needs
+    another one, as a sampler needs to be told the epoch, comes with it.
     """
     with_fix = [f for f in wanted if f.fix is not None]
     if not with_fix:
         return ProvenText(str(source.text))
-    proof = _Proof(source, found, settings or Settings())
+    proof = _Proof(source, found, settings or Settings(), follow=follow)
     if (text := proof.text(with_fix)) is not None:
         return ProvenText(text, tuple(with_fix))
     kept: list[CheckedHit] = []
@@ -120,8 +126,10 @@ def format_patch(name: str, before: str, after: str) -> str:
 class _Proof:
     """Baseline that a text with fixes is compared with."""
 
-    def __init__(self, source: Source, found: Sequence[CheckedHit], settings: Settings) -> None:
-        self.source, self.settings = source, settings
+    def __init__(
+        self, source: Source, found: Sequence[CheckedHit], settings: Settings, *, follow: bool = False
+    ) -> None:
+        self.source, self.settings, self.follow = source, settings, follow
         self.before = Counter(f.check.id for f in found)
 
     def text(self, hits: Sequence[CheckedHit]) -> str | None:
@@ -133,15 +141,24 @@ class _Proof:
         after = apply(self.source.text, fixes)
         if after == self.source.text:
             return None
+        left = self._left(after, fixed)
+        most = self.before - Counter(fixed)
+        new = Counter(f.check.id for f in left or ()) - most
+        if left and new and self.follow:
+            after = apply(after, [f.fix for f in left if f.check.id in new and f.fix is not None])
+            left = self._left(after, fixed)
+            new = Counter(f.check.id for f in left or ()) - most
+        return after if left is not None and not new else None
+
+    def _left(self, after: str, fixed: Sequence[str]) -> list[CheckedHit] | None:
+        """Return the severe hits of a text, and those of these checks; None if it can't be read."""
         result = self._read(after)
         if not self._reads_as_well(result):
             return None
         try:
-            left = [f for f in examine(result, self.settings) if f.check.id in fixed or f.severity in _GRAVE]
+            return [f for f in examine(result, self.settings) if f.check.id in fixed or f.severity in _GRAVE]
         except Exception:  # a check that fails on the new text proves nothing
             return None
-        most = self.before - Counter(fixed)
-        return after if not Counter(f.check.id for f in left) - most else None
 
     def _read(self, text: str) -> Source:
         source = self.source

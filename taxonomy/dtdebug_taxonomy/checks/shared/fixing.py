@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dtdebug_taxonomy.checks import Edit, Fix
 from dtdebug_taxonomy.checks.shared import horovod
-from dtdebug_taxonomy.checks.shared.names import DIST, INIT, TRAINERS
+from dtdebug_taxonomy.checks.shared.names import DDP, DIST, FSDP, INIT, TRAINERS
 from dtdebug_taxonomy.source.python.bindings import surely_before
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.guards import Guard
@@ -76,6 +76,14 @@ def choose_device(code: Code, call: ast.Call) -> Fix | None:
     start = code.span(statement).start
     text = f"{torch}.cuda.set_device({rank})\n{indent_of(code, statement)}"
     return Fix("Choose the device by LOCAL_RANK", (Edit(Span(start, start), text), *imports))
+
+
+def has_group(code: Code) -> bool:
+    """True if every run of the program has a process group: it starts one, or wraps its model, under no condition."""
+    return any(
+        not any(isinstance(a, _PERHAPS) and not is_main(a) for a in code.ancestors(call))
+        for call in code.calls(INIT, DDP, FSDP)
+    )
 
 
 def is_launched(code: Code, start: ast.Call) -> bool:

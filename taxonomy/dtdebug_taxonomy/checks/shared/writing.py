@@ -90,6 +90,8 @@ def _acts_on_files(code: Code, statement: ast.stmt) -> bool:
         return False  # for all ranks to call
     if code.name(call.func) in _ACTS or getattr(call.func, "attr", "") in (*_METHODS, *_OF_PATHS):
         return not guards(code).around(call)
+    if getattr(call.func, "attr", "") == "save" and code.is_made_by(call.func.value, *_SCRIPTED):  # type: ignore[attr-defined]
+        return not guards(code).around(call)
     function = code.local_function(call)
     return function is not None and any(
         code.name(c.func) in _ACTS and not guards(code).around(c) for c in code.inside(function, ast.Call)
