@@ -33,6 +33,12 @@ def explain(context: Context) -> Iterator[Explanation]:
         found = explanation_for(check.symptom[0], cause.title, cause.why, fix, _PROBABILITY, shown, pattern=pattern)
         because = (reason_of(context.knowledge, context.own_check, shown.weight), shown)
         yield msgspec.structs.replace(
-            found, cause=cause.id, diff=f.diff, diff_of="yours" if f.diff else "", file=f.file, line=f.line, because=because
+            found,
+            cause=cause.id,
+            diff=f.diff,
+            diff_of="yours" if f.diff else "",
+            file=f.file,
+            line=f.line,
+            because=because,
         )
         return

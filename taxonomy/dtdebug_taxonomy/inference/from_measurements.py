@@ -80,8 +80,10 @@ def of_source(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     by_check = _by_check(knowledge)
     verdict = snapshot.verdict
     raised = verdict.culprits if verdict is not None and verdict.kind == "dead" else ()
+    waits = verdict is not None and verdict.kind not in {"dead", "none"}
     for f in snapshot.source_findings:
-        if f.check in by_check and not f.file.startswith("cell "):
+        bears = waits or not f.hint or f.near == "line"  # a hint elsewhere says nothing of an exception
+        if f.check in by_check and bears and not f.file.startswith("cell "):
             yield Finding(
                 evidence=by_check[f.check],
                 source="checked",

@@ -41,13 +41,10 @@ def findings_in(
         settings = Settings(select=numbers)
         hits = examine(code, settings, failed=lambda check, error: None)
         found += [
-            _place_finding(
-                file, code, hit, places, diff_of(short(file), code, hits, hit, settings)
-            )
+            _place_finding(file, code, hit, places, diff_of(short(file), code, hits, hit, settings))
             for hit in hits
             if not shown.isdisjoint(hit.check.symptom)
         ]
-    found = [f for f in found if waits or not f.hint or f.near == "line"]  # others bear on no exception
     found.sort(key=lambda f: (NEAR.index(f.near), f.rank not in culprits, f.file, f.line))
     return tuple(found[:MOST])
 

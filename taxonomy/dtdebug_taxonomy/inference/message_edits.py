@@ -27,13 +27,15 @@ _UNUSED_NAMES = lazy_re(r"Parameters which did not receive grad for rank \d{1,6}
 _NO_RANK = lazy_re(r"environment variable (?:RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT) expected, but not set")
 _LAUNCHED = lazy_re(r"(?m)^\s*%%(?:px|distributed|rank|writefile|bash)|torchrun|notebook_launcher|environ\[.RANK")
 _DUPLICATE = lazy_re(r"Duplicate GPU detected")
-_CHOOSES = lazy_re(r"set_device\(|cuda:\{|cuda\(|torch\.device\(.cuda., |CUDA_VISIBLE_DEVICES|device_ids")
+_CHOOSES = lazy_re(r"set_device\(|cuda:\{|cuda\([^)\s]|torch\.device\(.cuda., |CUDA_VISIBLE_DEVICES|device_ids")
 _OTHER_DEVICE = lazy_re(
-    r"Attempting to deserialize object on (?:a )?CUDA device[^\n]{0,40}? but torch\.cuda\.(?:device_count|is_available)\(\) is"
+    r"Attempting to deserialize object on (?:a )?CUDA device[^\n]{0,40}? but "
+    r"torch\.cuda\.(?:device_count|is_available)\(\) is"
 )
 _NAMED = 4
 """Maximum number of parameters that are named one by one."""
 _MOST = 200_000
+_PERHAPS = (ast.If, ast.IfExp, ast.For, ast.While, ast.Try, ast.BoolOp)
 
 
 class Wanted(NamedTuple):
@@ -79,7 +81,9 @@ def _hits(code: Code) -> list[CheckedHit]:
     return examine(code, Settings(), failed=lambda check, error: None)
 
 
-def _finding(wanted: Wanted, file: str, line: int, words: str, diff: str, near: Near) -> SourceFinding:
+def _finding(  # noqa: PLR0917
+    wanted: Wanted, file: str, line: int, words: str, diff: str, near: Near
+) -> SourceFinding:
     return SourceFinding(
         file=file,
         line=line,
@@ -116,9 +120,15 @@ def _unused_parameters(code: Code, text: str) -> Iterator[Wanted]:
         return
     held = dict.fromkeys(p.attribute for p in unused)
     uses = {name: _uses(code, defined, name) for name in held}
-    made = [s for s in code.inside(defined, ast.Assign) if any(code.source_of(t) == f"self.{n}" for n in held for t in s.targets)]
+    made = [
+        s
+        for s in code.inside(defined, ast.Assign)
+        if any(code.source_of(t) == f"self.{n}" for n in held for t in s.targets)
+    ]
     if all(uses[name] and not any(_is_perhaps(code, u) for u in uses[name]) for name in held):
-        first = next(iter(uses[next(iter(held))]))  # it is computed in each forward: what it gives never enters the loss
+        first = next(
+            iter(uses[next(iter(held))])
+        )  # it is computed in each forward: what it gives never enters the loss
         yield Wanted(first, "layer-without-gradient", told, "")
         yield Wanted(first, "unused-parameters", told, "")
         return
@@ -143,7 +153,9 @@ def _uses(code: Code, defined: ast.ClassDef, attribute: str) -> list[ast.Attribu
 
 def _is_perhaps(code: Code, node: ast.AST) -> bool:
     """True if a forward may leave a place out."""
-    return any(isinstance(up, ast.If | ast.IfExp | ast.For | ast.While | ast.Try | ast.BoolOp) for up in code.ancestors(node))
+    return any(
+        isinstance(up, ast.If | ast.IfExp | ast.For | ast.While | ast.Try | ast.BoolOp) for up in code.ancestors(node)
+    )
 
 
 def _search(code: Code, wrap: ast.Call) -> Fix | None:

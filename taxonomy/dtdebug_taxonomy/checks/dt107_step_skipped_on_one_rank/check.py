@@ -46,9 +46,7 @@ def _decide_together(code: Code, condition: ast.If) -> Fix | None:
         return None  # not all ranks may come to it
     if not code.source_of(condition).startswith("if") or "\n" in code.source_of(condition.test):
         return None
-    device = next(
-        (d for c in code.inside(condition.test, ast.Call) if (d := _tensor(code, c)) and "\n" not in d), ""
-    )
+    device = next((d for c in code.inside(condition.test, ast.Call) if (d := _tensor(code, c)) and "\n" not in d), "")
     if not device or "torch" not in code.imports.values():
         return None
     reduce, maximum, imports = written_names(code, DIST + "all_reduce", DIST + "ReduceOp")

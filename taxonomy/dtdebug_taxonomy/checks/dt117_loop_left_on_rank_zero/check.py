@@ -43,11 +43,20 @@ def _decide_for_all(code: Code, leave: ast.Break, guard: Guard) -> Fix | None:
         return None
     test = code.source_of(node.test)
     in_loop = isinstance(code.parent[node], ast.For | ast.AsyncFor | ast.While)  # else not all ranks may come to it
-    if not in_loop or guards(code).around(node, early=False) or "\n" in test or not code.source_of(node).startswith("if") or not has_group(code):
+    if (
+        not in_loop
+        or guards(code).around(node, early=False)
+        or "\n" in test
+        or not code.source_of(node).startswith("if")
+        or not has_group(code)
+    ):
         return None
     alone = node.body[:-1]
     lines = [own_lines(code, s) for s in (*alone, leave)]
-    if None in lines or code.text.place(code.span(node.test).start).line == code.text.place(code.span(leave).start).line:
+    if (
+        None in lines
+        or code.text.place(code.span(node.test).start).line == code.text.place(code.span(leave).start).line
+    ):
         return None
     ranked = next((v for v in getattr(node.test, "values", ()) if guards(code).test(v) is not None), None)
     if ranked is None or not isinstance(node.test.op, ast.And):  # type: ignore[attr-defined]

@@ -66,11 +66,13 @@ def _shares(code: Code) -> Iterator[_Share]:
         if _is_share(code, cut.lower, cut.step):
             yield _Share(whole, code.span(cut), _trimmed(code, whole.value, cut.step))
     for call in code.calls("range"):
-        if len(call.args) == 3 and _is_share(code, call.args[0], call.args[2]):  # noqa: PLR2004
+        if len(call.args) == 3 and _is_share(code, call.args[0], call.args[2]):
             end, size = call.args[1], code.source_of(call.args[2])
             known = "\n" not in code.source_of(end) and _is_simple(end)
             at = code.span(end).end
-            yield _Share(call, Span(at, code.span(call).end), (Edit(Span(at, at), f" // {size} * {size}"),) if known else ())
+            yield _Share(
+                call, Span(at, code.span(call).end), (Edit(Span(at, at), f" // {size} * {size}"),) if known else ()
+            )
     for call in code.calls(*_PARTS):
         taken = code.parent[call]
         if isinstance(taken, ast.Subscript) and len(call.args) > 1 and _is_share(code, taken.slice, call.args[1]):
@@ -79,7 +81,11 @@ def _shares(code: Code) -> Iterator[_Share]:
         left = test.left
         if not (isinstance(code.parent[test], ast.comprehension) and isinstance(left, ast.BinOp)):
             continue
-        if isinstance(left.op, ast.Mod) and isinstance(test.ops[0], ast.Eq) and _is_share(code, test.comparators[0], left.right):
+        if (
+            isinstance(left.op, ast.Mod)
+            and isinstance(test.ops[0], ast.Eq)
+            and _is_share(code, test.comparators[0], left.right)
+        ):
             yield _Share(test, code.span(test), ())
 
 

@@ -101,5 +101,7 @@ def _fix(code: Code, call: ast.Call) -> Fix | None:
     """Return a fix that puts the statement under a condition on the rank."""
     statement = code.statement(call)
     test, imports = main_process(code, None, statement)
-    edits = conditional(code, written_together(code, statement), test) if test and isinstance(statement, ast.Expr) else ()
+    edits = (
+        conditional(code, written_together(code, statement), test) if test and isinstance(statement, ast.Expr) else ()
+    )
     return Fix("Save on rank 0 only", (*imports, *edits)) if edits else None

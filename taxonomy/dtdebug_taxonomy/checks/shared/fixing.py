@@ -66,7 +66,7 @@ def environment_number(code: Code, variable: str) -> tuple[str, tuple[Edit, ...]
 
 
 def choose_device(code: Code, call: ast.Call) -> Fix | None:
-    """Return a fix that sets the current device before a call that starts the process group; a launcher must tell it."""
+    """Return a fix that sets the device before a call that starts the process group, if a launcher tells its number."""
     if not is_launched(code, call):
         return None
     torch = next((local for local, full in code.imports.items() if full == "torch"), "")
@@ -208,7 +208,9 @@ def _means_the_same(code: Code, test: ast.expr, node: ast.AST) -> bool:
     if isinstance(test, ast.BoolOp) or code.function(test) is not home or "\n" in code.source_of(test):
         return False
     bound = {n: [b for b in code.bound(n) if b.how == "assign"] for n in code.inside(test, ast.Name, ast.Attribute)}
-    if not all(code.order[b.node] < code.order[node] for bs in bound.values() for b in bs if code.function(b.node) is home):
+    if not all(
+        code.order[b.node] < code.order[node] for bs in bound.values() for b in bs if code.function(b.node) is home
+    ):
         return False
     return surely_before(code, code.statement(test), node) is True or all(
         _is_there(code, n, node) for n in code.inside(test, ast.Name, ast.Attribute, ast.Call)

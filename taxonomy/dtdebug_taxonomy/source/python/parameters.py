@@ -159,9 +159,7 @@ def _times(code: Code, listed: ast.ListComp, known: Environment) -> int | None:
     return number if isinstance(number, int) and 0 <= number <= _MOST else None
 
 
-def _of_class(
-    code: Code, defined: ast.ClassDef, made: ast.Call, known: Environment, depth: int
-) -> list[str] | None:
+def _of_class(code: Code, defined: ast.ClassDef, made: ast.Call, known: Environment, depth: int) -> list[str] | None:
     if [code.name(base) for base in defined.bases] != ["torch.nn.Module"]:
         return None
     start = next((s for s in defined.body if isinstance(s, ast.FunctionDef) and s.name == "__init__"), None)
