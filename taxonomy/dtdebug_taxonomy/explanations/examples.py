@@ -1,4 +1,4 @@
-"""Example diffs: one for a launcher or framework that the user does not have, or beside their own file, is not shown."""
+"""Example diffs: one for a tool that the user does not have, or beside their own source, is not shown."""
 
 from __future__ import annotations
 

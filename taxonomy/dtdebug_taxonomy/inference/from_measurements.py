@@ -153,9 +153,10 @@ def _lines_of_cells(snapshot: Snapshot) -> set[tuple[str | int, str | int]]:
     frames = [f for info in walk(snapshot.exception) for f in info.frames]
     frames += [f for r in snapshot.ranks for f in r.stack if f.file.startswith("cell ")]
     sites = snapshot.verdict.sites if snapshot.verdict is not None else ()
+    places = [*((f.file, f.line) for f in frames), *((site.file, site.line) for site in sites)]
     return {
         *((f.line, f.code.strip()) for f in frames if f.code.strip()),
-        *((f.file, f.line) for f in (*frames, *sites) if f.file.startswith("cell ")),
+        *((file, line) for file, line in places if file.startswith("cell ")),
     }
 
 

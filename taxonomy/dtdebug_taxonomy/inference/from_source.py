@@ -87,12 +87,13 @@ def _place_finding(
     first, last = (code.text.place(offset).line for offset in hit.span)
     near: Near = "file"
     whose: int | None = None
-    for rank, line in places if isinstance(code, Code) else ():
-        if first <= line <= last or line in _branch(code, first):
-            near, whose = "line", rank
-            break
-        if near == "file" and _function(code, first) == _function(code, line):
-            near, whose = "function", rank
+    if isinstance(code, Code):
+        for rank, line in places:
+            if first <= line <= last or line in _branch(code, first):
+                near, whose = "line", rank
+                break
+            if near == "file" and _function(code, first) == _function(code, line):
+                near, whose = "function", rank
     return SourceFinding(
         file=file,
         line=first,

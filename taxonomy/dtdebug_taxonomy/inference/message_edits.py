@@ -65,7 +65,9 @@ def edits_in(file: str, code: Code, text: str, lines: Sequence[int] = ()) -> Ite
 def edits_in_cells(notebook: Notebook, names: Sequence[str], text: str) -> Iterator[SourceFinding]:
     """Yield what the messages ask to edit in the cells; `names` are those of the cells, such as `In[3]`."""
     code = notebook.code
-    found = [w for read in (*_READERS, _missing_rank) for w in read(code, text[-_MOST:])]
+    launched = any(_LAUNCHED.search(cell) for _, cell in notebook.cells)
+    readers = _READERS if launched else (*_READERS, _missing_rank)
+    found = [w for read in readers for w in read(code, text[-_MOST:])]
     hits = _hits(code) if any(w.fix for w in found) else ()
     for wanted in found:
         at = notebook.place(code, code.span(wanted.node))
@@ -183,7 +185,7 @@ def _argument(code: Code, call: ast.Call, text: str) -> Edit:
 
 def _missing_rank(code: Code, text: str) -> Iterator[Wanted]:
     """Make a group of this one process where a kernel that no launcher started asks the environment for its rank."""
-    if not _NO_RANK.search(text) or _LAUNCHED.search(code.text):
+    if not _NO_RANK.search(text):
         return
     given = {"rank", "world_size", "init_method", "store"}
     calls = [c for c in code.calls(INIT) if not (given & {k.arg for k in c.keywords}) and not code.has_unpacking(c)]

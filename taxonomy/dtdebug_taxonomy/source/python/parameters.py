@@ -185,6 +185,9 @@ def _of_class(code: Code, defined: ast.ClassDef, made: ast.Call, known: Environm
             return None
         seen.add(attribute)
         value = _looked_up(s.value, passed)
+        if dotted_name(s.value) in seen or dotted_name(s.value).startswith("self."):
+            return None  # one module under two names
+        seen.add(dotted_name(s.value) or attribute)
         if isinstance(value, ast.Call) and code.name(value.func) == "torch.nn.Parameter":
             own.append(attribute)
         elif not _is_plain(code, value):
