@@ -117,8 +117,9 @@ def of_cell(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     for hit in hits:
         at = notebook.place(code, hit.span)
         name, before = cell_name(snapshot, at.cell), notebook.cells[at.cell][1]
-        line = before.count("\n", 0, at.span.start) + 1
-        words = before.splitlines()[line - 1].strip()
+        place = code.text.place(hit.span.start).line
+        line = place - code.text.place(notebook.begins(at.cell)).line + 1  # as Python counts, below a cell's magic
+        words = code.text.line(place).strip()
         failing = (f"cell {name}", line) in stacks or (line, words) in stacks
         if not failing and (at.cell != last or hit.severity == "hint"):
             continue

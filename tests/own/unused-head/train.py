@@ -1,5 +1,4 @@
 """Train a small classifier with an auxiliary head."""
-
 import argparse
 
 import torch
