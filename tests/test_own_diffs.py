@@ -258,3 +258,14 @@ def test_spawn_in_a_cell_becomes_forks_unless_the_kernel_used_its_device():
     assert '+mp.start_processes(worker, args=(2,), nprocs=2, start_method="fork")' in first.diff.splitlines()
     used = replace(snapshot, cells=("import torch", "x = torch.ones(2).cuda()", *cells), cell_numbers=(1, 2, 3, 4, 5))
     assert "start_processes" not in diagnose(load(), used).advice[0].diff
+
+
+def test_the_line_by_which_a_rank_left_leads_where_the_others_only_lost_it(monkeypatch):
+    """What they print is the end of a connection, whose causes do not include a loop that was left."""
+    monkeypatch.chdir(OWN / "early-stop-on-one-rank")
+    verdict = replace(waiting(35), kind="left", sites=(CallSite(0, "train.py", 35, "main"),))
+    output = "[rank1]: RuntimeError: [gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:23983"
+    found = diagnose(load(), sourced_snapshot(Snapshot(output=output, verdict=verdict))).advice
+    assert ("each-rank-decides-for-itself", "train.py", 40) == (found[0].cause, found[0].file, found[0].line)
+    assert changed(found[0].diff) == changed((OWN / "early-stop-on-one-rank" / "fix.diff").read_text())
+    assert found[0].diff not in [a.diff for a in found[1:]]

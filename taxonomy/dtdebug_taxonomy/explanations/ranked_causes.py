@@ -209,13 +209,10 @@ def _rank_causes(context: Context) -> tuple[Explanation, ...]:
     rows.sort(key=lambda row: (row[0], row[1] < POSSIBLE, -row[1] / (MINUTES[row[3].effort] + _TURNING)))
     shown = [row for place, row in enumerate(rows) if place == 0 or row[4]]
     advice = (_one_advice(context, code, cause, p, outright=tier == 0) for tier, p, code, cause, _ in shown)
-    first = tuple({a.title: a for a in reversed([*advice][:MAX_EXPLANATIONS])}.values())[::-1]  # of one title the first
-    return tuple(
-        _without_diff(a) if a.diff and a.diff in [b.diff for b in first[:n]] else a for n, a in enumerate(first)
-    )
+    return tuple({a.title: a for a in reversed([*advice][:MAX_EXPLANATIONS])}.values())[::-1]  # of one title the first
 
 
-def _without_diff(advice: Explanation) -> Explanation:
+def without_diff(advice: Explanation) -> Explanation:
     """Remove the diff from a cause if a cause above shows the same one."""
     return msgspec.structs.replace(advice, diff="", diff_of="", in_python=False)
 

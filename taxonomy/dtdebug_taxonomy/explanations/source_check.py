@@ -16,6 +16,8 @@ from dtdebug_taxonomy.model.snapshot import SourceFinding
 
 _VALUES = ("D.2.4", "D.2.5")
 """Symptoms of values that differ or do not converge."""
+_HANG = "D.2.1"
+"""Symptom of ranks that wait for one that went another way."""
 _PROBABILITY = 0.5
 _OTHER_KINDS = frozenset(("dead", "none"))
 """Kinds of verdicts on ranks of which none left the others by its own program."""
@@ -29,8 +31,8 @@ def explain(context: Context) -> Iterator[Explanation]:
         return
     verdict = context.incident.snapshot.verdict
     if verdict is not None and verdict.kind not in _OTHER_KINDS:
-        left = (f for f in _faults(context) if f.near == "line" and f.rank in verdict.culprits)
-        beside = (f for f in left if not _is_listed(context, f))
+        left = (f for f in _faults(context) if f.near != "file" and f.rank in verdict.culprits)
+        beside = (f for f in left if load()[f.check].symptom[0] == _HANG and not _is_ranked(context, f))
         yield from islice((_explanation(context, f, LIKELY, None) for f in beside), 1)
 
 
@@ -38,11 +40,10 @@ def _faults(context: Context) -> Iterator[SourceFinding]:
     return (f for f in context.incident.snapshot.source_findings if f.check in load() and not f.hint)
 
 
-def _is_listed(context: Context, found: SourceFinding) -> bool:
-    """True if a cause of the leading symptom lists the finding, so that it is ranked."""
+def _is_ranked(context: Context, found: SourceFinding) -> bool:
+    """True if the cause that a check is for belongs to the leading symptom, whose causes are ranked."""
     first = context.knowledge.symptoms[next(iter(context.ranking.symptoms))]
-    seen = {e.id for e in context.knowledge.evidence.values() if found.check in e.check}
-    return any(seen & set(cause.evidence) for cause in first.cause)
+    return any(cause.id == found.cause for cause in first.cause)
 
 
 def _explanation(context: Context, f: SourceFinding, probability: float, other: Finding | None) -> Explanation:

@@ -27,7 +27,7 @@ from dtdebug_taxonomy.explanations import (
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.examples import drop_foreign_examples
 from dtdebug_taxonomy.explanations.model import MAX_EXPLANATIONS, Explanation
-from dtdebug_taxonomy.explanations.ranked_causes import Standing, standing_of
+from dtdebug_taxonomy.explanations.ranked_causes import Standing, standing_of, without_diff
 
 
 class Rule(NamedTuple):
@@ -99,6 +99,7 @@ def explain(context: Context) -> tuple[Explanation, ...]:
     ranked = tuple(a for a in ranked if a.cause not in causes)
     rows = (*first, *ranked) if first else (*ranked[:1], *second, *ranked[1:])
     rows = _lead_with_own_line(context, rows)
+    rows = tuple(without_diff(a) if a.diff and a.diff in {b.diff for b in rows[:n]} else a for n, a in enumerate(rows))
     rows = _cap_bands(drop_foreign_examples(context.incident.snapshot, rows[:MAX_EXPLANATIONS]))
     return tuple(grades.grade(context.knowledge, context.findings, a) for a in rows)
 
