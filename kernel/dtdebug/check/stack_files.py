@@ -1,8 +1,9 @@
-"""Runs the checks over the files named by stacks, and reports findings on lines where ranks fail or wait."""
+"""Runs the checks over the files named by stacks, and reports what they and the messages say of the user's lines."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,11 @@ from dtdebug_taxonomy.stacks.frames import is_library, short
 
 if TYPE_CHECKING:
     from dtdebug_taxonomy.source.python.code import Code
+    from dtdebug_taxonomy.source.source import Source
 
+_SCRIPTS = frozenset((".sh", ".bash", ".sbatch", ".slurm"))
+MOST_ENTRIES = 1_000
+"""Maximum number of entries of a folder that are looked at for the script that starts a program."""
 MOST_FILES, MOST_BYTES = 12, 400_000
 """Maximum number of files read for one failure, and maximum size of one in bytes; larger ones are generated."""
 _GUARDED = "source-collective-on-some-ranks"
@@ -35,13 +40,13 @@ def sourced_snapshot(snapshot: Snapshot) -> Snapshot:
     verdict = snapshot.verdict
     culprits = verdict.culprits if verdict is not None else ()
     sources = _sources(stacks, culprits)
-    if not sources:
+    if not sources and not snapshot.cell:
         return snapshot
     from dtdebug_taxonomy.inference import from_source
 
     waits = verdict is not None and verdict.kind not in {"dead", "none"}
-    found = from_source.findings_in(load(), sources, stacks, culprits, waits)
-    found = tuple(_clean_finding(f) for f in found)
+    found = from_source.findings_in(load(), {**sources, **_launch_scripts(sources)}, stacks, culprits, waits)
+    found = tuple(_clean_finding(f) for f in (*_asked_for(snapshot, sources, stacks), *found))
     if verdict is not None:
         verdict = _decide_by_source(verdict, found)
     told = [f for f in found if f.near == "line" or verdict is None or verdict.kind != "dead"]  # it fails on that line
@@ -117,6 +122,47 @@ def _sources(stacks: Mapping[int | None, Sequence[Frame]], culprits: Sequence[in
         except (ValueError, UnreadableError):  # not text
             continue
     return sources
+
+
+def _launch_scripts(sources: Mapping[str, Code]) -> dict[str, Source]:
+    """Return the shell script beside the program that starts it, if there is just one."""
+    from dtdebug.check.files import UnreadableError, read_source
+    from dtdebug_taxonomy.source import kinds
+
+    found: dict[str, Source] = {}
+    folders = dict.fromkeys(Path(file).parent for file, code in sources.items() if code.role == "program")
+    names = {Path(file).name for file in sources}
+    for folder in folders:
+        try:
+            files = sorted(f for f in islice(folder.iterdir(), MOST_ENTRIES) if f.suffix in _SCRIPTS and f.is_file())
+        except OSError:
+            continue
+        for file in files[:MOST_FILES]:
+            try:
+                text = read_source(file).text if file.stat().st_size <= MOST_BYTES else ""
+            except (OSError, ValueError, UnreadableError):
+                continue
+            if any(name in text for name in names) and (source := kinds.parse_file(str(file), text)) is not None:
+                found[str(file)] = source
+    return found if len(found) == 1 else {}
+
+
+def _asked_for(
+    snapshot: Snapshot, sources: Mapping[str, Code], stacks: Mapping[int | None, Sequence[Frame]]
+) -> Iterator[SourceFinding]:
+    """Yield what the messages of a failure ask to edit in the user's files and cells."""
+    from dtdebug_taxonomy.inference.from_measurements import cell_name
+    from dtdebug_taxonomy.inference.message_edits import edits_in, edits_in_cells
+
+    raised = (info.message for info in walk(snapshot.exception))
+    text = "\n".join((snapshot.output, *raised, *(r.exception for r in snapshot.ranks if r.exception)))
+    for file, code in sources.items():
+        yield from edits_in(file, code, text, [f.line for rows in stacks.values() for f in rows if f.file == file])
+    if snapshot.cell.strip():
+        from dtdebug_taxonomy.source.notebook import Notebook
+
+        notebook = Notebook([("code", cell) for cell in (*snapshot.cells, snapshot.cell)])
+        yield from edits_in_cells(notebook, [cell_name(snapshot, n) for n in range(len(notebook.cells))], text)
 
 
 def _clean_finding(found: SourceFinding) -> SourceFinding:

@@ -121,7 +121,7 @@ def _passes(source: Source, settings: Settings, *, safe_only: bool) -> FixResult
     for _ in range(_PASSES):
         found = examine(source, settings)
         wanted = sorted((f for f in found if f.safe or not safe_only), key=lambda f: _GRAVEST.index(f.severity))
-        done = prove_fixes(source, found, wanted, settings)
+        done = prove_fixes(source, found, wanted, settings, follow=not safe_only)
         if not done.hits:
             break
         changes += [_change(source, hit) for hit in done.hits]

@@ -86,7 +86,8 @@ def last_snapshot(shell: Any) -> Snapshot | None:
     frames = snapshot.exception.frames if snapshot.exception is not None else ()
     cell = next((int(found[1]) for f in frames if (found := _IN.match(f.file))), 0)
     if 0 < cell < len(inputs):
-        snapshot = msgspec.structs.replace(snapshot, cell=str(inputs[cell]), cells=_before(inputs[:cell], inputs[cell]))
+        before, numbers = _before(inputs[:cell], inputs[cell])
+        snapshot = msgspec.structs.replace(snapshot, cell=str(inputs[cell]), cells=before, cell_numbers=numbers)
     return sourced_snapshot(snapshot)
 
 
@@ -97,11 +98,13 @@ def _name_cells(snapshot: Snapshot, shell: Any, inputs: Sequence[Any]) -> Snapsh
     from dtdebug.notebook.cells import Cells
 
     names = Cells(shell)
+    before, numbers = _before(inputs, snapshot.cell)
     return msgspec.structs.replace(
         snapshot,
         exception=names.rename_cells(snapshot.exception),
         accounts=tuple(map(names.rename_cells, snapshot.accounts)),
-        cells=_before(inputs, snapshot.cell),
+        cells=before,
+        cell_numbers=numbers if inputs else (),
     )
 
 
@@ -125,17 +128,20 @@ def _inputs(shell: Any) -> Sequence[Any]:
     return getattr(getattr(shell, "history_manager", None), "input_hist_raw", None) or ()
 
 
-def _before(inputs: Sequence[Any], failed: str) -> tuple[str, ...]:
-    """Return the sources of the cells that ran before the failed one, up to the size of a program."""
-    kept: dict[str, None] = {}
+def _before(inputs: Sequence[Any], failed: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return the sources of the cells that ran before the failed one, up to the size of a program; and their numbers.
+
+    The last number is that of the failed cell.
+    """
+    kept: dict[str, int] = {}
     size = 0
-    for text in reversed(inputs):  # of one that ran several times unchanged, the last
+    for number, text in reversed([*enumerate(inputs)]):  # of one that ran several times unchanged, the last
         if isinstance(text, str) and text.strip() and text not in (failed, *kept):
             size += len(text)
             if size > _MOST_BEFORE:
                 break
-            kept[text] = None
-    return tuple(reversed(kept))
+            kept[text] = number
+    return tuple(reversed(kept)), (*reversed(kept.values()), len(inputs))
 
 
 def _with_ranks(live: Live, snapshot: Snapshot) -> Snapshot:

@@ -1,4 +1,4 @@
-"""Example diffs: one written for a launcher or framework that the user does not have is not shown."""
+"""Example diffs: one for a tool that the user does not have, or beside their own source, is not shown."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ _MOST = 200_000
 
 
 def drop_foreign_examples(snapshot: Snapshot, found: Iterable[Explanation]) -> tuple[Explanation, ...]:
-    """Remove example diffs for launchers and frameworks that nothing shows the user to have."""
+    """Remove example diffs for tools that nothing shows the user to have, and all where their own source was read."""
+    if snapshot.source_findings:
+        return tuple(replace(a, diff="", diff_of="", in_python=False) if a.diff_of == "example" else a for a in found)
     said = "\n".join(_visible_texts(snapshot))[:_MOST]
     return tuple(
         replace(a, diff="", diff_of="", in_python=False) if a.diff_of == "example" and _foreign(a.diff, said) else a

@@ -8,6 +8,8 @@ from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
 from dtdebug_taxonomy.logs.message_advice import MessageAdvice
 
+EVIDENCE = "message-says-so"
+"""Name of the reason that a message itself is."""
 _PROBABILITY = 0.5
 _SENTENCE = 160
 """Characters of a message in a title."""
@@ -50,7 +52,7 @@ def _explanation(own: MessageAdvice, symptom: str) -> Explanation:
         fix,
         _PROBABILITY,
         Reason(
-            evidence="message-says-so",
+            evidence=EVIDENCE,
             means="The message of the failure itself.",
             source="printed" if own.line else "exception",
             weight=1.5,

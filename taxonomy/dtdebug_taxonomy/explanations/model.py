@@ -57,6 +57,10 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     diff: str = ""
     diff_of: Literal["yours", "example", ""] = ""
     """Owner of the changed file: the user, or an example."""
+    file: str = ""
+    """The user's file to edit, or the cell, such as `cell In[3]`; empty if none can be named."""
+    line: int = 0
+    """The line of it to edit; 0 if none can be named."""
     in_python: bool = False
     """The diff leaves Python that parses, so a cell may take it."""
     because: tuple[Reason, ...] = ()
@@ -69,7 +73,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """The title is a sentence about this failure, not the name of a class of causes."""
 
 
-_SHOWN = ("cause", "title", "why", "fix", "diff", "diff_of", "pattern", "band", "grade", "because")
+_SHOWN = ("cause", "title", "why", "fix", "diff", "diff_of", "file", "line", "pattern", "band", "grade", "because")
 """Fields that front ends show."""
 
 

@@ -16,10 +16,10 @@ from dtdebug_taxonomy.explanations.model import (
     band,
     in_python,
 )
+from dtdebug_taxonomy.explanations.own_edits import own_edit
 from dtdebug_taxonomy.inference import ranking as inference_ranking
 from dtdebug_taxonomy.inference.conditions import contradiction, sentence
 from dtdebug_taxonomy.inference.finding import LIKELY, POSSIBLE, TELLING, Finding
-from dtdebug_taxonomy.inference.from_measurements import SHOWN
 from dtdebug_taxonomy.inference.message_cures import cure_of
 from dtdebug_taxonomy.knowledge.labs import cause_diff
 from dtdebug_taxonomy.knowledge.loader import Knowledge
@@ -107,7 +107,7 @@ def standing_of(context: Context, ranked: Sequence[Explanation]) -> Standing:
 
 def explain(context: Context) -> tuple[Explanation, ...]:
     """Return the causes that an indicator points at and that are not unlikely, by probability over minutes."""
-    return _without_own_code(context, _rank_causes(context.knowledge, context.ranking, context.findings))
+    return _without_own_code(context, _rank_causes(context))
 
 
 def _is_named(context: Context, first: Explanation) -> bool:
@@ -156,13 +156,12 @@ def _naming(knowledge: Knowledge, cause: str) -> set[str]:
     return {e.id for e in naming if not e.own}
 
 
-def _rank_causes(
-    knowledge: Knowledge, ranking: inference_ranking.Ranking, findings: tuple[Finding, ...]
-) -> tuple[Explanation, ...]:
+def _rank_causes(context: Context) -> tuple[Explanation, ...]:
     """Rank the causes: first what a message or the source names, then what messages make likely, then what words name.
 
     A check elsewhere in the function names no unlikely cause. Circumstances alone suffice for the first place only.
     """
+    knowledge, ranking, findings = context.knowledge, context.ranking, context.findings
     rows, founded = [], False
     for code, share in ranking.symptoms.items():
         for cause, q in ranking.causes[code]:
@@ -211,14 +210,11 @@ def _rank_causes(
         return ()
     rows.sort(key=lambda row: (row[0], row[1] < POSSIBLE, -row[1] / (MINUTES[row[3].effort] + _TURNING)))
     shown = [row for place, row in enumerate(rows) if place == 0 or row[4]]
-    advice = (_one_advice(knowledge, findings, code, cause, p, outright=tier == 0) for tier, p, code, cause, _ in shown)
-    first = tuple({a.title: a for a in reversed([*advice][:MAX_EXPLANATIONS])}.values())[::-1]  # of one title the first
-    return tuple(
-        _without_diff(a) if a.diff and a.diff in [b.diff for b in first[:n]] else a for n, a in enumerate(first)
-    )
+    advice = (_one_advice(context, code, cause, p, outright=tier == 0) for tier, p, code, cause, _ in shown)
+    return tuple({a.title: a for a in reversed([*advice][:MAX_EXPLANATIONS])}.values())[::-1]  # of one title the first
 
 
-def _without_diff(advice: Explanation) -> Explanation:
+def without_diff(advice: Explanation) -> Explanation:
     """Remove the diff from a cause if a cause above shows the same one."""
     return msgspec.structs.replace(advice, diff="", diff_of="", in_python=False)
 
@@ -255,22 +251,25 @@ def _weigh_findings(knowledge: Knowledge, cause: Cause, findings: tuple[Finding,
     return sorted(rows, key=lambda row: (not inference_ranking.is_named(knowledge, cause, row[1]), -row[0]))
 
 
-def _one_advice(
-    knowledge: Knowledge, findings: tuple[Finding, ...], code: str, cause: Cause, p: float, *, outright: bool
-) -> Explanation:
+def _one_advice(context: Context, code: str, cause: Cause, p: float, *, outright: bool) -> Explanation:
+    knowledge, findings = context.knowledge, context.findings
     weighed = _weigh_findings(knowledge, cause, findings)
     telling = [(knowledge.evidence[f.evidence], f.words) for _, f in weighed if not (f.values or f.scores)]
     told = (cure_of(e, cause.id, words) for e, words in sorted(telling, key=lambda row: row[0].generic))
     own = next((c for c in told if c is not None), None)
-    yours = next((f.diff for _, f in weighed if f.diff and (f.near != "file" or f.file == SHOWN)), "")
+    mine = own_edit(knowledge, context.incident.snapshot, findings, cause, likely=p >= LIKELY)
+    asked = mine if mine is not None and not mine.check else None
+    yours = mine.diff if mine is not None else ""
     checked = next((f for _, f in weighed if f.told), None)
     general = "" if contradiction(cause.example_for, findings) else cause_diff(cause)
-    example = "" if yours else own.diff if own else general
+    example = "" if mine is not None and mine.line else own.diff if own else general
     wrong, advised = _split_message(checked.told) if checked else ("", "")
     return Explanation(
         symptom=code,
         cause=cause.id,
-        title=f"{wrong.rstrip('.')} ({checked.check})"
+        title=asked.message
+        if asked and asked.message
+        else f"{wrong.rstrip('.')} ({checked.check})"
         if checked
         else own.title
         if own
@@ -279,14 +278,22 @@ def _one_advice(
         probability=round(p, 4),
         band=band(p),
         why=(own and own.why) or (f"`dtdebug explain {checked.check}` tells more." if checked else cause.why),
-        fix=own.fix if own else f"{checked.way}." if checked and checked.way else advised or cause.fix,
+        fix=f"{mine.fix}."
+        if mine and mine.fix and (mine.diff or asked)
+        else own.fix
+        if own
+        else f"{checked.way}."
+        if checked and checked.way
+        else advised or cause.fix,
         effort=cause.effort,
         minutes=MINUTES[cause.effort],
         diff=yours or example,
         diff_of="yours" if yours else "example" if example else "",
         in_python=in_python(yours or example),
+        file=mine.file if mine is not None else "",
+        line=mine.line if mine is not None else 0,
         named=outright,
-        specific=checked is not None or (own is not None and own not in (c for e, _ in telling for c in e.cure)),
+        specific=checked is not None or bool(asked and asked.message) or (own is not None and own not in (c for e, _ in telling for c in e.cure)),
         because=tuple(
             reason_of(knowledge, f, max(w, 0.0) if named else w)
             for w, f in weighed

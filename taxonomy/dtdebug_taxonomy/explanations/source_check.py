@@ -1,38 +1,74 @@
-"""Checks of the source that show what lets ranks diverge, if the program's own check found that they did."""
+"""Checks of the source that show what lets ranks diverge, if the program's own check or the ranks' records say so."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 import msgspec
 
+from dtdebug_taxonomy.checks import load
 from dtdebug_taxonomy.explanations.context import Context
-from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
+from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, in_python
 from dtdebug_taxonomy.explanations.ranked_causes import reason_of
+from dtdebug_taxonomy.inference.finding import LIKELY, Finding
+from dtdebug_taxonomy.model.snapshot import SourceFinding
 
 _VALUES = ("D.2.4", "D.2.5")
 """Symptoms of values that differ or do not converge."""
+_HANG = "D.2.1"
+"""Symptom of ranks that wait for one that went another way."""
 _PROBABILITY = 0.5
+_OTHER_KINDS = frozenset(("dead", "none"))
+"""Kinds of verdicts on ranks of which none left the others by its own program."""
 
 
 def explain(context: Context) -> Iterator[Explanation]:
-    """Yield the first finding in the source that explains different values."""
-    from dtdebug_taxonomy.checks import load
+    """Yield the first finding in the source that explains different values, or why a rank left the others."""
+    if context.own_check is not None:
+        values = (f for f in _faults(context) if load()[f.check].symptom[0] in _VALUES)
+        yield from islice((_explanation(context, f, _PROBABILITY, context.own_check) for f in values), 1)
+        return
+    verdict = context.incident.snapshot.verdict
+    if verdict is not None and verdict.kind not in _OTHER_KINDS:
+        left = (f for f in _faults(context) if f.near != "file" and f.rank in verdict.culprits)
+        beside = (f for f in left if load()[f.check].symptom[0] == _HANG and not _is_ranked(context, f))
+        yield from islice((_explanation(context, f, LIKELY, None) for f in beside), 1)
 
-    if context.own_check is None:
-        return
-    for f in context.incident.snapshot.source_findings:
-        check = load().get(f.check)
-        if check is None or f.hint or check.symptom[0] not in _VALUES:
-            continue
-        _, cause = context.knowledge.causes[check.cause]
-        shown = Reason(
-            evidence=check.name, means=f.message, source="checked", weight=2.0, line=f.line, words=f.words, file=f.file
-        )
-        pattern, fix = context.knowledge.patterns[cause.pattern].name, f.fix or cause.fix
-        found = explanation_for(check.symptom[0], cause.title, cause.why, fix, _PROBABILITY, shown, pattern=pattern)
-        because = (reason_of(context.knowledge, context.own_check, shown.weight), shown)
-        yield msgspec.structs.replace(
-            found, cause=cause.id, diff=f.diff, diff_of="yours" if f.diff else "", because=because
-        )
-        return
+
+def _faults(context: Context) -> Iterator[SourceFinding]:
+    return (f for f in context.incident.snapshot.source_findings if f.check in load() and not f.hint)
+
+
+def _is_ranked(context: Context, found: SourceFinding) -> bool:
+    """True if the cause that a check is for belongs to the leading symptom, whose causes are ranked."""
+    first = context.knowledge.symptoms[next(iter(context.ranking.symptoms))]
+    return any(cause.id == found.cause for cause in first.cause)
+
+
+def _explanation(context: Context, f: SourceFinding, probability: float, other: Finding | None) -> Explanation:
+    check = load()[f.check]
+    _, cause = context.knowledge.causes[check.cause]
+    shown = Reason(
+        evidence=check.name,
+        means=f.message,
+        source="checked",
+        weight=2.0,
+        line=f.line,
+        words=f.words,
+        rank=f.rank if other is None else None,
+        file=f.file,
+    )
+    pattern, fix = context.knowledge.patterns[cause.pattern].name, f.fix or cause.fix
+    found = explanation_for(check.symptom[0], cause.title, cause.why, fix, probability, shown, pattern=pattern)
+    because = (shown,) if other is None else (reason_of(context.knowledge, other, shown.weight), shown)
+    return msgspec.structs.replace(
+        found,
+        cause=cause.id,
+        diff=f.diff,
+        diff_of="yours" if f.diff else "",
+        in_python=in_python(f.diff),
+        file=f.file,
+        line=f.line,
+        because=because,
+    )

@@ -27,7 +27,7 @@ from dtdebug_taxonomy.explanations import (
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.examples import drop_foreign_examples
 from dtdebug_taxonomy.explanations.model import MAX_EXPLANATIONS, Explanation
-from dtdebug_taxonomy.explanations.ranked_causes import Standing, standing_of
+from dtdebug_taxonomy.explanations.ranked_causes import Standing, standing_of, without_diff
 
 
 class Rule(NamedTuple):
@@ -98,8 +98,19 @@ def explain(context: Context) -> tuple[Explanation, ...]:
     causes = {a.cause for a in first}
     ranked = tuple(a for a in ranked if a.cause not in causes)
     rows = (*first, *ranked) if first else (*ranked[:1], *second, *ranked[1:])
+    rows = _lead_with_own_line(context, rows)
+    rows = tuple(without_diff(a) if a.diff and a.diff in {b.diff for b in rows[:n]} else a for n, a in enumerate(rows))
     rows = _cap_bands(drop_foreign_examples(context.incident.snapshot, rows[:MAX_EXPLANATIONS]))
     return tuple(grades.grade(context.knowledge, context.findings, a) for a in rows)
+
+
+def _lead_with_own_line(context: Context, rows: tuple[Explanation, ...]) -> tuple[Explanation, ...]:
+    """Put a cause with a diff of the very line that failed above one that only repeats the message."""
+    raised = {(f.file, f.line) for e in context.incident.errors for f in e.frames}
+    if not rows or rows[0].diff or rows[0].because[0].evidence != message.EVIDENCE:
+        return rows
+    own = next((a for a in rows if a.diff_of == "yours" and (a.file, a.line) in raised), None)
+    return rows if own is None else (own, *(a for a in rows if a is not own))
 
 
 def _on_same_line(one: Explanation, other: Explanation) -> bool:

@@ -80,8 +80,10 @@ def of_source(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     by_check = _by_check(knowledge)
     verdict = snapshot.verdict
     raised = verdict.culprits if verdict is not None and verdict.kind == "dead" else ()
+    waits = verdict is not None and verdict.kind not in {"dead", "none"}
     for f in snapshot.source_findings:
-        if f.check in by_check:
+        bears = waits or not f.hint or f.near == "line"  # a hint elsewhere says nothing of an exception
+        if f.check in by_check and bears and not f.file.startswith("cell "):
             yield Finding(
                 evidence=by_check[f.check],
                 source="checked",
@@ -98,7 +100,7 @@ def of_source(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def of_cell(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield findings of the checks in the failed cell's source; at its line, if the exception passed there."""
+    """Yield findings of the checks in the failed cell, and on lines of any cell where the exception passed."""
     by_check = _by_check(knowledge)
     if not snapshot.cell.strip() or not by_check:
         return
@@ -109,27 +111,54 @@ def of_cell(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
 
     notebook = Notebook([("code", text) for text in (*snapshot.cells, snapshot.cell)])
     code, last = notebook.code, len(snapshot.cells)
-    above = code.text.place(notebook.begins(last)).line - 1
-    raised = {(f.line, f.code.strip()) for info in walk(snapshot.exception) for f in info.frames if f.code.strip()}
     settings = Settings(select=tuple(by_check))
     hits = examine(code, settings, failed=lambda check, error: None)
+    stacks = _lines_of_cells(snapshot)
     for hit in hits:
-        if notebook.place(code, hit.span).cell != last:
+        at = notebook.place(code, hit.span)
+        name, before = cell_name(snapshot, at.cell), notebook.cells[at.cell][1]
+        place = code.text.place(hit.span.start).line
+        line = place - code.text.place(notebook.begins(at.cell)).line + 1  # as Python counts, below a cell's magic
+        words = code.text.line(place).strip()
+        failing = (f"cell {name}", line) in stacks or (line, words) in stacks
+        if not failing and (at.cell != last or hit.severity == "hint"):
             continue
-        line = code.text.place(hit.span.start).line
-        text = code.text.line(line).strip()
-        found = Finding(evidence=by_check[hit.check.id], source="checked", line=line - above, words=plain(text))
-        if (line - above, text) in raised:
+        found = Finding(
+            evidence=by_check[hit.check.id],
+            source="checked",
+            file="" if at.cell == last else f"cell {name}",
+            line=line,
+            words=plain(words),
+        )
+        if failing:
             after = in_cell(notebook, code, hits, hit, settings)
             found = msgspec.structs.replace(
                 found,
                 near="line",
-                diff="" if after is None else format_patch("cell", f"{snapshot.cell}\n", f"{after}\n"),
+                diff="" if after is None else format_patch(name, f"{before}\n", f"{after}\n"),
                 check=hit.check.id,
                 told=hit.message if hit.severity != "hint" else "",
                 way=hit.fix.title if hit.fix is not None else "",
             )
         yield found
+
+
+def cell_name(snapshot: Snapshot, number: int) -> str:
+    """Return the name of the cell with an index among those of a snapshot, as the notebook shows it: `In[3]`."""
+    numbers = snapshot.cell_numbers
+    return f"In[{numbers[number]}]" if number < len(numbers) and numbers[number] else "cell"
+
+
+def _lines_of_cells(snapshot: Snapshot) -> set[tuple[str | int, str | int]]:
+    """Return (cell, line), and (line, source line), of every frame of an exception or of a waiting rank."""
+    frames = [f for info in walk(snapshot.exception) for f in info.frames]
+    frames += [f for r in snapshot.ranks for f in r.stack if f.file.startswith("cell ")]
+    sites = snapshot.verdict.sites if snapshot.verdict is not None else ()
+    places = [*((f.file, f.line) for f in frames), *((site.file, site.line) for site in sites)]
+    return {
+        *((f.line, f.code.strip()) for f in frames if f.code.strip()),
+        *((file, line) for file, line in places if file.startswith("cell ")),
+    }
 
 
 SHOWN = "the source shown"

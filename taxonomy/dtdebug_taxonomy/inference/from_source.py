@@ -22,7 +22,7 @@ MOST = 16
 
 def findings_in(
     knowledge: Knowledge,
-    sources: Mapping[str, Code],
+    sources: Mapping[str, Source],
     stacks: Mapping[int | None, Sequence[Frame]],
     culprits: Sequence[int] = (),
     waits: bool = False,
@@ -41,9 +41,7 @@ def findings_in(
         settings = Settings(select=numbers)
         hits = examine(code, settings, failed=lambda check, error: None)
         found += [
-            _place_finding(
-                file, code, hit, places, "" if code.notebook else diff_of(short(file), code, hits, hit, settings)
-            )
+            _place_finding(file, code, hit, places, diff_of(short(file), code, hits, hit, settings))
             for hit in hits
             if not shown.isdisjoint(hit.check.symptom)
         ]
@@ -79,26 +77,28 @@ def diff_of(  # noqa: PLR0917
     """Return the fix of a finding as a patch of a file of that name, without the text `added` at its top."""
     if hit.fix is None:
         return ""
-    after = prove_fixes(source, hits, [hit], settings).text
+    after = prove_fixes(source, hits, [hit], settings, follow=True).text
     return format_patch(name, *(text.replace(added, "", 1) for text in (str(source.text), after)))
 
 
 def _place_finding(
-    file: str, code: Code, hit: CheckedHit, places: Sequence[tuple[int | None, int]], diff: str
+    file: str, code: Source, hit: CheckedHit, places: Sequence[tuple[int | None, int]], diff: str
 ) -> SourceFinding:
     first, last = (code.text.place(offset).line for offset in hit.span)
     near: Near = "file"
     whose: int | None = None
-    for rank, line in places:
-        if first <= line <= last or line in _branch(code, first):
-            near, whose = "line", rank
-            break
-        if near == "file" and _function(code, first) == _function(code, line):
-            near, whose = "function", rank
+    if isinstance(code, Code):
+        for rank, line in places:
+            if first <= line <= last or line in _branch(code, first):
+                near, whose = "line", rank
+                break
+            if near == "file" and _function(code, first) == _function(code, line):
+                near, whose = "function", rank
     return SourceFinding(
         file=file,
         line=first,
         check=hit.check.id,
+        cause=hit.check.cause,
         name=hit.check.name,
         message=" ".join(hit.message.split()),
         near=near,

@@ -56,12 +56,15 @@ around that line, or elsewhere in the file."""
 
 
 class SourceFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """Finding of a check in a file that a stack names."""
+    """Place in a file that a stack names, or in a cell, that a check reports or a message asks to edit."""
 
     file: str
+    """A path, or `cell In[3]`."""
     line: int
-    check: str
-    """`DT101`."""
+    check: str = ""
+    """`DT101`; empty for what a message asks for."""
+    cause: str = ""
+    """Id of the cause that its fix removes."""
     name: str = ""
     """`collective-under-rank-guard`."""
     message: str = ""
@@ -94,6 +97,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Source of the failed cell."""
     cells: tuple[str, ...] = ()
     """Sources of the cells that ran before it, latest last: they may contain its imports and definitions."""
+    cell_numbers: tuple[int, ...] = ()
+    """Numbers of `cells` and, last, of `cell`, as the notebook shows them; empty if unknown."""
     accounts: tuple[Account, ...] = ()
     """Accounts of the exceptions that ended ranks, or the cell."""
     source_findings: tuple[SourceFinding, ...] = ()

@@ -175,7 +175,8 @@ def _advice_text(a: Explanation) -> Iterator[str]:
 
 def _because_text(a: Explanation) -> Iterator[str]:
     yield from (f"    because: {reason}" for reason in because(a))
-    yield f"    fix: {a.fix}"
+    where = f"edit {short(a.file)}:{a.line}: " if a.line and not a.diff else ""
+    yield f"    fix: {where}{a.fix}"
 
 
 def because(a: Explanation) -> list[str]:

@@ -23,10 +23,10 @@ def check(code: Code) -> Iterator[Hit]:
                 code.span(call),
                 f"{what} runs {guard.test.words}: the other ranks never call it, so it waits for them "
                 "until the timeout.",
-                _fix(code, call) if call in calls else None,  # the rest of a function may be for one rank
+                _fix(code, call, calls) if call in calls or code.local_function(call) else None,
             )
 
 
-def _fix(code: Code, call: ast.Call) -> Fix | None:
-    fix = lift_call(code, call, f"Call {last_name(code, call)}() on every rank")
+def _fix(code: Code, call: ast.Call, calls: list[ast.Call]) -> Fix | None:
+    fix = lift_call(code, call, f"Call {last_name(code, call)}() on every rank", calls)
     return fix._replace(safe=False) if fix else None

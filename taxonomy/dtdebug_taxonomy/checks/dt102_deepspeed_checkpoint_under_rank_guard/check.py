@@ -30,7 +30,7 @@ def check(code: Code) -> Iterator[Hit]:
             code.span(call),
             f"{what} runs {guard.test.words}, but DeepSpeed needs it on every rank: each writes or reads its part, "
             "and they wait for each other.",
-            lift_call(code, call, f"Call {last_name(code, call)}() on every rank"),
+            lift_call(code, call, f"Call {last_name(code, call)}() on every rank", calls),
         )
 
 

@@ -75,7 +75,7 @@ def check(code: Code) -> Iterator[Hit]:
             code.span(call),
             f"{what} runs {guard.test.words}: the other processes never call it, so the run hangs "
             f"{next((where for name, where in _WHERE.items() if name in what), 'in it')}.",
-            lift_call(code, call, f"Call {last_name(code, call)}() on every process"),
+            lift_call(code, call, f"Call {last_name(code, call)}() on every process", calls),
             "hint" if any(name in what for name in _WHERE) and not shards else None,
         )
 

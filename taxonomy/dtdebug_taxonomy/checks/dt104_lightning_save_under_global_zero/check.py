@@ -37,7 +37,7 @@ def check(code: Code) -> Iterator[Hit]:
         yield Hit(
             code.span(call),
             f"{what} runs {guard.test.words}, but Lightning waits in it for every process: the run hangs.",
-            lift_call(code, call, f"Call {last_name(code, call)}() on every process"),
+            lift_call(code, call, f"Call {last_name(code, call)}() on every process", calls),
         )
 
 

@@ -48,7 +48,7 @@ def check(code: Code) -> Iterator[Hit]:
             code.span(call),
             f"{what} runs {guard.test.words}, but each rank holds a part only and all must take part: "
             "the run hangs. Gather on every rank, write on one.",
-            _fix(code, call) if call in calls else None,
+            _fix(code, call, calls) if call in calls else None,
         )
 
 
@@ -61,11 +61,11 @@ def _of_a_sharding_trainer(code: Code, call: ast.Call) -> bool:
     return any(not isinstance(k.value, ast.Constant) or k.value.value for k in given)
 
 
-def _fix(code: Code, call: ast.Call) -> Fix | None:
+def _fix(code: Code, call: ast.Call, calls: list[ast.Call]) -> Fix | None:
     """Return a fix that gathers on every rank; further use of the state stays in its place."""
     title = f"Call {last_name(code, call)}() on every rank"
     if getattr(code.statement(call), "value", None) is call:
-        fix = lift_call(code, call, title) or move_call_up(code, call, title)
+        fix = lift_call(code, call, title, calls) or move_call_up(code, call, title)
         return fix._replace(safe=False) if fix else None
     return hoist_call(code, call, "state_dict", title) if last_name(code, call).endswith("state_dict") else None
 

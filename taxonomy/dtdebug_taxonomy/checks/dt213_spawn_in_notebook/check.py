@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
 from bisect import bisect
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.shared.spawning import in_notebook, spawning
 from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.text import Span
+
+_USED = re.compile(r"cuda|\bbackward\(|\bgpu\b|device")
 
 
 def check(code: Code) -> Iterator[Hit]:
@@ -28,7 +32,32 @@ def check(code: Code) -> Iterator[Hit]:
                 code.span(call),
                 f"{starter} can't run `{target.id}`: it is defined in a notebook cell, which spawned processes can't "
                 "import. Use accelerate's notebook_launcher, or move it to a module.",
+                _fork(code, call),
             )
+
+
+def _fork(code: Code, call: ast.Call) -> Fix | None:
+    """Return a fix that starts the processes as forks of the kernel, which have its functions.
+
+    A fork can use neither CUDA nor autograd's threads if the kernel has used them before.
+    """
+    func = call.func
+    if code.name(func) != "torch.multiprocessing.spawn" or not isinstance(func, ast.Attribute):
+        return None
+    before = (c for c in code.nodes(ast.Call) if code.order[c] < code.order[call] and code.function(c) is None)
+    if code.has_unpacking(call) or any(_USED.search(code.source_of(c)) for c in before):
+        return None
+    if any(k.arg == "start_method" for k in call.keywords):
+        return None
+    owner, last = code.span(func.value).end, code.span(call.keywords[-1] if call.keywords else call.args[-1]).end
+    return Fix(
+        "Start the processes as forks of this kernel",
+        (
+            Edit(Span(owner + 1, code.span(func).end), "start_processes"),
+            Edit(Span(last, last), ', start_method="fork"'),
+        ),
+        safe=False,
+    )
 
 
 def _texts(code: Code) -> list[tuple[int, bool]]:

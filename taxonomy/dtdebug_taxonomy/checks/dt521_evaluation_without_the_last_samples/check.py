@@ -34,5 +34,16 @@ def check(code: Code) -> Iterator[Hit]:
                 "This leaves out the samples that don't fill a batch on every rank: the metric is "
                 "that of fewer samples, "
                 "others for each number of ranks.",
-                Fix("Keep them", (Edit(code.span(last), "False"),)),
+                None if _has_fixed_batches(code) else Fix("Keep them", (Edit(code.span(last), "False"),)),
             )
+
+
+def _has_fixed_batches(code: Code) -> bool:
+    """True if the program uses the batch size for more than its loaders, so that a smaller last batch may not fit."""
+    loaders = {id(k) for c in code.calls(LOADER, SAMPLER) for k in c.keywords}
+    if any(k.arg == "batch_size" and id(k) not in loaders for c in code.nodes(ast.Call) for k in c.keywords):
+        return True
+    passed = {id(k.value) for c in code.nodes(ast.Call) for k in c.keywords if k.arg == "batch_size"}
+    used = (n for n in (*code.nodes(ast.Name), *code.nodes(ast.Attribute)) if isinstance(n.ctx, ast.Load))
+    names = (n for n in used if dotted_name(n).rpartition(".")[2] in {"batch_size", "bs", "batchsize"})
+    return any(id(n) not in passed for n in names)

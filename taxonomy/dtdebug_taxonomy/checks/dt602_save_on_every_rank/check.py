@@ -13,6 +13,7 @@ from dtdebug_taxonomy.checks.shared.everyone import all_in, asks, for_all, for_a
 from dtdebug_taxonomy.checks.shared.fixing import conditional, main_process
 from dtdebug_taxonomy.checks.shared.names import FULLY_SHARD, INIT
 from dtdebug_taxonomy.checks.shared.wrapping import DDPS, FSDP1
+from dtdebug_taxonomy.checks.shared.writing import written_together
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.guards import guards
 from dtdebug_taxonomy.source.python.names import dotted_name
@@ -100,5 +101,7 @@ def _fix(code: Code, call: ast.Call) -> Fix | None:
     """Return a fix that puts the statement under a condition on the rank."""
     statement = code.statement(call)
     test, imports = main_process(code, None, statement)
-    edits = conditional(code, statement, test) if test and isinstance(statement, ast.Expr) else ()
+    edits = (
+        conditional(code, written_together(code, statement), test) if test and isinstance(statement, ast.Expr) else ()
+    )
     return Fix("Save on rank 0 only", (*imports, *edits)) if edits else None

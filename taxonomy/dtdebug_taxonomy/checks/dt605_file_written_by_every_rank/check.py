@@ -20,7 +20,7 @@ from dtdebug_taxonomy.checks.shared.everyone import (
 from dtdebug_taxonomy.checks.shared.fixing import conditional, main_process
 from dtdebug_taxonomy.checks.shared.names import COLLECTIVES
 from dtdebug_taxonomy.checks.shared.ranks_seen import is_started_here, starts_ranks
-from dtdebug_taxonomy.checks.shared.writing import all_shared, file_writes, written_by
+from dtdebug_taxonomy.checks.shared.writing import all_shared, file_writes, written_by, written_together
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.guards import Guard
 
@@ -129,5 +129,5 @@ def _fix(code: Code, call: ast.Call, guard: Guard | None) -> Fix | None:
     used = bool(bound) and any(
         n.id in bound and n not in inside for n in code.nodes(ast.Name) if isinstance(n.ctx, ast.Load)
     )
-    edits = () if used else conditional(code, statement, test)
+    edits = () if used else conditional(code, written_together(code, statement), test)
     return Fix("Do it on rank 0 only", (*imports, *edits)) if edits else None

@@ -24,20 +24,34 @@ def check(code: Code) -> Iterator[Hit]:
     """Report the method."""
     if not code.imports_any("accelerate") or _CUTS.search(code.text):
         return
-    for call in code.methods("gather"):
-        func = call.func
-        if not isinstance(func, ast.Attribute) or not _is_accelerator(code, func.value) or len(call.args) != 1:
+    calls = [c for c in code.methods("gather") if _is_gather(code, c) and _in_evaluation(code, c)]
+    for call in calls:
+        if not _has_results(code, call.args[0]):
             continue
-        if not _has_results(code, call.args[0]) or not _in_evaluation(code, call):
-            continue
-        end = code.span(func).end
-        span = Span(end - len("gather"), end)
+        together = [c for c in calls if c is call or _belong_together(code, c, call)]
         yield Hit(
             code.span(call),
             "gather() keeps the samples that fill up the last batch, so some count twice in the metric; "
             "gather_for_metrics() drops them.",
-            Fix("Use gather_for_metrics()", (Edit(span, "gather_for_metrics"),)),
+            Fix("Use gather_for_metrics()", tuple(_edit(code, c) for c in together)),
         )
+
+
+def _is_gather(code: Code, call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and _is_accelerator(code, call.func.value) and len(call.args) == 1
+
+
+def _belong_together(code: Code, one: ast.Call, other: ast.Call) -> bool:
+    """True if what two calls gather is of the same samples: in one statement, or both results in one function."""
+    if code.statement(one) is code.statement(other):
+        return True
+    both = _has_results(code, one.args[0]) and _has_results(code, other.args[0])
+    return both and code.function(one) is code.function(other)
+
+
+def _edit(code: Code, call: ast.Call) -> Edit:
+    end = code.span(call.func).end
+    return Edit(Span(end - len("gather"), end), "gather_for_metrics")
 
 
 def _is_accelerator(code: Code, node: ast.expr) -> bool:

@@ -56,17 +56,23 @@ class ProvenText(NamedTuple):
 
 
 def prove_fixes(
-    source: Source, found: Sequence[CheckedHit], wanted: Sequence[CheckedHit], settings: Settings | None = None
+    source: Source,
+    found: Sequence[CheckedHit],
+    wanted: Sequence[CheckedHit],
+    settings: Settings | None = None,
+    *,
+    follow: bool = False,
 ) -> ProvenText:
     """Return the text with as many of the wanted fixes as can be applied together.
 
     `found` are all hits of the source under these settings, including the wanted ones. Fixes that overlap, or that are
-    valid only without an earlier one, are left out; they can come with the next call.
+    valid only without an earlier one, are left out; they can come with the next call. With `follow`, a fix that needs
+    another one, as a sampler needs to be told the epoch, comes with it.
     """
     with_fix = [f for f in wanted if f.fix is not None]
     if not with_fix:
         return ProvenText(str(source.text))
-    proof = _Proof(source, found, settings or Settings())
+    proof = _Proof(source, found, settings or Settings(), follow=follow)
     if (text := proof.text(with_fix)) is not None:
         return ProvenText(text, tuple(with_fix))
     kept: list[CheckedHit] = []
@@ -85,9 +91,14 @@ def in_cell(
     """
     if hit.fix is None or not prove_fixes(source, found, [hit], settings).hits:
         return None
-    cell = notebook.place(source, hit.span).cell
+    return cell_with(notebook, source, hit.fix, hit.span)
+
+
+def cell_with(notebook: Notebook, source: Source, fix: Fix, span: Span) -> str | None:
+    """Return the text of the cell of a span with a proven fix; None if the fix reaches into other cells."""
+    cell = notebook.place(source, span).cell
     text = notebook.cells[cell][1]
-    for edit in sorted(hit.fix.edits, reverse=True):
+    for edit in sorted(fix.edits, reverse=True):
         at = notebook.place(source, edit.span)
         if at.cell < cell and edit.span.start == edit.span.end and _IMPORT.fullmatch(edit.text):
             first = notebook.begins(cell)
@@ -100,37 +111,54 @@ def in_cell(
     return text
 
 
+def prove_edit(source: Source, found: Sequence[CheckedHit], fix: Fix, settings: Settings) -> str | None:
+    """Return the text with a fix that belongs to no check; None if it does not parse or brings a new severe hit."""
+    return _Proof(source, found, settings).text_with([fix], ())
+
+
 def format_patch(name: str, before: str, after: str) -> str:
-    """Return the difference as a patch of a file; empty if there is none."""
-    rows = difflib.unified_diff(
-        before.splitlines(keepends=True), after.splitlines(keepends=True), f"a/{name}", f"b/{name}"
-    )
+    """Return the difference as a patch of a file, or of a cell such as `In[3]`; empty if there is none."""
+    old, new = (name, name) if name.startswith("In[") else (f"a/{name}", f"b/{name}")
+    rows = difflib.unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True), old, new)
     return "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows)
 
 
 class _Proof:
     """Baseline that a text with fixes is compared with."""
 
-    def __init__(self, source: Source, found: Sequence[CheckedHit], settings: Settings) -> None:
-        self.source, self.settings = source, settings
+    def __init__(
+        self, source: Source, found: Sequence[CheckedHit], settings: Settings, *, follow: bool = False
+    ) -> None:
+        self.source, self.settings, self.follow = source, settings, follow
         self.before = Counter(f.check.id for f in found)
 
     def text(self, hits: Sequence[CheckedHit]) -> str | None:
         """Return the text with these fixes; None if they are not proven."""
-        fixes = [f.fix for f in hits if f.fix is not None]
+        return self.text_with([f.fix for f in hits if f.fix is not None], [f.check.id for f in hits])
+
+    def text_with(self, fixes: Sequence[Fix], fixed: Sequence[str]) -> str | None:
+        """Return the text with fixes of hits of these checks; None if they are not proven."""
         after = apply(self.source.text, fixes)
         if after == self.source.text:
             return None
+        left = self._left(after, fixed)
+        most = self.before - Counter(fixed)
+        new = Counter(f.check.id for f in left or ()) - most
+        if left and new and self.follow:
+            after = apply(after, [f.fix for f in left if f.check.id in new and f.fix is not None])
+            left = self._left(after, fixed)
+            new = Counter(f.check.id for f in left or ()) - most
+        return after if left is not None and not new else None
+
+    def _left(self, after: str, fixed: Sequence[str]) -> list[CheckedHit] | None:
+        """Return the severe hits of a text, and those of these checks; None if it can't be read."""
         result = self._read(after)
         if not self._reads_as_well(result):
             return None
-        fixed = {f.check.id for f in hits}
         try:
-            left = [f for f in examine(result, self.settings) if f.check.id in fixed or f.severity in _GRAVE]
+            return [f for f in examine(result, self.settings) if f.check.id in fixed or f.severity in _GRAVE]
         except Exception:  # a check that fails on the new text proves nothing
             return None
-        most = self.before - Counter(f.check.id for f in hits)
-        return after if not Counter(f.check.id for f in left) - most else None
 
     def _read(self, text: str) -> Source:
         source = self.source

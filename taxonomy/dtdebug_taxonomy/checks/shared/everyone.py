@@ -20,6 +20,8 @@ _OWN = re.compile(
     r"rank|uuid|hostname|pid|tmp|temp|buffer|bytesio|worker|process|device|gpu|shard|(^|_)(fold|trial)(_|$)",
     re.IGNORECASE,
 )
+_SUFFIX = re.compile(r"\.te?mp\b")
+"""Ending of a file that is renamed when it is complete."""
 _ENTRY = re.compile(r"_*(main|train|run|worker|fit|demo|start|launch|entry)\w*", re.IGNORECASE)
 _MAY_BE_ONE = re.compile(r"rank|main|master|primary|chief|leader|zero|root|should|do_save|proc", re.IGNORECASE)
 _QUOTED = re.compile(r"""(["'])[a-z0-9_./-]{0,80}\1""")
@@ -159,7 +161,9 @@ def asks(code: Code, test: ast.expr) -> bool:
 def is_shared(code: Code, path: ast.expr, *, listed: bool = False) -> bool:
     """True if all ranks definitely mean the same path; with `listed`, an item of a sorted list qualifies."""
     values = [path, *(v for n in code.inside(path, ast.Name, ast.Attribute) for v in code.values(n) if v is not None)]
-    if any(_OWN.search(code.source_of(v)) or depends_on_rank(code, v) for v in values):
+    if isinstance(path, ast.Name) and len(values) > 1 and None not in code.values(path):
+        del values[0]  # what it is called says less than what it is
+    if any(_OWN.search(_SUFFIX.sub("", code.source_of(v))) or depends_on_rank(code, v) for v in values):
         return False
     return not any(_of_a_loop(code, n, listed=listed) for v in values for n in code.inside(v, ast.Name))
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from dtdebug_taxonomy.checks import Edit, Fix
 from dtdebug_taxonomy.checks.shared import horovod
-from dtdebug_taxonomy.checks.shared.names import DIST, INIT, TRAINERS
+from dtdebug_taxonomy.checks.shared.names import DDP, DIST, FSDP, INIT, TRAINERS
+from dtdebug_taxonomy.source.python.bindings import surely_before
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.guards import Guard
 from dtdebug_taxonomy.source.python.names import dotted_name
@@ -64,7 +66,9 @@ def environment_number(code: Code, variable: str) -> tuple[str, tuple[Edit, ...]
 
 
 def choose_device(code: Code, call: ast.Call) -> Fix | None:
-    """Return a fix that sets the current device before a call that starts the process group."""
+    """Return a fix that sets the device before a call that starts the process group, if a launcher tells its number."""
+    if not is_launched(code, call):
+        return None
     torch = next((local for local, full in code.imports.items() if full == "torch"), "")
     if not isinstance(statement := code.parent[call], ast.Expr) or not torch:
         return None
@@ -72,6 +76,22 @@ def choose_device(code: Code, call: ast.Call) -> Fix | None:
     start = code.span(statement).start
     text = f"{torch}.cuda.set_device({rank})\n{indent_of(code, statement)}"
     return Fix("Choose the device by LOCAL_RANK", (Edit(Span(start, start), text), *imports))
+
+
+def has_group(code: Code) -> bool:
+    """True if every run of the program has a process group: it starts one, or wraps its model, under no condition."""
+    return any(
+        not any(isinstance(a, _PERHAPS) and not is_main(a) for a in code.ancestors(call))
+        for call in code.calls(INIT, DDP, FSDP)
+    )
+
+
+def is_launched(code: Code, start: ast.Call) -> bool:
+    """True if a launcher tells the program its rank: it reads that, or leaves it to the call that starts the group."""
+    if any(v.name == "LOCAL_RANK" and not v.is_set for v in code.variables):
+        return True
+    own = {"RANK", "WORLD_SIZE", "MASTER_ADDR"} & {v.name for v in code.variables if v.is_set}
+    return not own and not {"rank", "world_size", "store", "init_method"} & {k.arg for k in start.keywords}
 
 
 def statement_lines(code: Code, statement: ast.stmt) -> Span | None:
@@ -100,12 +120,13 @@ def deeper(indent: str) -> str:
     return indent + ("\t" if "\t" in indent else "    ")
 
 
-def conditional(code: Code, statement: ast.stmt, test: str) -> tuple[Edit, ...]:
-    """Put a statement under `if test:`; return no edits if that would break other lines."""
-    lines = own_lines(code, statement)
-    if lines is None:
+def conditional(code: Code, statements: Sequence[ast.stmt], test: str) -> tuple[Edit, ...]:
+    """Put statements that follow each other under `if test:`; return no edits if that would break other lines."""
+    found = [own_lines(code, s) for s in statements]
+    if None in found:
         return ()
-    indent = indent_of(code, statement)
+    lines = range(min(r.start for r in found if r), max(r.stop for r in found if r))
+    indent = indent_of(code, statements[0])
     step = deeper(indent)[len(indent) :]
     starts = [code.text.starts[n - 1] for n in lines if code.text.line(n).strip()]
     return (
@@ -182,11 +203,35 @@ def is_main(node: ast.AST) -> bool:
 
 
 def _means_the_same(code: Code, test: ast.expr, node: ast.AST) -> bool:
-    """True if a condition keeps its meaning at another place of its function."""
-    if isinstance(test, ast.BoolOp) or code.function(test) is not code.function(node) or "\n" in code.source_of(test):
+    """True if a condition can be asked at another place of its function, and means the same there."""
+    home = code.function(node)
+    if isinstance(test, ast.BoolOp) or code.function(test) is not home or "\n" in code.source_of(test):
         return False
-    bound = [b for n in code.inside(test, ast.Name, ast.Attribute) for b in code.bound(n) if b.how == "assign"]
-    return all(code.order[b.node] < code.order[node] for b in bound if code.function(b.node) is code.function(node))
+    bound = {n: [b for b in code.bound(n) if b.how == "assign"] for n in code.inside(test, ast.Name, ast.Attribute)}
+    if not all(
+        code.order[b.node] < code.order[node] for bs in bound.values() for b in bs if code.function(b.node) is home
+    ):
+        return False
+    return surely_before(code, code.statement(test), node) is True or all(
+        _is_there(code, n, node) for n in code.inside(test, ast.Name, ast.Attribute, ast.Call)
+    )
+
+
+def _is_there(code: Code, part: ast.expr, node: ast.AST) -> bool:
+    """True if a part of a condition exists at an earlier place: it was made before, or a package has it."""
+    if isinstance(part, ast.Call):
+        return not (part.args or part.keywords)  # what a function does with its arguments may come too early
+    home, name = code.function(node), dotted_name(part)
+    here = [b for b in code.bound(part) if code.function(b.node) is home]
+    made = any(
+        b.how != "assign" or (code.order[b.node] < code.order[node] and surely_before(code, b.node, node)) for b in here
+    )
+    if isinstance(part, ast.Name):
+        return made or not here
+    owner = name.partition(".")[0]
+    if made or owner in code.imports or (owner == "self" and home is not None and home.name != "__init__"):
+        return True
+    return code.is_made_by(part.value, *_MAIN_PROCESS) if isinstance(part, ast.Attribute) else False
 
 
 def indent_of(code: Code, node: ast.AST) -> str:

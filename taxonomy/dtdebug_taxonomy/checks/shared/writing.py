@@ -8,6 +8,7 @@ from functools import partial
 
 from dtdebug_taxonomy.checks.shared.everyone import all_within, is_shared
 from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import guards
 from dtdebug_taxonomy.source.python.project import FoundDefinition
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 
@@ -31,6 +32,7 @@ _WRITES = {
     "omegaconf.OmegaConf.save": ("f", 1),
     "safetensors.torch.save_file": ("filename", 1),
 }
+_ACTS = frozenset((*_WRITES, "torch.save", "os.makedirs", "os.mkdir")) - {"open"}
 _METHODS = {"save_pretrained": ("save_directory", 0), "to_csv": ("path_or_buf", 0), "savefig": ("fname", 0)}
 _SCRIPTED = ("torch.jit.script", "torch.jit.trace")
 _IN_PARTS = ("megatron", "mcore")
@@ -65,6 +67,35 @@ def file_writes(code: Code) -> Iterator[tuple[ast.Call, ast.expr]]:
 def _opens_to_write(code: Code, call: ast.Call) -> bool:
     mode = code.constant(code.argument(call, "mode", 1))
     return isinstance(mode, str) and mode[:1] in {"w", "x"}
+
+
+def written_together(code: Code, statement: ast.stmt) -> list[ast.stmt]:
+    """Return the statements beside one that write, make, rename or remove files in one go with it, itself included.
+
+    A condition on the rank around one alone would leave the others to meet half of its work.
+    """
+    block = code.block(statement)
+    first = last = block.index(statement)
+    while first and _acts_on_files(code, block[first - 1]):
+        first -= 1
+    while last + 1 < len(block) and _acts_on_files(code, block[last + 1]):
+        last += 1
+    return block[first : last + 1]
+
+
+def _acts_on_files(code: Code, statement: ast.stmt) -> bool:
+    if not isinstance(statement, ast.Expr) or not isinstance(call := statement.value, ast.Call):
+        return False
+    if code.constant(code.argument(call, "exist_ok", 2)) is True:
+        return False  # for all ranks to call
+    if code.name(call.func) in _ACTS or getattr(call.func, "attr", "") in (*_METHODS, *_OF_PATHS):
+        return not guards(code).around(call)
+    if getattr(call.func, "attr", "") == "save" and code.is_made_by(call.func.value, *_SCRIPTED):  # type: ignore[attr-defined]
+        return not guards(code).around(call)
+    function = code.local_function(call)
+    return function is not None and any(
+        code.name(c.func) in _ACTS and not guards(code).around(c) for c in code.inside(function, ast.Call)
+    )
 
 
 def _writes_in(defined: FoundDefinition, left: int = _DEEPEST) -> FoundDefinition | None:

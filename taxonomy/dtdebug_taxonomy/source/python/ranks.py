@@ -231,8 +231,8 @@ def is_size(code: Code, node: ast.expr, depth: int = 2) -> bool:
     last = node.attr if isinstance(node, ast.Attribute) else dotted_name(node)
     if last and _SIZE.fullmatch(last.lower()):
         return True
-    values = code.values(node) if depth and isinstance(node, ast.Name) else []
-    return bool(values) and all(isinstance(v, ast.Call) and is_size(code, v, depth - 1) for v in values)
+    values = code.values(node) if depth and last else []
+    return bool(values) and all(v is not None and v is not node and is_size(code, v, depth - 1) for v in values)
 
 
 def written_number(code: Code, node: ast.expr) -> str:
