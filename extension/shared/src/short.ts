@@ -4,6 +4,7 @@ import type { Actions } from "./actions.js";
 import type { Answer, Fix, Spot, Step } from "./diagnosis.js";
 import { changedLines, diffTools, removedLines } from "./diff.js";
 import { attempt, button, make, status } from "./dom.js";
+import { placeName } from "./ranks/words.js";
 import type { Filled } from "./read.js";
 import { trans } from "./trans.js";
 import { prose } from "./words.js";
@@ -50,9 +51,9 @@ function placeView(s: Filled<Spot>, host: Actions): HTMLElement {
 function where(at: string, host: Actions): HTMLElement | string {
   const open = host.openPlace?.bind(host);
   if (!open || !at.startsWith("cell ")) {
-    return at;
+    return placeName(at);
   }
-  const link = button(at, () => void attempt(() => open(at), status(), "", ""));
+  const link = button(placeName(at), () => void attempt(() => open(at), status(), "", ""));
   link.classList.add("dtd-link");
   return link;
 }

@@ -18,7 +18,7 @@ test("the sentence, the own line with its mark and the change are there, all els
 
   assert.equal(ANSWER["headline"], short.querySelector(".dtd-title")?.textContent);
   assert.match(shown(short), /rank 0\s+cell In\[2\], line 2/);
-  assert.equal("timeout=3", short.querySelector(".dtd-mark")?.textContent);
+  assert.equal("timeout=3", short.querySelector(".dtd-marked")?.textContent);
   assert.match(short.querySelector(".dtd-diff")?.textContent ?? "", /timedelta\(seconds=3\)/);
   assert.ok(body?.hidden);
   assert.match(body?.textContent ?? "", /B\.1/);

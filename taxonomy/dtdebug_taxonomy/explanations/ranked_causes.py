@@ -270,11 +270,7 @@ def _one_advice(
     return Explanation(
         symptom=code,
         cause=cause.id,
-        title=f"{wrong.rstrip('.')} ({checked.check})"
-        if checked
-        else own.title
-        if own
-        else cause.title,
+        title=f"{wrong.rstrip('.')} ({checked.check})" if checked else own.title if own else cause.title,
         pattern=knowledge.patterns[cause.pattern].name,
         probability=round(p, 4),
         band=band(p),

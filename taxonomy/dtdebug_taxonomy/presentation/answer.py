@@ -135,7 +135,7 @@ def build_answer(
         headline=plain(headline, _HEADLINE),
         event=plain(_without_places(happened, spots), _HEADLINE) if sentence else "",
         spots=spots,
-        why=_why(cause, reason, sentence),
+        why=_why(cause, reason, sentence, headline),
         record=_record(reason, headline) if reason is not None else "",
         fix=_fix(cause, code_at) if cause is not None else None,
         sure=_certainty(d, cause, verdict),
@@ -219,16 +219,19 @@ def _reason(cause: Explanation, headline: str, spots: Iterable[Spot]) -> Reason 
     rows = [r for r in cause.because if r.weight > 0 and "=" not in r.evidence and r.source != "similar"]
     rows = [r for r in rows if r.source != "checked" or r.words not in shown]
     rows.sort(key=lambda r: r.source != "checked")
-    return next((r for r in rows if r.source == "checked" or r.means.rstrip(".") not in headline), None)
+    telling = (r for r in rows if r.source == "checked" or r.means.rstrip(".") not in headline)
+    return next(telling, None) or next((r for r in rows if r.words and r.words not in headline), None)
 
 
-def _why(cause: Explanation | None, reason: Reason | None, sentence: str) -> str:
+def _why(cause: Explanation | None, reason: Reason | None, sentence: str, headline: str) -> str:
     """Return the cause if the headline is the event, else the best reason for it."""
     if cause is None:
         return ""
     if not sentence:
         return plain(_sentence(cause.title), _SENTENCE)
-    if reason is None or (reason.source == "checked" and reason.means.startswith("A check sees it")):
+    if reason is None or reason.means.rstrip(".") in headline:
+        return ""
+    if reason.source == "checked" and reason.means.startswith("A check sees it"):
         return ""
     return plain(_sentence(reason.means), _SENTENCE)
 

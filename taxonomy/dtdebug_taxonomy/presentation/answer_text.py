@@ -25,7 +25,9 @@ CERTAINTY = {
 }  # fmt: skip
 """How sure the cause is, in words."""
 
-Kind = Literal["headline", "event", "place", "code", "mark", "why", "fix", "removed", "added", "next", "command", "foot"]
+Kind = Literal[
+    "headline", "event", "place", "code", "mark", "why", "fix", "removed", "added", "next", "command", "foot"
+]
 
 
 _SENTENCE_END = re.compile(r"[.!?](?= [A-Z`])")
@@ -196,5 +198,3 @@ def _wrapped(kind: Kind, text: str, width: int, most: int, indent: str = "") -> 
 
 def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 3]}..."
-
-
