@@ -268,7 +268,7 @@ def test_explain_shows_the_beginning_of_a_page_and_all_of_it_on_request(shell):
 
 def test_a_diagnosis_in_a_cell_is_the_short_answer(shell):
     """Not all fields of a structure."""
-    _, _, (bundle,) = run(shell, f"import dtdebug; dtdebug.diagnose(output={NCCL[20:-2]!r})")
+    _, _, (bundle,) = run(shell, f"import dtdebug; display(dtdebug.diagnose(output={NCCL[20:-2]!r}))")
     _, printed, _ = run(shell, f"print(dtdebug.diagnose(output={NCCL[20:-2]!r}))")
 
     assert bundle["text/plain"].startswith("dtdebug: NCCL made a call of the operating system")

@@ -40,7 +40,7 @@ export const STYLE = `
 .dtd .dtd-code { color: var(--dtd-soft); white-space: nowrap; }
 .dtd-chip {
   display: inline-block; margin-inline-start: 3px; padding: 0 7px; border: 1px solid var(--dtd-edge); border-radius: 9px;
-  background: var(--dtd-tint); font-size: .88em; white-space: nowrap;
+  background: var(--dtd-tint); color: var(--dtd-text); font-size: .88em; white-space: nowrap;
 }
 .dtd-is-certain, .dtd-is-likely { border-color: var(--dtd-accent); font-weight: 600; }
 .dtd-short { display: grid; gap: 4px; padding: 7px 12px; }
@@ -53,8 +53,7 @@ export const STYLE = `
 .dtd-places { display: grid; gap: 2px; }
 .dtd-spot > .dtd-soft { font-size: .92em; }
 .dtd .dtd-source { padding-inline-start: 12px; border-inline-start: 2px solid var(--dtd-edge); white-space: pre-wrap; }
-.dtd-source .dtd-marked { background: none; color: inherit; text-decoration: underline wavy var(--dtd-accent) 1px; text-underline-offset: 3px; }
-.dtd-values { padding-inline-start: 14px; color: var(--dtd-soft); }
+.dtd .dtd-marked { background: none; color: inherit; text-decoration: underline wavy var(--dtd-accent) 1px; text-underline-offset: 3px; }
 .dtd .dtd-link { min-height: 0; padding: 0; border: 0; background: none; color: inherit; text-decoration: underline; font: inherit; }
 .dtd-places:has(> :nth-child(3)) .dtd-spot { display: flex; flex-wrap: wrap; gap: 0 10px; }
 .dtd-row { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 8px; }
