@@ -1,6 +1,7 @@
 """The hook in a real IPython shell of this process: what it notices, what it leaves alone."""
 
 import gc
+import html
 import subprocess
 import sys
 import weakref
@@ -55,7 +56,9 @@ def test_a_failure_of_distributed_training_is_answered_under_its_traceback(shell
     assert bundle[MIME]["v"] == 1
     assert "<script" not in bundle["text/html"]
     assert bundle["text/plain"].startswith("dtdebug: ")
-    assert "unhandled system error" in bundle["text/plain"]
+    assert "unhandled system error" in " ".join(bundle["text/plain"].split())
+    assert bundle[MIME]["answer"]["headline"] in html.unescape(bundle["text/html"])
+    assert len(bundle["text/plain"].splitlines()) <= 12
 
 
 def test_a_plain_error_stays_undecorated(shell):
@@ -200,6 +203,78 @@ def test_explain_report_and_unknown_verbs(shell, tmp_path):
     assert "no verb 'frobnicate'" in unknown
     assert "did you mean `explain`?" in run(shell, "%dtdebug explian D.2.1")[1]
     assert "D.9.9" in missing
+
+
+def test_loading_says_in_one_line_that_it_watches_and_how_to_turn_it_off(shell, capsys):
+    """Whether it is on is the first question of whoever loads it."""
+    shell.run_line_magic("unload_ext", "dtdebug")
+    capsys.readouterr()
+    shell.run_line_magic("load_ext", "dtdebug")
+
+    (line,) = capsys.readouterr().out.splitlines()
+    assert "watches" in line
+    assert "%dtdebug off" in line
+
+
+@pytest.mark.parametrize(("cell", "place"), [(NCCL, "line 1"), ("cfg = {}\ncfg['lr']", "line 2")])
+def test_what_failed_before_it_was_loaded_is_answered_for(shell, cell, place):
+    """Also an error that has nothing to do with distribution: its event, place and line of code."""
+    shell.run_line_magic("unload_ext", "dtdebug")
+    run(shell, cell)
+    _, _, bundles = run(shell, "%load_ext dtdebug")
+    (text,) = [b["text/plain"] for b in bundles if MIME in b]
+
+    assert place in text
+    assert f"      {cell.splitlines()[-1]}"[:60] in text
+
+
+def test_why_has_something_to_say_of_the_last_error_whatever_it_was(shell):
+    """An ordinary error shows nothing unasked; asked for, it is the newest one and not the failure before it."""
+    run(shell, NCCL)
+    run(shell, "{}['lr']")
+    _, why, _ = run(shell, "%dtdebug why")
+
+    assert "KeyError: 'lr'" in why
+    assert "NCCL" not in why
+
+
+def test_what_was_said_shows_what_it_changed(shell):
+    """What was understood; and if the answer stays, that it stays."""
+    run(shell, NCCL)
+    _, first, _ = run(shell, "%dtdebug say on two nodes")
+    _, again, bundles = run(shell, "%dtdebug say on two nodes")
+
+    assert "nodes = multiple" in first
+    assert "does not change the answer" in again
+    assert len(answers(bundles)) == 1
+
+
+def test_a_verb_that_was_mistyped_is_named(shell):
+    """One line, not the list of all."""
+    _, printed, _ = run(shell, "%dtdebug whi")
+
+    assert printed == "dtdebug: no verb 'whi'; did you mean `%dtdebug why`?\n"
+
+
+def test_explain_shows_the_beginning_of_a_page_and_all_of_it_on_request(shell):
+    """A page of 400 lines is no answer to a question asked beside a failed cell."""
+    _, _, (short,) = run(shell, "%dtdebug explain D.2.1")
+    _, _, (long,) = run(shell, "%dtdebug explain D.2.1 --all")
+
+    assert len(short["text/plain"].splitlines()) < 30
+    assert "%dtdebug explain D.2.1 --all" in short["text/plain"]
+    assert len(long["text/plain"].splitlines()) > 100
+    assert long["text/plain"].startswith(short["text/plain"].rpartition("\n\n")[0])
+
+
+def test_a_diagnosis_in_a_cell_is_the_short_answer(shell):
+    """Not all fields of a structure."""
+    _, _, (bundle,) = run(shell, f"import dtdebug; display(dtdebug.diagnose(output={NCCL[20:-2]!r}))")
+    _, printed, _ = run(shell, f"print(dtdebug.diagnose(output={NCCL[20:-2]!r}))")
+
+    assert bundle["text/plain"].startswith("dtdebug: NCCL made a call of the operating system")
+    assert bundle[MIME]["answer"]["headline"]
+    assert printed.rstrip("\n") == bundle["text/plain"]
 
 
 def test_reload_and_unload_leave_one_hook_and_then_none(shell):

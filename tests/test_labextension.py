@@ -14,6 +14,7 @@ MISSING = nb.what_is_missing()
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(MISSING is not None, reason=str(MISSING))]
 
 SAVED = Path(__file__).parents[1] / "extension" / "shared" / "test" / "samples" / "settled.json"
+SHORT = SAVED.with_name("short.json")
 NCCL = "NCCL error in: ProcessGroupNCCL.cpp:1970, unhandled system error, NCCL version 2.19.3"
 RAISES = f'raise RuntimeError("{NCCL}")'
 LOAD = "%load_ext dtdebug"
@@ -132,33 +133,43 @@ def test_the_fix_of_the_users_own_line_is_applied_to_its_cell(opened):
     assert "TypeError" in failed.inner_text()  # the output of the run before: nothing has run since
 
 
-def test_what_is_inserted_does_not_run(opened):
-    """The example of a fix is for the reader to adapt."""
-    page = opened("lab", nb.notebook(("train()", [nb.display({MIME: json.loads(SAVED.read_text())})])))
-    shown = nb.cell(page, 0)
-    shown.get_by_role("button", name="Insert the code with the fix").first.click()
-    shown.get_by_text("Inserted below.").wait_for()
+@pytest.mark.parametrize("width", [1400, 700])
+def test_a_closed_card_is_a_fifth_of_the_window_and_shows_the_own_line_with_its_change(opened, width):
+    """At most 230 pixels; nothing of another program, no code of a symptom, and all else is behind Why?."""
+    page = opened("lab", nb.notebook(("train()", [nb.display({MIME: json.loads(SHORT.read_text())})])), width=width)
+    page.evaluate("() => { const s = window.jupyterapp.shell; s.collapseLeft(); s.collapseRight(); }")
+    shown = card(nb.cell(page, 0))
+    shown.wait_for()
+    for name in ("JupyterLab Dark", "JupyterLab Light"):
+        nb.theme(page, name)
+        nb.shoot(page, f"lab-short-{width}-{name[11:].lower()}", shown)
+    text = shown.inner_text()
 
-    assert "adapt it before you run it" in nb.sources(page)[1]
-    assert "[ ]:" in nb.cell(page, 1).inner_text()
+    assert shown.bounding_box()["height"] <= 230
+    assert "timeout=timedelta(seconds=3)" in text
+    assert "cell In[2], line 2" in text
+    assert "B.1" not in text
+    shown.get_by_role("button", name="Why?").click()
+    assert "B.1" in shown.inner_text()
 
 
 @both
 def test_the_keyboard_alone_is_enough(opened, app):
-    """From the cell to the button by Tab, then Enter; the card has the focus, and Space folds it."""
+    """From the cell to the button by Tab, then Enter; the card has the focus, and Space opens what is below."""
     page = opened(app, nb.notebook(RAISES))
     failed = nb.run(page, 0)
     diagnose(failed).wait_for()
     press_until(page, "button", "Diagnose")
     page.keyboard.press("Enter")
     card(failed).wait_for()
-    summary = failed.locator(".dtd-card > summary")
-    playwright.expect(summary).to_be_focused()
-    nb.shoot(page, f"{app}-keyboard", summary)
+    why = card(failed).get_by_role("button", name="Why?")
+    playwright.expect(why).to_be_focused()
+    nb.shoot(page, f"{app}-keyboard", card(failed))
     page.keyboard.press("Space")
-    playwright.expect(card(failed)).not_to_have_attribute("open", "")
+    playwright.expect(why).to_have_attribute("aria-expanded", "true")
     page.keyboard.press("Enter")
-    playwright.expect(card(failed)).to_have_attribute("open", "")
+    playwright.expect(why).to_have_attribute("aria-expanded", "false")
+    page.keyboard.press("Enter")
     press_until(page, "button", "training steps")
     page.keyboard.press("Enter")
     failed.get_by_text("Answered here").wait_for()
@@ -332,11 +343,13 @@ def test_switched_off_all_looks_as_without_the_extension(opened):
 def test_the_card_can_be_read_in_every_theme(opened, name):
     """All text stands out from what is behind it as WCAG 2 AA asks for."""
     saved = [nb.error("RuntimeError", NCCL)]
-    data = {MIME: json.loads(SAVED.read_text())}
-    page = opened("lab", nb.notebook(("train()", [nb.display(data)]), (RAISES, saved)))
+    shown = [("train()", [nb.display({MIME: json.loads(each.read_text())})]) for each in (SAVED, SHORT)]
+    page = opened("lab", nb.notebook(*shown, (RAISES, saved)))
     nb.theme(page, f"JupyterLab {name}")
-    diagnose(nb.cell(page, 1)).wait_for()
-    nb.shoot(page, f"lab-theme-{name.lower().replace(' ', '-')}", card(nb.cell(page, 0)))
+    diagnose(nb.cell(page, 2)).wait_for()
+    for number in (0, 1):
+        nb.shoot(page, f"lab-theme-{name.lower().replace(' ', '-')}-{number}", card(nb.cell(page, number)))
+    card(nb.cell(page, 1)).get_by_role("button", name="Why?").click()
 
     assert [] == page.evaluate(CONTRAST)
 
@@ -344,22 +357,21 @@ def test_the_card_can_be_read_in_every_theme(opened, name):
 @both
 def test_nothing_is_cut_off_in_a_narrow_window(opened, app):
     """400 pixels, with a change that is longer than a line."""
-    data = {MIME: json.loads(SAVED.read_text())}
-    page = opened(
-        app, nb.notebook(("train()", [nb.display(data)]), (RAISES, [nb.error("RuntimeError", NCCL)])), width=400
-    )
+    cards = [("train()", [nb.display({MIME: json.loads(each.read_text())})]) for each in (SAVED, SHORT)]
+    page = opened(app, nb.notebook(*cards, (RAISES, [nb.error("RuntimeError", NCCL)])), width=400)
     if app == "lab":
         page.evaluate("() => { const s = window.jupyterapp.shell; s.collapseLeft(); s.collapseRight(); }")
     shown = nb.cell(page, 0)
     card(shown).wait_for()
     nb.shoot(page, f"{app}-narrow", card(shown))
+    nb.shoot(page, f"{app}-narrow-short", card(nb.cell(page, 1)))
     wide = """() => [...document.querySelectorAll('.dtd, .dtd *')]
         .filter(e => e.scrollWidth > e.clientWidth + 1 && e.clientWidth && getComputedStyle(e).overflowX !== 'auto')
         .map(e => e.className)"""
 
     assert [] == page.evaluate(wide)
-    diagnose(nb.cell(page, 1)).click()
-    card(nb.cell(page, 1)).wait_for()
+    diagnose(nb.cell(page, 2)).click()
+    card(nb.cell(page, 2)).wait_for()
     assert [] == page.evaluate(wide)
 
 

@@ -509,14 +509,15 @@ def test_widgets_take_a_description_first(small):
 
 
 def test_widgets_end_with_advice_and_report(view):
-    """After the last step the advice, its diff and the Markdown report are there, and no button asks."""
+    """After the last step the advice and the Markdown report are there, no foreign diff, and no button asks."""
     for _ in range(5):
         if view.advice.value:
             break
         choose(view, "yes")
     view.stop.click()
     assert "&lt;script&gt;" in view.advice.value
-    assert "<pre" in view.advice.value
+    assert "<b>Fix</b>" in view.advice.value
+    assert "an example" not in view.advice.value
     assert view.report.value.startswith("## ")
     assert {"none"} == {w.layout.display for w in (view.next, view.stop, view.choices, view.question)}
     view.dont_know.click()

@@ -253,6 +253,9 @@ def answer(place: Any, words: str) -> Any:
     """The button of an answer; where it is not among the likely ones, the others are opened first."""
     button = place.locator(".dtd-choices button", has_text=words)
     button.wait_for(state="attached")
+    more = place.get_by_role("button", name="Why?")
+    if more.count() and more.first.get_attribute("aria-expanded") == "false":
+        more.first.click()
     if not button.is_visible():
         place.locator(".dtd-choices summary").click()
     return button

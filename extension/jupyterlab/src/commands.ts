@@ -7,6 +7,7 @@ import type { ILauncher } from "@jupyterlab/launcher";
 import type { INotebookTracker, Notebook } from "@jupyterlab/notebook";
 import type { Widget } from "@lumino/widgets";
 
+import { focusCard } from "../../shared/src/card.js";
 import { LOAD } from "./ask.js";
 import { FailedOutput } from "./failed.js";
 import { icon } from "./icon.js";
@@ -120,7 +121,7 @@ async function diagnose(notebook: Notebook, cell: CodeCell): Promise<void> {
   await notebook.scrollToCell(cell);
   await cell.ready;
   if (isDiagnosed(cell.model)) {
-    cell.outputArea.node.querySelector<HTMLElement>(".dtd summary")?.focus();
+    focusCard(cell.outputArea.node.querySelector(".dtd") ?? cell.outputArea.node);
   } else {
     await find(cell.outputArea)?.diagnose();
   }

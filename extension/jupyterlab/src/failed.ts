@@ -5,6 +5,7 @@ import type { IRenderMime } from "@jupyterlab/rendermime-interfaces";
 import type { Message } from "@lumino/messaging";
 import { Panel, Widget } from "@lumino/widgets";
 
+import { focusCard } from "../../shared/src/card.js";
 import { button, make, status } from "../../shared/src/dom.js";
 import { STYLE } from "../../shared/src/style.js";
 import { LOAD, ask } from "./ask.js";
@@ -127,7 +128,7 @@ export class FailedOutput extends Panel implements IRenderMime.IRenderer {
         this.#below.node.append(row(told, insert(LOAD)));
       }
     }
-    this.#below.node.querySelector<HTMLElement>("summary, button")?.focus();
+    focusCard(this.#below.node);
   }
 
   #fill(...children: HTMLElement[]): void {

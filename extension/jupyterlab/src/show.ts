@@ -3,7 +3,7 @@
 import type { Widget } from "@lumino/widgets";
 
 import type { Actions } from "../../shared/src/actions.js";
-import { render } from "../../shared/src/card.js";
+import { focusCard, render } from "../../shared/src/card.js";
 import { button, make } from "../../shared/src/dom.js";
 import { answerLine } from "../../shared/src/words.js";
 import { LOAD, ask } from "./ask.js";
@@ -29,7 +29,9 @@ export function show(output: Widget, into: HTMLElement, diagnosis: unknown, mean
           guide: () => means.guided.emit(place),
         }
       : {};
-    const element = render(data, means.keep ? { ...inNotebook, feedback: means.keep } : inNotebook);
+    const element = render(data, means.keep ? { ...inNotebook, feedback: means.keep } : inNotebook, {
+      isOpen: Object.keys(answers).length > 0, // who answers goes on with the next question
+    });
     keepKeys(element);
     return element;
   }
@@ -53,7 +55,8 @@ export function show(output: Widget, into: HTMLElement, diagnosis: unknown, mean
     }
     answers[key] = value;
     draw(reply.diagnosis);
-    into.querySelector<HTMLElement>(".dtd-choices button, summary")?.focus();
+    const choice = into.querySelector<HTMLElement>(".dtd-choices button");
+    choice ? choice.focus() : focusCard(into);
     return "";
   }
 
@@ -64,7 +67,7 @@ export function show(output: Widget, into: HTMLElement, diagnosis: unknown, mean
       const back = button(trans.__("Take back"), () => {
         Object.keys(answers).forEach((key) => delete answers[key]);
         draw(diagnosis);
-        into.querySelector<HTMLElement>("summary")?.focus();
+        focusCard(into);
       });
       yield row(make("span", "dtd-soft", trans.__("Answered here: %1.", given.join(", "))), back);
     }

@@ -16,6 +16,8 @@ export interface Shape {
   /** The question, and how to go on. */
   readonly asksElsewhere?: boolean;
   readonly folded?: boolean;
+  /** All that is known is open below the short answer. */
+  readonly isOpen?: boolean;
 }
 
 /** Shows a diagnosis, whatever the data is: as a card, or as one line that says why not. Never throws. */
@@ -27,6 +29,12 @@ export function render(data: unknown, host: Actions = {}, shape: Shape = {}): HT
     const line = trans.__("dtdebug: %1; %2 shows the last one again.", why, "%dtdebug");
     return make("div", "dtd", style(), make("p", "dtd-problem", line));
   }
+}
+
+/** Puts the keyboard into a card: at what opens the rest. */
+export function focusCard(within: ParentNode): void {
+  const at = within.querySelector<HTMLElement>(".dtd-open") ?? within.querySelector<HTMLElement>("summary, button");
+  at?.focus();
 }
 
 function card(d: Shown, host: Actions, shape: Shape): HTMLElement {
@@ -43,12 +51,12 @@ function card(d: Shown, host: Actions, shape: Shape): HTMLElement {
 /** The short answer, and below a button all that is known. */
 function short(d: Shown, answer: Filled<Answer>, named: readonly Filled<RankedSymptom>[], host: Actions, shape: Shape): HTMLElement {
   const rest = make("div", "dtd-body", ...body(d, named, host, shape));
-  rest.hidden = true;
+  rest.hidden = !shape.isOpen;
   const more = button(trans.__("Why?"), () => {
     rest.hidden = !rest.hidden;
     more.setAttribute("aria-expanded", String(!rest.hidden));
   });
-  more.setAttribute("aria-expanded", "false");
+  more.setAttribute("aria-expanded", String(!rest.hidden));
   more.classList.add("dtd-open");
   return make("div", "dtd-card", shortView(answer, host, more, shape.asksElsewhere ? null : guide(host)), rest);
 }

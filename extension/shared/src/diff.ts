@@ -92,10 +92,23 @@ export function diffView(diff: string, title: string, host: Actions): HTMLElemen
   return box && make("div", "dtd-change", box, diffTools(diff, title, host));
 }
 
-/** The lines that a diff changes, without those around them. */
-export function changedLines(diff: string, title: string): HTMLElement | null {
+/** A line of code of which a part is marked. */
+interface Marked {
+  readonly code: string;
+  readonly mark: readonly [number, number];
+}
+
+/** The line with its mark. */
+export function marked(code: string, [begin, end]: readonly [number, number]): (Node | string)[] {
+  return end > begin && begin < code.length
+    ? [code.slice(0, begin), make("mark", "dtd-marked", code.slice(begin, end)), code.slice(end)]
+    : [code];
+}
+
+/** The lines that a diff changes, without those around them; `blamed` keeps its mark. */
+export function changedLines(diff: string, title: string, blamed?: Marked): HTMLElement | null {
   const changed = visible(diff).filter(({ kind }) => kind === "added" || kind === "removed");
-  const box = diffBox(changed, MOST_CHANGED, title);
+  const box = diffBox(changed, MOST_CHANGED, title, blamed);
   return box && make("div", "dtd-change", box);
 }
 
@@ -104,11 +117,11 @@ export function removedLines(diff: string): string[] {
   return visible(diff).filter(({ kind }) => kind === "removed").map(({ text }) => text.slice(1).trim());
 }
 
-function diffBox(all: readonly Line[], most: number, title: string): HTMLElement | null {
+function diffBox(all: readonly Line[], most: number, title: string, blamed?: Marked): HTMLElement | null {
   if (all.every(({ text }) => text.trim() === "")) {
     return null;
   }
-  const box = make("pre", "dtd-diff", make("code", "", ...all.slice(0, most).map(row)));
+  const box = make("pre", "dtd-diff", make("code", "", ...all.slice(0, most).map((line) => row(line, blamed))));
   box.tabIndex = 0; // so that the keyboard can scroll it
   box.setAttribute("role", "region");
   box.setAttribute("aria-label", trans.__("Change that fixes it: %1", title));
@@ -119,9 +132,11 @@ function diffBox(all: readonly Line[], most: number, title: string): HTMLElement
   return box;
 }
 
-function row(line: Line): HTMLElement {
-  const tag = line.kind === "added" ? "ins" : line.kind === "removed" ? "del" : "span";
-  return make(tag, `dtd-line dtd-${line.kind}`, line.kind === "gap" ? "⋯" : line.text || " ", "\n");
+function row({ kind, text }: Line, blamed?: Marked): HTMLElement {
+  const tag = kind === "added" ? "ins" : kind === "removed" ? "del" : "span";
+  const at = kind === "removed" && blamed && text.slice(1).trim() === blamed.code ? text.indexOf(blamed.code) : -1;
+  const parts = blamed && at >= 0 ? [text.slice(0, at), ...marked(blamed.code, blamed.mark)] : [text || " "];
+  return make(tag, `dtd-line dtd-${kind}`, ...(kind === "gap" ? ["⋯"] : parts), "\n");
 }
 
 /** Puts the change into the code that it is of. */

@@ -2,8 +2,9 @@
 
 import type { Actions } from "./actions.js";
 import type { Answer, Fix, Spot, Step } from "./diagnosis.js";
-import { changedLines, diffTools, removedLines } from "./diff.js";
+import { changedLines, diffTools, marked, removedLines } from "./diff.js";
 import { attempt, button, make, status } from "./dom.js";
+import { placeName } from "./ranks/words.js";
 import type { Filled } from "./read.js";
 import { trans } from "./trans.js";
 import { prose } from "./words.js";
@@ -14,7 +15,8 @@ const MOST_PLACES = 3;
 export function shortView(a: Filled<Answer>, host: Actions, more: HTMLElement, guide: HTMLElement | null): HTMLElement {
   const sure = sureWord(a.sure);
   const removed = a.fix ? removedLines(a.fix.diff) : [];
-  const places = a.spots.slice(0, MOST_PLACES).map((s) => placeView(removed.includes(s.code) && !s.mark[1] ? { ...s, code: "" } : s, host));
+  const changed = a.spots.find((s) => s.code && removed.includes(s.code)); // the diff shows this line
+  const places = a.spots.slice(0, MOST_PLACES).map((s) => placeView(s === changed ? { ...s, code: "" } : s, host));
   return make(
     "div",
     "dtd-short",
@@ -23,7 +25,7 @@ export function shortView(a: Filled<Answer>, host: Actions, more: HTMLElement, g
     places.length ? make("div", "dtd-places", ...places) : null,
     a.why || a.record ? line("dtd-reason", trans.__("Why"), a.why, a.record) : null,
     a.guess ? line("dtd-reason", trans.__("Maybe"), a.guess, trans.__("from your words alone")) : null,
-    a.fix ? fixView(a.fix, a.headline) : null,
+    a.fix ? fixView(a.fix, a.headline, changed) : null,
     a.next ? stepView(a.next) : null,
     make("div", "dtd-row", a.fix?.diff ? diffTools(a.fix.diff, a.headline, host) : null, more, guide, sure ? make("span", `dtd-chip dtd-is-${a.sure}`, sure) : null),
   );
@@ -41,26 +43,19 @@ function placeView(s: Filled<Spot>, host: Actions): HTMLElement {
   return make(
     "div",
     "dtd-spot",
-    make("div", "dtd-soft", who ? make("span", "dtd-who", who) : null, who && at ? " " : null, where(at, host), s.state ? ` ${s.state}` : null),
-    s.code ? make("pre", "dtd-source", make("code", "", ...marked(s))) : null,
-    values ? make("div", "dtd-values", make("code", "", values)) : null,
+    make("div", "dtd-soft", who ? make("span", "dtd-who", who) : null, who && at ? " · " : null, where(at, host), s.state ? ` · ${s.state}` : null, values ? " · " : null, values ? make("code", "", values) : null),
+    s.code ? make("pre", "dtd-source", make("code", "", ...marked(s.code, s.mark))) : null,
   );
 }
 
 function where(at: string, host: Actions): HTMLElement | string {
   const open = host.openPlace?.bind(host);
   if (!open || !at.startsWith("cell ")) {
-    return at;
+    return placeName(at);
   }
-  const link = button(at, () => void attempt(() => open(at), status(), "", ""));
+  const link = button(placeName(at), () => void attempt(() => open(at), status(), "", ""));
   link.classList.add("dtd-link");
   return link;
-}
-
-function marked({ code, mark: [begin, end] }: Filled<Spot>): (Node | string)[] {
-  return end > begin && begin < code.length
-    ? [code.slice(0, begin), make("mark", "dtd-marked", code.slice(begin, end)), code.slice(end)]
-    : [code];
 }
 
 /** `0-3, 5` */
@@ -77,8 +72,8 @@ function ranges(ranks: readonly number[]): string {
   return parts.map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`)).join(", ");
 }
 
-function fixView(f: Filled<Fix>, title: string): HTMLElement {
-  return make("div", f.diff ? "dtd-fix dtd-with-diff" : "dtd-fix", line("", trans.__("Fix"), f.text), changedLines(f.diff, title));
+function fixView(f: Filled<Fix>, title: string, changed: Filled<Spot> | undefined): HTMLElement {
+  return make("div", f.diff ? "dtd-fix dtd-with-diff" : "dtd-fix", line("", trans.__("Fix"), f.text), changedLines(f.diff, title, changed));
 }
 
 function stepView(s: Filled<Step>): HTMLElement {

@@ -40,27 +40,29 @@ export const STYLE = `
 .dtd .dtd-code { color: var(--dtd-soft); white-space: nowrap; }
 .dtd-chip {
   display: inline-block; margin-inline-start: 3px; padding: 0 7px; border: 1px solid var(--dtd-edge); border-radius: 9px;
-  background: var(--dtd-tint); font-size: .88em; white-space: nowrap;
+  background: var(--dtd-tint); color: var(--dtd-text); font-size: .88em; white-space: nowrap;
 }
 .dtd-is-certain, .dtd-is-likely { border-color: var(--dtd-accent); font-weight: 600; }
 .dtd-short { display: grid; gap: 4px; padding: 7px 12px; }
 .dtd-short > *, .dtd-spot > * { min-width: 0; }
-.dtd-lead, .dtd-event, .dtd-reason, .dtd-fix > p, .dtd-next > p {
+.dtd-lead, .dtd-event, .dtd-reason, .dtd-source, .dtd-fix > p, .dtd-next > p {
   display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden;
 }
 .dtd-event { color: var(--dtd-soft); }
 .dtd-event, .dtd-with-diff > p { -webkit-line-clamp: 1; }
 .dtd-places { display: grid; gap: 2px; }
 .dtd-spot > .dtd-soft { font-size: .92em; }
-.dtd .dtd-source { padding-inline-start: 12px; border-inline-start: 2px solid var(--dtd-edge); overflow: hidden; white-space: pre; text-overflow: ellipsis; }
-.dtd-source .dtd-marked { background: none; color: inherit; text-decoration: underline wavy var(--dtd-accent) 1px; text-underline-offset: 3px; }
-.dtd-values { padding-inline-start: 14px; color: var(--dtd-soft); }
+.dtd .dtd-source { padding-inline-start: 12px; border-inline-start: 2px solid var(--dtd-edge); white-space: pre-wrap; }
+.dtd .dtd-marked { background: none; color: inherit; text-decoration: underline wavy var(--dtd-accent) 1px; text-underline-offset: 3px; }
 .dtd .dtd-link { min-height: 0; padding: 0; border: 0; background: none; color: inherit; text-decoration: underline; font: inherit; }
 .dtd-places:has(> :nth-child(3)) .dtd-spot { display: flex; flex-wrap: wrap; gap: 0 10px; }
 .dtd-row { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 8px; }
 .dtd-row > .dtd-chip { margin-inline-start: auto; }
 .dtd-short .dtd-tools { border: 0; padding: 0; }
-.dtd-short .dtd-change { margin-top: 2px; }
+.dtd .dtd-short .dtd-diff { max-height: 7em; padding: 2px 0; white-space: pre-wrap; overflow-wrap: anywhere; }
+.dtd-short .dtd-diff code { width: auto; }
+.dtd-short .dtd-line { white-space: pre-wrap; }
+.dtd .dtd-short .dtd-command { max-height: 4em; overflow: auto; }
 .dtd [hidden] { display: none; }
 .dtd-body { display: grid; gap: 12px; padding: 2px 14px 10px 29px; }
 .dtd-body > *, .dtd-cause > * { min-width: 0; }

@@ -153,7 +153,8 @@ test("the notebook renderer has only the buttons that its extension acts upon", 
   };
 
   assert.equal(false, labels({}).includes("Not helpful"));
-  assert.equal(true, labels({ postMessage: () => undefined }).includes("Insert as new cell below"));
-  assert.equal(false, labels({ postMessage: () => undefined }, ["feedback"]).includes("Insert as new cell below"));
+  const both = { postMessage: () => undefined, onDidReceiveMessage: () => ({ dispose: () => undefined }) };
+  assert.equal(true, labels(both).includes("Apply to your code"));
+  assert.equal(false, labels(both, ["feedback"]).includes("Apply to your code"));
   assert.equal(true, labels({ postMessage: () => undefined }, ["feedback"]).includes("Not helpful"));
 });

@@ -17,8 +17,8 @@ test("the sentence, the own line with its mark and the change are there, all els
   const body = card.querySelector<HTMLElement>(".dtd-body");
 
   assert.equal(ANSWER["headline"], short.querySelector(".dtd-title")?.textContent);
-  assert.match(shown(short), /rank 0\s+cell In\[2\], line 2/);
-  assert.equal("timeout=3", short.querySelector(".dtd-mark")?.textContent);
+  assert.match(shown(short), /rank 0\W+cell In\[2\], line 2/);
+  assert.equal("timeout=3", short.querySelector(".dtd-marked")?.textContent);
   assert.match(short.querySelector(".dtd-diff")?.textContent ?? "", /timedelta\(seconds=3\)/);
   assert.ok(body?.hidden);
   assert.match(body?.textContent ?? "", /B\.1/);
@@ -58,7 +58,7 @@ test("ranks that stand together are one place, and at most three places are show
   const spot = (ranks: number[], line: number) => ({ ranks, file: "/home/me/train.py", line, code: "loss.backward()" });
   const card = with_({ spots: [spot([0, 1, 2, 5], 16), spot([3], 19), spot([4], 20), spot([6], 21)] });
 
-  assert.match(shown(card), /ranks 0-2, 5\s+train\.py:16/);
+  assert.match(shown(card), /ranks 0-2, 5\W+train\.py:16/);
   assert.equal(3, card.querySelectorAll(".dtd-spot").length);
 });
 

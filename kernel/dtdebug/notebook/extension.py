@@ -166,7 +166,6 @@ class Extension(LiveExtension):
             editor_marks.drop_failure(job)
             self._told.discard(job)
 
-
     def greet(self) -> None:
         """Say that failures are watched, and answer for what has failed already; never raise."""
         try:

@@ -230,7 +230,8 @@ def story(session: Session, knowledge: Knowledge | None = None) -> dict[str, str
     diagnosis = _without_question(card(session.diagnosis(knowledge), session.snapshot))
     lines = [clean(line) for line in _known_lines(session, diagnosis)]
     words = session.snapshot.situation.split("\n") if session.snapshot.situation else []
-    plain = [*(f"> {line}" for line in words), *lines, to_cell_text(diagnosis.answer) if diagnosis.answer is not None else ""]
+    answer = to_cell_text(diagnosis.answer) if diagnosis.answer is not None else ""
+    plain = [*(f"> {line}" for line in words), *lines, answer]
     quote = f"<blockquote>{'<br>'.join(map(escape, words))}</blockquote>" if words else ""
     return {"text/plain": "\n".join(plain), "text/html": quote + _known_html(session, diagnosis) + to_html(diagnosis)}
 

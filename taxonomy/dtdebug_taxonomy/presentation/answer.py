@@ -220,7 +220,8 @@ def _reason(cause: Explanation, headline: str, spots: Iterable[Spot]) -> Reason 
     rows = [r for r in cause.because if r.weight > 0 and "=" not in r.evidence and r.source != "similar"]
     rows = [r for r in rows if r.source != "checked" or r.words not in shown]
     rows.sort(key=lambda r: r.source != "checked")
-    return next((r for r in rows if r.source == "checked" or r.means.rstrip(".") not in headline), None)
+    telling = (r for r in rows if r.source == "checked" or r.means.rstrip(".") not in headline)
+    return next(telling, None) or next((r for r in rows if r.words and r.words not in headline), None)
 
 
 def _says_the_same(text: str, other: str) -> bool:
