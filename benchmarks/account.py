@@ -1,10 +1,10 @@
 """Measures accounts of failures: over a folder of failing programs, how often the line that is wrong and its values.
 
-    python benchmarks/account.py tests/accounts [--only NAME] [--show] [--text]
+    python benchmarks/account.py tests/accounts [--only NAME] [--show]
 
 The folder holds the programs and `expected.toml`: of each, the number of ranks, lines that a reader would accept as
-the mistake, and values that explain it. Each program is run under the agent, as by `dtdebug run`; `--text` reads what
-it prints instead.
+the mistake, and values that explain it. Each program is run once under the agent, as by `dtdebug run`; what it
+prints is then read as `dtdebug diagnose` does, without values.
 """
 
 from __future__ import annotations
@@ -85,13 +85,11 @@ def run(program: Path, ranks: int, folder: RunFolder) -> str:
         return printed.read().decode(errors="replace")
 
 
-def accounts_of(program: Path, expected: Expected, *, text: bool = False) -> tuple[Sequence[Account], str]:
+def accounts_of(program: Path, expected: Expected) -> tuple[Sequence[Account], str]:
     """Return the accounts of a program's ranks, and what they printed."""
     with tempfile.TemporaryDirectory() as home:
         folder = RunFolder.make(Path(home))
         printed = run(program, expected.ranks, folder)
-        if text:
-            return with_accounts(Snapshot(output=printed)).accounts, printed
         return tuple(each for record in folder.records() for each in record.accounts), printed
 
 
@@ -139,26 +137,33 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default="")
     parser.add_argument("--show", action="store_true")
-    parser.add_argument("--text", action="store_true")
     options = parser.parse_args()
-    scores = []
+    lived, read = [], []
     for name, expected in expected_of(options.folder).items():
         if options.only not in name:
             continue
-        found, printed = accounts_of((options.folder / f"{name}.py").resolve(), expected, text=options.text)
-        best = max((score(each, expected) for each in found), default=Score(root=False, line=False, values=False))
-        scores.append(best)
-        told = ", ".join(part for part, ok in zip(("root", "line", "values"), best, strict=True) if ok)
-        print(f"{name}: {told or ('nothing' if found else 'no account')}", flush=True)
-        if options.show:
-            for each in found[:1]:
-                print("\n".join(describe(each)))
-            if not found:
-                print(printed[-2000:])
-    if not options.text:
-        print(f"{len(scores)} programs: ", end="")
-    root, line, values = (sum(part) for part in zip(*scores, strict=True)) if scores else (0, 0, 0)
-    print(f"root {root}, line {line}, values {values} of {len(scores)}")
+        found, printed = accounts_of((options.folder / f"{name}.py").resolve(), expected)
+        texts = with_accounts(Snapshot(output=printed)).accounts
+        lived.append(best(found, expected))
+        read.append(best(texts, expected))
+        print(f"{name}: {said(lived[-1])}; from text: {said(read[-1])}", flush=True)
+        for each in [*found[:1], *texts[:1]] if options.show else ():
+            print("\n".join(describe(each)))
+        if options.show and not found:
+            print(printed[-2000:])
+    for name, scores in (("with values", lived), ("from text", read)):
+        root, line, values = (sum(part) for part in zip(*scores, strict=True)) if scores else (0, 0, 0)
+        print(f"{name}: root {root}, line {line}, values {values} of {len(scores)} programs")
+
+
+def best(found: Sequence[Account], expected: Expected) -> Score:
+    """Return the score of the best of a program's accounts."""
+    return max((score(each, expected) for each in found), default=Score(root=False, line=False, values=False))
+
+
+def said(held: Score) -> str:
+    """Return a score in words."""
+    return ", ".join(part for part, ok in zip(("root", "line", "values"), held, strict=True) if ok) or "nothing"
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import pytest
 
 from dtdebug.account.capture import capture
 from dtdebug.account.printed import with_accounts
+from dtdebug.storage.last_failure import LastFailure
 from dtdebug_taxonomy.model.account import MAX_LINKS, MAX_TEXT, Account
 from dtdebug_taxonomy.model.snapshot import Snapshot
 
@@ -71,7 +72,13 @@ def test_option_default_and_environment_are_ends(tmp_path, monkeypatch):
     """Where an option, a default or a variable decides, the way back ends there."""
     monkeypatch.setattr(sys, "argv", ["train.py"])
     monkeypatch.setenv("PARTS", "7")
-    option = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--at', type=int, default=3)\na = p.parse_args()\n[1][a.at]\n"
+    option = (
+        "import argparse\n"
+        "p = argparse.ArgumentParser()\n"
+        "p.add_argument('--at', type=int, default=3)\n"
+        "a = p.parse_args()\n"
+        "[1][a.at]\n"
+    )
     assert root(account(tmp_path, option)) == "p.add_argument('--at', type=int, default=3)"
     default = "def pick(rows, at=4):\n    return rows[at]\npick([1])\n"
     assert root(account(tmp_path, default)) == "def pick(rows, at=4):"
@@ -96,7 +103,15 @@ def test_attribute_is_followed_into_the_class_and_to_where_the_object_was_made(t
 
 def test_list_that_was_filled_leads_to_the_loop_that_filled_it(tmp_path):
     """An empty list says nothing: where it was filled does."""
-    text = "def make(n):\n    out = []\n    for i in range(n - 1):\n        out.append(i)\n    return out\nrows = make(3)\nrows[2]\n"
+    text = (
+        "def make(n):\n"
+        "    out = []\n"
+        "    for i in range(n - 1):\n"
+        "        out.append(i)\n"
+        "    return out\n"
+        "rows = make(3)\n"
+        "rows[2]\n"
+    )
     found = account(tmp_path, text)
     assert ("rows", "[0, 1]", "assigned", 6) in rows(found) or ("rows", "[0, 1]", "called", 6) in rows(found)
     assert any(link.place.line == 4 for link in found.links)
@@ -117,7 +132,13 @@ def test_branches_that_exclude_the_line_do_not_count(tmp_path):
 
 def test_comprehension_closure_and_lambda_find_the_function_around(tmp_path):
     """Names of the function around a comprehension or an inner function are followed there."""
-    text = "def outer(width):\n    def inner(rows):\n        return [row[width] for row in rows]\n    return inner\nouter(6)([[1]])\n"
+    text = (
+        "def outer(width):\n"
+        "    def inner(rows):\n"
+        "        return [row[width] for row in rows]\n"
+        "    return inner\n"
+        "outer(6)([[1]])\n"
+    )
     found = account(tmp_path, text)
     assert any(link.value.text == "6" for link in found.links)
     found = account(tmp_path, "n = 4\nf = lambda rows: rows[n]\nf([1])\n")
@@ -140,7 +161,14 @@ def test_thread_started_with_arguments_leads_to_its_start(tmp_path):
     threading.excepthook = lambda args: caught.append(args.exc_value)
     try:
         path = tmp_path / "train.py"
-        text = "import threading\ndef fill(at):\n    [0][at]\nt = threading.Thread(target=fill, args=(8,))\nt.start()\nt.join()\n"
+        text = (
+            "import threading\n"
+            "def fill(at):\n"
+            "    [0][at]\n"
+            "t = threading.Thread(target=fill, args=(8,))\n"
+            "t.start()\n"
+            "t.join()\n"
+        )
         path.write_text(text)
         exec(compile(text, str(path), "exec"), {"__name__": "__main__"})
     finally:
@@ -178,12 +206,27 @@ def test_own_test_is_a_guard_too(tmp_path):
 
 def test_cause_is_what_happened(tmp_path):
     """Of `raise ... from`, the first exception is told; of a group, its first member."""
-    text = "def f(d):\n    try:\n        return d['lr']\n    except KeyError as e:\n        raise RuntimeError('no rate') from e\nf({'rate': 1})\n"
+    text = (
+        "def f(d):\n"
+        "    try:\n"
+        "        return d['lr']\n"
+        "    except KeyError as e:\n"
+        "        raise RuntimeError('no rate') from e\n"
+        "f({'rate': 1})\n"
+    )
     found = account(tmp_path, text)
     assert (found.exception, found.place.line) == ("KeyError: 'lr'", 3)
     assert ("d", "{'rate': 1}") in [(v.name, v.text) for v in found.refusal.values]
     assert any(link.place.line == 6 for link in found.links)  # beyond the `try`
-    group = "def g():\n    [0][7]\ntry:\n    g()\nexcept IndexError as e:\n    kept = e\nraise ExceptionGroup('two', [kept])\n"
+    group = (
+        "def g():\n"
+        "    [0][7]\n"
+        "try:\n"
+        "    g()\n"
+        "except IndexError as e:\n"
+        "    kept = e\n"
+        "raise ExceptionGroup('two', [kept])\n"
+    )
     assert account(tmp_path, group).exception == "IndexError: list index out of range"
 
 
@@ -209,7 +252,14 @@ def test_code_without_source_gives_what_is_certain():
 
 def test_deep_recursion_and_large_values_are_bounded(tmp_path):
     """Ten thousand frames and a list of a million entries take no longer, and no more text."""
-    text = "import sys\nsys.setrecursionlimit(9000)\nrows = list(range(10**6))\ndef f(n):\n    return f(n + 1) if n < 4000 else rows['x' * 5000]\nf(0)\n"
+    text = (
+        "import sys\n"
+        "sys.setrecursionlimit(9000)\n"
+        "rows = list(range(10**6))\n"
+        "def f(n):\n"
+        "    return f(n + 1) if n < 4000 else rows['x' * 5000]\n"
+        "f(0)\n"
+    )
     limit = sys.getrecursionlimit()
     try:
         found = account(tmp_path, text)
@@ -222,7 +272,13 @@ def test_deep_recursion_and_large_values_are_bounded(tmp_path):
 
 def test_secrets_are_masked(tmp_path):
     """A value whose name says that it is secret, and a token in a line, are not kept."""
-    text = "api_key = 'sk-Zz81kqPw0aLm39xTf7'\nsettings = {'password': 'hunter2hunter2', 'at': 3}\ndef f(api_key, settings):\n    return [0][settings[api_key]]\nf(api_key, settings)\n"
+    text = (
+        "api_key = 'sk-Zz81kqPw0aLm39xTf7'\n"
+        "settings = {'password': 'hunter2hunter2', 'at': 3}\n"
+        "def f(api_key, settings):\n"
+        "    return [0][settings[api_key]]\n"
+        "f(api_key, settings)\n"
+    )
     said = msgspec.json.encode(account(tmp_path, text)).decode()
     assert "Zz81kqPw0aLm39xTf7" not in said
     assert "hunter2hunter2" not in said
@@ -335,7 +391,7 @@ EXPECTED = bench.expected_of(PROGRAMS)
 
 
 @pytest.mark.ranks
-@pytest.mark.parametrize("name", [name for name in EXPECTED])
+@pytest.mark.parametrize("name", list(EXPECTED))
 def test_program_has_the_line_of_the_mistake_and_its_values(name):
     """Each failing program's account, as its rank's agent records it, holds the wrong line and the values."""
     expected = EXPECTED[name]
@@ -345,6 +401,42 @@ def test_program_has_the_line_of_the_mistake_and_its_values(name):
     assert best.line, list(bench.describe(found[0]))
     assert best.values, list(bench.describe(found[0]))
     assert all(isinstance(each, Account) for each in found)
+
+
+@pytest.mark.ranks
+def test_run_keeps_the_account_of_a_rank_and_the_output_as_it_is(tmp_path, monkeypatch):
+    """`dtdebug run` stores the account of a rank that failed; traceback and exit status are the job's own."""
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
+    program = str(PROGRAMS / "scatter_parts.py")
+    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone", program]
+    command = [sys.executable, "-m", "dtdebug", "run", "--", *launch]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert 'scatter_parts.py", line 25' in done.stderr
+    accounts = LastFailure.load().snapshot.accounts
+    first = next(each for each in accounts if each.rank == 0)
+    assert root(first).startswith('parser.add_argument("--parts"')
+    assert ("pieces", "list of 3") in [(link.value.name, link.value.text[:9]) for link in first.links]
+
+
+@pytest.mark.ipython
+def test_cell_that_fails_names_the_cell_that_made_the_value():
+    """In a notebook the way back goes through the cells in the order in which they ran."""
+    script = """
+from IPython.core.interactiveshell import InteractiveShell
+from dtdebug.account.capture import capture
+from dtdebug.notebook.cells import Cells
+shell = InteractiveShell.instance()
+for cell in ("size = 3\\nrows = [0] * size", "size = 4", "rows[size]"):
+    result = shell.run_cell(cell, store_history=True)
+account = Cells(shell).rename_cells(capture(result.error_in_exec, seconds=5))
+print([(l.value.name, l.value.text, l.how, l.place.file, l.place.line) for l in account.links])
+"""
+    command = [sys.executable, "-c", script.replace("\\\\", "\\")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    told = done.stdout.strip().splitlines()[-1]
+    assert "('size', '4', 'cell', 'cell In[2]', 1)" in told
+    assert "('size', '3', 'literal', 'cell In[1]', 1)" in told
 
 
 # From text
@@ -379,7 +471,12 @@ def test_only_regular_files_of_bounded_size_are_read(tmp_path):
     (tmp_path / "folder.py").mkdir()
     (tmp_path / "large.py").write_text("x = 1\n" * 500_000)
     for name in ("pipe.py", "folder.py", "large.py", "missing.py"):
-        text = f'Traceback (most recent call last):\n  File "{tmp_path / name}", line 1, in <module>\n    x = 1\nValueError: no\n'
+        text = (
+            f"Traceback (most recent call last):\n"
+            f'  File "{tmp_path / name}", line 1, in <module>\n'
+            f"    x = 1\n"
+            f"ValueError: no\n"
+        )
         for found in with_accounts(Snapshot(output=text)).accounts:
             assert not found.links
             assert found.stopped

@@ -61,9 +61,10 @@ def is_current(node: ast.expr, made: Making, scope: Scope) -> bool:
     program = scope.program
     if not isinstance(node, ast.Name) or not scope.live or program is None:
         return True
-    if made.how == "cell":
+    if made.scope.program is not None and made.scope.node is made.scope.program.tree:
         newer = itertools.takewhile(lambda cell: cell.file != made.scope.file, _cells(scope, older=False))
-        return not any(list(_bound(node.id, cell.node or program.tree, cell)) for cell in newer)
+        if any(list(_bound(node.id, cell.node or program.tree, cell)) for cell in newer):
+            return False
     rows = program.bindings.get((scope.node or program.tree, node.id), ())
     first = made.line if made.scope.node is scope.node else 0
     return not any(first < getattr(row.node, "lineno", 0) <= scope.reached and row.how != "argument" for row in rows)

@@ -139,12 +139,16 @@ def primary(value: BaseException) -> tuple[str, tuple[Frame, ...]]:
 def account(value: BaseException) -> Account:
     """Return the account of that exception; the modules for it are imported only here, where a rank has failed."""
     from dtdebug.account.capture import capture
-    from dtdebug.account.printed import of_exception
 
     chosen = _chosen(value)
     inner = _inside(chosen)
-    told = of_exception(inner) if inner is not None else None
-    return told if told is not None and told.place is not None else capture(chosen)
+    if inner is not None:
+        from dtdebug.account.printed import of_exception
+
+        told = of_exception(inner)
+        if told.place is not None:
+            return told
+    return capture(chosen)
 
 
 def _chosen(value: BaseException) -> BaseException:
