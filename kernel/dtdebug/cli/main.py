@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dtdebug.cli.readings import DOCTOR, Asked
-from dtdebug.cli.verbs import ALIASES, VERBS, parser
+from dtdebug.cli.verbs import ALIASES, DOCTOR, VERBS, parser
 from dtdebug.errors import NOTHING, USAGE, UsageError
 from dtdebug_taxonomy import __version__
 
@@ -205,6 +204,7 @@ def _add_report(commands: Any) -> None:
 
 def _why(_options: argparse.Namespace) -> int:
     from dtdebug.cli import door
+    from dtdebug.cli.readings import Asked
     from dtdebug.live.job.saved_case import Saved, case_of
     from dtdebug.storage.last_failure import LastFailure
 

@@ -7,12 +7,11 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from dtdebug.privacy.boundary import mask_snapshot
-from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
-from dtdebug_taxonomy.model.snapshot import Snapshot
-from dtdebug_taxonomy.presentation.text import to_markdown, to_text
+if TYPE_CHECKING:
+    from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
+    from dtdebug_taxonomy.model.snapshot import Snapshot
 
 _ADVICE = 8
 """Maximum number of causes in the full text."""
@@ -29,6 +28,9 @@ def show(diagnosis: Diagnosis, snapshot: Snapshot, *, full: bool = False, whole:
 
 def answer_text(diagnosis: Diagnosis, snapshot: Snapshot, *, full: bool = False, whole: str = "") -> str:
     """Return what `show` prints, without the last line's end."""
+    from dtdebug.privacy.boundary import mask_snapshot
+    from dtdebug_taxonomy.presentation.text import to_markdown, to_text
+
     text = whole.rstrip("\n") or to_text(diagnosis, advice=_ADVICE if full else 2)
     return f"{text}\n\n{to_markdown(diagnosis, mask_snapshot(snapshot)).rstrip()}" if full else text
 
