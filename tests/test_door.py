@@ -254,6 +254,18 @@ def test_a_file_is_what_is_in_it(name, data, kind, tmp_path):
     assert [thing.kind for thing in recognise([str(tmp_path / name)])] == [kind]
 
 
+@pytest.mark.parametrize("name", ["saved.json", "logs", "logs.tar.gz"])
+def test_a_report_is_made_of_whatever_is_named(name, tmp_path, capsys):
+    """With the first line that the answer has."""
+    node_logs(tmp_path / "logs")
+    shutil.make_archive(str(tmp_path / "logs"), "gztar", tmp_path / "logs")
+    main(["diagnose", str(tmp_path / "logs"), "--format", "json"])
+    (tmp_path / "saved.json").write_text(capsys.readouterr().out)
+    assert main(["report", str(tmp_path / name)]) == 0
+
+    assert capsys.readouterr().out.startswith("## Rank 3 raised KeyError: 'lr' at /job/train.py:9 in main")
+
+
 def test_words_and_numbers_are_taken_for_what_they_are(tmp_path):
     """A description has blanks; a number is a process unless a file is called so."""
     assert [thing.kind for thing in recognise(["it hangs at step 3", "1"])] == ["words", "process"]

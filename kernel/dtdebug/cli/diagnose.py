@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from dtdebug.cli.readings import DOCTOR, Asked
+from dtdebug.cli.verbs import DOCTOR
 from dtdebug.errors import NOTHING, USAGE, UsageError
 
 
@@ -53,6 +53,7 @@ def _diagnose(options: argparse.Namespace) -> int:
     if not options.things and not options.situation:
         raise UsageError("diagnose: name a log file, or - for standard input, or describe it with --situation")
     from dtdebug.cli import door
+    from dtdebug.cli.readings import Asked
 
     return door.answer(options.things, Asked.of(options), aside=getattr(options, "aside", False))
 

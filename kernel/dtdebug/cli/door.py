@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -16,6 +16,7 @@ from dtdebug.recorded.things import Kind, Thing, recognise
 
 if TYPE_CHECKING:
     from dtdebug.live.job.saved_case import Saved
+    from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
     from dtdebug_taxonomy.model.ranks import Verdict
     from dtdebug_taxonomy.model.snapshot import Snapshot
     from dtdebug_taxonomy.presentation.case_json import Case
@@ -80,6 +81,23 @@ def answer_things(things: Sequence[Thing], asked: Asked) -> int:
     from dtdebug.cli.readings import answer_logs
 
     return answer_logs(_log_paths(logs), asked)
+
+
+def failure_of(word: str | None, situation: str = "") -> tuple[Snapshot, Diagnosis]:
+    """Return what is known of the failure that a word names, or that is only described; raises UsageError."""
+    from dtdebug.cli.readings import read_logs
+
+    asked = Asked(situation=situation)
+    things = recognise([word]) if word is not None else []
+    known = [thing for thing in things if thing.kind in (*_SAVED, *_DUMPS)]
+    if not known:
+        reading = read_logs(_log_paths(things), asked)
+        return reading.snapshot, reading.diagnosis
+    found = read_saved(known[0]) if known[0].kind in _SAVED else _of_dumps(known, (), asked)
+    case = found.case
+    if case.diagnosis is None or situation:
+        case = _diagnosed(case, found.snapshot, asked)
+    return found.snapshot, cast("Diagnosis", case.diagnosis)
 
 
 def _log_paths(logs: Sequence[Thing]) -> list[str]:

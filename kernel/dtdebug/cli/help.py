@@ -7,7 +7,6 @@ import sys
 from typing import Any
 
 from dtdebug.errors import NOTHING, UsageError
-from dtdebug.presentation.terminal import near
 
 HINTS = """usage: dtdebug [THING ...]          a log, folder, pid, dump, program, or "what you see"
        dtdebug -- COMMAND ...       run a job and say what went wrong
@@ -104,6 +103,7 @@ def misspelt(word: str) -> str:
     import os
 
     from dtdebug.cli.verbs import VERBS
+    from dtdebug.presentation.terminal import near
 
     if os.path.lexists(word) or not word.isidentifier():
         return ""

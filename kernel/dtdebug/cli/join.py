@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dtdebug.recorded.things import Thing
 
 _MOST = 4096
 
@@ -33,14 +37,21 @@ def _join(options: argparse.Namespace) -> int:
     from dtdebug.cli import door
     from dtdebug.cli.readings import Asked
     from dtdebug.errors import UsageError
+
+    try:
+        return door.answer_things(_reports(options.reports), Asked.of(options))
+    except UsageError as error:
+        raise UsageError(f"join: {str(error).removeprefix('join: ')}") from None
+
+
+def _reports(paths: Sequence[Path]) -> list[Thing]:
+    """Return the reports that the paths name; raises UsageError if one is something else."""
+    from dtdebug.errors import UsageError
     from dtdebug.recorded.things import recognise
 
-    if len(options.reports) > _MOST:
-        raise UsageError(f"join: at most {_MOST} reports")
-    try:
-        things = recognise([str(path) for path in options.reports])
-    except UsageError as error:
-        raise UsageError(f"join: {error}") from None
+    if len(paths) > _MOST:
+        raise UsageError(f"at most {_MOST} reports")
+    things = recognise([str(path) for path in paths])
     if other := next((t for t in things if t.kind not in ("run", "archive", "answer")), None):
-        raise UsageError(f"join: {other.name}: is not a report of a host but {other.words}")
-    return door.answer_things(things, Asked.of(options))
+        raise UsageError(f"{other.name}: is not a report of a host but {other.words}")
+    return things

@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dtdebug.cli.readings import DOCTOR, Asked
-from dtdebug.cli.verbs import ALIASES, VERBS, parser
+from dtdebug.cli.verbs import ALIASES, DOCTOR, VERBS, parser
 from dtdebug.errors import NOTHING, USAGE, UsageError
 from dtdebug.storage import budget
 from dtdebug_taxonomy import __version__, named_files
@@ -208,6 +207,7 @@ def _add_report(commands: Any) -> None:
 
 def _why(_options: argparse.Namespace) -> int:
     from dtdebug.cli import door
+    from dtdebug.cli.readings import Asked
     from dtdebug.live.job.saved_case import Saved, case_of
     from dtdebug.storage.last_failure import LastFailure
 
@@ -222,18 +222,16 @@ def _why(_options: argparse.Namespace) -> int:
 def _wizard(options: argparse.Namespace) -> int:
     import msgspec
 
-    from dtdebug.cli.readings import read_job, snapshot_of, with_doctor
-    from dtdebug.recorded.things import one_plain_log
+    from dtdebug.cli.door import failure_of
+    from dtdebug.cli.readings import with_doctor
     from dtdebug.wizard import resume, terminal
     from dtdebug.wizard.session import Session
 
     session = resume() if options.resume else None
     if options.resume and session is None:
         raise UsageError("wizard --resume: there is no unfinished wizard")
-    if session is None and options.log is not None and one_plain_log([options.log]) is None:
-        session = Session(snapshot=read_job([options.log], Asked(situation=options.situation)).snapshot)
     if session is None:
-        session = Session(snapshot=snapshot_of(options.log, options.situation)[0])
+        session = Session(snapshot=failure_of(options.log, options.situation)[0])
     if options.doctor:
         session = msgspec.structs.replace(session, snapshot=with_doctor(session.snapshot))
     return terminal.start(session, report=Path(options.report) if options.report else None)
@@ -303,13 +301,11 @@ def _mcp(_options: argparse.Namespace) -> int:
 def _report(options: argparse.Namespace) -> int:
     import msgspec
 
-    from dtdebug.cli.readings import snapshot_of
-    from dtdebug.privacy.boundary import diagnose
+    from dtdebug.cli.door import failure_of
     from dtdebug.storage.last_failure import LastFailure
-    from dtdebug_taxonomy.knowledge.loader import load
     from dtdebug_taxonomy.presentation.text import to_markdown
 
-    if options.log and Path(options.log).is_dir():
+    if options.log and Path(options.log, "ranks").is_dir():
         from dtdebug.cli import ranks
 
         return ranks.send(Path(options.log), dumps=options.dumps, only_list=options.list)
@@ -318,8 +314,8 @@ def _report(options: argparse.Namespace) -> int:
         if last is None:
             raise UsageError("report: no failure has been diagnosed yet; name a log file")
     else:
-        snapshot, _ = snapshot_of(options.log, options.situation)
-        last = LastFailure(snapshot=snapshot, diagnosis=diagnose(load(), snapshot))
+        snapshot, diagnosis = failure_of(options.log, options.situation)
+        last = LastFailure(snapshot=snapshot, diagnosis=diagnosis)
     if options.format == "json":
         print(msgspec.json.encode(last).decode())
     else:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from dtdebug_taxonomy.logs.tasks import Surroundings
     from dtdebug_taxonomy.model.snapshot import Snapshot
 
-DOCTOR = "answer questions from what `dtdebug doctor` measured in the last hour"
-"""Help on the option `--doctor`."""
 _WAITED = "Watchdog caught collective operation timeout"
 """Messages of ranks that wait for another one: then it matters which ranks do not print them."""
 

@@ -30,6 +30,8 @@ MODULES = {
     "completion": "dtdebug.cli.help",
 }
 """Command -> module that adds it."""
+DOCTOR = "answer questions from what `dtdebug doctor` measured in the last hour"
+"""Help on the option `--doctor`."""
 ALIASES = {"bisect": "isolate", "compare": "diff"}
 """Name of a command that is shown -> its older name."""
 VERBS = frozenset((*MODULES, *ALIASES))

@@ -5,23 +5,19 @@ The short answer is coloured and wrapped where a terminal shows it, and plain in
 
 from __future__ import annotations
 
-import linecache
 import os
 import shutil
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from dtdebug.privacy.boundary import mask_snapshot
-from dtdebug.privacy.sanitize import clean
-from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
-from dtdebug_taxonomy.model.snapshot import Snapshot
-from dtdebug_taxonomy.presentation.answer import Answer, Step, build_answer
-from dtdebug_taxonomy.presentation.answer_text import MORE, WIDTH, Line, lay_out
-from dtdebug_taxonomy.presentation.text import to_markdown, to_text
+if TYPE_CHECKING:
+    from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
+    from dtdebug_taxonomy.model.snapshot import Snapshot
+    from dtdebug_taxonomy.presentation.answer import Answer, Step
+    from dtdebug_taxonomy.presentation.answer_text import Line
 
 _ADVICE = 8
 """Maximum number of causes in the full text."""
@@ -34,8 +30,6 @@ _STYLES = {
     "removed": "\033[31m", "added": "\033[32m", "next": "", "command": "\033[1m", "foot": "\033[2m",
 }  # fmt: skip
 _RESET = "\033[0m"
-_SOURCE_LIMIT = 4 << 20
-"""Maximum size in bytes of a file that a source line is shown of."""
 _WIDEST = 120
 """Maximum number of columns of an answer: longer lines are hard to read."""
 PREFIX = "dtdebug: "
@@ -65,8 +59,13 @@ def answer_text(
 ) -> str:
     """Return what `show` prints on a stream, without the last line's end."""
     if full:
+        from dtdebug.privacy.boundary import mask_snapshot
+        from dtdebug_taxonomy.presentation.text import to_markdown, to_text
+
         text = whole.rstrip("\n") or to_text(diagnosis, advice=_ADVICE)
         return f"{text}\n\n{to_markdown(diagnosis, mask_snapshot(snapshot)).rstrip()}"
+    from dtdebug_taxonomy.presentation.answer import build_answer
+
     event = whole.split("\n", 1)[0].removeprefix(PREFIX)
     answer = build_answer(diagnosis, snapshot, event=event, next_step=next_step, code_at=code_at)
     return format_answer(answer, stream or sys.stdout)
@@ -74,18 +73,21 @@ def answer_text(
 
 def next_step(text: str) -> Step | None:
     """Return the next step of a case, which is a command or a sentence."""
+    from dtdebug_taxonomy.presentation.answer import Step
+
     if text.startswith("dtdebug "):
         return Step(text="Ask the ranks once more:", command=text)
     return Step(text=text) if text else None
 
 
-def format_answer(answer: Answer, stream: TextIO, *, more: str = MORE) -> str:
+def format_answer(answer: Answer, stream: TextIO, *, more: str = "") -> str:
     """Return the short answer in the width of a stream, with colour if a terminal shows it."""
-    terminal = stream.isatty()
-    width = min(shutil.get_terminal_size((WIDTH, 24)).columns, _WIDEST) if terminal else WIDTH
-    lines = [Line(line.kind, clean(line.text)) for line in lay_out(answer, width, prefix=PREFIX, more=more)]
-    coloured = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    return "\n".join(_colour(line) if coloured else line.text for line in lines)
+    from dtdebug.privacy.sanitize import clean
+    from dtdebug_taxonomy.presentation.answer_text import MORE, WIDTH, lay_out
+
+    width = min(shutil.get_terminal_size((WIDTH, 24)).columns, _WIDEST) if stream.isatty() else WIDTH
+    lines = [row._replace(text=clean(row.text)) for row in lay_out(answer, width, prefix=PREFIX, more=more or MORE)]
+    return "\n".join(_colour(row) if _is_coloured(stream) else row.text for row in lines)
 
 
 def _colour(line: Line) -> str:
@@ -93,15 +95,16 @@ def _colour(line: Line) -> str:
     return f"{style}{line.text}{_RESET}" if style else line.text
 
 
+def _is_coloured(stream: TextIO) -> bool:
+    return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
 def code_at(file: str, line: int) -> str:
-    """Return a line of the user's program, stripped, if that file is here; else ""."""
-    try:
-        path = Path(file)
-        if not path.is_file() or path.stat().st_size > _SOURCE_LIMIT:
-            return ""
-        return clean(linecache.getline(file, line).strip()[:200])
-    except (OSError, ValueError):
-        return ""
+    """Return a line of the user's program, stripped, if that file is here and may be shown; else ""."""
+    from dtdebug.privacy.sanitize import clean
+    from dtdebug_taxonomy import named_files
+
+    return clean(named_files.source_line(file, line)[:200])
 
 
 def near(word: str, names: Iterable[str]) -> str:
@@ -113,8 +116,7 @@ def near(word: str, names: Iterable[str]) -> str:
 
 def dim(line: str, stream: TextIO) -> str:
     """Return a line of less weight, if the stream is a terminal that shows it so."""
-    coloured = stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    return f"\x1b[2m{line}\x1b[0m" if coloured else line
+    return f"\x1b[2m{line}\x1b[0m" if _is_coloured(stream) else line
 
 
 def say_aside(line: str) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import tarfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -19,13 +18,9 @@ import msgspec
 
 from dtdebug.errors import UsageError
 from dtdebug.privacy.sanitize import one_line
-from dtdebug.recorded.job_logs.part import is_part
 from dtdebug.recorded.log_files import object_store
 from dtdebug.recorded.log_files.excerpt import LogError, refuse_binary
-from dtdebug.recorded.log_files.sources import find_logs
 from dtdebug.storage import safe_open
-from dtdebug.storage.run_folder import RunFolder
-from dtdebug_taxonomy.source.kinds import is_known
 
 Kind = Literal[
     "process", "run", "archive", "answer", "recording", "dump", "dumps", "trace", "traces", "stacks", "notebook",
@@ -63,6 +58,7 @@ _COMPRESSED = (b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\0", b"BZh")
 _PICKLE = re.compile(rb"\x80[\x02-\x05](?:\x95.{8})?(?:\x94)?[}\]]", re.DOTALL)
 _DUMP_KEYS = ("pg_config", "pg_status", "entries")
 _OF_ARCHIVE = re.compile(r"[^/]{1,255}/(?:run|verdict|ranks/[^/]{1,255}|hosts/[^/]{1,255})\.json\Z")
+_OF_LOGS = (".log", ".out", ".err")
 _PROGRAMS = (".py", ".ipynb", ".sbatch", ".slurm")
 _BATCH = re.compile(rb"(?m)\A#!.{0,200}\n(?:.{0,400}\n){0,40}?#(?:SBATCH|PBS|\$ |BSUB) ")
 _STACKS = re.compile(
@@ -141,14 +137,21 @@ def _file(name: str) -> Thing:
         raise UsageError(str(error)) from None
     if _STACKS.match(head):
         return Thing(name, "stacks", "stacks of processes")
-    if is_known(Path(name).name) and not _PRINTED.search(head):
+    if not name.endswith(_OF_LOGS) and not _PRINTED.search(head) and _is_known(name):
         return Thing(name, "program", "a configuration to check")
     return Thing(name, "log", "the output of a job")
+
+
+def _is_known(name: str) -> bool:
+    from dtdebug_taxonomy.source.kinds import is_known
+
+    return is_known(Path(name).name)
 
 
 def _packed(name: str) -> Thing:
     """Return what a file compressed by gzip holds."""
     import gzip
+    import tarfile
 
     try:
         with gzip.open(name) as file:
@@ -171,6 +174,8 @@ def _packed(name: str) -> Thing:
 
 def _json(name: str, head: bytes, rest: bytes) -> Thing | None:
     """Return what a JSON document is, by its keys; None for lines of JSON and what is not known."""
+    from dtdebug.recorded.job_logs.part import is_part
+
     if is_part(head):
         return Thing(name, "logs", "a summary of `dtdebug triage --part`")
     keys: Any
@@ -199,6 +204,8 @@ def _in_folder(folder: Path) -> Iterator[Thing]:
         UsageError: it can't be listed, or holds nothing to read.
 
     """
+    from dtdebug.storage.run_folder import RunFolder
+
     name, shown = str(folder), one_line(str(folder), 200)
     try:
         entries = list(islice(os.scandir(folder), 1 << 16))
@@ -279,6 +286,11 @@ def one_plain_log(paths: Sequence[str]) -> str | None:
         return "-"
     if len(paths) == 1 and os.path.exists(paths[0]) and not (Path(paths[0]).is_file() or Path(paths[0]).is_dir()):  # noqa: PTH110
         return paths[0]
+    if len(paths) == 1 and Path(paths[0]).is_file() and Path(paths[0]).suffix in _OF_LOGS:
+        return paths[0]
+    from dtdebug.recorded.job_logs.part import is_part
+    from dtdebug.recorded.log_files.sources import find_logs
+
     sources, unread = find_logs(list(paths))
     if len(sources) != 1 or unread or sources[0].member or object_store.is_address(sources[0].path):
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import time
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ _IDLE, _BUSY = 0.02, 0.5
 """Shares of a core up to which a rank rests, and from which it computes or polls."""
 _SPEAKS, _QUIET = 10.0, 60.0
 """Seconds since the last output up to which a job speaks, and from which its silence is worth a word."""
+_FRAMEWORK = re.compile(rb"/(?:libtorch|libnccl|libmpi|libtensorflow|xla_extension|libjax|horovod|paddle)")
 _LINE = 60
 
 
@@ -63,8 +65,21 @@ def find() -> list[RunningJob]:
     for rank in ranks:
         if (rank.world_size or 0) > 1 or rank.local_rank is not None:
             jobs.setdefault(_top(rank.pid, commands, parents), []).append(rank)
-    found = [RunningJob(pid, commands.get(pid, ()), tuple(of)) for pid, of in jobs.items()]
+    found = [
+        RunningJob(pid, commands.get(pid, ()), tuple(of))
+        for pid, of in jobs.items()
+        if is_launcher(("", *commands.get(pid, ()))) or any(_trains(rank.pid) for rank in of)
+    ]
     return sorted(found, key=lambda job: -job.pid)
+
+
+def _trains(pid: int) -> bool:
+    """True if a framework is loaded: in a shell of Slurm any program has the number of a rank."""
+    try:
+        with open(f"/proc/{pid}/maps", "rb") as maps:  # noqa: PTH123 - read line by line
+            return any(_FRAMEWORK.search(line) for line in maps)
+    except OSError:
+        return False
 
 
 def _top(pid: int, commands: dict[int, tuple[str, ...]], parents: dict[int, int]) -> int:
