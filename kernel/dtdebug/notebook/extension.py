@@ -91,7 +91,7 @@ class Extension(LiveExtension):
                 if last is None or id(last) == self._seen:
                     if self._shown is not None:
                         self._show_again(*self._shown)
-                    elif self._has_sign() or self._command_failed(result):
+                    elif self._has_sign() or self._command_failed(result) or self._rank_failed():
                         self._look(None, result)
                     elif self._told:
                         self._clear_failure(result)
@@ -121,6 +121,10 @@ class Extension(LiveExtension):
         """Show an answer that `%%capture` has swallowed; it does not swallow the error message either."""
         if publisher is not self.shell.display_pub:
             self.publish(data)
+
+    def _rank_failed(self) -> bool:
+        """True if a rank of a cell that passed has ended badly; looked up only if a child process has ended."""
+        return self.live is not None and os.times()[2:4] != self._children and self.live.has_failed_ranks
 
     def _command_failed(self, result: Any) -> bool:
         """True if a `!command` of this cell ended with a non-zero status; IPython treats such a cell as successful."""

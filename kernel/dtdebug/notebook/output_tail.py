@@ -21,7 +21,7 @@ LIMIT, EARLIER = 64_000, 32_000
 _PAUSE, _PAUSES, _QUIET = 0.02, 50, 2
 """Seconds between two checks for pending output, maximum number of checks, and number of checks without output that
 mean the end."""
-_SIGNS = ("Traceback (most recent call last)", "Error on Rank")
+_SIGNS = ("Traceback (most recent call last)", "Error on Rank", "terminate called after throwing", "Fatal Python error")
 """Signs of a failure that a cell printed without raising it."""
 
 
