@@ -253,7 +253,7 @@ def test_nvml_that_is_missing_is_a_note():
     assert "NVML Shared Library Not Found" in note
 
 
-class Wrapper(RuntimeError):
+class WrapperError(RuntimeError):
     """What a launcher raises for failures of its workers."""
 
     def __init__(self, **carried):
@@ -264,20 +264,13 @@ class Wrapper(RuntimeError):
 ENGINE = 'Traceback (most recent call last):\n  File "train.py", line 5, in f\n    x[3]\nIndexError: out of range'
 
 
-def raised(error):
-    try:
-        raise error
-    except type(error) as caught:
-        return caught
-
-
 @pytest.mark.parametrize(
     ("wrapper", "innermost"),
     [
-        (Wrapper(elist=[("IndexError", "out of range", ENGINE, {"engine_id": 1})]), ("IndexError", "out of range", 1)),
-        (Wrapper(worker_failures={1: raised(KeyError("lr"))}), ("KeyError", "'lr'", 1)),
-        (Wrapper(original_error=Wrapper(worker_failures={0: KeyError("x")})), ("KeyError", "'x'", 0)),
-        (Wrapper(elist=[7, (1, 2), None], worker_failures={"a": 3}, original_error=5), (None, "2 errors", None)),
+        (WrapperError(elist=[("IndexError", "too far", ENGINE, {"engine_id": 1})]), ("IndexError", "too far", 1)),
+        (WrapperError(worker_failures={1: raised(KeyError("lr"))}), ("KeyError", "'lr'", 1)),
+        (WrapperError(original_error=WrapperError(worker_failures={0: KeyError("x")})), ("KeyError", "'x'", 0)),
+        (WrapperError(elist=[7, (1, 2), None], worker_failures={"a": 3}, original_error=5), (None, "2 errors", None)),
     ],
     ids=["ipyparallel", "ray", "nested", "of another form"],
 )
@@ -292,7 +285,7 @@ def test_what_a_wrapper_carries_is_innermost(wrapper, innermost):
 def test_the_traceback_of_a_pools_worker_is_read_from_its_text():
     """The exception itself has come by pickle, without the worker's frames."""
 
-    class RemoteTraceback(Exception):
+    class RemoteTraceback(Exception):  # noqa: N818 - multiprocessing's name
         def __str__(self):
             return f'\n"""\n{ENGINE}\n"""'
 

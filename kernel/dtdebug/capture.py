@@ -196,7 +196,7 @@ def _children(exception: BaseException, depth: int, seen: set[int]) -> Iterator[
 
 def _engine(row: object) -> Iterator[ExceptionInfo]:
     """Yield what one engine of ipyparallel raised: (class, message, traceback, about the engine)."""
-    if not (isinstance(row, tuple) and len(row) == 4):  # noqa: PLR2004 - see above
+    if not (isinstance(row, tuple) and len(row) == 4):
         return
     kind, message, trace, about = row
     number = about.get("engine_id") if isinstance(about, dict) else None

@@ -64,9 +64,15 @@ class Tail:
         for stream, _ in self._hooks:
             stream.flush()
 
-    def text(self) -> str:
-        """Return the output: earlier unusual lines, then the last `LIMIT` characters from a line's start."""
-        self.settle()
+    def text(self, *, awaited: bool = True) -> str:
+        """Return the output: earlier unusual lines, then the last `LIMIT` characters from a line's start.
+
+        `awaited`: child processes may have printed, which takes a while to arrive.
+        """
+        if awaited:
+            self.settle()
+        else:
+            self.flush()
         return self._unlike() + "".join(self._parts)
 
     def so_far(self) -> str:
