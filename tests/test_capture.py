@@ -7,7 +7,7 @@ import pytest
 
 from dtdebug.capture import capture, describe, from_traceback
 from dtdebug.process import gpus, rank_state
-from dtdebug_taxonomy.model.snapshot import ExceptionInfo
+from dtdebug_taxonomy.model.snapshot import ExceptionInfo, walk
 
 CHILD = """
 
@@ -251,3 +251,47 @@ def test_nvml_that_is_missing_is_a_note():
 
     assert found == ()
     assert "NVML Shared Library Not Found" in note
+
+
+class WrapperError(RuntimeError):
+    """What a launcher raises for failures of its workers."""
+
+    def __init__(self, **carried):
+        super().__init__("2 errors")
+        self.__dict__.update(carried)
+
+
+ENGINE = 'Traceback (most recent call last):\n  File "train.py", line 5, in f\n    x[3]\nIndexError: out of range'
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "innermost"),
+    [
+        (WrapperError(elist=[("IndexError", "too far", ENGINE, {"engine_id": 1})]), ("IndexError", "too far", 1)),
+        (WrapperError(worker_failures={1: raised(KeyError("lr"))}), ("KeyError", "'lr'", 1)),
+        (WrapperError(original_error=WrapperError(worker_failures={0: KeyError("x")})), ("KeyError", "'x'", 0)),
+        (WrapperError(elist=[7, (1, 2), None], worker_failures={"a": 3}, original_error=5), (None, "2 errors", None)),
+    ],
+    ids=["ipyparallel", "ray", "nested", "of another form"],
+)
+def test_what_a_wrapper_carries_is_innermost(wrapper, innermost):
+    """The error of a worker with its rank, not the launcher's count of errors."""
+    first = next(walk(describe(wrapper)))
+
+    assert innermost[1:] == (first.message, first.rank)
+    assert innermost[0] in (None, first.type)
+
+
+def test_the_traceback_of_a_pools_worker_is_read_from_its_text():
+    """The exception itself has come by pickle, without the worker's frames."""
+
+    class RemoteTraceback(Exception):  # noqa: N818 - multiprocessing's name
+        def __str__(self):
+            return f'\n"""\n{ENGINE}\n"""'
+
+    error = IndexError("out of range")
+    error.__cause__ = RemoteTraceback()
+    found = [*walk(describe(error))]
+
+    assert ["IndexError", "IndexError"] == [info.type for info in found]
+    assert ("train.py", 5) == (found[0].frames[-1].file, found[0].frames[-1].line)

@@ -25,8 +25,8 @@ CELL, BOUND = 120, 300
 EVIDENCE = {
     "first-failure": (
         "Can't get attribute 'greet'",
-        "The launch or the communication set-up ends with an error (B.1)",
-        "cause, likely: The function that the ranks run is defined in a notebook cell",
+        "can't run `greet`: it is defined in a notebook cell",
+        "Fix Write greet to a module (%%writefile train.py, then import it)",
         "rank 0 knows the sum: 3",
         "rank 1 knows the sum: 3",
     ),
@@ -70,12 +70,12 @@ def source(cell):
 
 
 def shown(path):
-    """All that stands below the cells of a notebook that was run."""
+    """All that stands below the cells of a notebook that was run, in one line."""
     parts = []
     for output in (o for cell in cells(path) for o in cell["outputs"]):
         texts = output.get("text") or output.get("data", {}).get("text/plain") or output.get("traceback") or ""
         parts.append("".join(texts))
-    return re.sub(r"\x1b\[[\d;]*m", "", "\n".join(parts))
+    return " ".join(re.sub(r"\x1b\[[\d;]*m", "", "\n".join(parts)).split())
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,8 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+import msgspec
+
 from dtdebug.live.agent.exit_hooks import account
 from dtdebug.privacy.sanitize import allowed_variables, plain
 from dtdebug.process import rank_state, user_objects
@@ -26,6 +28,9 @@ _MOST = 48
 """Maximum number of exceptions described for one failure."""
 _INTEGERS = 1 << 31
 """Exclusive upper bound of ranks, process ids and exit codes."""
+
+_PRINTED = frozenset({"RemoteTraceback", "_RemoteTraceback"})
+"""Classes by which multiprocessing, concurrent.futures and loky hand on the traceback of a worker as text."""
 
 T = TypeVar("T")
 
@@ -99,7 +104,7 @@ def _describe_chain(exception: BaseException, depth: int, seen: set[int]) -> Exc
         user_objects.attribute(kind, "__module__"),
         str(user_objects.attribute(kind, "__qualname__", "unknown")),
     )
-    causes = [*_children(exception)]
+    causes = [*_children(exception, depth, seen)]
     causes += (
         _describe_chain(linked, depth - 1, seen)
         for linked in (_linked_exceptions(exception) if depth else ())
@@ -136,12 +141,19 @@ def _integer(owner: object, name: str) -> int | None:
 def _linked_exceptions(exception: BaseException) -> Iterator[BaseException]:
     members = user_objects.attribute(exception, "exceptions") if issubclass(type(exception), BaseExceptionGroup) else ()
     linked: list[Any] = [*members[:_MEMBERS]] if isinstance(members, tuple) else []
+    original = user_objects.attribute(exception, "original_error")  # of ipyparallel's AlreadyDisplayedError
+    linked += [original] if original is not None else []
     cause = user_objects.attribute(exception, "__cause__")
     if cause is not None:
         linked.append(cause)
     elif not user_objects.attribute(exception, "__suppress_context__"):
         linked.append(user_objects.attribute(exception, "__context__"))
-    yield from (e for e in linked if issubclass(type(e), BaseException))
+    yield from (e for e in linked if issubclass(type(e), BaseException) and not _is_printed(e))
+
+
+def _is_printed(exception: BaseException) -> bool:
+    """True if it only carries the traceback of a worker of a pool as text."""
+    return str(user_objects.attribute(type(exception), "__name__", "")) in _PRINTED
 
 
 def _frames(exception: BaseException) -> tuple[Frame, ...]:
@@ -158,12 +170,25 @@ def _frames(exception: BaseException) -> tuple[Frame, ...]:
     )
 
 
-def _children(exception: BaseException) -> Iterator[ExceptionInfo]:
+def _children(exception: BaseException, depth: int, seen: set[int]) -> Iterator[ExceptionInfo]:
     """Yield the exceptions of failed ranks that the launcher's exception contains.
 
     `torch.multiprocessing.ProcessRaisedException` contains the child's traceback as text,
-    `torch.distributed.elastic.multiprocessing.errors.ChildFailedError` a record for each rank.
+    `torch.distributed.elastic.multiprocessing.errors.ChildFailedError` a record for each rank, ipyparallel's
+    `CompositeError` the text of each engine, Ray's `WorkerGroupError` an exception for each worker, and what a worker
+    of a pool raised has the worker's traceback as the text of its cause.
     """
+    if _is_printed(cause := user_objects.attribute(exception, "__cause__")):
+        found = from_traceback(_foreign_text(cause, 2 * _MESSAGE_LIMIT).rstrip('" \n'), None)
+        yield from (found,) if found.type != "unknown" else ()
+    engines = user_objects.attribute(exception, "elist")
+    for row in engines[:_MEMBERS] if isinstance(engines, list) else ():
+        yield from _engine(row)
+    workers = user_objects.attribute(exception, "worker_failures")
+    for rank, failure in [*workers.items()][:_MEMBERS] if isinstance(workers, dict) else ():
+        if issubclass(type(failure), BaseException) and depth and id(failure) not in seen and len(seen) < _MOST:
+            info = _describe_chain(failure, depth - 1, seen)
+            yield msgspec.structs.replace(info, rank=rank) if isinstance(rank, int) and info.rank is None else info
     name = user_objects.attribute(type(exception), "__name__")
     if name == "ProcessRaisedException":
         text = user_objects.attribute(exception, "msg") or _foreign_text(exception)
@@ -172,6 +197,21 @@ def _children(exception: BaseException) -> Iterator[ExceptionInfo]:
         failures = user_objects.attribute(exception, "failures")
         for rank, failure in list(failures.items())[:_MEMBERS] if isinstance(failures, dict) else []:
             yield _elastic(rank, failure)
+
+
+def _engine(row: object) -> Iterator[ExceptionInfo]:
+    """Yield what one engine of ipyparallel raised: (class, message, traceback, about the engine)."""
+    if not (isinstance(row, tuple) and len(row) == 4):
+        return
+    kind, message, trace, about = row
+    number = about.get("engine_id") if isinstance(about, dict) else None
+    found = from_traceback(_foreign_text(trace), None)
+    yield ExceptionInfo(
+        type=_foreign_text(kind, 200),
+        message=_foreign_text(message),
+        frames=found.frames,
+        rank=number if isinstance(number, int) and abs(number) < _INTEGERS else None,
+    )
 
 
 def _elastic(rank: Any, failure: Any) -> ExceptionInfo:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dtdebug.notebook import extension_state, failed_cell
@@ -91,7 +92,7 @@ class Extension(LiveExtension):
                 if last is None or id(last) == self._seen:
                     if self._shown is not None:
                         self._show_again(*self._shown)
-                    elif self._has_sign() or self._command_failed(result):
+                    elif self._has_sign() or self._command_failed(result) or self._rank_failed():
                         self._look(None, result)
                     elif self._told:
                         self._clear_failure(result)
@@ -122,6 +123,19 @@ class Extension(LiveExtension):
         if publisher is not self.shell.display_pub:
             self.publish(data)
 
+    def _had_children(self) -> bool:
+        """True if a child process has ended in this cell or still runs; True if that can't be told cheaply."""
+        if os.times()[2:4] != self._children or "nbdistributed" in sys.modules:
+            return True
+        try:
+            return any(path.read_bytes() for path in Path("/proc/self/task").glob("*/children"))
+        except OSError:
+            return True
+
+    def _rank_failed(self) -> bool:
+        """True if a rank of a cell that passed has ended badly; looked up only if a child process has ended."""
+        return self.live is not None and os.times()[2:4] != self._children and self.live.has_failed_ranks
+
     def _command_failed(self, result: Any) -> bool:
         """True if a `!command` of this cell ended with a non-zero status; IPython treats such a cell as successful."""
         if not self.shell.user_ns.get("_exit_code"):
@@ -141,7 +155,12 @@ class Extension(LiveExtension):
             return
         job = _job(result)
         found = failed_cell.diagnose_failed_cell(
-            exception, output=self.tail.text(), cell=cell, job=job, live=self.live, shell=self.shell
+            exception,
+            output=self.tail.text(awaited=exception is None or self._had_children()),
+            cell=cell,
+            job=job,
+            live=self.live,
+            shell=self.shell,
         )
         if found is None:
             if exception is not None and not issubclass(type(exception), KeyboardInterrupt):

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from dtdebug.storage.run_folder import RunFolder
 
 
+_MOST_READ = 64
+"""Maximum number of records read below a cell that passed."""
+
+
 class Live:
     """Knowledge about the kernel of one shell and its ranks."""
 
@@ -44,6 +48,19 @@ class Live:
         """True if a rank has written a record since the cell started."""
         with suppress(OSError):
             return self.run is not None and any(p.stat().st_mtime >= self.since for p in self.run.ranks.glob("*.json"))
+        return False
+
+    @property
+    def has_failed_ranks(self) -> bool:
+        """True if a rank has ended badly since the cell started: `Process.join` raises nothing then."""
+        if self.run is None or not self.has_ranks:
+            return False
+        from dtdebug.storage.run_folder import read_record
+
+        with suppress(OSError):
+            recent = [p for p in self.run.ranks.glob("*.json") if p.stat().st_mtime >= self.since]
+            records = (read_record(path) for path in recent[:_MOST_READ])
+            return any(r is not None and r.alive is False and (r.exit_code or r.signal or r.exception) for r in records)
         return False
 
     @property

@@ -21,7 +21,7 @@ LIMIT, EARLIER = 64_000, 32_000
 _PAUSE, _PAUSES, _QUIET = 0.02, 50, 2
 """Seconds between two checks for pending output, maximum number of checks, and number of checks without output that
 mean the end."""
-_SIGNS = ("Traceback (most recent call last)", "Error on Rank")
+_SIGNS = ("Traceback (most recent call last)", "Error on Rank", "terminate called after throwing", "Fatal Python error")
 """Signs of a failure that a cell printed without raising it."""
 
 
@@ -64,9 +64,15 @@ class Tail:
         for stream, _ in self._hooks:
             stream.flush()
 
-    def text(self) -> str:
-        """Return the output: earlier unusual lines, then the last `LIMIT` characters from a line's start."""
-        self.settle()
+    def text(self, *, awaited: bool = True) -> str:
+        """Return the output: earlier unusual lines, then the last `LIMIT` characters from a line's start.
+
+        `awaited`: child processes may have printed, which takes a while to arrive.
+        """
+        if awaited:
+            self.settle()
+        else:
+            self.flush()
         return self._unlike() + "".join(self._parts)
 
     def so_far(self) -> str:

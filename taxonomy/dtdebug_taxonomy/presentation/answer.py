@@ -134,6 +134,7 @@ def build_answer(
     told = sentence and spots and all(s.state for s in spots)
     headline = _without_places(sentence or happened, () if sentence else spots)
     reason = _reason(cause, headline, spots) if cause is not None else None
+    sure = _certainty(d, cause, verdict)
     known = cause is not None and (cause.named or cause.band == "likely")
     return Answer(
         headline=plain(headline, _HEADLINE),
@@ -142,7 +143,7 @@ def build_answer(
         why=_why(cause, reason, sentence, headline),
         record=_record(reason, headline) if reason is not None else "",
         fix=_fix(cause, code_at) if cause is not None else None,
-        sure=_certainty(d, cause, verdict),
+        sure="unknown" if sure == "place" and not spots else sure,
         guess=_guess(d) if cause is None else "",
         next=None if known else (next_step or _next(d)),
         notes=tuple(plain(n, _SENTENCE) for n in (d.notes if d is not None else ())[:1]),

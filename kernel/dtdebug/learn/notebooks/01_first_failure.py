@@ -11,7 +11,7 @@
 # > text above it says so.
 
 # %% [markdown]
-# The first box loads dtdebug and the module that starts processes. It prints nothing if all is well.
+# The first box loads dtdebug and the module that starts processes. dtdebug says in one line that it watches.
 # If it says `No module named ...`, install that module in a terminal (`pip install torch`, for instance), then choose
 # *Kernel > Restart Kernel* in the menu and start again here.
 
@@ -48,9 +48,10 @@ mp.spawn(greet, nprocs=2)
 # - At the top, what a process itself said: `AttributeError: Can't get attribute 'greet' on <module '__main__' ...>`.
 #   It looked for `greet` and did not find it.
 #
-# Below the red text dtdebug sums this up: **what** happened, **why** it thinks so, quoting what it saw, the most
-# likely **cause**, and a **fix**. A code such as B.1 is the name of the symptom. The coloured lines show the fix in
-# an example, not in your box: remove those with `-`, add those with `+`.
+# Below the red text dtdebug sums this up in a few lines: the **cause** in one sentence, what **happened** and on which
+# line of which box (`cell In[2], line 5`), **why** it thinks so, quoting what it saw, and the **fix**. Where it knows
+# the change of your own lines, it shows that too: remove those with `-`, add those with `+`. `%dtdebug why` in a box
+# shows all that it knows.
 #
 # `%dtdebug` continues from there: it asks what it could not see for itself, with buttons. You don't have to press any
 # of them now. Read what it says, then go on with the next box.

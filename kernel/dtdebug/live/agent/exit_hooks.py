@@ -109,7 +109,8 @@ def _leaving(name: str, status: object, caller: FrameType, handled: BaseExceptio
     message = "" if status is None or isinstance(status, int) else clean(stack.first_line(status))[:_WORDS]
     library = not stack.is_user(caller)
     above = stack.main_thread()
-    frames = stack.describe_frames(above, code=True) if any(map(stack.is_user, above)) else ()
+    forked = str(caller.f_globals.get("__name__")).startswith("multiprocessing.popen_")  # so ends each forked child
+    frames = stack.describe_frames(above, code=True) if any(map(stack.is_user, above)) and not forked else ()
     shown = f'"{message}"' if message else "" if status is None else str(code)
     where = f" in {caller.f_globals.get('__name__', 'a library')}" if library else ""
     found = (handled or _held_exception(caller)) if code else None
