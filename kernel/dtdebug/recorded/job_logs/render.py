@@ -39,9 +39,13 @@ def _lines(job: Job, d: Diagnosis, seconds: float, advice: int) -> Iterator[str]
         yield f"dtdebug: {_machine(worst)}" if worst.role == "root" else "dtdebug: the machine reports no failure."
     elif job.went_on is not None and not stops:
         but = f" It is slow: {job.snapshot.late[0].means}" if job.snapshot.late else ""
-        yield f"dtdebug: no rank failed: training went on to the end of the logs, step {job.went_on}.{but}"
+        if job.unread:  # the failure may be there
+            yield f"dtdebug: no rank failed in what was read, up to step {job.went_on}; the rest was not read.{but}"
+        else:
+            yield f"dtdebug: no rank failed: training went on to the end of the logs, step {job.went_on}.{but}"
     else:
-        yield f"dtdebug: {first_line(d) if happened else 'no failure is recognised in these logs.'}"
+        what = "what was read of these logs" if job.unread else "these logs"
+        yield f"dtdebug: {first_line(d) if happened else f'no failure is recognised in {what}.'}"
     yield f"  {_coverage_line(job, seconds)}"
     if job.ended is not None:
         e = job.ended
