@@ -62,7 +62,7 @@ ablate: $(VENV)/.core ## what each part of the inference changes on committed in
 	$(BIN)/python benchmarks/ablate.py
 
 attack: $(VENV)/.ready debian-editors ## hostile input, broken disks and kills at full length (half an hour)
-	DTDEBUG_ATTACK=1 $(BIN)/python -m pytest -p no:xdist --timeout=0 --durations=10 -s tests/test_attack.py tests/test_masking.py tests/test_flight_bounds.py tests/test_output.py tests/test_ranks_hostile.py
+	DTDEBUG_ATTACK=1 $(BIN)/python -m pytest -p no:xdist --timeout=0 --durations=10 -s tests/test_attack.py tests/test_hold.py tests/test_masking.py tests/test_flight_bounds.py tests/test_output.py tests/test_ranks_hostile.py
 
 bench: $(VENV)/.ready debian-browser card lab ## time and memory, printed
 	$(BIN)/python benchmarks/cost.py

@@ -164,6 +164,7 @@ GROUPS = (
     _group(6, "facts", "tables_of_torch_are_what_the_installed_torch_says"),
     _group(3, "docs", "code_blocks_hold"),
     # hostile input, generated
+    _group(6, "hold", "whatever_the_kind_it_is_held"),
     _group(6, "flight_bounds", "a_hostile_dump_costs_no_more_than_itself"),
     _group(4, "flight_layouts", "no_statement_contradicts_a_dump"),
     _group(4, "flight_analyzer", "the_verdict_is_the_truth", "the_odd_rank_is_named_wherever_it_stands"),

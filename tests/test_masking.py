@@ -54,6 +54,42 @@ def test_a_password_that_somebody_has_chosen_is_masked_behind_its_name(line, cho
     assert chosen not in clean(line.replace("@@", chosen))
 
 
+PASSWORD = (
+    "密码", "口令", "パスワード", "비밀번호", "пароль", "contraseña", "mot de passe", "Kennwort", "senha",
+    "hasło", "parola", "wachtwoord", "lösenord", "şifre", "heslo", "mật khẩu", "كلمة المرور", "סיסמה", "पासवर्ड",
+)  # fmt: skip
+TOKEN = ("密钥", "令牌", "秘密鍵", "トークン", "토큰", "токен", "секрет", "jeton", "secreto", "segredo", "Geheimnis")
+
+
+@pytest.mark.parametrize("name", [*PASSWORD, *TOKEN])
+def test_a_secret_is_known_by_its_name_in_other_languages(name):
+    rng = random.Random(name)
+    value = word(rng, 12)
+    wide = f"[rank0]: {name}\N{FULLWIDTH COLON}'{value}'\n"
+    for form in (f"{name}: {value}", f"{name}={value}", wide, f'{{"{name}": "{value}"}}'):
+        assert value not in clean(form), form
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "密码错误", "密码: 错误", "密码长度: 2048", "トークン: 4096", "токен: 128000", "令牌: [CLS]",
+        "토큰: <pad>", "clé: epoch_12", "mot de passe: null", "senha: None", "senha: invalid", "ключ: rank",
+        "chiave: optimizer", "llave: nccl:all_reduce",
+        "密钥: model.layers.0.weight", "ключ = hidden_size", "секрет успеха: терпение", "schlüssel: weight.0.bias",
+        "mot de passe: ${DB_PASSWORD}", "hasło: true", "パスワード: {password}", "parola: chiave",
+    ],
+)  # fmt: skip
+def test_words_of_other_languages_that_name_no_secret_stay(line):
+    assert clean(line) == line
+
+
+def test_a_quoted_value_of_a_configuration_is_masked_with_its_blanks():
+    for quote in "\"'":
+        text = f"db:\n  password: {quote}correct horse battery{quote}\n  user: me\n"
+        assert clean(text) == f"db:\n  password: {quote}{MASK}{quote}\n  user: me\n"
+
+
 PREFIXES = ["", "[rank0]: ", "[default1]:", "2026-04-26 12:36:01 ", '   + "']
 
 

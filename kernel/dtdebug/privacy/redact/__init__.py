@@ -14,6 +14,7 @@ from dtdebug.privacy.redact import (
     command_lines,
     environment,
     nearby_values,
+    other_languages,
     pem,
     token_shapes,
     urls_and_headers,
@@ -39,6 +40,7 @@ def mask_secrets(text: str) -> tuple[str, frozenset[str]]:
         pem.spans,
         urls_and_headers.spans,
         assignments.spans,
+        other_languages.spans,
         command_lines.spans,
         token_shapes.spans,
     ):

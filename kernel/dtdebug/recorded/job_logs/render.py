@@ -41,8 +41,11 @@ def _first(job: Job, d: Diagnosis, *, happened: bool) -> str:
         return _machine(worst) if worst.role == "root" else "the machine reports no failure."
     if job.went_on is not None and not is_stop(job.verdict):
         but = f" It is slow: {job.snapshot.late[0].means}" if job.snapshot.late else ""
+        if job.unread:  # the failure may be there
+            return f"no rank failed in what was read, up to step {job.went_on}; the rest was not read.{but}"
         return f"no rank failed: training went on to the end of the logs, step {job.went_on}.{but}"
-    return first_line(d) if happened else "no failure is recognised in these logs."
+    what = "what was read of these logs" if job.unread else "these logs"
+    return first_line(d) if happened else f"no failure is recognised in {what}."
 
 
 def _lines(job: Job, d: Diagnosis, seconds: float, advice: int, own: str) -> Iterator[str]:

@@ -1,0 +1,184 @@
+"""Hostile input of every kind is held: bounded memory, no internal error, nothing shown of a file that is no source.
+
+`make attack` runs the kinds at full size, from the seed in DTDEBUG_SEED; a share of them, small, is in every run.
+"""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import hostile_kinds as kinds
+import pytest
+
+import dtdebug
+import dtdebug_lsp
+from dtdebug.cli.main import main
+from dtdebug.recorded.flight_recorder import analyse
+from dtdebug.storage import budget
+from dtdebug.storage.run_archive import UnpackError, unpack
+from dtdebug_taxonomy import named_files
+
+LONG = bool(os.environ.get("DTDEBUG_ATTACK"))
+SEED = int(os.environ.get("DTDEBUG_SEED", "45"))
+PATIENCE = 120.0
+SPACE, RESIDENT = 2 << 30, 1 << 30
+
+
+@pytest.mark.parametrize("kind", kinds.KINDS)
+def test_whatever_the_kind_it_is_held(tmp_path: Path, kind: str) -> None:
+    make, small, large = kinds.KINDS[kind]
+    folder = tmp_path / "given"
+    folder.mkdir()
+    words = make(random.Random(SEED * 1_000_003 + zlib.crc32(kind.encode())), folder, large if LONG else small)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    done = subprocess.run(
+        [sys.executable, "-m", "dtdebug", *words],
+        stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, check=False, cwd=folder,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (SPACE, SPACE)),
+    )  # fmt: skip
+    said = done.stdout + done.stderr
+
+    assert done.returncode in (0, 1, 2), said
+    assert b"internal error" not in said
+    assert kinds.SECRET.encode() not in said
+    assert max(before, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) << 10 < RESIDENT
+    if kind.startswith("frames of a dump"):
+        assert b"Rank 5 skipped" in said
+    for archive in folder.glob("dtdebug-*.tar.gz"):
+        assert kinds.SECRET.encode() not in gzip.decompress(archive.read_bytes())
+
+
+def test_many_hostile_dumps_cost_what_a_few_do_and_the_rest_is_told_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spent = budget.Budget()
+    monkeypatch.setattr(budget, "_running", [spent])
+    kinds.fr.write(tmp_path, kinds.job(tmp_path))
+    for rank in range(8, 40):
+        (tmp_path / f"rank_{rank}").write_bytes(kinds.colliding(rank, 60_000))
+    found = analyse(tmp_path)
+    told = [note for note in found.notes if "more dumps were not read" in note]
+
+    assert spent.seconds <= 0
+    assert 5 in found.verdict.culprits
+    assert len(told) == 1
+    assert int(told[0].split()[0]) > 20
+
+
+def test_compressed_files_share_what_they_unpack_to_beyond_the_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+    spent = budget.Budget()
+    monkeypatch.setattr(budget, "_running", [spent])
+    budget.Allowance(1000).take(30_000)
+    assert spent.unpacked == budget.Budget().unpacked
+    budget.Allowance(0).take(spent.unpacked - 5)
+    with pytest.raises(OSError, match="unpacks to more than"):
+        budget.Allowance(0).take(6)
+
+
+def test_memory_that_json_takes_is_known_before_it_is_read() -> None:
+    for piece, size in ((b"{},", 64), (b"[],", 56), (b'{"a":1},', 184), (b"[[[[]]]],", 4 * 64)):
+        assert budget.json_memory(piece * 1000) >= 1000 * size
+
+
+def test_a_bomb_in_members_that_nobody_wants_ends_at_the_budget(tmp_path: Path) -> None:
+    info = kinds.tarfile.TarInfo("run/else")
+    info.size = 1 << 40
+    kinds.gzipped((b"\0" * (1 << 20) if n else info.tobuf() for n in range(400)), tmp_path / "a.tar.gz")
+    with pytest.raises(UnpackError, match="unpacks to more than"):
+        unpack(tmp_path / "a.tar.gz", tmp_path)
+
+
+# The door.
+
+OPENERS = {"open", "read_text", "read_bytes", "getline", "getlines", "checkcache", "fdopen"}
+OWN = {
+    # Modules that open files by name, and whose names those are; any other has to use `named_files` or `safe_open`.
+    "ours": (
+        "storage/*", "learn/*", "learn/labs/*", "privacy/redact/*", "cli/main", "__main__", "live/hosts/presence",
+        "experiments/*/inside/*", "bootstrap/*",
+        "experiments/collectives/rehearse", "live/job/output_store", "live/job/relay", "live/job/report",
+        "notebook/cell_journal", "doctor/meet/*", "doctor/host/resources", "doctor/host/throughput", "wizard/terminal",
+        "experiments/isolate/*", "live/agent/fatal_signals", "notebook/watch_cell", "check/result_cache",
+    ),
+    "of /proc, /sys and /etc": (
+        "live/procfs/*", "live/hosts/tcp_sockets", "live/probe/*", "live/job/run_job", "live/job/progress",
+        "doctor/host/*", "experiments/invariants/inside/phases", "recorded/flight_recorder/sandbox",
+    ),
+    "of code that runs in this process": ("live/agent/own_frames", "live/probe/adapters/__init__", "notebook/cells"),
+    "doors of their own kind": (
+        "recorded/log_files/*", "recorded/flight_recorder/load_dump", "recorded/profiler_traces/traces",
+    ),
+    "of the editor's state": ("handoff", "server", "documents"),
+}  # fmt: skip
+
+
+def test_no_other_module_opens_a_file_by_its_name() -> None:
+    allowed = [name for names in OWN.values() for name in names]
+    found = []
+    for package in (dtdebug, dtdebug_lsp):
+        root = Path(package.__file__ or "").parent
+        for path in root.rglob("*.py"):
+            name = str(path.relative_to(root).with_suffix(""))
+            if any(Path(name).match(pattern) for pattern in allowed) or "notebooks/" in name:
+                continue
+            for node in ast.walk(ast.parse(path.read_bytes())):
+                if isinstance(node, ast.Call):
+                    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                    owner = getattr(getattr(node.func, "value", None), "id", "")
+                    if called in OPENERS and owner not in ("safe_open", "named_files", "documents"):
+                        found.append(f"{name}:{node.lineno} {owner}.{called}")
+    assert not found, found
+
+
+@pytest.mark.parametrize("kind", [name for name in kinds.SPECIAL if name not in ("nul", "folder")])
+def test_nothing_special_is_read_as_source(tmp_path: Path, kind: str) -> None:
+    named = kinds.SPECIAL[kind](tmp_path / "src")
+    assert named_files.read_source(named) is None
+    assert not named_files.source_line(named, 3, anywhere=True)
+
+
+def test_source_is_shown_where_the_user_works_and_nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    for folder in (here, elsewhere):
+        folder.mkdir()
+        (folder / "train.py").write_text("import torch\nloss = 1\n")
+    (here / "linked.py").symlink_to(elsewhere / "train.py")
+    monkeypatch.chdir(here)
+    monkeypatch.setattr(named_files, "_given", ())
+
+    assert named_files.source_line(here / "train.py", 2) == "loss = 1"
+    assert not named_files.source_line(here / "train.py", 3)
+    assert not named_files.source_line(elsewhere / "train.py", 2)
+    assert not named_files.source_line(here / "linked.py", 2)
+    assert named_files.source_line(elsewhere / "train.py", 2, anywhere=True) == "loss = 1"
+    named_files.give_roots([str(elsewhere)])
+    assert named_files.source_line(elsewhere / "train.py", 2) == "loss = 1"
+
+
+def test_a_file_system_that_does_not_answer_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(_action: object) -> None:
+        raise TimeoutError
+
+    (tmp_path / "train.py").write_text("loss = 1\n")
+    monkeypatch.setattr(named_files, "_in_time", late)
+    monkeypatch.setattr(named_files, "_silent", set())
+    assert named_files.read_source(tmp_path / "train.py") is None
+    monkeypatch.undo()
+    assert named_files.read_source(tmp_path / "train.py") == b"loss = 1\n"
+
+
+def test_a_trace_of_unknown_events_clears_no_rank(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = kinds.trace(kinds.UNKNOWN_EVENT, packed=True)(random.Random(1), tmp_path, 4000)
+    assert main(words) == 1
+    assert capsys.readouterr().out.startswith("Not understood: 2 traces")
+    assert main([*words, "--format", "json"]) == 1
+    assert json.loads(capsys.readouterr().out)["late"] is None
