@@ -188,3 +188,94 @@ def test_a_diff_is_in_the_idiom_of_the_framework(program, added, tmp_path, capsy
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in added if line not in lines] == []
     assert not any(line.startswith("# no diff") for line in lines)
+
+
+def _fixes(text, check):
+    """The program with the proven fixes of one check, and the number of its findings."""
+    code = Code(text, path="train.py")
+    found = examine(code)
+    wanted = [f for f in found if f.check.id == check]
+    return prove_fixes(code, found, wanted).text, len(wanted)
+
+
+GUARDED_LATER = """\
+import os
+import torch
+import torch.distributed as dist
+from tools import is_master, init_distributed
+
+
+def main(args):
+    dist.init_process_group("nccl")
+    os.remove("log.txt")
+    {between}
+    if is_master(args):
+        print("ready")
+
+
+if __name__ == "__main__":
+    main(parse_args())
+"""
+
+
+def test_a_condition_is_not_asked_before_what_it_reads_is_there():
+    """`is_master(args)` may read `args.rank`, which a later line sets; asked again below it, it means the same."""
+    early, found = _fixes(GUARDED_LATER.format(between="args.rank = dist.get_rank()"), "DT605")
+    assert found
+    assert "if is_master(args):\n        os.remove" not in early
+    assert "os.remove" in early
+
+
+def test_the_device_is_chosen_by_local_rank_only_where_a_launcher_sets_it():
+    program = (
+        "import os\nimport torch\nimport torch.distributed as dist\n\n"
+        '{own}dist.init_process_group("nccl"{more})\nx = torch.ones(1).cuda()\ndist.all_reduce(x)\n'
+    )
+    launched, found = _fixes(program.format(own="", more=""), "DT201")
+    assert found
+    assert 'torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))' in launched
+    for own, more in ((f'os.environ["{v}"] = "0"\n', "") for v in ("RANK", "MASTER_ADDR")):
+        assert "LOCAL_RANK" not in _fixes(program.format(own=own, more=more), "DT201")[0]
+    assert "LOCAL_RANK" not in _fixes(program.format(own="", more=", rank=0, world_size=1"), "DT201")[0]
+
+
+def test_a_smaller_last_batch_is_kept_only_where_no_size_is_fixed():
+    program = (
+        "from torch.utils.data import DataLoader, DistributedSampler\n\nval_sampler = DistributedSampler(val_set)\n"
+        "val_loader = DataLoader(val_set, batch_size=8, sampler=val_sampler, drop_last=True)\n{use}"
+    )
+    free, found = _fixes(program.format(use=""), "DT521")
+    assert (1, True) == (found, "drop_last=False" in free)
+    fixed = program.format(use="for batch in val_loader:\n    state = TensorDict(batch, batch_size=8)\n")
+    assert "drop_last=True" in _fixes(fixed, "DT521")[0]
+
+
+def test_both_sides_of_a_comparison_are_gathered_alike():
+    """Half of it would compare tensors of different lengths."""
+    program = (
+        "from accelerate import Accelerator\n\naccelerator = Accelerator()\nfor batch in loader:\n"
+        "    predictions = model(batch)\n"
+        "    right = accelerator.gather(predictions) == accelerator.gather(batch)\n"
+    )
+    code = Code(program, path="train.py")
+    hits = [f for f in examine(code) if f.check.id == "DT823"]
+    assert hits
+    for hit in hits:
+        assert prove_fixes(code, examine(code), [hit]).text.count("gather_for_metrics(") == 2
+
+
+def test_a_fix_that_needs_another_one_comes_with_it(tmp_path, capsys):
+    """A sampler that is added has to be told the epoch, else its order is the same in each."""
+    program = (
+        "import torch\nimport torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel\n"
+        'from torch.utils.data import DataLoader\n\ndist.init_process_group("gloo")\n'
+        "model = DistributedDataParallel(torch.nn.Linear(2, 1))\n"
+        "loader = DataLoader(data, batch_size=4, shuffle=True)\n"
+        "for epoch in range(3):\n    for x in loader:\n        model(x).sum().backward()\n"
+    )
+    file = tmp_path / "train.py"
+    file.write_text(program)
+    assert "DistributedSampler" not in _fixes(program, "DT501")[0]
+    out = _fix(capsys, "--select", "DT501,DT502", file)[1]
+    assert "+loader = DataLoader(data, batch_size=4, sampler=DistributedSampler(data))" in out
+    assert "set_epoch(epoch)" in out

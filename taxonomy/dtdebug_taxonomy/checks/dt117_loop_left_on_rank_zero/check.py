@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.shared.fixing import conditional, has_group, indent_of, own_lines, written_name
+from dtdebug_taxonomy.checks.shared.fixing import conditional, deeper, has_group, indent_of, own_lines, written_name
 from dtdebug_taxonomy.checks.shared.names import DIST
 from dtdebug_taxonomy.checks.shared.stepping import agrees, synchronising_calls
 from dtdebug_taxonomy.source.python.code import Code
@@ -37,40 +37,56 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _decide_for_all(code: Code, leave: ast.Break, guard: Guard) -> Fix | None:
-    """Return a fix after which rank 0 tells the others that it leaves; None if the condition is asked in parts."""
+    """Return a fix after which rank 0 tells the others that it leaves; None where not all ranks may come to it."""
     node = guard.node
-    if not isinstance(node, ast.If) or node.orelse or node.body[-1] is not leave or guard.test.which != "global":
+    if not isinstance(node, ast.If) or guard.test.which != "global" or not has_group(code):
         return None
-    test = code.source_of(node.test)
-    in_loop = isinstance(code.parent[node], ast.For | ast.AsyncFor | ast.While)  # else not all ranks may come to it
-    if (
-        not in_loop
-        or guards(code).around(node, early=False)
-        or "\n" in test
-        or not code.source_of(node).startswith("if")
-        or not has_group(code)
-    ):
-        return None
-    alone = node.body[:-1]
-    lines = [own_lines(code, s) for s in (*alone, leave)]
-    if (
-        None in lines
-        or code.text.place(code.span(node.test).start).line == code.text.place(code.span(leave).start).line
-    ):
-        return None
-    ranked = next((v for v in getattr(node.test, "values", ()) if guards(code).test(v) is not None), None)
-    if ranked is None or not isinstance(node.test.op, ast.And):  # type: ignore[attr-defined]
+    in_loop = isinstance(code.parent[node], ast.For | ast.AsyncFor | ast.While)
+    if not in_loop or guards(code).around(node, early=False) or not code.source_of(node).startswith("if"):
         return None
     send, imports = written_name(code, DIST + "broadcast_object_list")
     name = "stop" if not any(n.id == "stop" for n in code.nodes(ast.Name)) else "stop_now"
-    start, indent = code.span(node).start, indent_of(code, node)
-    edits = [
-        Edit(Span(start, start), f"{name} = [{test}]\n{indent}{send}({name}, src=0)\n{indent}"),
-        Edit(code.span(node.test), f"{name}[0]"),
-    ]
-    if alone:
-        edits += conditional(code, alone, code.source_of(ranked))
-    return Fix("Let rank 0 decide for all ranks", (*imports, *edits), safe=False)
+    edits = _ask_once(code, leave, node, name, send) or _note(code, leave, node, name, send)
+    return Fix("Let rank 0 decide for all ranks", (*imports, *edits), safe=False) if edits else None
+
+
+def _ask_once(code: Code, leave: ast.Break, node: ast.If, name: str, send: str) -> tuple[Edit, ...]:
+    """Send what rank 0 answers to `if rank == 0 and done:`."""
+    test, alone = node.test, node.body[:-1]
+    if node.orelse or node.body[-1] is not leave or not (isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)):
+        return ()
+    ranked = next((v for v in test.values if guards(code).test(v) is not None), None)
+    if ranked is None or None in [own_lines(code, s) for s in node.body] or test.lineno == leave.lineno:
+        return ()
+    text, start, indent = code.source_of(test), code.span(node).start, indent_of(code, node)
+    if "\n" in text:
+        return ()
+    return (
+        Edit(Span(start, start), f"{name} = [{text}]\n{indent}{send}({name}, src=0)\n{indent}"),
+        Edit(code.span(test), f"{name}[0]"),
+        *(conditional(code, alone, code.source_of(ranked)) if alone else ()),
+    )
+
+
+def _note(code: Code, leave: ast.Break, node: ast.If, name: str, send: str) -> tuple[Edit, ...]:
+    """Note in the conditions of rank 0 that it leaves, and send that behind them; nothing may follow the `break`."""
+    inner: ast.AST = leave
+    for up in code.ancestors(leave):
+        if not isinstance(up, ast.If) or up.orelse or up.body[-1] is not inner:
+            return ()
+        if up is node:
+            break
+        inner = up
+    if own_lines(code, node) is None or own_lines(code, leave) is None or node.lineno == leave.lineno:
+        return ()
+    (start, end), indent = code.span(node), indent_of(code, node)
+    last = code.text.end_of_line(code.text.place(end).line)
+    left = f"if {name}[0]:\n{deeper(indent)}break"
+    return (
+        Edit(Span(start, start), f"{name} = [False]\n{indent}"),
+        Edit(code.span(leave), f"{name}[0] = True"),
+        Edit(Span(last, last), f"\n{indent}{send}({name}, src=0)\n{indent}{left}"),
+    )
 
 
 def _guard(code: Code, leave: ast.AST, loop: ast.AST) -> Guard | None:

@@ -8,6 +8,7 @@ from bisect import bisect
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.shared.fixing import written_name
 from dtdebug_taxonomy.checks.shared.spawning import in_notebook, spawning
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.text import Span
@@ -42,18 +43,24 @@ def _fork(code: Code, call: ast.Call) -> Fix | None:
     A fork can use neither CUDA nor autograd's threads if the kernel has used them before.
     """
     func = call.func
-    if code.name(func) != "torch.multiprocessing.spawn" or not isinstance(func, ast.Attribute):
+    if code.name(func) != "torch.multiprocessing.spawn":
         return None
     before = (c for c in code.nodes(ast.Call) if code.order[c] < code.order[call] and code.function(c) is None)
     if code.has_unpacking(call) or any(_USED.search(code.source_of(c)) for c in before):
         return None
     if any(k.arg == "start_method" for k in call.keywords):
         return None
-    owner, last = code.span(func.value).end, code.span(call.keywords[-1] if call.keywords else call.args[-1]).end
+    last = code.span(call.keywords[-1] if call.keywords else call.args[-1]).end
+    imports: tuple[Edit, ...] = ()
+    if isinstance(func, ast.Attribute):
+        start = f"{code.source_of(func.value)}.start_processes"
+    else:
+        start, imports = written_name(code, "torch.multiprocessing.start_processes")
     return Fix(
         "Start the processes as forks of this kernel",
         (
-            Edit(Span(owner + 1, code.span(func).end), "start_processes"),
+            *imports,
+            Edit(code.span(func), start),
             Edit(Span(last, last), ', start_method="fork"'),
         ),
         safe=False,

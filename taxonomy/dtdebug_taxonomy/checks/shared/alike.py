@@ -33,7 +33,18 @@ _ALIKE_CALLS = frozenset(
     )
 )
 _OPERATORS = (
-    *(ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.Compare, ast.IfExp, ast.Tuple, ast.List, ast.Set, ast.FormattedValue),
+    *(
+        ast.BoolOp,
+        ast.BinOp,
+        ast.UnaryOp,
+        ast.Compare,
+        ast.IfExp,
+        ast.Tuple,
+        ast.List,
+        ast.Set,
+        ast.Dict,
+        ast.FormattedValue,
+    ),
     ast.JoinedStr,
 )
 _DEEPEST = 4

@@ -212,7 +212,8 @@ def _means_the_same(code: Code, test: ast.expr, node: ast.AST) -> bool:
         code.order[b.node] < code.order[node] for bs in bound.values() for b in bs if code.function(b.node) is home
     ):
         return False
-    return surely_before(code, code.statement(test), node) is True or all(
+    asked = code.statement(test)
+    return (code.order[asked] < code.order[node] and surely_before(code, asked, node) is True) or all(
         _is_there(code, n, node) for n in code.inside(test, ast.Name, ast.Attribute, ast.Call)
     )
 

@@ -125,7 +125,7 @@ class _Lift:
                     if isinstance(s, ast.Expr) and self._changes(s, used):
                         return False
                     continue
-                if not self._computes(s):
+                if not _computes(code, s):
                     return False
                 self.everyone.add(s)
                 used |= {n.id for n in code.inside(s, ast.Name)}
@@ -148,20 +148,6 @@ class _Lift:
         if not isinstance(func, ast.Attribute) or func.attr in _CHANGES_NOTHING:
             return False
         return dotted_name(func).partition(".")[0] in used - set(self.code.imports)
-
-    def _computes(self, statement: ast.stmt) -> bool:
-        """True if a statement only names a path or a value made from existing ones."""
-        code = self.code
-        if isinstance(statement, ast.Assign):
-            targets = statement.targets
-        elif isinstance(statement, ast.AnnAssign | ast.AugAssign):
-            targets = [statement.target]
-        else:
-            return False
-        return all(isinstance(t, ast.Name) for t in targets) and all(
-            _COMPUTES.fullmatch(code.name(c.func)) or getattr(c.func, "attr", "") in _CHANGES_NOTHING
-            for c in code.inside(statement, ast.Call)
-        )
 
     def _lines(self) -> list[str] | None:
         """Return the lines that replace the `if`; None if they can't be moved as they are."""
@@ -235,6 +221,20 @@ class _Lift:
         if any(line.strip() and not line.startswith(old) for line in lines):
             return None
         return [new + line[len(old) :] if line.strip() else line for line in lines]
+
+
+def _computes(code: Code, statement: ast.stmt) -> bool:
+    """True if a statement only names a path or a value made from existing ones."""
+    if isinstance(statement, ast.Assign):
+        targets = statement.targets
+    elif isinstance(statement, ast.AnnAssign | ast.AugAssign):
+        targets = [statement.target]
+    else:
+        return False
+    return all(isinstance(t, ast.Name) for t in targets) and all(
+        _COMPUTES.fullmatch(code.name(c.func)) or getattr(c.func, "attr", "") in _CHANGES_NOTHING
+        for c in code.inside(statement, ast.Call)
+    )
 
 
 def _parted(code: Code, test: ast.expr) -> tuple[str, list[ast.expr]]:
@@ -333,7 +333,7 @@ def move_call_up(code: Code, call: ast.Call, title: str) -> Fix | None:
     between = block[block.index(node) + 1 : block.index(statement)]
     used = {n.id for n in code.inside(statement, ast.Name)}
     if any(n.id in used and isinstance(n.ctx, ast.Store) for s in (node, *between) for n in code.inside(s, ast.Name)):
-        return None
+        return _leave_later(code, node, between, statement, title)
     if any(not isinstance(s, ast.Assign) and next(code.inside(s, ast.Call), None) for s in between):
         return None  # the calls can change what the collective sends
     start = code.text.starts[code.text.place(code.span(node).start).line - 1]
@@ -342,6 +342,27 @@ def move_call_up(code: Code, call: ast.Call, title: str) -> Fix | None:
         return None
     whole = Span(whole.start, whole.end + 1)
     return Fix(title, (Edit(Span(start, start), code.text[whole.start : whole.end]), Edit(whole, "")), safe=False)
+
+
+def _leave_later(code: Code, node: ast.If, between: Sequence[ast.stmt], statement: ast.stmt, title: str) -> Fix | None:
+    """Return a fix that lets the ranks leave below the call, if all that is between only computes what it sends."""
+    leave, last = own_lines(code, node), own_lines(code, statement)
+    alone = len(node.body) == 1 and isinstance(node.body[0], ast.Return | ast.Continue | ast.Break) and not node.orelse
+    if leave is None or last is None or not alone or not all(_computes(code, s) for s in between):
+        return None
+    loads = (n for s in (*between, statement) for n in code.inside(s, ast.Name) if isinstance(n.ctx, ast.Load))
+    if not all(is_bound(code, n) for n in loads):
+        return None
+    start, end = code.text.starts[leave[0] - 1], code.text.end_of_line(leave[-1]) + 1
+    below = code.text.end_of_line(last[-1])
+    return Fix(
+        title,
+        (
+            Edit(Span(start, end), ""),
+            Edit(Span(below, below), "\n" + code.text[start : end - 1]),
+        ),
+        safe=False,
+    )
 
 
 def _own_lines(code: Code, statement: ast.stmt, *, moves: bool = True) -> bool:

@@ -84,6 +84,9 @@ def written_together(code: Code, statement: ast.stmt) -> list[ast.stmt]:
 
 
 def _acts_on_files(code: Code, statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.With):
+        opened = (i.context_expr for i in statement.items if isinstance(i.context_expr, ast.Call))
+        return any(code.name(c.func) == "open" and _opens_to_write(code, c) for c in opened)
     if not isinstance(statement, ast.Expr) or not isinstance(call := statement.value, ast.Call):
         return False
     if code.constant(code.argument(call, "exist_ok", 2)) is True:
