@@ -64,8 +64,8 @@ class Watcher:
         self._moves = True
         """True if the counters changed between the last two readings."""
         self._exception = ""
-        self._account: tuple[Account, ...] = ()
-        self._accounted = 0
+        self._ended_by: BaseException | None = None
+        """Exception that ended the main thread, until its account is written."""
         self._thread_accounts: tuple[Account, ...] = ()
         self._code: int | None = None
         self._raised_at: tuple[Frame, ...] = ()
@@ -87,8 +87,7 @@ class Watcher:
             self._code = 1 if isinstance(value, Exception) else None
             self._leaving = None
             self._exception, self._raised_at = primary(value)
-            if self._accounted != id(value):  # it may be reported twice
-                self._accounted, self._account = id(value), (account(value),)
+            self._ended_by = value
 
     def loses(self, name: str, value: BaseException) -> None:
         """Record the exception that ended another thread."""
@@ -249,21 +248,25 @@ class Watcher:
             groups = state.groups or update_counts(before.groups)
             again = None not in (self._leaving, self._left_at) and self._counters() != self._left_at
         facts = before.facts | self._last_words(again=again)
-        self.folder.save_record(
-            msgspec.structs.replace(
-                state,
-                groups=groups,
-                stack=self._raised_at,
-                device_memory=before.device_memory,
-                facts=facts,
-                exception=self._exception,
-                accounts=(*self._account, *self._thread_accounts),
-                broken=self._broken,
-                exit_code=self._code,
-                alive=False,
-            )
+        last = msgspec.structs.replace(
+            state,
+            groups=groups,
+            stack=self._raised_at,
+            device_memory=before.device_memory,
+            facts=facts,
+            exception=self._exception,
+            accounts=self._thread_accounts,
+            broken=self._broken,
+            exit_code=self._code,
+            alive=False,
         )
+        self.folder.save_record(last)
         self._dump()
+        if (value := self._ended_by) is not None:  # last, because a launcher may end this process meanwhile
+            self._ended_by = None
+            with suppress(Exception):
+                own = account(value)
+                self.folder.save_record(msgspec.structs.replace(last, accounts=(own, *self._thread_accounts)))
 
     def _last_words(self, *, again: bool) -> dict[str, str]:
         """Return the facts on the end, by the main thread's last action; `again`: it communicated after it left."""
@@ -272,7 +275,7 @@ class Watcher:
             self._code = leaving.code
             if leaving.handled is not None:
                 self._exception, self._raised_at = primary(leaving.handled)
-                self._account = (account(leaving.handled),)
+                self._ended_by = leaving.handled
             elif leaving.message:
                 self._exception, self._raised_at = f"SystemExit: {leaving.message}", leaving.frames
             else:
