@@ -38,11 +38,7 @@ def _lines(job: Job, d: Diagnosis, seconds: float, advice: int) -> Iterator[str]
         worst = job.hardware[0]
         yield f"dtdebug: {_machine(worst)}" if worst.role == "root" else "dtdebug: the machine reports no failure."
     elif job.went_on is not None and not stops:
-        but = f" It is slow: {job.snapshot.late[0].means}" if job.snapshot.late else ""
-        if job.unread:  # the failure may be there
-            yield f"dtdebug: no rank failed in what was read, up to step {job.went_on}; the rest was not read.{but}"
-        else:
-            yield f"dtdebug: no rank failed: training went on to the end of the logs, step {job.went_on}.{but}"
+        yield f"dtdebug: {_went_on(job)}"
     else:
         what = "what was read of these logs" if job.unread else "these logs"
         yield f"dtdebug: {first_line(d) if happened else f'no failure is recognised in {what}.'}"
@@ -69,6 +65,13 @@ def _lines(job: Job, d: Diagnosis, seconds: float, advice: int) -> Iterator[str]
     tells = happened and (job.went_on is None or bool(job.snapshot.late) or stops)
     if tells and job.ended is None and not (machine_only and not d.recognised):
         yield from reading(d, advice)
+
+
+def _went_on(job: Job) -> str:
+    slow = f" It is slow: {job.snapshot.late[0].means}" if job.snapshot.late else ""
+    if job.unread:  # the failure may be there
+        return f"no rank failed in what was read, up to step {job.went_on}; the rest was not read.{slow}"
+    return f"no rank failed: training went on to the end of the logs, step {job.went_on}.{slow}"
 
 
 def _ranks(job: Job) -> Iterator[str]:
