@@ -63,9 +63,7 @@ def main() -> None:
     parser.add_argument("--share", type=int, default=16)
     options = parser.parse_args()
     empty = cost(["--version"], Path(tempfile.gettempdir())).seconds
-    print(
-        "| kind | n | s for n | s for 4n | ratio | MiB for n | MiB for 4n |\n| --- | --- | --- | --- | --- | --- | --- |"
-    )
+    print("| kind | n | s for n | s for 4n | ratio | MiB for n | MiB for 4n |\n" + "| --- " * 7 + "|")
     for name, (_, least, most) in kinds.KINDS.items():
         if options.name not in name or most <= least:
             continue

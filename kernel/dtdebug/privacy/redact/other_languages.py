@@ -16,7 +16,8 @@ _PASSWORD = (
     "पासवर्ड",
 )  # fmt: skip
 _OTHER = (
-    "密钥", "密鑰", "令牌", "秘钥", "秘密鍵", "トークン", "シークレット", "토큰", "비밀키", "токен", "секрет", "ключ", "jeton", "secreto",
+    "密钥", "密鑰", "令牌", "秘钥", "秘密鍵", "トークン", "シークレット", "토큰", "비밀키", "токен", "секрет", "ключ",
+    "jeton", "secreto",
     "segredo", "geheimnis", "schlüssel", "clé", "chiave", "llave", "chave", "مفتاح",
 )  # fmt: skip
 """Words for a token, a secret and a key; a token is also a piece of text that models count."""

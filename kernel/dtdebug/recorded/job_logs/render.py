@@ -40,10 +40,7 @@ def _first(job: Job, d: Diagnosis, *, happened: bool) -> str:
         worst = job.hardware[0]
         return _machine(worst) if worst.role == "root" else "the machine reports no failure."
     if job.went_on is not None and not is_stop(job.verdict):
-        but = f" It is slow: {job.snapshot.late[0].means}" if job.snapshot.late else ""
-        if job.unread:  # the failure may be there
-            return f"no rank failed in what was read, up to step {job.went_on}; the rest was not read.{but}"
-        return f"no rank failed: training went on to the end of the logs, step {job.went_on}.{but}"
+        return _went_on(job)
     what = "what was read of these logs" if job.unread else "these logs"
     return first_line(d) if happened else f"no failure is recognised in {what}."
 
@@ -75,6 +72,13 @@ def _lines(job: Job, d: Diagnosis, seconds: float, advice: int, own: str) -> Ite
     tells = happened and (job.went_on is None or bool(job.snapshot.late) or stops)
     if tells and job.ended is None and not (machine_only and not d.recognised):
         yield from reading(d, advice)
+
+
+def _went_on(job: Job) -> str:
+    slow = f" It is slow: {job.snapshot.late[0].means}" if job.snapshot.late else ""
+    if job.unread:  # the failure may be there
+        return f"no rank failed in what was read, up to step {job.went_on}; the rest was not read.{slow}"
+    return f"no rank failed: training went on to the end of the logs, step {job.went_on}.{slow}"
 
 
 def _ranks(job: Job) -> Iterator[str]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -118,9 +118,8 @@ def _one(path: Path, files: int) -> tuple[int | None, Trace]:
     texts: dict[str, str] = {}
     first = last = None
     seen = 0
-    parts = _parts(path)
-    info = _rank_info(cast("bytes", next(parts)))
-    for part in parts:
+    heads: list[bytes] = []
+    for part in _parts(path, heads):
         if part is None:
             notes.append(f"{path.name} is cut; what is complete was read")
             break
@@ -138,6 +137,7 @@ def _one(path: Path, files: int) -> tuple[int | None, Trace]:
         if len(events) > _EVENTS // files or seen > _SEEN // files:
             notes.append(f"{path.name}: only its first {seen} events were read; record fewer steps")
             break
+    info = _rank_info(heads[0])
     rank = info.get("rank") if isinstance(info, dict) else None
     if not (type(rank) is int and 0 <= rank < 1 << 18):
         match = _RANK.search(path.name)
@@ -184,8 +184,8 @@ def _event(raw: msgspec.Raw) -> TraceEvent | None:
         return None
 
 
-def _parts(path: Path) -> Iterator[bytes | list[TraceEvent] | None]:
-    """Yield what stands before the events, then lists of events, then None if the file is cut.
+def _parts(path: Path, heads: list[bytes]) -> Iterator[list[TraceEvent] | None]:
+    """Yield lists of events, then None if the file is cut; add what stands before the events to `heads`.
 
     Raises:
         UsageError: it is not a trace, or larger than one.
@@ -207,7 +207,7 @@ def _parts(path: Path) -> Iterator[bytes | list[TraceEvent] | None]:
                 if not key or b"[" not in rest:
                     continue
                 begun = True
-                yield head
+                heads.append(head)
                 pending = rest.partition(b"[")[2]
             part, pending = _complete(pending)
             if part is not None:
