@@ -293,7 +293,9 @@ def _one_advice(context: Context, code: str, cause: Cause, p: float, *, outright
         file=mine.file if mine is not None else "",
         line=mine.line if mine is not None else 0,
         named=outright,
-        specific=checked is not None or bool(asked and asked.message) or (own is not None and own not in (c for e, _ in telling for c in e.cure)),
+        specific=checked is not None
+        or bool(asked and asked.message)
+        or (own is not None and own not in (c for e, _ in telling for c in e.cure)),
         because=tuple(
             reason_of(knowledge, f, max(w, 0.0) if named else w)
             for w, f in weighed
