@@ -101,8 +101,7 @@ def _finding(  # noqa: PLR0917
 def _unused_parameters(code: Code, text: str) -> Iterator[Wanted]:
     """Name the parameters without gradient, and let DistributedDataParallel look for them."""
     indices, named = _UNUSED.search(text), _UNUSED_NAMES.search(text)
-    wraps = code.calls(*DDPS)
-    if not (indices or named) or len(wraps) != 1:
+    if not (indices or named) or len(wraps := code.calls(*DDPS)) != 1:
         return
     (wrap,) = wraps
     model = code.argument(wrap, "module", 0)
@@ -210,8 +209,7 @@ def _missing_rank(code: Code, text: str) -> Iterator[Wanted]:
 
 def _same_device(code: Code, text: str) -> Iterator[Wanted]:
     """Choose the device of each rank where two of them took the same one and nothing in the program chooses."""
-    starts = code.calls(INIT)
-    if not _DUPLICATE.search(text) or len(starts) != 1 or _CHOOSES.search(code.text):
+    if not _DUPLICATE.search(text) or _CHOOSES.search(code.text) or len(starts := code.calls(INIT)) != 1:
         return
     title = "Choose the device by LOCAL_RANK"
     for cause in ("processes-see-wrong-devices", "process-not-bound-to-its-gpu"):
@@ -220,8 +218,10 @@ def _same_device(code: Code, text: str) -> Iterator[Wanted]:
 
 def _other_device(code: Code, text: str) -> Iterator[Wanted]:
     """Load to the host where a checkpoint names a device that this process does not have."""
+    if not _OTHER_DEVICE.search(text):
+        return
     loads = [c for c in code.calls("torch.load") if code.argument(c, "map_location", 1) is None]
-    if not _OTHER_DEVICE.search(text) or len(loads) != 1 or code.has_unpacking(loads[0]):
+    if len(loads) != 1 or code.has_unpacking(loads[0]):
         return
     title = "Load to the host, and copy to the rank's own device"
     fix = Fix(title, (_argument(code, loads[0], 'map_location="cpu"'),))

@@ -54,7 +54,7 @@ def of_run(folder: RunFolder, *, kept: bool = True) -> Saved:
     """
     run = folder.load_run()
     case = None
-    if run is not None and run.finished is not None and not run.status:
+    if run is not None and run.finished is not None and run.status == 0:
         case = success_case(folder)
     elif (run is not None and run.finished is not None) or not _went_on(folder):
         case = load_case(folder)
