@@ -486,6 +486,9 @@ def creation(
     if node is None or not steps or scope.program is None:
         return None
     if isinstance(node, ast.Call):
+        factory = keyword(node, "default_factory")
+        if isinstance(factory, ast.Name):
+            return ast.Call(factory, [], []), scope
         function = scope.program.code.local_function(node)
         if function is None:
             return node, scope

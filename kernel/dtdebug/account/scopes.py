@@ -211,10 +211,16 @@ def guess(program: Program, line: int, following: str) -> ast.AST | None:
         for node in ast.walk(part)
         if isinstance(node, ast.Call) and node.lineno <= line <= (node.end_lineno or 0)
     ]
+    if following in _COMPREHENSIONS:
+        made = (node for part in inside for node in ast.walk(part) if isinstance(node, _NODES))
+        return next(made, None)
+    own = {each.name for each in program.code.nodes(ast.ClassDef)} if following == "__init__" else {following}
     for call in calls:
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        if following and name == following:
+        if following and name in own:
             return call
+    if not following and isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
+        return ast.Tuple([statement.targets[0], statement.value], ast.Load())
     if isinstance(statement, (ast.For, ast.AsyncFor)):
         return statement.iter
     plain = [call for call in calls if getattr(call.func, "id", "") not in dir(builtins)] if following else calls
