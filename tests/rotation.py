@@ -40,6 +40,7 @@ def _group(of: int, file: str, *names: str, whole: bool = False) -> Group:
 GROUPS = (
     # jobs of torch, each another example of what its neighbours prove
     _group(12, "checks", "a_run_shows_what_the_page_claims"),
+    _group(12, "account", "program_has_the_line_of_the_mistake_and_its_values"),
     _group(6, "labs", "lab_fails_is_diagnosed_and_works"),
     _group(6, "learn", "program_of_a_guide_runs_as_its_first_line_says"),
     _group(6, "notebooks", "a_notebook_shows_what_it_tells_and_leaves_no_process"),

@@ -64,7 +64,7 @@ def explain(
     own = users[-1]
     scope = stack[own]
     node = scope.call
-    here = isinstance(node, ast.expr) and node.lineno == scope.line
+    here = isinstance(node, ast.expr) and getattr(node, "lineno", 0) == scope.line
     at = place(scope, node if here and node is not None else ast.Pass(lineno=scope.line))
     account = _with(account, place=at)
     if scope.program is None:

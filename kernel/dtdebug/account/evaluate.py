@@ -90,7 +90,7 @@ def _arithmetic(node: ast.BinOp, local: Mapping[str, Any], world: Mapping[str, A
 def _called(node: ast.Call, local: Mapping[str, Any], world: Mapping[str, Any]) -> Any:
     name = dotted_name(node.func)
     arguments = [_value(each, local, world) for each in node.args]
-    if node.keywords or any(each is MISSING for each in arguments):
+    if not world or node.keywords or any(each is MISSING for each in arguments):  # only in the process itself
         return MISSING
     if name in ENVIRONMENT and arguments and all(is_exactly(each, (str, int, float, type(None))) for each in arguments):
         return os.environ.get(*arguments)

@@ -1,4 +1,4 @@
-"""What an expression of a program is by its form alone: a literal, a reckoning, an entry, an option."""
+"""Reads from the form of an expression alone whether it is a literal, computes, or parses options."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def literal_text(how: How, node: ast.AST, value: ast.expr | None) -> str:
 
 
 def computes(node: ast.expr | None) -> bool:
-    """True if an expression reckons with a number of its own: `size - 1`."""
+    """True if an expression computes with a number of its own: `size - 1`."""
     if node is None or is_literal(node):
         return False
     return any(

@@ -268,7 +268,8 @@ def _scope_of(call: ast.Call, program: Program, inside: Scope) -> Scope:
         local = inside.world if inside.live and where is program.tree and inside.program is program else {}
         around = Scope(program.file, call.lineno, getattr(where, "name", ""), program=program, node=where,
                        live=bool(local), local=local, world=local, reached=_LAST)  # fmt: skip
-    return dataclasses.replace(around, line=call.lineno, call=call)
+    inner = next((each for each in program.code.ancestors(call) if isinstance(each, scopes.COMPREHENSIONS)), None)
+    return dataclasses.replace(around, line=call.lineno, call=call, inner=inner)
 
 
 def _started(scope: Scope) -> tuple[ast.Call, Scope] | None:
@@ -486,6 +487,9 @@ def creation(
     if node is None or not steps or scope.program is None:
         return None
     if isinstance(node, ast.Call):
+        factory = keyword(node, "default_factory")
+        if isinstance(factory, ast.Name):
+            return ast.Call(factory, [], []), scope
         function = scope.program.code.local_function(node)
         if function is None:
             return node, scope

@@ -1,4 +1,4 @@
-"""What was refused: the tests over the line that raised, or the arguments of the last call into compiled code."""
+"""Reads the refusal: the tests over the line that raised, or the arguments of the last call into compiled code."""
 
 from __future__ import annotations
 
@@ -167,8 +167,8 @@ def _values(looked: Sequence[ast.expr], scope: Scope) -> tuple[NamedValue, ...]:
         for part in (each, *leaves(each, scope)):
             text, value = ast.unparse(part), scope.value(part)
             if (
-                isinstance(part, ast.Constant | ast.List)
-                or text in (*found, "self")
+                isinstance(part, ast.Constant | ast.List | ast.Tuple)
+                or text in (*found, "self", *dir(builtins))
                 or (value is not MISSING and not scopes.is_plain_value(value))
             ):
                 continue

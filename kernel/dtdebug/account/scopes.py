@@ -19,8 +19,8 @@ from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 from dtdebug_taxonomy.stacks.frames import is_library, is_made
 
-_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
-_NODES = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_COMPREHENSION_NAMES = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
@@ -35,7 +35,7 @@ class Scope:
     node: ast.AST | None = None
     """The function, lambda, class or module that the frame ran."""
     call: ast.AST | None = None
-    """What the frame was doing when the exception passed: the call of the next frame, or what failed."""
+    """Expression that the frame was at when the exception passed: the call of the next frame, or one that failed."""
     user: bool = True
     live: bool = False
     local: Mapping[str, Any] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Scope:
     reached: int = 0
     """Line that the frame has reached, where `line` is an earlier one."""
     said: str = ""
-    """What is known of the line if its file can't be read."""
+    """Source line as printed, if its file can't be read."""
 
     def value(self, node: ast.expr | None) -> Any:
         """Return the value of an expression here, or `MISSING`."""
@@ -107,7 +107,7 @@ def _living(row: TracebackType, sources: Sources) -> Scope:
     wanted = (first, last, (begin or 0) - program.shift, (end or 0) - program.shift)
     home = scope.node if isinstance(scope.node, ast.AST) else program.tree
     scope.call = _expression_at(home, wanted) or guess(program, line, "")
-    if code.co_name in _COMPREHENSIONS:
+    if code.co_name in _COMPREHENSION_NAMES:
         scope.inner = _comprehension(program, code)
     return scope
 
@@ -128,7 +128,7 @@ def _node_of(program: Program, code: CodeType) -> ast.AST:
     tree = program.tree
     if name == "<module>":
         return tree
-    if name in _COMPREHENSIONS:
+    if name in _COMPREHENSION_NAMES:
         inner = _comprehension(program, code)
         return program.code.scope(inner) if inner is not None else tree
     for node in ast.walk(tree):
@@ -146,9 +146,9 @@ def _node_of(program: Program, code: CodeType) -> ast.AST:
 
 
 def _comprehension(program: Program, code: CodeType) -> Comprehension | None:
-    for kind in _NODES:
+    for kind in COMPREHENSIONS:
         for node in program.code.nodes(kind):
-            if isinstance(node, _NODES) and node.lineno == code.co_firstlineno:
+            if isinstance(node, COMPREHENSIONS) and node.lineno == code.co_firstlineno:
                 return node
     return None
 
@@ -180,8 +180,10 @@ def of_printed(frames: Sequence[Frame], sources: Sources) -> tuple[list[Scope], 
         scope.program = program
         scope.node = _around(program, frame)
         scope.call = guess(program, frame.line, next((f.function for f in frames[-_MOST:][number + 1 :]), ""))
-        if frame.function in _COMPREHENSIONS:
-            scope.inner = next((n for k in _NODES for n in program.code.nodes(k) if n.lineno <= frame.line), None)
+        if frame.function in _COMPREHENSION_NAMES:
+            scope.inner = next(
+                (n for k in COMPREHENSIONS for n in program.code.nodes(k) if n.lineno <= frame.line), None
+            )
     _link(found)
     return found, why
 
@@ -195,7 +197,7 @@ def _around(program: Program, frame: Frame) -> ast.AST:
     named = [node for node in around if node.name == frame.function.rpartition(".")[2]]
     if named:
         return named[-1]
-    made = frame.function in _COMPREHENSIONS or frame.function == "<lambda>"
+    made = frame.function in _COMPREHENSION_NAMES or frame.function == "<lambda>"
     return around[-1] if around and made else program.tree
 
 
@@ -211,10 +213,16 @@ def guess(program: Program, line: int, following: str) -> ast.AST | None:
         for node in ast.walk(part)
         if isinstance(node, ast.Call) and node.lineno <= line <= (node.end_lineno or 0)
     ]
+    if following in _COMPREHENSION_NAMES:
+        made = (node for part in inside for node in ast.walk(part) if isinstance(node, COMPREHENSIONS))
+        return next(made, None)
+    own = {each.name for each in program.code.nodes(ast.ClassDef)} if following == "__init__" else {following}
     for call in calls:
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        if following and name == following:
+        if following and name in own:
             return call
+    if not following and isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
+        return ast.Tuple([statement.targets[0], statement.value], ast.Load())
     if isinstance(statement, (ast.For, ast.AsyncFor)):
         return statement.iter
     plain = [call for call in calls if getattr(call.func, "id", "") not in dir(builtins)] if following else calls

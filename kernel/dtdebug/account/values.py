@@ -112,6 +112,9 @@ def _container(value: Any, depth: int, contents: bool) -> str:
     if type(value) is dict:
         return _pairs(islice(value.items(), 2 * _ITEMS), size, depth, contents)
     parts = [_text(part, depth + 1, contents) for part in islice(value, _ITEMS)]
+    if depth == 0 and len(set(parts)) > 1:  # tensors that differ in their contents alone
+        alike = {_text(part, 1, contents=False) for part in islice(value, _ITEMS)}
+        parts = [*alike] if len(alike) == 1 else parts
     if size > 1 and len(set(parts)) == 1 and (depth == 0 or size > _ITEMS):
         return f"{kind} of {size} x {parts[0]}"
     brackets = {"list": "[]", "tuple": "()"}.get(kind, "{}")

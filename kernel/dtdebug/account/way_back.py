@@ -37,7 +37,7 @@ _LOADERS = ("DataLoader", "StatefulDataLoader")
 _ENDS: tuple[How, ...] = ("literal", "option", "default", "environment", "file")
 """How a value is decided at the link itself."""
 _DECIDED, _COMPUTED, _MADE = 0, 1, 2
-"""How surely a value was decided at a link: by what stands there; by an expression over what the launch gives; by a
+"""Certainty that a value was decided at a link: by what stands there; by an expression over what the launch gives; by a
 call that makes an object of literals."""
 _LAUNCH = 3
 """A link that only asks for what the launch gives: the one before it decides."""
@@ -61,7 +61,7 @@ class WayBack:
         """True for a link that only hands a value on."""
         self._scalar: list[bool] = []
         self._ends: list[tuple[int, int]] = []
-        """(Index of a link at which a value was decided, how surely)."""
+        """(Index of a link at which a value was decided, certainty)."""
         self._seen: set[tuple[object, ...]] = set()
 
     @property
