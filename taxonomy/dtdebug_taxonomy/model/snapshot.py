@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from dtdebug_taxonomy.model.account import Account
 from dtdebug_taxonomy.model.isolation import IsolationResult
 from dtdebug_taxonomy.model.ranks import Frame, RankState, Verdict
 from dtdebug_taxonomy.model.training import Late, Violation
@@ -77,6 +78,15 @@ class SourceFinding(msgspec.Struct, frozen=True, kw_only=True):
     """The fix as a unified diff of the file, if it is known to parse and to remove the finding."""
 
 
+class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
+    """Some lines of a file of the user's, as they are on disk."""
+
+    file: str
+    first: int
+    """Number of the first line."""
+    lines: tuple[str, ...]
+
+
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Everything captured of one failure."""
 
@@ -93,8 +103,12 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Source of the failed cell."""
     cells: tuple[str, ...] = ()
     """Sources of the cells that ran before it, latest last: they may contain its imports and definitions."""
+    accounts: tuple[Account, ...] = ()
+    """Accounts of the exceptions that ended ranks, or the cell."""
     source_findings: tuple[SourceFinding, ...] = ()
     """Findings of the checks in the files that stacks name."""
+    excerpts: tuple[Excerpt, ...] = ()
+    """Lines around the places that accounts name, for a diff of the user's file."""
     ranks: tuple[RankState, ...] = ()
     gpus: tuple[Gpu, ...] = ()
     versions: dict[str, str] = {}
