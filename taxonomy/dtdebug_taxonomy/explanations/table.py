@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from dtdebug_taxonomy.explanations import (
+    account,
     comparison,
     figures,
     grades,
@@ -19,6 +20,7 @@ from dtdebug_taxonomy.explanations import (
     known_release,
     message,
     none_value,
+    ordinary_errors,
     process_count,
     ranked_causes,
     source_check,
@@ -48,8 +50,11 @@ class Rule(NamedTuple):
 RULES = (
     Rule("isolation", isolation.explain, Standing.PROVEN),
     Rule("isolated program", isolation.explain_program, Standing.LIKELY, second_to=Standing.SETTLED),
+    Rule("contract of a call", account.explain_contract, Standing.PROVEN),
     Rule("known release", known_release.explain, Standing.PROVEN),
     Rule("source check", source_check.explain, Standing.PROVEN),
+    Rule("value of an error", ordinary_errors.explain, Standing.PROVEN),
+    Rule("test of a library", account.explain_guard, Standing.SETTLED),
     Rule("message orders", message.explain_order, Standing.NAMED),
     Rule("release comparison", comparison.explain_releases, Standing.SETTLED, stays=True),
     Rule("device comparison", comparison.explain_device, Standing.SETTLED),
@@ -100,6 +105,14 @@ def explain(context: Context) -> tuple[Explanation, ...]:
     rows = (*first, *ranked) if first else (*ranked[:1], *second, *ranked[1:])
     rows = _cap_bands(drop_foreign_examples(context.incident.snapshot, rows[:MAX_EXPLANATIONS]))
     return tuple(grades.grade(context.knowledge, context.findings, a) for a in rows)
+
+
+def explain_alone(context: Context) -> tuple[Explanation, ...]:
+    """Return what explains a program of one process: what runs and the account of its exception show."""
+    found = isolation.explain_all(context)
+    for rule in (account.explain_contract, ordinary_errors.explain, account.explain_guard):
+        found = found or tuple(rule(context))
+    return tuple(grades.grade(context.knowledge, context.findings, a) for a in found)
 
 
 def _on_same_line(one: Explanation, other: Explanation) -> bool:
