@@ -9,6 +9,7 @@ from dtdebug.privacy.redact import secret_names, token_shapes
 from dtdebug_taxonomy import checks
 from dtdebug_taxonomy.inference import known_releases
 from dtdebug_taxonomy.knowledge import cache
+from dtdebug_taxonomy.knowledge.contracts import load_contracts
 from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.text import similarity
 from dtdebug_taxonomy.text.matchers import matchers_of
@@ -22,6 +23,7 @@ def main(folder: Path) -> None:
     _ = matchers.output_matcher, matchers.words_matcher
     similarity.models(knowledge)
     known_releases.matchers(knowledge)
+    load_contracts()
     checks.load()
     secret_names.words("after")
     token_shapes.vendors()

@@ -54,7 +54,14 @@ class Case(NamedTuple):
 
 def all_cases() -> list[Case]:
     """Every committed input, in the order of names."""
-    found = [*_samples(), *_rated(), *_recorded("printed", "*.txt"), *_recorded("nccl", "*.log"), *_dumps()]
+    found = [
+        *_samples(),
+        *_rated(),
+        *_recorded("printed", "*.txt"),
+        *_recorded("nccl", "*.log"),
+        *_dumps(),
+        *_accounts(),
+    ]
     return sorted(found, key=lambda case: case.name)
 
 
@@ -190,6 +197,13 @@ def _rated() -> Iterator[Case]:
             name = row.get("id") or "-".join(row["url"].split("/")[-3::2]).lower()
             read = partial(Snapshot, situation=row["situation"], output=row.get("evidence") or "")
             yield Case(f"cases/{file.stem}/{name}", read, row if "accept" in row else {})
+
+
+def _accounts() -> Iterator[Case]:
+    """Programs that failed, with the accounts of their ranks and the lines around the places that these name."""
+    for line in (TESTS / "contracts" / "failures.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        yield Case(f"accounts/{row['name']}", partial(msgspec.convert, row["snapshot"], Snapshot))
 
 
 def _dumps() -> Iterator[Case]:

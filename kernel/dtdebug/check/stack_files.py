@@ -14,7 +14,7 @@ from dtdebug_taxonomy import named_files
 from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.logs import log as logs
 from dtdebug_taxonomy.model.ranks import Frame, Verdict, say
-from dtdebug_taxonomy.model.snapshot import Snapshot, SourceFinding, walk
+from dtdebug_taxonomy.model.snapshot import Excerpt, Snapshot, SourceFinding, walk
 from dtdebug_taxonomy.stacks.frames import is_library, short
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ MOST_ENTRIES = 1_000
 """Maximum number of entries of a folder that are looked at for the script that starts a program."""
 MOST_FILES, MOST_BYTES = 12, 400_000
 """Maximum number of files read for one failure, and maximum size of one in bytes; larger ones are generated."""
+_AROUND = 3
+"""Lines on each side of a place that are kept for a diff."""
 _GUARDED = "source-collective-on-some-ranks"
 """Evidence whose checks find collectives that only some ranks reach."""
 _UNDECIDED = 0.5
@@ -36,6 +38,8 @@ _BY_SOURCE = 0.75
 
 def sourced_snapshot(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with check findings in the user's own files that its stacks name and that exist here."""
+    if snapshot.accounts:
+        snapshot = msgspec.structs.replace(snapshot, excerpts=_excerpts(snapshot))
     stacks = _stacks(snapshot)
     verdict = snapshot.verdict
     culprits = verdict.culprits if verdict is not None else ()
@@ -57,6 +61,36 @@ def sourced_snapshot(snapshot: Snapshot) -> Snapshot:
             verdict, claims=(*verdict.claims, *new), evidence=tuple(dict.fromkeys((*verdict.evidence, *texts)))
         )
     return msgspec.structs.replace(snapshot, source_findings=found, verdict=verdict)
+
+
+def _excerpts(snapshot: Snapshot) -> tuple[Excerpt, ...]:
+    """Return the lines around each place that an account names; none that holds what looks like a secret."""
+    places = [p for a in snapshot.accounts for p in (a.place, *(link.place for link in a.links)) if p is not None]
+    files = list(dict.fromkeys(p.file for p in places))[:MOST_FILES]
+    found: dict[tuple[str, int], Excerpt] = {}
+    for file in files:
+        lines = _lines(file)
+        for place in places:
+            first = max(1, place.line - _AROUND)
+            part = tuple(lines[first - 1 : place.line + _AROUND])
+            if place.file == file and part and clean("\n".join(part)) == "\n".join(part):
+                found[file, place.line] = Excerpt(file=file, first=first, lines=part)
+    return tuple(found.values())
+
+
+def _lines(file: str) -> list[str]:
+    """Return the lines of a Python file of the user's; empty if it is not at hand."""
+    path = Path(file)
+    try:
+        if path.suffix != ".py" or is_library(file) or path.stat().st_size > MOST_BYTES:
+            return []
+        from dtdebug.check.files import UnreadableError, read_source
+    except (OSError, ValueError):  # on another machine, or deleted
+        return []
+    try:
+        return read_source(path).text.split("\n")
+    except (OSError, ValueError, UnreadableError):  # not text
+        return []
 
 
 def _decide_by_source(verdict: Verdict, found: Sequence[SourceFinding]) -> Verdict:

@@ -11,13 +11,12 @@ import msgspec
 
 from dtdebug_taxonomy.diagnosis.headline import Outlook, Seen, headline, note_contradiction, raised_in_output
 from dtdebug_taxonomy.diagnosis.out_of_scope import is_foreign, ordinary
-from dtdebug_taxonomy.explanations import isolation
 from dtdebug_taxonomy.explanations.comparison import COMPARED
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.grades import split_guesses
 from dtdebug_taxonomy.explanations.model import Band, Explanation, Reason, band
 from dtdebug_taxonomy.explanations.ranked_causes import reason_of, ruled_out
-from dtdebug_taxonomy.explanations.table import explain
+from dtdebug_taxonomy.explanations.table import explain, explain_alone
 from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.inference import questions
 from dtdebug_taxonomy.inference.certainty import Certainty, certainty, culprits, tells_failure
@@ -133,7 +132,7 @@ def diagnose(
     foreign = is_foreign(knowledge, incident, findings)
     sure = "unknown" if foreign else certainty(knowledge, snapshot, ranking, findings, roots)
     context = Context(knowledge, incident, findings, ranking)
-    explanations = isolation.explain_all(context) if foreign else explain(context)
+    explanations = explain_alone(context) if foreign else explain(context)
     plainly = _ordinary(context) if foreign and not explanations else ""
     only_ended = sure == "unknown" and snapshot.verdict is not None
     if only_ended:  # that a rank ended does not say why, and no answer says what it has not printed
@@ -198,8 +197,9 @@ def _telling_of(ranking: Ranking) -> list[Finding]:
 
 
 def _names(causes: Sequence[Explanation]) -> bool:
-    """True if the output itself, or the source at the line that failed, names the first cause."""
-    return bool(causes) and causes[0].named and causes[0].because[0].source in ("printed", "exception", "checked")
+    """True if the output itself, or the source or the values at the line that failed, name the first cause."""
+    sources = ("printed", "exception", "checked", "measured")
+    return bool(causes) and causes[0].named and causes[0].because[0].source in sources
 
 
 def _ruled_out(snapshot: Snapshot, reasoned: tuple[str, ...]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from dtdebug_taxonomy.explanations import (
+    account,
     comparison,
     figures,
     grades,
@@ -19,6 +20,7 @@ from dtdebug_taxonomy.explanations import (
     known_release,
     message,
     none_value,
+    ordinary_errors,
     process_count,
     ranked_causes,
     source_check,
@@ -48,8 +50,11 @@ class Rule(NamedTuple):
 RULES = (
     Rule("isolation", isolation.explain, Standing.PROVEN),
     Rule("isolated program", isolation.explain_program, Standing.LIKELY, second_to=Standing.SETTLED),
+    Rule("contract of a call", account.explain_contract, Standing.PROVEN),
     Rule("known release", known_release.explain, Standing.PROVEN),
     Rule("source check", source_check.explain, Standing.PROVEN),
+    Rule("value of an error", ordinary_errors.explain, Standing.PROVEN),
+    Rule("test of a library", account.explain_guard, Standing.SETTLED),
     Rule("message orders", message.explain_order, Standing.NAMED),
     Rule("release comparison", comparison.explain_releases, Standing.SETTLED, stays=True),
     Rule("device comparison", comparison.explain_device, Standing.SETTLED),
@@ -111,6 +116,14 @@ def _lead_with_own_line(context: Context, rows: tuple[Explanation, ...]) -> tupl
         return rows
     own = next((a for a in rows if a.diff_of == "yours" and (a.file, a.line) in raised), None)
     return rows if own is None else (own, *(a for a in rows if a is not own))
+
+
+def explain_alone(context: Context) -> tuple[Explanation, ...]:
+    """Return what explains a program of one process: what runs and the account of its exception show."""
+    found = isolation.explain_all(context)
+    for rule in (account.explain_contract, ordinary_errors.explain, account.explain_guard):
+        found = found or tuple(rule(context))
+    return tuple(grades.grade(context.knowledge, context.findings, a) for a in found)
 
 
 def _on_same_line(one: Explanation, other: Explanation) -> bool:

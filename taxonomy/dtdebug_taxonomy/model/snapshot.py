@@ -81,6 +81,15 @@ class SourceFinding(msgspec.Struct, frozen=True, kw_only=True):
     """The fix as a unified diff of the file, if it is known to parse and to remove the finding."""
 
 
+class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
+    """Some lines of a file of the user's, as they are on disk."""
+
+    file: str
+    first: int
+    """Number of the first line."""
+    lines: tuple[str, ...]
+
+
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Everything captured of one failure."""
 
@@ -103,6 +112,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Accounts of the exceptions that ended ranks, or the cell."""
     source_findings: tuple[SourceFinding, ...] = ()
     """Findings of the checks in the files that stacks name."""
+    excerpts: tuple[Excerpt, ...] = ()
+    """Lines around the places that accounts name, for a diff of the user's file."""
     ranks: tuple[RankState, ...] = ()
     gpus: tuple[Gpu, ...] = ()
     versions: dict[str, str] = {}

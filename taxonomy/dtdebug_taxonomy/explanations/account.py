@@ -1,0 +1,323 @@
+"""Explains by the accounts of failed ranks: a contract that is broken, a test of a library with its operands.
+
+Nothing is said that the values do not show: where one is missing, there is no explanation.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from dtdebug_taxonomy.explanations import account_edits
+from dtdebug_taxonomy.explanations.account_words import UnknownSlotError, decide, diff_of, fill, ranks_of, show, where
+from dtdebug_taxonomy.explanations.context import Context
+from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, in_python
+from dtdebug_taxonomy.inference.account_call import chains_of, parse_line, short_name
+from dtdebug_taxonomy.inference.contracts import Broken, Parted, broken_contract, parted_contract
+from dtdebug_taxonomy.inference.demands import UnknownTermError, names_in, sides, value_of
+from dtdebug_taxonomy.inference.guards import decisive_test
+from dtdebug_taxonomy.model.account import Account, Link, NamedValue, Refusal
+from dtdebug_taxonomy.model.rank_ranges import ranges
+from dtdebug_taxonomy.stacks.frames import is_library
+from dtdebug_taxonomy.text.pattern_matcher import plain
+from dtdebug_taxonomy.text.value_texts import read_value
+
+_SURE, _GUARD, _CALL = 0.9, 0.7, 0.5
+"""Probabilities of a broken contract, of the test that raised, and of the arguments of a call that failed."""
+_MOST_VALUES = 4
+_ENDED = frozenset({"literal", "option", "default", "environment", "file", "cell"})
+
+
+def explain_contract(context: Context) -> Iterator[Explanation]:
+    """Yield the contract that the values of a rank break, or that the ranks break together."""
+    accounts = by_culprit(context)
+    broken = [found for account in accounts if (found := broken_contract(account)) is not None]
+    for found in broken:
+        alike = [b for b in broken if b.contract is found.contract]
+        try:
+            yield _of_contract(context, found, alike, accounts)
+        except UnknownSlotError:
+            continue
+        return
+    parted = parted_contract(accounts)
+    if parted is not None:
+        yield _of_ranks(context, parted)
+
+
+def explain_guard(context: Context) -> Iterator[Explanation]:
+    """Yield the test over the line that raised with what it compared, or the arguments of a compiled call."""
+    accounts = by_culprit(context)
+    for account in accounts:
+        if account.refusal is not None and (found := _of_guard(context, account, account.refusal, accounts)):
+            yield found
+            return
+
+
+def by_culprit(context: Context) -> tuple[Account, ...]:
+    """Return the accounts, those of ranks that a verdict blames first."""
+    snapshot = context.incident.snapshot
+    culprits = snapshot.verdict.culprits if snapshot.verdict is not None else ()
+    return tuple(sorted(snapshot.accounts, key=lambda a: (a.rank not in culprits, a.rank is None, a.rank or 0)))
+
+
+def reason_from(account: Account, evidence: str, means: str) -> Reason:
+    """Return an account as the reason of an explanation: measured if it has values, else shown by the source."""
+    place = account.place
+    return Reason(
+        evidence=evidence,
+        means=means,
+        source="measured" if account.with_values else "checked",
+        weight=2.5,
+        line=place.line if place else 0,
+        words=place.code if place else "",
+        rank=account.rank,
+        file=place.file if place else "",
+    )
+
+
+def deciding_link(account: Account, words: str) -> Link | None:
+    """Return the link at which the value of an expression was decided; None if the way back does not reach it."""
+    chains = chains_of(account, words)
+    root = account.links[account.root] if 0 <= account.root < len(account.links) else None
+    chain = next((c for c in chains if root in c), chains[0] if chains else ())
+    if not chain:
+        return None
+    text = chain[0].value.text
+    if root not in chain or (root is not None and root.how == "called" and root.value.text != text):
+        root = next((link for link in reversed(chain) if link.value.text == text and text), chain[0])
+    at = chain.index(root) if root is not None else 0
+    while at and is_given(chain[at]):
+        at -= 1
+    exact = chain[0].value.name == words or chain[at].how in _ENDED  # a name in an expression may mean little for it
+    return chain[at] if exact else None
+
+
+def deciding_line(account: Account) -> Link | None:
+    """Return the link to show beside the line that raised; None if that line itself is wrong, or it is not known."""
+    found = broken_contract(account)
+    if found is not None:
+        links = () if found.contract.here else _links_of(found)
+    else:
+        links = (account.links[account.root],) if 0 <= account.root < len(account.links) else ()
+    return next((link for link in links if not _same_line(link, account)), None)
+
+
+def making_link(account: Account, words: str) -> Link | None:
+    """Return the link at which an object was made."""
+    chains = chains_of(account, words)
+    return chains[0][0] if chains else None
+
+
+def is_given(link: Link) -> bool:
+    """True for a line that only asks for the rank or the world size: what is made of them was decided after it."""
+    tree = parse_line(link.place.code)
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)] if tree is not None else []
+    return (
+        bool(calls)
+        and all(ast.unparse(n.func).rpartition(".")[2] in {"get_rank", "get_world_size"} for n in calls)
+        and not any(isinstance(n, ast.BinOp) for n in ast.walk(tree or ast.Module([], [])))
+    )
+
+
+def decided_clause(account: Account, *links: Link | None) -> str:
+    """Return "; `--shards` defaults to 4 (train.py:11)", or the place that raised where that line itself decides."""
+    decided = [decide(link) for link in links if link is not None and not _same_line(link, account)]
+    if not decided:
+        return f" ({where(account.place)})" if account.place is not None else ""
+    return f"; {', '.join(decided)}"
+
+
+def _same_line(link: Link, account: Account) -> bool:
+    place = account.place
+    return place is not None and (link.place.file, link.place.line) == (place.file, place.line)
+
+
+def _of_contract(context: Context, found: Broken, alike: Sequence[Broken], accounts: Sequence[Account]) -> Explanation:
+    contract, account, call = found
+    links = () if contract.here else _links_of(found)
+    link = links[0] if links else None
+    title = f"{_rank_prefix(account, alike, accounts)}{fill(contract.says, call)}{decided_clause(account, *links)}"
+    edit = account_edits.of_contract(found, link)
+    place = edit.place if edit is not None else link.place if link is not None else account.place
+    fix = fill(contract.fix, call, strict=False)
+    if link is not None and link.how == "option" and (option := account_edits.option_to_pass(found, link)):
+        fix = f"Pass `{option}`, or edit {where(link.place)}: {_lower(fix)}"
+    elif place is not None:
+        fix = f"Edit {where(place)}: {_lower(fix)}"
+    return _explanation(context, account, title, fix, _SURE, contract.id, _why(alike, accounts), edit)
+
+
+def _links_of(found: Broken) -> tuple[Link, ...]:
+    """Return where what the demand compares was decided: what the contract is about first, at most two lines."""
+    contract, account, call = found
+    links: list[Link] = []
+    for name in (contract.about, *sorted(names_in(contract.demand) - {contract.about})):
+        if name in call.expressions and name != "self":
+            link = deciding_link(account, call.expressions[name][0])
+        elif name in {contract.about, "self"} and "self" in call.expressions:
+            link = making_link(account, call.expressions["self"][0])
+        else:
+            continue
+        lines = [account.place, *(known.place for known in links)]
+        if link is not None and not any(p is not None and where(p) == where(link.place) for p in lines):
+            links.append(link)
+    made = [link for link in links if not is_given(link)]
+    links = made or links
+    inner = contract.about and contract.about not in call.expressions
+    if not links and inner and 0 <= account.root < len(account.links):
+        links.append(account.links[account.root])
+    return tuple(links[:2])
+
+
+def _explanation(  # noqa: PLR0917
+    context: Context,
+    account: Account,
+    title: str,
+    fix: str,
+    probability: float,
+    evidence: str,
+    why: str,
+    edit: account_edits.Edit | None = None,
+) -> Explanation:
+    reason = reason_from(account, evidence, "The values at the line that failed.")
+    found = explanation_for(context.symptom, plain(title, 500), why, plain(fix, 500), probability, reason)
+    diff = diff_of(edit, context.incident.snapshot.excerpts) if edit is not None else ""
+    return replace(found, diff=diff, diff_of="yours" if diff else "", in_python=bool(diff) and in_python(diff))
+
+
+def _lower(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
+
+
+def _rank_prefix(account: Account, alike: Sequence[Broken], accounts: Sequence[Account]) -> str:
+    """Return "Rank 1: " where other ranks failed in another way, or are known not to have failed."""
+    ranks = ranks_of(b.account for b in alike)
+    others = {*ranks_of(accounts)} - {*ranks}
+    if not ranks or (len(ranks) == 1 and not others):
+        return f"Rank {account.rank}: " if account.rank is not None and _world(account) not in {None, 1} else ""
+    return f"Rank{'s' if len(ranks) > 1 else ''} {ranges(ranks)}: " if others else ""
+
+
+def _world(account: Account) -> int | None:
+    size = next((fact.text for fact in account.facts if fact.name == "world size"), "")
+    return int(size) if size.isdigit() else None
+
+
+def _why(alike: Sequence[Broken], accounts: Sequence[Account]) -> str:
+    """Return what a comparison of the ranks says; empty for a single account."""
+    ranks = ranks_of(b.account for b in alike)
+    if len(ranks) > 1 and ranks == ranks_of(accounts):
+        values = {rank_value(b) for b in alike}
+        if len(values) == 1:
+            return f"Ranks {ranges(ranks)} failed with the same values: the program is wrong, not a rank's data."
+        rows = ", ".join(f"{rank_value(b)} on rank {b.account.rank}" for b in alike[:_MOST_VALUES])
+        return f"The value differs from rank to rank: {rows}."
+    if len(accounts) > len(alike):
+        return f"The other ranks that failed ({ranges({*ranks_of(accounts)} - {*ranks})}) do not break it."
+    return "The values at the line that failed do not meet what the call asks for."
+
+
+def rank_value(broken: Broken) -> str:
+    """Return what the demand compared on one rank, as text."""
+    left, _, _ = sides(broken.contract.demand)
+    try:
+        return show(value_of(left, broken.call.scope)) if left else ""
+    except UnknownTermError:
+        return ""
+
+
+def _of_ranks(context: Context, parted: Parted) -> Explanation:
+    contract, what, rows = parted
+    account, call, _ = rows[0]
+    counts = {value: sum(other == value for _, _, other in rows) for _, _, value in rows}
+    odd = min(rows, key=lambda row: counts[row[2]])
+    about = contract.about if contract.about in call.expressions else next(iter(call.expressions), contract.about)
+    shown = ", ".join(
+        f"{show(value)} on rank{'s' if len(ranks) > 1 else ''} {ranges(ranks)}"
+        for value in list(counts)[:_MOST_VALUES]
+        if (ranks := [a.rank for a, _, other in rows if other == value and a.rank is not None])
+    )
+    link = deciding_link(odd[0], odd[1].words(about))
+    title = (
+        f"{fill(contract.says, call, {'what': what})}: `{call.words(about)}` has {shown}{decided_clause(odd[0], link)}"
+    )
+    place = link.place if link is not None else account.place
+    fix = fill(contract.fix, call, {"what": what}, strict=False)
+    fix = f"Edit {where(place)}: {_lower(fix)}" if place is not None else fix
+    why = "The same line got different values: a rank's data or its place in the group decides them."
+    return _explanation(context, odd[0], title, fix, _SURE, contract.id, why)
+
+
+def _of_guard(context: Context, account: Account, refusal: Refusal, accounts: Sequence[Account]) -> Explanation | None:
+    test = decisive_test(refusal)
+    own = refusal.place is None or not is_library(refusal.place.file)
+    if own and not refusal.tests:
+        return None  # an operation of the program itself
+    who = where(account.place) if own and account.place else f"`{short_name(refusal.api)}`" if refusal.api else ""
+    link = account.links[account.root] if 0 <= account.root < len(account.links) else None
+    if test is not None and who:
+        text, way, operands = test
+        values = tuple(v for v in operands if v.text == "None" or _is_telling(v.text))[:_MOST_VALUES]
+        link = link if link is not None and _carries(account, link, values) else None
+        title = f"{who} raises {'where' if way else 'unless'} `{text}`: {_said(values)}"
+        probability = _GUARD
+    elif not refusal.tests and link is not None and not _same_line(link, account) and who and refusal.values:
+        values = tuple(v for v in refusal.values if _is_telling(v.text))[:_MOST_VALUES]
+        if not values:
+            return None
+        title, probability = f"{who} failed with {_said(values)}", _CALL
+    else:
+        return None
+    alone = account.rank is not None and len(accounts) == 1 and _world(account) not in {None, 1}
+    prefix = f"Rank {account.rank}: " if alone else ""
+    title = f"{prefix}{title}{decided_clause(account, link)}"
+    place = link.place if link is not None else account.place
+    where_to = where(place) if place is not None else "the line that raised"
+    fix = f"Look at {where_to}: the call does not take what is made there."
+    if test is not None and not test[1]:
+        fix = f"Edit {where_to}, so that `{test[0]}` holds."
+    elif test is not None:
+        fix = f"Edit {where_to}, so that `{test[0]}` does not hold."
+    why = _guard_ranks(account, values, accounts)
+    return _explanation(context, account, title, fix, probability, "refused-by-a-test" if test else "call-failed", why)
+
+
+def _carries(account: Account, link: Link, values: Sequence[NamedValue]) -> bool:
+    """True if the way back on which a link lies has one of the values."""
+    at = account.links.index(link)
+    begin = next((n for n in range(at, -1, -1) if account.links[n].depth == 0), 0)
+    return bool({v.text for v in values} & {each.value.text for each in account.links[begin : at + 1]})
+
+
+def _is_telling(text: str) -> bool:
+    """True for a value with contents: a shape, a number, a string."""
+    value = read_value(text)
+    return (
+        value is not None and value.kind in {"tensor", "sequence", "mapping", "number", "text"} and value.name != "bool"
+    )
+
+
+def _said(values: Sequence[NamedValue]) -> str:
+    return ", ".join(f"`{v.name}` is {v.text}" for v in values)
+
+
+def _guard_ranks(account: Account, values: Sequence[NamedValue], accounts: Sequence[Account]) -> str:
+    """Return what the same values are on the other ranks that failed at the same line."""
+    same = [
+        a
+        for a in accounts
+        if a.refusal is not None and a.place is not None and account.place is not None and a.rank is not None
+        and (a.place.file, a.place.line) == (account.place.file, account.place.line)
+    ]  # fmt: skip
+    if len(same) < 2:
+        return "The test stands over the line that raised, and its operands had these values."
+    for value in values:
+        texts = {
+            a.rank: next((v.text for v in a.refusal.values if v.name == value.name), "") for a in same if a.refusal
+        }
+        if len(set(texts.values())) > 1 and all(texts.values()):
+            rows = ", ".join(f"{text} on rank {rank}" for rank, text in list(texts.items())[:_MOST_VALUES])
+            return f"`{value.name}` differs from rank to rank: {rows}."
+    return f"Ranks {ranges(ranks_of(same))} failed with the same values: the program is wrong, not a rank's data."

@@ -1,0 +1,140 @@
+"""Edits of the user's line that make a broken contract hold: proven by its tree and by the numbers that meet."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from dtdebug_taxonomy.explanations.account_words import (
+    Edit,
+    UnknownSlotError,
+    fill,
+    find_spans,
+    replace_expression,
+    show,
+)
+from dtdebug_taxonomy.inference.account_call import UserCall, parse_line
+from dtdebug_taxonomy.inference.contracts import Broken
+from dtdebug_taxonomy.inference.demands import Plain, UnknownTermError, sides, value_of
+from dtdebug_taxonomy.model.account import Link, Place
+
+__all__ = ["Edit", "of_contract", "option_to_pass"]
+
+_OPTION = re.compile(r"['\"](--[\w-]{1,40})['\"]")
+_WORLD = frozenset({"world_size", "members"})
+
+
+def of_contract(found: Broken, link: Link | None) -> Edit | None:
+    """Return the edit after which the demand is met: at the call, or where the number was decided."""
+    contract, account, call = found
+    place = account.place
+    about = call.expressions.get(contract.about)
+    if contract.instead and place is not None and about is not None:
+        try:
+            text = fill(contract.instead, call, {"module": call.module} if call.module.isidentifier() else None)
+        except UnknownSlotError:
+            return None
+        return replace_expression(place, about[1], text)
+    given, wanted = _numbers(found)
+    if given is None or wanted is None:
+        return None
+    if place is not None and about is not None and (edit := _at_call(found, place, about[1], (given, wanted))):
+        return edit
+    if link is None or link.place == place:
+        return None
+    return _counted(link.place, call, given, wanted) or _literal(link, given, wanted)
+
+
+def option_to_pass(found: Broken, link: Link) -> str:
+    """Return the option with the value that fits; empty if another number than the option's is compared."""
+    given, wanted = _numbers(found)
+    option = _OPTION.search(link.place.code)
+    if option is None or given is None or wanted is None or link.value.text != show(given):
+        return ""
+    return f"{option[1]} {show(wanted)}"
+
+
+def _numbers(found: Broken) -> tuple[int | None, int | None]:
+    """Return (number that was given, number that is demanded) of a demand of equality."""
+    left, operator, right = sides(found.contract.demand)
+    if operator not in {"Eq", "GtE"}:
+        return None, None
+    try:
+        pair: tuple[Plain, Plain] = value_of(left, found.call.scope), value_of(right, found.call.scope)
+    except UnknownTermError:
+        return None, None
+    one, other = pair
+    return (one, other) if isinstance(one, int) and isinstance(other, int) and one != other else (None, None)
+
+
+def _at_call(found: Broken, place: Place, span: tuple[int, int], numbers: tuple[int, int]) -> Edit | None:
+    """Return the edit of a number within the argument itself: `[None] * 3`, `range(get_world_size() + 1)`."""
+    given, wanted = numbers
+    inside = [s for s in find_spans(place.code, (str(given),)) if span[0] <= s[0] and s[1] <= span[1]]
+    if edit := _counted(place, found.call, given, wanted):
+        return edit
+    if len(inside) != 1:
+        return None
+    right = sides(found.contract.demand)[2]
+    written = str(wanted)
+    if found.contract.write and right in _WORLD and found.call.module.isidentifier():
+        written = fill(found.contract.write, found.call, {"module": found.call.module})
+    return replace_expression(place, inside[0], written)
+
+
+def _counted(place: Place, call: UserCall, given: int, wanted: int) -> Edit | None:
+    """Return the edit of `get_world_size() + 1`, where that gives the wrong number and the call alone the right one."""
+    tree = parse_line(place.code)
+    if tree is None or not place.code.isascii() or _world(call) != wanted:
+        return None
+    found = [
+        (n, side)
+        for n in ast.walk(tree)
+        if isinstance(n, ast.BinOp)
+        for side, other in ((n.left, n.right), (n.right, n.left))
+        if isinstance(side, ast.Call) and ast.unparse(side.func).endswith("get_world_size")
+        and isinstance(other, ast.Constant) and _result(n, side, wanted) == given
+    ]  # fmt: skip
+    if len(found) != 1 or place.code.startswith("elif"):
+        return None
+    node, side = found[0]
+    begin, end = node.col_offset, node.end_col_offset or 0
+    around = place.code[: begin - 1].rstrip()[-1:]
+    if (
+        place.code[begin - 1 : begin] == "("
+        and place.code[end : end + 1] == ")"
+        and not (around.isalnum() or around in "_)]")
+    ):
+        begin, end = begin - 1, end + 1  # parentheses of the sum, not of a call
+    return replace_expression(place, (begin, end), ast.unparse(side))
+
+
+def _result(node: ast.BinOp, world: ast.expr, size: int) -> int | None:
+    left, right = (size if part is world else getattr(part, "value", None) for part in (node.left, node.right))
+    if not isinstance(left, int) or not isinstance(right, int):
+        return None
+    match node.op:
+        case ast.Add():
+            return left + right
+        case ast.Sub():
+            return left - right
+        case ast.Mult():
+            return left * right
+        case ast.FloorDiv() if right:
+            return left // right
+    return None
+
+
+def _world(call: UserCall) -> Plain:
+    try:
+        return value_of("world_size", call.scope)
+    except UnknownTermError:
+        return None
+
+
+def _literal(link: Link, given: int, wanted: int) -> Edit | None:
+    """Return the edit of the literal that decided the number, if the line has it once."""
+    if link.how not in {"literal", "option", "default", "assigned", "attribute", "returned", "passed"}:
+        return None
+    spans = find_spans(link.place.code, (str(given),))
+    return replace_expression(link.place, spans[0], str(wanted)) if len(spans) == 1 else None

@@ -1,0 +1,164 @@
+"""Sentences and edits that are made of an account: the user's names, the values, and the line that decided them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from dtdebug_taxonomy.inference.account_call import UserCall, parse_line
+from dtdebug_taxonomy.inference.demands import DemandError, Plain, UnknownTermError, value_of
+from dtdebug_taxonomy.model.account import Account, Link, Place
+from dtdebug_taxonomy.model.snapshot import Excerpt
+from dtdebug_taxonomy.stacks.frames import short
+from dtdebug_taxonomy.text.pattern_matcher import plain
+
+_SLOT = re.compile(r"\{(?P<value>=?)(?P<what>[^{}!]{1,80})(?P<bare>!?)\}")
+_OPTION = re.compile(r"['\"](?P<name>--?[\w-]{1,40})['\"]")
+_FACTS = frozenset({"members", "world_size", "rank", "backend"})
+_AROUND = 3
+"""Lines of context on each side of a changed line."""
+_LONGEST_CODE = 100
+DECIDED = frozenset({"literal", "option", "default", "environment", "file", "assigned", "cell", "attribute", "loop"})
+"""Ways in which a value comes to be at the link itself."""
+
+
+class UnknownSlotError(Exception):
+    """A sentence speaks of something that the account does not say."""
+
+
+def fill(template: str, call: UserCall, extra: Mapping[str, str] | None = None, *, strict: bool = True) -> str:
+    """Return a sentence with its slots filled: names as the user wrote them, values as they were.
+
+    Raises:
+        UnknownSlotError: the account does not say a value, and the sentence is `strict`.
+
+    """
+
+    def slot(found: re.Match[str]) -> str:
+        what = found["what"]
+        if what == "api":
+            return call.name
+        if extra and what in extra:
+            return extra[what]
+        if found["bare"]:
+            return call.words(what)
+        if not found["value"] and what.isidentifier() and (what not in _FACTS or what in call.expressions):
+            return f"`{call.words(what)}`"
+        return _value(what, call, strict=strict)
+
+    return plain(_SLOT.sub(slot, template), 600)
+
+
+def _value(expression: str, call: UserCall, *, strict: bool) -> str:
+    if expression in call.texts and not _is_plain(expression, call):
+        return call.texts[expression]
+    try:
+        return show(value_of(expression, call.scope))
+    except (UnknownTermError, DemandError):
+        if strict:
+            raise UnknownSlotError(expression) from None
+        return f"`{expression}`"
+
+
+def _is_plain(name: str, call: UserCall) -> bool:
+    try:
+        return value_of(name, call.scope) is not None
+    except UnknownTermError:
+        return False
+
+
+def show(value: Plain) -> str:
+    """Return a plain value as a sentence shows it: shapes as lists, whole numbers without a point."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(show(part) for part in value)}]"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def where(place: Place) -> str:
+    """Return `train.py:11`."""
+    return f"{short(place.file)}:{place.line}"
+
+
+def decide(link: Link) -> str:
+    """Return the clause that says where a value was decided: "`--shards` defaults to 4 (train.py:11)"."""
+    name, text, at = link.value.name, link.value.text, where(link.place)
+    option = _OPTION.search(link.place.code)
+    known = f" {text}" if text else ""
+    match link.how:
+        case "option" if option is not None:
+            default = f"default={text}" in link.place.code.replace(" ", "") and text
+            verb = "defaults to" if default else "was given as" if text else "is declared"
+            return f"`{option['name']}` {verb}{known} ({at})"
+        case "default":
+            return f"`{name}` defaults to{known} ({at})" if text else f"`{name}` has its default ({at})"
+        case "file":
+            return f"`{name}` is read from a file ({at})"
+        case "cell":
+            return (
+                f"`{name}` is{known} since another cell ({at})" if text else f"`{name}` was set in another cell ({at})"
+            )
+    code = plain(link.place.code, _LONGEST_CODE)
+    return f"`{code}` ({at})" if code else f"`{name}` is{known} ({at})"
+
+
+class Edit(NamedTuple):
+    """One changed line of the user's file."""
+
+    place: Place
+    code: str
+    """The line as it is to be, without its indentation."""
+
+
+def replace_expression(place: Place, span: tuple[int, int], text: str) -> Edit | None:
+    """Return the line with one expression replaced, if that and nothing else changes in its tree."""
+    begin, end = span
+    if not 0 <= begin < end <= len(place.code):
+        return None
+    before = parse_line(place.code)
+    changed = f"{place.code[:begin]}{text}{place.code[end:]}"
+    after = parse_line(changed)
+    if before is None or after is None or changed == place.code:
+        return None
+    counted = (sum(isinstance(n, ast.stmt) for n in ast.walk(tree)) for tree in (before, after))
+    return Edit(place, changed) if len(set(counted)) == 1 else None
+
+
+def find_spans(code: str, accepts: Iterable[str]) -> list[tuple[int, int]]:
+    """Return the places of the expressions of a line that are written in one of several ways."""
+    tree, wanted = parse_line(code), {*accepts}
+    if tree is None or not code.isascii() or code.startswith("elif"):
+        return []
+    return sorted({
+        (n.col_offset, n.end_col_offset or 0)
+        for n in ast.walk(tree)
+        if isinstance(n, ast.expr) and ast.unparse(n) in wanted
+    })  # fmt: skip
+
+
+def diff_of(edit: Edit, excerpts: Iterable[Excerpt]) -> str:
+    """Return an edit as a patch of the user's file; empty if the file is not at hand or has changed since."""
+    place = edit.place
+    for excerpt in excerpts:
+        at = place.line - excerpt.first
+        if excerpt.file != place.file or not 0 <= at < len(excerpt.lines):
+            continue
+        line = excerpt.lines[at]
+        if line.strip() != place.code:
+            return ""
+        indent = line[: len(line) - len(line.lstrip())]
+        begin, end = max(0, at - _AROUND), min(len(excerpt.lines), at + _AROUND + 1)
+        head = f"@@ -{excerpt.first + begin},{end - begin} +{excerpt.first + begin},{end - begin} @@"
+        rows = [f" {row}" for row in excerpt.lines[begin:at]]
+        rows += [f"-{line}", f"+{indent}{edit.code}", *(f" {row}" for row in excerpt.lines[at + 1 : end])]
+        name = short(place.file)
+        return "\n".join((f"--- a/{name}", f"+++ b/{name}", head, *rows, ""))
+    return ""
+
+
+def ranks_of(accounts: Iterable[Account]) -> tuple[int, ...]:
+    """Return the ranks of accounts, in order."""
+    return tuple(sorted({a.rank for a in accounts if a.rank is not None}))

@@ -1,0 +1,298 @@
+"""Python's own errors in a job, with the account of them: which value it was, where it came from, and near names."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from dtdebug_taxonomy.explanations.account import by_culprit, decided_clause, is_given, reason_from
+from dtdebug_taxonomy.explanations.account_words import Edit, diff_of, ranks_of, replace_expression, where
+from dtdebug_taxonomy.explanations.context import Context
+from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, in_python
+from dtdebug_taxonomy.inference.account_call import chains_of, parse_line, read_call
+from dtdebug_taxonomy.model.account import Account, Link, Place
+from dtdebug_taxonomy.model.rank_ranges import ranges
+from dtdebug_taxonomy.text.pattern_matcher import plain
+from dtdebug_taxonomy.text.value_texts import Value, read_value
+
+_PROBABILITY = 0.8
+_KEY = re.compile(r"KeyError: (?P<key>'[^']{1,80}'|\"[^\"]{1,80}\"|-?\d{1,12})\Z")
+_ATTRIBUTE = re.compile(r"AttributeError: '(?P<kind>\w{1,80})' object has no attribute '(?P<name>\w{1,80})'")
+_FILE = re.compile(r"(?:FileNotFoundError|NotADirectoryError): .{0,60}?: (?P<path>'[^']{1,400}'|\"[^\"]{1,400}\")\Z")
+_INTO_NUMBER = re.compile(
+    r"ValueError: (?:invalid literal for int\(\) with base 10|could not convert string to float): "
+    r"(?P<value>'[^']{0,80}')\Z"
+)
+_CLOSE, _MOST_KEYS = 0.7, 6
+_WRAPPERS = frozenset({"DistributedDataParallel", "DataParallel"})
+
+
+class _Found(NamedTuple):
+    """The fault of one expression of the line that raised."""
+
+    said: str
+    """Clause on the value: "`config` has no key 'lr'"."""
+    fix: str
+    link: Link | None = None
+    """Link at which the value was made."""
+    edit: Edit | None = None
+    at: Place | None = None
+    """Place to edit; that of `link` or the raising line otherwise."""
+
+
+def explain(context: Context) -> Iterator[Explanation]:
+    """Yield the value that a Python error speaks of, of the first rank whose account shows it."""
+    accounts = by_culprit(context)
+    for account in accounts:
+        reader = _READERS.get(account.exception.partition(":")[0].rpartition(".")[2])
+        found = reader(account) if reader is not None and account.place is not None else None
+        if found is not None:
+            yield _explanation(context, account, found, accounts)
+            return
+
+
+def _explanation(context: Context, account: Account, found: _Found, accounts: Sequence[Account]) -> Explanation:
+    same = [a for a in accounts if a.exception == account.exception and a.place == account.place]
+    ranks, everyone = ranks_of(same), ranks_of(accounts)
+    prefix = f"Rank{'s' if len(ranks) > 1 else ''} {ranges(ranks)}: " if ranks and ranks != everyone else ""
+    title = f"{prefix}{found.said}{decided_clause(account, found.link)}"
+    place = found.at or (found.edit.place if found.edit is not None else None)
+    place = place or (found.link.place if found.link is not None else account.place)
+    fix = f"Edit {where(place)}: {found.fix}" if place is not None else found.fix
+    why = "The line that raised uses this value."
+    if len(ranks) > 1 and ranks == everyone:
+        why = f"Ranks {ranges(ranks)} failed alike: the program is wrong, not a rank's data."
+    reason = reason_from(account, "value-of-an-error", "The value at the line that raised.")
+    whole = explanation_for(context.symptom, plain(title, 500), why, plain(fix, 500), _PROBABILITY, reason)
+    diff = diff_of(found.edit, context.incident.snapshot.excerpts) if found.edit is not None else ""
+    return replace(whole, diff=diff, diff_of="yours" if diff else "", in_python=bool(diff) and in_python(diff))
+
+
+def _texts(account: Account) -> dict[str, str]:
+    """Return the expressions whose values are known at the line that raised."""
+    refusal = account.refusal
+    found = {link.value.name: link.value.text for link in reversed(account.links) if link.depth == 0}
+    if refusal is not None and refusal.place is None:  # else these are names of the library
+        found.update((v.name, v.text) for v in refusal.values)
+    return {name: text for name, text in found.items() if text}
+
+
+def _chain(account: Account, words: str) -> tuple[Link, ...]:
+    return next(iter(chains_of(account, words)), ())
+
+
+def _carried(account: Account, words: str, text: str) -> Link | None:
+    """Return the last link of an expression's way back that still has its value: there it was made."""
+    chain = _chain(account, words)
+    held = [link for link in chain if link.value.text == text]
+    return held[-1] if held else None
+
+
+def _nodes(account: Account, kind: type[ast.expr]) -> list[ast.expr]:
+    tree = parse_line(account.place.code) if account.place is not None else None
+    return [n for n in ast.walk(tree) if isinstance(n, kind)] if tree is not None else []
+
+
+def _near(name: str, names: Iterable[str]) -> str:
+    """Return the one name that is near another; empty if none is, or several are."""
+    known = list(dict.fromkeys(n for n in names if n != name))
+    same = [n for n in known if n.lower().replace("-", "_") == name.lower().replace("-", "_")]
+    close = same or get_close_matches(name, known, n=2, cutoff=_CLOSE)
+    return close[0] if len(close) == 1 else ""
+
+
+def _of_key(account: Account) -> _Found | None:
+    """Return the mapping that has no such key, its keys, and the near one."""
+    matched = _KEY.match(account.exception)
+    if matched is None:
+        return None
+    key, texts = ast.literal_eval(matched["key"]), _texts(account)
+    rows = []
+    for node in _nodes(account, ast.Subscript):
+        owner, slot = ast.unparse(node.value), node.slice  # type: ignore[attr-defined]
+        value = read_value(texts.get(owner, ""))
+        written = slot.value if isinstance(slot, ast.Constant) else _plain(texts.get(ast.unparse(slot), ""))
+        if value is not None and value.kind == "mapping" and written == key:
+            rows.append((owner, slot, value))
+    if len(rows) != 1 or (not rows[0][2].whole and str(key) in rows[0][2].keys):
+        return None
+    owner, slot, value = rows[0]
+    keys = [k for k in value.keys if k != str(key)]
+    near = _near(str(key), keys) if isinstance(key, str) else ""
+    shown = ", ".join(repr(k) if isinstance(key, str) else k for k in keys[:_MOST_KEYS])
+    more = "" if value.whole and len(keys) <= _MOST_KEYS else ", ..."
+    has = f"it has {shown}{more}" if keys else "it is empty" if value.whole else "its keys are not at hand"
+    asks = f"; did you mean {near!r}?" if near else ""
+    edit = None
+    if near and isinstance(slot, ast.Constant) and account.place is not None and account.place.code.isascii():
+        edit = replace_expression(account.place, (slot.col_offset, slot.end_col_offset or 0), repr(near))
+    fix = f"ask for {near!r}." if near else f"add {key!r} to it, or ask for a key that it has."
+    link = _carried(account, owner, texts[owner])
+    return _Found(f"`{owner}` has no key {key!r}: {has}{asks}", fix, link, edit, account.place if near else None)
+
+
+def _plain(text: str) -> object:
+    value = read_value(text)
+    return value.plain if value is not None else None
+
+
+def _of_attribute(account: Account) -> _Found | None:
+    """Return the object that has no such attribute: None, options, or a model in its wrapper."""
+    matched = _ATTRIBUTE.match(account.exception)
+    if matched is None:
+        return None
+    texts, name = _texts(account), matched["name"]
+    owners = {ast.unparse(n.value): n for n in _nodes(account, ast.Attribute) if n.attr == name}  # type: ignore[attr-defined]
+    if len(owners) != 1:
+        return None
+    ((owner, node),) = owners.items()
+    text = texts.get(owner, "")
+    if matched["kind"] == "NoneType":
+        return _of_none(account, owner) if text == "None" else None
+    value = read_value(text)
+    if value is None or value.name != matched["kind"] or account.place is None:
+        return None
+    link, span = _carried(account, owner, text), (node.col_offset, node.end_col_offset or 0)
+    if value.name in _WRAPPERS:
+        edit = replace_expression(account.place, span, f"{owner}.module.{name}")
+        inner = value.items[0].name if value.items else "the model"
+        return _Found(
+            f"`{owner}` is {inner} wrapped in {value.name}, and the wrapper has no attribute `{name}`",
+            f"ask the model inside: `{owner}.module.{name}`.", link, edit, account.place,
+        )  # fmt: skip
+    near = _near(name, value.fields)
+    if not near:
+        return None
+    edit = replace_expression(account.place, span, f"{owner}.{near}")
+    return _Found(
+        f"`{owner}` has no attribute `{name}`; did you mean `{near}`?",
+        f"write `{owner}.{near}`.",
+        link,
+        edit,
+        account.place,
+    )
+
+
+def _of_none(account: Account, words: str) -> _Found:
+    link = _carried(account, words, "None")
+    made = link.place.code if link is not None else ""
+    tree = parse_line(made)
+    call = getattr(tree.body[0], "value", None) if isinstance(tree, ast.Module) and tree.body else None
+    fix = f"let `{words}` be set on every path, or test it for None first."
+    if isinstance(call, ast.Call) and link is not None and link.how in {"called", "returned"}:
+        fix = f"`{ast.unparse(call.func)}` returned None here: let it return a value, or test for None."
+    return _Found(f"`{words}` is None", fix, link)
+
+
+def _of_type(account: Account) -> _Found | None:
+    """Return the one expression of the line that is None, if the error speaks of None."""
+    if "NoneType" not in account.exception:
+        return None
+    texts = _texts(account)
+    written = {
+        ast.unparse(n) for kind in (ast.Name, ast.Attribute, ast.Subscript, ast.Call) for n in _nodes(account, kind)
+    }
+    nothing = [name for name in written if texts.get(name) == "None"]
+    return _of_none(account, nothing[0]) if len(nothing) == 1 else None
+
+
+def _of_file(account: Account) -> _Found | None:
+    """Return the expression that named the missing file."""
+    matched = _FILE.match(account.exception)
+    if matched is None:
+        return None
+    path = ast.literal_eval(matched["path"])
+    call = read_call(account)
+    given = {words: call.texts.get(name, "") for name, (words, _) in call.expressions.items()}
+    named = [name for name, text in {**given, **_texts(account)}.items() if _path(text) == path]
+    words = next(iter(named), "")
+    chain = _chain(account, words)
+    root = account.links[account.root] if 0 <= account.root < len(account.links) else None
+    link = _carried(account, words, repr(path)) or (root if root in chain else chain[0] if chain else None)
+    relative = not path.startswith(("/", "~")) and path[1:2] != ":"
+    start = "; a relative path counts from the folder in which the rank was started" if relative else ""
+    said = f"`{words}` is {path!r}, which does not exist" if words else f"{path!r} does not exist"
+    if path.startswith("~"):
+        said, start = f"{said}: `~` is not expanded here", "; use `os.path.expanduser`"
+    return _Found(said, f"name a file that exists on this host, or write it before it is read{start}.", link)
+
+
+def _path(text: str) -> str:
+    value = read_value(text.removeprefix("Path(").removesuffix(")"))
+    return value.plain if value is not None and isinstance(value.plain, str) else ""
+
+
+def _of_index(account: Account) -> _Found | None:
+    """Return the index with the length of what it goes into."""
+    if "index out of range" not in account.exception:
+        return None
+    texts, rows = _texts(account), []
+    for node in _nodes(account, ast.Subscript):
+        owner, slot = ast.unparse(node.value), node.slice  # type: ignore[attr-defined]
+        index = slot.value if isinstance(slot, ast.Constant) else _plain(texts.get(ast.unparse(slot), ""))
+        length = _length(read_value(texts.get(owner, "")))
+        if isinstance(index, int) and length is not None and not -length <= index < length:
+            rows.append((owner, ast.unparse(slot), index, length))
+    if len(rows) != 1:
+        return None
+    owner, slot_words, index, length = rows[0]
+    asked = f"index {index}" if slot_words == str(index) else f"`{slot_words}` is {index}"
+    said = f"`{owner}` has {length} element{'' if length == 1 else 's'}, and {asked}"
+    chains = [c for c in (_chain(account, slot_words), _chain(account, owner)) if c and not is_given(c[0])]
+    chain = chains[0] if chains else ()
+    link = next((link for link in reversed(chain) if link.how in {"literal", "option", "default"}), None)
+    return _Found(said, "keep the index below the length.", link or (chain[0] if chain else None))
+
+
+def _length(value: Value | None) -> int | None:
+    return value.length if value is not None and value.kind == "sequence" else None
+
+
+def _of_division(account: Account) -> _Found | None:
+    """Return the divisor that is 0."""
+    texts = _texts(account)
+    zeros = {
+        ast.unparse(n.right)  # type: ignore[attr-defined]
+        for n in _nodes(account, ast.BinOp)
+        if isinstance(n.op, ast.Div | ast.FloorDiv | ast.Mod)  # type: ignore[attr-defined]
+        and _plain(texts.get(ast.unparse(n.right), "")) == 0  # type: ignore[attr-defined]
+    }
+    if len(zeros) != 1:
+        return None
+    (words,) = zeros
+    chain = [each for each in _chain(account, words) if not re.search(r"[-+*/]= ", each.place.code)]  # these change it
+    link = next((each for each in reversed(chain) if each.value.text), None)
+    return _Found(
+        f"`{words}` is 0, and the line divides by it",
+        f"keep `{words}` above 0, or leave the line out where it is 0.",
+        link,
+    )
+
+
+def _of_number(account: Account) -> _Found | None:
+    """Return the expression that was to become a number."""
+    matched = _INTO_NUMBER.match(account.exception)
+    if matched is None:
+        return None
+    named = [name for name, text in _texts(account).items() if text == matched["value"]]
+    if len(named) != 1:
+        return None
+    link = _carried(account, named[0], matched["value"])
+    return _Found(f"`{named[0]}` is {matched['value']}, which is no number", "give it a number.", link)
+
+
+_READERS: Final[dict[str, Callable[[Account], _Found | None]]] = {
+    "KeyError": _of_key,
+    "AttributeError": _of_attribute,
+    "TypeError": _of_type,
+    "FileNotFoundError": _of_file,
+    "NotADirectoryError": _of_file,
+    "IndexError": _of_index,
+    "ZeroDivisionError": _of_division,
+    "ValueError": _of_number,
+}

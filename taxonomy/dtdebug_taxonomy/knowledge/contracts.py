@@ -1,0 +1,103 @@
+"""Contracts: what an API demands of its arguments, one file for each family of APIs in `contracts/`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+
+from dtdebug_taxonomy.knowledge.cache import load_cached
+from dtdebug_taxonomy.knowledge.loader import KnowledgeError, read_record
+from dtdebug_taxonomy.knowledge.schema import KnowledgeRecord, Reference
+
+CONTRACTS = Path(__file__).parents[1] / "contracts"
+
+
+class Contract(KnowledgeRecord, frozen=True, kw_only=True):
+    """One demand of one or several APIs, in the language of `inference.demands`."""
+
+    id: str
+    api: tuple[str, ...]
+    """Qualified names, also those of the class and method that the same call may be known by."""
+    parameters: tuple[str, ...] = ()
+    """Parameters in order, as far as positional arguments of the user's line need them."""
+    about: str
+    """Parameter to which the way back is told."""
+    when: str = ""
+    """Condition under which it is demanded; empty: always. If it is unknown, nothing is said."""
+    demand: str = ""
+    """Condition that has to be true: a comparison whose left side is what the user can change."""
+    alike: tuple[str, ...] = ()
+    """Instead of `demand`: what has to be equal on all ranks."""
+    says: str
+    """The demand and the given values, in a sentence without its end. Slots: `{api}`; a parameter (the user's
+    expression); anything else of the language (its value)."""
+    fix: str
+    """Advice in the imperative, with the same slots."""
+    write: str = ""
+    """Expression that fits wherever the call stands, with the slot `{module}` for the user's name of the library's
+    module."""
+    instead: str = ""
+    """Expression that fits where `about` stands in the line of the call, with slots: `{target!}.long()`."""
+    here: bool = False
+    """True if the call itself is wrong, wherever its values come from."""
+    reference: tuple[Reference, ...] = ()
+    """Set by the loader, if the contract has none of its own: that of its file."""
+
+
+class _ContractFile(KnowledgeRecord, frozen=True, kw_only=True):
+    """`contracts/NAME.toml`."""
+
+    family: str
+    reference: tuple[Reference, ...]
+    contract: tuple[Contract, ...]
+
+
+class Contracts:
+    """All contracts, found by the name of an API."""
+
+    def __init__(self, contracts: tuple[Contract, ...]) -> None:
+        self.all = contracts
+        self._by_name: dict[tuple[str, str], list[Contract]] = {}
+        for contract in contracts:
+            for key in dict.fromkeys(_key(name) for name in contract.api):
+                self._by_name.setdefault(key, []).append(contract)
+
+    def of(self, api: str) -> tuple[Contract, ...]:
+        """Return the contracts of an API; modules in between are ignored, for libraries re-export their names."""
+        return tuple(self._by_name.get(_key(api), ()))
+
+
+def _key(api: str) -> tuple[str, str]:
+    """Return (top package, name), where the name of a method is that with its class."""
+    parts = api.split(".")
+    named = parts[-2:] if len(parts) > 2 and parts[-2][:1].isupper() else parts[-1:]
+    if named[-1] in {"__init__", "__call__", "__new__"}:
+        named = named[:-1]
+    return parts[0], ".".join(named)
+
+
+@lru_cache(maxsize=2)
+def load_contracts(home: Path = CONTRACTS) -> Contracts:
+    """Return all contracts.
+
+    Raises:
+        KnowledgeError: a file is broken; the text names file, place and what was expected.
+
+    """
+    made = load_cached("contracts", tuple[Contract, ...], lambda: _read(home)) if home == CONTRACTS else _read(home)
+    return Contracts(made)
+
+
+def _read(home: Path) -> tuple[Contract, ...]:
+    found: dict[str, Contract] = {}
+    for path in sorted(home.glob("*.toml")):
+        file = read_record(path, _ContractFile)
+        for contract in file.contract:
+            if contract.id in found:
+                raise KnowledgeError(f"{path}: a second contract {contract.id!r}; ids are unique")
+            if bool(contract.demand) == bool(contract.alike):
+                raise KnowledgeError(f"{path}: {contract.id}: either `demand` or `alike`")
+            found[contract.id] = msgspec.structs.replace(contract, reference=contract.reference or file.reference)
+    return tuple(found.values())

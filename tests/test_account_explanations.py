@@ -1,0 +1,258 @@
+"""Explanations from accounts: the sentence, its deciding line, the fix of the user's file, the ranks side by side."""
+
+import ast
+
+import msgspec
+import pytest
+
+from dtdebug.check.stack_files import sourced_snapshot
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.explanations.account_words import Edit, diff_of, replace_expression
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.account import Account, Link, NamedValue, Place, Refusal
+from dtdebug_taxonomy.model.snapshot import Excerpt, Snapshot
+from dtdebug_taxonomy.presentation.account_spots import spots_of, spots_of_all
+
+FILE = "/w/train.py"
+
+
+def place(line, code, mark=(0, 0)):
+    return Place(file=FILE, line=line, code=code, mark=mark)
+
+
+def link(name, text, how, line, code, depth=0):
+    return Link(value=NamedValue(name, text), how=how, place=place(line, code), depth=depth)
+
+
+def failed(code, exception="ValueError: x", rank=0, *, api="", arguments=(), links=(), root=-1, **refused):
+    values = tuple(NamedValue(*v) for v in refused.pop("values", ()))
+    refusal = Refusal(api=api, arguments=tuple(NamedValue(*a) for a in arguments), values=values, **refused)
+    facts = (NamedValue("world size", "2"), NamedValue("rank", str(rank)), NamedValue("backend", "gloo"))
+    return Account(rank=rank, exception=exception, place=place(23, code, (0, len(code))), refusal=refusal, links=links,
+                   root=root, facts=facts)  # fmt: skip
+
+
+def excerpt(*lines, first=1):
+    return Excerpt(file=FILE, first=first, lines=lines)
+
+
+def first_cause(*accounts, excerpts=()):
+    output = "".join(
+        f'[rank{a.rank}]: Traceback (most recent call last):\n[rank{a.rank}]:   File "{FILE}", line 23, in main\n'
+        f"[rank{a.rank}]:     {a.place.code}\n[rank{a.rank}]: {a.exception}\n"
+        for a in accounts
+    )
+    found = diagnose(load(), Snapshot(output=output, accounts=accounts, excerpts=excerpts))
+    return next(iter(found.advice), None)
+
+
+def scattered(rank=0, parts=4):
+    return failed(
+        "dist.reduce_scatter(mine, pieces)",
+        rank=rank,
+        api="torch.distributed.reduce_scatter",
+        arguments=[("output", "Tensor[49] int64"), ("input_list", f"list of {parts} x Tensor[49] int64")],
+        links=(
+            link("pieces", f"list of {parts} x Tensor[49] int64", "assigned", 22, "pieces = list(grad.chunk(shards))"),
+            link("shards", str(parts), "passed", 37, "main(args.shards)", 1),
+            link("args.shards", str(parts), "option", 11, f"parser.add_argument('--shards', default={parts})", 2),
+        ),
+        root=2,
+    )
+
+
+def test_a_broken_contract_leads_with_values_and_the_deciding_line():
+    """Measured, whatever the message says; the diff is of the user's own file."""
+    shown = excerpt("import torch", "if x:", "    parser.add_argument('--shards', default=4)", "print()", first=9)
+    cause = first_cause(scattered(0), scattered(1), excerpts=(shown,))
+    assert cause.title == (
+        "`reduce_scatter` needs one part per rank: `pieces` has 4, the group has 2 ranks; "
+        "`--shards` defaults to 4 (train.py:11)"
+    )
+    assert (cause.cause, cause.grade, cause.band) == ("one-part-per-rank", "measured", "likely")
+    assert cause.fix == "Pass `--shards 2`, or edit train.py:11: make `pieces` a list of 2 parts."
+    assert "Ranks 0-1 failed with the same values" in cause.why
+    assert cause.diff_of == "yours"
+    assert (
+        "-    parser.add_argument('--shards', default=4)\n+    parser.add_argument('--shards', default=2)" in cause.diff
+    )
+    assert "@@ -9,4 +9,4 @@" in cause.diff
+
+
+def test_without_the_file_there_is_no_diff():
+    """And none if the line has changed since it ran."""
+    assert first_cause(scattered()).diff == ""
+    changed = excerpt("parser.add_argument('--shards', default=8)", first=11)
+    assert first_cause(scattered(), excerpts=(changed,)).diff == ""
+
+
+def test_without_values_the_source_alone_shows_it():
+    """An account of a printed traceback has the literals of the line."""
+    account = failed("dist.broadcast(x, src=2)", api="torch.distributed.broadcast")
+    cause = first_cause(msgspec.structs.replace(account, with_values=False))
+    assert (cause.cause, cause.grade) == ("source-is-a-rank", "source")
+
+
+def test_ranks_with_other_values_are_told_apart():
+    """Each value with its rank."""
+    cause = first_cause(scattered(0, 4), scattered(1, 3))
+    assert "4 on rank 0, 3 on rank 1" in cause.why
+    shapes = [
+        failed("dist.all_reduce(x)", rank=n, api="torch.distributed.all_reduce", arguments=[("tensor", t)])
+        for n, t in enumerate(("Tensor[3] float32", "Tensor[4] float32"))
+    ]
+    cause = first_cause(*shapes)
+    assert cause.title == (
+        "`all_reduce` needs the same shape on all ranks: `x` has [3] on rank 0, [4] on rank 1 (train.py:23)"
+    )
+
+
+def test_a_rank_that_breaks_it_alone_is_named():
+    """The others raised something else."""
+    cause = first_cause(failed("dist.barrier()", "RuntimeError: Connection closed by peer", 0), scattered(1))
+    assert cause.title.startswith("Rank 1: `reduce_scatter` needs one part per rank")
+
+
+@pytest.mark.parametrize(
+    ("code", "was", "now"),
+    [
+        ("dist.all_gather([torch.zeros(2)] * 3, x)", "[torch.zeros(2)] * 3", "dist.get_world_size()"),
+        ("dist.all_gather([z] * (dist.get_world_size() + 1), x)", "", "[z] * dist.get_world_size(), x"),
+    ],
+)
+def test_the_number_at_the_call_is_replaced(code, was, now):
+    """By the world size, for there the group is set up."""
+    account = failed(
+        code, api="torch.distributed.all_gather", arguments=[("tensor_list", "list of 3 x Tensor[2] float32")]
+    )
+    cause = first_cause(account, excerpts=(excerpt(f"    {code}", first=23),))
+    added = next(line for line in cause.diff.splitlines() if line.startswith("+    "))
+    assert now in added
+    ast.parse(added[1:].strip())
+
+
+def test_the_guard_is_told_with_its_operands():
+    """Where no contract is known."""
+    account = failed(
+        "layer.prune(ratio)", "ValueError: no", api="sparse.Layer.prune",
+        tests=(("amount > self.limit", True),), values=[("amount", "0.9"), ("self.limit", "0.5")],
+        place=Place(file="/env/site-packages/sparse/layer.py", line=7, function="prune", code="raise ValueError("),
+        links=(link("ratio", "0.9", "literal", 4, "ratio = 0.9"),), root=0,
+    )  # fmt: skip
+    cause = first_cause(account)
+    assert cause.title == (
+        "Rank 0: `prune` raises where `amount > self.limit`: `amount` is 0.9, `self.limit` is 0.5; "
+        "`ratio = 0.9` (train.py:4)"
+    )
+    assert "does not hold" in cause.fix
+
+
+def test_a_guard_without_telling_operands_says_nothing():
+    """A flag repeats the test; an object has no value that was read."""
+    flag = failed("f(x)", api="sparse.f", tests=(("not ok", True),), values=[("ok", "False")])
+    assert first_cause(flag) is None or first_cause(flag).cause != "refused-by-a-test"
+    bare = failed(
+        "f(x)", api="sparse.f", values=[("work", "<Work>")], root=0, links=(link("n", "2", "literal", 4, "n = 2"),)
+    )
+    assert first_cause(bare) is None or first_cause(bare).cause != "call-failed"
+
+
+CONFIG = link("config", "{'LR': 0.1, 'steps': 10}", "literal", 4, 'config = {"LR": 0.1, "steps": 10}')
+
+
+@pytest.mark.parametrize(
+    ("code", "exception", "values", "links", "said"),
+    [
+        ('lr = config["lr"]', "KeyError: 'lr'", [("config", "{'LR': 0.1, 'steps': 10}")], (CONFIG,),
+         "`config` has no key 'lr': it has 'LR', 'steps'; did you mean 'LR'?"),
+        ("sched.step()", "AttributeError: 'NoneType' object has no attribute 'step'", [("sched", "None")],
+         (link("sched", "None", "called", 8, "sched = make(opt)"),),
+         "`sched` is None; `sched = make(opt)` (train.py:8)"),
+        ("n = args.batchsize", "AttributeError: 'Namespace' object has no attribute 'batchsize'",
+         [("args", "Namespace(batch_size=8, lr=0.1)")], (), "did you mean `batch_size`?"),
+        ("model.head(x)", "AttributeError: 'DistributedDataParallel' object has no attribute 'head'",
+         [("model", "DistributedDataParallel(Net())")], (), "`model` is Net wrapped in DistributedDataParallel"),
+        ("for x in batch:", "TypeError: 'NoneType' object is not iterable", [("batch", "None")], (), "`batch` is None"),
+        ("f = open(path)", "FileNotFoundError: [Errno 2] No such file or directory: 'a/b.pt'", [("path", "'a/b.pt'")],
+         (link("path", "'a/b.pt'", "assigned", 5, "path = join(a, b)"),), "`path` is 'a/b.pt', which does not exist"),
+        ("host = HOSTS[rank]", "IndexError: list index out of range", [("HOSTS", "['a']"), ("rank", "1")], (),
+         "`HOSTS` has 1 element, and `rank` is 1"),
+        ("mean = total / count", "ZeroDivisionError: division by zero", [("total", "1.0"), ("count", "0")], (),
+         "`count` is 0, and the line divides by it"),
+        ("n = int(text)", "ValueError: invalid literal for int() with base 10: '4x'", [("text", "'4x'")], (),
+         "`text` is '4x', which is no number"),
+    ],
+)  # fmt: skip
+def test_the_value_of_a_python_error_is_named(code, exception, values, links, said):
+    """With where it was made, and a near name where there is one."""
+    cause = first_cause(failed(code, exception, values=values, links=links))
+    assert cause.cause == "value-of-an-error"
+    assert said in cause.title
+
+
+@pytest.mark.parametrize(
+    ("code", "exception", "values"),
+    [
+        ('lr = config["lr"]', "KeyError: 'lr'", [("config", "<Config>")]),
+        ('lr = a["lr"] + b["lr"]', "KeyError: 'lr'", [("a", "{'x': 1}"), ("b", "{'y': 1}")]),
+        ("x = a.b.c", "AttributeError: 'NoneType' object has no attribute 'c'", [("a", "<A>")]),
+        ("x = a[0] + b[0]", "TypeError: 'NoneType' object is not subscriptable", [("a", "None"), ("b", "None")]),
+        ("h = HOSTS[rank]", "IndexError: list index out of range", [("HOSTS", "['a', 'b']"), ("rank", "1")]),
+        ("m = total / len(x)", "ZeroDivisionError: division by zero", [("x", "[1]")]),
+    ],
+)
+def test_what_the_values_do_not_show_is_not_said(code, exception, values):
+    """Two readings are none."""
+    cause = first_cause(failed(code, exception, values=values))
+    assert cause is None or cause.cause != "value-of-an-error"
+
+
+def test_a_program_of_one_process_is_explained_too():
+    """Its account is as good as that of a rank."""
+    facts = (NamedValue("world size", "1"),)
+    account = msgspec.structs.replace(
+        failed('x = config["lr"]', "KeyError: 'lr'", links=(CONFIG,)), rank=None, facts=facts
+    )
+    output = f"Traceback (most recent call last):\n  File \"{FILE}\", line 23, in main\n    x = y\nKeyError: 'lr'\n"
+    found = diagnose(load(), Snapshot(output=output, accounts=(account,)))
+    assert "did you mean 'LR'?" in found.advice[0].title
+
+
+def test_an_edit_that_does_not_parse_is_none():
+    """Nor one that would change nothing, or lies outside the line."""
+    at = place(1, "f(a, 3)")
+    assert replace_expression(at, (5, 6), "2") == Edit(at, "f(a, 2)")
+    assert replace_expression(at, (5, 6), "3") is None
+    assert replace_expression(at, (5, 6), "2)") is None
+    assert replace_expression(at, (5, 6), "2); g(") is None
+    assert replace_expression(at, (5, 60), "2") is None
+    assert replace_expression(place(1, "f(a,"), (2, 3), "b") is None
+    assert diff_of(Edit(at, "f(a, 2)"), ()) == ""
+
+
+def test_lines_around_the_places_are_read_from_disk(tmp_path):
+    """Those that hold what looks like a secret are not kept; a file that is gone is no error."""
+    file = tmp_path / "train.py"
+    lines = [f"x{n} = {n}" for n in range(1, 30)]
+    lines[19] = 'api_key = "sk-live-4f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c"'
+    file.write_text("\n".join(lines), encoding="utf-8")
+
+    def at(line, path=file):
+        return Place(file=str(path), line=line, code=f"x{line} = {line}")
+
+    far = Link(value=NamedValue("x"), how="literal", place=at(19))
+    gone = Link(value=NamedValue("x"), how="literal", place=at(3, tmp_path / "gone.py"))
+    account = Account(place=at(10), links=(far, gone))
+    found = sourced_snapshot(Snapshot(accounts=(account,))).excerpts
+    assert [(e.first, e.lines) for e in found] == [(7, tuple(lines[6:13]))]
+
+
+def test_spots_are_the_raising_and_the_deciding_line():
+    """Ranks with equal values stand together."""
+    raised, decided = spots_of(scattered())
+    assert (raised.line, raised.code, raised.mark) == (23, "dist.reduce_scatter(mine, pieces)", (0, 33))
+    assert ("pieces", "list of 4 x Tensor[49] int64") in raised.values
+    assert (decided.line, decided.values) == (11, (("args.shards", "4"),))
+    assert [s.ranks for s in spots_of_all((scattered(0), scattered(1)))] == [(0, 1), (0, 1)]
+    assert len(spots_of_all((scattered(0), scattered(1, 3)))) == 4
+    assert spots_of(Account(exception="x")) == ()
