@@ -94,6 +94,7 @@ def outcome(program) -> BaseException | None:
 
 def record(file: Path, name: str, rank: int | None) -> list[dict]:
     import msgspec
+
     from dtdebug.account.capture import capture
 
     program, kind = programs(file)[name], name.partition("_")[0]

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from dtdebug_taxonomy.presentation.answer import Answer
+from dtdebug_taxonomy.model.answer import Answer
 from dtdebug_taxonomy.presentation.answer_text import to_short_text
 
 _CLAIMS, _SYMPTOMS, _CAUSES = 20, 3, 3

@@ -11,8 +11,9 @@ from dtdebug.presentation import terminal
 from dtdebug.privacy.boundary import mask_snapshot
 from dtdebug.privacy.sanitize import clean
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
+from dtdebug_taxonomy.model.answer import Answer, Step
 from dtdebug_taxonomy.model.snapshot import Snapshot
-from dtdebug_taxonomy.presentation.answer import Answer, Step, build_answer
+from dtdebug_taxonomy.presentation.answer import build_answer
 from dtdebug_taxonomy.presentation.answer_text import to_short_text
 
 MORE = "more: %dtdebug why"

@@ -15,9 +15,9 @@ from dtdebug.presentation.cell_answer import answer_of, to_cell_text
 from dtdebug.privacy.sanitize import clean
 from dtdebug_taxonomy.diagnosis.diagnose import Asked, Diagnosis, RankedSymptom
 from dtdebug_taxonomy.explanations.model import Explanation
+from dtdebug_taxonomy.model.answer import Answer, Spot
 from dtdebug_taxonomy.model.rank_ranges import ranges, shorten_text
 from dtdebug_taxonomy.model.snapshot import Snapshot
-from dtdebug_taxonomy.presentation.answer import Answer, Spot
 from dtdebug_taxonomy.presentation.answer_text import CERTAINTY
 from dtdebug_taxonomy.presentation.text import (
     ECHO,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
+    from dtdebug_taxonomy.model.answer import Answer, Step
     from dtdebug_taxonomy.model.snapshot import Snapshot
-    from dtdebug_taxonomy.presentation.answer import Answer, Step
     from dtdebug_taxonomy.presentation.answer_text import Line
 
 _ADVICE = 8
@@ -73,7 +73,7 @@ def answer_text(
 
 def next_step(text: str) -> Step | None:
     """Return the next step of a case, which is a command or a sentence."""
-    from dtdebug_taxonomy.presentation.answer import Step
+    from dtdebug_taxonomy.model.answer import Step
 
     if text.startswith("dtdebug "):
         return Step(text="Ask the ranks once more:", command=text)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from dtdebug_taxonomy.explanations.account import deciding_line
 from dtdebug_taxonomy.model.account import Account, NamedValue, Place
-from dtdebug_taxonomy.presentation.answer import Spot
+from dtdebug_taxonomy.model.answer import Spot
 from dtdebug_taxonomy.text.pattern_matcher import plain
 
 _MOST = 4

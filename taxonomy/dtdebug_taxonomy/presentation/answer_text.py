@@ -7,8 +7,8 @@ import textwrap
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from dtdebug_taxonomy.model.answer import Answer, Fix, Spot, Step
 from dtdebug_taxonomy.model.rank_ranges import ranges, shorten_text
-from dtdebug_taxonomy.presentation.answer import Answer, Fix, Spot, Step
 from dtdebug_taxonomy.stacks.frames import spell_place
 from dtdebug_taxonomy.text.pattern_matcher import plain
 
