@@ -15,7 +15,7 @@ It failed       dtdebug train.log          dtdebug logs/         dtdebug "loss i
 It hangs now    dtdebug attach             finds your job and asks every rank
 Start it        dtdebug run -- torchrun --nproc-per-node 8 train.py
 Before it runs  dtdebug check .            dtdebug doctor -- torchrun train.py"""
-"""What plain `dtdebug` prints where nothing runs and nothing has failed; with a line on --help these are eight."""
+"""Seven of the eight lines of plain `dtdebug` where nothing runs and nothing has failed; the last names --help."""
 SHORT = f"""{HINTS}
 
 Commands, each with --help:
@@ -59,7 +59,7 @@ _MEANT = {
     "watch": "run --watch", "hang": "attach", "hangs": "attach", "stuck": "attach", "ps": "attach", "state": "attach",
     "ask": "wizard", "version": "-V", "profile": "slow", "lint": "check",
 }  # fmt: skip
-"""What other words for a command mean."""
+"""Other words for a command -> the command."""
 _SHELLS = ("bash", "zsh", "fish")
 
 

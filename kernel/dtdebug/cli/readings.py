@@ -136,7 +136,7 @@ class Asked(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What logs, a pasted text or a description show."""
+    """Findings of logs, a pasted text or a description."""
 
     snapshot: Snapshot
     diagnosis: Diagnosis

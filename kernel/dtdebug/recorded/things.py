@@ -35,7 +35,7 @@ class Thing(NamedTuple):
     """As it was given; for `words`, the words themselves."""
     kind: Kind
     words: str
-    """What it was taken for, to follow "reading NAME as"."""
+    """Its kind in words, to follow "reading NAME as"."""
     files: tuple[str, ...] = ()
     """For some files of a folder: these."""
 

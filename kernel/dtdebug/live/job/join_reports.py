@@ -47,7 +47,7 @@ class ReportPart(NamedTuple):
     case: Case | None = None
     """States of the ranks and hosts."""
     concluded: Case | None = None
-    """What was concluded on that host, from all that was there."""
+    """Conclusion drawn on that host, from all that was there."""
     folder: RunFolder | None = None
     notes: tuple[str, ...] = ()
 

@@ -125,7 +125,7 @@ def _doing(shares: Sequence[float], silence: float | None) -> str:
 
 
 def _seconds(job: RunningJob) -> dict[int, float]:
-    """Return the processors' time of each rank's main thread: others poll for ever while it waits."""
+    """Return the processors' time of each rank's main thread: others poll while it waits."""
     found = {}
     for rank in job.ranks:
         with suppress(psutil.Error):

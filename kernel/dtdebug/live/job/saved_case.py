@@ -1,6 +1,6 @@
 """Reads what was concluded when most was known: the case of a run's folder, of its archive, of a saved answer.
 
-A case is computed anew only where none was saved, or where the run has gone on since: the ranks that were asked then
+A case is computed again only where none was saved, or where the run has gone on since: the ranks that were asked then
 are gone, and dumps may have been left out of an archive.
 """
 
@@ -31,7 +31,7 @@ _LIMIT = 256 << 20
 
 
 class SavedCaseError(ValueError):
-    """What was saved can't be used; the text is the one line that the user sees."""
+    """A saved case can't be used; the text is the one line that the user sees."""
 
 
 class Saved(NamedTuple):
