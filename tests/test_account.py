@@ -3,6 +3,7 @@
 import importlib.util
 import itertools
 import linecache
+import signal
 import subprocess
 import sys
 import threading
@@ -228,6 +229,19 @@ def test_cause_is_what_happened(tmp_path):
         "raise ExceptionGroup('two', [kept])\n"
     )
     assert account(tmp_path, group).exception == "IndexError: list index out of range"
+
+
+def test_line_at_which_a_signal_arrived_is_not_blamed(tmp_path):
+    """A handler that raises has interrupted some line: that line decided nothing."""
+    text = "import os, signal\ndef on(number, frame):\n    raise RuntimeError()\nsignal.signal(signal.SIGUSR1, on)\n"
+    before = signal.getsignal(signal.SIGUSR1)
+    try:
+        found = account(tmp_path, text + "x = 5\nos.kill(os.getpid(), signal.SIGUSR1)\nprint(x)\n")
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert found.place is None
+    assert not found.links
+    assert "signal" in found.stopped
 
 
 def test_file_that_changed_since_is_not_read(tmp_path):

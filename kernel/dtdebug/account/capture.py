@@ -46,7 +46,7 @@ def _capture(exception: BaseException, rank: int | None, deadline: Deadline) -> 
         rank = next((int(each.text) for each in known if each.name == "rank" and each.text.isdigit()), None)
     account = Account(rank=rank, exception=chain.describe(found), facts=known)
     rows = chain.traces(found)
-    if any(chain.is_of_signal(row) for row in rows):
+    if chain.is_of_signal(rows):
         return _with(account, stopped="a signal arrived at the line where the stack ends")
     sources = Sources(live_lines)
     stack = scopes.of_traceback(rows[0] if rows else None, sources, before)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import types
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
@@ -70,13 +71,11 @@ def _inside(value: BaseException) -> BaseException | None:
     return cause if cause is not None and traces(cause) else None
 
 
-def is_of_signal(trace: TracebackType) -> bool:
-    """True for the frame of a signal's handler: the line it arrived at is not the cause."""
-    for number in signal.valid_signals():
-        handler: object = signal.getsignal(number)
-        if type(handler) is types.FunctionType and handler.__code__ is trace.tb_frame.f_code:
-            return True
-    return False
+def is_of_signal(rows: Sequence[TracebackType]) -> bool:
+    """True if one of the frames is a signal's handler: the line that it arrived at is not the cause."""
+    handlers: list[object] = [signal.getsignal(number) for number in signal.valid_signals()]
+    codes = {id(each.__code__) for each in handlers if type(each) is types.FunctionType}
+    return any(id(row.tb_frame.f_code) in codes for row in rows)
 
 
 def describe(value: BaseException) -> str:
