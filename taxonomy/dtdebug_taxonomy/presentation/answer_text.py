@@ -87,9 +87,9 @@ def _lines(a: Answer, level: _Level, width: int, prefix: str, more: str) -> Iter
         yield from _wrapped("event", a.event, width, level.event, "  ")
     for spot in a.spots[: level.spots]:
         yield from _spot_lines(spot, width, framed=level.framed)
-    if hidden := len(a.spots) - level.spots:
-        if hidden > 0 and level.framed:
-            yield Line("place", f"  ... and {hidden} more place{'s' * (hidden > 1)}")
+    hidden = len(a.spots) - level.spots
+    if hidden > 0 and level.framed:
+        yield Line("place", f"  ... and {hidden} more place{'s' * (hidden > 1)}")
     if a.why or a.record:
         yield from _labelled("why", "Why", _with_record(a.why, a.record), width, level.why)
     if a.guess:
