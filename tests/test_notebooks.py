@@ -40,8 +40,8 @@ EVIDENCE = {
         "dtdebug: Rank 1 never called all_reduce #3",
         "rank 0 waits in uneven.py:15",
         "Timed out waiting 8000ms",
-        "symptom: Training hangs without an error (D.2.1)",  # below the time-out: what was seen before it counts
-        "cause, likely: The ranks have different numbers of batches",
+        "dtdebug: Rank 1 ran out of batches before rank 0 did.",  # below the time-out: what was seen before it counts
+        "Fix Give every rank the same number of steps",
         "rank 1: batch 2 is done",
     ),
     "memory-and-nan": (
