@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+from msgspec.structs import replace
+
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
 from dtdebug_taxonomy.explanations.model import Explanation, Reason
 from dtdebug_taxonomy.incident import Incident
@@ -17,6 +19,7 @@ from dtdebug_taxonomy.model.claims import LOOP_ENDED, LOOP_LASTS
 from dtdebug_taxonomy.model.rank_ranges import spell
 from dtdebug_taxonomy.model.ranks import Frame, Verdict
 from dtdebug_taxonomy.model.snapshot import Snapshot, walk
+from dtdebug_taxonomy.presentation.account_spots import spots_of_all
 from dtdebug_taxonomy.stacks.frames import own_frame, short
 from dtdebug_taxonomy.text.pattern_matcher import plain
 
@@ -230,6 +233,12 @@ def _next(d: Diagnosis | None) -> Step | None:
 
 def _spots(snapshot: Snapshot | None, verdict: Verdict | None, headline: str, code_at: CodeAt) -> Iterator[Spot]:
     """Yield the place of each rank or group of equal ranks, those that failed or fell behind first."""
+    told = _told_places(snapshot, verdict)
+    if told:
+        for spot in told:
+            state = "" if spot.state.removesuffix("...") in headline else spot.state
+            yield replace(spot, state=state, code=spot.code or code_at(spot.file, spot.line))
+        return
     if verdict is not None and verdict.kind != "none" and verdict.sites:
         first = set(verdict.culprits)
         places: dict[tuple[bool, str, int], list[int]] = {}
@@ -244,6 +253,14 @@ def _spots(snapshot: Snapshot | None, verdict: Verdict | None, headline: str, co
     if frame is not None:
         code = code_at(frame.file, frame.line) or plain(frame.code.strip())
         yield Spot(ranks=() if rank is None else (rank,), file=frame.file, line=frame.line, code=code)
+
+
+def _told_places(snapshot: Snapshot | None, verdict: Verdict | None) -> tuple[Spot, ...]:
+    """Return the places that the accounts of the ranks that failed show; none for a hang or an unknown failure."""
+    if snapshot is None or not snapshot.accounts or (verdict is not None and verdict.kind not in {"dead", "none"}):
+        return ()
+    first = verdict.culprits if verdict is not None else ()
+    return spots_of_all([a for a in snapshot.accounts if a.rank is None or not first or a.rank in first])
 
 
 def _raised_at(snapshot: Snapshot | None, verdict: Verdict | None) -> tuple[Frame | None, int | None]:
