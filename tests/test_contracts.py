@@ -221,6 +221,17 @@ def test_names_of_the_library_are_not_those_of_the_call():
     assert broken_contract(whole) is None
 
 
+def test_a_method_within_the_library_is_not_the_function_of_that_name():
+    """The group's own `send` takes a list; a lost connection breaks no contract."""
+    refused = {
+        "place": Place(file="/env/site-packages/torch/distributed/distributed_c10d.py", line=1, function="isend",
+                       code="return group.send([tensor], group_dst, tag)"),
+        "values": (NamedValue("[tensor]", "[Tensor[1] float32 0]"), NamedValue("tensor", "Tensor[1] float32 0")),
+    }  # fmt: skip
+    arguments = [("tensor", "Tensor[1] float32 0"), ("dst", "1")]
+    assert broken_contract(account("dist.send(x, dst=1)", "torch.distributed.send", arguments, **refused)) is None
+
+
 def test_ranks_that_bring_different_shapes_break_a_contract_together():
     """Each alone breaks none."""
     rows = [

@@ -42,6 +42,8 @@ _LONG = 48
 _NOT_WORD = re.compile(r"\W+")
 _MAX_VALUES = 200
 _WORLD = re.compile(r"\b(?:[\w.]{1,80}\.)?get_(?P<what>rank|world_size)\(\)")
+_MODULES = frozenset({"F", "torch", "torch.nn.functional"})
+"""Names of modules before a function that a line of torch calls."""
 _OWN = frozenset({"forward", "__init__", "__call__"})
 """Functions whose names of parameters are those of the API, besides the one that has its name."""
 
@@ -67,7 +69,7 @@ def read_call(account: Account, parameters: Sequence[str] = (), *, inner: bool =
     library = {v.name: v.text for v in refusal.values[:_MAX_VALUES]} if refusal is not None else {}
     if inner:
         place = refusal.place if refusal is not None else None
-        node, known = _only_call(place), set()
+        node, known = library_call(place), set()
         expressions, _ = _bind(node, place.code if place else "", order, "")
         written = library
         texts |= library
@@ -212,10 +214,11 @@ def _add_members(values: dict[str, Value], texts: dict[str, str]) -> None:
         values["members"], texts["members"] = world, texts.get("world_size", "")
 
 
-def _only_call(place: Place | None) -> ast.expr | None:
-    """Return the first call of a line of the library."""
+def library_call(place: Place | None) -> ast.Call | None:
+    """Return the first call of a line of the library, if it is that of a function: a method may have any meaning."""
     tree = parse_line(place.code) if place is not None else None
-    return next((n for n in ast.walk(tree) if isinstance(n, ast.Call)), None) if tree is not None else None
+    found = next((n for n in ast.walk(tree) if isinstance(n, ast.Call)), None) if tree is not None else None
+    return found if found is not None and ast.unparse(found.func).rpartition(".")[0] in _MODULES else None
 
 
 def _called(account: Account, api: str) -> ast.expr | None:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from dtdebug_taxonomy.inference.account_call import UserCall, parse_line, read_call, short_name
+from dtdebug_taxonomy.inference.account_call import UserCall, library_call, read_call, short_name
 from dtdebug_taxonomy.inference.demands import Plain, UnknownTermError, is_met, value_of
 from dtdebug_taxonomy.knowledge.contracts import Contract, load_contracts
 from dtdebug_taxonomy.model.account import Account, Refusal
@@ -59,11 +59,9 @@ def _apis(refusal: Refusal) -> Iterator[tuple[str, bool]]:
         return
     if place.function and place.function not in {"forward", "__init__", "__call__"}:  # a method of some subclass
         yield f"{package}.{place.function}", place.function != refusal.api.rpartition(".")[2]
-    tree = parse_line(place.code)
-    called = next((n for n in ast.walk(tree) if isinstance(n, ast.Call)), None) if tree is not None else None
-    name = ast.unparse(called.func).rpartition(".")[2] if called is not None else ""
-    if name.isidentifier():
-        yield f"{package}.{name}", True
+    called = library_call(place)
+    if called is not None:
+        yield f"{package}.{ast.unparse(called.func).rpartition('.')[2]}", True
 
 
 def parted_contract(accounts: Sequence[Account]) -> Parted | None:
