@@ -164,12 +164,12 @@ CONFIG = link("config", "{'LR': 0.1, 'steps': 10}", "literal", 4, 'config = {"LR
     ("code", "exception", "values", "links", "said"),
     [
         ('lr = config["lr"]', "KeyError: 'lr'", [("config", "{'LR': 0.1, 'steps': 10}")], (CONFIG,),
-         "`config` has no key 'lr': it has 'LR', 'steps'; did you mean 'LR'?"),
+         "`config` has no key 'lr': it has 'LR', 'steps'"),
         ("sched.step()", "AttributeError: 'NoneType' object has no attribute 'step'", [("sched", "None")],
          (link("sched", "None", "called", 8, "sched = make(opt)"),),
          "`sched` is None; `sched = make(opt)` (train.py:8)"),
         ("n = args.batchsize", "AttributeError: 'Namespace' object has no attribute 'batchsize'",
-         [("args", "Namespace(batch_size=8, lr=0.1)")], (), "did you mean `batch_size`?"),
+         [("args", "Namespace(batch_size=8, lr=0.1)")], (), "it has `batch_size`"),
         ("model.head(x)", "AttributeError: 'DistributedDataParallel' object has no attribute 'head'",
          [("model", "DistributedDataParallel(Net())")], (), "`model` is Net wrapped in DistributedDataParallel"),
         ("for x in batch:", "TypeError: 'NoneType' object is not iterable", [("batch", "None")], (), "`batch` is None"),
@@ -215,7 +215,7 @@ def test_a_program_of_one_process_is_explained_too():
     )
     output = f"Traceback (most recent call last):\n  File \"{FILE}\", line 23, in main\n    x = y\nKeyError: 'lr'\n"
     found = diagnose(load(), Snapshot(output=output, accounts=(account,)))
-    assert "did you mean 'LR'?" in found.advice[0].title
+    assert "it has 'LR'" in found.advice[0].title
 
 
 def test_an_edit_that_does_not_parse_is_none():

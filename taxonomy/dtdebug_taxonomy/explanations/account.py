@@ -24,6 +24,8 @@ from dtdebug_taxonomy.stacks.frames import is_library
 from dtdebug_taxonomy.text.pattern_matcher import plain
 from dtdebug_taxonomy.text.value_texts import read_value
 
+VALUES = "The values at the line that failed."
+"""What the reason of such an explanation means; its title has the values."""
 _SURE, _GUARD, _CALL = 0.9, 0.7, 0.5
 """Probabilities of a broken contract, of the test that raised, and of the arguments of a call that failed."""
 _MOST_VALUES = 4
@@ -181,7 +183,7 @@ def _explanation(  # noqa: PLR0917
     why: str,
     edit: account_edits.Edit | None = None,
 ) -> Explanation:
-    reason = reason_from(account, evidence, "The values at the line that failed.")
+    reason = reason_from(account, evidence, VALUES)
     found = explanation_for(context.symptom, plain(title, 500), why, plain(fix, 500), probability, reason)
     diff = diff_of(edit, context.incident.snapshot.excerpts) if edit is not None else ""
     return replace(found, diff=diff, diff_of="yours" if diff else "", in_python=bool(diff) and in_python(diff))

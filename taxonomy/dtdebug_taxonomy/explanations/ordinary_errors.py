@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from dtdebug_taxonomy.explanations.account import by_culprit, decided_clause, is_given, reason_from
+from dtdebug_taxonomy.explanations.account import VALUES, by_culprit, decided_clause, is_given, reason_from
 from dtdebug_taxonomy.explanations.account_words import Edit, diff_of, ranks_of, replace_expression, where
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, in_python
@@ -67,7 +67,7 @@ def _explanation(context: Context, account: Account, found: _Found, accounts: Se
     why = "The line that raised uses this value."
     if len(ranks) > 1 and ranks == everyone:
         why = f"Ranks {ranges(ranks)} failed alike: the program is wrong, not a rank's data."
-    reason = reason_from(account, "value-of-an-error", "The value at the line that raised.")
+    reason = reason_from(account, "value-of-an-error", VALUES)
     whole = explanation_for(context.symptom, plain(title, 500), why, plain(fix, 500), _PROBABILITY, reason)
     diff = diff_of(found.edit, context.incident.snapshot.excerpts) if found.edit is not None else ""
     return replace(whole, diff=diff, diff_of="yours" if diff else "", in_python=bool(diff) and in_python(diff))
@@ -127,13 +127,12 @@ def _of_key(account: Account) -> _Found | None:
     shown = ", ".join(repr(k) if isinstance(key, str) else k for k in keys[:_MOST_KEYS])
     more = "" if value.whole and len(keys) <= _MOST_KEYS else ", ..."
     has = f"it has {shown}{more}" if keys else "it is empty" if value.whole else "its keys are not at hand"
-    asks = f"; did you mean {near!r}?" if near else ""
     edit = None
     if near and isinstance(slot, ast.Constant) and account.place is not None and account.place.code.isascii():
         edit = replace_expression(account.place, (slot.col_offset, slot.end_col_offset or 0), repr(near))
     fix = f"ask for {near!r}." if near else f"add {key!r} to it, or ask for a key that it has."
     link = _carried(account, owner, texts[owner])
-    return _Found(f"`{owner}` has no key {key!r}: {has}{asks}", fix, link, edit, account.place if near else None)
+    return _Found(f"`{owner}` has no key {key!r}: {has}", fix, link, edit, account.place if near else None)
 
 
 def _plain(text: str) -> object:
@@ -170,7 +169,7 @@ def _of_attribute(account: Account) -> _Found | None:
         return None
     edit = replace_expression(account.place, span, f"{owner}.{near}")
     return _Found(
-        f"`{owner}` has no attribute `{name}`; did you mean `{near}`?",
+        f"`{owner}` has no attribute `{name}`: it has `{near}`",
         f"write `{owner}.{near}`.",
         link,
         edit,

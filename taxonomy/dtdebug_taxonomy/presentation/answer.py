@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec.structs import replace
 
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
+from dtdebug_taxonomy.explanations.account import VALUES
 from dtdebug_taxonomy.explanations.model import Explanation, Reason
 from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.knowledge.loader import load
@@ -155,6 +156,8 @@ def _reason(cause: Explanation, headline: str, spots: Iterable[Spot]) -> Reason 
     """Return the best reason that neither the headline nor a place states; answers to questions are none."""
     shown = {s.code for s in spots if s.code}
     rows = [r for r in cause.because if r.weight > 0 and "=" not in r.evidence and r.source != "similar"]
+    if any(r.means == VALUES for r in rows):
+        return None
     rows = [r for r in rows if r.source != "checked" or r.words not in shown]
     rows.sort(key=lambda r: r.source != "checked")
     telling = (r for r in rows if r.source == "checked" or r.means.rstrip(".") not in headline)
@@ -210,7 +213,8 @@ def _certainty(d: Diagnosis | None, cause: Explanation | None, verdict: Verdict 
             return "own"
         return "place" if verdict is not None and verdict.culprits and verdict.confidence >= _SURE else "unknown"
     if cause.band == "likely":
-        sure = cause.grade == "measured" and (verdict is None or verdict.confidence >= _SURE)
+        told = any(r.means == VALUES for r in cause.because)
+        sure = cause.grade == "measured" and (told or verdict is None or verdict.confidence >= _SURE)
         return "certain" if sure else "likely"
     return "possible"
 

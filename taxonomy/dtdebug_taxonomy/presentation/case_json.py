@@ -11,6 +11,7 @@ import msgspec
 
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
 from dtdebug_taxonomy.explanations.model import rows_of
+from dtdebug_taxonomy.model.account import Account
 from dtdebug_taxonomy.model.hosts import Host
 from dtdebug_taxonomy.model.ranks import CallSite, Kind, RankState, Verdict
 from dtdebug_taxonomy.model.snapshot import Snapshot
@@ -48,6 +49,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     ranks: tuple[RankState, ...] = ()
     hosts: tuple[Host, ...] = ()
     """Reports of the hosts about themselves."""
+    accounts: tuple[Account, ...] = ()
+    """Accounts of the exceptions that ended ranks, those of culprits first."""
     progress: dict[int, str] = {}
     """Rank -> change between two observations: stuck, slow, busy, gone."""
     missing_dumps: tuple[int, ...] = ()

@@ -40,6 +40,8 @@ from dtdebug_taxonomy.verdicts.from_log import verdict_of_log
 _STACK_LIMIT = 1 << 20
 _ACCOUNTS = 64
 """Maximum number of accounts kept, those of culprits first: ranks that fail alike have equal ones."""
+_ACCOUNTS_SAVED = 8
+"""Maximum number of accounts in a case."""
 _FOUND_LIMIT = 256 << 20
 """Maximum size in bytes of a saved verdict with its ranks."""
 _SUCCESS = Record(source="exit", words="exit status 0 of the job")
@@ -113,6 +115,7 @@ def conclude(
         diagnosis=_diagnosis(snapshot, folder),
         ranks=tuple(msgspec.structs.replace(s, accounts=()) for s in ended.states),
         hosts=tuple(hosts),
+        accounts=snapshot.accounts[:_ACCOUNTS_SAVED],
         progress=seen.progress,
         coverage=add_host_coverage(coverage(ended.states, output, missing, (*notes, *more)), ended.states, hosts),
         missing_dumps=missing,

@@ -154,6 +154,7 @@ def snapshot_of(case: Case, folder: RunFolder | None) -> Snapshot:
         environment=next((s.environment for s in case.ranks if s.environment), {}),
         command=run.command if run is not None else (),
         verdict=case.verdict,
+        accounts=case.accounts,
         watched=case.watch,
         late=case.late,
         notes=case.notes,
