@@ -68,7 +68,7 @@ def build_answer(
     cause = _cause(d)
     sentence = _cause_sentence(cause, verdict) if cause is not None else ""
     spots = tuple(_spots(snapshot, verdict, sentence or happened, code_at))[:_SPOTS]
-    told = sentence and spots and all(s.state for s in spots)
+    told = sentence and spots and (all(s.state for s in spots) or spots[0].state.startswith("raised "))
     headline = _without_places(sentence or happened, () if sentence else spots)
     reason = _reason(cause, headline, spots) if cause is not None else None
     sure = _certainty(d, cause, verdict)
@@ -241,7 +241,9 @@ def _spots(snapshot: Snapshot | None, verdict: Verdict | None, headline: str, co
     if told:
         for spot in told:
             state = "" if spot.state.removesuffix("...") in headline else spot.state
-            yield replace(spot, state=state, code=spot.code or code_at(spot.file, spot.line))
+            code = spot.code or code_at(spot.file, spot.line)
+            mark = spot.mark if spot.mark != (0, len(code)) else (0, 0)  # all of it marks nothing
+            yield replace(spot, state=state, code=code, mark=mark)
         return
     if verdict is not None and verdict.kind != "none" and verdict.sites:
         first = set(verdict.culprits)
@@ -264,7 +266,17 @@ def _told_places(snapshot: Snapshot | None, verdict: Verdict | None) -> tuple[Sp
     if snapshot is None or not snapshot.accounts or (verdict is not None and verdict.kind not in {"dead", "none"}):
         return ()
     first = verdict.culprits if verdict is not None else ()
-    return spots_of_all([a for a in snapshot.accounts if a.rank is None or not first or a.rank in first])
+    told = spots_of_all([a for a in snapshot.accounts if a.rank is None or not first or a.rank in first])
+    read = any(not a.with_values for a in snapshot.accounts)  # of ranks that print the same, one is read
+    return tuple(replace(s, ranks=first) for s in told) if read and _at_one_place(verdict) else told
+
+
+def _at_one_place(verdict: Verdict | None) -> bool:
+    """True if all ranks that failed raised on one line."""
+    if verdict is None or len(verdict.culprits) < 2:
+        return False
+    sites = [s for s in verdict.sites if s.rank in verdict.culprits]
+    return len({(s.file, s.line) for s in sites}) == 1
 
 
 def _raised_at(snapshot: Snapshot | None, verdict: Verdict | None) -> tuple[Frame | None, int | None]:
