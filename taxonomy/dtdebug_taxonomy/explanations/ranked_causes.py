@@ -17,7 +17,7 @@ from dtdebug_taxonomy.explanations.model import (
 )
 from dtdebug_taxonomy.inference import ranking as inference_ranking
 from dtdebug_taxonomy.inference.conditions import contradiction, sentence
-from dtdebug_taxonomy.inference.finding import LIKELY, POSSIBLE, TELLING, Finding
+from dtdebug_taxonomy.inference.finding import LIKELY, POSSIBLE, READ, TELLING, Finding
 from dtdebug_taxonomy.inference.from_measurements import SHOWN
 from dtdebug_taxonomy.inference.message_cures import cure_of
 from dtdebug_taxonomy.knowledge.labs import cause_diff
@@ -55,6 +55,8 @@ def reason_of(knowledge: Knowledge, f: Finding, weight: float) -> Reason:
         means = f"{knowledge.observations[f.evidence].ask} {' or '.join(labels[v] for v in f.values)}"
     elif f.told:
         means = "A check sees it on the very line that raised."
+    elif f.evidence == READ:
+        means = f"Taken together, the words speak {'for' if weight > 0 else 'against'} it."
     elif f.scores:
         means = f"The text is {'like' if weight > 0 else 'unlike'} other descriptions of this symptom."
     else:
@@ -65,7 +67,8 @@ def reason_of(knowledge: Knowledge, f: Finding, weight: float) -> Reason:
         source=f.source,
         weight=round(weight, 2),
         line=f.line,
-        words="" if f.scores else f.words,  # a likeness is of stems, which nobody reads
+        # a likeness is of stems, which nobody reads; the words that weigh most are those of the likeliest symptom
+        words="" if f.scores and (f.evidence != READ or weight < 0) else f.words,
         rank=f.rank,
         file=f.file,
     )
