@@ -2,8 +2,9 @@
 
 python benchmarks/fit_words.py [--measure] [--output FILE]
 
-It is fitted to what people wrote: the rated cases `tests/cases/collected-*.jsonl`, and the `says` sentences of the
-knowledge. `fresh.jsonl` and `paraphrases.jsonl` are never fitted. Needs numpy; the same input gives the same file.
+It is fitted to what people wrote: the rated cases `tests/cases/collected-*.jsonl`, the descriptions among the samples,
+and the `says` sentences of the knowledge. `fresh.jsonl` and `paraphrases.jsonl` are never fitted. Needs numpy; the same
+input gives the same file.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.text.word_reader import WEIGHTS, hash_of, terms_of, weigh_terms
 
-CASES = Path(__file__).parent.parent / "tests" / "cases"
+TESTS = Path(__file__).parent.parent / "tests"
+CASES = TESTS / "cases"
 FITTED = ("collected-classic.jsonl", "collected-modern.jsonl")
 _RATED = 0.7
 """Share of the rated symptom; the rest is for all that raters accept."""
@@ -31,6 +33,8 @@ _PENALTY = 0.05
 """Weight of the squared norm (L2), from folds."""
 _STEPS = 400
 _FOLDS = 5
+_KNOWN = ("says", "samples")
+"""Groups that are in each fold's fit."""
 _WORDS_FORMAT = 1
 
 
@@ -49,9 +53,13 @@ def texts() -> list[Text]:
     for name in FITTED:
         for line in (CASES / name).read_text(encoding="utf-8").splitlines():
             case = json.loads(line)
-            accepted = Counter({code: (1 - _RATED) / len(case["accept"]) for code in case["accept"]})
-            accepted[case["code"]] += _RATED
-            found.append(Text(case["url"], case["situation"], dict(accepted)))
+            accepted = {code: (1 - _RATED) / len(case["accept"]) for code in case["accept"]}
+            accepted[case["code"]] = accepted.get(case["code"], 0.0) + _RATED
+            found.append(Text(case["url"], case["situation"], accepted))
+    codes = {symptom.id: code for code, symptom in load().symptoms.items()}
+    files = sorted((TESTS / "samples").glob("*/*.said.txt"))
+    rated = [(codes[file.parent.name], file.read_text(encoding="utf-8")) for file in files if file.parent.name in codes]
+    found += [Text("samples", text, {code: 1.0}) for code, text in rated]
     for code, symptom in load().symptoms.items():
         found += [Text("says", sentence, {code: 1.0}) for sentence in symptom.says]
     return found
@@ -70,18 +78,12 @@ class Fit(NamedTuple):
     """Number of texts with each word or pair, and with each run of characters."""
     documents: int
     places: dict[tuple[int, str], int]
-    weights: object
+    weights: Any
     """Features by symptoms."""
-    intercept: object
-
-    def logits(self, text: str) -> object:
-        """Return the score of each symptom."""
-        import numpy as np
-
-        return matrix([text], self)[0] @ self.weights + np.asarray(self.intercept)
+    intercept: Any
 
 
-def matrix(rows: Sequence[str], model: Fit) -> object:
+def matrix(rows: Sequence[str], model: Fit) -> Any:
     """Return the TF-IDF of texts: words and runs are normalised apart."""
     import numpy as np
 
@@ -101,7 +103,8 @@ def fit(rows: Sequence[Text], codes: Sequence[str]) -> Fit:
     for row in rows:
         for kind, counts in enumerate(terms_of(row.text)):
             counted[kind].update(counts.keys())
-    seen = tuple({t: n for t, n in sorted(c.items()) if n >= _LEAST} for c in counted)
+    words, runs = ({t: n for t, n in sorted(c.items()) if n >= _LEAST} for c in counted)
+    seen = (words, runs)
     places = {key: n for n, key in enumerate((kind, term) for kind in (0, 1) for term in seen[kind])}
     empty = Fit(seen, len(rows), places, None, None)
     features = matrix([row.text for row in rows], empty)
@@ -119,7 +122,7 @@ def fit(rows: Sequence[Text], codes: Sequence[str]) -> Fit:
     return empty._replace(weights=features.T @ now, intercept=intercept)
 
 
-def softmax(scores: object) -> object:
+def softmax(scores: Any) -> Any:
     """Return probabilities, row by row."""
     import numpy as np
 
@@ -127,11 +130,11 @@ def softmax(scores: object) -> object:
     return raised / raised.sum(axis=1, keepdims=True)
 
 
-def held_out(rows: Sequence[Text], codes: Sequence[str]) -> tuple[object, list[Text]]:
+def held_out(rows: Sequence[Text], codes: Sequence[str]) -> tuple[Any, list[Text]]:
     """Return the scores of each case by a model that saw no text of its fold, and the cases."""
     import numpy as np
 
-    cases = [row for row in rows if row.group != "says"]
+    cases = [row for row in rows if row.group not in _KNOWN]
     fold = [int(hashlib.sha256(row.group.encode()).hexdigest(), 16) % _FOLDS for row in cases]
     scores = np.zeros((len(cases), len(codes)))
     for left_out in range(_FOLDS):
@@ -142,7 +145,7 @@ def held_out(rows: Sequence[Text], codes: Sequence[str]) -> tuple[object, list[T
     return scores, cases
 
 
-def temperature(scores: object, cases: Sequence[Text], codes: Sequence[str]) -> float:
+def temperature(scores: Any, cases: Sequence[Text], codes: Sequence[str]) -> float:
     """Return the factor on the scores under which the rated symptoms are likeliest."""
     import numpy as np
 
