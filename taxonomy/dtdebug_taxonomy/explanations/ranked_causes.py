@@ -18,8 +18,8 @@ from dtdebug_taxonomy.explanations.model import (
 from dtdebug_taxonomy.inference import ranking as inference_ranking
 from dtdebug_taxonomy.inference.conditions import contradiction, sentence
 from dtdebug_taxonomy.inference.finding import LIKELY, POSSIBLE, READ, TELLING, Finding
-from dtdebug_taxonomy.inference.from_measurements import SHOWN
 from dtdebug_taxonomy.inference.message_cures import cure_of
+from dtdebug_taxonomy.inference.shown_source import SHOWN
 from dtdebug_taxonomy.knowledge.labs import cause_diff
 from dtdebug_taxonomy.knowledge.loader import Knowledge
 from dtdebug_taxonomy.knowledge.schema import MINUTES, Cause
