@@ -44,7 +44,7 @@ def explain(context: Context) -> Iterator[Explanation]:
 
 
 def explain_shown(context: Context) -> Iterator[Explanation]:
-    """Yield what surely is wrong in the shown source or command, if its symptom is one that the failure may be."""
+    """Yield what is wrong in the shown source or command, if its symptom is one that the failure may have."""
     likely = {code for code, p in context.ranking.symptoms.items() if p >= POSSIBLE}
     found = (h for h in hits_in_shown(context.incident.snapshot) if h.hit.severity in _WRONG)
     if (first := next((h for h in found if not likely.isdisjoint(h.hit.check.symptom)), None)) is not None:

@@ -44,7 +44,7 @@ class Rule(NamedTuple):
     stays: bool = False
     """It stands below a rule that comes before it."""
     raises: bool = False
-    """It raises the ranked cause that it names, which says more of it."""
+    """True if it raises the ranked cause that it names, which says more of it."""
 
 
 RULES = (

@@ -1,4 +1,4 @@
-"""What the checks find in the source and the commands that a text shows along with a failure."""
+"""Hits of the checks in the source and the commands that a text shows along with a failure."""
 
 from __future__ import annotations
 

@@ -41,16 +41,16 @@ likelihood ratios; chosen on rated cases that are not fitted."""
 
 
 class Reading(NamedTuple):
-    """What the words say of the symptom."""
+    """Symptom as the words tell it."""
 
     ratios: dict[str, float]
     """Symptom code -> log likelihood ratio; empty if too few words are known."""
     words: str
-    """The user's words that weigh most for the likeliest symptom, in their order."""
+    """Words of the user that weigh most for the likeliest symptom, in their order."""
 
 
 class Model(NamedTuple):
-    """The fitted weights."""
+    """Fitted weights."""
 
     codes: tuple[str, ...]
     documents: int
