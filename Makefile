@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PYTEST = $(BIN)/python -m compileall -qq -x '(labs|notebooks)/|/(bad|good|near_miss|program|run)[^/]*$$' kernel lsp taxonomy; \
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test proofs attack check tidy lint types layers accuracy goldens ablate bench labs-tensorflow doctor-lab docs images release message symptom check-rule extension card vsix lab node code-server
+.PHONY: demo test proofs attack check tidy lint types layers accuracy words goldens ablate bench labs-tensorflow doctor-lab docs images release message symptom check-rule extension card vsix lab node code-server
 .PHONY: debian-base debian-network debian-browser debian-editors clean
 
 demo: $(VENV)/.torch ## the main job on a real failing multi-process run
@@ -50,6 +50,10 @@ layers: $(VENV)/.core | $(PIP)
 
 tidy: $(VENV)/.core | $(PIP) ## the rules that the knowledge keeps
 	$(BIN)/python -m dtdebug_taxonomy.dev.lint tests/samples
+
+words: $(VENV)/.ready ## fit the reader of words to the rated cases and the sentences of the knowledge
+	$(BIN)/python -m pip install --quiet --group words
+	$(BIN)/python benchmarks/fit_words.py
 
 accuracy: $(VENV)/.ready ## figures on rated cases: make accuracy CASES=FILE.jsonl
 	$(BIN)/python benchmarks/accuracy.py $(CASES)

@@ -33,6 +33,7 @@ from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis, diagnose  # noqa: E40
 from dtdebug_taxonomy.knowledge.loader import load  # noqa: E402
 from dtdebug_taxonomy.text.matchers import matchers_of  # noqa: E402
 from dtdebug_taxonomy.text.similarity import Likeness  # noqa: E402
+from dtdebug_taxonomy.text.word_reader import Reading  # noqa: E402
 
 CORES = 2
 
@@ -48,6 +49,7 @@ def empty(*_: Any) -> tuple[()]:
 
 PARTS: dict[str, dict[str, Callable[..., Any]]] = {
     "similarity": {"text.similarity:likeness": lambda *_: Likeness({}, {}, "")},
+    "word_reader": {"text.word_reader:read_words": lambda *_: Reading({}, "")},
     "guesses": {"explanations.grades:split_guesses": lambda found: (found, ())},
     "combined": {"inference.combined:combine_findings": empty},
     "out_of_scope": {"diagnosis.out_of_scope:is_foreign": lambda *_: False},

@@ -71,6 +71,23 @@ def confusions(cases: list[dict[str, Any]], results: list[dict[str, Any]]) -> li
     return [f"  {a} taken for {b}: {n}" for (a, b), n in wrong.most_common(15)]
 
 
+def rewordings(cases: list[dict[str, Any]]) -> list[str]:
+    """Return how far the first symptom hangs on the words: each case is told in several ways, with the same facts."""
+    knowledge = load()
+    right = []
+    for c in cases:
+        told = (run_case(knowledge, {"id": c["id"], "situation": text}) for text in c["rewordings"])
+        right.append([hits([s["code"] for s in r["symptoms"]], set(c["accept"]), 1) for r in told])
+    texts = sum(map(len, right))
+    odd = sum(min(sum(row), len(row) - sum(row)) for row in right)
+    changing = sum(len({*row}) > 1 for row in right)
+    return [
+        f"right symptom first in {sum(map(sum, right))} of {texts} rewordings",
+        f"unlike most rewordings of the case: {odd} of {texts} ({odd / texts:.1%})",
+        f"cases that change between right and wrong: {changing} of {len(right)} ({changing / len(right):.1%})",
+    ]
+
+
 def main() -> int:
     """Print the figures for text only and after questions."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
@@ -81,6 +98,9 @@ def main() -> int:
     cases = [json.loads(line) for line in options.cases.read_text(encoding="utf-8").splitlines() if line.strip()]
     knowledge = load()
     print(f"{options.cases.name}: {len(cases)} cases")
+    if all("rewordings" in c for c in cases):
+        print(*rewordings(cases), sep="\n")
+        return 0
     for most in (0, options.questions):
         results = [run_case(knowledge, c, most) for c in cases]
         row = figures(cases, results)

@@ -193,7 +193,7 @@ def _rated() -> Iterator[Case]:
     """As `batch.run_case` reads them; a description that nobody has rated is named after its thread."""
     for file in sorted((TESTS / "cases").glob("*.jsonl")):
         rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-        for row in rows:
+        for row in (row for row in rows if "situation" in row):
             name = row.get("id") or "-".join(row["url"].split("/")[-3::2]).lower()
             read = partial(Snapshot, situation=row["situation"], output=row.get("evidence") or "")
             yield Case(f"cases/{file.stem}/{name}", read, row if "accept" in row else {})

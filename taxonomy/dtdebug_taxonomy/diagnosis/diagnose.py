@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from dtdebug_taxonomy.diagnosis.headline import Outlook, Seen, headline, note_contradiction, raised_in_output
-from dtdebug_taxonomy.diagnosis.out_of_scope import is_foreign, ordinary
+from dtdebug_taxonomy.diagnosis.out_of_scope import complains, is_foreign, ordinary
 from dtdebug_taxonomy.explanations.comparison import COMPARED
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.grades import split_guesses
@@ -25,7 +25,7 @@ from dtdebug_taxonomy.inference.finding import POSSIBLE, TELLING, Finding
 from dtdebug_taxonomy.inference.known_releases import fitting_releases
 from dtdebug_taxonomy.inference.next_step import Ask, Next, Repair, next_step
 from dtdebug_taxonomy.inference.ranking import Ranking, fix_patterns, rank
-from dtdebug_taxonomy.inference.scope import is_recognised
+from dtdebug_taxonomy.inference.scope import is_recognised, speaks_of_the_field
 from dtdebug_taxonomy.knowledge.loader import Knowledge
 from dtdebug_taxonomy.model.snapshot import Snapshot
 from dtdebug_taxonomy.text.pattern_matcher import plain
@@ -147,7 +147,11 @@ def diagnose(
         sure = "unknown"  # the event is known; a likeness of words alone names no symptom
     return Diagnosis(
         recognised=not foreign
-        and (is_recognised(knowledge, incident, findings, roots) or _is_recognised_by_cause(incident, causes)),
+        and (
+            is_recognised(knowledge, incident, findings, roots)
+            or _is_recognised_by_cause(incident, causes)
+            or _is_described(incident)
+        ),
         verdict=sure,
         ordinary=plainly,
         symptoms=symptoms,
@@ -189,6 +193,16 @@ def _is_recognised_by_cause(incident: Incident, causes: Sequence[Explanation]) -
     if error is not None and (_names(causes) or error.told == "layer"):
         return True
     return any(a.cause == COMPARED for a in causes) and incident.mentions_several
+
+
+def _is_described(incident: Incident) -> bool:
+    """True if the words complain about something of the field, and no output shows that nothing failed."""
+    words = incident.prose.bilingual
+    return (
+        bool(incident.errors or not incident.snapshot.output.strip())
+        and complains(words)
+        and speaks_of_the_field(words)
+    )
 
 
 def _telling_of(ranking: Ranking) -> list[Finding]:

@@ -16,8 +16,8 @@ _SENTENCE = 160
 
 
 def explain_order(context: Context) -> Iterator[Explanation]:
-    """Yield what the message says to do."""
-    if (advice := _advice(context)) is not None and advice.orders:
+    """Yield what the message says to do, unless its first line, which is shown anyway, says it all."""
+    if (advice := _advice(context)) is not None and advice.orders and not advice.repeats:
         yield _explanation(advice, context.symptom)
 
 

@@ -19,7 +19,7 @@ from dtdebug_taxonomy.explanations.model import (
 from dtdebug_taxonomy.explanations.own_edits import own_edit
 from dtdebug_taxonomy.inference import ranking as inference_ranking
 from dtdebug_taxonomy.inference.conditions import contradiction, sentence
-from dtdebug_taxonomy.inference.finding import LIKELY, POSSIBLE, TELLING, Finding
+from dtdebug_taxonomy.inference.finding import LIKELY, POSSIBLE, READ, TELLING, Finding
 from dtdebug_taxonomy.inference.message_cures import cure_of
 from dtdebug_taxonomy.knowledge.labs import cause_diff
 from dtdebug_taxonomy.knowledge.loader import Knowledge
@@ -57,6 +57,8 @@ def reason_of(knowledge: Knowledge, f: Finding, weight: float) -> Reason:
         means = f"{knowledge.observations[f.evidence].ask} {' or '.join(labels[v] for v in f.values)}"
     elif f.told:
         means = "A check sees it on the very line that raised."
+    elif f.evidence == READ:
+        means = f"Taken together, the words speak {'for' if weight > 0 else 'against'} it."
     elif f.scores:
         means = f"The text is {'like' if weight > 0 else 'unlike'} other descriptions of this symptom."
     else:
@@ -67,7 +69,8 @@ def reason_of(knowledge: Knowledge, f: Finding, weight: float) -> Reason:
         source=f.source,
         weight=round(weight, 2),
         line=f.line,
-        words="" if f.scores else f.words,  # a likeness is of stems, which nobody reads
+        # a likeness is of stems, which nobody reads; the words that weigh most are those of the likeliest symptom
+        words="" if f.scores and (f.evidence != READ or weight < 0) else f.words,
         rank=f.rank,
         file=f.file,
     )

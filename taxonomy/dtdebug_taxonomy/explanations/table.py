@@ -28,7 +28,7 @@ from dtdebug_taxonomy.explanations import (
 )
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.examples import drop_foreign_examples
-from dtdebug_taxonomy.explanations.model import MAX_EXPLANATIONS, Explanation
+from dtdebug_taxonomy.explanations.model import MAX_EXPLANATIONS, Explanation, band
 from dtdebug_taxonomy.explanations.ranked_causes import Standing, standing_of, without_diff
 
 
@@ -45,6 +45,8 @@ class Rule(NamedTuple):
     """Having yielded to a cause of this standing or a lower one, it stands below it if no other rule applies."""
     stays: bool = False
     """It stands below a rule that comes before it."""
+    raises: bool = False
+    """True if it raises the ranked cause that it names, which says more of it."""
 
 
 RULES = (
@@ -53,6 +55,7 @@ RULES = (
     Rule("contract of a call", account.explain_contract, Standing.PROVEN),
     Rule("known release", known_release.explain, Standing.PROVEN),
     Rule("source check", source_check.explain, Standing.PROVEN),
+    Rule("shown source", source_check.explain_shown, Standing.PROVEN, raises=True),
     Rule("value of an error", ordinary_errors.explain, Standing.PROVEN),
     Rule("test of a library", account.explain_guard, Standing.SETTLED),
     Rule("message orders", message.explain_order, Standing.NAMED),
@@ -65,6 +68,13 @@ RULES = (
     Rule("message refuses", message.explain_refusal, Standing.OPEN, second_to=Standing.LIKELY),
     Rule("version conflict", version_conflict.explain, Standing.NAMED),
     Rule("None value", none_value.explain, Standing.NAMED),
+    Rule(
+        "shown source, another symptom",
+        source_check.explain_beside,
+        Standing.OPEN,
+        second_to=Standing.SETTLED,
+        raises=True,
+    ),
     Rule("newer release", comparison.explain_newer_release, Standing.LIKELY),
     Rule("condition", comparison.explain_condition, Standing.LIKELY),
 )
@@ -94,6 +104,8 @@ def explain(context: Context) -> tuple[Explanation, ...]:
         found = tuple(rule.explain(context)) if rule.stays or not first else ()
         if not found:
             continue
+        if rule.raises:
+            found = tuple(_raised(a, ranked) for a in found)
         if standing < rule.yields_to or found[0].cause == ranked[0].cause:
             first += found
         elif rule.sharpens and _on_same_line(found[0], ranked[0]):
@@ -124,6 +136,22 @@ def explain_alone(context: Context) -> tuple[Explanation, ...]:
     for rule in (account.explain_contract, ordinary_errors.explain, account.explain_guard):
         found = found or tuple(rule(context))
     return tuple(grades.grade(context.knowledge, context.findings, a) for a in found)
+
+
+def _raised(found: Explanation, ranked: tuple[Explanation, ...]) -> Explanation:
+    """Return the ranked cause that an explanation names, at least as probable; else the explanation itself."""
+    same = next((a for a in ranked if a.cause == found.cause), None)
+    if same is None:
+        return found
+    p = max(same.probability, found.probability)
+    own = found.because[0]  # the check's message says more than the indicator that it stands for
+    because = tuple(
+        msgspec.structs.replace(r, means=own.means) if (r.source, r.line) == (own.source, own.line) else r
+        for r in same.because
+    )
+    if because == same.because:
+        because = (own, *because)
+    return msgspec.structs.replace(same, probability=p, band=band(p), named=True, because=because[:3])
 
 
 def _on_same_line(one: Explanation, other: Explanation) -> bool:

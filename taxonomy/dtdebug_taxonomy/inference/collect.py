@@ -11,7 +11,7 @@ import msgspec
 from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.inference import from_snapshot
 from dtdebug_taxonomy.inference.combined import combine_findings
-from dtdebug_taxonomy.inference.finding import SIMILAR, SIMILAR_FIX, Finding, Source, from_hit
+from dtdebug_taxonomy.inference.finding import READ, SIMILAR, SIMILAR_FIX, Finding, Source, from_hit
 from dtdebug_taxonomy.inference.from_measurements import (
     is_of_any_library,
     of_cell,
@@ -24,7 +24,7 @@ from dtdebug_taxonomy.knowledge.loader import Knowledge
 from dtdebug_taxonomy.knowledge.schema import Evidence
 from dtdebug_taxonomy.logs.relevance import Bearing
 from dtdebug_taxonomy.model.snapshot import ExceptionInfo, walk
-from dtdebug_taxonomy.text import similarity
+from dtdebug_taxonomy.text import similarity, word_reader
 from dtdebug_taxonomy.text.clauses import clauses, hits_in_words
 from dtdebug_taxonomy.text.matchers import Matchers, in_order, matchers_of
 from dtdebug_taxonomy.text.pattern_matcher import PatternHit, clip_lines, plain
@@ -32,6 +32,8 @@ from dtdebug_taxonomy.text.phrase_table import spoken_phrases
 
 WITHOUT_ERROR = frozenset(("B.2", "C.4", "D.2.1", "D.2.3"))
 """Symptoms of hanging and slow programs, which their users interrupt."""
+_BESIDE = 0.55
+"""Factor on what the words and the output say as wholes if there are both: they are no independent witnesses."""
 _OF_A_DEVICE = re.compile(r"(?i)gpu|cuda|device|card|vram|video|hbm")
 
 
@@ -142,17 +144,29 @@ def collect(knowledge: Knowledge, incident: Incident, answers: Mapping[str, str]
         if _is_value(knowledge, key, value):
             known[key] = Finding(evidence=key, values=(value,), source="answered")
 
-    alike = similarity.likeness(knowledge, snapshot)
-    if any(e.rank is not None for e in incident.errors) and alike.symptoms:
-        least = min(alike.symptoms.values())  # it runs, so nothing is being built
-        alike = alike._replace(symptoms=alike.symptoms | {code: least for code in alike.symptoms if code in _BUILDING})
-    similar = [
-        Finding(evidence=name, source="similar", words=alike.words, scores=scores)
-        for name, scores in ((SIMILAR, alike.symptoms), (SIMILAR_FIX, alike.patterns))
-        if scores
-    ]
+    similar = _as_a_whole(knowledge, incident)
     findings = (*evidence.values(), *known.values(), *similar)
     return (*findings, *combine_findings(knowledge, findings))
+
+
+def _as_a_whole(knowledge: Knowledge, incident: Incident) -> Iterator[Finding]:
+    """Yield what the user's words and the output say as wholes, whatever patterns find in them."""
+    snapshot = incident.snapshot
+    alike = similarity.likeness(knowledge, snapshot)
+    told = word_reader.read_words(incident.prose.bilingual, knowledge.prior) if snapshot.situation else None
+    of_words = told.ratios if told is not None else {}
+    factor = _BESIDE if alike.symptoms and of_words else 1.0
+    runs = any(e.rank is not None for e in incident.errors)  # so nothing is being built
+    for name, scores, words in (
+        (SIMILAR, alike.symptoms, alike.words),
+        (READ, of_words, told.words if told is not None else ""),
+        (SIMILAR_FIX, alike.patterns, alike.words),
+    ):
+        if scores:
+            least = dict.fromkeys(_BUILDING, min(scores.values())) if runs and name != SIMILAR_FIX else {}
+            weight = 1.0 if name == SIMILAR_FIX else factor
+            weighed = {code: weight * v for code, v in (scores | least).items()}
+            yield Finding(evidence=name, source="similar", words=words, scores=weighed)
 
 
 def _is_value(knowledge: Knowledge, key: str, value: str) -> bool:

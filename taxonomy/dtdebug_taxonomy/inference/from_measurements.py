@@ -11,6 +11,7 @@ import msgspec
 
 from dtdebug_taxonomy.inference import from_ranks
 from dtdebug_taxonomy.inference.finding import Finding, from_hit
+from dtdebug_taxonomy.inference.shown_source import SHOWN, hits_in_shown
 from dtdebug_taxonomy.knowledge.loader import Knowledge
 from dtdebug_taxonomy.knowledge.schema import Evidence
 from dtdebug_taxonomy.logs.relevance import is_explained
@@ -161,39 +162,19 @@ def _lines_of_cells(snapshot: Snapshot) -> set[tuple[str | int, str | int]]:
     }
 
 
-SHOWN = "the source shown"
-"""Replaces a file's name: source shown by the user is the user's own."""
-_SIGNS = ("```", "~~~", "#!", "#SBATCH")
-"""Strings, one of which is in any text that shows source."""
-
-
 def of_shown(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     """Yield findings of the checks in the source that a text shows along with the failure."""
     by_check = _by_check(knowledge)
-    texts = [t for t in (snapshot.output, snapshot.situation) if any(sign in t for sign in _SIGNS)]
-    if not (by_check and texts):
-        return
-    from dtdebug_taxonomy.checks.run.examine import examine
-    from dtdebug_taxonomy.checks.run.settings import Settings
-    from dtdebug_taxonomy.inference.from_source import diff_of
-    from dtdebug_taxonomy.source.fenced_blocks import source_blocks
-
-    settings = Settings(select=tuple(by_check))
-    told = set[str]()
-    for source, first, added in (each for text in texts for each in source_blocks(text)):
-        hits = examine(source, settings, failed=lambda check, error: None)
-        for hit in hits:
-            if by_check[hit.check.id] in told:  # one is enough, and proving each diff takes another examination
-                continue
-            told.add(by_check[hit.check.id])
-            line = source.text.place(hit.span.start).line
+    for found in hits_in_shown(snapshot):
+        if found.hit.check.id in by_check:
             yield Finding(
-                evidence=by_check[hit.check.id],
+                evidence=by_check[found.hit.check.id],
                 source="checked",
                 file=SHOWN,
-                line=first + line - 1,
-                words=plain(source.text.line(line).strip()),
-                diff=diff_of("shown.py" if source.kind == "python" else "shown.sh", source, hits, hit, settings, added),
+                line=found.line,
+                words=plain(found.words),
+                diff=found.diff,
+                check=found.hit.check.id,
             )
 
 

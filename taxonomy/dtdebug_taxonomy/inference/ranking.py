@@ -88,17 +88,22 @@ def contributions(knowledge: Knowledge, findings: Sequence[Finding]) -> dict[str
     """Return what each finding adds to each symptom, strongest first.
 
     An echo (a cascade, or the bare class of an error) that contradicts a root counts little, and so do the user's
-    words for a failure if the output names another.
+    words for a failure if the output names another, or the source that is shown; what is read out of words as an answer
+    to a question counts little too where it contradicts these.
     """
     named = [f for f in findings if _is_root(knowledge, f)]
-    printed = {_best(knowledge, f) for f in named if f.source in PRINTED and not knowledge.evidence[f.evidence].generic}
+    firm = [f for f in named if f.source in PRINTED and not knowledge.evidence[f.evidence].generic]
+    printed = {_best(knowledge, f) for f in firm}
+    shown = {_best(knowledge, f) for f in named if f.source == "checked"}
     roots = printed or {_best(knowledge, f) for f in named}
     rows: dict[str, list[Contribution]] = {code: [] for code in knowledge.symptoms}
     for f in findings:
         ratios = likelihood_ratios(knowledge, f)
         names_symptom = bool(ratios) and f.evidence in knowledge.evidence
-        weak = not _is_root(knowledge, f) or (f.source == "said" and bool(printed))
+        weak = not _is_root(knowledge, f) or (f.source == "said" and bool(printed or shown))
         echo = names_symptom and weak and bool(roots) and _best(knowledge, f) not in roots
+        if f.values and f.source == "said" and not knowledge.observations[f.evidence].context:
+            echo = any(ratios[code] < 0 for code in printed | shown)
         for code, ratio in ratios.items():
             rows[code].append(Contribution(f, _ECHO * ratio if echo else ratio))
     order = {code: sorted(row, key=lambda c: (-abs(c.weight), c.finding.evidence)) for code, row in rows.items()}
@@ -173,14 +178,29 @@ def once(rows: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
 
 
 def excluding(knowledge: Knowledge, cause: Cause, findings: Sequence[Finding]) -> Finding | None:
-    """Return the finding that rules a cause out; if a line names the cause, only printed or measured findings can."""
+    """Return the finding that rules a cause out; if a line names the cause, only printed or measured findings can.
+
+    Words rule out nothing that the source, the output or a measurement shows.
+    """
     against = next((f for f in findings if f.evidence in cause.unless), None) or contradiction(cause.needs, findings)
+    if against is not None and against.source == "said" and _is_shown_by_more(knowledge, cause, findings):
+        firm = [f for f in findings if f.source != "said"]
+        against = next((f for f in firm if f.evidence in cause.unless), None) or contradiction(cause.needs, firm)
     if against is None or against.source in PRINTED or not against.values:
         return against
     printed = (f for f in findings if f.source in PRINTED and is_named(knowledge, cause, f))
     if any(not knowledge.evidence[f.evidence].all for f in printed):
         return contradiction(cause.needs, [f for f in findings if f.source in PRINTED])
     return against
+
+
+def _is_shown_by_more(knowledge: Knowledge, cause: Cause, findings: Sequence[Finding]) -> bool:
+    """True if a check of the source points at the cause, or a message that is not any program's."""
+    return any(
+        f.evidence in cause.evidence and (f.source == "checked" or not knowledge.evidence[f.evidence].generic)
+        for f in findings
+        if f.source in ("checked", *PRINTED) and not (f.values or f.scores)
+    )
 
 
 @lru_cache(maxsize=256)

@@ -82,6 +82,8 @@ _ALLOWS = lazy_re(
 _QUOTED = lazy_re(r"[`'\"]([^`'\"]{1,40})[`'\"]")
 _CALLED = lazy_re(r"\b([A-Za-z_]\w{3,60})\(\)")
 _SET = lazy_re(r"\b[A-Za-z]\w{2,40}=[\w.'\"]{1,40}")
+_CONCRETE = lazy_re(r"\b[A-Za-z][\w.]{2,60}=[\w.'\"]|\w\(|(?<![\w-])--[a-z]|\binstall [\w'\"-]|`[^`\n]{3,200}`")
+"""What can be typed: an assignment, a call, an option, an installation, code between ticks."""
 _SHAPES = lazy_re(
     r"(?i)\bsizes? of tensor|\bshapes? (?:cannot|can't|do not|mismatch)|\bdoes not match the shape\b"
     r"|at non-singleton dimension"
@@ -144,6 +146,8 @@ class MessageAdvice(NamedTuple):
     """The whole message."""
     settings: tuple[str, ...] = ()
     """Names in it that look like settings: `context_parallel_size`, `--tp-size`."""
+    repeats: bool = False
+    """It stands in the message's first line, which every answer shows anyway, and names no value, call or command."""
 
 
 def advice_in_message(errors: Iterable[FinalError], told: str = "") -> MessageAdvice | None:
@@ -207,7 +211,17 @@ def _row(error: FinalError, words: str, *, orders: bool = False, refused: bool =
     whole = " ".join(plain(error.message, 2 * _LONGEST).split())
     raising = error.frames[-1].function if error.frames else ""
     names = tuple(name for name in settings(words) if name != raising)
-    return MessageAdvice(words, orders, error.line, error.rank, refused, whole, names)
+    first = " ".join(plain(error.message.strip().partition("\n")[0], 2 * _LONGEST).split())
+    return MessageAdvice(
+        words,
+        orders,
+        error.line,
+        error.rank,
+        refused,
+        whole,
+        names,
+        repeats=words in first and not _CONCRETE.search(words),
+    )
 
 
 def _written_refusal(error: FinalError) -> str:

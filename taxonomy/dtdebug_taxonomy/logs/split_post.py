@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import groupby, islice
 
 from dtdebug_taxonomy.logs.prefixes import without_prefixes
+from dtdebug_taxonomy.text import shown_code
 
 _LONGEST = 200_000
 """Maximum number of characters of a person's text; a longer one is a log."""
@@ -49,6 +50,8 @@ _TELLS = re.compile(
     r"(?i)\b(?:hangs|is (?:\w{2,10} )?stuck|gets stuck|freezes|stops|crashes|fails|works (?:fine|well)|happens)\b"
 )
 """Report of a run, in the present tense; below an empty line, if a person or markup is seen as well."""
+_ACCOUNT = re.compile(r"(?s)[A-Z](?=.{40})(?:(?!, |[.;!?]\s).){1,400}(?:, |[.;!?]\s)(?=\w).{20,4000}[.!?]")
+"""Sentences of several clauses and nothing else: no program prints such."""
 _FAILURE = re.compile(r"(?i)\b(?:error|exception|failed|failure|fatal|abort(?:ed)?)\b")
 _SENTENCE = re.compile(r"(?:\b[A-Za-z][a-z']{0,20}(?:[ ,;.]{1,2}|$)){3}")
 _LINK = re.compile(r"\s{0,4}(?:[-*] )?https?://\S{1,500}\s{0,4}$")
@@ -63,8 +66,12 @@ def split_prose(text: str) -> tuple[str, str]:
     Without fences (```), a paragraph is a person's only if it reads like one: I, my, a greeting, a question, or
     sentences about a run; any sentence that names no failure, if no line looks like a program's.
     """
-    if len(text) > _LONGEST or not (_PERSON.search(text) or "```" in text or _MARKUP.search(text)):
+    if len(text) > _LONGEST:
         return "", text
+    if not (_PERSON.search(text) or "```" in text or _MARKUP.search(text)):
+        account, rest = only_words(text)
+        whole = not rest.strip() and _ACCOUNT.fullmatch(account.rstrip()) is not None
+        return (account, rest) if whole and not _quotes_at_once(account) else ("", text)
     rows, ticked = _without_ticks(text.split("\n"))
     fenced, inside = "```" in text, False
     kinds = []
@@ -80,12 +87,17 @@ def split_prose(text: str) -> tuple[str, str]:
         else:
             code = inside or not row.strip()
             kinds.append("machine" if code else "output" if _is_machine(row) else "open")
+    bare = [row if kind in ("open", "output") else "" for row, kind in zip(rows, kinds, strict=True)]
+    ends = set[int]()
+    for piece in shown_code.pieces(bare):
+        kinds[piece.start : piece.stop] = ["machine"] * len(piece)
+        ends.add(piece.stop)
     words, left = [], list(rows)
     prints = "output" in kinds
     for start, last in _runs(kinds):
         end = start + _before_output(rows[start:last])
         paragraph = rows[start:end]
-        begins = start == 0 or not rows[start - 1].strip()
+        begins = start == 0 or not rows[start - 1].strip() or start in ends
         plain = not (prints or any(map(_FAILURE.search, paragraph)))
         told = begins and any((plain or _TELLS.search(row)) and _is_sentence(row) for row in paragraph)
         if told or any(map(_PERSON.search, paragraph)) or (fenced and any(map(_SENTENCE.search, paragraph))):
@@ -96,6 +108,15 @@ def split_prose(text: str) -> tuple[str, str]:
             own, left[i] = _split_row(row)
             words += own
     return "\n".join(words).strip(), "\n".join(left) if words else text
+
+
+def _quotes_at_once(words: str) -> bool:
+    """True if a sentence begins with a message that programs print: then they are a program's."""
+    from dtdebug_taxonomy.knowledge.loader import load
+    from dtdebug_taxonomy.text.matchers import lexicon
+
+    hits = (hit for hit in lexicon(load()).hits(words) if "=" not in hit.key)
+    return any(not words[: hit.start].rstrip(" \n\"'`") or words[: hit.start].rstrip()[-1:] in ".!?:" for hit in hits)
 
 
 def only_words(text: str) -> tuple[str, str]:

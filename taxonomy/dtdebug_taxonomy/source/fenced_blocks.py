@@ -1,4 +1,4 @@
-"""Source that a text shows between fences along with a failure: a program, a cell, a launch script."""
+"""Source that a text shows along with a failure, between fences or without: a program, a cell, a launch script."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import NamedTuple
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.shell.script import Script
 from dtdebug_taxonomy.source.source import Source
+from dtdebug_taxonomy.text import shown_code
 
 _FENCE = re.compile(r"\s{0,3}(?:`{3,}|~{3,})\s{0,3}(?P<language>\w{0,20})")
 _PYTHON, _SHELL = frozenset({"python", "py", "python3"}), frozenset({"bash", "sh", "shell", "slurm", "zsh"})
@@ -41,8 +42,11 @@ class SourceBlock(NamedTuple):
     """Imports added in its first line, which the text does not show."""
 
 
-def source_blocks(text: str) -> Iterator[SourceBlock]:
-    """Yield the blocks of a text that can be read as Python or shell, in order."""
+def source_blocks(text: str, *, code: bool = False) -> Iterator[SourceBlock]:
+    """Yield the blocks of a text that can be read as Python or shell, in order, then commands in its lines.
+
+    With `code`, for what a person wrote, pieces of Python without fences come as well.
+    """
     rows = text.split("\n")
     found = 0
     for first, language, block in _blocks(rows):
@@ -56,6 +60,20 @@ def source_blocks(text: str) -> Iterator[SourceBlock]:
             found += 1
             added = _imports(body)
             yield SourceBlock(Code(added + body), first + (0 if added else 1), added)
+    if len(text) > _LONGEST:
+        return
+    fenced = {at for first, _, block in _blocks(rows) for at in range(first, first + len(block))}
+    for at, command in shown_code.commands(text):
+        if at not in fenced and found < 2 * _MOST:
+            found += 1
+            yield SourceBlock(Script(f"{command}\n"), at + 1)
+    open_rows = ["" if at in fenced else row for at, row in enumerate(rows)] if code else []
+    for piece in shown_code.pieces(open_rows):
+        if found < 2 * _MOST:
+            found += 1
+            body = textwrap.dedent("\n".join([*rows[piece.start : piece.stop], ""]))
+            added = _imports(body)
+            yield SourceBlock(Code(added + body), piece.start + (0 if added else 1), added)
 
 
 def _blocks(rows: list[str]) -> Iterator[tuple[int, str, list[str]]]:

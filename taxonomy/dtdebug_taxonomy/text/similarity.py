@@ -48,16 +48,23 @@ class Likeness(NamedTuple):
 
 
 def likeness(knowledge: Knowledge, snapshot: Snapshot) -> Likeness:
-    """Return the similarity of the user's words and the end of the output to the knowledge."""
-    terms = _terms(f"{snapshot.situation[:_LIMIT]}\n{snapshot.output[-_LIMIT:]}")
+    """Return the similarity of the output's end to the symptoms, and of the user's words as well to fix patterns.
+
+    Symptoms are read from words by `word_reader`.
+    """
+    printed = _terms(snapshot.output[-_LIMIT:])
+    terms = [*_terms(snapshot.situation[:_LIMIT]), *printed]
     if len(terms) < _FEW:
         return Likeness({}, {}, "")
-    symptoms, patterns = (model.of_text(terms) for model in models(knowledge))
-    ratios = _ratios(symptoms.scores(), knowledge.prior, _SCALE, _CEILING)
-    fixes = patterns.scores()
+    of_symptoms, of_patterns = models(knowledge)
+    ratios: dict[str, float] = {}
+    words = ""
+    if len(printed) >= _FEW:
+        symptoms = of_symptoms.of_text(printed)
+        ratios = _ratios(symptoms.scores(), knowledge.prior, _SCALE, _CEILING)
+        words = ", ".join(symptoms.telling(max(ratios, key=lambda code: ratios[code])))
+    fixes = of_patterns.of_text(terms).scores()
     even = dict.fromkeys(fixes, 1 / len(fixes))
-    best = max(ratios, key=lambda code: ratios[code])
-    words = ", ".join(symptoms.telling(best))
     return Likeness(ratios, _ratios(fixes, even, _FIX_SCALE, _FIX_CEILING), words)
 
 
