@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dtdebug_taxonomy.inference.finding import Finding
-from dtdebug_taxonomy.inference.from_measurements import SHOWN
+from dtdebug_taxonomy.inference.shown_source import SHOWN
 from dtdebug_taxonomy.knowledge.loader import Knowledge
 from dtdebug_taxonomy.knowledge.schema import Cause
 from dtdebug_taxonomy.model.snapshot import NEAR, Snapshot, SourceFinding
