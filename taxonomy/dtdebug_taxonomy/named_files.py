@@ -1,6 +1,6 @@
 """The one door to files that a foreign text names: frames of dumps and logs, configuration, archives, modules.
 
-Such a name may be of a pipe that nobody writes to, of a file of the kernel that is endless or waits, or of a key. Only
+Such a name may be of a pipe without a writer, of a file of the kernel that is endless or waits, or of a key. Only
 regular files of a bounded size are read, and only source may be shown, if it lies where the user works: below the
 working tree, the paths on the command line, or the places that Python imports the user's modules from.
 """

@@ -55,7 +55,7 @@ def cell_source(number: int) -> str:
 
 
 def _in_notebook(step: Step) -> Step | None:
-    """Return the step with the verb of `%dtdebug` in place of the command, which may need a file or a launcher.
+    """Return the step with the verb of `%dtdebug` instead of the command, which may need a file or a launcher.
 
     None for `dtdebug check`: the cells have been checked for this answer.
     """

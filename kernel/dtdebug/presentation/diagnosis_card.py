@@ -92,7 +92,7 @@ def _bundle(c: Card) -> dict[str, Any]:
 def small(d: Diagnosis) -> dict[str, Any]:
     """Return the JSON that a notebook saves: the head of each ranking, below `LIMIT` bytes.
 
-    Diffs of other programs are left out: nobody should take one for a change of the notebook.
+    Diffs of other programs are left out: no reader should take one for a change of the notebook.
     """
     for (symptoms, whys, advice, diff, notes), causes in product(_SIZES, (1, 0) if d.later else (0,)):
         short: Diagnosis = msgspec.structs.replace(

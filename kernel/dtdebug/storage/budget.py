@@ -1,4 +1,4 @@
-"""What one command spends on files that ask for more than their size: one account for all its readers together.
+"""Budget of one command for files that cost more than their size, shared by all its readers.
 
 A file may cost what usual files of its size cost. What it takes beyond that, in processor time or in bytes after
 unpacking, comes from one pool: a folder of hostile files costs no more than the pool, however many they are.
@@ -15,7 +15,7 @@ _LIST, _TABLE, _ITEM = 64, 240, 56
 
 
 class Budget:
-    """What is left of the pools."""
+    """Remains of the pools."""
 
     def __init__(self) -> None:
         self.seconds = 2.0

@@ -16,7 +16,7 @@ _OF_HEADERS = (
 
 
 class UnpackedStream(io.RawIOBase):
-    """What a compressed file unpacks to, as far as its allowance goes; beyond, reading raises OSError."""
+    """Stream of the contents of a compressed file up to its allowance; beyond it, reading raises OSError."""
 
     def __init__(self, unpacker: Any, packed: int) -> None:
         super().__init__()

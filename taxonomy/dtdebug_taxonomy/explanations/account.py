@@ -25,7 +25,7 @@ from dtdebug_taxonomy.text.pattern_matcher import plain
 from dtdebug_taxonomy.text.value_texts import read_value
 
 VALUES = "The values at the line that failed."
-"""What the reason of such an explanation means; its title has the values."""
+"""Meaning of the reason of such an explanation; its title has the values."""
 _SURE, _GUARD, _CALL = 0.9, 0.7, 0.5
 """Probabilities of a broken contract, of the test that raised, and of the arguments of a call that failed."""
 _MOST_VALUES = 4

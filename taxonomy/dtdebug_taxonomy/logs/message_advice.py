@@ -83,7 +83,7 @@ _QUOTED = lazy_re(r"[`'\"]([^`'\"]{1,40})[`'\"]")
 _CALLED = lazy_re(r"\b([A-Za-z_]\w{3,60})\(\)")
 _SET = lazy_re(r"\b[A-Za-z]\w{2,40}=[\w.'\"]{1,40}")
 _CONCRETE = lazy_re(r"\b[A-Za-z][\w.]{2,60}=[\w.'\"]|\w\(|(?<![\w-])--[a-z]|\binstall [\w'\"-]|`[^`\n]{3,200}`")
-"""What can be typed: an assignment, a call, an option, an installation, code between ticks."""
+"""Words that can be typed: an assignment, a call, an option, an installation, code between ticks."""
 _SHAPES = lazy_re(
     r"(?i)\bsizes? of tensor|\bshapes? (?:cannot|can't|do not|mismatch)|\bdoes not match the shape\b"
     r"|at non-singleton dimension"

@@ -50,7 +50,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the innermost call refused, by the source of the library or by its arguments."""
+    """Refusal of the innermost call, by the source of the library or by its arguments."""
 
     api: str = ""
     """Qualified name of the library function that the user's line called: `torch.distributed.reduce_scatter`."""
@@ -78,7 +78,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     root: int = -1
     """Index of the link at which the value was decided; -1 if the way back does not end in the user's program."""
     facts: tuple[NamedValue, ...] = ()
-    """What else the rank knew: world size, rank, backend, device."""
+    """Further facts of the rank: world size, rank, backend, device."""
     with_values: bool = True
     """False if it was read from a printed traceback and the files on disk."""
     stopped: str = ""

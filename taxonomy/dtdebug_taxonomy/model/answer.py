@@ -23,16 +23,16 @@ class Spot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     mark: tuple[int, int] = (0, 0)
     """First and last column of the marked expression within `code`, the last one excluded; (0, 0) marks nothing."""
     state: str = ""
-    """What the ranks do there: `waits 74 s in all_reduce #21`, `raised KeyError: 'lr'`."""
+    """Action of the ranks there: `waits 74 s in all_reduce #21`, `raised KeyError: 'lr'`."""
     values: tuple[tuple[str, str], ...] = ()
     """Names and values that matter at this line: ("batches", "5")."""
 
 
 class Fix(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What to do about the cause."""
+    """Remedy of the cause."""
 
     text: str
-    """What to do, in the imperative, in one sentence."""
+    """The remedy in the imperative, in one sentence."""
     file: str = ""
     line: int = 0
     """The line of the user's file to edit; 0 if none can be named."""
@@ -48,7 +48,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str
     command: str = ""
     outcome: str = ""
-    """What its outcome would mean."""
+    """Meaning of its possible outcomes."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -57,7 +57,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     headline: str
     """The cause in words if it is known, else the event."""
     event: str = ""
-    """What happened, if the headline is the cause and the spots do not show it."""
+    """The event, if the headline is the cause and the spots do not show it."""
     spots: tuple[Spot, ...] = ()
     why: str = ""
     """The best reason in one sentence."""

@@ -56,7 +56,7 @@ class TraceEvent(msgspec.Struct, frozen=True):
 
 
 class _Head(msgspec.Struct, frozen=True):
-    """What stands before the events."""
+    """Beginning of the file, up to the events."""
 
     distributedInfo: Any = None  # noqa: N815 - name in the file format
 

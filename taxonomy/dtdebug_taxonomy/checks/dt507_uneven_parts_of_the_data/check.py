@@ -20,7 +20,7 @@ _EVENS = re.compile(
     r"\bJoin\b|\.join\(\s*(\[|throw|divide)|with\s+[\w.]+\.join\(|join\(\)|drop_last\s*=\s*True|MIN\b|steps_per_epoch|max_steps|islice|"
     r"min\(\s*(len\b|lengths|sizes|counts)|(%|//)\s*\(?\s*(int\()?[\w.]*?(world|size|num_replicas|n_?ranks|n_?procs|n_?gpus)"
 )
-"""What evens out the number of steps: a common end, or a length that the number of ranks divides."""
+"""Functions that even out the number of steps: a common end, or a length that the number of ranks divides."""
 _PARTS = {"numpy.array_split", "torch.chunk", "torch.tensor_split"}
 _TEST = re.compile(r"test|val|eval|dev|predict|infer|generat|prompt", re.IGNORECASE)
 
