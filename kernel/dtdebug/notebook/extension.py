@@ -124,7 +124,7 @@ class Extension(LiveExtension):
             self.publish(data)
 
     def _had_children(self) -> bool:
-        """True if a child process has ended in this cell or still runs; True if that is unknown without a costly look."""
+        """True if a child process has ended in this cell or still runs; also if only a costly look would tell."""
         if os.times()[2:4] != self._children or "nbdistributed" in sys.modules:
             return True
         try:
