@@ -31,12 +31,13 @@ def spots_of(account: Account) -> tuple[Spot, ...]:
 
 def spots_of_all(accounts: Sequence[Account]) -> tuple[Spot, ...]:
     """Return the spots of several accounts, ranks with equal ones together."""
-    grouped: dict[Spot, tuple[int, ...]] = {}
+    grouped: dict[Spot, Spot] = {}
     for account in accounts:
         for spot in spots_of(account):
-            key = replace(spot, ranks=())
-            grouped[key] = tuple(sorted({*grouped.get(key, ()), *spot.ranks}))
-    return tuple(replace(spot, ranks=ranks) for spot, ranks in grouped.items())
+            key = replace(spot, ranks=(), state="")  # messages may hold addresses; values tell ranks apart
+            first = grouped.setdefault(key, spot)
+            grouped[key] = replace(first, ranks=tuple(sorted({*first.ranks, *spot.ranks})))
+    return tuple(grouped.values())
 
 
 def _spot(place: Place, ranks: tuple[int, ...], state: str, values: Sequence[NamedValue]) -> Spot:
