@@ -165,6 +165,8 @@ CONFIG = link("config", "{'LR': 0.1, 'steps': 10}", "literal", 4, 'config = {"LR
     [
         ('lr = config["lr"]', "KeyError: 'lr'", [("config", "{'LR': 0.1, 'steps': 10}")], (CONFIG,),
          "`config` has no key 'lr': it has 'LR', 'steps'"),
+        ('load(ckpt["model"])', "KeyError: 'model'", [("ckpt", "{'epoch': 1, 'model_state': <OrderedDict>}")], (),
+         "`ckpt` has no key 'model': it has 'epoch', 'model_state'"),
         ("sched.step()", "AttributeError: 'NoneType' object has no attribute 'step'", [("sched", "None")],
          (link("sched", "None", "called", 8, "sched = make(opt)"),),
          "`sched` is None; `sched = make(opt)` (train.py:8)"),

@@ -102,7 +102,8 @@ def _near(name: str, names: Iterable[str]) -> str:
     """Return the one name that is near another; empty if none is, or several are."""
     known = list(dict.fromkeys(n for n in names if n != name))
     same = [n for n in known if n.lower().replace("-", "_") == name.lower().replace("-", "_")]
-    close = same or get_close_matches(name, known, n=2, cutoff=_CLOSE)
+    longer = [n for n in known if n.startswith((f"{name}_", f"{name}."))]  # `model` for `model_state`
+    close = same or get_close_matches(name, known, n=2, cutoff=_CLOSE) or longer
     return close[0] if len(close) == 1 else ""
 
 
