@@ -49,8 +49,13 @@ def explain_contract(context: Context) -> Iterator[Explanation]:
 
 
 def explain_guard(context: Context) -> Iterator[Explanation]:
-    """Yield the test over the line that raised with what it compared, or the arguments of a compiled call."""
-    accounts = by_culprit(context)
+    """Yield the test over the line that raised with what it compared, or the arguments of a compiled call.
+
+    Only of ranks that a verdict blames: the others failed because their peer was gone.
+    """
+    verdict = context.incident.snapshot.verdict
+    blamed = verdict.culprits if verdict is not None else ()
+    accounts = tuple(a for a in by_culprit(context) if not blamed or a.rank in blamed or a.rank is None)
     for account in accounts:
         if account.refusal is not None and (found := _of_guard(context, account, account.refusal, accounts)):
             yield found
