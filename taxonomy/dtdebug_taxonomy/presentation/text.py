@@ -209,9 +209,9 @@ def _markdown(d: Diagnosis, verdict: Verdict | None) -> Iterator[str]:
     for s in [s for s in d.symptoms if s.band != "unlikely"] or d.symptoms[:3]:
         yield f"| {s.code} {_escape(s.title)} | {s.band} |"
     yield ""
-    if reasons := d.symptoms[0].why:
+    if found := reasons(d, d.symptoms[0]):
         yield from ("**Why**", "")
-        yield from (f"- {_escape(reason_line(r))}" for r in reasons)
+        yield from (f"- {_escape(reason_line(r))}" for r in found)
         yield ""
     if d.culprits and not d.happened:
         yield from (f"First seen on rank {', '.join(map(str, d.culprits))}.", "")
