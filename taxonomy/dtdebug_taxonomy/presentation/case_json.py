@@ -89,7 +89,7 @@ def contract(case: Case) -> dict[str, Any]:
     for row, claim in zip(claims, v.claims, strict=False):
         row["text"] = claim.text
     advice = [] if case.diagnosis is None else rows_of(case.diagnosis.advice, case.diagnosis.guesses)
-    answer = msgspec.to_builtins(build_answer(case.diagnosis, None, v))
+    answer = msgspec.to_builtins(build_answer(case.diagnosis, Snapshot(accounts=case.accounts), v))
     return {"v": known.pop("v"), "answer": answer, "verdict": verdict, "claims": claims, "advice": advice, **known}
 
 
@@ -120,6 +120,7 @@ def of_text(snapshot: Snapshot, diagnosis: Diagnosis, *, name: str = "", size: i
             unread=(f"{size - kept} of {size} bytes in the middle of the log",) if skipped else (),
         ),
         diagnosis=msgspec.structs.replace(diagnosis, later=()),
+        accounts=snapshot.accounts,
         notes=snapshot.notes,
         cases=tuple(of_text(*each, name=name) for each in zip(snapshot.later, diagnosis.later, strict=True)),
     )
