@@ -379,7 +379,7 @@ def test_the_check_that_would_have_told_is_named_only_where_the_failure_says_so(
 
 @pytest.mark.ranks
 def test_a_run_whose_port_is_taken_is_told_of_the_check(tmp_path):
-    """A real job that fails for its port: the answer names the check, with the process that holds the port."""
+    """A real job that fails for its port: the cause is named, and in full the check, with the process that holds it."""
     pytest.importorskip("torch")
     (tmp_path / "t.py").write_text("pass\n")
     with socket.create_server(("", 0)) as held:
@@ -395,9 +395,10 @@ def test_a_run_whose_port_is_taken_is_told_of_the_check(tmp_path):
             "t.py",
         ]
         done = subprocess.run(
-            [sys.executable, "-m", "dtdebug", "run", "--folder", str(tmp_path / "run"), "--", *job],
+            [sys.executable, "-m", "dtdebug", "run", "--full", "--folder", str(tmp_path / "run"), "--", *job],
             cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
+    assert "The master port is used by another process" in done.stderr
     line = next(row for row in done.stderr.splitlines() if "before the run" in row)
     assert "DR202" in line
     assert f"process {os.getpid()}" in line

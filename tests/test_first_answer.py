@@ -5,8 +5,9 @@ import pytest
 from dtdebug.privacy.sanitize import clean
 from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 from dtdebug_taxonomy.knowledge.loader import load
-from dtdebug_taxonomy.model.ranks import Frame
+from dtdebug_taxonomy.model.ranks import CallSite, Frame, Verdict
 from dtdebug_taxonomy.model.snapshot import ExceptionInfo, Snapshot
+from dtdebug_taxonomy.presentation.answer import build_answer
 from dtdebug_taxonomy.presentation.text import to_text
 from dtdebug_taxonomy.verdicts import from_log
 
@@ -469,3 +470,30 @@ def test_an_ordinary_error_that_several_processes_meet_for_another_reason_says_s
 def test_a_named_tool_that_hangs_is_no_training(text):
     assert not diagnose(load(), Snapshot(situation=text)).recognised
     assert diagnose(load(), Snapshot(situation=f"{text} The training job too.")).recognised
+
+
+@pytest.mark.parametrize(
+    ("summary", "headline"),
+    [
+        (
+            "Rank 1 never arrived at all_reduce of world, it is in /w x/train.py:8 in evaluate.",
+            "Rank 1 never arrived at all_reduce of world, it is in evaluate.",
+        ),
+        (
+            "Rank 1 raised KeyError at /w x/train.py:8 in evaluate; rank 0 waits.",
+            "Rank 1 raised KeyError; rank 0 waits.",
+        ),
+        (
+            "Rank 1 raised KeyError: 'lr' at train.py:81 in main.",
+            "Rank 1 raised KeyError: 'lr' at train.py:81 in main.",
+        ),
+    ],
+)
+def test_a_place_that_is_shown_leaves_the_headline_and_takes_nothing_with_it(summary, headline):
+    """The call that the ranks wait in stays, and so does another line of the same file."""
+    site = CallSite(1, "/w x/train.py", 8, "evaluate")
+    verdict = Verdict(kind="not_arrived", culprits=(1,), waiting=(0,), summary=summary, sites=(site,))
+    answer = build_answer(None, None, verdict, event=summary)
+
+    assert [("/w x/train.py", 8)] == [(spot.file, spot.line) for spot in answer.spots]
+    assert headline == answer.headline

@@ -30,7 +30,7 @@ FIRST_ERROR = Step(text="Find the earliest error of every rank, and the rank tha
 _OWN_CODE, _MESSAGE = "program-fails-by-itself", "message-says-so"
 """Causes that say no more than the event does."""
 _SPOTS, _HEADLINE, _SENTENCE = 4, 240, 320
-_PLACE = r"(?:,? (?:it is|they are) in| at) (?:[^\s:]{0,300}/)?%s(?::|, line )%d(?:,? in [\w.<>]{1,100})?"
+_PLACE = r" (at|in) (?:%s|(?:\S{0,300}/)?%s)(?::|, line )%d\b(?:,?( in [\w.<>]{1,100}))?"
 """A place within a sentence; a spot shows it with its line of code."""
 _OLD_CODE = re.compile(r" \((?:[A-F]\.\d{1,2}\.(?:\d{1,2}|other)|[A-F]\.\d{1,2})\)")
 _DURING = {
@@ -148,7 +148,8 @@ def _without_places(text: str, spots: Iterable[Spot]) -> str:
     """Drop places that spots show, and codes of symptoms."""
     for s in spots:
         if s.file:
-            text = re.sub(_PLACE % (re.escape(short(s.file).rpartition("/")[2]), s.line), "", text)
+            place = _PLACE % (re.escape(s.file), re.escape(short(s.file).rpartition("/")[2]), s.line)
+            text = re.sub(place, lambda m: "" if m[1] == "at" else m[2] or m[0], text)  # "it is in" needs its object
     return _OLD_CODE.sub("", text)
 
 
