@@ -192,7 +192,7 @@ def _short(a: Answer) -> str:
     if a.next is not None:
         command = f"<pre style='{_CODE}'>{_safe(a.next.command)}</pre>" if a.next.command else ""
         parts.append(f"<div><b>Next</b>: {_safe(a.next.text)}{command}</div>")
-    parts.append(f"<div><small>{_safe(CERTAINTY[a.sure])}</small></div>")
+    parts += [f"<div><small>{_safe(CERTAINTY[a.sure])}</small></div>"] if CERTAINTY[a.sure] else []
     return "".join(parts)
 
 
