@@ -16,6 +16,13 @@ from dtdebug_taxonomy.presentation.text import to_text
 KNOWLEDGE = load()
 
 
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """A program where its user works: elsewhere its source would not be shown."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "train.py"
+
+
 def causes(**parts):
     """Ids of the causes that are shown, be it as guesses."""
     d = diagnose(KNOWLEDGE, Snapshot(**parts))
@@ -129,17 +136,16 @@ def test_a_verdict_rests_on_no_hint_in_the_function_around_a_line():
     assert 2 == len(from_source.claims(others))
 
 
-def test_a_hang_rests_on_no_finding_that_explains_none(tmp_path):
+def test_a_hang_rests_on_no_finding_that_explains_none(program):
     """How a checkpoint is named stands in the culprit's branch; of a rank that raised there, it is told."""
-    file = tmp_path / "train.py"
-    file.write_text(
+    program.write_text(
         "import torch\nimport torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n"
         "def save(net, metric):\n    model = DDP(net)\n    if dist.get_rank() == 0:\n        dist.all_reduce(metric)\n"
         "        torch.save({'m': model.state_dict()}, 'm.pt')\n"
     )
 
     def seen(kind):
-        site = CallSite(0, str(file), 7, "save")
+        site = CallSite(0, str(program), 7, "save")
         said = Verdict(kind=kind, culprits=(0,), waiting=(1,), sites=(site,), confidence=0.9, summary="Rank 0 parted.")
         return {f.check for f in sourced_snapshot(Snapshot(verdict=said)).source_findings}
 
@@ -280,22 +286,21 @@ def train(x):
 """
 
 
-def test_a_finding_on_the_line_where_a_rank_waits_names_the_cause(tmp_path):
+def test_a_finding_on_the_line_where_a_rank_waits_names_the_cause(program):
     """The checks read the files that the stacks name; their fix becomes a diff of the user's own file."""
-    file = tmp_path / "train.py"
-    file.write_text(PROGRAM)
+    program.write_text(PROGRAM)
     verdict = Verdict(
         kind="skipped",
         culprits=(1,),
         waiting=(0,),
         group=GroupRef("0", (0, 1)),
         collective=CollectiveRef("barrier", 4),
-        sites=(CallSite(1, str(file), 8, "train"),),
+        sites=(CallSite(1, str(program), 8, "train"),),
         summary="Rank 1 skipped it.",
     )
     ranks = (
-        RankState(rank=0, alive=True, stack=(Frame(str(file), 7, "train"),)),
-        RankState(rank=1, alive=True, stack=(Frame(str(file), 8, "train"),)),
+        RankState(rank=0, alive=True, stack=(Frame(str(program), 7, "train"),)),
+        RankState(rank=1, alive=True, stack=(Frame(str(program), 8, "train"),)),
     )
 
     snapshot = sourced_snapshot(Snapshot(ranks=ranks, verdict=verdict))
@@ -305,23 +310,22 @@ def test_a_finding_on_the_line_where_a_rank_waits_names_the_cause(tmp_path):
     assert ("DT101", 7, "line", 0) == (found.check, found.line, found.near, found.rank)
     assert "source" in {c.what for c in snapshot.verdict.claims}
     assert "collective-under-rank-guard" == d.advice[0].cause
-    assert str(file) == d.advice[0].because[0].file
+    assert str(program) == d.advice[0].because[0].file
     if found.diff:
         assert "yours" == d.advice[0].diff_of
         assert "-    if dist.get_rank() == 0:" in d.advice[0].diff
 
 
 @pytest.mark.parametrize(("guard", "culprits"), [("if dist.get_rank() == 0:", (0,)), ("if step % 2 == 0:", ())])
-def test_the_source_decides_between_two_ranks_that_disagree(tmp_path, guard, culprits):
+def test_the_source_decides_between_two_ranks_that_disagree(program, guard, culprits):
     """Only one of them can come to the line where it is; without such a line nobody is named."""
-    file = tmp_path / "train.py"
-    file.write_text(
+    program.write_text(
         "import torch.distributed as dist\n\n\ndef train(t, step):\n    dist.all_reduce(t)\n"
         f"    {guard}\n        dist.broadcast(t, 0)\n    dist.barrier()\n"
     )
     sides = [Alternative(kind="replaced", culprits=(r,), because=f"rank {r} called x") for r in (0, 1)]
     verdict = Verdict(kind="replaced", waiting=(0, 1), summary="They disagree.", alternatives=tuple(sides))
-    places = [RankState(rank=r, alive=True, stack=(Frame(str(file), 7 + r, "train"),)) for r in (0, 1)]
+    places = [RankState(rank=r, alive=True, stack=(Frame(str(program), 7 + r, "train"),)) for r in (0, 1)]
 
     found = sourced_snapshot(Snapshot(ranks=tuple(places), verdict=verdict)).verdict
 
@@ -330,15 +334,14 @@ def test_the_source_decides_between_two_ranks_that_disagree(tmp_path, guard, cul
 
 
 @pytest.mark.parametrize(("sure", "culprits"), [(0.5, (0,)), (0.95, (1,))])
-def test_the_source_corrects_who_was_named_though_the_other_side_is_as_large(tmp_path, sure, culprits):
+def test_the_source_corrects_who_was_named_though_the_other_side_is_as_large(program, sure, culprits):
     """Records that name a rank for good stand."""
-    file = tmp_path / "train.py"
     guarded = "    if dist.get_rank() == 0:\n        dist.broadcast(t, 0)\n"
-    file.write_text(f"import torch.distributed as dist\n\n\ndef train(t):\n{guarded}    dist.barrier()\n")
+    program.write_text(f"import torch.distributed as dist\n\n\ndef train(t):\n{guarded}    dist.barrier()\n")
     other = Alternative(kind="skipped", culprits=(0,), because="rank 0 called broadcast #4")
     said = "Rank 1 skipped broadcast #4."
     verdict = Verdict(kind="skipped", culprits=(1,), waiting=(0,), summary=said, confidence=sure, alternatives=(other,))
-    places = [RankState(rank=r, alive=True, stack=(Frame(str(file), 6 + r, "train"),)) for r in (0, 1)]
+    places = [RankState(rank=r, alive=True, stack=(Frame(str(program), 6 + r, "train"),)) for r in (0, 1)]
     found = sourced_snapshot(Snapshot(ranks=tuple(places), verdict=verdict)).verdict
 
     assert culprits == found.culprits

@@ -93,7 +93,7 @@ def test_one_against_one_is_no_majority(name):
     found = printed(name)
 
     assert ((), (0, 1)) == (found.culprits, found.waiting)
-    assert found.summary.endswith("which of them is wrong is not known.")
+    assert found.summary.endswith("it is not known which of them is wrong.")
     assert "disagree: rank 0 is in " in found.summary
     assert ", rank 1 is in " in found.summary
 
@@ -110,7 +110,7 @@ def test_one_ranks_words_say_that_another_differs_though_it_can_not_read_its_cal
 
     assert of_tensors.summary == (
         "The ranks disagree: rank 1 is in all_reduce #9 of [4] Float (job.py:27), rank 2 is in another one without "
-        "tensors, such as a barrier (the message can't show which); which of them is wrong is not known."
+        "tensors, such as a barrier (the message can't show which); it is not known which of them is wrong."
     )
     assert of_barrier.summary.startswith(
         "The ranks disagree: rank 2 is in barrier #9 (job.py:25), rank 0 is in another "
@@ -307,8 +307,10 @@ def test_the_command_says_the_verdict_first(capsys, monkeypatch, tmp_path):
     """`dtdebug diagnose LOG` fills it in by itself."""
     monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
     assert main(["diagnose", str(PRINTED / "size.txt")]) == FOUND
+    first = " ".join(capsys.readouterr().out.split())
+    main(["diagnose", str(PRINTED / "size.txt"), "--full"])
     shown = capsys.readouterr().out
 
-    assert shown.startswith("dtdebug: Rank 2 is in all_reduce #9 of [5] Float (job.py:21) where ranks 0-1,3 are in")
+    assert first.startswith("dtdebug: Rank 2 is in all_reduce #9 of [5] Float (job.py:21) where ranks 0-1,3 are in")
     assert "A communication operation fails during training (D.1.1)" in shown
     assert re.search(r"  seen: .*\[line \d+ of ", shown)

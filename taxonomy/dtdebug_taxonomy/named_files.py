@@ -2,7 +2,8 @@
 
 Such a name may be of a pipe without a writer, of a file of the kernel that is endless or waits, or of a key. Only
 regular files of a bounded size are read, and only source may be shown, if it lies where the user works: below the
-working tree, the paths on the command line, or the places that Python imports the user's modules from.
+working tree, the paths on the command line, or the places that Python imports the user's modules from; or if a running
+process of the user has it on its stack.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ _LINE = 4_000
 _PATIENCE = 5.0
 """Seconds for a file system to answer; after them it is not asked again."""
 _given: tuple[str, ...] = ()
+_running: set[str] = set()
+"""Files that running processes of the user have told."""
+_MOST = 1_000
+"""Maximum number of words and files that are kept."""
 _silent: set[str] = set()
 """First parts of paths whose file system has not answered."""
 
@@ -36,7 +41,13 @@ _silent: set[str] = set()
 def give_roots(words: Iterable[str]) -> None:
     """Set the words of the command line; the paths among them are places whose source may be shown."""
     global _given
-    _given = tuple(words)[:1_000]
+    _given = tuple(word.rpartition("=")[2] if word.startswith("-") else word for word in words)[:_MOST]
+
+
+def note_running(path: str) -> None:
+    """Let a file be shown that a running process of the user has on its stack; no text can name it so."""
+    if len(_running) < _MOST:
+        _running.add(path)
 
 
 def refusal_reason(handle: int) -> str:
@@ -119,6 +130,8 @@ def source_line(path: str | Path, line: int, *, anywhere: bool = False) -> str:
 
 def is_shown(path: str | Path) -> bool:
     """True if a file lies, once all links are followed, where the user works."""
+    if str(path) in _running:
+        return True
     try:
         real = os.path.realpath(path)
     except (OSError, ValueError):

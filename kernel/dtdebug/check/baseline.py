@@ -13,6 +13,10 @@ import msgspec
 from dtdebug.check.examine_file import CheckFinding
 from dtdebug.check.texts import Texts
 from dtdebug.errors import UsageError
+from dtdebug_taxonomy import named_files
+
+_LARGEST = 64 << 20
+"""Maximum size of the file in bytes."""
 
 
 class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=True):
@@ -63,7 +67,7 @@ class Baseline:
 
         """
         try:
-            read = msgspec.json.decode(self._file.read_bytes(), type=_File)
+            read = msgspec.json.decode(named_files.read_file(self._file, _LARGEST), type=_File)
         except OSError as error:
             raise UsageError(
                 f"check --baseline {self._file}: can't be read: {error.strerror}; --write-baseline makes it"

@@ -39,9 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = words[:1] == ["--debug"]
     named_files.give_roots(words)
-    budget.begin()
     try:
-        status = _answer(words[debug:])
+        with budget.one_command():
+            status = _answer(words[debug:])
         sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -10,9 +10,10 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from io import BufferedReader
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 import msgspec
 
@@ -88,7 +89,7 @@ def _recognise(word: str) -> Iterator[Thing]:
         yield Thing("-", "log", "the output of a job, on standard input")
     elif object_store.is_address(word):
         yield Thing(word, "logs", "logs of a job")
-    elif os.path.lexists(word):
+    elif _is_there(word):
         yield from _in_folder(Path(word)) if Path(word).is_dir() else (_file(word),)
     elif word.isascii() and word.isdecimal():
         yield Thing(word, "process", "a running process")
@@ -98,6 +99,17 @@ def _recognise(word: str) -> Iterator[Thing]:
         yield Thing(word, "words", "what you see")
     else:
         raise UsageError(f"{one_line(word, 200)}: no such file, folder or process; put what you see in quotes")
+
+
+def _is_there(word: str) -> bool:
+    """True for a file or folder, even a link to nothing; raises UsageError if this user may not look."""
+    try:
+        os.lstat(word)  # noqa: PTH116 - a name that may be anything
+    except PermissionError as error:
+        raise UsageError(f"{one_line(word, 200)}: can't be read: {error.strerror}") from None
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _matching(pattern: str) -> list[str]:
@@ -118,7 +130,8 @@ def _file(name: str) -> Thing:
             head = file.read(_HEAD)
             size = os.fstat(file.fileno()).st_size
             if head[:2] == _GZIP:
-                return _packed(name)
+                file.seek(0)
+                return _packed(name, file, size)
             if _PICKLE.match(head) and (b"entries" in head or b"profiling_name" in head):
                 return Thing(name, "dump", "a dump of the flight recorder")
             if head[:1] == b"{" and (found := _json(name, head, file.read(_WHOLE) if size <= _WHOLE else b"")):
@@ -148,21 +161,23 @@ def _is_known(name: str) -> bool:
     return is_known(Path(name).name)
 
 
-def _packed(name: str) -> Thing:
+def _packed(name: str, file: BinaryIO, size: int) -> Thing:
     """Return what a file compressed by gzip holds."""
     import gzip
     import tarfile
 
+    from dtdebug.storage.unpacking import BoundedHeader, UnpackedStream
+
+    stream = BufferedReader(UnpackedStream(gzip.GzipFile(fileobj=file), size), _HEAD)
     try:
-        with gzip.open(name) as file:
-            head = file.read(_HEAD)
-    except (OSError, EOFError, zlib.error):
+        head = stream.peek(_HEAD)
+    except (OSError, zlib.error):
         head = b""
     if head[257:262] == _TAR:
         try:
-            with tarfile.open(name, "r|gz") as tar:
+            with tarfile.open(fileobj=stream, mode="r|", tarinfo=BoundedHeader) as tar:
                 inside = [member.name for member in islice(tar, 8)]
-        except (OSError, EOFError, zlib.error, tarfile.TarError):
+        except (OSError, EOFError, ValueError, zlib.error, tarfile.TarError, RecursionError):
             inside = []
         if any(map(_OF_ARCHIVE.match, inside)):
             return Thing(name, "archive", "an archive of `dtdebug report`")

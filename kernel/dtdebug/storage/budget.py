@@ -6,6 +6,9 @@ unpacking, comes from one pool: a folder of hostile files costs no more than the
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 MEMORY = 640 << 20
 """Bytes that reading may allocate at a time."""
 _FOLD, LOG_FOLD = 40, 100
@@ -43,14 +46,19 @@ class Allowance:
 _running: list[Budget] = []
 
 
-def begin() -> None:
-    """Begin a command: what its readers spend is counted together."""
-    _running[:] = [Budget()]
+@contextmanager
+def one_command() -> Iterator[None]:
+    """Count what all readers spend while a command runs together."""
+    _running.append(Budget())
+    try:
+        yield
+    finally:
+        _running.pop()
 
 
 def current() -> Budget:
     """Return the budget of the running command; outside of one, as in a kernel, each reader has its own."""
-    return _running[0] if _running else Budget()
+    return _running[-1] if _running else Budget()
 
 
 def json_memory(data: bytes) -> int:

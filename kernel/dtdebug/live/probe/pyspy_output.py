@@ -152,4 +152,6 @@ def _owner(thread: _SpyThread) -> str:
 def frame_of(file: str, line: int, function: str, *, live: bool = False) -> Frame:
     """Return a frame with its source line, if available here; `live` if a running process has told it, not a text."""
     name = function.rpartition(".")[2]  # faulthandler and older Pythons omit the class
-    return Frame(file, line, name, named_files.source_line(file, line, anywhere=live)[:200])
+    if live:
+        named_files.note_running(file)
+    return Frame(file, line, name, named_files.source_line(file, line)[:200])
