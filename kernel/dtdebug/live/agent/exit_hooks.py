@@ -178,6 +178,7 @@ def _inside(value: BaseException) -> PrintedException | None:
 
 
 def _first(chain: Sequence[BaseException]) -> int:
+    from dtdebug_taxonomy.logs.events import PrintedException
     from dtdebug_taxonomy.logs.log import primary as first
 
     rows = []

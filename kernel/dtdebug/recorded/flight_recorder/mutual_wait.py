@@ -152,7 +152,7 @@ def _disagree(records: Records, waits: Sequence[Wait], claims: list[Claim]) -> V
         collective=CollectiveRef(*one),
         sites=sort_sites(sites_of(records, (), waiting), ()),
         confidence=0.5,
-        summary=f"They disagree: {', '.join(rows)}; {words}.",
+        summary=f"The ranks disagree: {', '.join(rows)}; {words}.",
         claims=(disagree, *claims),
         evidence=texts((disagree, *claims)),
         alternatives=tuple(
