@@ -61,7 +61,7 @@ def apply(diff: str, folder: Path) -> None:
 def terminal(folder: Path) -> bool:
     """A 4-rank gloo job under torchrun."""
     say("1. A real job: 4 ranks train with DistributedDataParallel (torchrun, gloo, CPU)")
-    shutil.copy(LABS / "unused-parameters" / "before.py", folder / "train.py")
+    shutil.copy(LABS / "method-behind-the-wrapper" / "before.py", folder / "train.py")
     job = ["torch.distributed.run", "--standalone", "--nproc-per-node", "4", "train.py"]
     status, printed = run(job, folder)
     (folder / "train.log").write_text(printed, encoding="utf-8")
@@ -74,7 +74,7 @@ def terminal(folder: Path) -> bool:
     say("The diff that was shown is applied to train.py, and the same job runs again")
     apply(advice[0]["diff"], folder)
     again, printed = run(job, folder)
-    if again != 0 and "finished 4 steps" in printed:
+    if again != 0 and "encoded 4 samples" in printed:
         say("The training finished, and PyTorch aborted a process at its exit, which it does now and then: once more")
         again, printed = run(job, folder)
     print(shorter(printed, 3), f"\n  exit status {again}")

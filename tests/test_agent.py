@@ -465,8 +465,9 @@ def test_the_next_sitecustomize_is_the_one_that_counts(job, tmp_path, variables)
 
 
 @pytest.mark.parametrize("variables", [{}, {"RANK": "0", "WORLD_SIZE": "1"}])
-def test_a_python_without_dtdebug_runs_as_ever(job, variables):
+def test_a_python_without_dtdebug_runs_as_ever(job, monkeypatch, variables):
     """The job's interpreter may be another one than ours."""
+    monkeypatch.delenv("PYTHONPATH", raising=False)
     python = str(Path(sys.base_prefix) / "bin" / Path(sys.executable).resolve().name)
     script = "import importlib.util as u; print(u.find_spec('dtdebug'))"
     process = job.start("-c", f"import os; os.execv({python!r}, [{python!r}, '-c', {script!r}])", **variables)

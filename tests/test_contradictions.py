@@ -206,7 +206,7 @@ def test_dumps_of_a_run_are_answered_with_what_was_found_of_the_run(tmp_path, ca
     assert main.main(["flight", str(run.flight)]) == 1
     out = capsys.readouterr().out
     assert "Rank 1 raised KeyError: 'x'." in out
-    assert "this is what was found of the run" in out
+    assert "Note this is what was found of the run" in " ".join(out.split())
 
 
 def saved(run, case):

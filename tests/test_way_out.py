@@ -98,8 +98,11 @@ def sometimes(loader):
         ("sometimes", [], False, False),
     ],
 )
-def test_what_leaves_the_loops_of_a_call_is_read_from_the_source(tmp_path, function, statements, certain, data):
+def test_what_leaves_the_loops_of_a_call_is_read_from_the_source(
+    tmp_path, monkeypatch, function, statements, certain, data
+):
     """And whether anything else can."""
+    monkeypatch.chdir(tmp_path)  # of a file elsewhere no words are shown
     path = tmp_path / "train.py"
     path.write_text(SOURCE)
     rows = SOURCE.splitlines()

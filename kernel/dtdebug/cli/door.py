@@ -17,6 +17,7 @@ from dtdebug.recorded.things import Kind, Thing, recognise
 if TYPE_CHECKING:
     from dtdebug.live.job.saved_case import Saved
     from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
+    from dtdebug_taxonomy.model.answer import Step
     from dtdebug_taxonomy.model.ranks import Verdict
     from dtdebug_taxonomy.model.snapshot import Snapshot
     from dtdebug_taxonomy.presentation.case_json import Case
@@ -133,10 +134,31 @@ def show_case(saved: Saved, asked: Asked, *, what: str = "", known: bool = True)
     else:
         whole = "" if saved.of_text and case.diagnosis else report.to_text(case, what, saved.folder)
         if case.diagnosis is not None:
-            show(case.diagnosis, snapshot, full=asked.full, whole=whole, next_step=next_step(case.next))
+            show(
+                case.diagnosis,
+                snapshot,
+                full=asked.full,
+                whole=whole,
+                next_step=_step(case),
+                collected=str(saved.folder.path) if saved.folder is not None else "",
+            )
         else:
             print(whole, end="")
     return FOUND if failed else NOTHING
+
+
+def _step(case: Case) -> Step | None:
+    """Return the next step: first, the ranks that were not reached are asked."""
+    if not case.unanswered:
+        return next_step(case.next)
+    from dtdebug_taxonomy.model.answer import Step
+    from dtdebug_taxonomy.model.rank_ranges import spell
+
+    silent = f"no answer of {spell(case.unanswered)}"
+    if not case.commands:
+        return Step(text=f"{silent}: --host NAME names another host where it may be.")
+    more = f" (and {len(case.commands) - 1} more, see --full)" if len(case.commands) > 1 else ""
+    return Step(text=f"{silent}; to ask on other hosts{more} (--go runs this):", command=case.commands[0])
 
 
 def _diagnosed(case: Case, snapshot: Snapshot, asked: Asked) -> Case:

@@ -43,9 +43,11 @@ def show(
     full: bool = False,
     whole: str = "",
     next_step: Step | None = None,
+    collected: str = "",
 ) -> None:
     """Print the answer; `whole` is all that the command itself has to say, its first line the event."""
-    print(answer_text(diagnosis, snapshot, full=full, whole=whole, next_step=next_step))
+    text = answer_text(diagnosis, snapshot, full=full, whole=whole, next_step=next_step, collected=collected)
+    print(text)
 
 
 def answer_text(
@@ -56,8 +58,12 @@ def answer_text(
     whole: str = "",
     next_step: Step | None = None,
     stream: TextIO | None = None,
+    collected: str = "",
 ) -> str:
-    """Return what `show` prints on a stream, without the last line's end."""
+    """Return what `show` prints on a stream, without the last line's end.
+
+    `collected`: the folder of the run.
+    """
     if full:
         from dtdebug.privacy.boundary import mask_snapshot
         from dtdebug_taxonomy.presentation.text import to_markdown, to_text
@@ -68,7 +74,7 @@ def answer_text(
 
     event = whole.split("\n", 1)[0].removeprefix(PREFIX)
     answer = build_answer(diagnosis, snapshot, event=event, next_step=next_step, code_at=code_at)
-    return format_answer(answer, stream or sys.stdout)
+    return format_answer(answer, stream or sys.stdout, collected=collected)
 
 
 def next_step(text: str) -> Step | None:
@@ -80,13 +86,14 @@ def next_step(text: str) -> Step | None:
     return Step(text=text) if text else None
 
 
-def format_answer(answer: Answer, stream: TextIO, *, more: str = "") -> str:
+def format_answer(answer: Answer, stream: TextIO, *, more: str = "", collected: str = "") -> str:
     """Return the short answer in the width of a stream, with colour if a terminal shows it."""
     from dtdebug.privacy.sanitize import clean
     from dtdebug_taxonomy.presentation.answer_text import MORE, WIDTH, lay_out
 
     width = min(shutil.get_terminal_size((WIDTH, 24)).columns, _WIDEST) if stream.isatty() else WIDTH
-    lines = [row._replace(text=clean(row.text)) for row in lay_out(answer, width, prefix=PREFIX, more=more or MORE)]
+    rows = lay_out(answer, width, prefix=PREFIX, more=more or MORE, collected=collected)
+    lines = [row._replace(text=clean(row.text)) for row in rows]
     return "\n".join(_colour(row) if _is_coloured(stream) else row.text for row in lines)
 
 

@@ -18,6 +18,7 @@ from dtdebug_taxonomy.inference.account_call import chains_of, parse_line, short
 from dtdebug_taxonomy.inference.contracts import Broken, Parted, broken_contract, parted_contract
 from dtdebug_taxonomy.inference.demands import UnknownTermError, names_in, sides, value_of
 from dtdebug_taxonomy.inference.guards import decisive_test
+from dtdebug_taxonomy.logs.exception_roles import role_of
 from dtdebug_taxonomy.model.account import Account, Link, NamedValue, Refusal
 from dtdebug_taxonomy.model.rank_ranges import ranges
 from dtdebug_taxonomy.stacks.frames import is_library
@@ -63,10 +64,11 @@ def explain_guard(context: Context) -> Iterator[Explanation]:
 
 
 def by_culprit(context: Context) -> tuple[Account, ...]:
-    """Return the accounts, those of ranks that a verdict blames first."""
+    """Return the accounts, those of ranks that a verdict blames first; none of another process's failure."""
     snapshot = context.incident.snapshot
     culprits = snapshot.verdict.culprits if snapshot.verdict is not None else ()
-    return tuple(sorted(snapshot.accounts, key=lambda a: (a.rank not in culprits, a.rank is None, a.rank or 0)))
+    own = (a for a in snapshot.accounts if role_of(a.exception) != "launcher")
+    return tuple(sorted(own, key=lambda a: (a.rank not in culprits, a.rank is None, a.rank or 0)))
 
 
 def reason_from(account: Account, evidence: str, means: str) -> Reason:

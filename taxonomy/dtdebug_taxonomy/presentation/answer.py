@@ -83,8 +83,15 @@ def build_answer(
         sure="unknown" if sure == "place" and not spots else sure,
         guess=_guess(d) if cause is None else "",
         next=None if known else (next_step or _next(d)),
-        notes=tuple(plain(n, _SENTENCE) for n in (d.notes if d is not None else ())[:1]),
+        notes=tuple(_notes(d, snapshot))[:1],
     )
+
+
+def _notes(d: Diagnosis | None, snapshot: Snapshot | None) -> Iterator[str]:
+    """Yield what limits the answer, contradictions first."""
+    read = snapshot.notes if snapshot is not None else ()
+    own = [n for n in (d.notes if d is not None else ()) if n not in {plain(each) for each in read}]
+    yield from (plain(n, _SENTENCE) for n in (*own, *read))
 
 
 def _event(d: Diagnosis | None, verdict: Verdict | None, event: str) -> str:

@@ -52,25 +52,34 @@ class _Level(NamedTuple):
     fix: int
     diff: int
     next: int
+    note: int
+    """Maximum number of lines of the note; 0 leaves it out."""
 
 
 _LEVELS = (
-    _Level(3, 2, 3, True, 3, 3, _DIFF_LINES, 3),
-    _Level(2, 1, 2, True, 2, 2, _DIFF_LINES, 2),
-    _Level(2, 1, 2, False, 2, 2, _DIFF_LINES, 2),
-    _Level(2, 1, 2, False, 1, 1, _DIFF_LINES, 1),
-    _Level(2, 0, 1, False, 1, 1, 4, 1),
-    _Level(1, 0, 1, False, 1, 1, 2, 1),
+    _Level(3, 2, 3, True, 3, 3, _DIFF_LINES, 3, 2),
+    _Level(2, 1, 2, True, 2, 2, _DIFF_LINES, 2, 2),
+    _Level(2, 1, 2, False, 2, 2, _DIFF_LINES, 2, 2),
+    _Level(2, 1, 2, False, 1, 1, _DIFF_LINES, 1, 1),
+    _Level(2, 0, 1, False, 1, 1, 4, 1, 1),
+    _Level(1, 0, 1, False, 1, 1, 2, 1, 0),
 )
 """Numbers of lines or places of each part, the roomiest first."""
 
 
-def lay_out(answer: Answer, width: int = WIDTH, *, prefix: str = "", more: str = MORE) -> list[Line]:
-    """Return the lines of an answer, wrapped at `width` columns; at most `MOST` if that is 80 or more."""
+def lay_out(
+    answer: Answer, width: int = WIDTH, *, prefix: str = "", more: str = MORE, collected: str = ""
+) -> list[Line]:
+    """Return the lines of an answer, wrapped at `width` columns; at most `MOST` if that is 80 or more.
+
+    `collected`: the folder with all that is known of a run.
+    """
     width = max(NARROWEST, width)
     lines: list[Line] = []
     for level in _LEVELS:
         lines = list(_lines(answer, level, width, prefix, more))
+        if collected:
+            lines.append(Line("foot", f"All that was collected: {plain(collected, 400)}"))
         if len(lines) <= MOST:
             break
     return lines
@@ -98,6 +107,8 @@ def _lines(a: Answer, level: _Level, width: int, prefix: str, more: str) -> Iter
         yield from _fix_lines(a.fix, width, level)
     if a.next is not None:
         yield from _next_lines(a.next, width, level)
+    for note in a.notes[: min(1, level.note)]:
+        yield from _labelled("why", "Note", note, width, level.note)
     yield Line("foot", _foot(a, more))
 
 

@@ -62,9 +62,10 @@ class Speaker:
 
     def _text(self, found: Case, what: str, *, brief: bool = False) -> str:
         from dtdebug.live.job.report import to_text
-        from dtdebug.live.job.saved_case import snapshot_of, without_step
+        from dtdebug.live.job.saved_case import RUN_STEP, snapshot_of, without_step
         from dtdebug.presentation.terminal import answer_text, next_step
 
+        found = without_step(found, RUN_STEP)
         if self._options.watch:
             found = without_step(found, "--watch")
         whole = to_text(found, what, self._run, brief=brief)
@@ -77,6 +78,7 @@ class Speaker:
             whole=whole,
             next_step=next_step(found.next),
             stream=sys.stderr,
+            collected=str(self._run.path) if self._run is not None else "",
         )
 
     def write(self, found: Case, what: str) -> None:

@@ -12,6 +12,7 @@ from dtdebug.privacy.sanitize import one_line
 from dtdebug.storage.run_folder import Run
 from dtdebug_taxonomy.diagnosis.headline import format_exception, format_place
 from dtdebug_taxonomy.incident import Incident
+from dtdebug_taxonomy.logs.exits import signal_name
 from dtdebug_taxonomy.logs.log import read_output
 from dtdebug_taxonomy.model.claims import Claim, Record, texts
 from dtdebug_taxonomy.model.ranks import RankState, Verdict
@@ -36,13 +37,17 @@ def verdict_without_ranks(
     """Return the command's last words if it failed and no rank was seen; else `verdict`."""
     if states or verdict.kind != "not_understood" or verdict.claims or run is None or not run.status:
         return verdict
-    claim = _exception_claim(snapshot) or _last_line_claim(snapshot)
+    end = f"ended with exit status {run.status}" if run.status > 0 else f"was ended by {signal_name(-run.status)}"
+    exception = _exception_claim(snapshot)
+    claim = exception or _last_line_claim(snapshot)
     if claim is None:
-        words = f"ended with exit status {run.status}" if run.status > 0 else f"was ended by signal {-run.status}"
-        return msgspec.structs.replace(verdict, summary=f"The command {words} and printed nothing; no rank was seen.")
+        return msgspec.structs.replace(verdict, summary=f"The command {end} and printed nothing; no rank was seen.")
+    said = claim.words.rstrip(".;")
+    if exception is None and not _FAILS.search(said):
+        said = f"The command {end}; its last line is `{said}`"
     return msgspec.structs.replace(
         verdict,
-        summary=f"{claim.words.rstrip('.;')}; no rank was seen.",
+        summary=f"{said}; no rank was seen.",
         claims=(claim,),
         evidence=texts((claim,)),
     )

@@ -29,6 +29,9 @@ from dtdebug_taxonomy.presentation.case_json import Case
 _LIMIT = 256 << 20
 """Maximum size in bytes of a saved answer."""
 
+RUN_STEP = "dtdebug run -- "
+"""Beginning of a step that a run has already taken."""
+
 
 class SavedCaseError(ValueError):
     """A saved case can't be used; the text is the one line that the user sees."""
@@ -64,7 +67,7 @@ def of_run(folder: RunFolder, *, kept: bool = True) -> Saved:
         if not (seen.states or hosts):
             raise SavedCaseError(f"{clean(str(folder.path))}: holds nothing of a rank")
         case = conclude(folder, seen, hosts=hosts, keep=False)
-    case = without_step(case, "dtdebug attach")
+    case = without_step(without_step(case, "dtdebug attach"), RUN_STEP)
     case = msgspec.structs.replace(case, ranks=tuple(map(drop_impossible, case.ranks)))
     return Saved(case, snapshot_of(case, folder), folder if kept else None)
 
