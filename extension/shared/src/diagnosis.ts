@@ -134,7 +134,7 @@ export interface Answer {
   readonly why?: string;
   readonly record?: string;
   readonly fix?: Fix | null;
-  readonly sure?: "certain" | "likely" | "own" | "place" | "possible" | "unknown";
+  readonly sure?: "certain" | "likely" | "own" | "place" | "possible" | "stated" | "unknown";
   readonly guess?: string;
   readonly next?: Step | null;
   readonly notes?: readonly string[];
