@@ -136,7 +136,7 @@ export interface Answer {
   readonly why?: string;
   readonly record?: string;
   readonly fix?: Fix | null;
-  readonly sure?: "certain" | "likely" | "own" | "place" | "possible" | "unknown" | "well";
+  readonly sure?: "certain" | "likely" | "own" | "place" | "possible" | "stated" | "unknown" | "well";
   readonly guess?: string;
   readonly next?: Step | null;
   readonly notes?: readonly string[];

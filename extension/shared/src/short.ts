@@ -93,6 +93,8 @@ function sureWord(sure: Filled<Answer>["sure"]): string {
       return trans.__("raised by the program itself");
     case "place":
       return trans.__("rank and line are certain, the cause is not known");
+    case "stated":
+      return trans.__("the message says it");
     case "unknown":
       return trans.__("cause not known");
     default:

@@ -60,7 +60,7 @@ def sourced_snapshot(snapshot: Snapshot) -> Snapshot:
         verdict = msgspec.structs.replace(
             verdict, claims=(*verdict.claims, *new), evidence=tuple(dict.fromkeys((*verdict.evidence, *texts)))
         )
-    return msgspec.structs.replace(snapshot, source_findings=found, verdict=verdict)
+    return msgspec.structs.replace(snapshot, source_findings=found, source_read=bool(sources), verdict=verdict)
 
 
 def _excerpts(snapshot: Snapshot) -> tuple[Excerpt, ...]:

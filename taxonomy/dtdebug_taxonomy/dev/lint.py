@@ -107,7 +107,7 @@ def _evidence(knowledge: Knowledge) -> Iterator[str]:
     rows += [(f"symptoms/{s.id}.toml", e) for s in knowledge.symptoms.values() for e in s.evidence]
     used = {name for s in knowledge.symptoms.values() for c in s.cause for name in c.evidence}
     used |= {name for _, e in rows for names in (*e.all, e.unless) for name in names}
-    used |= {name for m in knowledge.measures for name in m.seen}
+    used |= {name for m in knowledge.measures for name in (*m.seen, *m.unless)}
     used |= {name for s in knowledge.symptoms.values() for c in s.cause for name in c.unless}
     first: dict[str, str] = {}
     for place, e in rows:

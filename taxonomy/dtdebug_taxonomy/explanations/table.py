@@ -30,6 +30,7 @@ from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.examples import drop_foreign_examples
 from dtdebug_taxonomy.explanations.model import MAX_EXPLANATIONS, Explanation, band
 from dtdebug_taxonomy.explanations.ranked_causes import Standing, standing_of, without_diff
+from dtdebug_taxonomy.explanations.vetoes import drop_vetoed
 
 
 class Rule(NamedTuple):
@@ -96,7 +97,7 @@ def describe() -> str:
 
 def explain(context: Context) -> tuple[Explanation, ...]:
     """Return all explanations with their grades, the first one on top; at most `MAX_EXPLANATIONS`."""
-    ranked = ranked_causes.explain(context)
+    ranked = drop_vetoed(context, ranked_causes.explain(context))
     standing = standing_of(context, ranked)
     first: tuple[Explanation, ...] = ()
     second: tuple[Explanation, ...] = ()

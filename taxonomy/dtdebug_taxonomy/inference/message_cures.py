@@ -49,8 +49,13 @@ def problems(evidence: Evidence, causes: frozenset[str]) -> list[str]:
 def _fill_cure(cure: Cure, seen: Mapping[str, str]) -> Cure:
     if not seen:
         return cure
+    seen = {name: _DEBRIS.sub("", value) for name, value in seen.items()}
     title, why, fix = (text.format_map(seen) for text in (cure.title, cure.why, cure.fix))
     return msgspec.structs.replace(cure, title=title, why=why, fix=fix)
+
+
+_DEBRIS = re.compile(r"\.?['\"][)\],:;]*$|[,:;]+$")
+"""What follows a name in a printed value: a quote with the brackets behind it."""
 
 
 @lru_cache(maxsize=1024)

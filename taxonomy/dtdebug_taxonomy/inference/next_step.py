@@ -136,10 +136,12 @@ def _tells(m: Measure, snapshot: Snapshot, symptoms: Mapping[str, float], findin
         "": False,
         "ranks": placed or (verdict is not None and bool(snapshot.ranks)),  # the rank and its line are known
         "output": bool(snapshot.output.strip()) or snapshot.exception is not None,
-        "source": bool(snapshot.source_findings),
+        "source": snapshot.source_read or bool(snapshot.source_findings),
         "contrasts": placed or bool(snapshot.contrasts),  # a line of the rank itself is read faster than a job runs
     }[m.spent_by]
     if m.alive and has_ended(snapshot):
+        return 0.0
+    if any(f.evidence in m.unless for f in findings):
         return 0.0
     if m.seen and not any(
         f.evidence in m.seen or {f"{f.evidence}={v}" for v in f.values} & {*m.seen} for f in findings

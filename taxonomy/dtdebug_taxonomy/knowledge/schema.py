@@ -101,6 +101,8 @@ class Evidence(KnowledgeRecord, frozen=True, kw_only=True):
     """Sets of other evidence and `observation=value`: present if all of a set are."""
     unless: tuple[str, ...] = ()
     """Other evidence in whose presence this, or the sets of `all`, means nothing."""
+    shows: tuple[str, ...] = ()
+    """Settings without which the message is not printed, such as `TORCH_DISTRIBUTED_DEBUG=DETAIL`."""
     names: tuple[str, ...] = ()
     """Ids of causes that the message itself names, such as "Duplicate GPU detected": they precede all others."""
     cure: tuple[Cure, ...] = ()
@@ -257,6 +259,8 @@ class Measure(KnowledgeRecord, frozen=True, kw_only=True):
     something changed."""
     seen: tuple[str, ...] = ()
     """Indicators, or `observation=value`, one of which must have been seen."""
+    unless: tuple[str, ...] = ()
+    """Indicators, any of which shows that what it examines went well."""
     takes: tuple[str, ...] = ()
     """Observations that its command takes as `--answer KEY=VALUE`, so that it does not determine them again."""
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from dtdebug_taxonomy.logs.events import PrintedException
-from dtdebug_taxonomy.model.rank_ranges import shorten_text
 from dtdebug_taxonomy.model.ranks import Frame
+from dtdebug_taxonomy.text.whole_parts import message_parts
 
 _GONE = frozenset({"EOFError", "ConnectionResetError", "BrokenPipeError", "ConnectionRefusedError", "RemoteError"})
 _WORKER = "DataLoader worker (pid"
@@ -56,7 +56,17 @@ def child_of(raised: PrintedException) -> PrintedException | None:
     return next((r for r in reversed(raised.before) if r.process), None)
 
 
+_LONGEST = 200
+
+
+def _said(raised: PrintedException) -> str:
+    """Return type and message; of a bare assertion, what it asserts."""
+    code = raised.frames[-1].code.strip() if raised.frames else ""
+    bare = not raised.message and code.startswith("assert ")
+    return f"{raised.type}: {code}" if bare else raised.text
+
+
 def in_process(raised: PrintedException) -> str:
     """Return `KeyError: 'width'`, with the child process that raised it, if any."""
-    text = shorten_text(raised.text)
+    text = message_parts(_said(raised), _LONGEST).removesuffix(".")
     return f"{text} (in its process {raised.process})" if raised.process else text

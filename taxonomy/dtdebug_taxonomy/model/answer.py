@@ -6,9 +6,9 @@ from typing import Literal
 
 import msgspec
 
-Certainty = Literal["certain", "likely", "possible", "own", "place", "unknown", "well"]
-"""How sure the cause is; own: the program's own code raised it; place: only the ranks and lines are known; well:
-nothing failed."""
+Certainty = Literal["certain", "likely", "possible", "own", "place", "stated", "unknown", "well"]
+"""How sure the cause is; own: the program's own code raised it; place: only the ranks and lines are known; stated:
+the message itself says what is wrong; well: nothing failed."""
 
 
 class Spot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -112,6 +112,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Accounts of the exceptions that ended ranks, or the cell."""
     source_findings: tuple[SourceFinding, ...] = ()
     """Findings of the checks in the files that stacks name."""
+    source_read: bool = False
+    """True if those files were checked, with findings or without."""
     excerpts: tuple[Excerpt, ...] = ()
     """Lines around the places that accounts name, for a diff of the user's file."""
     ranks: tuple[RankState, ...] = ()

@@ -23,6 +23,7 @@ from dtdebug_taxonomy.model.snapshot import Snapshot, walk
 from dtdebug_taxonomy.presentation.account_spots import spots_of_all
 from dtdebug_taxonomy.stacks.frames import own_frame, short
 from dtdebug_taxonomy.text.pattern_matcher import plain
+from dtdebug_taxonomy.text.whole_parts import first_parts, message_parts
 
 NOT_UNDERSTOOD = "Not enough is known to say what this is."
 ECHO = "Only follow-up errors are printed here: another rank failed first, or never came."
@@ -63,7 +64,7 @@ def build_answer(
     """
     verdict = verdict or (snapshot.verdict if snapshot is not None else None)
     if verdict is not None and verdict.kind == "none" and (d is None or not d.recognised):
-        return Answer(headline=plain(event or verdict.summary, _HEADLINE), sure="well", next=next_step)
+        return Answer(headline=_headline(event or verdict.summary), sure="well", next=next_step)
     happened = _event(d, verdict, event)
     cause = _cause(d)
     sentence = _cause_sentence(cause, verdict) if cause is not None else ""
@@ -74,15 +75,15 @@ def build_answer(
     sure = _certainty(d, cause, verdict)
     known = cause is not None and (cause.named or cause.band == "likely")
     return Answer(
-        headline=plain(headline, _HEADLINE),
-        event=plain(_without_places(happened, spots), _HEADLINE) if sentence and not told else "",
+        headline=_headline(headline),
+        event=_headline(_without_places(happened, spots)) if sentence and not told else "",
         spots=spots,
-        why=_why(cause, reason, sentence, headline),
+        why=_why(cause, reason, sentence, f"{headline} {happened}" if sentence and not told else headline),
         record=_record(reason, headline) if reason is not None else "",
         fix=_fix(cause, code_at) if cause is not None else None,
         sure="unknown" if sure == "place" and not spots else sure,
         guess=_guess(d) if cause is None else "",
-        next=None if known else (next_step or _next(d)),
+        next=None if known else (next_step or _next(d, verdict)),
         notes=tuple(_notes(d, snapshot))[:1],
     )
 
@@ -92,6 +93,10 @@ def _notes(d: Diagnosis | None, snapshot: Snapshot | None) -> Iterator[str]:
     read = snapshot.notes if snapshot is not None else ()
     own = [n for n in (d.notes if d is not None else ()) if n not in {plain(each) for each in read}]
     yield from (plain(n, _SENTENCE) for n in (*own, *read))
+
+
+def _headline(text: str) -> str:
+    return plain(message_parts(text, _HEADLINE), _HEADLINE)
 
 
 def _event(d: Diagnosis | None, verdict: Verdict | None, event: str) -> str:
@@ -193,13 +198,19 @@ def _why(cause: Explanation | None, reason: Reason | None, sentence: str, headli
     return "" if _says_the_same(reason.means, headline) else plain(_sentence(reason.means), _SENTENCE)
 
 
+_DEBRIS = re.compile(r"[\s:;,.)\]}]")
+"""Beginning of words that were cut out of the middle of a line."""
+_LEFT_OVER = re.compile(r"\.?['\"][)\],:;]+$")
+"""End of a printed value that begins before the words."""
+
+
 def _record(r: Reason, headline: str) -> str:
     words = plain(" ".join(r.words.split()), 80)
-    words = "" if words[:40] in headline else words
+    words = "" if words[:40] in headline or _DEBRIS.match(words) else _LEFT_OVER.sub("", words)
     match r.source:
         case "checked":
             place = f"{short(r.file)}:{r.line}" if r.file else f"line {r.line} of the cell"
-        case "printed":
+        case "printed" if words:
             place = f"line {r.line}" if r.line else "the output"
         case "said":
             place = "your description"
@@ -212,11 +223,13 @@ def _fix(cause: Explanation, code_at: CodeAt) -> Fix:
     checked = next((r for r in cause.because if r.source == "checked" and r.file and r.line), None)
     file, line = (checked.file, checked.line) if checked is not None else ("", 0)
     mine = cause.diff if cause.diff_of == "yours" else ""
-    return Fix(text=plain(cause.fix, _SENTENCE), file=file, line=line, diff=mine)
+    return Fix(text=plain(first_parts(cause.fix, _SENTENCE), _SENTENCE), file=file, line=line, diff=mine)
 
 
 def _certainty(d: Diagnosis | None, cause: Explanation | None, verdict: Verdict | None) -> Certainty:
     if cause is None:
+        if d is not None and (_states_it(verdict) or (d.advice and d.advice[0].cause == _MESSAGE)):
+            return "stated"
         if d is not None and (d.ordinary or (d.advice and d.advice[0].cause == _OWN_CODE)):
             return "own"
         return "place" if verdict is not None and verdict.culprits and verdict.confidence >= _SURE else "unknown"
@@ -227,18 +240,30 @@ def _certainty(d: Diagnosis | None, cause: Explanation | None, verdict: Verdict 
     return "possible"
 
 
+_STATES = re.compile(r"\b(?:must|should|expect\w*|requires?|got|assert) ")
+
+
+def _states_it(verdict: Verdict | None) -> bool:
+    """True if a message of the ranks that failed says what was expected."""
+    claims = verdict.claims if verdict is not None and verdict.kind == "dead" else ()
+    return any(c.what == "raised" and {*c.ranks} <= {*verdict.culprits} and _STATES.search(c.words) for c in claims)
+
+
 _SURE = 0.9
 """Confidence of a verdict from which a measured cause is called certain."""
 
 
-def _next(d: Diagnosis | None) -> Step | None:
+def _next(d: Diagnosis | None, verdict: Verdict | None) -> Step | None:
+    """Return the next step; after an exception there is no question, for its message is the better witness."""
     if d is None or d.ordinary:
         return None
+    raised = any(k.key == "manifestation" and k.values == ("exception",) for k in d.known)
+    raised = raised or (verdict is not None and any(c.what == "raised" for c in verdict.claims))
     if d.next is not None and d.next.kind == "measure":
         return Step(text=d.next.text, command=d.next.command, outcome=d.next.why)
     if d.verdict == "echo" and not d.happened:
         return FIRST_ERROR
-    if d.question is not None and not d.asks_nothing:
+    if d.question is not None and not d.asks_nothing and not raised:
         return Step(text=f"Answer this: {d.question.ask}", command="dtdebug wizard")
     return None
 

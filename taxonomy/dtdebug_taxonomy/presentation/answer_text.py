@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 from dtdebug_taxonomy.model.answer import Answer, Fix, Spot, Step
 from dtdebug_taxonomy.model.rank_ranges import ranges, shorten_text
 from dtdebug_taxonomy.stacks.frames import spell_place
 from dtdebug_taxonomy.text.pattern_matcher import plain
+from dtdebug_taxonomy.text.whole_parts import first_parts, message_parts
 
 MOST, WIDTH, NARROWEST = 12, 80, 40
 """Maximum number of lines at 80 columns; columns by default; fewest columns that lines are wrapped to."""
@@ -21,16 +21,13 @@ MORE = "more: dtdebug why"
 CERTAINTY = {
     "certain": "Certain", "likely": "Likely", "possible": "Possible, not certain",
     "own": "Raised by the program itself", "place": "Rank and line are certain, the cause is not known",
-    "unknown": "Cause not known", "well": "",
+    "stated": "The message says it", "unknown": "Cause not known", "well": "",
 }  # fmt: skip
 """How sure the cause is, in words."""
 
 Kind = Literal[
     "headline", "event", "place", "code", "mark", "why", "fix", "removed", "added", "next", "command", "foot"
 ]
-
-
-_SENTENCE_END = re.compile(r"[.!?](?= [A-Z`])")
 
 
 class Line(NamedTuple):
@@ -91,9 +88,9 @@ def to_short_text(answer: Answer, width: int = WIDTH, *, prefix: str = "", more:
 
 
 def _lines(a: Answer, level: _Level, width: int, prefix: str, more: str) -> Iterator[Line]:
-    yield from _wrapped("headline", f"{prefix}{a.headline}", width, level.headline)
+    yield from _wrapped("headline", f"{prefix}{a.headline}", width, level.headline, parts=message_parts)
     if a.event and level.event:
-        yield from _wrapped("event", a.event, width, level.event, "  ")
+        yield from _wrapped("event", a.event, width, level.event, "  ", message_parts)
     for spot in a.spots[: level.spots]:
         yield from _spot_lines(spot, width, framed=level.framed)
     hidden = len(a.spots) - level.spots
@@ -182,29 +179,32 @@ def _next_lines(n: Step, width: int, level: _Level) -> Iterator[Line]:
     if n.command:
         yield Line("command", f"{' ' * _LABEL}{plain(n.command, 400)}")
     if n.outcome and level.next > 1:
-        room = (level.next - 1) * (width - _LABEL)
-        yield from _wrapped("next", _sentences(n.outcome, room), width, level.next - 1, " " * _LABEL)
+        yield from _wrapped("next", n.outcome, width, level.next - 1, " " * _LABEL)
 
 
 def _labelled(kind: Kind, label: str, text: str, width: int, most: int) -> Iterator[Line]:
-    rows = list(_wrapped(kind, _sentences(text, most * (width - _LABEL)), width, most, " " * _LABEL))
+    rows = list(_wrapped(kind, text, width, most, " " * _LABEL))
     for number, row in enumerate(rows):
         yield Line(kind, f"{label:<{_LABEL}}{row.text[_LABEL:]}") if number == 0 else row
 
 
-def _sentences(text: str, most: int) -> str:
-    """Return the first whole sentences of at most `most` characters; the whole text if its first one is longer."""
-    ends = [m.end() for m in _SENTENCE_END.finditer(text[: most + 1])]
-    return text[: ends[-1]].rstrip() if ends and len(text) > most else text
-
-
-def _wrapped(kind: Kind, text: str, width: int, most: int, indent: str = "") -> Iterator[Line]:
-    """Yield a text in at most `most` lines; what does not fit is left out at a word, with dots."""
-    text = " ".join(text.split())
-    rows = textwrap.wrap(text, width - len(indent), break_on_hyphens=False) or [""]
+def _wrapped(
+    kind: Kind, text: str, width: int, most: int, indent: str = "", parts: Callable[[str, int], str] = first_parts
+) -> Iterator[Line]:
+    """Yield a text in at most `most` lines: of whole parts if there are such, else cut at a word, with dots."""
+    text, room = " ".join(text.split()), width - len(indent)
+    rows = _rows(text, room)
+    for lost in range(0, room // 2, 4):  # what a line loses at its last word is not known before
+        if len(rows) <= most:
+            break
+        rows = _rows(parts(text, most * room - lost), room)
     if len(rows) > most:
-        rows = [*rows[: most - 1], shorten_text(" ".join(rows[most - 1 :]), width - len(indent))]
+        rows = [*rows[: most - 1], shorten_text(" ".join(rows[most - 1 :]), room)]
     return (Line(kind, f"{indent}{row}") for row in rows)
+
+
+def _rows(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
 
 
 def _cut(text: str, width: int) -> str:

@@ -253,7 +253,7 @@ def _as_printed(snapshot: Snapshot) -> Snapshot:
     """Drop ranks and source findings if the ranks were at work: then only printed text can show a failure."""
     if snapshot.verdict is None or snapshot.verdict.kind != "none":
         return snapshot
-    return msgspec.structs.replace(snapshot, ranks=(), source_findings=())
+    return msgspec.structs.replace(snapshot, ranks=(), source_findings=(), source_read=False)
 
 
 def load_saved_case(folder: RunFolder) -> Case | None:

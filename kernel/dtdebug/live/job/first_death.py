@@ -19,9 +19,9 @@ from dtdebug_taxonomy.logs.child_processes import in_process, says_child_has_gon
 from dtdebug_taxonomy.logs.events import PrintedException
 from dtdebug_taxonomy.logs.tasks import Surroundings
 from dtdebug_taxonomy.model.claims import Claim, Record, distinct, texts
-from dtdebug_taxonomy.model.rank_ranges import shorten_text
 from dtdebug_taxonomy.model.ranks import EXITED, MOST_RANKS, PROCESS, RankState, Verdict, spell
 from dtdebug_taxonomy.stacks.frames import call_sites
+from dtdebug_taxonomy.text.whole_parts import message_parts
 
 _END, _SAID = "end", "said at its end"
 _STARVED = "was killed by the kernel: the memory ran out"
@@ -336,7 +336,7 @@ def _line(state: RankState, ended: Ends) -> int:
 def _how(state: RankState) -> str:
     """Describe how the rank ended, to follow its number; "" if it did not fail."""
     if state.exception:
-        return f"raised {shorten_text(state.exception)}"
+        return f"raised {message_parts(state.exception, 200).removesuffix('.')}"
     if state.signal:
         return f"was ended by {state.signal}"
     if state.exit_code:

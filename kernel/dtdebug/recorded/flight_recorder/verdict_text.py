@@ -239,7 +239,7 @@ def _departure_summary(
     same = {w.rank for w in records.waits.waits if (w.group, w.op, w.seq) == (wait.group, wait.op, wait.seq)}
     rest = sorted({*waiting} - same) if same & {*waiting} else []
     callers, others = sorted({*waiting} - {*rest}), f"; {say(rest, 'wait')} elsewhere" if rest else ""
-    return f"{first}{after}; {say(callers, 'call')} {call}{_at(theirs)}, which it never called{others}"
+    return f"{first}{after} without calling {call}, in which {say(callers, 'wait')}{_at(theirs)}{others}"
 
 
 def _at(claim: Claim | None) -> str:

@@ -1,0 +1,79 @@
+"""Facts of the same material that veto a cause: its fix is in force already, or its framework is nowhere to be seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
+
+from dtdebug_taxonomy.explanations.context import Context
+from dtdebug_taxonomy.explanations.model import Explanation
+from dtdebug_taxonomy.text.lazy_re import lazy_re
+
+_OPTION = lazy_re(r"(?<![\w.'-])(?P<name>[A-Za-z]\w{1,60}_\w{1,60})=(?P<value>\w{1,40})\b")
+_ASIDE = lazy_re(r" \([^()]{0,300}\)")
+_MAIN_END = lazy_re(r"[,;.](?: |$)")
+"""End of the clause of a fix that says what to do first."""
+_OF_TORCH = frozenset({"torch_ddp", "torch_fsdp", "torch_other", "torch_dataparallel", "torch_rpc", "other"})
+"""Values of `framework` that need no library beside torch."""
+_MOST = 200_000
+
+
+def drop_vetoed(context: Context, rows: Iterable[Explanation]) -> tuple[Explanation, ...]:
+    """Remove causes that a fact vetoes, and asides of fixes that propose what is set."""
+    return tuple(_without_set(context, a) for a in rows if not (_is_in_force(context, a) or _is_foreign(context, a)))
+
+
+def _is_in_force(context: Context, found: Explanation) -> bool:
+    """True if what the fix says to do first is to set an option that is set."""
+    main = _MAIN_END.split(_ASIDE.sub("", found.fix), maxsplit=1)[0]
+    options = [*_options(main)]
+    return bool(options) and not found.file and all(is_set(context, name, value) for name, value in options)
+
+
+def _without_set(context: Context, found: Explanation) -> Explanation:
+    """Drop the asides of a fix that speak of options that are set."""
+
+    def keep(aside: re.Match[str]) -> str:
+        return "" if any(is_set(context, *option) for option in _options(aside[0])) else aside[0]
+
+    fix = _ASIDE.sub(keep, found.fix)
+    return found if fix == found.fix else replace(found, fix=fix)
+
+
+def _options(text: str) -> Iterator[tuple[str, str]]:
+    return ((m["name"], m["value"]) for m in _OPTION.finditer(text))
+
+
+def is_set(context: Context, name: str, value: str) -> bool:
+    """True if an option has that value: in the environment, the command or the source, or by the message's own words.
+
+    That a text contains it is not enough, for messages propose options too.
+    """
+    snapshot, knowledge = context.incident.snapshot, context.knowledge
+    option = f"{name}={value}"
+    seen = (knowledge.evidence[f.evidence] for f in context.findings if f.evidence in knowledge.evidence)
+    if snapshot.environment.get(name) == value or any(option in e.shows for e in seen):
+        return True
+    if any(option in word for word in snapshot.command) or option in snapshot.cell:
+        return True
+    if any(re.search(rf"(?<!\w){re.escape(option)}\b", line) for e in snapshot.excerpts for line in e.lines):
+        return True
+    spelt = rf"(?<!\w){re.escape(name)}[`'\"]{{0,2}} ?[=:] ?{re.escape(value)}\b[`'\"]{{0,2}}"
+    told = re.compile(
+        rf"{spelt} (?:is|was|has been) (?:already |explicitly )?(?:enabled|set|passed|used|on\b)"
+        rf"|\balready [\w ,']{{0,40}}[`'\"(]{{0,2}}{spelt}|^ *(?:export )?{re.escape(option)}\b|^ *[`'\"]?{re.escape(name)}[`'\"]? ?: ?{re.escape(value)}\b",
+        re.IGNORECASE | re.MULTILINE,
+    )
+    return any(told.search(text[:_MOST]) for text in (snapshot.output, snapshot.situation))
+
+
+def _is_foreign(context: Context, found: Explanation) -> bool:
+    """True if the cause is one of a library beside torch, and a traceback and all words show no such library."""
+    _, cause = context.knowledge.causes.get(found.cause, ("", None))
+    needed = cause.needs.get("framework", ()) if cause is not None else ()
+    if not needed or not _OF_TORCH.isdisjoint(needed) or found.named:
+        return False
+    known = any(f.evidence == "framework" and f.values for f in context.findings)
+    return not known and any(e.frames for e in context.incident.errors)
