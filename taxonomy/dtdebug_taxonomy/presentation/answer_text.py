@@ -43,8 +43,8 @@ class _Level(NamedTuple):
     headline: int
     event: int
     spots: int
-    framed: bool
-    """True to show a source line below its place, with its marks."""
+    framed: int
+    """Number of places below which their source line is shown, with its marks."""
     why: int
     fix: int
     diff: int
@@ -54,12 +54,13 @@ class _Level(NamedTuple):
 
 
 _LEVELS = (
-    _Level(3, 2, 3, True, 3, 3, _DIFF_LINES, 3, 2),
-    _Level(2, 1, 2, True, 2, 2, _DIFF_LINES, 2, 2),
-    _Level(2, 1, 2, False, 2, 2, _DIFF_LINES, 2, 2),
-    _Level(2, 1, 2, False, 1, 1, _DIFF_LINES, 1, 1),
-    _Level(2, 0, 1, False, 1, 1, 4, 1, 1),
-    _Level(1, 0, 1, False, 1, 1, 2, 1, 0),
+    _Level(3, 2, 3, 3, 3, 3, _DIFF_LINES, 3, 2),
+    _Level(2, 1, 2, 2, 2, 2, _DIFF_LINES, 2, 2),
+    _Level(2, 1, 2, 1, 2, 2, _DIFF_LINES, 2, 2),
+    _Level(2, 1, 2, 0, 2, 2, _DIFF_LINES, 2, 2),
+    _Level(2, 1, 2, 0, 1, 1, _DIFF_LINES, 1, 1),
+    _Level(2, 0, 1, 0, 1, 1, 4, 1, 1),
+    _Level(1, 0, 1, 0, 1, 1, 2, 1, 0),
 )
 """Numbers of lines or places of each part, the roomiest first."""
 
@@ -91,8 +92,8 @@ def _lines(a: Answer, level: _Level, width: int, prefix: str, more: str) -> Iter
     yield from _wrapped("headline", f"{prefix}{a.headline}", width, level.headline, parts=message_parts)
     if a.event and level.event:
         yield from _wrapped("event", a.event, width, level.event, "  ", message_parts)
-    for spot in a.spots[: level.spots]:
-        yield from _spot_lines(spot, width, framed=level.framed)
+    for number, spot in enumerate(a.spots[: level.spots]):
+        yield from _spot_lines(spot, width, framed=number < level.framed)
     hidden = len(a.spots) - level.spots
     if hidden > 0 and level.framed:
         yield Line("place", f"  ... and {hidden} more place{'s' * (hidden > 1)}")
