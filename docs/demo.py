@@ -112,7 +112,7 @@ class Kernel:
 def notebook(folder: Path) -> bool:
     """A cell that starts two ranks."""
     say("2. A real notebook kernel: a cell starts two ranks with torch.multiprocessing")
-    source = (LABS / "function-defined-in-notebook" / "before.py").read_text(encoding="utf-8")
+    source = (LABS / "function-defined-in-notebook" / "before.py").read_text(encoding="utf-8").rstrip()
     print(shorter(source, 3))
     kernel = Kernel(folder)
     try:
@@ -126,8 +126,9 @@ def notebook(folder: Path) -> bool:
         if not diffs:
             return False
         say("The diff that was shown is applied to the cell, and the cell runs again")
-        (folder / "train.py").write_text(source, encoding="utf-8")
-        apply(diffs[0], folder)
+        (folder / "train.py").write_text(f"{source}\n", encoding="utf-8")
+        hunks = diffs[0][diffs[0].index("@@") :]  # its header names the cell
+        apply(f"--- a/train.py\n+++ b/train.py\n{hunks}", folder)
         again, outputs = kernel.cell((folder / "train.py").read_text(encoding="utf-8"))
         time.sleep(0.5)
         print(

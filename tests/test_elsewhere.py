@@ -92,7 +92,8 @@ def test_a_rank_that_was_not_found_is_named_with_what_would_ask_for_it_and_nothi
     assert "Next no answer of rank 1: --host NAME names another host where it may be" in " ".join(said.split())
     elsewhere = ["--host", "node-7=12", "--host", "node-8"]
     short, said = (attach(pid, *elsewhere, *more).stdout.decode() for more in ((), ("--full",)))
-    assert "no answer of rank 1; to ask on other hosts (and 1 more, see --full) (--go runs this):" in " ".join(short.split())
+    asks = "no answer of rank 1; to ask on other hosts (and 1 more, see --full) (--go runs this):"
+    assert asks in " ".join(short.split())
     assert "      ssh -o BatchMode=yes -o ConnectTimeout=5 node-7 -- 'dtdebug attach --format json 12'\n" in short
     ssh = "    ssh -o BatchMode=yes -o ConnectTimeout=5"
     assert "no answer of rank 1\n  to ask on other hosts (--go runs this):" in said

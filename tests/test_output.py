@@ -143,7 +143,8 @@ def test_a_job_of_cron_is_explained(tmp_path):
     """No home, no terminal, hardly any environment, another folder."""
     job = subprocess.run(
         [sys.executable, "-m", "dtdebug", "run", "--", sys.executable, "-c", "raise ValueError('planted')"],
-        env={"PATH": "/usr/bin:/bin", "DTDEBUG_STATE": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}, cwd="/", start_new_session=True,
+        env={"PATH": "/usr/bin:/bin", "DTDEBUG_STATE": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)},
+        cwd="/", start_new_session=True,
         stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT, check=False,
     )  # fmt: skip
 

@@ -577,7 +577,7 @@ def test_a_hang_is_seen_from_outside_reported_and_ended(tmp_path):
     command = [*DTDEBUG, "run", "--hang-after", "8", "--stop-on-hang", "--", *launcher(tmp_path, "sleep", 2)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as job:
         assert b"asleep\n" == job.stdout.readline()
-        attach = [*DTDEBUG, "attach", "--format", "json"]
+        attach = [*DTDEBUG, "attach", str(only_run().path), "--format", "json"]  # other jobs may run on this machine
         for _ in range(20):  # at first nobody has waited long enough to call it so
             seen = subprocess.run(attach, capture_output=True, timeout=LIMIT, check=False)
             if seen.returncode:
