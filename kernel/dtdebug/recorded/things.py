@@ -104,7 +104,7 @@ def _recognise(word: str) -> Iterator[Thing]:
 def _is_there(word: str) -> bool:
     """True for a file or folder, even a link to nothing; raises UsageError if this user may not look."""
     try:
-        os.lstat(word)  # noqa: PTH116 - a name that may be anything
+        os.lstat(word)
     except PermissionError as error:
         raise UsageError(f"{one_line(word, 200)}: can't be read: {error.strerror}") from None
     except (OSError, ValueError):
