@@ -215,7 +215,7 @@ def test_what_was_read_before_a_log_breaks_off_counts(logs):
     whole = gzip.compress((logs / "rank3.log").read_bytes() + random.Random(3).randbytes(20_000).hex().encode())
     (logs / "rank3.log.gz").write_bytes(whole[:-4000])
     (logs / "rank3.log").unlink()
-    done = run("triage", logs / "rank3.log.gz", "--full")
+    done = run("triage", logs / "rank3.log.gz")
 
     assert b"Rank 3 raised ValueError: bad" in done.stdout
     assert b"after" in done.stdout
@@ -361,9 +361,7 @@ def faults(tmp_path_factory):
 @pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.EACCES])
 def test_a_file_that_can_not_be_read_costs_only_itself(logs, faults, number):
     (logs / "rank1.log").write_bytes(b"step 1\n" * 900)
-    done = run(
-        "triage", logs, "--full", env={**os.environ, "LD_PRELOAD": faults, "DTDEBUG_FAULT": f"rank1.log:{number}"}
-    )
+    done = run("triage", logs, env={**os.environ, "LD_PRELOAD": faults, "DTDEBUG_FAULT": f"rank1.log:{number}"})
 
     assert b"Rank 3 raised ValueError: bad" in done.stdout, done.stderr
     assert os.strerror(number).encode() in done.stdout

@@ -22,6 +22,7 @@ import pytest
 import dtdebug
 import dtdebug_lsp
 from dtdebug.cli.main import main
+from dtdebug.live.probe.pyspy_output import frame_of
 from dtdebug.recorded.flight_recorder import analyse
 from dtdebug.storage import budget
 from dtdebug.storage.run_archive import UnpackError, unpack
@@ -114,7 +115,10 @@ OWN = {
         "doctor/host/*", "experiments/invariants/inside/phases", "recorded/flight_recorder/sandbox",
         "live/job/running_jobs", "notebook/extension",
     ),
-    "of code that runs in this process": ("live/agent/own_frames", "live/probe/adapters/__init__", "notebook/cells", "account/sources"),
+    "of code that runs in this process": (
+        "live/agent/own_frames", "live/probe/adapters/__init__", "notebook/cells",
+        "account/sources",
+    ),
     "doors of their own kind": (
         "recorded/log_files/*", "recorded/flight_recorder/load_dump", "recorded/profiler_traces/traces",
     ),
@@ -135,7 +139,8 @@ def test_no_other_module_opens_a_file_by_its_name() -> None:
                 if isinstance(node, ast.Call):
                     called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
                     owner = getattr(getattr(node.func, "value", None), "id", "")
-                    if called in OPENERS and owner not in ("safe_open", "named_files", "documents"):
+                    given = any(keyword.arg == "fileobj" for keyword in node.keywords)
+                    if called in OPENERS and not given and owner not in ("safe_open", "named_files", "documents"):
                         found.append(f"{name}:{node.lineno} {owner}.{called}")
     assert not found, found
 
@@ -163,6 +168,56 @@ def test_source_is_shown_where_the_user_works_and_nowhere_else(tmp_path: Path, m
     assert named_files.source_line(elsewhere / "train.py", 2, anywhere=True) == "loss = 1"
     named_files.give_roots([str(elsewhere)])
     assert named_files.source_line(elsewhere / "train.py", 2) == "loss = 1"
+
+
+def test_what_a_running_process_has_on_its_stack_is_shown_wherever_it_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, program = tmp_path / "here", tmp_path / "elsewhere" / "train.py"
+    for folder in (here, program.parent):
+        folder.mkdir()
+    program.write_text("import torch\nloss = 1\n")
+    monkeypatch.chdir(here)
+    monkeypatch.setattr(named_files, "_given", ())
+    monkeypatch.setattr(named_files, "_running", set())
+
+    assert not frame_of(str(program), 2, "f").code
+    assert frame_of(str(program), 2, "f", live=True).code == "loss = 1"
+    assert named_files.read_shown_source(program) == program.read_bytes()
+    assert not named_files.is_shown(program.parent / "other.py")
+
+
+@pytest.mark.parametrize("words", [["diagnose", "{0}/job.log"], ["triage", "{0}"]])
+def test_the_source_beside_a_log_that_lies_elsewhere_is_shown(tmp_path: Path, words: list[str]) -> None:
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    for folder in (here, elsewhere):
+        folder.mkdir()
+    program = elsewhere / "train.py"
+    program.write_text("import torch\nraise ValueError('bad shard')\n")
+    (elsewhere / "job.log").write_text(
+        "[rank0]: Traceback (most recent call last):\n"
+        f'[rank0]:   File "{program}", line 2, in <module>\n[rank0]: ValueError: bad shard\n'
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "dtdebug", *(word.format(elsewhere) for word in words)],
+        stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, check=False, cwd=here, text=True,
+        env={**os.environ, "DTDEBUG_STATE": str(tmp_path / "state")},
+    )  # fmt: skip
+    assert "raise ValueError('bad shard')" in done.stdout
+
+
+def test_the_source_of_a_program_that_is_run_and_lies_elsewhere_is_shown(tmp_path: Path) -> None:
+    here, program = tmp_path / "here", tmp_path / "elsewhere" / "train.py"
+    for folder in (here, program.parent):
+        folder.mkdir()
+    program.write_text("def load(n):\n    raise ValueError(f'bad shard {n}')\n\n\nload(3)\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "dtdebug", "run", "--", sys.executable, str(program)],
+        stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, check=False, cwd=here, text=True,
+        env={**os.environ, "DTDEBUG_STATE": str(tmp_path / "state"), "RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"},
+    )  # fmt: skip
+    said = (done.stdout + done.stderr).partition("dtdebug: ")[2]
+    assert "raise ValueError(f'bad shard {n}')" in said
 
 
 def test_a_file_system_that_does_not_answer_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

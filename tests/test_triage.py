@@ -499,7 +499,7 @@ def test_what_a_healthy_run_did_not_print(tmp_path, capsys):
     rows = told(capsys)["new"]
 
     assert [(row["text"], row["line"], row["files"]) for row in rows] == [("nvme0: reset of queue", 21, 1)]
-    main(["triage", str(healthy), "--against", str(healthy), "--full"])
+    main(["triage", str(healthy), "--against", str(healthy)])
     assert "nothing that the healthy run did not print" in capsys.readouterr().out
     assert main(["triage", str(bad), "--against", str(healthy), "--part"]) == USAGE
 

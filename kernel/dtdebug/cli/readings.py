@@ -262,6 +262,8 @@ def print_reading(reading: Reading, name: str, asked: Asked, *, rows: Job | None
             print(html.html(rows or job, whole))  # type: ignore[arg-type]
         else:
             show(d, snapshot, full=asked.full, whole=whole)
+            if not asked.full and (line := render.unread_line(rows or job)):  # type: ignore[arg-type]
+                print(line)
     elif reading.found or d.ordinary:
         show(d, snapshot, full=asked.full)
     else:

@@ -46,6 +46,7 @@ def add(commands: Any) -> None:
     triage.add_argument(
         "--against", metavar="RUN", help="logs of an earlier, healthy run: lines unlike any of them are shown"
     )
+    triage.add_argument("--full", action="store_true", help="also what each rank did, and all that is known")
     triage.set_defaults(run=_triage)
 
 
@@ -101,7 +102,7 @@ def _say(job: Job, began: float, options: argparse.Namespace) -> int:
     from dtdebug.recorded.things import one_plain_log
 
     job = _add_contrast(job, options)
-    asked = Asked(format=options.format)
+    asked = Asked(format=options.format, full=options.full or options.against is not None)
     reading = judge_job(job, began, asked)
     whole = options.format == "text" and not options.follow and options.against is None
     if whole and one_plain_log(options.paths) not in (None, "-"):
