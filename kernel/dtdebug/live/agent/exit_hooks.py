@@ -184,7 +184,7 @@ def _first(chain: Sequence[BaseException]) -> int:
     rows = []
     for one in chain:
         kind, _, message = stack.describe_exception(one).partition(": ")
-        rows.append(PrintedException(type=kind, message=message, frames=stack.raised_at(one.__traceback__)))
+        rows.append(PrintedException(type=kind, message=message, frames=stack.raised_at(_slot(one, "__traceback__"))))
     last = msgspec.structs.replace(rows[0], before=tuple(reversed(rows[1:])))
     chosen = first(last)
     return next((n for n, row in enumerate(rows) if row is chosen), 0)
@@ -192,7 +192,7 @@ def _first(chain: Sequence[BaseException]) -> int:
 
 def _from_the_start(value: BaseException) -> tuple[Frame, ...]:
     """Return the stack of the exception, with the callers of its handler: argparse exits in a library."""
-    trace = value.__traceback__
+    trace = _slot(value, "__traceback__")
     frames, before = stack.raised_at(trace), trace.tb_frame.f_back if trace is not None else None
     if any(not is_library(frame.file) for frame in frames):
         return frames
@@ -209,7 +209,14 @@ def _chain(value: BaseException | None) -> Iterator[BaseException]:
     while value is not None and id(value) not in seen and len(seen) < _DEEPEST:
         seen.add(id(value))
         yield value
-        if isinstance(value, BaseExceptionGroup):  # it only holds the exceptions of its tasks
-            value = value.exceptions[0]
+        if issubclass(type(value), BaseExceptionGroup):  # it only holds the exceptions of its tasks
+            value = BaseExceptionGroup.__dict__["exceptions"].__get__(value)[0]
         else:
-            value = value.__cause__ or (None if value.__suppress_context__ else value.__context__)
+            context = None if _slot(value, "__suppress_context__") else _slot(value, "__context__")
+            cause = _slot(value, "__cause__")
+            value = cause if cause is not None else context
+
+
+def _slot(value: BaseException, name: str) -> Any:
+    """Return what Python itself keeps in an exception; runs no code of the exception's class."""
+    return BaseException.__dict__[name].__get__(value)
