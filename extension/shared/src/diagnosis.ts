@@ -58,6 +58,8 @@ export interface Explanation {
   readonly minutes: number;
   readonly diff?: string;
   readonly diff_of?: "" | "example" | "yours";
+  readonly file?: string;
+  readonly line?: number;
   readonly in_python?: boolean;
   readonly because?: readonly Reason[];
   readonly grade?: "measured" | "printed" | "quoted" | "resembles" | "source" | "stated";
@@ -134,7 +136,7 @@ export interface Answer {
   readonly why?: string;
   readonly record?: string;
   readonly fix?: Fix | null;
-  readonly sure?: "certain" | "likely" | "own" | "place" | "possible" | "stated" | "unknown";
+  readonly sure?: "certain" | "likely" | "own" | "place" | "possible" | "stated" | "unknown" | "well";
   readonly guess?: string;
   readonly next?: Step | null;
   readonly notes?: readonly string[];
@@ -151,7 +153,7 @@ export interface Spot {
   readonly values?: readonly (readonly [string, string])[];
 }
 
-/** What to do about the cause. */
+/** Remedy of the cause. */
 export interface Fix {
   readonly text: string;
   readonly file?: string;

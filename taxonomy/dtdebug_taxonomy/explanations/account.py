@@ -50,8 +50,10 @@ def explain_contract(context: Context) -> Iterator[Explanation]:
 
 def explain_guard(context: Context) -> Iterator[Explanation]:
     """Yield the test over the line that raised with what it compared, or the arguments of a compiled call."""
-    accounts = by_culprit(context)
+    accounts, verdict = by_culprit(context), context.incident.snapshot.verdict
     for account in accounts:
+        if verdict is not None and verdict.culprits and account.rank not in {None, *verdict.culprits}:
+            continue  # it failed because of another rank
         if account.refusal is not None and (found := _of_guard(context, account, account.refusal, accounts)):
             yield found
             return

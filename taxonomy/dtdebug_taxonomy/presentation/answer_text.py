@@ -30,6 +30,10 @@ Kind = Literal[
 ]
 
 
+_Parts = Callable[[str, int], str]
+"""Returns the parts of a text that have at most so many characters."""
+
+
 class Line(NamedTuple):
     """One line of an answer, and its role, which a terminal may colour."""
 
@@ -81,7 +85,7 @@ def to_short_text(answer: Answer, width: int = WIDTH, *, prefix: str = "", more:
 def _lines(a: Answer, level: _Level, width: int, prefix: str, more: str) -> Iterator[Line]:
     yield from _wrapped("headline", f"{prefix}{a.headline}", width, level.headline, parts=message_parts)
     if a.event and level.event:
-        yield from _wrapped("event", a.event, width, level.event, "  ", message_parts)
+        yield from _wrapped("event", a.event, width, level.event, "  ", parts=message_parts)
     for spot in a.spots[: level.spots]:
         yield from _spot_lines(spot, width, framed=level.framed)
     hidden = len(a.spots) - level.spots
@@ -178,7 +182,7 @@ def _labelled(kind: Kind, label: str, text: str, width: int, most: int) -> Itera
 
 
 def _wrapped(
-    kind: Kind, text: str, width: int, most: int, indent: str = "", parts: Callable[[str, int], str] = first_parts
+    kind: Kind, text: str, width: int, most: int, indent: str = "", *, parts: _Parts = first_parts
 ) -> Iterator[Line]:
     """Yield a text in at most `most` lines: of whole parts if there are such, else cut at a word, with dots."""
     text, room = " ".join(text.split()), width - len(indent)
