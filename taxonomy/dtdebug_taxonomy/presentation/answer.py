@@ -31,7 +31,7 @@ FIRST_ERROR = Step(text="Find the earliest error of every rank, and the rank tha
 _OWN_CODE, _MESSAGE = "program-fails-by-itself", "message-says-so"
 """Causes that say no more than the event does."""
 _SPOTS, _HEADLINE, _SENTENCE = 4, 240, 320
-_PLACE = r" at (?:\S[^\n]{0,300}?/)?%s(?::|, line )%d(?:,? in [\w.<>]{1,100})?"
+_PLACE = r" at (?:\S(?:(?! at )[^\n]){0,300}?/)?%s(?::|, line )%d(?:,? in [\w.<>]{1,100})?"
 """A place within a sentence; a spot shows it with its line of code."""
 _OLD_CODE = re.compile(r" \((?:[A-F]\.\d{1,2}\.(?:\d{1,2}|other)|[A-F]\.\d{1,2})\)")
 _DURING = {
