@@ -9,12 +9,16 @@ from dtdebug_taxonomy.text.whole_parts import first_parts, message_parts
     ("text", "most", "shown"),
     [
         ("Set a limit. Look at the log for more of it.", 30, "Set a limit."),
-        ("Raise the limit of the job (--mem=0 in the script of Slurm) for now.", 45, "Raise the limit of the job for now."),
-        ("Pass a list with one entry for each rank, or leave the argument out.", 50, "Pass a list with one entry for each rank."),
-        ("Call `f(a, or b)` with a list of names; else it returns nothing at all", 45, "Call `f(a, or b)` with a list of names."),
+        ("Raise the limit of the job (--mem=0 in the script of Slurm) now.", 45, "Raise the limit of the job now."),
+        (
+            "Pass a list with an entry for each rank, or leave it out, too.",
+            50,
+            "Pass a list with an entry for each rank.",
+        ),
+        ("Call `f(a, or b)` with a list of names; else it fails again", 45, "Call `f(a, or b)` with a list of names."),
         ("Nothingofthiscanbeleftoutanywhereinthetext", 20, "Nothingofthiscanbeleftoutanywhereinthetext"),
     ],
-)  # fmt: skip
+)
 def test_a_fix_is_cut_at_a_whole_part(text, most, shown):
     """A sentence, else without its aside, else a clause; code and brackets stay whole."""
     assert first_parts(text, most) == shown
@@ -22,7 +26,7 @@ def test_a_fix_is_cut_at_a_whole_part(text, most, shown):
 
 def test_the_figures_at_the_end_of_a_message_stay():
     """The middle goes, for the figures decide."""
-    text = "invalid output tensor list at index 0 of the call in this process group of all ranks (expected length 2, got 1)"
+    text = "invalid output tensor list at index 0 of the call in this process group (expected length 2, got 1)"
     shown = message_parts(text, 80)
     assert len(shown) <= 80
     assert shown.startswith("invalid output")
@@ -31,4 +35,7 @@ def test_the_figures_at_the_end_of_a_message_stay():
 
 def test_the_advice_of_a_message_goes_first():
     """What it says stands before what it proposes."""
-    assert message_parts("Sizes differ: 3 and 4. You can enable the debug mode to see more.", 40) == "Sizes differ: 3 and 4."
+    assert (
+        message_parts("Sizes differ: 3 and 4. You can enable the debug mode to see more.", 40)
+        == "Sizes differ: 3 and 4."
+    )

@@ -63,7 +63,8 @@ def is_set(context: Context, name: str, value: str) -> bool:
     spelt = rf"(?<!\w){re.escape(name)}[`'\"]{{0,2}} ?[=:] ?{re.escape(value)}\b[`'\"]{{0,2}}"
     told = re.compile(
         rf"{spelt} (?:is|was|has been) (?:already |explicitly )?(?:enabled|set|passed|used|on\b)"
-        rf"|\balready [\w ,']{{0,40}}[`'\"(]{{0,2}}{spelt}|^ *(?:export )?{re.escape(option)}\b|^ *[`'\"]?{re.escape(name)}[`'\"]? ?: ?{re.escape(value)}\b",
+        rf"|\balready [\w ,']{{0,40}}[`'\"(]{{0,2}}{spelt}"
+        rf"|^ *(?:export )?{re.escape(option)}\b|^ *[`'\"]?{re.escape(name)}[`'\"]? ?: ?{re.escape(value)}\b",
         re.IGNORECASE | re.MULTILINE,
     )
     return any(told.search(text[:_MOST]) for text in (snapshot.output, snapshot.situation))

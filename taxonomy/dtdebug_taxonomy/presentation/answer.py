@@ -63,6 +63,9 @@ def build_answer(
     `event` is the first line that a command itself has; `next_step` precedes the diagnosis's own.
     """
     verdict = verdict or (snapshot.verdict if snapshot is not None else None)
+    nothing = d is None or not (d.recognised or d.ordinary or d.happened or d.verdict != "unknown")
+    if nothing and event and verdict is None:
+        return Answer(headline=plain(event, _HEADLINE), sure="well", next=next_step)
     if verdict is not None and verdict.kind == "none" and (d is None or not d.recognised):
         return Answer(headline=_headline(event or verdict.summary), sure="well", next=next_step)
     happened = _event(d, verdict, event)

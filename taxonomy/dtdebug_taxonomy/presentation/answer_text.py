@@ -30,6 +30,10 @@ Kind = Literal[
 ]
 
 
+_Parts = Callable[[str, int], str]
+"""Returns the parts of a text that have at most so many characters."""
+
+
 class Line(NamedTuple):
     """One line of an answer, and its role, which a terminal may colour."""
 
@@ -190,7 +194,7 @@ def _labelled(kind: Kind, label: str, text: str, width: int, most: int) -> Itera
 
 
 def _wrapped(
-    kind: Kind, text: str, width: int, most: int, indent: str = "", parts: Callable[[str, int], str] = first_parts
+    kind: Kind, text: str, width: int, most: int, indent: str = "", *, parts: _Parts = first_parts
 ) -> Iterator[Line]:
     """Yield a text in at most `most` lines: of whole parts if there are such, else cut at a word, with dots."""
     text, room = " ".join(text.split()), width - len(indent)

@@ -1,0 +1,113 @@
+"""Facts of the same material veto causes and steps that they contradict."""
+
+import msgspec
+import pytest
+
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.inference.finding import Finding
+from dtdebug_taxonomy.inference.next_step import _tells, next_step
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.presentation.answer import build_answer
+from dtdebug_taxonomy.verdicts.from_log import verdict_of_log
+
+UNFINISHED = "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one. "
+PROPOSED = "You can enable unused parameter detection by passing the keyword argument `find_unused_parameters=True`."
+MISMATCH = "[rank0]: RuntimeError: Detected mismatch between collectives on ranks. Rank 0 is running collective: X"
+DISPATCH = """[rank0]: Traceback (most recent call last):
+[rank0]:   File "/home/me/train.py", line 27, in <module>
+[rank0]:     for tokens, label in loader:
+[rank0]:   File "/env/lib/python3.11/site-packages/torch/utils/data/_utils/collate.py", line 275, in collate_tensor_fn
+[rank0]:     return torch.stack(batch, 0, out=out)
+[rank0]: RuntimeError: stack expects each tensor to be equal size, but got [7] at entry 0 and [13] at entry 1
+"""
+
+
+def fixes(output, **parts):
+    """Return the fixes of all causes of an output."""
+    return [a.fix for a in diagnose(load(), Snapshot(output=output, **parts)).advice]
+
+
+@pytest.mark.parametrize(
+    ("parts", "proposed"),
+    [
+        ({}, True),
+        ({"cell": "model = DDP(net, find_unused_parameters=True)"}, False),
+        ({"command": ("torchrun", "train.py", "--find_unused_parameters=True")}, False),
+        ({"situation": "It fails although find_unused_parameters=True is already set."}, False),
+    ],
+)
+def test_an_option_that_is_set_is_not_proposed(parts, proposed):
+    """A message that proposes it does not set it."""
+    first = fixes(UNFINISHED + PROPOSED, **parts)
+    assert proposed == any(fix.startswith("Pass find_unused_parameters=True") for fix in first)
+
+
+def test_an_output_outside_the_loss_is_named():
+    """DDP says so if it searched the graph."""
+    text = (
+        "Since `find_unused_parameters=True` is enabled, this likely  means that not all `forward` outputs participate"
+    )
+    assert fixes(UNFINISHED + text)[0].startswith("Let every output of `forward` enter the loss")
+
+
+def test_a_debug_mode_that_printed_the_message_is_not_proposed():
+    """Its message shows that it is on."""
+    first = fixes(MISMATCH)
+    assert first
+    assert "TORCH_DISTRIBUTED_DEBUG" not in first[0]
+
+
+def test_a_loader_worker_that_was_killed_points_at_host_memory():
+    """SIGKILL is what the kernel sends; the memory of devices ends no process."""
+    killed = "[rank0]: RuntimeError: DataLoader worker (pid 9382) is killed by signal: Killed."
+    snapshot = Snapshot(output=killed)
+    found = diagnose(load(), snapshot)
+    assert found.advice[0].cause == "host-memory-limit-too-small"
+    assert "nvidia-smi" not in (found.next.command if found.next is not None else "")
+    assert build_answer(found, snapshot).fix is not None
+
+
+@pytest.mark.parametrize(("evidence", "offered"), [("gloo-full-mesh-failed", False), ("rdzv-timeout", True)])
+def test_a_step_about_a_phase_that_has_passed_is_not_offered(evidence, offered):
+    """Ranks that open connections to one another have met."""
+    starting = Finding(evidence="activity", values=("initializing",), source="answered")
+    step = next_step(
+        load(), Snapshot(), ({"B.1": 1.0}, [starting, Finding(evidence=evidence, source="printed")]), None, None
+    )
+    assert offered == (step is not None and step.command.startswith("ss -ltnp"))
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_the_source_is_not_checked_twice(read):
+    """Files that stacks name were read, with findings or without."""
+    check = next(m for m in load().measures if m.id == "check-the-source")
+    assert (_tells(check, Snapshot(source_read=read), {"D.2.4": 1.0}, []) > 0) == (not read)
+
+
+def test_a_library_that_is_nowhere_to_be_seen_vetoes_its_causes():
+    """What only Accelerate's dispatcher does is no cause where neither words nor stack show it."""
+    assert "batches-cannot-be-dispatched" not in {a.cause for a in diagnose(load(), Snapshot(output=DISPATCH)).advice}
+
+
+def test_a_message_that_states_what_was_expected_is_not_called_unknown():
+    """It is the answer, and no question follows an exception."""
+    snapshot = Snapshot(output=DISPATCH)
+    snapshot = msgspec.structs.replace(snapshot, verdict=verdict_of_log(snapshot))
+    answer = build_answer(diagnose(load(), snapshot), snapshot)
+    assert answer.sure == "stated"
+    assert "got [7] at entry 0 and [13] at entry 1" in answer.headline
+    assert answer.next is None or not answer.next.text.startswith("Answer this")
+
+
+def test_an_assertion_without_words_is_shown_with_what_it_asserts():
+    """The class alone decides nothing."""
+    lines = (
+        "Traceback (most recent call last):",
+        '  File "/home/me/train.py", line 3, in <module>',
+        "    assert metadata is not None",
+        "AssertionError",
+    )
+    verdict = verdict_of_log(Snapshot(output="".join(f"[rank7]: {line}\n" for line in lines)))
+    assert verdict is not None
+    assert verdict.summary.startswith("Rank 7 raised AssertionError: assert metadata is not None")
