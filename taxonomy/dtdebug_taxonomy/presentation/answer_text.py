@@ -95,7 +95,7 @@ def to_short_text(answer: Answer, width: int = WIDTH, *, prefix: str = "", more:
 def _lines(a: Answer, level: _Level, width: int, prefix: str, more: str) -> Iterator[Line]:
     yield from _wrapped("headline", f"{prefix}{a.headline}", width, level.headline, parts=message_parts)
     if a.event and level.event:
-        yield from _wrapped("event", a.event, width, level.event, "  ", message_parts)
+        yield from _wrapped("event", a.event, width, level.event, "  ", parts=message_parts)
     for number, spot in enumerate(a.spots[: level.spots]):
         yield from _spot_lines(spot, width, framed=number < level.framed)
     hidden = len(a.spots) - level.spots
