@@ -248,8 +248,10 @@ _STATES = re.compile(r"\b(?:must|should|expect\w*|requires?|got|assert) ")
 
 def _states_it(verdict: Verdict | None) -> bool:
     """True if a message of the ranks that failed says what was expected."""
-    claims = verdict.claims if verdict is not None and verdict.kind == "dead" else ()
-    return any(c.what == "raised" and {*c.ranks} <= {*verdict.culprits} and _STATES.search(c.words) for c in claims)
+    if verdict is None or verdict.kind != "dead":
+        return False
+    first = {*verdict.culprits}
+    return any(c.what == "raised" and {*c.ranks} <= first and _STATES.search(c.words) for c in verdict.claims)
 
 
 _SURE = 0.9
