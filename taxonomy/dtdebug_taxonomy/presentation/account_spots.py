@@ -22,7 +22,7 @@ def spots_of(account: Account) -> tuple[Spot, ...]:
         return ()
     ranks = () if account.rank is None else (account.rank,)
     state = f"raised {plain(account.exception, 120)}" if account.exception else ""
-    spots = [_spot(place, ranks, state, _refused(account))]
+    spots = [_spot(place, ranks, state, _refused(account) if account.with_values else ())]
     link = deciding_line(account)
     if link is not None:
         spots.append(_spot(link.place, ranks, "", (link.value,)))

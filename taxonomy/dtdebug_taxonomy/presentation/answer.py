@@ -306,7 +306,9 @@ def _told_places(snapshot: Snapshot | None, verdict: Verdict | None) -> tuple[Sp
     first = verdict.culprits if verdict is not None else ()
     told = spots_of_all([a for a in snapshot.accounts if a.rank is None or not first or a.rank in first])
     read = any(not a.with_values for a in snapshot.accounts)  # of ranks that print the same, one is read
-    return tuple(replace(s, ranks=first) for s in told) if read and _at_one_place(verdict) else told
+    if (read and _at_one_place(verdict)) or (len(first) == 1 and not any(s.ranks for s in told)):
+        return tuple(replace(s, ranks=first) for s in told)
+    return told
 
 
 def _at_one_place(verdict: Verdict | None) -> bool:
