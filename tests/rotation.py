@@ -145,7 +145,7 @@ GROUPS = (
            "notebook_7_without_the_servers_part_asks_the_kernel_and_tells_it_in_a_notification"),
     _group(4, "doctor_card", "the_card_stands_in_jupyterlab_and_answers_questions"),
     _group(4, "jupyterlab_lsp", "a_mistake_is_underlined_in_a_notebook_and_in_a_file"),
-    _group(4, "together", "a_failure_is_told_in_both_pages_and_its_fix_is_inserted_once"),
+    _group(4, "together", "a_failure_is_told_in_both_pages_and_changes_neither"),
     _group(12, "ranks_view", "it_fits_in_a_panel_of_any_width"),
     _group(2, "ranks_view", "axe_finds_nothing_serious"),
     _group(6, "site", "everything_known_has_a_page", "a_message_is_found_by_its_own_words",

@@ -265,7 +265,7 @@ def test_ranks_that_wait_in_another_group_do_not_call_what_one_has_left_out(tmp_
 
     found = analyse(folder, states=states).verdict
     assert (found.kind, found.culprits) == ("left", (2,))
-    assert "rank 0 calls all_reduce #3" in found.summary
+    assert "without calling all_reduce #3 of world, in which rank 0 waits" in found.summary
     assert "rank 1 waits elsewhere" in found.summary
 
 

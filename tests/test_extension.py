@@ -201,7 +201,7 @@ def test_explain_report_and_unknown_verbs(shell, tmp_path):
     assert "D.2.1" in explained[0]["text/plain"]
     assert "unhandled system error" in (tmp_path / "report.md").read_text()
     assert "no verb 'frobnicate'" in unknown
-    assert "did you mean `explain`?" in run(shell, "%dtdebug explian D.2.1")[1]
+    assert "did you mean `%dtdebug explain`?" in run(shell, "%dtdebug explian D.2.1")[1]
     assert "D.9.9" in missing
 
 

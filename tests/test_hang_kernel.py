@@ -402,8 +402,9 @@ def test_the_first_answer_after_ranks_have_stopped_tells_so_and_the_card_of_the_
     assert [("not_arrived", [1])] == [(first["verdict"]["kind"], first["verdict"]["culprits"])]
     assert first["view"]["hangs"] is True
     assert "job.py:40" in told
-    assert shown["text/plain"].startswith("dtdebug: Rank 1 never arrived\n  rank 1  job.py:40\n")
-    assert "<b>Rank 1 never arrived</b>" in shown["text/html"]
+    first = "Rank 1 never arrived at all_reduce #41 of world, it is in pauses."
+    assert shown["text/plain"].startswith(f"dtdebug: {first}\n  rank 1  job.py:40\n")
+    assert f"<b>{first}</b>" in shown["text/html"]
     assert "job.py:40" in shown["text/html"]
     assert [1] == card[DIAGNOSIS]["culprits"]
     assert "an echo" not in card["text/plain"]

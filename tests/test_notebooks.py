@@ -52,7 +52,7 @@ EVIDENCE = {
         "step 3: rank 0 has loss 0.2100",
     ),
     "read-a-log": (
-        "Device, host or shared memory runs out (D.1.2)",
+        "Why The host memory of the machine, container or job is too small for all ranks.",
         "dtdebug: Rank 5 ",
         "No known failure in",
     ),

@@ -533,7 +533,7 @@ def test_the_rank_that_failed_is_named_and_not_its_victims(tmp_path, fault, rank
     assert 1 == done.returncode
     assert f"Rank 1 {words}" in said
     assert ("dead", (1,)) == (saved().kind, saved().culprits)
-    assert f"dtdebug report {only_run().path}" in said
+    assert f"All that was collected: {only_run().path}" in said
 
 
 @pytest.mark.ranks

@@ -55,7 +55,7 @@ def _fill_cure(cure: Cure, seen: Mapping[str, str]) -> Cure:
 
 
 _DEBRIS = re.compile(r"\.?['\"][)\],:;]*$|[,:;]+$")
-"""What follows a name in a printed value: a quote with the brackets behind it."""
+"""End of a name in a printed value: a quote with the brackets behind it."""
 
 
 @lru_cache(maxsize=1024)

@@ -31,7 +31,7 @@ Kind = Literal[
 
 
 _Parts = Callable[[str, int], str]
-"""Returns the parts of a text that have at most so many characters."""
+"""Returns the parts of a text that fit in a number of characters."""
 
 
 class Line(NamedTuple):
@@ -140,18 +140,19 @@ def _spot_lines(s: Spot, width: int, *, framed: bool) -> Iterator[Line]:
     begin, end = s.mark
     shown, shift = _window(code, begin, end, width - 6)
     yield Line("code", f"      {shown}")
-    if end > begin:
-        marks = " " * (begin - shift) + "^" * max(1, min(end - shift, len(shown)) - (begin - shift))
-        yield Line("mark", _cut(f"      {marks} {values}".rstrip(), width))
-    elif values:
-        yield Line("mark", _cut(f"      {values}", width))
+    marks = " " * (begin - shift) + "^" * (min(end - shift, len(shown)) - (begin - shift))
+    marked = f"{marks} {values}".rstrip() if marks.strip() else values
+    if len(marked) > width - 6 and values:  # the values say which part is meant
+        marked = values
+    if marked:
+        yield Line("mark", _cut(f"      {marked}", width))
 
 
 def _window(code: str, begin: int, end: int, width: int) -> tuple[str, int]:
     """Return the part of a source line that fits, with what is marked, and how far it was shifted."""
     if len(code) <= width:
         return code, 0
-    shift = 0 if end <= width else max(0, min(begin, len(code) - width))
+    shift = 0 if begin < width // 2 or end <= width else min(begin, len(code) - width)
     return code[shift : shift + width], shift
 
 
