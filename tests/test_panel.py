@@ -139,7 +139,7 @@ def test_from_two_failed_ranks_to_a_green_run(servers, opened, app, tmp_path):
 
     to_the_end(page)
     nb.shoot(page, f"panel-{app}-end")
-    assert "Insert" not in wizard(page).inner_text(), "code of another program is no fix of this one"
+    assert "Insert the code" not in wizard(page).inner_text(), "code of another program is no fix of this one"
 
     page.evaluate(
         "source => window.jupyterapp.shell.currentWidget.content.widgets[0].model.sharedModel.setSource(source)", FIXED
