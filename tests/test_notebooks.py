@@ -33,7 +33,7 @@ EVIDENCE = {
     "who-was-first": (
         "[rank1]: KeyError: 'price'",
         "Rank 1 raised KeyError: 'price'",
-        "culprit: rank 1 at ",
+        "rank 1 prices.py:",
         "sale 1: rank 0 knows the total 60",
     ),
     "hang": (
