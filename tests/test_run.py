@@ -531,7 +531,8 @@ def test_the_rank_that_failed_is_named_and_not_its_victims(tmp_path, fault, rank
     said = done.stderr.decode()
 
     assert 1 == done.returncode
-    assert f"Rank 1 {words}" in said
+    assert f"Rank 1 {words}" in saved().summary
+    assert "dtdebug: Rank 1" in said, said[-1_500:]
     assert ("dead", (1,)) == (saved().kind, saved().culprits)
     assert f"All that was collected: {only_run().path}" in said
 
