@@ -262,8 +262,8 @@ def _of_ranks(context: Context, parted: Parted) -> Explanation:
 def _of_guard(context: Context, account: Account, refusal: Refusal, accounts: Sequence[Account]) -> Explanation | None:
     test = decisive_test(refusal)
     own = refusal.place is None or not is_library(refusal.place.file)
-    if own and not refusal.tests:
-        return None  # an operation of the program itself
+    if own and not (refusal.tests and account.exception.startswith("AssertionError")):
+        return None  # the message of the program's own raise says more than the test over it
     who = where(account.place) if own and account.place else f"`{short_name(refusal.api)}`" if refusal.api else ""
     link = account.links[account.root] if 0 <= account.root < len(account.links) else None
     if test is not None and who:
