@@ -1,4 +1,4 @@
-"""Which exception of a chain tells what happened, and the frames above it."""
+"""Chooses the exception of a chain that explains the failure, and the frames above it."""
 
 from __future__ import annotations
 

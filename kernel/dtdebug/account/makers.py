@@ -1,4 +1,4 @@
-"""Where one name, attribute or item of a program got its value: the statement or argument, one step back."""
+"""Finds the statement or argument that gave one name, attribute or item its value, one step back."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Making(NamedTuple):
 
     how: How
     node: ast.AST
-    """Where it stands."""
+    """Its place in the program."""
     scope: Scope
     """Frame or function in which it stands."""
     value: ast.expr | None = None
@@ -52,7 +52,7 @@ class Making(NamedTuple):
 
     @property
     def line(self) -> int:
-        """Where it stands."""
+        """Its place in the program."""
         return getattr(self.node, "lineno", _LAST)
 
 

@@ -35,7 +35,7 @@ _EMPTY = ("empty", "empty_like", "new_empty")
 _WRAPPERS = frozenset({"enumerate", "zip", "tqdm", "iter", "reversed", "list", "islice", "cycle", "next", "trange"})
 _LOADERS = ("DataLoader", "StatefulDataLoader")
 _ENDS: tuple[How, ...] = ("literal", "option", "default", "environment", "file")
-"""How a value is decided at the link itself."""
+"""Kinds of links at which a value is decided."""
 _DECIDED, _COMPUTED, _MADE = 0, 1, 2
 """Certainty that a value was decided at a link: by what stands there; by an expression over what the launch gives; by a
 call that makes an object of literals."""

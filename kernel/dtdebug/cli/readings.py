@@ -116,7 +116,7 @@ def parse_answers(pairs: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]
 
 
 class Asked(NamedTuple):
-    """How the user wants the answer."""
+    """Options of the user for an answer."""
 
     format: str = "text"
     full: bool = False

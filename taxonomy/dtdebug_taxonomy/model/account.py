@@ -13,7 +13,7 @@ How = Literal[
     "assigned", "passed", "default", "option", "attribute", "returned", "loop", "environment", "file", "literal",
     "called", "cell",
 ]  # fmt: skip
-"""How a value came to a name: by an assignment, as an argument of the caller, as the default of a parameter, as an
+"""Origin of a value: by an assignment, as an argument of the caller, as the default of a parameter, as an
 option of the command line or a configuration, as an attribute of an object, by a function's return, from a loop, from
 the environment, from a file, as a literal, by a call into a library, or left by another cell."""
 
@@ -55,7 +55,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     api: str = ""
     """Qualified name of the library function that the user's line called: `torch.distributed.reduce_scatter`."""
     place: Place | None = None
-    """Where the library raised."""
+    """Place at which the library raised."""
     tests: tuple[tuple[str, bool], ...] = ()
     """Tests over the raising line, innermost first, and the way each went: (`len(outputs) != world_size`, True)."""
     values: tuple[NamedValue, ...] = ()

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 Certainty = Literal["certain", "likely", "possible", "own", "place", "stated", "unknown", "well"]
-"""How sure the cause is; own: the program's own code raised it; place: only the ranks and lines are known; stated:
+"""Certainty of the cause; own: the program's own code raised it; place: only the ranks and lines are known; stated:
 the message itself says what is wrong; well: nothing failed."""
 
 
@@ -39,7 +39,7 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     diff: str = ""
     """Unified diff of the user's own file; never of an example."""
     proof: str = ""
-    """How the diff was proven: `parses`, `the finding is gone`, `ran`."""
+    """Proof of the diff: `parses`, `the finding is gone`, `ran`."""
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -62,7 +62,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     why: str = ""
     """The best reason in one sentence."""
     record: str = ""
-    """Where the reason can be looked up: `line 12 of the output`, `train.py:9`."""
+    """Record of the reason: `line 12 of the output`, `train.py:9`."""
     fix: Fix | None = None
     sure: Certainty = "unknown"
     guess: str = ""

@@ -26,7 +26,6 @@ from dtdebug_taxonomy.text.pattern_matcher import plain
 from dtdebug_taxonomy.text.whole_parts import first_parts, message_parts
 
 NOT_UNDERSTOOD = "Not enough is known to say what this is."
-ECHO = "Only follow-up errors are printed here: another rank failed first, or never came."
 FIRST_ERROR = Step(text="Find the earliest error of every rank, and the rank that printed nothing.")
 _OWN_CODE, _MESSAGE = "program-fails-by-itself", "message-says-so"
 """Causes that say no more than the event does."""
@@ -83,7 +82,7 @@ def build_answer(
         spots=spots,
         why=_why(cause, reason, sentence, f"{headline} {happened}" if sentence and not told else headline),
         record=_record(reason, headline) if reason is not None else "",
-        fix=_fix(cause, code_at) if cause is not None else None,
+        fix=_fix(cause) if cause is not None else None,
         sure="unknown" if sure == "place" and not spots else sure,
         guess=_guess(d) if cause is None else "",
         next=None if known else (next_step or _next(d, verdict)),
@@ -222,7 +221,7 @@ def _record(r: Reason, headline: str) -> str:
     return f"{place}: {words}" if words else place
 
 
-def _fix(cause: Explanation, code_at: CodeAt) -> Fix:
+def _fix(cause: Explanation) -> Fix:
     checked = next((r for r in cause.because if r.source == "checked" and r.file and r.line), None)
     file, line = (checked.file, checked.line) if checked is not None else ("", 0)
     mine = cause.diff if cause.diff_of == "yours" else ""
@@ -278,10 +277,9 @@ def _spots(snapshot: Snapshot | None, verdict: Verdict | None, headline: str, co
     told = _told_places(snapshot, verdict)
     if told:
         for spot in told:
-            state = "" if spot.state.removesuffix("...") in headline else spot.state
             code = spot.code or code_at(spot.file, spot.line)
             mark = spot.mark if spot.mark != (0, len(code)) else (0, 0)  # all of it marks nothing
-            yield replace(spot, state=state, code=code, mark=mark)
+            yield replace(spot, state=_unsaid(spot.state, headline), code=code, mark=mark)
         return
     if verdict is not None and verdict.kind != "none" and verdict.sites:
         first = set(verdict.culprits)
@@ -289,14 +287,18 @@ def _spots(snapshot: Snapshot | None, verdict: Verdict | None, headline: str, co
         for site in verdict.sites:
             places.setdefault((site.rank not in first, site.file, site.line), []).append(site.rank)
         for (_, file, line), ranks in sorted(places.items(), key=lambda row: row[0][0]):
-            state = _state(verdict, ranks)
-            state = "" if state.removesuffix("...") in headline else state
+            state = _unsaid(_state(verdict, ranks), headline)
             yield Spot(ranks=tuple(ranks), file=file, line=line, code=code_at(file, line), state=state)
         return
     frame, rank = _raised_at(snapshot, verdict)
     if frame is not None:
         code = code_at(frame.file, frame.line) or plain(frame.code.strip())
         yield Spot(ranks=() if rank is None else (rank,), file=frame.file, line=frame.line, code=code)
+
+
+def _unsaid(state: str, headline: str) -> str:
+    """Return the state of ranks, or nothing if the headline has it."""
+    return "" if state.removesuffix("...") in headline else state
 
 
 def _told_places(snapshot: Snapshot | None, verdict: Verdict | None) -> tuple[Spot, ...]:

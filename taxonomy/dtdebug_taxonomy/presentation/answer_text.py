@@ -23,7 +23,7 @@ CERTAINTY = {
     "own": "Raised by the program itself", "place": "Rank and line are certain, the cause is not known",
     "stated": "The message says it", "unknown": "Cause not known", "well": "",
 }  # fmt: skip
-"""How sure the cause is, in words."""
+"""Certainty of the cause, in words."""
 
 Kind = Literal[
     "headline", "event", "place", "code", "mark", "why", "fix", "removed", "added", "next", "command", "foot"
@@ -42,7 +42,7 @@ class Line(NamedTuple):
 
 
 class _Level(NamedTuple):
-    """How much of each part is shown; the levels are tried until the answer is short enough."""
+    """Amount of each part that is shown; the levels are tried until the answer is short enough."""
 
     headline: int
     event: int

@@ -43,7 +43,7 @@ class Saved(NamedTuple):
     case: Case
     snapshot: Snapshot
     folder: RunFolder | None = None
-    """Where its records are, if they stay there."""
+    """Folder of its records, if they stay there."""
     of_text: bool = False
     """True if it answers for a text or a description, in which ranks were only read of."""
 

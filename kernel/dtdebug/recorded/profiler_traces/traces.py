@@ -26,7 +26,7 @@ _MOST_FILES, _BYTES, _EVENTS = 1024, 4 << 30, 4_000_000
 _CHUNK, _HEAD, _LONGEST = 4 << 20, 16 << 20, 64 << 20
 """Bytes read at a time, and maximum bytes before the first event and of one event."""
 _BETWEEN = re.compile(rb"}\s{0,64}+,\s{0,64}+{")
-"""Where one event ends and the next begins; a text in an event may look so too."""
+"""Boundary between two events; a text in an event may look the same."""
 _TRIES = 64
 _SEEN = 8_000_000
 """Maximum number of events of all traces, of any kind."""

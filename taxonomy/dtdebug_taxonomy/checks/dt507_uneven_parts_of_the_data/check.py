@@ -52,7 +52,7 @@ class _Share(NamedTuple):
 
     node: ast.expr
     counts: Span
-    """Where it counts by the rank and the number of ranks."""
+    """Expression that counts by the rank and the number of ranks."""
     fix: tuple[Edit, ...]
     """Edits after which all parts have the same length; empty if there are none."""
 
