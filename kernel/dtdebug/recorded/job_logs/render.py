@@ -24,15 +24,15 @@ VERSION = 1
 _ROWS, _WORDS, _NEW = 4, 160, 8
 
 
-def to_text(job: Job, diagnosis: Diagnosis, seconds: float, advice: int = 2, *, own: str = "") -> str:
+def to_text(job: Job, diagnosis: Diagnosis, seconds: float, *, event: str = "", full: bool = False) -> str:
     """Return lines on what happened, coverage, first failure, followers, silent ranks, machine; then the diagnosis.
 
-    `own`: the first line, if another reading of the same log gave it.
+    `event`: what happened, if another reading of the same log says it; `full` as in `presentation.text.to_text`.
     """
-    return "\n".join(_lines(job, diagnosis, seconds, advice, own))
+    return "\n".join(_lines(job, diagnosis, seconds, event or first_event(job, diagnosis), full=full))
 
 
-def _first(job: Job, d: Diagnosis, *, happened: bool) -> str:
+def first_event(job: Job, d: Diagnosis) -> str:
     """Return what happened, in one line."""
     if job.ended is not None and job.verdict is not None:
         return job.verdict.summary
@@ -42,13 +42,16 @@ def _first(job: Job, d: Diagnosis, *, happened: bool) -> str:
     if job.went_on is not None and not is_stop(job.verdict):
         return _went_on(job)
     what = "what was read of these logs" if job.unread else "these logs"
-    return first_line(d) if happened else f"no failure is recognised in {what}."
+    return first_line(d) if _happened(job, d) else f"no failure is recognised in {what}."
 
 
-def _lines(job: Job, d: Diagnosis, seconds: float, advice: int, own: str) -> Iterator[str]:
-    stops = is_stop(job.verdict)
-    happened = bool(job.first or job.cascade or job.silent or job.hardware or d.recognised or stops)
-    yield own or f"dtdebug: {_first(job, d, happened=happened)}"
+def _happened(job: Job, d: Diagnosis) -> bool:
+    """True if the logs show a failure or a stop."""
+    return bool(job.first or job.cascade or job.silent or job.hardware or d.recognised or is_stop(job.verdict))
+
+
+def _lines(job: Job, d: Diagnosis, seconds: float, event: str, *, full: bool) -> Iterator[str]:
+    yield f"dtdebug: {event}"
     yield f"  {_coverage_line(job, seconds)}"
     if job.ended is not None:
         e = job.ended
@@ -69,9 +72,9 @@ def _lines(job: Job, d: Diagnosis, seconds: float, advice: int, own: str) -> Ite
         if not job.new or len(job.new) > _NEW:
             yield _row("" if job.new else "new", more if job.new else "nothing that the healthy run did not print")
     machine_only = not job.ranks and bool(job.hardware)
-    tells = happened and (job.went_on is None or bool(job.snapshot.late) or stops)
+    tells = _happened(job, d) and (job.went_on is None or bool(job.snapshot.late) or is_stop(job.verdict))
     if tells and job.ended is None and not (machine_only and not d.recognised):
-        yield from reading(d, advice)
+        yield from reading(d, full=full)
 
 
 def _went_on(job: Job) -> str:
