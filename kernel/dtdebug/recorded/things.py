@@ -95,6 +95,9 @@ def _recognise(word: str) -> Iterator[Thing]:
         yield Thing(word, "process", "a running process")
     elif any(sign in word for sign in "*?[") and (names := _matching(word)):
         yield from recognise(names)
+    elif word.startswith(("https://", "http://")) and len(word.split()) == 1:
+        url = one_line(word, 200)
+        raise UsageError(f"{url}: dtdebug opens no web address; give it the text: curl -sL {url} | dtdebug -")
     elif len(word.split()) > 1:
         yield Thing(word, "words", "what you see")
     else:
