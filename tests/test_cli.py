@@ -130,7 +130,10 @@ def test_an_exception_that_nothing_known_explains_is_named(tmp_path, capsys):
         (["diagose"], "did you mean `dtdebug diagnose`?"),
         (["watch", "train.log"], "did you mean `dtdebug run --watch`?"),
         (["it-hangs"], "no such file, folder or process; put what you see in quotes"),
-        (["https://example.com/run.log"], "opens no web address; give it the text: curl -sL https://example.com/run.log"),
+        (
+            ["https://example.com/run.log"],
+            "opens no web address; give it the text: curl -sL https://example.com/run.log",
+        ),
         (["help", "bisekt"], "did you mean `dtdebug bisect`?"),
         (["completion", "tcsh"], "invalid choice: 'tcsh'"),
         (["lab", "solve"], "invalid choice: 'solve'"),

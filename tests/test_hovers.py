@@ -7,7 +7,7 @@ import re
 import pytest
 
 from dtdebug_taxonomy.knowledge import facts
-from dtdebug_taxonomy.knowledge.loader import STUDY, load
+from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.presentation import hovers
 from dtdebug_taxonomy.presentation.api_names import method_named
 

@@ -134,7 +134,7 @@ def _file(name: str) -> Thing:
             size = os.fstat(file.fileno()).st_size
             if head[:2] == _GZIP:
                 file.seek(0)
-                return _packed(name, file, size)
+                return _gzip_contents(name, file, size)
             if _PICKLE.match(head) and (b"entries" in head or b"profiling_name" in head):
                 return Thing(name, "dump", "a dump of the flight recorder")
             if head[:1] == b"{" and (found := _json(name, head, file.read(_WHOLE) if size <= _WHOLE else b"")):
@@ -164,7 +164,7 @@ def _is_known(name: str) -> bool:
     return is_known(Path(name).name)
 
 
-def _packed(name: str, file: BinaryIO, size: int) -> Thing:
+def _gzip_contents(name: str, file: BinaryIO, size: int) -> Thing:
     """Return what a file compressed by gzip holds."""
     import gzip
     import tarfile

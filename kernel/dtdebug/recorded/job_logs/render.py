@@ -42,10 +42,10 @@ def first_event(job: Job, d: Diagnosis) -> str:
     if job.went_on is not None and not is_stop(job.verdict):
         return _went_on(job)
     what = "what was read of these logs" if job.unread else "these logs"
-    return first_line(d) if _happened(job, d) else f"no failure is recognised in {what}."
+    return first_line(d) if _has_event(job, d) else f"no failure is recognised in {what}."
 
 
-def _happened(job: Job, d: Diagnosis) -> bool:
+def _has_event(job: Job, d: Diagnosis) -> bool:
     """True if the logs show a failure or a stop."""
     return bool(job.first or job.cascade or job.silent or job.hardware or d.recognised or is_stop(job.verdict))
 
@@ -72,7 +72,7 @@ def _lines(job: Job, d: Diagnosis, seconds: float, event: str, *, full: bool) ->
         if not job.new or len(job.new) > _NEW:
             yield _row("" if job.new else "new", more if job.new else "nothing that the healthy run did not print")
     machine_only = not job.ranks and bool(job.hardware)
-    tells = _happened(job, d) and (job.went_on is None or bool(job.snapshot.late) or is_stop(job.verdict))
+    tells = _has_event(job, d) and (job.went_on is None or bool(job.snapshot.late) or is_stop(job.verdict))
     if tells and job.ended is None and not (machine_only and not d.recognised):
         yield from reading(d, full=full)
 
