@@ -102,7 +102,7 @@ def _lines(a: Answer, level: _Level, width: int, prefix: str, more: str) -> Iter
     if hidden > 0 and level.framed:
         yield Line("place", f"  ... and {hidden} more place{'s' * (hidden > 1)}")
     if a.why or a.record:
-        yield from _label_rows("why", "Why", _with_record(a.why, a.record), width, level.why)
+        yield from _label_rows("why", why_label(a), _with_record(a.why, a.record), width, level.why)
     if a.guess:
         yield from _label_rows("why", "Maybe", f"{a.guess} (from your words alone)", width, level.why)
     if a.fix is not None:
@@ -112,6 +112,11 @@ def _lines(a: Answer, level: _Level, width: int, prefix: str, more: str) -> Iter
     for note in a.notes[: min(1, level.note)]:
         yield from _label_rows("why", "Note", note, width, level.note)
     yield Line("foot", _foot(a, more))
+
+
+def why_label(a: Answer) -> str:
+    """Return the label of the cause or of the reason for it; what is only possible is no reason."""
+    return "Maybe" if a.sure == "possible" else "Why"
 
 
 def _foot(a: Answer, more: str) -> str:
