@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from dtdebug.cli import memory
 from dtdebug.errors import FOUND, NOTHING, UsageError
 from dtdebug.privacy.sanitize import arguments, clean, one_line
 
@@ -154,6 +155,7 @@ def add(commands: Any) -> None:
     rehearse.add_argument(
         "--timeout", type=_seconds, default=300.0, metavar="SECONDS", help="time limit per rank (default 300)"
     )
+    memory.add_options(rehearse)
     rehearse.add_argument("--format", choices=("text", "json"), default="text")
     rehearse.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
     rehearse.set_defaults(run=_rehearse)
@@ -257,8 +259,10 @@ def _rehearse(options: argparse.Namespace) -> int:
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not command:
         raise UsageError("rehearse: name the program, as in `dtdebug rehearse --world 1024 -- train.py`")
-    if not 1 < options.world <= 1 << 20:
+    if not (0 if options.memory else 1) < options.world <= 1 << 20:
         raise UsageError(f"rehearse --world {options.world}: 2 to {1 << 20} ranks")
+    if options.memory:
+        return memory.forecast(options, command, _ranks(options))
     found = rehearse.rehearse(
         command, options.world, ranks=_ranks(options), per_host=options.per_host, timeout=options.timeout
     )

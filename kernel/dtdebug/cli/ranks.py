@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dtdebug.cli import collectives as course
+from dtdebug.cli import resume
 from dtdebug.errors import FOUND, NOTHING, UsageError
 from dtdebug.privacy.sanitize import complain
 
@@ -57,6 +58,7 @@ def add(commands: Any) -> None:
         "other samples on each rank, gradients averaged, ...; say which rank is late and why",
     )
     course.add_options(run)
+    resume.add_options(run)
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
     run.set_defaults(run=_run)
 
@@ -102,6 +104,8 @@ def _run(options: argparse.Namespace) -> int:
         raise UsageError("run: name the job, as in `dtdebug run -- torchrun --nproc-per-node 8 train.py`")
     if not 0 < options.hang_after < float("inf"):
         raise UsageError(f"run --hang-after {options.hang_after:g}: more than 0 seconds")
+    if options.resume_check:
+        return resume.check(options, command)
     if options.format == "json" and options.output is None:
         raise UsageError("run --format json: name a file with --output; the standard streams are the job's")
     if not sys.platform.startswith("linux"):

@@ -6,7 +6,7 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,8 @@ def rehearse(
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="dtdebug-rehearse-") as place:
         folder = Path(place)
-        ends = _run(words, chosen, world, folder, per_host=max(1, per_host), timeout=timeout)
+        variables = settings.job_variables(folder, ["rehearse"], {})
+        ends = run_ranks(words, chosen, folder, variables, world=world, per_host=max(1, per_host), timeout=timeout)
         calls = {rank: _calls(folder / f"calls-{rank}.jsonl") for rank in chosen}
         told = {rank: _read_json(folder / f"end-{rank}.json") for rank in chosen}
         failed = {rank: why for rank, why in ends.items() if why}
@@ -95,11 +96,16 @@ def choose(script: Path | None, world: int, per_host: int) -> tuple[int, ...]:
     return tuple(sorted(kept))
 
 
-def _run(
-    words: Sequence[str], ranks: Sequence[int], world: int, folder: Path, *, per_host: int, timeout: float
-) -> dict[int, str]:
-    """Return rank -> reason why its program did not finish, or ""."""
-    variables = settings.job_variables(folder, ["rehearse"], {})
+def run_ranks(
+    words: Sequence[str], ranks: Sequence[int], folder: Path, variables: Mapping[str, str], *, world: int, per_host: int,
+    timeout: float,
+) -> dict[int, str]:  # fmt: skip
+    """Run each rank alone with these variables; return rank -> reason why its program did not finish, or "".
+
+    Raises:
+        UsageError: the ranks can't be started.
+
+    """
     plan = {
         "command": words, "folder": str(folder), "timeout": timeout,
         "at_once": max(1, min(4, os.cpu_count() or 1)), "environment": variables,

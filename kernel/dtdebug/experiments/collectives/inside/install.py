@@ -1,7 +1,8 @@
 """Starts the modules that follow collectives in a process, once the program has imported torch.
 
 `DTDEBUG_COURSE` names a file of JSON: `{"folder": DIR, "do": ["record", ...], ...options}`. Each name in `do` is a
-module of this package with `begin(told, torch)`, where `told` is that JSON; one that follows collectives installs the
+module of this package, or the full name of one of another experiment, with `begin(told, torch)`, where `told` is that
+JSON; one that follows collectives installs the
 kernels of `dispatcher_hook` and adds a listener. The watch needs neither: in a job that is only watched, no call passes
 through our Python code.
 """
@@ -19,6 +20,7 @@ from typing import Any
 
 VARIABLE = "DTDEBUG_COURSE"
 """Environment variable with the path of the settings file."""
+_EXPERIMENTS = "dtdebug.experiments."
 
 
 def begin(name: str) -> ModuleSpec | None:
@@ -55,8 +57,9 @@ def ready(torch: ModuleType) -> None:
         complain(f"the collectives are not followed ({type(error).__name__}: {error})")
         return
     for what in told["do"]:
+        name = what if what.startswith(_EXPERIMENTS) else f"{_EXPERIMENTS}collectives.inside.{what}"
         try:
-            importlib.import_module(f"dtdebug.experiments.collectives.inside.{what}").begin(told, torch)
+            importlib.import_module(name).begin(told, torch)
         except Exception as error:
             complain(f"{what} has not begun ({type(error).__name__}: {error})")
 
