@@ -300,7 +300,8 @@ def _of_stacks(stacks: Sequence[Thing], logs: Sequence[Thing], asked: Asked) -> 
     found = case_of_stacks([Path(file) for thing in stacks for file in (thing.files or (thing.name,))])
     if logs:
         printed = _of_logs(logs)
-        if isinstance(found, str) or (printed.case.verdict.culprits and _comes_first(printed.case.verdict, found.case.verdict)):
+        theirs = printed.case.verdict
+        if isinstance(found, str) or (theirs.culprits and _comes_first(theirs, found.case.verdict)):
             return show_case(printed, asked)
     if isinstance(found, str):
         print(f"dtdebug: {found}" if asked.format != "json" else msgspec.json.encode({"v": 1, "said": found}).decode())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,8 @@ from msgspec.structs import replace
 from dtdebug.errors import UsageError
 from dtdebug.privacy.sanitize import clean, one_line
 from dtdebug_taxonomy.model.ranks import Alternative, RankState, Verdict, say, spell
+from dtdebug_taxonomy.model.waiting import ACTIVE, phrase
+from dtdebug_taxonomy.stacks.frames import short, shown_frame
 
 if TYPE_CHECKING:
     from dtdebug.live.job.saved_case import Saved
@@ -20,6 +23,7 @@ _ONCE = 0.6
 """Maximum confidence in a verdict on ranks that were looked at once: one may have been there for a moment only."""
 _AGAIN = "read once: if a second dump, 30 s later, shows it elsewhere, it is slow and not stuck"
 _AGAIN_STEP = "Save the stacks once more, 30 s later, and give both: that shows which ranks move."
+_OTHERS_STEP = "Save the stacks of all ranks, twice, 30 s apart, and give them together."
 _NAMED = 3
 
 
@@ -52,8 +56,8 @@ def case_of_stacks(paths: Sequence[Path]) -> Saved | str:
         if set(assumed.verdict.culprits) != set(case.verdict.culprits) and assumed.verdict.culprits:
             case = assumed
         case = replace(case, verdict=_read_once(case.verdict))
-    verdict = _with_looks(case.verdict, found, progress)
-    step = "" if len(found.rounds) > 1 else _AGAIN_STEP
+    verdict = _without_sure_world(_with_looks(case.verdict, found, progress), found, progress)
+    step = "" if len(found.rounds) > 1 else _AGAIN_STEP if len(states) > 1 else _OTHERS_STEP
     case = replace(case, verdict=verdict, notes=(*_notes(found, verdict), *case.notes), next=step)
     snapshot = sourced_snapshot(saved_case.snapshot_of(case, None))
     case = saved_case.without_step(replace(case, diagnosis=diagnose(load(), snapshot)), "dtdebug attach")
@@ -74,7 +78,7 @@ def _progress(rounds: Sequence[Sequence[RankState]]) -> dict[int, str]:
     from dtdebug.live.probe.stack_tree import compare
 
     found: dict[int, str] = {}
-    for before, after in zip(rounds, rounds[1:], strict=False):
+    for before, after in pairwise(rounds):
         for rank, now in compare(before, after).items():
             if found.get(rank) not in ("busy", "slow") or now in ("busy", "slow"):
                 found[rank] = now if now != "unknown" else found.get(rank, now)
@@ -83,7 +87,7 @@ def _progress(rounds: Sequence[Sequence[RankState]]) -> dict[int, str]:
 
 def _read_once(verdict: Verdict) -> Verdict:
     """Return a verdict that assumes that ranks stand, with what would refute that."""
-    if verdict.kind not in ("not_arrived", "gil_held", "fabric"):
+    if verdict.kind not in ("not_arrived", "gil_held"):
         return verdict
     claims = tuple(c for c in verdict.claims if c.what != "unmoved")
     texts = {c.text for c in verdict.claims if c.what == "unmoved"}
@@ -95,6 +99,51 @@ def _read_once(verdict: Verdict) -> Verdict:
         evidence=tuple(e for e in verdict.evidence if e not in texts),
         alternatives=(*verdict.alternatives, doubt),
     )
+
+
+def _without_sure_world(verdict: Verdict, found: Stacks, progress: dict[int, str]) -> Verdict:
+    """Return the verdict, or the places of the ranks if it rests on these being all ranks, which no file says."""
+    if verdict.kind not in ("fabric", "not_understood"):
+        return verdict
+    places: dict[str, list[int]] = {}
+    for state in found.states:
+        if words := _place_words(state):
+            places.setdefault(words, []).append(state.rank or 0)
+    rows = sorted(places.items(), key=lambda row: -len(row[1]))[:_NAMED]
+    seen = "; ".join(
+        f"{say(ranks, verb)} {rest}" for (verb, _, rest), ranks in ((w.partition(" "), r) for w, r in rows)
+    )
+    stand = any(now == "stuck" for now in progress.values())
+    told = (
+        f"{seen[:1].upper()}{seen[1:]}"
+        if seen
+        else f"{say([s.rank or 0 for s in found.states], 'show').capitalize()} no place"
+    )
+    alike = len(places) == 1 and len(found.states) > 1
+    last = "none of them is behind: another rank may be, or the transport between them" if alike else (
+        "they did not move" if stand else "read once, so whether it moves is not known"
+    )  # fmt: skip
+    if len(found.states) == 1:
+        last = "one process alone does not show which rank is behind"
+    if len(found.states) == 1 and found.numbered and found.states[0].pid is not None:
+        told = told.replace("Rank 0", f"Process {found.states[0].pid}")
+    return replace(
+        verdict, kind="not_understood", culprits=(), confidence=0.0, summary=f"{told}; {last}.", alternatives=()
+    )
+
+
+def _place_words(state: RankState) -> str:
+    """Return what a rank is in, and where, from a verb in the plural on."""
+    frame = shown_frame(state.stack)
+    place = f" at {short(frame.file)}:{frame.line} in {frame.function}" if frame is not None and frame.line else ""
+    w = state.waiting
+    if state.pending is not None:
+        return f"wait in {state.pending.op}{place}"
+    if w is not None:
+        return f"{'are' if w.kind in ACTIVE else 'wait'} {phrase(w)}{place}"
+    if frame is not None:
+        return f"are in {frame.function}{place.rpartition(' in ')[0]}"
+    return f"are in {state.native[0]}" if state.native else ""
 
 
 def _with_looks(verdict: Verdict, found: Stacks, progress: dict[int, str]) -> Verdict:
@@ -109,10 +158,11 @@ def _with_looks(verdict: Verdict, found: Stacks, progress: dict[int, str]) -> Ve
     said = f"{only[0].upper()}{only[1:]} between {len(found.rounds)} looks; {say(still, 'stand')} still."
     if verdict.kind == "none" and verdict.stragglers:
         waiting = tuple(still)
-        summary = f"{said} {verdict.summary.removeprefix('No hang so far: ')[:1].upper()}{verdict.summary.removeprefix('No hang so far: ')[1:]}"
+        rest = verdict.summary.removeprefix("No hang so far: ").rstrip(".")
+        summary = f"{said} {rest[:1].upper()}{rest[1:]}: slow, or in a loop that does not end."
         return replace(
             verdict, kind="not_arrived", culprits=verdict.stragglers, waiting=waiting, stragglers=(), confidence=0.4,
-            summary=f"{summary.rstrip('.')}: slow, or in a loop that does not end.", evidence=(said, *verdict.evidence),
+            summary=summary, evidence=(said, *verdict.evidence),
         )  # fmt: skip
     return replace(verdict, summary=f"{verdict.summary} {said}", evidence=(*verdict.evidence, said))
 

@@ -69,7 +69,7 @@ _PRINTED = re.compile(
     rb"|(?i:\b(?:step|epoch|iter(?:ation)?|loss)\b[ =:\[]{1,3}\d)"
 )
 """Text that a job has printed, as opposed to notes and lists of packages beside a program."""
-_OF_TRAINING = re.compile(rb"Traceback \(|\[rank\d|NCCL (?:INFO|WARN)|(?i:\b(?:epoch|iter(?:ation)?|loss)\b[ =:\[]{1,3}\d)")
+_OF_TRAINING = re.compile(rb"Traceback \(|\[rank\d|NCCL (?:INFO|WARN)|(?i:\b(?:epoch|iter|loss)\b[ =:\[]{1,3}\d)")
 
 
 def recognise(words: Sequence[str]) -> list[Thing]:

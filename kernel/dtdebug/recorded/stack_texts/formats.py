@@ -38,13 +38,15 @@ _FILE = re.compile(
     r'\s{0,12}(?:\(Python\) )?File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9}),? in (?P<function>\S.{0,300})'
 )
 _GDB_THREAD = re.compile(
-    r'Thread (?P<id>\d{1,6}) \((?:Thread 0x[0-9a-f]{1,16} )?\(?(?:LWP|process|LWPID) ?(?P<lwp>\d{1,9})\)?(?: "(?P<name>[^"]{0,64})")?'
+    r"Thread (?P<id>\d{1,6}) \((?:Thread 0x[0-9a-f]{1,16} )?\(?(?:LWP|process|LWPID) ?(?P<lwp>\d{1,9})\)?"
+    r'(?: "(?P<name>[^"]{0,64})")?'
     r"|Thread (?P<id2>\d{1,6}) \(Thread 0x[0-9a-f]{1,16}"
 )
 _EU_THREAD = re.compile(r"TID (?P<lwp>\d{1,9}):\s*\Z")
 _GDB_FRAME = re.compile(r"#(?P<n>\d{1,5})\s{1,4}(?:0x[0-9a-f]{1,16}(?: in)? )?(?P<rest>\S.{0,4000})")
 _GDB_PYTHON = re.compile(
-    r"[Ff]rame (?:0x[0-9a-f]{1,16}, )?for file (?P<file>[^,\n]{1,500}), line (?P<line>\d{1,9}), in (?P<function>[^\s(]{1,200})"
+    r"[Ff]rame (?:0x[0-9a-f]{1,16}, )?for file (?P<file>[^,\n]{1,500}), line (?P<line>\d{1,9}), "
+    r"in (?P<function>[^\s(]{1,200})"
 )
 _GDB_PID = re.compile(r"(?:Attaching to process |\[New process )(?P<pid>\d{1,9})")
 _PYSTACK = re.compile(
@@ -103,7 +105,8 @@ class _Reader:
         self._found: list[TextProcess] = []
         self._now = TextProcess()
         self._thread: TextThread | None = None
-        self._host, self._rank, self._rank_host = "", None, ""
+        self._host, self._rank_host = "", ""
+        self._rank: int | None = None
         self._outermost_first = False
         self._code = False
         self._waiting: list[TextProcess] = []
@@ -216,12 +219,12 @@ class _Reader:
                 thread.frames[at] = (file, number, function, line.strip()[:200])
             self._code = False
             return self._now.tool == "py-spy"  # arguments and local variables
-        function, file, number = found
-        if number is None or _NATIVE.search(file):
+        function, file, at_line = found
+        if at_line is None or _NATIVE.search(file):
             if not thread.frames and len(thread.native) < FRAMES:
                 thread.native.append(function[:200])
         else:
-            self._keep(thread, file, number, function)
+            self._keep(thread, file, at_line, function)
         return True
 
     def _keep(self, thread: TextThread, file: str, line: int, function: str) -> None:
@@ -254,8 +257,7 @@ def _gdb_frame(line: str) -> str | None:
         return None
     rest = m["rest"].replace("(anonymous namespace)", "{anonymous}")
     name = rest.partition(" (")[0] if " (" in rest else rest.partition(" from ")[0].partition(" at ")[0]
-    known = " (" in rest or " from " in rest or line[: m.start("rest")].rstrip()[-3:] in ("in",) or "0x" in line
-    if not known:
+    if not (" (" in rest or " from " in rest or "0x" in line):
         return None
     name = name.partition("(")[0] if name.endswith(")") else name
     return name.removeprefix("in ").strip()[:200] or "??"

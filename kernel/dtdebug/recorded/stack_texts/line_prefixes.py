@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 _PREFIX = re.compile(
     r"\s{0,4}(?:"
-    r"\[(?P<default>default)?(?:rank)?[ :]?(?P<rank>\d{1,6})\]:? ?"  # [rank3]: of PyTorch, [default3]: of torchrun --tee
+    r"\[(?P<default>default)?(?:rank)?[ :]?(?P<rank>\d{1,6})\]:? ?"  # PyTorch, torchrun --tee
     r"|\[(?P<role>[A-Za-z][\w.-]{0,80}):(?P<local>\d{1,4})\]:? ?"  # [host:3] of torchrun --role, [name3]:
     r"|\[\d{1,4},(?P<task>\d{1,6})\]<std(?:out|err)>:? ?"  # mpirun --tag-output
     r"|\((?P<actor>\w[^()]{0,60}) pid=(?P<pid>\d{1,9})(?:, ip=(?P<ip>[\w.:-]{2,45}))?\) ?"  # Ray

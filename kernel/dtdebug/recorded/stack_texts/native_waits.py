@@ -20,8 +20,10 @@ _CALLS: tuple[tuple[WaitKind, str], ...] = (
 _KINDS = {name: kind for kind, functions in _CALLS for name in functions.split()}
 _INNERMOST = 4
 _MPI = re.compile(r"P?MPI_(?P<op>[A-Z][a-z]\w{1,30}?)(?:_c)?\Z")
-_MPI_WAITS = frozenset(("Barrier", "Bcast", "Allreduce", "Reduce", "Allgather", "Allgatherv", "Gather", "Gatherv", "Scatter",
-                        "Scatterv", "Alltoall", "Alltoallv", "Recv", "Send", "Sendrecv", "Wait", "Waitall", "Probe"))  # fmt: skip
+_MPI_WAITS = frozenset((
+    "Barrier", "Bcast", "Allreduce", "Reduce", "Allgather", "Allgatherv", "Gather", "Gatherv", "Scatter", "Scatterv",
+    "Alltoall", "Alltoallv", "Recv", "Send", "Sendrecv", "Wait", "Waitall", "Probe",
+))  # fmt: skip
 
 
 def by_native(native: Sequence[str], record: Record, *, has_stack: bool) -> Waiting | None:

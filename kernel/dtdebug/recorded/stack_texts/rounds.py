@@ -1,4 +1,4 @@
-"""Makes states of ranks from the processes of texts: which process is which rank, and in which round it was looked at."""
+"""Makes states of ranks from the processes of texts: which is which rank, and at which look it was seen so."""
 
 from __future__ import annotations
 
