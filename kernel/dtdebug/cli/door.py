@@ -27,6 +27,8 @@ _DUMPS: tuple[Kind, ...] = ("dump", "dumps")
 _LOGS: tuple[Kind, ...] = ("log", "logs")
 _PROGRAMS: tuple[Kind, ...] = ("program", "notebook")
 _SHOWN = 3
+_LARGEST = 64 << 20
+"""Maximum number of characters of a status of NCCL's RAS."""
 
 
 def answer(words: Sequence[str], asked: Asked, *, aside: bool = True) -> int:
@@ -77,6 +79,8 @@ def answer_things(things: Sequence[Thing], asked: Asked) -> int:
         return _of_saved(saved, dumps, logs, asked)
     if dumps:
         return show_case(_of_dumps(dumps, logs, asked), asked, what=_dumps_words(dumps))
+    if ras := of("ras"):
+        return _of_ras(ras, asked)
     if stacks := of("stacks"):
         return _of_stacks(stacks, logs, asked)
     from dtdebug.cli.readings import answer_logs
@@ -291,6 +295,24 @@ def _run_of_dumps(dumps: Path, prefix: str | None) -> Saved | None:
     note = f"this is what was found of the run {clean(str(run.path))}, which these dumps are a part of"
     case = msgspec.structs.replace(found, notes=(note, *found.notes))
     return saved_case.Saved(case, saved_case.snapshot_of(case, run))
+
+
+def _of_ras(named: Sequence[Thing], asked: Asked) -> int:
+    """Answer for what NCCL's RAS has printed, once or several times."""
+    from dtdebug.live.job import saved_case
+    from dtdebug.recorded.nccl_ras import RasError, read_status, verdict_of
+    from dtdebug.storage import safe_open
+    from dtdebug_taxonomy.presentation.case_json import Case
+
+    statuses = []
+    for file in (file for thing in named for file in (thing.files or (thing.name,))):
+        try:
+            statuses += read_status(safe_open.read_text(file, _LARGEST))
+        except (OSError, RasError) as error:
+            raise UsageError(f"{one_line(file, 200)}: {getattr(error, 'strerror', None) or error}") from None
+    verdict, step = verdict_of(statuses)
+    case = _diagnosed(Case(verdict=verdict, next=step), saved_case.snapshot_of(Case(verdict=verdict), None), asked)
+    return show_case(saved_case.Saved(case, saved_case.snapshot_of(case, None)), asked, what="NCCL's RAS")
 
 
 def _of_stacks(stacks: Sequence[Thing], logs: Sequence[Thing], asked: Asked) -> int:

@@ -24,7 +24,7 @@ from dtdebug.recorded.log_files.excerpt import LogError, refuse_binary
 from dtdebug.storage import safe_open
 
 Kind = Literal[
-    "process", "run", "archive", "answer", "recording", "dump", "dumps", "trace", "traces", "stacks", "notebook",
+    "process", "run", "archive", "answer", "recording", "dump", "dumps", "trace", "traces", "stacks", "ras", "notebook",
     "program", "log", "logs", "words",
 ]  # fmt: skip
 
@@ -147,21 +147,24 @@ def _file(name: str) -> Thing:
         refuse_binary(head[:8192], shown)
     except LogError as error:
         raise UsageError(str(error)) from None
-    if what := _stacks(head):
-        return Thing(name, "stacks", what)
+    if seen := _of_living(name, head):
+        return seen
     if not name.endswith(_OF_LOGS) and not _PRINTED.search(head) and _is_known(name):
         return Thing(name, "program", "a configuration to check")
     return Thing(name, "log", "the output of a job")
 
 
-def _stacks(head: bytes) -> str:
-    """Return what stacks a file begins with, in words; nothing for other text."""
-    from dtdebug.recorded import stack_texts
+def _of_living(name: str, head: bytes) -> Thing | None:
+    """Return what a file says of running processes: NCCL's view or stacks; None for other text."""
+    from dtdebug.recorded import nccl_ras, stack_texts
 
+    if nccl_ras.is_status(head.decode(errors="replace")):
+        return Thing(name, "ras", "a status of NCCL's RAS")
     if stack_texts.is_stacks(head):
-        return "stacks of processes"
+        return Thing(name, "stacks", "stacks of processes")
     of_training = _OF_TRAINING.search(head) is not None
-    return "" if of_training else stack_texts.other_program(head[:_BEGINNING].decode(errors="replace"))
+    what = "" if of_training else stack_texts.other_program(head[:_BEGINNING].decode(errors="replace"))
+    return Thing(name, "stacks", what) if what else None
 
 
 def _is_known(name: str) -> bool:
@@ -212,6 +215,8 @@ def _json(name: str, head: bytes, rest: bytes) -> Thing | None:
         return Thing(name, "trace", "a trace of torch.profiler")
     if "entries" in keys and keys & {"pg_config", "pg_status", "version"}:
         return Thing(name, "dump", "a dump of the flight recorder")
+    if {"communicators", "nccl_version"} <= {*keys}:
+        return Thing(name, "ras", "a status of NCCL's RAS")
     if "cells" in keys or "nbformat" in keys:
         return Thing(name, "notebook", "a notebook")
     if "verdict" in keys or {"snapshot", "diagnosis"} <= {*keys}:
@@ -270,13 +275,15 @@ def _of_files(name: str, found: dict[Kind, list[str]], refused: Counter[str]) ->
     yield from (Thing(file, "archive", "an archive of `dtdebug report`") for file in found.get("archive", ()))
     programs = [*found.get("program", ()), *found.get("notebook", ())]
     logs = [file for kind in ("log", "logs") for file in found.get(kind, ())]
+    if ras := found.get("ras"):
+        yield Thing(name, "ras", _count(ras, "status", "statuses") + " of NCCL's RAS", tuple(ras))
     if stacks := found.get("stacks"):
         yield Thing(name, "stacks", _count(stacks, "file") + " with stacks", tuple(stacks))
-    beside = bool(programs or dumps or traces or stacks or found.get("archive"))
+    beside = bool(programs or dumps or traces or ras or stacks or found.get("archive"))
     printed = [file for file in logs if not beside or file in found.get("logs", ()) or _is_printed(file)]
     if printed and not traces:
         yield Thing(name, "logs", f"{_count(printed, 'log')} of a job", tuple(printed) if beside else ())
-    elif programs and not (dumps or traces or stacks):
+    elif programs and not (dumps or traces or ras or stacks):
         yield Thing(name, "program", f"{_count(programs, 'program')} to check")
     elif not beside:
         what, most = refused.most_common(1)[0] if refused else ("", 0)
@@ -284,8 +291,8 @@ def _of_files(name: str, found: dict[Kind, list[str]], refused: Counter[str]) ->
         raise UsageError(f"{shown}: {why if not what else f'holds no log ({why})'}")
 
 
-def _count(files: Sequence[str], what: str) -> str:
-    return f"{len(files)} {what}{'s' * (len(files) != 1)}"
+def _count(files: Sequence[str], what: str, several: str = "") -> str:
+    return f"{len(files)} {what if len(files) == 1 else several or f'{what}s'}"
 
 
 def _is_printed(file: str) -> bool:
