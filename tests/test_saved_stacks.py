@@ -1,4 +1,4 @@
-"""Stacks that were saved in files: read from any tool and shell, judged as living ranks are, foreign ones accused of nothing."""
+"""Stacks in files: read from any tool and shell, judged as living ranks are; foreign ones are accused of nothing."""
 
 import json
 from pathlib import Path
@@ -136,7 +136,7 @@ def test_the_one_process_outside_of_communication_is_the_root(tmp_path, capsys):
 def test_launchers_and_workers_are_no_ranks(tmp_path, capsys):
     """They are counted as left out."""
     launcher = (
-        "Process 9: /usr/bin/python /usr/bin/torchrun --nproc-per-node 4 train.py\nPython v3.11.7 (/usr/bin/python3)\n\n"
+        "Process 9: /usr/bin/python /usr/bin/torchrun train.py\nPython v3.11.7 (/usr/bin/python3)\n\n"
         'Thread 9 (idle): "MainThread"\n    _invoke_run (torch/distributed/elastic/agent/server/api.py:877)\n'
         "    <module> (torchrun:8)\n"
     )

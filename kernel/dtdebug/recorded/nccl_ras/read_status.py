@@ -102,7 +102,8 @@ class _Reader:
         self._dead: list[Member] = []
         self._silent: list[Member] = []
         self._counts = {"dead": 0, "silent": 0, "timeouts": 0}
-        self._version, self._totals = "", (None, None, None)  # type: tuple[int | None, int | None, int | None]
+        self._version = ""
+        self._totals: tuple[int, int, int] | None = None
 
     def take(self, line: str) -> None:
         text = line.strip()
@@ -170,7 +171,7 @@ class _Reader:
     def done(self) -> Status | None:
         if not self._known:
             return None
-        nodes, processes, gpus = self._totals
+        nodes, processes, gpus = self._totals or (None, None, None)
         return Status(
             version=self._version,
             communicators=tuple(comm.build() for comm in self._comms.values()),

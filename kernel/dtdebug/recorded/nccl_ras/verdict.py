@@ -48,7 +48,7 @@ def _even(now: Status) -> tuple[Verdict, str]:
         return Verdict(kind="not_understood", summary=said), _NEXT
     if now.flags:
         flags = " and ".join(dict.fromkeys(now.flags))
-        said = f"NCCL's RAS reports {flags}; the lines that say of which ranks are missing here."
+        said = f"NCCL's RAS reports {flags}, and the list of the ranks is not in this text."
         return Verdict(kind="not_understood", summary=said), _NEXT
     if now.timeouts:
         said = f"NCCL's RAS had {now.timeouts} time-outs while it asked the job's processes, and names none of them."
@@ -71,9 +71,13 @@ def _gone(now: Status, processes: Sequence[Member], number: int, *, dead: bool) 
         if dead
         else f"{count} {'do' if several else 'does'} not answer NCCL's RAS: stopped, hung or gone."
     )
-    record = Record(source="printed", words=f"{comm.name if comm else ''} INCOMPLETE".strip())
-    what = "ended" if dead else "silent"
-    claim = Claim(what=what, ranks=ranks, hosts=tuple(dict.fromkeys(m.host for m in processes)), record=record)
+    record = Record(source="output", words=f"{comm.name if comm else ''} INCOMPLETE".strip())
+    claim = Claim(
+        what="ended" if dead else "silent",
+        ranks=ranks,
+        hosts=tuple(dict.fromkeys(m.host for m in processes)),
+        record=record,
+    )
     waiting = _others(comm, ranks)
     return Verdict(
         kind="dead" if dead else "not_arrived",
@@ -115,7 +119,7 @@ def _behind(now: Status, comm: Communicator, mismatch: Mismatch, moved: bool | N
             ranks=r,
             op=op,
             seq=int(g.value),
-            record=Record(source="printed", words=f"{comm.name} MISMATCH"),
+            record=Record(source="output", words=f"{comm.name} MISMATCH"),
         )
         for r, g in ((ranks, low), (ahead, high))
         if r
