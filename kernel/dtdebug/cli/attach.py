@@ -124,6 +124,10 @@ def _attach(options: argparse.Namespace) -> int:
         later = observe.ask_ranks(folder, pids, native=options.native, pause=_WAITED, addresses=where)
         seen = msgspec.structs.replace(later, seconds=_WAITED, notes=seen.notes)
         found = conclude.conclude(folder, seen, hosts=hosts)
+    if lives or pids:
+        from dtdebug.live.job.ras_view import with_ras
+
+        found = with_ras(found, seen.states)
     return _show(options, msgspec.structs.replace(found, unanswered=silent, commands=shown), what, folder)
 
 

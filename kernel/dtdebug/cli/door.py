@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 
 _SAVED: tuple[Kind, ...] = ("run", "archive", "answer")
 _DUMPS: tuple[Kind, ...] = ("dump", "dumps")
-_LOGS: tuple[Kind, ...] = ("log", "logs", "stacks")
+_LOGS: tuple[Kind, ...] = ("log", "logs")
 _PROGRAMS: tuple[Kind, ...] = ("program", "notebook")
 _SHOWN = 3
+_LARGEST = 64 << 20
+"""Maximum number of characters of a status of NCCL's RAS."""
 
 
 def answer(words: Sequence[str], asked: Asked, *, aside: bool = True) -> int:
@@ -77,8 +79,10 @@ def answer_things(things: Sequence[Thing], asked: Asked) -> int:
         return _of_saved(saved, dumps, logs, asked)
     if dumps:
         return show_case(_of_dumps(dumps, logs, asked), asked, what=_dumps_words(dumps))
-    if logs and all(thing.kind == "stacks" for thing in logs) and (of_stacks := _of_stacks(logs)) is not None:
-        return show_case(of_stacks, asked, what=f"stacks in {one_line(logs[0].name, 200)}")
+    if ras := of("ras"):
+        return _of_ras(ras, asked)
+    if stacks := of("stacks"):
+        return _of_stacks(stacks, logs, asked)
     from dtdebug.cli.readings import answer_logs
 
     return answer_logs(_log_paths(logs), asked)
@@ -290,23 +294,38 @@ def _run_of_dumps(dumps: Path, prefix: str | None) -> Saved | None:
     return saved_case.Saved(case, saved_case.snapshot_of(case, run))
 
 
-def _of_stacks(named: Sequence[Thing]) -> Saved | None:
-    """Return the case of the stacks of several ranks that were saved as text; None if they are of one."""
+def _of_ras(named: Sequence[Thing], asked: Asked) -> int:
+    """Answer for what NCCL's RAS has printed, once or several times."""
     from dtdebug.live.job import saved_case
-    from dtdebug.live.job.conclude import conclude
-    from dtdebug.live.job.observe import LiveRanks
-    from dtdebug.recorded.stack_texts import read_stacks
+    from dtdebug.recorded.nccl_ras import RasError, read_status, verdict_of
+    from dtdebug.storage import safe_open
+    from dtdebug_taxonomy.presentation.case_json import Case
 
-    try:
-        states = read_stacks([thing.path for thing in named])
-    except OSError as error:
-        raise UsageError(f"{one_line(named[0].name, 200)}: can't be read: {error.strerror}") from None
-    if len(states) < 2:
-        return None
-    note = "ranks are numbered as their files are named, or in the order of the stacks"
-    case = conclude(None, LiveRanks(states=tuple(states), notes=(note,)))
-    case = saved_case.without_step(case, "dtdebug attach")
-    return saved_case.Saved(case, saved_case.snapshot_of(case, None))
+    statuses = []
+    for file in (file for thing in named for file in (thing.files or (thing.name,))):
+        try:
+            statuses += read_status(safe_open.read_text(file, _LARGEST))
+        except (OSError, RasError) as error:
+            raise UsageError(f"{one_line(file, 200)}: {getattr(error, 'strerror', None) or error}") from None
+    verdict, step = verdict_of(statuses)
+    case = _diagnosed(Case(verdict=verdict, next=step), saved_case.snapshot_of(Case(verdict=verdict), None), asked)
+    return show_case(saved_case.Saved(case, saved_case.snapshot_of(case, None)), asked, what="NCCL's RAS")
+
+
+def _of_stacks(stacks: Sequence[Thing], logs: Sequence[Thing], asked: Asked) -> int:
+    """Answer for stacks in files, with the logs of the same job: what ended a rank comes before what waits for it."""
+    from dtdebug.cli.saved_stacks import case_of_stacks
+
+    found = case_of_stacks([Path(file) for thing in stacks for file in (thing.files or (thing.name,))])
+    if logs:
+        printed = _of_logs(logs)
+        theirs = printed.case.verdict
+        if isinstance(found, str) or (theirs.culprits and _comes_first(theirs, found.case.verdict)):
+            return show_case(printed, asked)
+    if isinstance(found, str):
+        print(f"dtdebug: {found}" if asked.format != "json" else msgspec.json.encode({"v": 1, "said": found}).decode())
+        return NOTHING
+    return show_case(found, asked, what=f"stacks in {one_line(stacks[0].name, 200)}")
 
 
 def _of_logs(logs: Sequence[Thing]) -> Saved:

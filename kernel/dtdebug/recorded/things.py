@@ -24,7 +24,7 @@ from dtdebug.recorded.log_files.excerpt import LogError, refuse_binary
 from dtdebug.storage import safe_open
 
 Kind = Literal[
-    "process", "run", "archive", "answer", "recording", "dump", "dumps", "trace", "traces", "stacks", "notebook",
+    "process", "run", "archive", "answer", "recording", "dump", "dumps", "trace", "traces", "stacks", "ras", "notebook",
     "program", "log", "logs", "words",
 ]  # fmt: skip
 
@@ -48,6 +48,8 @@ class Thing(NamedTuple):
 
 _HEAD, _WHOLE, _FILES, _DEPTH = 64 << 10, 32 << 20, 4096, 4
 """Bytes that tell what a file is, maximum size of JSON that is read as a whole, files of a folder that are opened."""
+_BEGINNING = 1 << 10
+"""Bytes in which stacks of another program begin."""
 _MAGIC = (
     (b"\x89PNG", "a picture"), (b"\xff\xd8\xff", "a picture"), (b"GIF8", "a picture"), (b"BM", "a picture"),
     (b"RIFF", "a picture or sound"), (b"\x7fELF", "a program or core dump"), (b"PK\x03\x04", "a zip file"),
@@ -62,15 +64,12 @@ _OF_ARCHIVE = re.compile(r"[^/]{1,255}/(?:run|verdict|ranks/[^/]{1,255}|hosts/[^
 _OF_LOGS = (".log", ".out", ".err")
 _PROGRAMS = (".py", ".ipynb", ".sbatch", ".slurm")
 _BATCH = re.compile(rb"(?m)\A#!.{0,200}\n(?:.{0,400}\n){0,40}?#(?:SBATCH|PBS|\$ |BSUB) ")
-_STACKS = re.compile(
-    rb"\s{0,80}(?:Process \d{1,9}: .{1,2000}\nPython v"
-    rb"|(?:Current thread|Thread) 0x[0-9a-f]{4,16}.{0,80} \(most recent call first\):)"
-)
 _PRINTED = re.compile(
     rb"Traceback \(|\d\d:\d\d:\d\d|\[rank\d|NCCL (?:INFO|WARN)"
     rb"|(?i:\b(?:step|epoch|iter(?:ation)?|loss)\b[ =:\[]{1,3}\d)"
 )
 """Text that a job has printed, as opposed to notes and lists of packages beside a program."""
+_OF_TRAINING = re.compile(rb"Traceback \(|\[rank\d|NCCL (?:INFO|WARN)|(?i:\b(?:epoch|iter|loss)\b[ =:\[]{1,3}\d)")
 
 
 def recognise(words: Sequence[str]) -> list[Thing]:
@@ -151,11 +150,24 @@ def _file(name: str) -> Thing:
         refuse_binary(head[:8192], shown)
     except LogError as error:
         raise UsageError(str(error)) from None
-    if _STACKS.match(head):
-        return Thing(name, "stacks", "stacks of processes")
+    if seen := _of_living(name, head):
+        return seen
     if not name.endswith(_OF_LOGS) and not _PRINTED.search(head) and _is_known(name):
         return Thing(name, "program", "a configuration to check")
     return Thing(name, "log", "the output of a job")
+
+
+def _of_living(name: str, head: bytes) -> Thing | None:
+    """Return what a file says of running processes: NCCL's view or stacks; None for other text."""
+    from dtdebug.recorded import nccl_ras, stack_texts
+
+    if nccl_ras.is_status(head.decode(errors="replace")):
+        return Thing(name, "ras", "a status of NCCL's RAS")
+    if stack_texts.is_stacks(head):
+        return Thing(name, "stacks", "stacks of processes")
+    of_training = _OF_TRAINING.search(head) is not None
+    what = "" if of_training else stack_texts.other_program(head[:_BEGINNING].decode(errors="replace"))
+    return Thing(name, "stacks", what) if what else None
 
 
 def _is_known(name: str) -> bool:
@@ -206,6 +218,8 @@ def _json(name: str, head: bytes, rest: bytes) -> Thing | None:
         return Thing(name, "trace", "a trace of torch.profiler")
     if "entries" in keys and keys & {"pg_config", "pg_status", "version"}:
         return Thing(name, "dump", "a dump of the flight recorder")
+    if {"communicators", "nccl_version"} <= {*keys}:
+        return Thing(name, "ras", "a status of NCCL's RAS")
     if "cells" in keys or "nbformat" in keys:
         return Thing(name, "notebook", "a notebook")
     if "verdict" in keys or {"snapshot", "diagnosis"} <= {*keys}:
@@ -263,12 +277,16 @@ def _of_files(name: str, found: dict[Kind, list[str]], refused: Counter[str]) ->
         yield Thing(name, "traces", f"{_count(traces, 'trace')} of torch.profiler", tuple(traces))
     yield from (Thing(file, "archive", "an archive of `dtdebug report`") for file in found.get("archive", ()))
     programs = [*found.get("program", ()), *found.get("notebook", ())]
-    logs = [file for kind in ("log", "logs", "stacks") for file in found.get(kind, ())]
-    beside = bool(programs or dumps or traces or found.get("archive"))
+    logs = [file for kind in ("log", "logs") for file in found.get(kind, ())]
+    if ras := found.get("ras"):
+        yield Thing(name, "ras", _count(ras, "status", "statuses") + " of NCCL's RAS", tuple(ras))
+    if stacks := found.get("stacks"):
+        yield Thing(name, "stacks", _count(stacks, "file") + " with stacks", tuple(stacks))
+    beside = bool(programs or dumps or traces or ras or stacks or found.get("archive"))
     printed = [file for file in logs if not beside or file in found.get("logs", ()) or _is_printed(file)]
     if printed and not traces:
         yield Thing(name, "logs", f"{_count(printed, 'log')} of a job", tuple(printed) if beside else ())
-    elif programs and not (dumps or traces):
+    elif programs and not (dumps or traces or ras or stacks):
         yield Thing(name, "program", f"{_count(programs, 'program')} to check")
     elif not beside:
         what, most = refused.most_common(1)[0] if refused else ("", 0)
@@ -276,8 +294,8 @@ def _of_files(name: str, found: dict[Kind, list[str]], refused: Counter[str]) ->
         raise UsageError(f"{shown}: {why if not what else f'holds no log ({why})'}")
 
 
-def _count(files: Sequence[str], what: str) -> str:
-    return f"{len(files)} {what}{'s' * (len(files) != 1)}"
+def _count(files: Sequence[str], what: str, several: str = "") -> str:
+    return f"{len(files)} {what if len(files) == 1 else several or f'{what}s'}"
 
 
 def _is_printed(file: str) -> bool:

@@ -158,13 +158,17 @@ def _sentence(text: str) -> str:
     return text if not text or text[-1] in ".!?" else f"{text}."
 
 
+_LEFT_COMMA = re.compile(r",(?=[;.])")
+"""What a dropped place leaves."""
+
+
 def _without_places(text: str, spots: Iterable[Spot]) -> str:
     """Drop places that spots show, and codes of symptoms."""
     for s in spots:
         if s.file:
             place = _PLACE % (re.escape(s.file), re.escape(short(s.file).rpartition("/")[2]), s.line)
             text = re.sub(place, lambda m: "" if m[1] == "at" else m[2] or m[0], text)  # "it is in" needs its object
-    return _OLD_CODE.sub("", text)
+    return _OLD_CODE.sub("", _LEFT_COMMA.sub("", text))
 
 
 def _reason(cause: Explanation, headline: str, spots: Iterable[Spot]) -> Reason | None:

@@ -15,8 +15,10 @@ from dtdebug.live.hosts.launcher_state import waiting
 from dtdebug.live.hosts.presence import HostView, Presence
 from dtdebug.live.job import progress
 from dtdebug.live.job.conclude import conclude, printed_output
+from dtdebug.live.job.first_word import AFTER, first_word
 from dtdebug.live.job.judge import analyse_records
 from dtdebug.live.job.observe import LiveRanks, alive, ask_ranks, before_interrupt, exchange_views, last, merge_states
+from dtdebug.live.job.ras_view import with_ras
 from dtdebug.live.job.reconcile import is_certain
 from dtdebug.live.job.relay import Relay
 from dtdebug.live.job.reporter import Options, Speaker
@@ -67,6 +69,8 @@ class Monitor:
         self._last: tuple[Case, str] | None = None
         self._hang: Verdict | None = None
         """Last verdict on a hang, even if a counter has moved since."""
+        self._foretell_after = AFTER
+        """Seconds without progress until the first word, which is said once."""
         self._moves = 0
         self._next_look = 0.0
         self._examine_after = options.hang_after
@@ -176,11 +180,22 @@ class Monitor:
             self._glance()
         elif self._meets(now):
             self._meet(now)
-        elif self._ranks_started() and self._progress.standing(self._records) >= self._examine_after:
-            self._examine()
+        elif self._ranks_started():
+            standing = self._progress.standing(self._records)
+            if standing >= self._examine_after:
+                self._examine()
+            elif standing >= self._foretell_after and self._reported is None:
+                self._foretell(standing)
 
     def _ranks_started(self) -> bool:
         return any(r.initialized or (r.world_size or 0) > 1 for r in self._records)
+
+    def _foretell(self, standing: float) -> None:
+        """Say who is waited for, once: a look that asks the ranks' agents only, no verdict."""
+        self._foretell_after = standing + AFTER
+        if not self._hosts.reporter() and (word := first_word(self._folder, standing)):
+            self._speaker.remark(word)
+            self._foretell_after = float("inf")
 
     def _note_progress(self, *, moved: bool) -> None:
         """End a hang once more moved than the one step that a time-out makes."""
@@ -192,6 +207,8 @@ class Monitor:
             self._hang = None
         self._reported = None
         self._examine_after = self._options.hang_after
+        if self._foretell_after != float("inf"):
+            self._foretell_after = AFTER
 
     def _glance(self) -> None:
         """Observe the ranks before the launcher ends them."""
@@ -262,6 +279,7 @@ class Monitor:
         self._seen, deaths = (pool.look, pool.deaths) if pool else (seen, self._deaths.all_deaths())
         hosts, keep = self._hosts.all(), pool is not None
         found = conclude(self._folder, self._seen, deaths=deaths, moving=False, hosts=hosts, keep=keep)
+        found = with_ras(found, self._seen.states)
         self._records = list(self._folder.records())
         self._progress.look(self._records, self._relay.passed_bytes(), time.monotonic())
         standing = self._progress.standing(self._records)

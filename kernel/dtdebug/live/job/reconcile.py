@@ -104,7 +104,9 @@ def _held_up(verdict: Verdict | None, states: Sequence[RankState], seen: TwoLook
         known = {"group": verdict.group, "collective": verdict.collective or found.collective}
         return msgspec.structs.replace(found, **known)
     doubtful = verdict.kind in _BY_STACKS and verdict.confidence <= _CIRCLE
-    return found if doubtful and not set(verdict.culprits) & set(found.culprits) else verdict
+    others = set(verdict.culprits) - set(found.culprits)
+    wait_too = others == set(verdict.culprits) or others <= set(found.waiting)  # in a call of another group
+    return found if doubtful and others and wait_too else verdict
 
 
 def is_certain(verdict: Verdict, progress: Mapping[int, str], states: Sequence[RankState]) -> bool:
