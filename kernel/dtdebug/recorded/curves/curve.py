@@ -110,7 +110,7 @@ class Owner(NamedTuple):
 class Curve:
     """Values of one name over the steps of one process or run."""
 
-    __slots__ = ("attempts", "epochs", "exact", "lines", "mixed", "name", "owner", "steps", "unit", "values")
+    __slots__ = ("attempts", "epochs", "exact", "lines", "mixed", "name", "owner", "steps", "total", "unit", "values")
 
     def __init__(self, owner: Owner, name: Name, unit: str = "step") -> None:
         self.owner, self.name, self.unit = owner, name, unit
@@ -120,6 +120,8 @@ class Curve:
         """Places at which the counter was set back: a restart or a resumed attempt begins there."""
         self.mixed = False
         """True if several counters run through each other: the values are not of one training."""
+        self.total = 0.0
+        """Steps of an epoch or of the whole, where the counter names them."""
         self.exact = True
         """False if a zero may be a rounded number."""
 
@@ -146,6 +148,17 @@ class Curve:
         stop = len(self.values) if end is None else end
         places = [i for i in range(begin, stop) if math.isfinite(self.values[i])]
         return places, [self.values[i] for i in places]
+
+    def thinned(self, most: int) -> Curve:
+        """Return the curve with each n-th value, if it has more than `most`."""
+        every = -(-len(self.values) // most)
+        if every <= 1:
+            return self
+        thin = Curve(self.owner, self.name, self.unit)
+        thin.steps, thin.values, thin.lines = self.steps[::every], self.values[::every], self.lines[::every]
+        thin.epochs, thin.total, thin.mixed, thin.exact = self.epochs[::every], self.total, self.mixed, self.exact
+        thin.attempts = sorted({-(-begin // every) for begin in self.attempts if -(-begin // every) < len(thin)})
+        return thin
 
     def spans(self) -> list[tuple[int, int]]:
         """Return begin and end of each attempt."""

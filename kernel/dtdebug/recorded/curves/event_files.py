@@ -17,7 +17,8 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Iterator
+from array import array
+from collections.abc import Callable, Iterator
 from typing import BinaryIO, NamedTuple
 
 _POLYNOMIAL, _DELTA = 0x82F63B78, 0xA282EAD8
@@ -28,7 +29,7 @@ _MOST = 1 << 28
 _SMALL = 4096
 """Maximum size of a record that is looked at: images and histograms are larger, and of no interest."""
 _SCALAR = re.compile(
-    rb"\x09(.{8})(?:\x10([\x80-\xff]{0,9}[\x00-\x7f]))?\x2a[\x01-\x7f]\x0a[\x01-\x7f]\x0a([\x01-\x7f])(.{1,127}?)\x15(.{4})\Z",
+    rb"\x09.{8}(?:\x10([\x80-\xff]{0,9}[\x00-\x7f]))?\x2a[\x01-\x7f]\x0a[\x01-\x7f]\x0a([\x01-\x7f])([^\x15]{1,127})\x15(.{4})\Z",
     re.DOTALL,
 )
 """The usual record: time, step, one tag of at most 127 bytes, one float."""
@@ -36,13 +37,11 @@ _FLOAT, _DOUBLE = struct.Struct("<f"), struct.Struct("<d")
 _DT_FLOAT, _DT_DOUBLE = 1, 2
 
 
-class Scalar(NamedTuple):
-    """One value of an event file."""
+class Scalars(NamedTuple):
+    """Values of one tag."""
 
-    tag: str
-    step: int
-    value: float
-    time: float
+    steps: array[float]
+    values: array[float]
 
 
 class Damage(NamedTuple):
@@ -82,10 +81,11 @@ def is_event_file(head: bytes) -> bool:
     return 0 < length < _MOST and masked_crc(head[:8]) == crc
 
 
-def scalars(file: BinaryIO) -> Iterator[Scalar | Damage]:
-    """Yield the scalars of a file in its order, and where it is damaged; damage to the framing ends it."""
+def read_scalars(file: BinaryIO, wanted: Callable[[str], bool]) -> tuple[dict[str, Scalars], list[Damage]]:
+    """Return the scalars of a file by their tags, and where it is damaged; damage to the framing ends it."""
     known: dict[int, int] = {}
-    tags: dict[bytes, str] = {}
+    found: dict[bytes, Scalars | None] = {}
+    damage: list[Damage] = []
     buffer, begin, offset = b"", 0, 0
     unpack, match, to_float = _HEADER.unpack_from, _SCALAR.match, _FLOAT.unpack
     while True:
@@ -93,48 +93,59 @@ def scalars(file: BinaryIO) -> Iterator[Scalar | Damage]:
             buffer, begin = buffer[begin:] + file.read(_CHUNK), 0
             if len(buffer) < _HEADER.size:
                 if buffer:
-                    yield Damage(offset, "ends within a record: it is cut off, or still written")
-                return
+                    damage.append(Damage(offset, _CUT_OFF))
+                break
         length, crc = unpack(buffer, begin)
         if known.get(length) != crc:
             if length > _MOST or masked_crc(buffer[begin : begin + 8]) != crc:
-                yield Damage(offset, "the checksum of a record's length is wrong")
-                return
-            if len(known) < 4096:
-                known[length] = crc
+                damage.append(Damage(offset, "the checksum of a record's length is wrong: not read further"))
+                break
+            known[length] = crc
         size = 16 + length
         if len(buffer) - begin < size:
             missing = size - (len(buffer) - begin)
             if length > _SMALL:
-                skipped = _skip(file, missing)
                 buffer, begin = b"", 0
+                if _skip(file, missing) < missing:
+                    damage.append(Damage(offset, _CUT_OFF))
+                    break
                 offset += size
-                if skipped < missing:
-                    yield Damage(offset - size, "ends within a record: it is cut off, or still written")
-                    return
                 continue
             buffer, begin = buffer[begin:] + file.read(max(_CHUNK, missing)), 0
             if len(buffer) < size:
-                yield Damage(offset, "ends within a record: it is cut off, or still written")
-                return
+                damage.append(Damage(offset, _CUT_OFF))
+                break
         if length <= _SMALL:
-            data = buffer[begin + 12 : begin + 12 + length]
-            found = match(data)
-            if found is not None and found[3][0] == len(found[4]):
-                name = tags.get(found[4])
-                if name is None:
-                    name = tags[found[4]] = found[4].decode("utf-8", "replace")
-                step = found[2]
-                number = 0 if step is None else step[0] if len(step) == 1 else _varint(step, 0)[0]
-                (value,) = to_float(found[5])
-                if value - value == 0 or _is_whole(buffer, begin, length):  # finite
-                    yield Scalar(name, number, value, _DOUBLE.unpack(found[1])[0])
-                else:
-                    yield Damage(offset, "the checksum of a record's data is wrong")
+            row = match(buffer, begin + 12, begin + 12 + length)
+            if row is not None:
+                step, tag_size, tag, raw = row.groups()
+                if tag_size[0] != len(tag):
+                    row = None
+            if row is None:
+                _general(buffer, begin, length, offset, found, damage, wanted)
             else:
-                yield from _general(buffer, begin, length, offset)
+                try:
+                    rows = found[tag]
+                except KeyError:
+                    rows = found[tag] = _rows_of(tag, wanted)
+                if rows is not None:
+                    (value,) = to_float(raw)
+                    if value - value == 0 or _is_whole(buffer, begin, length):  # finite, or written so
+                        rows.steps.append(0 if step is None else step[0] if len(step) == 1 else _varint(step, 0)[0])
+                        rows.values.append(value)
+                    else:
+                        damage.append(Damage(offset, _CHANGED))
         begin += size
         offset += size
+    return {tag.decode("utf-8", "replace"): rows for tag, rows in found.items() if rows is not None}, damage
+
+
+_CUT_OFF = "ends within a record: it is cut off, or still written"
+_CHANGED = "the checksum of a record's data is wrong: left out"
+
+
+def _rows_of(tag: bytes, wanted: Callable[[str], bool]) -> Scalars | None:
+    return Scalars(array("d"), array("d")) if wanted(tag.decode("utf-8", "replace")) else None
 
 
 def _is_whole(buffer: bytes, begin: int, length: int) -> bool:
@@ -143,17 +154,30 @@ def _is_whole(buffer: bytes, begin: int, length: int) -> bool:
     return masked_crc(buffer[begin + 12 : end]) == crc
 
 
-def _general(buffer: bytes, begin: int, length: int, offset: int) -> Iterator[Scalar | Damage]:
-    """Yield the scalars of a record of another form."""
+def _general(
+    buffer: bytes,
+    begin: int,
+    length: int,
+    offset: int,
+    found: dict[bytes, Scalars | None],
+    damage: list[Damage],
+    wanted: Callable[[str], bool],
+) -> None:
+    """Add the scalars of a record of another form."""
     try:
-        found = list(_event(buffer[begin + 12 : begin + 12 + length]))
+        rows = list(_event(buffer[begin + 12 : begin + 12 + length]))
     except (ValueError, IndexError, struct.error):
-        yield Damage(offset, "a record can't be decoded")
+        damage.append(Damage(offset, "a record can't be decoded: left out"))
         return
-    if any(not math.isfinite(row.value) for row in found) and not _is_whole(buffer, begin, length):
-        yield Damage(offset, "the checksum of a record's data is wrong")
+    if any(not math.isfinite(value) for _, _, value in rows) and not _is_whole(buffer, begin, length):
+        damage.append(Damage(offset, _CHANGED))
         return
-    yield from found
+    for tag, step, value in rows:
+        if tag not in found:
+            found[tag] = _rows_of(tag, wanted)
+        if (known := found[tag]) is not None:
+            known.steps.append(step)
+            known.values.append(value)
 
 
 def _skip(file: BinaryIO, count: int) -> int:
@@ -198,28 +222,27 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
         at += length
 
 
-def _event(data: bytes) -> Iterator[Scalar]:
-    time, step, summaries = 0.0, 0, list[bytes]()
+def _event(data: bytes) -> Iterator[tuple[bytes, int, float]]:
+    """Yield tag, step and value of the scalars of an event."""
+    step, summaries = 0, list[bytes]()
     for number, value in _fields(data):
-        if number == 1 and isinstance(value, bytes):
-            (time,) = _DOUBLE.unpack(value)
-        elif number == 2 and isinstance(value, int):
+        if number == 2 and isinstance(value, int):
             step = value
         elif number == 5 and isinstance(value, bytes):
             summaries.append(value)
     for summary in summaries:
         for number, value in _fields(summary):
             if number == 1 and isinstance(value, bytes) and (found := _summary_value(value)) is not None:
-                yield Scalar(found[0], step, found[1], time)
+                yield found[0], step, found[1]
 
 
-def _summary_value(data: bytes) -> tuple[str, float] | None:
-    tag, result = "", None
+def _summary_value(data: bytes) -> tuple[bytes, float] | None:
+    tag, result = b"", None
     for number, value in _fields(data):
         if not isinstance(value, bytes):
             continue
         if number == 1:
-            tag = value.decode("utf-8", "replace")
+            tag = value
         elif number == 2 and len(value) == 4:
             (result,) = _FLOAT.unpack(value)
         elif number == 8:

@@ -48,3 +48,8 @@ class CurveFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     next: str = ""
     """What to look at first."""
     command: str = ""
+
+    @property
+    def grave(self) -> bool:
+        """True if it is a fault by itself; a spike from which the loss came back is only worth a look."""
+        return self.kind != "spike"

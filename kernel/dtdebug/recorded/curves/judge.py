@@ -9,7 +9,8 @@ from dtdebug.recorded.curves import judge_loss, judge_rest
 from dtdebug.recorded.curves.curve import Curve, Owner
 from dtdebug.recorded.curves.finding import ORDER, CurveFinding
 
-_SHORTEST = 3
+_SHORTEST, _LONGEST = 3, 20_000
+"""Values from which a curve is judged, and up to which each of them is: of longer ones, each n-th."""
 
 
 def findings(curves: Sequence[Curve]) -> list[CurveFinding]:
@@ -35,16 +36,16 @@ def findings(curves: Sequence[Curve]) -> list[CurveFinding]:
 
 def _of_one(group: Sequence[Curve]) -> list[CurveFinding]:
     """Return the findings on the curves of one process or run; what follows from another finding is left out."""
-    by: dict[str, list[Curve]] = defaultdict(list)
-    for curve in group:
-        by[curve.kind].append(curve)
-    losses = sorted((c for c in by["loss"] if not c.name.held_out), key=len, reverse=True)
-    held_out = [c for c in by["loss"] if c.name.held_out]
-    whole, rates = losses[:1], by["lr"]
+    by = _by_kind(group)
+    losses, held_out = _losses(by)
     found: list[CurveFinding | None] = [
         judge_loss.not_finite(curve, group) for curve in (*losses, *held_out, *by["part"], *by["grad_norm"])
     ]
     found = _first_only(found)
+    group = [curve.thinned(_LONGEST) for curve in group]
+    by = _by_kind(group)
+    losses, held_out = _losses(by)
+    whole, rates = losses[:1], by["lr"]
     broken = any(row is not None for row in found)
     found += [judge_rest.scale_at_floor(curve) for curve in by["loss_scale"]]
     if not broken:
@@ -64,3 +65,16 @@ def _of_one(group: Sequence[Curve]) -> list[CurveFinding]:
 def _first_only(found: Sequence[CurveFinding | None]) -> list[CurveFinding | None]:
     """Return the first finding alone: terms of a loss, and its norm, are NaN with it."""
     return [next((row for row in found if row is not None), None)]
+
+
+def _by_kind(group: Sequence[Curve]) -> dict[str, list[Curve]]:
+    by: dict[str, list[Curve]] = defaultdict(list)
+    for curve in group:
+        by[curve.kind].append(curve)
+    return by
+
+
+def _losses(by: dict[str, list[Curve]]) -> tuple[list[Curve], list[Curve]]:
+    """Return the losses of the training, the longest first, and those of evaluations."""
+    train = sorted((c for c in by["loss"] if not c.name.held_out), key=len, reverse=True)
+    return train, [c for c in by["loss"] if c.name.held_out]

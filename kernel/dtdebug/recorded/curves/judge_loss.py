@@ -236,7 +236,9 @@ def does_not_move(curve: Curve, rates: Sequence[Curve]) -> CurveFinding | None:
     constant = noise < 0.002 * level and moved < 0.002 * level and len({*values}) <= max(3, len(values) // 10)
     flat = moved < 0.005 * level and max(map(abs, _drifts(values, level))) < 3 * noise + 0.005 * level
     still = noise < 0.02 * level and flat and (last >= 500 or curve.unit == "epoch") and len(values) >= 100
-    at_chance = bool(near) and noise < 0.1 * level and moved < 0.01 * level and flat
+    at_chance = bool(near) and noise < 0.05 * level and moved < 0.01 * level and flat
+    if abs(median(values[:3]) - level) > 3 * noise + 0.01 * level:  # it fell at once, and is flat since
+        return None
     if not (constant or at_chance or still) or _warms_up(rates):
         return None
     guess = f", that of guessing among {near[0]:,} (ln {near[0]:,} = {math.log(near[0]):.3f})" if near else ""
@@ -305,10 +307,10 @@ def repeats(curve: Curve) -> CurveFinding | None:
     seen: dict[tuple[float, ...], int] = {}
     for place in range(len(values) - _RUN + 1):
         run = tuple(values[place : place + _RUN])
-        if len({*run}) < _RUN - 1 or not all(map(math.isfinite, run)) or not _has_digits(run):
-            continue
         before = seen.setdefault(run, place)
-        if before > place - _RUN or curve.label(before) == curve.label(place):
+        if before > place - _RUN or not all(map(math.isfinite, run)) or curve.label(before) == curve.label(place):
+            continue
+        if len({*run}) < _RUN - 1 or not _has_digits(run):
             continue
         if curve.steps[before] == curve.steps[place] and not curve.epochs:
             continue

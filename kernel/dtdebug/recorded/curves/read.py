@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 import io
-import re
+from array import array
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
-from dtdebug.recorded.curves.curve import Curves, Name, Owner, meaning
-from dtdebug.recorded.curves.event_files import Damage, is_event_file, scalars
+from dtdebug.recorded.curves.curve import Curves, Owner, meaning
+from dtdebug.recorded.curves.event_files import read_scalars
+from dtdebug.recorded.curves.forms import form
 from dtdebug.recorded.curves.printed import PrintedLines
 from dtdebug.recorded.curves.series import Series
-from dtdebug.recorded.curves.tables import csv_columns, is_mlflow, read_csv, read_mlflow, read_trainer_state
+from dtdebug.recorded.curves.tables import read_csv, read_mlflow, read_trainer_state
 from dtdebug.recorded.log_files.line_blocks import lines_of
 
 _HEAD, _STATE = 64 << 10, 256 << 20
-_HISTORY = re.compile(rb'"log_history"\s*:\s*\[')
 _SHOWN = 4
-
-
-def form(head: bytes, size: int = 0) -> str:
-    """Return the form of a file that holds nothing but curves, in words; "" for logs and all else."""
-    if is_event_file(head):
-        return "an event file of TensorBoard"
-    if head[:1] == b"{" and _HISTORY.search(head):
-        return "the state of a Trainer"
-    if is_mlflow(head):
-        return "a metric of MLflow"
-    first, _, rest = head.partition(b"\n")
-    if rest and b"," in first and csv_columns(first.decode("utf-8", "replace").rstrip("\r")) is not None:
-        return "a table of metrics"
-    return ""
 
 
 def read_curves(paths: Sequence[str]) -> Curves:
@@ -62,7 +48,7 @@ def read_curves(paths: Sequence[str]) -> Curves:
 def read_text(text: str, name: str) -> Curves:
     """Read the curves that a text prints."""
     series = Series()
-    PrintedLines(series, name).read(text.encode("utf-8", "replace").split(b"\n"))
+    PrintedLines(series, name).read(text.encode("utf-8", "replace"))
     return Curves(series.curves(), [])
 
 
@@ -85,31 +71,26 @@ def _read(file: BinaryIO, series: Series, name: str, rank: int | None) -> Iterat
     else:
         reader, number = PrintedLines(series, name, rank), 1
         for run in lines_of(whole):
-            lines = run.split(b"\n")
-            if not lines[-1]:
-                lines.pop()
-            number = reader.read(lines, number)
+            number = reader.read(run, number)
 
 
 def _read_events(file: BinaryIO, series: Series, name: str, rank: int | None) -> Iterator[str]:
-    names: dict[str, Name | None] = {}
+    def wanted(tag: str) -> bool:
+        found = meaning(tag)
+        return found is not None and found.kind not in ("step", "epoch")
+
+    found, damage = read_scalars(file, wanted)
+    yield from (f"{name}: byte {row.offset:,}: {row.what}" for row in damage[:_SHOWN])
     owner = Owner(name, rank)
-    add = series.add
-    damage = 0
-    for row in scalars(file):
-        if isinstance(row, Damage):
-            damage += 1
-            if damage <= _SHOWN:
-                yield f"{name}: byte {row.offset:,}: {row.what}"
+    for tag, rows in found.items():
+        means = meaning(tag)
+        curve = series.curve(owner, means) if means is not None else None
+        if curve is None or len(curve):  # two tags of one name: the first counts
             continue
-        tag = row.tag
-        try:
-            found = names[tag]
-        except KeyError:
-            found = meaning(tag)
-            names[tag] = found = None if found is not None and found.kind in ("step", "epoch") else found
-        if found is not None:
-            add(owner, found, row.value, row.step)
+        curve.steps, curve.values = rows.steps, rows.values
+        curve.lines = array("q", bytes(8 * len(rows.steps)))
+        if curve.name.factor != 1:
+            curve.values = array("d", [value * curve.name.factor for value in rows.values])
 
 
 class _Joined:

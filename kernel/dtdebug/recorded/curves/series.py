@@ -6,8 +6,8 @@ import math
 
 from dtdebug.recorded.curves.curve import Curve, Name, Owner
 
-_CURVES, _POINTS = 512, 2_000_000
-"""Maximum number of curves of one reading, and of values of all of them."""
+_CURVES, MOST_VALUES = 512, 4_000_000
+"""Maximum number of curves of one reading, and of values of each."""
 _MIXED = 0.2
 """Share of steps that go back from which counters run through each other, and nothing is a restart."""
 _NEAR = 0.9
@@ -19,23 +19,10 @@ class Series:
 
     def __init__(self) -> None:
         self._found: dict[tuple[Owner, str, bool], Curve] = {}
-        self._totals: dict[tuple[Owner, str, bool], float] = {}
-        self._count = 0
         self.full = False
 
-    def add(
-        self,
-        owner: Owner,
-        name: Name,
-        value: float,
-        step: float,
-        *,
-        line: int = 0,
-        epoch: float = -1.0,
-        total: float = 0.0,
-        unit: str = "step",
-    ) -> Curve | None:
-        """Add one value; return its curve, None where there are too many."""
+    def curve(self, owner: Owner, name: Name, unit: str = "step") -> Curve | None:
+        """Return the curve of a name, a new one if there is none; None where there are too many."""
         key = owner, name.name, name.held_out
         curve = self._found.get(key)
         if curve is None:
@@ -43,35 +30,35 @@ class Series:
                 self.full = True
                 return None
             curve = self._found[key] = Curve(owner, name, unit)
-        if self._count >= _POINTS:
-            self.full = True
-            return None
-        if total:
-            self._totals[key] = total
-        value *= name.factor
-        steps = curve.steps
-        if steps and steps[-1] == step and (not curve.epochs or curve.epochs[-1] == epoch):
-            curve.values[-1], curve.lines[-1] = value, line  # printed again, as by the refresh of a bar
-            return curve
-        self._count += 1
-        steps.append(step)
-        curve.values.append(value)
-        curve.lines.append(line)
-        if epoch >= 0 or curve.epochs:
-            curve.epochs.extend([-1.0] * (len(steps) - 1 - len(curve.epochs)))
-            curve.epochs.append(epoch)
         return curve
 
     def curves(self) -> list[Curve]:
         """Return the curves, each divided into its attempts."""
-        for key, curve in self._found.items():
-            _divide(curve, self._totals.get(key, 0.0))
-        return list(self._found.values())
+        for curve in self._found.values():
+            _divide(curve)
+        return [curve for curve in self._found.values() if len(curve)]
 
 
-def _divide(curve: Curve, total: float) -> None:
+def put(curve: Curve, value: float, step: float, line: int = 0, epoch: float = -1.0) -> None:
+    """Add one value to a curve; one at the same step as before replaces it, as by the refresh of a bar."""
+    steps = curve.steps
+    if steps and steps[-1] == step and (not curve.epochs or curve.epochs[-1] == epoch):
+        curve.values[-1] = value * curve.name.factor
+        curve.lines[-1] = line
+        return
+    if len(steps) >= MOST_VALUES:
+        return
+    steps.append(step)
+    curve.values.append(value * curve.name.factor)
+    curve.lines.append(line)
+    if epoch >= 0 or curve.epochs:
+        curve.epochs.extend([-1.0] * (len(steps) - 1 - len(curve.epochs)))
+        curve.epochs.append(epoch)
+
+
+def _divide(curve: Curve) -> None:
     """Find the attempts: the counter goes back, and no epoch has begun."""
-    steps, epochs = curve.steps, curve.epochs
+    steps, epochs, total = curve.steps, curve.epochs, curve.total
     backs = []
     for place in range(1, len(steps)):
         if steps[place] >= steps[place - 1]:

@@ -11,11 +11,9 @@ from pathlib import Path
 import msgspec
 
 from dtdebug.recorded.curves.curve import Name, Owner, meaning
-from dtdebug.recorded.curves.series import Series
+from dtdebug.recorded.curves.series import Series, put
 
 _LEAST = 2
-_MLFLOW = re.compile(rb"\A(?:\d{10,13} (?:[-+.\deE]{1,40}|nan|NaN|-?[iI]nf(?:inity)?) -?\d{1,12}\r?\n){1,}", re.ASCII)
-"""`timestamp value step`; source: https://github.com/mlflow/mlflow/blob/master/mlflow/store/tracking/file_store.py"""
 _OF_RUN = re.compile(r"(.{1,200}) - (.{1,120}?)(__MIN|__MAX)?\Z")
 """Column of an export of Weights & Biases; source: https://docs.wandb.ai/guides/app/features/panels/line-plot"""
 _COUNTERS = ("trainer/global_step", "global_step", "step", "_step", "iteration", "iter", "num_updates", "update", "batch")
@@ -28,11 +26,6 @@ class History(msgspec.Struct):
     """
 
     log_history: list[dict[str, msgspec.Raw]]
-
-
-def is_mlflow(head: bytes) -> bool:
-    """True for the beginning of a metric file of MLflow."""
-    return _MLFLOW.match(head) is not None
 
 
 def csv_columns(line: str) -> dict[int, tuple[str, Name]] | None:
@@ -80,7 +73,8 @@ def read_csv(lines: Iterable[str], series: Series, file: str, rank: int | None =
                     continue
                 owner = owners.setdefault(run, Owner(file, rank, run))
                 before = -1.0 if step is None or epoch is None else epoch
-                series.add(owner, name, value, at, line=rows.line_num, epoch=before, unit=unit)
+                if (curve := series.curve(owner, name, unit)) is not None:
+                    put(curve, value, at, rows.line_num, before)
     except (csv.Error, StopIteration):
         return
 
@@ -115,8 +109,10 @@ def read_trainer_state(data: bytes, series: Series, file: str) -> bool:
         if step is None or "train_runtime" in numbers:  # the summary at the end
             continue
         for key, value in numbers.items():
-            if (name := meaning(key)) is not None and name.kind not in ("step", "epoch"):
-                series.add(owner, name, value, step, unit="step" if "step" in numbers else "epoch")
+            if (name := meaning(key)) is None or name.kind in ("step", "epoch"):
+                continue
+            if (curve := series.curve(owner, name, "step" if "step" in numbers else "epoch")) is not None:
+                put(curve, value, step)
     return True
 
 
@@ -135,12 +131,14 @@ def read_mlflow(lines: Iterable[bytes], series: Series, file: str) -> None:
     name = meaning("/".join(parts[at + 1 :]) or path.name)
     if name is None or name.kind in ("step", "epoch"):
         return
-    owner = Owner("/".join(parts[: at + 1]) if at < len(parts) - 1 else file)
+    curve = series.curve(Owner("/".join(parts[: at + 1]) if at < len(parts) - 1 else file), name)
+    if curve is None:
+        return
     for number, line in enumerate(lines, 1):
         words = line.split()
         if len(words) < _LEAST + 1:
             continue
         try:
-            series.add(owner, name, float(words[1]), float(words[2]), line=number)
+            put(curve, float(words[1]), float(words[2]), number)
         except ValueError:
             continue
