@@ -104,15 +104,22 @@ def add(commands: Any) -> None:
     """Add the sub-commands to the parser of the command line."""
     diff = commands.add_parser(
         "diff",
-        help="find where two recorded runs diverge: collective, tensor, rank, line",
-        description="Compares two folders of `dtdebug run --record`, or two ranks of one.",
-        epilog="Example: `dtdebug compare good bad`. The exit status is 0 if they agree, 1 if they diverge, 2 if they "
-        "can't be read.",
+        help="find where two recorded runs diverge: collective, tensor, rank, line; or compare their curves",
+        description="Compares two folders of `dtdebug run --record`, or two ranks of one; or the step time and loss in "
+        "logs, event files and metrics of two runs.",
+        epilog="Examples: `dtdebug compare good bad`, `dtdebug compare main.log branch.log --max-step-time 1.05`. The "
+        "exit status is 0 if they agree, 1 if they diverge or a limit is exceeded, 2 if they can't be read.",
     )
-    diff.add_argument("left", type=Path, metavar="DIR", help="a recording")
-    diff.add_argument("right", type=Path, metavar="DIR", nargs="?", help="the other one")
+    diff.add_argument("left", type=Path, metavar="RUN", help="a recording, or logs or metrics of a run")
+    diff.add_argument("right", type=Path, metavar="RUN", nargs="?", help="the other one")
     diff.add_argument("--ranks", type=int, nargs=2, metavar=("R", "S"), help="compare these two ranks of one recording")
     diff.add_argument("--format", choices=("text", "json"), default="text")
+    diff.add_argument(
+        "--max-step-time", type=_ratio, metavar="X", help="fail if a step of the second run takes more than X times as long"
+    )
+    diff.add_argument(
+        "--max-loss", type=_ratio, metavar="X", help="fail if the last loss of the second run is more than X times as high"
+    )
     diff.set_defaults(run=_diff)
 
     replay = commands.add_parser(
@@ -171,6 +178,16 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def _ratio(text: str) -> float:
+    try:
+        ratio = float(text)
+    except ValueError:
+        ratio = 0.0
+    if not 0 < ratio < 1e6:
+        raise argparse.ArgumentTypeError(f"{text}: a ratio to the first run, as in 1.05")
+    return ratio
+
+
 def _print(value: dict[str, Any]) -> None:
     print(msgspec.json.encode({"v": V, **value}).decode())
 
@@ -178,6 +195,12 @@ def _print(value: dict[str, Any]) -> None:
 def _diff(options: argparse.Namespace) -> int:
     from dtdebug.experiments.collectives import diff as recording_diff
 
+    limits = options.max_step_time, options.max_loss
+    recordings = [path for path in (options.left, options.right) if path is not None and _is_recording(path)]
+    if limits != (None, None) or (not recordings and not options.ranks and options.right is not None):
+        if recordings:
+            raise UsageError(f"diff: {one_line(str(recordings[0]), 200)} is a recording, which holds no step time or loss")
+        return _compare_curves(options)
     if options.ranks:
         found = recording_diff.two_ranks(options.left, *options.ranks)
     elif options.right is None:
@@ -193,6 +216,25 @@ def _diff(options: argparse.Namespace) -> int:
     else:
         _show_difference(found)
     return NOTHING if first is None else FOUND
+
+
+def _is_recording(path: Path) -> bool:
+    return not path.exists() or (path.is_dir() and any(path.glob("rank-*")))
+
+
+def _compare_curves(options: argparse.Namespace) -> int:
+    from dtdebug.recorded.curves import compare as curve_comparison
+
+    if options.right is None:
+        raise UsageError("diff: name two runs")
+    rows = curve_comparison.compare(str(options.left), str(options.right), options.max_step_time, options.max_loss)
+    failed = [row for row in rows if row.failed]
+    if options.format == "json":
+        _print(curve_comparison.as_json(rows))
+    else:
+        for row in failed or rows:
+            print(f"dtdebug: {curve_comparison.sentence(row)}")
+    return FOUND if failed else NOTHING
 
 
 def _show_difference(found: Comparison) -> None:

@@ -74,7 +74,9 @@ def answer_things(things: Sequence[Thing], asked: Asked) -> int:
         return _slow(named, asked)
     if named := of("recording"):
         return _compare(named, asked)
-    saved, dumps, logs = of(*_SAVED), of(*_DUMPS), of(*_LOGS)
+    saved, dumps, logs, curves = of(*_SAVED), of(*_DUMPS), of(*_LOGS), of("curves")
+    if curves and not (saved or dumps or logs):
+        return _of_curves(curves, asked)
     if saved:
         return _of_saved(saved, dumps, logs, asked)
     if dumps:
@@ -85,7 +87,19 @@ def answer_things(things: Sequence[Thing], asked: Asked) -> int:
         return _of_stacks(stacks, logs, asked)
     from dtdebug.cli.readings import answer_logs
 
-    return answer_logs(_log_paths(logs), asked)
+    return answer_logs(_log_paths(logs), asked, metrics=_log_paths(curves))
+
+
+def _of_curves(named: Sequence[Thing], asked: Asked) -> int:
+    """Answer for files that hold nothing but curves."""
+    from dtdebug.cli.readings import print_curves
+    from dtdebug.recorded.curves import report
+
+    reading = report.read(_log_paths(named))
+    if not reading.curves:
+        raise UsageError(f"{one_line(named[0].name, 200)}: holds no loss, norm, rate or time of steps")
+    print_curves(reading, asked)
+    return FOUND if reading.faulty else NOTHING
 
 
 def failure_of(word: str | None, situation: str = "") -> tuple[Snapshot, Diagnosis]:

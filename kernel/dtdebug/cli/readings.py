@@ -19,6 +19,7 @@ from dtdebug.presentation.terminal import waiting_line
 from dtdebug.recorded.things import one_plain_log
 
 if TYPE_CHECKING:
+    from dtdebug.recorded.curves.report import CurveReading
     from dtdebug.recorded.job_logs.job_view import Job
     from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
     from dtdebug_taxonomy.logs.tasks import Surroundings
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 _WAITED = "Watchdog caught collective operation timeout"
 """Messages of ranks that wait for another one: then it matters which ranks do not print them."""
 _ASK = 'Next  If the job still runs: `dtdebug attach`. Else say what you see: dtdebug "it hangs at ..."'
+_NUMERIC = "non-convergence"
+"""The symptom that curves show better than messages do."""
 
 
 class _Tee:
@@ -218,11 +221,35 @@ def _read_log(log: str | None, asked: Asked) -> Reading:
     return Reading(snapshot, d, found, size, None, time.perf_counter() - begin)
 
 
-def answer_logs(paths: Sequence[str], asked: Asked) -> int:
-    """Print what logs, or the description alone, show; return the exit status."""
+def answer_logs(paths: Sequence[str], asked: Asked, *, metrics: Sequence[str] = ()) -> int:
+    """Print what logs, or the description alone, show; return the exit status. `metrics`: files of curves with them."""
     with waiting_line(paths):
         reading = read_logs(paths, asked)
-    return print_reading(reading, paths[0] if len(paths) == 1 else "", asked)
+        curves = curves_of(reading, [*paths, *metrics])
+    return print_reading(reading, paths[0] if len(paths) == 1 else "", asked, curves=curves)
+
+
+def curves_of(reading: Reading, paths: Sequence[str]) -> CurveReading | None:
+    """Return the curves of logs that were read; None where there is no log."""
+    from dtdebug.recorded.curves import report
+
+    if not paths:
+        return None
+    streamed = "-" in paths or not all(Path(path).is_file() or Path(path).is_dir() for path in paths)
+    return report.read([], reading.snapshot.output) if streamed else report.read(paths)
+
+
+def _curves_lead(reading: Reading, curves: CurveReading) -> bool:
+    """True if the curves are the answer: they show a fault, and nothing that ended a rank is known."""
+    if not curves.faulty:
+        return False
+    job, d = reading.job, reading.diagnosis
+    if job is not None and (job.first or job.tells_more):
+        return False
+    from dtdebug_taxonomy.logs.log_end import is_stop
+
+    nothing = not (reading.found or d.ordinary or d.happened) or is_stop(reading.snapshot.verdict)
+    return nothing or d.symptoms[0].id == _NUMERIC
 
 
 def show_text(text: str, name: str, asked: Asked) -> int:
@@ -238,19 +265,73 @@ def show_text(text: str, name: str, asked: Asked) -> int:
     return print_reading(Reading(snapshot, d, _tells(d), len(text)), name, asked)
 
 
-def print_reading(reading: Reading, name: str, asked: Asked, *, rows: Job | None = None) -> int:
+def print_reading(
+    reading: Reading, name: str, asked: Asked, *, rows: Job | None = None, curves: CurveReading | None = None
+) -> int:
     """Print a reading; return the exit status. `rows`: show what the job's ranks did, below the same first line."""
+    leads = curves is not None and _curves_lead(reading, curves)
+    if asked.format == "json":
+        record = _record(reading, name, asked)
+        if curves is not None and curves.curves:
+            from dtdebug.recorded.curves import report
+
+            record["curves"] = report.as_json(curves)
+        _save(reading)
+        print(msgspec.json.encode(record).decode())
+    elif curves is not None and leads and asked.format != "html":
+        print_curves(curves, asked)
+    else:
+        _print_logs(reading, asked, rows)
+        if curves is not None and asked.format == "text" and (line := _curves_line(curves)):
+            print(line)
+        if curves is not None and asked.full and asked.format == "text" and curves.curves:
+            from dtdebug.recorded.curves import report
+
+            print(f"\nCurves\n{report.table(curves, sys.stdout)}")
+    return FOUND if reading.found or leads else NOTHING
+
+
+def print_curves(curves: CurveReading, asked: Asked) -> None:
+    """Print the answer that curves give; their table too, if all is asked for."""
+    from dtdebug.presentation.terminal import PREFIX, format_answer
+    from dtdebug.recorded.curves import report
+
+    if asked.format == "json":
+        print(msgspec.json.encode({"v": report.VERSION, "curves": report.as_json(curves)}).decode())
+        return
+    if curves.findings:
+        print(format_answer(report.short_answer(curves, sys.stdout), sys.stdout, more=report.MORE))
+    else:
+        line = report.summary_line(curves, sys.stdout)
+        print(f"{PREFIX}{line or 'too few values to judge: a curve needs some steps.'}")
+        for note in curves.notes[:4]:
+            print(f"note: {note}")
+    if asked.full:
+        print(f"\n{report.table(curves, sys.stdout)}")
+
+
+def _curves_line(curves: CurveReading) -> str:
+    from dtdebug.recorded.curves import report
+
+    return report.also_line(curves) if curves.findings else report.summary_line(curves, sys.stdout)
+
+
+def _save(reading: Reading) -> None:
+    """Keep what was found, for `dtdebug report`, and for the notebook whose cell has run this."""
+    from dtdebug.storage.last_failure import LastFailure
+
+    if reading.found:
+        LastFailure(snapshot=reading.snapshot, diagnosis=reading.diagnosis).save()
+
+
+def _print_logs(reading: Reading, asked: Asked, rows: Job | None) -> None:
     from dtdebug.presentation.terminal import answer_text, full_text
     from dtdebug.privacy.boundary import mask_snapshot
-    from dtdebug.storage.last_failure import LastFailure
     from dtdebug_taxonomy.presentation.text import to_markdown
 
     snapshot, d, job = reading.snapshot, reading.diagnosis, reading.job
-    if reading.found:  # for `dtdebug report`, and for the notebook whose cell has run this
-        LastFailure(snapshot=snapshot, diagnosis=d).save()
-    if asked.format == "json":
-        print(msgspec.json.encode(_record(reading, name, asked)).decode())
-    elif asked.format == "markdown":
+    _save(reading)
+    if asked.format == "markdown":
         print(to_markdown(d, mask_snapshot(snapshot)), end="")
     elif rows is not None or job is not None:
         from dtdebug.recorded.job_logs import render
@@ -271,7 +352,6 @@ def print_reading(reading: Reading, name: str, asked: Asked, *, rows: Job | None
         print(full_text(d) if asked.full else answer_text(d, snapshot))
     else:
         print(f"dtdebug: {_event_of(reading)}\n{_ASK}")
-    return FOUND if reading.found else NOTHING
 
 
 def _event_of(reading: Reading) -> str:

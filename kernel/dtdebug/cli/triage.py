@@ -93,23 +93,26 @@ def _are_other(options: argparse.Namespace) -> bool:
         things = recognise(options.paths)
     except UsageError:
         return False  # reading them as logs says what is wrong
-    return any(thing.kind not in ("log", "logs", "program", "words") for thing in things)
+    kinds = {thing.kind for thing in things}
+    return kinds == {"curves"} or bool(kinds - {"log", "logs", "program", "words", "curves"})
 
 
 def _say(job: Job, began: float, options: argparse.Namespace) -> int:
     """Print what the job's logs show: below the first line that `diagnose` gives, what each rank did."""
-    from dtdebug.cli.readings import Asked, judge_job, print_reading, read_logs
+    from dtdebug.cli.readings import Asked, curves_of, judge_job, print_reading, read_logs
     from dtdebug.recorded.things import one_plain_log
 
     job = _add_contrast(job, options)
     asked = Asked(format=options.format, full=options.full or options.against is not None)
     reading = judge_job(job, began, asked)
     whole = options.format == "text" and not options.follow and options.against is None
+    curves = None if options.follow else curves_of(reading, options.paths)
     if whole and one_plain_log(options.paths) not in (None, "-"):
         alone = read_logs(options.paths, asked)
         if alone.job is None:
-            return print_reading(alone._replace(found=alone.found or reading.found), "", asked, rows=job)
-    return print_reading(reading, "", asked)
+            found = alone.found or reading.found
+            return print_reading(alone._replace(found=found), "", asked, rows=job, curves=curves)
+    return print_reading(reading, "", asked, curves=curves)
 
 
 def _add_contrast(job: Job, options: argparse.Namespace) -> Job:

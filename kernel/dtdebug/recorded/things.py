@@ -19,13 +19,14 @@ import msgspec
 
 from dtdebug.errors import UsageError
 from dtdebug.privacy.sanitize import one_line
+from dtdebug.recorded.curves.forms import form
 from dtdebug.recorded.log_files import object_store
 from dtdebug.recorded.log_files.excerpt import LogError, refuse_binary
 from dtdebug.storage import safe_open
 
 Kind = Literal[
     "process", "run", "archive", "answer", "recording", "dump", "dumps", "trace", "traces", "stacks", "ras", "notebook",
-    "program", "log", "logs", "words",
+    "program", "log", "logs", "curves", "words",
 ]  # fmt: skip
 
 
@@ -134,6 +135,8 @@ def _file(name: str) -> Thing:
             if head[:2] == _GZIP:
                 file.seek(0)
                 return _gzip_contents(name, file, size)
+            if what := form(head):
+                return Thing(name, "curves", what)
             if _PICKLE.match(head) and (b"entries" in head or b"profiling_name" in head):
                 return Thing(name, "dump", "a dump of the flight recorder")
             if head[:1] == b"{" and (found := _json(name, head, file.read(_WHOLE) if size <= _WHOLE else b"")):
@@ -276,17 +279,19 @@ def _of_files(name: str, found: dict[Kind, list[str]], refused: Counter[str]) ->
     if traces := found.get("trace"):
         yield Thing(name, "traces", f"{_count(traces, 'trace')} of torch.profiler", tuple(traces))
     yield from (Thing(file, "archive", "an archive of `dtdebug report`") for file in found.get("archive", ()))
+    if curves := found.get("curves"):
+        yield Thing(name, "curves", _count(curves, "file") + " of metrics", tuple(curves))
     programs = [*found.get("program", ()), *found.get("notebook", ())]
     logs = [file for kind in ("log", "logs") for file in found.get(kind, ())]
     if ras := found.get("ras"):
         yield Thing(name, "ras", _count(ras, "status", "statuses") + " of NCCL's RAS", tuple(ras))
     if stacks := found.get("stacks"):
         yield Thing(name, "stacks", _count(stacks, "file") + " with stacks", tuple(stacks))
-    beside = bool(programs or dumps or traces or ras or stacks or found.get("archive"))
+    beside = bool(programs or dumps or traces or ras or stacks or curves or found.get("archive"))
     printed = [file for file in logs if not beside or file in found.get("logs", ()) or _is_printed(file)]
     if printed and not traces:
         yield Thing(name, "logs", f"{_count(printed, 'log')} of a job", tuple(printed) if beside else ())
-    elif programs and not (dumps or traces or ras or stacks):
+    elif programs and not (dumps or traces or ras or stacks or curves):
         yield Thing(name, "program", f"{_count(programs, 'program')} to check")
     elif not beside:
         what, most = refused.most_common(1)[0] if refused else ("", 0)

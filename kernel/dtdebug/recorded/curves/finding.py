@@ -1,0 +1,55 @@
+"""What is wrong with a curve, with its record, and the thresholds from which something is.
+
+A curve of a healthy training is noisy, falls at its own pace and may have outliers, so each threshold is a multiple of
+its own noise and a share of its own level at once: what is within either is no finding. The figures were set on curves
+drawn by seed and are measured on others (`benchmarks/curves.py`): false alarms count more than hits.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+FindingKind = Literal[
+    "not_finite", "ranks_differ", "diverges", "resumed_from_start", "repeats", "zero_rate", "scale_at_floor",
+    "does_not_move", "spike", "slower", "drifts", "overfits",
+]  # fmt: skip
+"""Kinds of findings, the gravest first."""
+ORDER: tuple[FindingKind, ...] = FindingKind.__args__  # type: ignore[attr-defined]
+
+
+class Value(msgspec.Struct, frozen=True):
+    """One value with its place."""
+
+    step: str
+    value: str
+    """As text: JSON has neither NaN nor infinity."""
+    line: int = 0
+    curve: str = ""
+
+
+class CurveFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that is wrong with a curve."""
+
+    kind: FindingKind
+    curve: str
+    """Name of the curve as it is printed."""
+    says: str
+    """What happened, in one sentence."""
+    why: str = ""
+    """The values that show it."""
+    file: str = ""
+    line: int = 0
+    ranks: tuple[int, ...] = ()
+    step: str = ""
+    run: str = ""
+    values: tuple[Value, ...] = ()
+    next: str = ""
+    """What to look at first."""
+    command: str = ""
+
+    @property
+    def grave(self) -> bool:
+        """True if it is a fault by itself; a spike from which the loss came back is only worth a look."""
+        return self.kind != "spike"
