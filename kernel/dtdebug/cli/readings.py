@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 _WAITED = "Watchdog caught collective operation timeout"
 """Messages of ranks that wait for another one: then it matters which ranks do not print them."""
 
+_SEVERAL = 4
+"""Printers, one of them without a rank, from which a log is read as that of several ranks."""
+
 
 class _Tee:
     """Stream that copies to another what is read from it."""
@@ -162,16 +165,24 @@ def read_logs(paths: Sequence[str], asked: Asked) -> Reading:
     if paths and log is None:
         return read_job(paths, asked)
     reading = _read_log(log, asked)
-    if (
-        log is None
-        or not Path(log).is_file()
-        or reading.found
-        or reading.diagnosis.ordinary
-        or reading.diagnosis.happened
-    ):
+    if log is None or not Path(log).is_file():
         return reading
+    if reading.found or reading.diagnosis.ordinary or reading.diagnosis.happened:
+        return _with_silent(reading, log)
     job = read_job([log], asked)
     return job if job.job is not None and job.job.tells_more else reading
+
+
+def _with_silent(reading: Reading, log: str) -> Reading:
+    """Return the reading of a log with a note on a rank that stopped printing long before the failure."""
+    from dtdebug_taxonomy.logs.log import read_output
+
+    snapshot = reading.snapshot
+    if not reading.found or len({line.rank for line in read_output(snapshot).lines}) < _SEVERAL:
+        return reading
+    notes = read_job([log], Asked()).snapshot.notes
+    diagnosis = msgspec.structs.replace(reading.diagnosis, notes=(*notes, *reading.diagnosis.notes))
+    return reading._replace(diagnosis=diagnosis) if notes else reading
 
 
 def read_job(paths: Sequence[str], asked: Asked, processes: int = 0, engine: str = "") -> Reading:

@@ -108,7 +108,8 @@ def _say(job: Job, began: float, options: argparse.Namespace) -> int:
     if whole and one_plain_log(options.paths) not in (None, "-"):
         alone = read_logs(options.paths, asked)
         if alone.job is None:
-            return print_reading(alone._replace(found=alone.found or reading.found), "", asked, rows=job)
+            found = alone.found or bool(job.first) or job.tells_more
+            return print_reading(alone._replace(found=found), "", asked, rows=job)
     return print_reading(reading, "", asked)
 
 
