@@ -8,7 +8,7 @@ other ranks end. A job counts as right if the first line has the exception of th
 only first failure, and the silent rank, and no other, is reported as silent, with how long.
 """
 
-# ruff: noqa: E501 - lines of logs as they are printed
+# ruff: noqa: E501, PLR0917 - lines of logs as they are printed
 
 from __future__ import annotations
 
@@ -180,7 +180,13 @@ def _error(job: Drawn, time: float, rank: int, kind: str, words: str, r: random.
         f"{kind}: {words}",
     ]
     if job.style == "json":
-        record = {"ts": _iso(time), "level": "ERROR", "rank": rank, "msg": "training failed", "exc_info": "\n".join(frames)}
+        record = {
+            "ts": _iso(time),
+            "level": "ERROR",
+            "rank": rank,
+            "msg": "training failed",
+            "exc_info": "\n".join(frames),
+        }
         return [(time, rank, json.dumps(record))]
     return [(time + n / 1e4, rank, _mark(job.style, time, rank, row)) for n, row in enumerate(frames)]
 
@@ -198,7 +204,13 @@ def _others(job: Drawn, end: float, r: random.Random) -> list[_Line]:
             glog = f"[E{_day(time, '%m%d %H:%M:%S')}.{_ms(time)}000000 ProcessGroupNCCL.cpp:632] [PG ID 0 PG GUID 0(default_pg) Rank {rank}] "
             lines += [
                 (time, rank, _mark(job.style, time, rank, glog + late)),
-                (time + 0.1, rank, _mark(job.style, time, rank, "terminate called after throwing an instance of 'c10::DistBackendError'")),
+                (
+                    time + 0.1,
+                    rank,
+                    _mark(
+                        job.style, time, rank, "terminate called after throwing an instance of 'c10::DistBackendError'"
+                    ),
+                ),
             ]
     elif job.ending == "closed":
         for rank in rest:
@@ -226,7 +238,8 @@ def judge(job: Drawn, folder: Path) -> list[str]:
     found = api.job_of(decode(encode(api.read_part(paths, 1)), "part"))
     _, diagnosis, is_found = api.conclude(found)
     row = next(
-        (line for line in render.to_text(found, diagnosis, 0.0).split("\n") if f"stopped   rank {job.silent} " in line), ""
+        (line for line in render.to_text(found, diagnosis, 0.0).split("\n") if f"stopped   rank {job.silent} " in line),
+        "",
     )
     text = _printed(paths)
     wrong = []
@@ -237,7 +250,9 @@ def judge(job: Drawn, folder: Path) -> list[str]:
 
     check("found", is_found, "")
     check("ranks", found.ranks == job.ranks, found.ranks)
-    check("first", [r.rank for r in found.first] == [job.raiser], ([r.rank for r in found.first][:4], "not", job.raiser))
+    check(
+        "first", [r.rank for r in found.first] == [job.raiser], ([r.rank for r in found.first][:4], "not", job.raiser)
+    )
     first_line = " ".join(text.split("\n")[:3])
     check("first line", f"ank {job.raiser} " in first_line and job.words[:24] in first_line, first_line)
     rows = {s.rank: s for s in found.silent}
@@ -280,7 +295,9 @@ def main() -> None:
                 shutil.rmtree(folder)
         if faults:
             wrong += 1
-            print(f"{number:3d} {job.style:15} {job.ending:14} {job.linger:4.0f} {job.ranks:3} raises {job.raiser} silent {job.silent}")
+            print(
+                f"{number:3d} {job.style:15} {job.ending:14} {job.linger:4.0f} {job.ranks:3} raises {job.raiser} silent {job.silent}"
+            )
             for fault in faults:
                 print(f"      {fault}", flush=True)
             bad.update({fault.partition(":")[0] for fault in faults})

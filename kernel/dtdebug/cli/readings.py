@@ -19,6 +19,7 @@ from dtdebug.presentation.terminal import waiting_line
 from dtdebug.recorded.things import one_plain_log
 
 if TYPE_CHECKING:
+    from dtdebug.recorded.attempts.decision import Decision
     from dtdebug.recorded.job_logs.job_view import Job
     from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
     from dtdebug_taxonomy.logs.tasks import Surroundings
@@ -230,9 +231,24 @@ def _read_log(log: str | None, asked: Asked) -> Reading:
 
 def answer_logs(paths: Sequence[str], asked: Asked) -> int:
     """Print what logs, or the description alone, show; return the exit status."""
+    from dtdebug.cli import attempts
+
     with waiting_line(paths):
-        reading = read_logs(paths, asked)
+        decision = attempts.decision_on(paths) if paths and not asked.situation else None
+        if decision is not None and one_plain_log(paths) is None:
+            return attempts.answer(decision, asked)
+        reading = with_attempts(read_logs(paths, asked), decision)
     return print_reading(reading, paths[0] if len(paths) == 1 else "", asked)
+
+
+def with_attempts(reading: Reading, decision: Decision | None) -> Reading:
+    """Return the reading of a log with restarts with a note on what to do after them."""
+    if decision is None or not reading.found:
+        return reading
+    from dtdebug.cli import attempts
+
+    notes = (attempts.note(decision), *reading.diagnosis.notes)
+    return reading._replace(diagnosis=msgspec.structs.replace(reading.diagnosis, notes=notes))
 
 
 def answer_text(text: str, name: str, asked: Asked) -> int:
@@ -291,9 +307,18 @@ def _text_of(reading: Reading) -> str:
         return to_text(d)
     lines = len(reading.snapshot.output.splitlines())
     ask = 'Next  If the job still runs: `dtdebug attach`. Else say what you see: dtdebug "it hangs at ..."'
+    if (line := _completed_at(reading.snapshot)) and not d.happened:
+        return f"dtdebug: No failure: the run says that its training was completed (line {line:,})."
     if not d.happened:
         return f"dtdebug: No known failure in {lines} line{'s' * (lines != 1)}.\n{ask}"
     return f"dtdebug: {d.happened}\nNo known failure of distributed training: it may be the program's own.\n{ask}"
+
+
+def _completed_at(snapshot: Snapshot) -> int:
+    from dtdebug_taxonomy.logs.completion import completed_at
+    from dtdebug_taxonomy.logs.log import read_output
+
+    return completed_at((line.number, line.body) for line in read_output(snapshot).lines)
 
 
 def _record(reading: Reading, name: str, asked: Asked) -> dict[str, Any]:

@@ -180,8 +180,12 @@ def _output_findings(knowledge: Knowledge, incident: Incident) -> Iterator[Findi
     """Yield findings from the output's lines that bear on the failure."""
     snapshot, bearing = incident.snapshot, incident.relevance
     output = clip_lines(snapshot.output)
-    for hit in in_order(matchers_of(knowledge).output_matcher.hits(output)):
+    hits = in_order(matchers_of(knowledge).output_matcher.hits(output))
+    last = {hit.key: snapshot.true_line(hit.line) for hit in hits}
+    for hit in hits:
         line = snapshot.true_line(hit.line)
+        if bearing.is_recovered(last[hit.key]) and bearing.is_step(line):
+            continue
         if ("=" in hit.key and _in_own_path(output, hit)) or not _bears(knowledge, bearing, hit.key, line):
             continue
         if "=" not in hit.key and _is_source(output, hit):
@@ -229,8 +233,10 @@ def _is_source(output: str, hit: PatternHit) -> bool:
 def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool:
     """True if a message on that line can explain the failure."""
     found = knowledge.evidence.get(name)
-    if found is not None and bearing.is_completed and (
-        found.role == "cascade" or any(c.startswith((*_ENDS, _FAILS)) for c in found.symptoms)
+    if (
+        found is not None
+        and bearing.is_completed
+        and (found.role == "cascade" or any(c.startswith((*_ENDS, _FAILS)) for c in found.symptoms))
     ):
         return False
     if found is None or not found.symptoms:

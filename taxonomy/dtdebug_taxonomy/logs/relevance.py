@@ -20,6 +20,8 @@ _INSTEAD = re.compile(
 _WARNS = frozenset({"WARNING", "WARN", "W"})
 _LAST, _LONGEST = 500, 2_000
 """Trailing lines searched for a successful end, and characters examined of a warning."""
+_RECOVERED = 5
+"""Steps without what an earlier one reported, from which it no longer holds."""
 _TRAINS = 2
 """Minimum lines of progress that show that training continues: one may be of another attempt, or a plan."""
 
@@ -86,6 +88,15 @@ class Bearing:
         if self._restarted or len(self._steps) < _TRAINS:
             return self._well
         return max(self._steps[-_TRAINS], self._well)
+
+    def is_step(self, line: int) -> bool:
+        """True if the line reports on a step itself."""
+        place = bisect_left(self._steps, line)
+        return place < len(self._steps) and self._steps[place] == line
+
+    def is_recovered(self, line: int) -> bool:
+        """True if a step reports something that the steps after it do not, as in the warm-up of a loss scale."""
+        return self.is_step(line) and len(self._steps) - bisect_left(self._steps, line + 1) >= _RECOVERED
 
     def is_past(self, line: int, *, scheduler: bool) -> bool:
         """True if training went on after a layer's report, or a scheduler ended what was left of a completed run."""

@@ -241,13 +241,16 @@ def view(part: Part) -> Job:  # noqa: PLR0915 - the stages, in their order
     reported = ended_from_outside.reported_before(end, found, now, laid.place)
     over = not reported and ended_from_outside.over(end, found, by_rank, now, laid.place)
     gone = {r.rank for r in found.own} | {e.rank for e in found.exits}
-    left = () if over else silent_ranks.left_behind(by_rank, gone)
-    silent = () if over else left or silent_ranks.silent(by_rank, found, on_until)
+    well = over or (bool(done) and not gone)
+    left = () if well else silent_ranks.left_behind(by_rank, gone)
+    silent = () if well else left or silent_ranks.silent(by_rank, found, on_until)
     absent = _absent(by_rank, world)
     if over and end is not None:
         verdict = Verdict(kind="none", summary=ended_from_outside.summary(end, now))
     elif end is not None and reported:
         verdict = before_scheduler.verdict(reported, end, len(by_rank))
+    elif well and (verdict is None or not verdict.culprits):
+        pass  # a completed run: how its ranks end says nothing
     elif verdict is None or not verdict.culprits:
         verdict = (
             hardware_events.machine_verdict(hardware, by_rank)
@@ -287,7 +290,7 @@ def view(part: Part) -> Job:  # noqa: PLR0915 - the stages, in their order
         silent=silent,
         absent=absent,
         slowness=slow,
-        behind=tuple(row for row in silent_ranks.behind(by_rank) if row[0] not in {s.rank for s in silent}),
+        behind=() if well and not over else silent_ranks.behind(by_rank, {s.rank for s in silent}),
         hardware=hardware[:_EVENTS],
         clocks=tuple(sorted(off.items(), key=lambda row: -abs(row[1]))),
         is_completed=bool(done) and not (first or silent or end or found.exits),

@@ -192,12 +192,13 @@ def on_until(streams: Sequence[Stream]) -> float | None:
     return end - max(_SURE, _SURE_STEPS * (median(steps) if steps else 0.0))
 
 
-def behind(by_rank: dict[int, Stream]) -> tuple[tuple[int, int, int], ...]:
-    """Return the ranks whose last step is many steps before the others'."""
+def behind(by_rank: dict[int, Stream], known: Collection[int] = ()) -> tuple[tuple[int, int, int], ...]:
+    """Return the ranks whose last step is many steps before the others', except those that are known as silent."""
     steps = {rank: s.step for rank, s in by_rank.items() if s.step is not None}
     if len(steps) < _ENOUGH:
         return ()
     most = int(median(steps.values()))
     spread = median(abs(step - most) for step in steps.values())
     late = [(rank, step, most) for rank, step in steps.items() if step < most - max(_FEW_STEPS, 5 * spread)]
-    return tuple(sorted(late, key=lambda row: row[1])[:16]) if len(late) * 4 <= len(steps) else ()
+    late.sort(key=lambda row: row[1])
+    return tuple(row for row in late[:16] if row[0] not in known) if len(late) * 4 <= len(steps) else ()
