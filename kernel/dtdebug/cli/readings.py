@@ -19,6 +19,7 @@ from dtdebug.presentation.terminal import waiting_line
 from dtdebug.recorded.things import one_plain_log
 
 if TYPE_CHECKING:
+    from dtdebug.recorded.attempts.decision import Decision
     from dtdebug.recorded.curves.report import CurveReading
     from dtdebug.recorded.job_logs.job_view import Job
     from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
@@ -30,6 +31,9 @@ _WAITED = "Watchdog caught collective operation timeout"
 _ASK = 'Next  If the job still runs: `dtdebug attach`. Else say what you see: dtdebug "it hangs at ..."'
 _NUMERIC = "non-convergence"
 """The symptom that curves show better than messages do."""
+
+_SEVERAL = 4
+"""Printers, one of them without a rank, from which a log is read as that of several ranks."""
 
 
 class _Tee:
@@ -166,16 +170,24 @@ def read_logs(paths: Sequence[str], asked: Asked) -> Reading:
     if paths and log is None:
         return read_job(paths, asked)
     reading = _read_log(log, asked)
-    if (
-        log is None
-        or not Path(log).is_file()
-        or reading.found
-        or reading.diagnosis.ordinary
-        or reading.diagnosis.happened
-    ):
+    if log is None or not Path(log).is_file():
         return reading
+    if reading.found or reading.diagnosis.ordinary or reading.diagnosis.happened:
+        return _with_silent(reading, log)
     job = read_job([log], asked)
     return job if job.job is not None and job.job.tells_more else reading
+
+
+def _with_silent(reading: Reading, log: str) -> Reading:
+    """Return the reading of a log with a note on a rank that stopped printing long before the failure."""
+    from dtdebug_taxonomy.logs.log import read_output
+
+    snapshot = reading.snapshot
+    if not reading.found or len({line.rank for line in read_output(snapshot).lines}) < _SEVERAL:
+        return reading
+    notes = read_job([log], Asked()).snapshot.notes
+    diagnosis = msgspec.structs.replace(reading.diagnosis, notes=(*notes, *reading.diagnosis.notes))
+    return reading._replace(diagnosis=diagnosis) if notes else reading
 
 
 def read_job(paths: Sequence[str], asked: Asked, processes: int = 0, engine: str = "") -> Reading:
@@ -223,10 +235,25 @@ def _read_log(log: str | None, asked: Asked) -> Reading:
 
 def answer_logs(paths: Sequence[str], asked: Asked, *, metrics: Sequence[str] = ()) -> int:
     """Print what logs, or the description alone, show; return the exit status. `metrics`: files of curves with them."""
+    from dtdebug.cli import attempts
+
     with waiting_line(paths):
-        reading = read_logs(paths, asked)
+        decision = attempts.decision_on(paths) if paths and not asked.situation else None
+        if decision is not None and one_plain_log(paths) is None:
+            return attempts.answer(decision, asked)
+        reading = with_attempts(read_logs(paths, asked), decision)
         curves = curves_of(reading, [*paths, *metrics])
     return print_reading(reading, paths[0] if len(paths) == 1 else "", asked, curves=curves)
+
+
+def with_attempts(reading: Reading, decision: Decision | None) -> Reading:
+    """Return the reading of a log with restarts with a note on what to do after them."""
+    if decision is None or not reading.found:
+        return reading
+    from dtdebug.cli import attempts
+
+    notes = (attempts.note(decision), *reading.diagnosis.notes)
+    return reading._replace(diagnosis=msgspec.structs.replace(reading.diagnosis, notes=notes))
 
 
 def curves_of(reading: Reading, paths: Sequence[str]) -> CurveReading | None:
@@ -351,7 +378,8 @@ def _print_logs(reading: Reading, asked: Asked, rows: Job | None) -> None:
     elif reading.found or d.ordinary:
         print(full_text(d) if asked.full else answer_text(d, snapshot))
     else:
-        print(f"dtdebug: {_event_of(reading)}\n{_ASK}")
+        ended = _completed_at(snapshot) and not d.happened
+        print(f"dtdebug: {_event_of(reading)}" if ended else f"dtdebug: {_event_of(reading)}\n{_ASK}")
 
 
 def _event_of(reading: Reading) -> str:
@@ -362,9 +390,18 @@ def _event_of(reading: Reading) -> str:
     if reading.found or d.ordinary:
         return first_line(d)
     lines = len(reading.snapshot.output.splitlines())
+    if (line := _completed_at(reading.snapshot)) and not d.happened:
+        return f"No failure: the run says that its training was completed (line {line:,})."
     if not d.happened:
         return f"No known failure in {lines} line{'s' * (lines != 1)}."
     return f"{d.happened}\nNo known failure of distributed training: it may be the program's own."
+
+
+def _completed_at(snapshot: Snapshot) -> int:
+    from dtdebug_taxonomy.logs.completion import completed_at
+    from dtdebug_taxonomy.logs.log import read_output
+
+    return completed_at((line.number, line.body) for line in read_output(snapshot).lines)
 
 
 def _record(reading: Reading, name: str, asked: Asked) -> dict[str, Any]:

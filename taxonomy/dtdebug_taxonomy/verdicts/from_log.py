@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 
 from dtdebug_taxonomy.logs.child_processes import in_process
+from dtdebug_taxonomy.logs.completion import completed_at
 from dtdebug_taxonomy.logs.events import PrintedException
 from dtdebug_taxonomy.logs.exits import LAUNCHER, UNOPENED, Exit
 from dtdebug_taxonomy.logs.lines import Line, is_launched_by_tasks
@@ -97,7 +98,7 @@ def verdict_of_log(
     snapshot: Snapshot,
     exclusive: Callable[[str, int, int], bool | None] = lambda file, one, other: None,
     outlived: Callable[[PrintedException], bool] = lambda raised: bool(raised.handled),
-    later: Callable[[Exit], bool] = lambda end: False,
+    later: Callable[[Exit], bool] | None = None,
     around: Surroundings = NO_SURROUNDINGS,
 ) -> Verdict | None:
     """Return the verdict that a printed log allows, or None.
@@ -125,6 +126,8 @@ def verdict_of_log(
         return waited
     if (behind := stall_verdict(log)) is not None:
         return behind
+    if not (own or found.exits) and completed_at((line.number, line.body) for line in log.lines):
+        return None  # a scheduler or launcher that ends what is left
     echoes = found.echoes
     lost = only_lost(echoes, [_claim(r) for r in echoes[:_SHOWN]], [*_sites(echoes)], log.said.exits)
     return lost or _ended_tasks(log)
