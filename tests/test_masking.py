@@ -54,6 +54,40 @@ def test_a_password_that_somebody_has_chosen_is_masked_behind_its_name(line, cho
     assert chosen not in clean(line.replace("@@", chosen))
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "the passphrase is @@", "set password @@", "ssh-keygen -N @@ -f id", "skopeo login -u me -p @@ host",
+        "az login --service-principal -u a -p @@ -t t", "mongosh --host h -u me -p @@", "sqlcmd -S h -U sa -P @@",
+        "htpasswd -b /x me @@",
+        "rclone obscure @@", "net user me @@ /add", "rabbitmqctl add_user me @@", "smbclient -U dom\\me%@@ //h/s",
+        "xfreerdp /v:h /u:me /p:@@", "echo root:@@ | chpasswd", "skopeo copy --src-creds me:@@ a b", "secret: !!str @@",
+        '10:00:00 [rank3] INFO password: "@@ and more"', '2024-01-01 - WARNING - db_password: "a @@ b"',
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("chosen", ["Winter_kem5u", "kaffee-wAUL5", "oubdtm$7006"])
+def test_a_chosen_password_is_masked_where_programs_take_it(line: str, chosen: str) -> None:
+    assert chosen not in clean(line.replace("@@", chosen))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "az login -p is deprecated", "net user guide for ranks", 'WARNING secret: "not set"', "smb share at //h/s",
+        'ERROR key: "too many tokens here"', "mongo shards per node 4", "zip -P 4 procs",
+        '{"username": "me", "key": "rank0"}', "INFO password: please type it", "AC power: 300 W",
+    ],
+)  # fmt: skip
+def test_words_where_programs_take_a_password_stay(line: str) -> None:
+    assert clean(line) == line
+
+
+def test_keys_of_accounts_are_masked() -> None:
+    key = random.Random(3).randbytes(16).hex()
+    assert key not in clean(f'{{"username":"me","key":"{key}"}}')
+    assert key not in clean(f"AC{'a' * 31}1:{key}")
+
+
 PASSWORD = (
     "密码", "口令", "パスワード", "비밀번호", "пароль", "contraseña", "mot de passe", "Kennwort", "senha",
     "hasło", "parola", "wachtwoord", "lösenord", "şifre", "heslo", "mật khẩu", "كلمة المرور", "סיסמה", "पासवर्ड",

@@ -27,40 +27,57 @@ _CAUSES = {
 
 
 def run(given: list[Path], *, as_json: bool) -> tuple[str, bool]:
-    """Return the text, and True if a late rank or phase was found, or nothing was understood.
+    """Return the text, and False if all was read and understood, and nothing was found.
 
     Raises:
         UsageError: a file is not a trace.
 
     """
     read = load(paths(given))
-    traces = [trace for trace in read if trace.known]
     notes = [note for trace in read for note in trace.notes]
-    notes += (f"{Path(t.file).name}: none of its events is known; left out" for t in read if not t.known)
-    if not traces:
-        return _nothing_understood(read, notes, as_json=as_json), True
-    counted, how = steps(traces)
+    notes += (f"{Path(t.file).name}: {_measure([t])}; left out" for t in read if not t.is_understood)
+    traces = [trace for trace in read if trace.is_understood]
+    counted, how = steps(traces) if traces else ({}, "")
     rows = [account(trace, counted.get(trace.rank)) for trace in traces]
     accounts, lines = [row[0] for row in rows], [row[1] for row in rows]
+    if not any(a.compute or a.communication or a.loader for a in accounts):
+        return _not_understood(read, notes, as_json=as_json), True
     found = late(accounts, lines)
-    if as_json:
-        told: dict[str, Any] = {"v": VERSION, "ranks": accounts, "late": found, "notes": notes, "steps_by": how}
-        return msgspec.json.encode(told).decode() + "\n", found is not None
-    return "\n".join(_text(accounts, lines, found, [_steps_note(how), *notes])) + "\n", found is not None
-
-
-def _nothing_understood(read: list[Trace], notes: list[str], *, as_json: bool) -> str:
-    events = sum(len(trace.events) for trace in read)
-    means = (
-        f"Not understood: {len(read)} traces, and none of their events is of a kind that torch.profiler writes; "
-        "whether a rank is late is not known."
-    )
+    status = "late" if found is not None else "clear" if all(t.is_understood and t.whole for t in read) else "unread"
     if as_json:
         told: dict[str, Any] = {
-            "v": VERSION, "ranks": [], "late": None, "notes": [means, *notes], "steps_by": "", "events": events,
+            "v": VERSION, "status": status, "ranks": accounts, "late": found, "notes": notes, "steps_by": how,
+            "understood": _counts(read),
+        }  # fmt: skip
+        return msgspec.json.encode(told).decode() + "\n", status != "clear"
+    first = found.means if found is not None else _all_clear(accounts, read)
+    return "\n".join(_text(accounts, lines, first, found, [_steps_note(how), *notes])) + "\n", status != "clear"
+
+
+def _counts(read: list[Trace]) -> dict[str, int]:
+    return {"traces": sum(t.is_understood for t in read), "of": len(read), **_events(read)}
+
+
+def _events(read: list[Trace]) -> dict[str, int]:
+    return {"events": sum(trace.seen for trace in read), "known": sum(trace.known for trace in read)}
+
+
+def _measure(read: list[Trace]) -> str:
+    counts = _events(read)
+    return f"{counts['known']:,} of {counts['events']:,} events are known"
+
+
+def _not_understood(read: list[Trace], notes: list[str], *, as_json: bool) -> str:
+    what = "1 trace" if len(read) == 1 else f"{len(read)} traces"
+    means = f"Not understood: {what}; {_measure(read)}, so whether a rank is late is not known."
+    expected = "Expected: a trace of torch.profiler for each rank, with operators (cpu_op) or kernels (kernel)."
+    if as_json:
+        told: dict[str, Any] = {
+            "v": VERSION, "status": "not_understood", "ranks": [], "late": None, "notes": [means, expected, *notes],
+            "steps_by": "", "understood": _counts(read),
         }  # fmt: skip
         return msgspec.json.encode(told).decode() + "\n"
-    return "\n".join([means, *(f"note: {one_line(note, 200)}" for note in notes[:8])]) + "\n"
+    return "\n".join([means, expected, *(f"note: {one_line(note, 200)}" for note in notes[:8])]) + "\n"
 
 
 def _steps_note(how: str) -> str:
@@ -69,8 +86,10 @@ def _steps_note(how: str) -> str:
     return "no steps: nothing that repeats was found on all ranks; call the profiler's step() once a step to count them"
 
 
-def _text(accounts: list[Account], lines: list[RankTimeline], found: Late | None, notes: list[str]) -> Iterator[str]:
-    yield found.means if found is not None else _all_clear(accounts)
+def _text(
+    accounts: list[Account], lines: list[RankTimeline], first: str, found: Late | None, notes: list[str]
+) -> Iterator[str]:
+    yield first
     if found is not None:
         yield f"  symptom: Training is slow: no speed-up, or slower than one device ({found.symptom})"
         yield f"  to do: {_CAUSES[found.phase]}"
@@ -95,12 +114,18 @@ def _text(accounts: list[Account], lines: list[RankTimeline], found: Late | None
     yield from (f"note: {one_line(note, 200)}" for note in notes[:8])
 
 
-def _all_clear(accounts: list[Account]) -> str:
+def _all_clear(accounts: list[Account], read: list[Trace]) -> str:
+    if len(accounts) < len(read):
+        return (
+            f"Only {len(accounts)} of {len(read)} traces were understood, so no rank is cleared; none of them is late."
+        )
     if len(accounts) == 1:
         return "One rank's trace alone does not tell who is late: record it on the others too, in the same steps."
     if not any(a.steps for a in accounts):
         return "No rank stands out over the whole recording; its steps are not known, so no rank is cleared."
-    return "No rank is late, and no phase holds up all."
+    if part := sum(not trace.whole for trace in read):
+        return f"No rank is late in what was read; {part} of {len(read)} traces were read in part."
+    return f"No rank is late, and no phase holds up all ({_measure(read)})."
 
 
 def picture(line: RankTimeline, longest: float, width: int) -> str:

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 
 MEMORY = 640 << 20
 """Bytes that reading may allocate at a time."""
+AGAIN = 1 << 30
+"""Bytes that may be read more than once, where it is not clear at which a record ends."""
 _FOLD, LOG_FOLD = 40, 100
 """Usual ratio of compressed records and traces, and of logs, at most: what repeats in a log may hide its end."""
 _LIST, _TABLE, _ITEM = 64, 240, 56
@@ -23,8 +25,16 @@ class Budget:
     def __init__(self) -> None:
         self.seconds = 2.0
         """Processor seconds beyond those that files of such sizes take."""
-        self.unpacked = 128 << 20
+        self.unpacked = 64 << 20
         """Bytes unpacked beyond the usual ratio."""
+        self.again = AGAIN
+        """Bytes that may still be read more than once."""
+
+    def read_again(self, count: int) -> None:
+        """Count bytes that will be read once more; raises OSError if they are too many."""
+        self.again -= count
+        if self.again < 0:
+            raise OSError(0, "its records can't be told apart in reasonable time")
 
 
 class Allowance:

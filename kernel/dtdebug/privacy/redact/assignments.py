@@ -24,7 +24,7 @@ _ASSIGNS = lazy_re(
     r"|:[ \t]{0,3}[A-Za-z][\w.| \[\]]{0,40}=[ \t]{0,3}(?=[brfu]{0,2}[\"'])"
     r"|:(?![:/]|[a-z]{2,12}:`))[ \t]{0,24}|\\{0,3}[\"'][ ](?:to|->)[ ](?=\\{0,3}[\"'])"
     r"|(?:\\{0,3}[\"'][ \t]{0,3})?,[ \t]{0,3}(?=\\{0,3}[\"']))"
-    r"(?P<kind>[brfu]{1,2}(?=[\"']))?(?P<quote>\\{0,3}[\"'`])?"
+    r"(?:!!(?:str|binary)[ ]{1,4})?(?P<kind>[brfu]{1,2}(?=[\"']))?(?P<quote>\\{0,3}[\"'`])?"
 )
 """Separator between a name and its value. A bare comma only counts if both are quoted, as items of a list or
 tuple, or after a constant: `setopt(CURLOPT_PASSWORD, "...")`."""
@@ -48,6 +48,8 @@ _PIECE = lazy_re(r"[\"'](?:<[^<>\"'\s]{1,32}>|\[[A-Z]{2,8}\d{0,3}\]|##[^\"'\s]{1
 _NUMBER_BEFORE = lazy_re(r"(?P<n>\d{1,7})\s{0,40},\s{0,40}[\"'][^\"'\n]{0,64}\Z")
 _AROUND = 240
 """Maximum distance in characters between entries of a vocabulary."""
+_LOGGED = lazy_re(r"(?:\b[A-Z]{4,8}|[]|>]):?\Z")
+"""End of what a logger prints before a message: a level, a bracket, a bar."""
 _COMPARES = ("==", "!=", "===", "!==")
 _COMPARED = lazy_re(r"\\{0,3}(?P<q>[\"'])(?P<s>[^\"'\\\n]{4,256})\\{0,3}(?P=q)[ \t]{0,3}[=!]={1,2}[ \t]{0,3}\Z")
 """Value before the name, as in `"..." == password`."""
@@ -108,7 +110,7 @@ def value(text: str, begin: int, end: int, name: str) -> tuple[int, int] | None:
         return None
     if quote:
         plain = " " not in said or value_end.is_number(said) or assigns["close"] or "=" in assigns["sep"]
-        certain = kind == "strong" and (plain or _begins_line(text, begin))
+        certain = kind == "strong" and (plain or _begins_line(text, begin) or _is_logged(text, begin, said))
     elif value_end.is_code(text, start, said, name, assigns["sep"]):
         found = _FALLS_BACK.match(text, start, start + 300) if kind in ("strong", "token") else None
         return (
@@ -163,6 +165,12 @@ def _begins_line(text: str, begin: int) -> bool:
     """True if the name begins its line, as in YAML; elsewhere a colon and words may be prose."""
     before = text[max(0, begin - 64) : begin]
     return before.rstrip(" \t-")[-1:] in ("", "\n") and (begin < 64 or "\n" in before)
+
+
+def _is_logged(text: str, begin: int, said: str) -> bool:
+    """True if the name begins the message of a logger, and the value is more than words."""
+    bare = text[max(0, begin - 64) : begin].rstrip(" \t-")
+    return any(map(str.isdigit, said)) and _LOGGED.search(bare) is not None
 
 
 def _compared_value(text: str, begin: int, name: str) -> tuple[int, int] | None:

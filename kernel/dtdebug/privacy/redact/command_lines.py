@@ -11,6 +11,7 @@ from dtdebug.privacy.redact.value_end import is_harmless
 from dtdebug_taxonomy.text.lazy_re import lazy_re
 
 MASK = "***"
+_CREDENTIALS = lazy_re(r"(?<![\w-])--(?:src-|dest-)?creds[ =][\"']?[\w.@+-]{1,99}:(?P<s>[^\s\"':/]{1,512})")
 _GLUED = ("mysql", "mysqldump", "mysqladmin", "mariadb", "sshpass", "7z", "unzip", "zip")
 """Programs with a password directly after `-p` or `-P`, without a space."""
 _SPACED = {"docker": "-p", "podman": "-p", "sshpass": "-p", "redis-cli": "-a", "ldapsearch": "-w"}
@@ -32,7 +33,7 @@ _SHORT = lazy_re(
     r"|sshpass)\b[^\n]{0,400}?[ \t]-p[ \t]{0,5}(?P<q>[\"']?)(?P<s>[^\s\"'-][^\s\"']{0,256})"
 )
 _LOGS_IN = lazy_re(
-    r"\b(?:docker|podman)[ \t]{1,5}login\b[^\n]{0,400}?[ \t]-p[ \t]{0,5}[\"']?"
+    r"\b(?:docker|podman|skopeo|buildah|nerdctl)[ \t]{1,5}login\b[^\n]{0,400}?[ \t]-p[ \t]{0,5}[\"']?"
     r"(?P<s>[^\s\"'-][^\s\"']{0,512})"
 )
 _REDIS = lazy_re(r"\bredis-cli\b[^\n]{0,400}?[ \t]-a[ \t]{1,5}[\"']?(?P<s>[^\s\"'-][^\s\"']{0,512})")
@@ -44,6 +45,29 @@ _LDAP = lazy_re(r"\bldap[a-z]{3,10}\b[^\n]{0,400}?[ \t]-w[ \t]{1,5}[\"']?(?P<s>[
 _PACKED = lazy_re(
     r"\b(?:(?:un)?zip\b[^\n|;]{0,200}?[ \t]-P[ \t]{1,5}|7z[ar]?\b[^\n|;]{0,200}?[ \t]-p"
     r"|openssl\b[^\n|;]{0,200}?[ \t]-[kK][ \t]{1,5})[\"']?(?P<s>[^\s\"'-][^\s\"']{3,256})"
+)
+_FLAGGED = lazy_re(
+    r"\b(?:ssh-keygen\b[^\n|;]{0,200}?[ \t]-[NP]"
+    r"|(?:az|oc|cf|(?:helm[ ])?registry|regctl|crane[ ]auth|argocd|vault|mc)[ \t]{1,8}login\b[^\n|;]{0,200}?[ \t]-p"
+    r"|(?:mongo(?:sh|dump|restore|export)?|cqlsh|beeline|clickhouse-client|influx|kadmin)\b[^\n|;]{0,200}?[ \t]-[pw]"
+    r"|(?:sqlcmd|bcp|ipmitool|isql|snmp[a-z]{2,8})\b[^\n|;]{0,200}?[ \t]-[PAX]"
+    r"|rclone[ \t]{1,8}obscure|openssl[ \t]{1,8}passwd(?:[ \t]{1,8}-\w{1,16}){0,4}"
+    r"|htpasswd[ \t]{1,8}-[a-zA-Z]{0,8}b[a-zA-Z]{0,8}[ \t]{1,8}\S{1,200}[ \t]{1,8}\S{1,99}"
+    r"|net[ \t]{1,8}user[ \t]{1,8}\S{1,99}|rabbitmqctl[ \t]{1,8}(?:add_user|change_password)[ \t]{1,8}\S{1,99})"
+    r"[ \t]{1,8}[\"']?(?P<s>(?![-/<$])[^\s\"'\\]{4,256})"
+)
+"""Programs that take a password after a short option, or as a word."""
+_FLAGGING = (
+    "ssh-keygen", "login", "mongo", "cqlsh", "beeline", "clickhouse", "influx", "kadmin", "sqlcmd", "bcp", "ipmitool",
+    "isql", "snmp", "rclone", "passwd", "net user", "rabbitmqctl",
+)  # fmt: skip
+_PERCENT = lazy_re(
+    r"\b(?:smb[a-z]{3,8}|rpcclient|net[ ](?:ads|rpc))\b[^\n|;]{0,200}?[ \t](?:-U|--user)[ \t=]{0,3}[\"']?"
+    r"[\w.\\@+-]{1,99}%(?P<s>[^\s\"']{1,256})"
+)
+_DESKTOP = lazy_re(r"\b(?:xfreerdp|rdesktop)\b[^\n|;]{0,400}?[ \t](?:/p:|-p[ \t])[\"']?(?P<s>[^\s\"']{1,256})")
+_PIPED_USER = lazy_re(
+    r"\becho[ \t]{1,5}[\"']?[\w.-]{1,99}:(?P<s>(?!\$)[^\s\"']{4,256})[\"']?[ \t]{0,5}\|[^\n]{0,99}?\bchpasswd"
 )
 _NPM = lazy_re(r"\b_auth(?:Token)?[ \t]{1,5}(?P<s>[A-Za-z0-9+/=_-]{8,512})")
 _SECURED = lazy_re(
@@ -60,6 +84,8 @@ def spans(text: str) -> list[tuple[int, int]]:
     if "-" in text:
         found += (m.span("s") for m in _FLAG.finditer(text) if _hides(m["name"], m["s"]))
         found += (m.span("s") for m in _LONG_USER.finditer(text) if is_a_secret(m["s"]))
+        if "creds" in text:
+            found += (m.span("s") for m in _CREDENTIALS.finditer(text))
         if "curl" in text or "wget" in text or "http" in text:
             found += (m.span("s") for m in _USER.finditer(text))
         for literal, pattern in (("-p", _SHORT), ("-p", _LOGS_IN), ("-a", _REDIS)):
@@ -67,10 +93,16 @@ def spans(text: str) -> list[tuple[int, int]]:
                 found += (m.span("s") for m in pattern.finditer(text))
     if any(program in text for program in ("zip", "7z", "openssl")):
         found += (m.span("s") for m in _PACKED.finditer(text))
+    if any(program in text for program in _FLAGGING):
+        found += (m.span("s") for m in _FLAGGED.finditer(text))
     for literal, pattern in (
         ("-stdin", _PIPED),
         ("sudo", _PIPED),
         ("ldap", _LDAP),
+        ("smb", _PERCENT),
+        ("rpc", _PERCENT),
+        ("rd", _DESKTOP),
+        ("chpasswd", _PIPED_USER),
         ("_auth", _NPM),
         ("SecureS", _SECURED),
     ):

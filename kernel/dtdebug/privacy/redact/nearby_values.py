@@ -17,9 +17,10 @@ _RUN = lazy_re(r"[A-Za-z0-9+/_.~][A-Za-z0-9+/=_.~-]*+")
 _APART = lazy_re(r"\n[^\n]*\n|[.!?;][ \t\n]|\Z[\s\S]")
 """Separator of unrelated items."""
 _CHOSEN = lazy_re(
-    r"(?=.{0,64}[A-Za-z])(?:(?=.{0,64}\d.{0,64}\d)|(?=.{0,64}[!#$%&*^]))[A-Za-z!#$%&*^][\w!#$%&*^+-]{7,63}(?!\S)"
+    r"(?=.{0,64}[A-Za-z])(?:(?=.{0,64}\d.{0,64}\d)|(?=.{0,64}[!#$%&*^])"
+    r"|(?=\S{0,64}[a-z])(?=\S{0,64}[A-Z])(?=\S{0,64}\d))[A-Za-z!#$%&*^][\w!#$%&*^+-]{7,63}(?!\S)"
 )
-"""Password as people choose it: letters, with digits or symbols that words don't contain."""
+"""Password as people choose it: letters, with digits, symbols or a mixture that words don't contain."""
 _TO_IT = lazy_re(r"(?i)(?:[ \t]{1,3}(?:for|of)[ \t]{1,3}[^\s.:]{1,40})?(?:[ \t]{1,3}(?:is|was))?[ \t]{1,3}(?=\S)")
 _FOR = lazy_re(
     r"(?i)[ \t]{1,3}(?:for|of)[ \t]{1,3}[\w@-]{1,40}[ \t]?[:=][ \t]{0,3}"

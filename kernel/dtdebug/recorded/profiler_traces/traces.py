@@ -18,20 +18,29 @@ from typing import Any
 import msgspec
 
 from dtdebug.errors import UsageError
-from dtdebug.storage import safe_open
+from dtdebug.storage import budget, safe_open
 from dtdebug.storage.unpacking import UnpackedStream
 
-_MOST_FILES, _BYTES, _EVENTS = 1024, 4 << 30, 4_000_000
-"""Maximum number of files, of bytes of one trace, and of events of all traces together."""
+_MOST_FILES, _BYTES, _EVENTS, _SEEN = 1024, 2 << 30, 1_500_000, 4_000_000
+"""Maximum number of files, and of bytes, kept events and events of any kind of all traces together."""
 _CHUNK, _HEAD, _LONGEST = 4 << 20, 16 << 20, 64 << 20
 """Bytes read at a time, and maximum bytes before the first event and of one event."""
 _BETWEEN = re.compile(rb"}\s{0,64}+,\s{0,64}+{")
 """Boundary between two events; a text in an event may look the same."""
 _TRIES = 64
-_SEEN = 8_000_000
-"""Maximum number of events of all traces, of any kind."""
+_FOREIGN = 200_000
+"""Number of events after which a trace without a single known one is given up."""
+ENOUGH = 0.5
+"""Share of a trace's events that must be known for a statement on its rank."""
+_NAME = 200
+"""Maximum number of characters of an event's name."""
 _FRAMES = ("Trace", "python_function")
 """Kinds of events that say nothing of a rank's time; frames of Python are most of a trace."""
+_WRITTEN = re.compile(
+    r"(?:cpu|gpu|cuda|hip|xpu|mtia|hpu|glow|privateuse1)_[a-z_]{1,40}"
+    r"|kernel|user_annotation|overhead|python_function|collective_comm|ac2g|fwdbwd|async|Trace"
+)
+"""Kinds of events that torch.profiler writes."""
 _KINDS = frozenset(("cpu_op", "kernel", "gpu_memcpy", "gpu_memset", "user_annotation", "gpu_user_annotation"))
 _NAMES = (
     "ProfilerStep#", "Optimizer.step#", "enumerate(DataLoader)", "autograd::engine::evaluate_function", "c10d::",
@@ -69,7 +78,16 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     events: tuple[TraceEvent, ...]
     notes: tuple[str, ...] = ()
     known: int = 1
-    """Number of events of kinds that are understood."""
+    """Number of events of kinds that torch.profiler writes."""
+    seen: int = 1
+    """Number of all events with a duration."""
+    whole: bool = True
+    """All of it was read."""
+
+    @property
+    def is_understood(self) -> bool:
+        """True if enough is known of the trace to judge its rank."""
+        return bool(self.events) and self.known >= ENOUGH * self.seen
 
 
 def paths(given: list[Path]) -> list[Path]:
@@ -116,40 +134,53 @@ def _one(path: Path, files: int) -> tuple[int | None, Trace]:
     notes: list[str] = []
     events: list[TraceEvent] = []
     texts: dict[str, str] = {}
+    written: set[str] = set()
+    set_field = msgspec.structs.force_setattr
     first = last = None
-    seen = 0
+    read = seen = known = 0
     heads: list[bytes] = []
-    for part in _parts(path, heads):
+    for part in _parts(path, heads, _BYTES // files):
         if part is None:
             notes.append(f"{path.name} is cut; what is complete was read")
             break
-        seen += len(part)
+        read += len(part)
         for event in part:
-            if not (0 <= event.ts < _YEARS and 0 < event.dur < _YEARS) or event.cat in _FRAMES:
+            if not (0 <= event.ts < _YEARS and 0 < event.dur < _YEARS):
                 continue
-            if _is_known(event):
-                for field in ("name", "cat"):  # most are equal: each is kept once
-                    text = getattr(event, field)
-                    msgspec.structs.force_setattr(event, field, texts.setdefault(text, text))
+            kind, name = event.cat, event.name
+            seen += 1
+            if kept := kind in _KINDS or name.startswith(_NAMES):
+                known += 1
+            elif kind in written or _WRITTEN.fullmatch(kind):
+                known += 1
+                written.add(kind)
+                if kind in _FRAMES:
+                    continue
+            if kept:
+                set_field(event, "name", texts.setdefault(name[:_NAME], name[:_NAME]))  # most are equal
+                set_field(event, "cat", texts.setdefault(kind, kind))
                 events.append(event)
             first = event if first is None or event.ts < first.ts else first
             last = event if last is None or event.ts + event.dur > last.ts + last.dur else last
-        if len(events) > _EVENTS // files or seen > _SEEN // files:
-            notes.append(f"{path.name}: only its first {seen} events were read; record fewer steps")
+        if len(events) > _EVENTS // files or read > _SEEN // files or (read > _FOREIGN and not known):
+            notes.append(f"{path.name}: only its first {read:,} events were read; record fewer steps")
             break
     info = _rank_info(heads[0])
     rank = info.get("rank") if isinstance(info, dict) else None
     if not (type(rank) is int and 0 <= rank < 1 << 18):
         match = _RANK.search(path.name)
         rank = int(match[1]) if match else None
-    if first is None or last is None:
+    if not seen:
         raise UsageError(f"slow {path}: it has no event with a duration; is it a trace of torch.profiler?")
-    known = len(events)
-    events = sorted([*events, *(e for e in (first, last) if not _is_known(e))], key=lambda e: e.ts)
-    return rank, Trace(rank=0, file=str(path), events=tuple(events), notes=tuple(notes), known=known)
+    outer = [e for e in (first, last) if e is not None and not _is_kept(e)] if events else []
+    events = sorted([*events, *outer], key=lambda e: e.ts)
+    found = Trace(
+        rank=0, file=str(path), events=tuple(events), notes=tuple(notes), known=known, seen=seen, whole=not notes
+    )
+    return rank, found
 
 
-def _is_known(event: TraceEvent) -> bool:
+def _is_kept(event: TraceEvent) -> bool:
     return event.cat in _KINDS or event.name.startswith(_NAMES)
 
 
@@ -184,22 +215,26 @@ def _event(raw: msgspec.Raw) -> TraceEvent | None:
         return None
 
 
-def _parts(path: Path, heads: list[bytes]) -> Iterator[list[TraceEvent] | None]:
-    """Yield lists of events, then None if the file is cut; add what stands before the events to `heads`.
+def _parts(path: Path, heads: list[bytes], left: int) -> Iterator[list[TraceEvent] | None]:
+    """Yield lists of events, then None if the file is cut, or longer than `left`.
+
+    What stands before the events is added to `heads`.
 
     Raises:
-        UsageError: it is not a trace, or larger than one.
+        UsageError: it is not a trace.
 
     """
-    left = _BYTES
     pending = b""
     begun = False
     with _open_trace(path) as file:
         while data := _read(file, path):
             left -= len(data)
-            if left < 0:
-                raise UsageError(f"slow {path}: larger than {_BYTES >> 30} GiB; record fewer steps")
+            if begun and left < 0:
+                break
             pending += data
+            if not begun and pending.lstrip()[:1] == b"[":  # the form of Chrome's own traces
+                begun, pending = True, pending.lstrip()[1:]
+                heads.append(b"{")
             if not begun:
                 head, key, rest = pending.partition(b'"traceEvents"')
                 if not key and len(pending) > _HEAD:
@@ -209,7 +244,10 @@ def _parts(path: Path, heads: list[bytes]) -> Iterator[list[TraceEvent] | None]:
                 begun = True
                 heads.append(head)
                 pending = rest.partition(b"[")[2]
-            part, pending = _complete(pending)
+            try:
+                part, pending = _complete(pending)
+            except OSError as error:
+                raise UsageError(f"slow {path}: {error.strerror}") from None
             if part is not None:
                 yield part
             elif len(pending) > _LONGEST:
@@ -226,6 +264,7 @@ def _complete(text: bytes) -> tuple[list[TraceEvent] | None, bytes]:
         events = _events(b"[" + text[: found.start() + 1] + b"]")
         if events is not None:
             return events, text[found.end() - 1 :]
+        budget.current().read_again(found.start())
     return None, text
 
 
