@@ -5,7 +5,7 @@ import pytest
 from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.model.snapshot import Snapshot
-from dtdebug_taxonomy.text.comparisons import find_contrast, find_regression
+from dtdebug_taxonomy.text.comparisons import find_condition, find_regression
 
 KNOWLEDGE = load()
 WRAPPER = "AttributeError: 'DistributedDataParallel' object has no attribute '{}'"
@@ -174,7 +174,7 @@ def test_several_hosts_come_before_the_batch_where_one_host_is_faster():
 )
 def test_what_a_sentence_mentions_before_is_not_what_makes_the_difference(said, difference):
     """ "I train with my corpus, it works" says nothing of the corpus."""
-    assert (find_contrast(said) is not None) is difference
+    assert (find_condition(said) is not None) is difference
 
 
 def test_of_two_commits_the_one_that_fails_is_named():

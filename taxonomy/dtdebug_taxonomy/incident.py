@@ -11,7 +11,9 @@ from dtdebug_taxonomy.logs.program_errors import OwnError, own_errors
 from dtdebug_taxonomy.logs.relevance import Bearing
 from dtdebug_taxonomy.model.snapshot import Snapshot
 from dtdebug_taxonomy.text import comparisons
-from dtdebug_taxonomy.text.comparisons import Contrast, Regression
+from dtdebug_taxonomy.text.compared_runs import find_in_blocks, find_in_tables
+from dtdebug_taxonomy.text.comparisons import Condition, Regression
+from dtdebug_taxonomy.text.contrasts import Contrast, find_contrasts
 from dtdebug_taxonomy.text.distributed_signs import is_distributed, speaks_of_several
 from dtdebug_taxonomy.text.phrase_table import in_english
 
@@ -33,14 +35,14 @@ class Prose:
         return comparisons.find_regression(self.text)
 
     @cached_property
-    def device(self) -> Contrast | None:
+    def device(self) -> Condition | None:
         """The device without which it works."""
         return comparisons.find_device(self.text)
 
     @cached_property
-    def contrast(self) -> Contrast | None:
+    def condition(self) -> Condition | None:
         """The condition under which it works."""
-        return comparisons.find_contrast(self.text)
+        return comparisons.find_condition(self.text)
 
 
 class Incident:
@@ -69,6 +71,13 @@ class Incident:
     def own_errors(self) -> tuple[OwnError, ...]:
         """Errors of the ranks' own code, outside any framework."""
         return tuple(own_errors(self.snapshot, self.log))
+
+    @cached_property
+    def contrasts(self) -> tuple[Contrast, ...]:
+        """What differs between runs that work and runs that do not: in tables and lists of settings, then in words."""
+        words, output = self.prose.text, self.snapshot.output
+        pasted = (*find_in_tables(words), *find_in_blocks(words), *find_in_tables(output), *find_in_blocks(output))
+        return (*pasted, *find_contrasts(words))
 
     @cached_property
     def message(self) -> MessageAdvice | None:

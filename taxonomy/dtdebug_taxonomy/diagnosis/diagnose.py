@@ -11,7 +11,7 @@ import msgspec
 
 from dtdebug_taxonomy.diagnosis.headline import Outlook, Seen, headline, note_contradiction, raised_in_output
 from dtdebug_taxonomy.diagnosis.out_of_scope import complains, is_foreign, ordinary
-from dtdebug_taxonomy.explanations.comparison import COMPARED
+from dtdebug_taxonomy.explanations.comparison import is_comparison, next_after
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.grades import split_guesses
 from dtdebug_taxonomy.explanations.model import Band, Explanation, Reason, band
@@ -192,7 +192,7 @@ def _is_recognised_by_cause(incident: Incident, causes: Sequence[Explanation]) -
     error = incident.first_error
     if error is not None and (_names(causes) or error.told == "layer"):
         return True
-    return any(a.cause == COMPARED for a in causes) and incident.mentions_several
+    return any(is_comparison(a) for a in causes) and incident.mentions_several
 
 
 def _is_described(incident: Incident) -> bool:
@@ -240,6 +240,9 @@ def _next(
 ) -> Next | None:
     """The cheapest of the first advice, the measurements and the question."""
     advice, question = todo
+    differs = advice and is_comparison(advice[0]) and snapshot.verdict is None
+    if differs and (narrow := next_after(advice[0])) is not None:
+        return narrow
     repair = (
         Repair(
             title=advice[0].title,

@@ -28,8 +28,9 @@ from dtdebug_taxonomy.explanations import (
 )
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.examples import drop_foreign_examples
-from dtdebug_taxonomy.explanations.model import MAX_EXPLANATIONS, Explanation, band
+from dtdebug_taxonomy.explanations.model import GRADES, MAX_EXPLANATIONS, Explanation, Grade, band
 from dtdebug_taxonomy.explanations.ranked_causes import Standing, standing_of, without_diff
+from dtdebug_taxonomy.explanations.reckoners import assertions, devices, resources, shares, world_size
 from dtdebug_taxonomy.explanations.vetoes import drop_vetoed
 
 
@@ -46,6 +47,8 @@ class Rule(NamedTuple):
     """Having yielded to a cause of this standing or a lower one, it stands below it if no other rule applies."""
     stays: bool = False
     """It stands below a rule that comes before it."""
+    over_words: bool = False
+    """True if it yields to no cause that plain words alone point at: a comparison of runs is more than a statement."""
     raises: bool = False
     """True if it raises the ranked cause that it names, which says more of it."""
 
@@ -61,7 +64,13 @@ RULES = (
     Rule("test of a library", account.explain_guard, Standing.SETTLED),
     Rule("message orders", message.explain_order, Standing.NAMED),
     Rule("release comparison", comparison.explain_releases, Standing.SETTLED, stays=True),
+    Rule("stated releases", comparison.explain_stated_release, Standing.NAMED, stays=True, over_words=True),
     Rule("device comparison", comparison.explain_device, Standing.SETTLED),
+    Rule("resources of Ray", resources.explain, Standing.PROVEN),
+    Rule("sides of an assertion", assertions.explain, Standing.NAMED),
+    Rule("batch and processes", world_size.explain, Standing.PROVEN),
+    Rule("visible devices", devices.explain, Standing.NAMED),
+    Rule("uneven shares", shares.explain, Standing.NAMED, over_words=True),
     Rule("figures", figures.explain_misfit, Standing.NAMED, sharpens=True),
     Rule("excess", figures.explain_excess, Standing.NAMED),
     Rule("process count", process_count.explain, Standing.NAMED),
@@ -77,7 +86,9 @@ RULES = (
         raises=True,
     ),
     Rule("newer release", comparison.explain_newer_release, Standing.LIKELY),
+    Rule("factor", comparison.explain_factor, Standing.LIKELY, over_words=True),
     Rule("condition", comparison.explain_condition, Standing.LIKELY),
+    Rule("number of devices", comparison.explain_count, Standing.GENERAL),
 )
 """In order of precedence: the first rule that applies takes the place above the ranked causes."""
 _WORDS = {
@@ -99,6 +110,7 @@ def explain(context: Context) -> tuple[Explanation, ...]:
     """Return all explanations with their grades, the first one on top; at most `MAX_EXPLANATIONS`."""
     ranked = drop_vetoed(context, ranked_causes.explain(context))
     standing = standing_of(context, ranked)
+    of_words = bool(ranked) and GRADES.index(_grade(context, ranked[0])) > GRADES.index("quoted")
     first: tuple[Explanation, ...] = ()
     second: tuple[Explanation, ...] = ()
     for rule in RULES:
@@ -107,7 +119,7 @@ def explain(context: Context) -> tuple[Explanation, ...]:
             continue
         if rule.raises:
             found = tuple(_raised(a, ranked) for a in found)
-        if standing < rule.yields_to or found[0].cause == ranked[0].cause:
+        if standing < rule.yields_to or (rule.over_words and of_words) or found[0].cause == ranked[0].cause:
             first += found
         elif rule.sharpens and _on_same_line(found[0], ranked[0]):
             ranked = (msgspec.structs.replace(ranked[0], title=found[0].title, fix=found[0].fix), *ranked[1:])
@@ -137,6 +149,10 @@ def explain_alone(context: Context) -> tuple[Explanation, ...]:
     for rule in (account.explain_contract, ordinary_errors.explain, account.explain_guard):
         found = found or tuple(rule(context))
     return tuple(grades.grade(context.knowledge, context.findings, a) for a in found)
+
+
+def _grade(context: Context, found: Explanation) -> Grade:
+    return grades.grade(context.knowledge, context.findings, found).grade
 
 
 def _raised(found: Explanation, ranked: tuple[Explanation, ...]) -> Explanation:

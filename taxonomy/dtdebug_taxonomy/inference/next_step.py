@@ -47,6 +47,13 @@ class Next(msgspec.Struct, frozen=True, kw_only=True):
     """For a measurement the interpretation of its output; else why this comes first."""
 
 
+BISECT = Next(
+    kind="measure",
+    text="Rerun it with one thing changed at a time between the two, and see which change decides.",
+    command="dtdebug bisect -- torchrun ... train.py",
+    minutes=13,
+    why="It names the component that decides. Say what you know already with --answer, and it does not run that.",
+)
 _LOOK = Next(
     kind="measure",
     text="If the job still runs, look at where each rank is.",

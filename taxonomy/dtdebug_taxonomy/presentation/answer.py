@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
 from dtdebug_taxonomy.explanations.account import VALUES
+from dtdebug_taxonomy.explanations.comparison import is_comparison
 from dtdebug_taxonomy.explanations.model import Explanation, Reason
 from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.knowledge.loader import load
@@ -75,7 +76,7 @@ def build_answer(
     headline = _without_places(sentence or happened, () if sentence else spots)
     reason = _reason(cause, headline, spots) if cause is not None else None
     sure = _certainty(d, cause, verdict)
-    known = cause is not None and (cause.named or cause.band == "likely")
+    known = cause is not None and (cause.named or cause.band == "likely") and not is_comparison(cause)
     return Answer(
         headline=_headline(headline),
         event=_headline(_without_places(happened, spots)) if sentence and not told else "",
@@ -127,6 +128,8 @@ def _guess(d: Diagnosis | None) -> str:
 
 def _cause_sentence(cause: Explanation, verdict: Verdict | None) -> str:
     """Return the cause as a sentence about this failure; empty if it is only a class of causes."""
+    if is_comparison(cause):
+        return _sentence(cause.title)
     if cause.band != "likely":
         return ""
     _, known = load().causes.get(cause.cause, ("", None))

@@ -103,7 +103,7 @@ _MOST = 8
 """Words of a thing."""
 
 
-class Contrast(NamedTuple):
+class Condition(NamedTuple):
     """One thing with which it works."""
 
     words: str
@@ -131,14 +131,14 @@ def _pairs() -> tuple[re.Pattern[str], ...]:
     )
 
 
-def find_contrast(situation: str) -> Contrast | None:
+def find_condition(situation: str) -> Condition | None:
     """The first thing that the user names as making the difference."""
     text = clip_lines(situation)
     if not text.strip():
         return None
     option, other = _OPTION.search(text), _OTHER_VALUE.search(text)
     if option and other and option.start() < other.start() and option["bad"].lower() != other["good"].lower():
-        return Contrast(f"with {option['option']} {other['good']}", text.count("\n", 0, other.start()) + 1)
+        return Condition(f"with {option['option']} {other['good']}", text.count("\n", 0, other.start()) + 1)
     begin = 0
     for end in (*(m.start() for m in _SENTENCE.finditer(text)), len(text)):
         start, begin = begin, end + 1
@@ -149,17 +149,17 @@ def find_contrast(situation: str) -> Contrast | None:
         if thing and len(thing.split()) <= _MOST and not _OBSERVED.search(thing):
             how = found.groupdict().get("how")
             how = "with" if how is None else how.lower()
-            return Contrast(
+            return Condition(
                 f"if you {how} {thing}" if how in _DEEDS else f"{how} {thing}".strip(), text.count("\n", 0, end) + 1
             )
     return None
 
 
-def find_device(situation: str) -> Contrast | None:
+def find_device(situation: str) -> Condition | None:
     """The device without which it works, where the user has tried that."""
     text = clip_lines(situation)
     found = next((m for p in _ONE_DEVICE if (m := p.search(text))), None)
-    return None if found is None else Contrast(plain(found["device"]), text.count("\n", 0, found.start()) + 1)
+    return None if found is None else Condition(plain(found["device"]), text.count("\n", 0, found.start()) + 1)
 
 
 def tells_outcome(words: str) -> bool:

@@ -14,7 +14,7 @@ from dtdebug_taxonomy.inference.collect import collect
 from dtdebug_taxonomy.knowledge import factors
 from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.model.snapshot import Snapshot
-from dtdebug_taxonomy.text.comparisons import find_contrast
+from dtdebug_taxonomy.text.comparisons import find_condition
 
 _OBSERVED = {"works_with_one_process": RANKS, "works_with_other_backend": "gloo-backend"}
 """Questions whose answer is the result of a run."""
@@ -89,7 +89,7 @@ def parse_answers(pairs: Sequence[str], situation: str) -> UserReport:
 def _parse_outcomes(situation: str) -> Iterator[tuple[str, Outcome]]:
     """Yield (factor, outcome with it changed) from text such as "works without compile", "still fails with gloo"."""
     text = situation.replace("torch.compile", "compile")
-    works = find_contrast(text)
+    works = find_condition(text)
     words = [works.words.lower()] if works is not None else []
     words += [f"without {(m['thing'] or m['other']).lower()}" for m in _ONLY.finditer(text[:10_000])]
     still = [m["with"].lower() for m in _STILL.finditer(text[:10_000])]

@@ -1,0 +1,119 @@
+"""Resources asked of Ray against those that are there or free. Unit: logical CPUs or GPUs.
+
+Rule: a task, actor or placement group is scheduled only where all that it asks for is free (Ray, "Resources",
+https://docs.ray.io/en/latest/ray-core/scheduling/resources.html).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from dtdebug_taxonomy.explanations.context import Context
+from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
+from dtdebug_taxonomy.text.lazy_re import lazy_re
+from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
+
+_NAMES = ("GPU", "CPU")
+_BUNDLE = lazy_re(r"\{(?P<items>[^{}\n]{1,200})\}(?: ?\* ?(?P<times>\d{1,5}))?")
+_ITEM = lazy_re(r"['\"]?\b(?P<name>[CG]PU)s?['\"]?: ?(?P<n>\d{1,6}(?:\.\d{1,9})?)")
+_ASKED = lazy_re(
+    r"(?i)(?:specs=\[|resource request|required resources[^:\n]{0,60}:|demands?:|request_resources|it requires"
+    r"|cannot be scheduled)"
+)
+_USED = lazy_re(r"(?<![\w.])(?P<used>\d{1,6}(?:\.\d{1,9})?)/(?P<all>\d{1,6}(?:\.\d{1,9})?) (?P<name>[CG]PU)s?\b")
+_FREE = lazy_re(r"(?i)available resources|remaining")
+_WORKERS = lazy_re(r"(?s)num_workers ?= ?(?P<n>\d{1,4})\b[^\n]{0,80}?use_gpu ?= ?True")
+_WAITS = lazy_re(
+    r"(?i)\bpending\b|waiting for|cannot be scheduled|can ?not be scheduled|no available node|insufficient"
+)
+_MOST = 200
+
+
+class _Stock(NamedTuple):
+    free: float
+    whole: float
+    line: int
+    words: str
+
+
+def explain(context: Context) -> Iterator[Explanation]:
+    """Yield the resource of which more is asked for than there is, or than is free."""
+    output = clip_lines(context.incident.snapshot.output)
+    if not _WAITS.search(output):
+        return
+    asked, stock = _asked(output, context.incident.prose.text), _stock(output)
+    for name in _NAMES:
+        wanted, there = asked[name], stock.get(name)
+        if there is None and wanted and stock:  # a status that lists other resources and not this one
+            first = next(iter(stock.values()))
+            there = _Stock(0.0, 0.0, first.line, first.words)
+        if wanted and there is not None and wanted > there.free:
+            yield _explanation(context.symptom, name, wanted, there)
+            return
+
+
+def _asked(output: str, words: str) -> dict[str, float]:
+    """Return the most that is asked for at once, by resource."""
+    found = dict.fromkeys(_NAMES, 0.0)
+    for begin in islice(_ASKED.finditer(output), _MOST):
+        line = output[begin.end() : begin.end() + 400].split("\n\n", 1)[0]
+        whole = dict.fromkeys(_NAMES, 0.0)
+        for bundle in _BUNDLE.finditer(line):
+            for item in _ITEM.finditer(bundle["items"]):
+                whole[item["name"]] += float(item["n"]) * int(bundle["times"] or 1)
+            if not begin[0].lower().startswith("specs"):
+                break
+        found = {name: max(found[name], whole[name]) for name in _NAMES}
+    workers = _WORKERS.search(words)
+    if workers is not None:
+        found["GPU"] = max(found["GPU"], int(workers["n"]))
+    return found
+
+
+def _stock(output: str) -> dict[str, _Stock]:
+    """Return what is free and what there is; "available" lists name what is free, the others what is used."""
+    found: dict[str, _Stock] = {}
+    for m in islice(_USED.finditer(output), _MOST):
+        start = output.rfind("\n", 0, m.start()) + 1
+        line = output[start:].split("\n", 1)[0]
+        one, whole = float(m["used"]), float(m["all"])
+        free = one if _FREE.search(line) else whole - one
+        found[m["name"]] = _Stock(free, whole, output.count("\n", 0, m.start()) + 1, plain(line.strip())[:200])
+    return found
+
+
+def _explanation(symptom: str, name: str, wanted: float, there: _Stock) -> Explanation:
+    asked = f"1 {name} is" if wanted == 1 else f"{wanted:g} {name}s are"
+    if wanted > there.whole:
+        title = f"{asked} asked of Ray, and it knows {there.whole:g}"
+        fix = (
+            f"Ask for at most {there.whole:g}, or let the missing ones join: compare `ray status` with the hosts,"
+            f" and pass `num_{name.lower()}s` to `ray start` or `ray.init` where Ray does not see them."
+        )
+        if there.whole == 0:
+            fix = (
+                f"Make Ray see the {name}s: start it where `nvidia-smi` shows them, without an empty"
+                f" CUDA_VISIBLE_DEVICES, or with `num_{name.lower()}s=N`; else ask for none."
+            )
+    else:
+        title = f"{asked} asked of Ray, and {there.free:g} of {there.whole:g} free"
+        fix = f"End what holds the {name}s (`ray list actors` shows it; an earlier run may)"
+        fix += f", or ask for {there.free:g} at most." if there.free else "."
+    return explanation_for(
+        symptom,
+        title,
+        "Ray starts an actor only where all that it asks for is free, and waits without an error until then.",
+        fix,
+        0.6,
+        Reason(
+            evidence="resources-do-not-suffice",
+            means="What is asked for, against what is there.",
+            source="printed",
+            weight=1.5,
+            line=there.line,
+            words=there.words,
+        ),
+        pattern="fix device assignment",
+    )

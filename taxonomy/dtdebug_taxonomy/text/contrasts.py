@@ -1,0 +1,572 @@
+"""A grammar of contrasts in users' words: two runs that differ in one thing, of which one works.
+
+A text is cut into clauses. Each has an outcome (it works, it fails, a time) and settings: a release, the value of an
+option, one of several alternatives, a number of devices, a place. Two neighbouring clauses with opposite outcomes and
+different values of one setting are a contrast. A comparison without outcomes ("faster than") is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Literal, NamedTuple
+
+from dtdebug_taxonomy.text.lazy_re import lazy_re
+from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
+
+Kind = Literal["release", "option", "choice", "part", "place", "count"]
+KINDS: tuple[Kind, ...] = ("release", "option", "choice", "part", "place", "count")
+"""Kinds of factors, the most telling first: a number of devices says least of what is wrong."""
+
+
+class Contrast(NamedTuple):
+    """A factor with the value that works and the one that does not."""
+
+    kind: Kind
+    factor: str
+    """`torch`, `--zero`, `backend`; the part itself, if one run is without it."""
+    good: str
+    """Empty if it is only known that the results differ, or that the other runs work."""
+    bad: str
+    start: int
+    """Span of the text that states it."""
+    end: int
+    line: int
+    words: str
+
+
+class _Setting(NamedTuple):
+    kind: Kind
+    factor: str
+    value: str
+    at: int
+
+
+class _Clause(NamedTuple):
+    at: int
+    text: str
+    works: bool | None
+    settings: tuple[_Setting, ...]
+
+
+_MOST, _CLAUSES = 20_000, 400
+_APART = 3
+"""Clauses within which the other side of a contrast is searched."""
+_BREAK = lazy_re(
+    r"[.!?;](?=\s|$)|\n|\s[-\u2013\u2014]+\s|,\s"
+    r"|\s(?=(?:but|while|whereas|whilst|yet|although|however|once|unless|except)\b)"
+    r"|\sand\s(?=(?:with|without|in|on|under|when|now|then|not|another|the|i|we|our|it|only|do|does|did|works?"
+    r"|fails?|hangs|crashes)\b)"
+    r"|\s(?=not (?:with|when|on|in|under|for|if|using)\b)",
+    re.IGNORECASE,
+)
+_GOES_ON = lazy_re(r"(?i)\W*(?:but|and|then|later|after\w{0,5})\b")
+_HARD = frozenset(".!?;\n")
+_HYPOTHETICAL = lazy_re(
+    r"(?i)\b(?:should|supposed|expect\w{0,3}|would|could|might|may|whether|hope|please|does (?:it|this|anyone)"
+    r"|can (?:i|we)|how"
+    r"|want|need|trying to|in order|make sure|so that)\b"
+)
+_GOOD_WORDS = (
+    r"(?:works?|worked|working|is fine|are fine|was fine|were fine|(?:fine|right|correct|good|okay|ok|normal"
+    r"|stable)(?=\W*$)|go(?:es)? well"
+    r"|(?:trains?|trained|runs?|ran|learns?|learned|goes|went|resum\w{1,4}|behaves?|starts?|started) "
+    r"(?:\w{2,8} ){0,2}?(?:well|fine|normally|smoothly|properly|correctly|as expected|through"
+    r"|without (?:\w{2,8} )?(?:error|problem|issue|hang)s?)"
+    r"|(?:is|are|was|were|stays?|become|becomes|became|looks?) (?:\w{2,8} )?(?:right|correct|stable|normal|good"
+    r"|okay|ok|identical|as expected)"
+    r"|(?:runs?|trains?)(?= (?:with|on|under|in)\b)|correctly|perfectly|converges?|converged|succeeds?|succeeded"
+    r"|success\w{0,4}|pass(?:es|ed)?|completes?|completed|finish(?:es|ed)"
+    r"|no (?:problem|error|issue|hang|crash|leak|nan)s?|(?:problem|error|issue|hang|it|crash|leak) (?:is"
+    r"|was) gone|disappears?|disappeared|goes away|went away"
+    r"|(?:solve[sd]?|fixe[sd]|helps|helped|resolve[sd]?)|never (?:happen|hang|fail|crash)\w{0,3}"
+    r"|(?:do|does|did)(?: not|n.t) (?:happen|hang|fail|crash|occur|appear|exist|show|have (?:this|the|any)))\b"
+)
+_BAD_WORDS = (
+    r"(?:fail(?:s|ed|ing|ure)?|broken|broke|breaks|hangs?|hung|hanging|stuck|stalls?|freezes?|deadlock\w{0,2}"
+    r"|crash(?:es|ed|ing)?"
+    r"|errors?|wrong|worse|slow(?:er|ly|down)?|no longer|never (?:works?|ends?|starts?|finish\w{0,2}|converge\w?)"
+    r"|not work\w{0,3}|nothing works"
+    r"|(?:do|does|did|will|wo|is|are|was)(?: not|n.?t) (?:work|run|train|learn|start|converge|right|correct"
+    r"|stable|fine|reproduce|happen to work)"
+    r"|out of (?:\w{2,8} )?memory|OOMs?|nan|incorrect|dies|diverge[sd]?|explodes?|spikes?|leaks?|regress\w{0,5}"
+    r"|problems?|trouble"
+    r"|times? out|timed out|timeouts?|terminates?|aborts?|segfaults?|killed|loss (?:is |goes |went "
+    r"|keeps )?(?:going |rising |increas\w{0,3} )?(?:up|increas\w{0,3}|rises)"
+    r"|(?:this|it|(?:error|problem|issue|hang)s?) (?:only )?(?:is (?:only )?(?:observed|seen)|happens|occurs"
+    r"|appears)|empty tensors?|stays pending|pending|garbage)\b"
+)
+_GOOD, _BAD = (lazy_re(rf"\b{words}", re.IGNORECASE) for words in (_GOOD_WORDS, _BAD_WORDS))
+_DENIED = lazy_re(
+    r"(?i)\b(?:no|without|not|n.t|never)(?: any| an| a| the)? (?:\w{2,8} )?(?:error|problem|issue|hang|crash"
+    r"|fail\w{0,3}|trouble|nan)s?\b"
+    r"|\bno (?:\w{2,8} )?(?:problem|issue)s?\b"
+)
+_DENIED_GOOD = lazy_re(
+    r"(?i)\b(?:not|n.t|never|no longer|hardly|nothing|cannot|without)\b.{0,12}?\b(?:works?|working|worked|fine"
+    r"|right|stable|correct\w{0,2}"
+    r"|converges?|succeed\w{0,2}|success\w{0,4}|complet\w{1,3}|finish\w{0,3})\b"
+)
+_NOT_WITH = lazy_re(r"(?i)^\W*(?:but |and )?not (?=(?:with|when|on|in|under|for|if|using)\b)")
+_DIFFERENT = lazy_re(
+    r"(?i)\b(?:different|differ(?:s|ences?)?|discrepanc\w{1,3}|(?:do|does) not match|mismatch\w{0,2}|disagree)\b"
+)
+_RATE = lazy_re(
+    r"(?i)(?<![\w.])(?P<n>\d{1,6}(?:\.\d{1,4})?) ?(?P<unit>s/it\b|it/s\b|sec(?:ond)?s?\b|s\b|ms\b|min(?:ute)?s?\b"
+    r"|hours?\b"
+    r"|(?:samples|tokens|tok|images|imgs)/s(?:ec)?\b)"
+)
+_UP = ("it/s", "/s")
+_RATIO = 1.25
+"""Quotient of two times from which they differ."""
+
+_NUMBER = r"\d{1,5}|one|single|a single|two|three|four|eight|sixteen|several|multiple|multi|many|more than (?:one|1)"
+_COUNT = lazy_re(
+    rf"(?i)(?<![\w.])(?P<n>{_NUMBER})(?:[ -]|x )?(?:(?!per\b)[a-z]\w{{0,9}}[ -]){{0,2}}?"
+    r"(?P<unit>gpu|card|device|node|machine|host|server|process|rank|worker)(?:e?s)?\b(?!/)"
+)
+_UNITS = {
+    "gpu": "GPU", "card": "GPU", "device": "GPU", "node": "node", "machine": "node", "host": "node", "server": "node",
+    "process": "process", "rank": "process", "worker": "worker",
+}  # fmt: skip
+_ONES = frozenset({"1", "one", "single", "a single"})
+_RELEASE = lazy_re(
+    r"(?<![\w/.-])(?:(?P<name>[A-Za-z][\w-]{1,30})(?:[ =:-]{1,3}|\s(?:version|release|build)s?\s))?\(?"
+    r"v?(?P<release>\d{1,4}\.\d{1,4}(?:\.\d{1,5})?(?:\.?(?:post|rc|dev)\d{0,8})?)(?![\w%/]|\.\d| ?(?:s|ms"
+    r"|sec\w{0,4}|min\w{0,4}|hours?|it/s|[GMK]i?B|percent|x)\b)"
+)
+_NO_PACKAGE = frozenset(
+    [
+        "with",
+        "in",
+        "on",
+        "of",
+        "version",
+        "release",
+        "from",
+        "to",
+        "is",
+        "and",
+        "at",
+        "using",
+        "was",
+        "by",
+        "for",
+        "the",
+        "gpu",
+        "loss",
+        "lr",
+        "about",
+        "than",
+        "only",
+        "grad",
+        "norm",
+        "it",
+        "or",
+        "under",
+        "since",
+        "until",
+        "before",
+        "after",
+        "accuracy",
+        "score",
+        "reward",
+        "rate",
+        "step",
+        "epoch",
+        "install",
+        "installed",
+        "use",
+        "used",
+        "try",
+        "tried",
+        "run",
+        "pin",
+        "pinned",
+        "into",
+        "now",
+        "got",
+        "get",
+        "gives",
+        "build",
+        "stable",
+        "nightly",
+        "branch",
+        "ubuntu",
+        "be",
+        "are",
+        "as",
+        "temperature",
+        "ratio",
+        "dropout",
+        "factor",
+        "value",
+        "around",
+        "=",
+    ]
+)
+_PACKAGE = lazy_re(
+    r"(?i)(?<![\w/.-])(?:py)?torch\b|(?<![\w/.-])(?:deepspeed|accelerate|transformers|lightning|nccl|horovod|jax"
+    r"|tensorflow|keras|megatron"
+    r"|ray|vllm|trl|peft|cuda|driver)\b(?![./-])"
+)
+_NEAR = 120
+"""Characters around a release in which its package is looked for."""
+UNNAMED = "the release"
+_BRANCH = lazy_re(r"(?i)\b(?!the |a |this |that |my )[\w-]{2,24} (?:branch|build|nightly)\b")
+_OPTION = lazy_re(
+    r"(?<![\w-])(?P<name>--?[a-zA-Z][\w-]{1,40}|[A-Za-z]\w{0,30}(?:_\w{1,30}){1,6}|[tpcedv]p(?:[_ ]size)?|TP|PP"
+    r"|DP|EP|CP)"
+    r"(?: ?[=:>] ?| is | (?:set )?to | of | (?=\d|[Tt]rue|[Ff]alse))[\"']?(?P<value>\d[\d,]{0,12}|[Tt]rue"
+    r"|[Ff]alse|None|[\w./-]{1,24})"
+)
+_STAGE = lazy_re(r"(?i)\b(?:(?:deepspeed )?zero[- _]?(?:stage)?[- _=]{0,3}|stage ?=? ?)(?P<value>[0-3])\b")
+_FSDP = lazy_re(r"(?i)\bfsdp(?:[ _]?version)?[ _=]{0,2}(?P<value>[12])\b")
+_CHOICES: dict[str, str] = {
+    "backend": r"nccl|gloo|mpi|ucc|rccl|hccl|oneccl|xccl",
+    "strategy": r"fsdp[12]?|hsdp|deepspeed|ddp|dp|dataparallel|colossal-?ai|megatron(?:-lm)?|horovod|fairscale",
+    "parallelism": r"(?:tensor|pipeline|context|sequence|expert|data|model)[ -]parallel(?:ism)?|\d{1,3}-way [mtpdce]p",
+    "precision": r"fp16|bf16|fp32|tf32|fp8|float16|bfloat16|float32|half precision|full precision|mixed precision",
+    "launcher": r"torchrun|mpirun|srun|accelerate launch|horovodrun|mp\.spawn|torch\.distributed\.launch",
+    "start method": r"fork(?:server)?|spawn",
+    "processor": r"cpu|gpu|tpu|npu|xpu|mps",
+    "card": r"[abhv]\d00s?|a10g?|t4s?|l40s?|rtx ?\d{4}|[3-5]0[5-9]0s?|mi\d{3}x?|titan",
+    "optimizer": r"adamw?|sgd|lamb|adafactor|lion|muon|adagrad",
+    "attention": r"flash[- _]?attn|flash[- _]attention(?:[- _]?2)?|sdpa|eager|xformers",
+    "system": r"windows|linux|ubuntu|wsl2?|macos",
+    "network": r"infiniband|ethernet|roce|efa|tcp",
+    "container": r"docker|singularity|apptainer|bare metal",
+    "point": r"(?:mid(?:dle)?[- ](?:of[- ](?:an |the )?)?epoch|epoch boundar(?:y|ies)|non-epoch boundary)",
+}  # fmt: skip
+_CHOICE = lazy_re(
+    "(?i)(?<![\\w./-])(?:"
+    + "|".join(f"(?P<f{n}>{words})" for n, words in enumerate(_CHOICES.values()))
+    + ")(?![\\w/-]|\\.\\w)"
+)
+_FAMILIES = tuple(_CHOICES)
+_IS_SUBJECT = lazy_re(rf"\s{{1,2}}(?:{_GOOD_WORDS}|{_BAD_WORDS})", re.IGNORECASE)
+_BY = frozenset(
+    [
+        "with",
+        "using",
+        "under",
+        "by",
+        "via",
+        "for",
+        "on",
+        "from",
+        "to",
+        "between",
+        "and",
+        "only",
+        "in",
+        "of",
+        "use",
+        "used",
+        "the",
+        "without",
+        "is",
+    ]
+)
+_PART = lazy_re(
+    r"(?i)\b(?P<how>without|with(?! (?:it|this|that|them|the same)\b)|w/o|enabling|disabling|enabled?|disabled?"
+    r"|removing|adding"
+    r"|(?:turn|turned|turning|switch|switched|switching) (?:off|on)|use|using)\s+"
+    r"(?:the |a |an |any |my |our )?(?P<thing>[a-zA-Z_][\w.()=-]{2,40}(?: (?!it\b|the\b|is\b|and\b|for\b|with\b"
+    r"|on\b|off\b|in\b|works?\b|then\b|as\b|to\b|when\b|at\b|that\b|has\b|does\b|all\b|they\b|i\b|we\b|enabled\b"
+    r"|disabled\b|are\b|was\b)[\w.()=-]{2,24}){0,3})"
+    r"(?P<after> (?:is |are |was )?(?:on|off|enabled|disabled)\b)?"
+    r"|(?P<thing2>[a-zA-Z_][\w-]{2,30}(?: [\w-]{3,24}){0,2}) (?:is |are |was )?(?:turned "
+    r"|switched )?(?P<after2>on|off|enabled|disabled)\b"
+)
+_OFF = lazy_re(r"(?i)^(?:without|w/o|disabl|remov|.*\boff$)")
+_PLACE = lazy_re(
+    r"(?i)\b(?:on|in|at|outside(?: of)?|inside(?: of)?) (?P<place>(?:another|(?:my|the|our|a|one)(?: (?:other|old"
+    r"|older|new|newer|same|different|local|second|first|big|small))?)"
+    r" (?:machine|cluster|server|laptop|box|computer|workstation|desktop|container|image|instance|partition"
+    r"|framework|program|repo(?:sitory)?|colab|kaggle))\b"
+    r"|(?P<here>\blocally\b)"
+)
+_ONLY = lazy_re(
+    r"(?i)\bonly(?: (?:ever|occurs?|happens?|appears?|fails?|hangs?|crashes|shows? up|breaks|seen))?"
+    r" (?P<how>with|when|if|on|for|in|under|after|while) (?P<thing>[^\n,.;:!?()]{3,80}?)(?: (?:it|this"
+    r"|the (?:hang|error|problem|job|run)) .{2,40})?$"
+)
+_FROM_TO = lazy_re(
+    r"(?i)\b(?P<verb>upgrad|updat|mov|switch|chang|go|went|migrat|downgrad"
+    r"|revert)\w{0,4}\b[^\n.;]{0,40}? from (?P<old>[^\n,.;]{1,40}?(?:\.\d{1,4}){0,3}) to "
+    r"(?P<new>[^\n,;]{1,40}?)(?=\s|[,;.](?:\s|$)|$)"
+)
+_END = lazy_re(r"[.!?](?:\s|$)|\n")
+_THAN = lazy_re(r"(?i)\b(?:slow(?:er)?|worse|longer|more memory|higher)\b[^\n.;]{0,30}\bthan (?=[^\n])")
+_TOGETHER = lazy_re(r"(?i)\b(?:together|both|combined|combination|at the same time|and)\b")
+
+
+def find_contrasts(text: str) -> tuple[Contrast, ...]:
+    """Return the contrasts that a text states, the most telling first; each factor once."""
+    text = clip_lines(text)[:_MOST]
+    clauses = [*islice(_clauses(text), _CLAUSES)]
+    rows = [*_pairs(text, clauses), *_changes(text), *_only(text, clauses), *_differences(text, clauses)]
+    rows.sort(key=lambda c: (KINDS.index(c.kind), not c.good, c.start))
+    found: dict[str, Contrast] = {}
+    for c in rows:
+        found.setdefault("release" if c.kind == "release" else c.factor, c)
+    return tuple(found.values())
+
+
+def _clauses(text: str) -> Iterator[_Clause]:
+    """Yield the clauses with their outcomes and settings; questions, and what is only wished, have no outcome.
+
+    What has no outcome belongs to what comes next in its sentence ("with X, it works"); the settings of a sentence
+    without one, to the next sentence.
+    """
+    begin = start = 0
+    before: bool | None = None
+    carried: tuple[_Setting, ...] = ()
+    last: tuple[_Setting, ...] = ()
+    for end, stop in (*((m.start(), m[0]) for m in _BREAK.finditer(text)), (len(text), "\n")):
+        part = text[start:end]
+        hard = stop[:1] in _HARD
+        works = None if stop[:1] == "?" or _HYPOTHETICAL.search(part) else _outcome(part, before)
+        if works is not None:
+            whole = text[begin:end]
+            settings = (*_settings(whole, begin), *carried)
+            settings = settings or (last if _GOES_ON.match(whole) else ())
+            yield _Clause(begin, whole, works, settings)
+            last = settings
+        elif _RATE.search(part) is not None:
+            whole = text[begin:end]
+            yield _Clause(begin, whole, None, (*_settings(whole, begin), *carried))
+        elif hard and part.strip():
+            whole = text[begin:end]
+            settings = tuple(_settings(whole, begin))
+            yield _Clause(begin, whole, None, settings)
+            carried = settings
+        start = end + len(stop)
+        if works is not None or hard or _RATE.search(part) is not None:
+            begin = start
+        if works is not None:
+            before, carried = works, ()
+        if stop[:1] == "\n":
+            before = None
+
+
+def _outcome(clause: str, before: bool | None) -> bool | None:
+    """Return whether a clause says that it works; None if it says neither. "Not with X" turns the clause before."""
+    words = _DENIED.sub("works", clause)
+    if _DENIED_GOOD.search(words) is not None:
+        return False
+    good, bad = _GOOD.search(words), _BAD.search(words)
+    if good is not None and bad is None:
+        return True
+    if bad is not None:
+        return False
+    if before is not None and _NOT_WITH.search(clause):
+        return not before
+    return None
+
+
+def _settings(clause: str, at: int) -> Iterator[_Setting]:
+    """Yield what a clause says of how it was run."""
+    for m in _RELEASE.finditer(clause):
+        name = (m["name"] or "").lower()
+        if len(m["release"].split(".")) > 1:
+            yield _Setting("release", "" if name in _NO_PACKAGE else name, m["release"], at + m.start())
+    for m in _BRANCH.finditer(clause):
+        yield _Setting("release", "", m[0].strip(), at + m.start())
+    for m in _STAGE.finditer(clause):
+        yield _Setting("option", "ZeRO stage", m["value"], at + m.start())
+    for m in _FSDP.finditer(clause):
+        yield _Setting("option", "FSDP version", m["value"], at + m.start())
+    for m in _OPTION.finditer(clause):
+        if not (m["name"].lower().startswith("zero") or "version" in m["name"]):
+            yield _Setting("option", m["name"], m["value"], at + m.start())
+    for m in _CHOICE.finditer(clause):
+        before = clause[: m.start()].split()[-1:]
+        if not (before and before[0].lower() in _BY) and not _IS_SUBJECT.match(clause, m.end()):
+            continue  # "accelerate's DDP example" names no alternative
+        yield _Setting("choice", _FAMILIES[int((m.lastgroup or "f0")[1:])], m[0], at + m.start())
+    for m in _PART.finditer(clause):
+        thing = " ".join((m["thing"] or m["thing2"]).split())
+        how = f"{m['how'] or ''}{m['after'] or m['after2'] or ''}".strip()
+        off = _OFF.search(how) is not None
+        yield _Setting("part", thing.lower(), "off" if off else "on", at + m.start())
+    for m in _PLACE.finditer(clause):
+        yield _Setting("place", "place", (m["place"] or m["here"]).lower(), at + m.start())
+    for m in _COUNT.finditer(clause):
+        n = m["n"].lower()
+        value = (
+            "1"
+            if n in _ONES
+            else "several"
+            if not n.isdigit() and n not in {"two", "three", "four", "eight", "sixteen"}
+            else n
+        )
+        yield _Setting("count", _UNITS[m["unit"].lower()], value, at + m.start())
+
+
+def _pairs(text: str, clauses: Sequence[_Clause]) -> Iterator[Contrast]:
+    """Yield contrasts of clauses with opposite outcomes, or with times that differ, near each other."""
+    for n, one in enumerate(clauses):
+        for other in clauses[max(n - _APART, 0) : n]:
+            sides = _sides(other, one)
+            if sides is not None:
+                yield from _of_sides(text, *sides)
+                if one.works is not None:
+                    break
+            elif one.works is None and other.works is None:
+                yield from _of_times(text, other, one)
+    for one in clauses:
+        if one.works is False and (than := _THAN.search(one.text)) is not None:
+            at = than.end()
+            worse = _Clause(one.at, one.text[:at], False, tuple(s for s in one.settings if s.at < one.at + at))
+            better = _Clause(one.at + at, one.text[at:], True, tuple(s for s in one.settings if s.at >= one.at + at))
+            yield from (c for c in _of_sides(text, better, worse) if c.kind == "release" or c.factor == "branch")
+
+
+def _sides(one: _Clause, other: _Clause) -> tuple[_Clause, _Clause] | None:
+    """Return the clause that works and the one that does not, if they have opposite outcomes."""
+    if one.works is None or other.works is None or one.works == other.works:
+        return None
+    return (one, other) if one.works else (other, one)
+
+
+def _of_sides(text: str, good: _Clause, bad: _Clause) -> Iterator[Contrast]:
+    """Yield what differs between the settings of two clauses."""
+    taken: set[Kind] = set()
+    for mine in good.settings:
+        for theirs in bad.settings:
+            if mine.kind != theirs.kind or mine.kind in taken or mine.value.lower() == theirs.value.lower():
+                continue
+            factor = _common(mine, theirs)
+            if not factor or (mine.kind == "count" and not _is_fewer(mine.value, theirs.value)):
+                continue
+            if any(_common(mine, s) and s.value.lower() == mine.value.lower() for s in bad.settings):
+                continue  # it fails with the same value too
+            taken.add(mine.kind)
+            yield _contrast(text, mine.kind, factor, (mine.value, theirs.value), (good, bad))
+
+
+def _of_times(text: str, one: _Clause, other: _Clause) -> Iterator[Contrast]:
+    """Yield releases, options and alternatives with which the same thing takes different times."""
+    first, second = _RATE.search(one.text), _RATE.search(other.text)
+    if first is None or second is None or first["unit"].lower()[:3] != second["unit"].lower()[:3]:
+        return
+    a, b = float(first["n"]), float(second["n"])
+    if min(a, b) <= 0 or max(a, b) / min(a, b) < _RATIO:
+        return
+    larger_is_better = first["unit"].lower().endswith(_UP)
+    good, bad = (one, other) if (a > b) == larger_is_better else (other, one)
+    yield from (c for c in _of_sides(text, good, bad) if c.kind != "count")
+
+
+def _common(one: _Setting, other: _Setting) -> str:
+    """Return the factor of two settings; a release without a name is one of the package that the other names."""
+    if one.kind == "release":
+        if one.factor and other.factor and one.factor != other.factor:
+            return ""
+        return one.factor or other.factor or UNNAMED
+    if one.kind == "part" and one.factor != other.factor:
+        short, long = sorted((one.factor, other.factor), key=len)
+        return short if long.startswith(short) or long.endswith(short) else ""
+    return one.factor if one.factor.lower() == other.factor.lower() else ""
+
+
+def _is_fewer(value: str, other: str) -> bool:
+    """True if a number of devices is smaller than another."""
+    words = {"two": 2, "three": 3, "four": 4, "eight": 8, "sixteen": 16, "several": 1_000}
+    one, two = (words.get(v, int(v) if v.isdigit() else 1_000) for v in (value, other))
+    return one < two and (one == 1 or two < words["several"])
+
+
+def _changes(text: str) -> Iterator[Contrast]:
+    """Yield what was changed from one value to another, if what follows fails, or differs."""
+    for m in islice(_FROM_TO.finditer(text), 8):
+        begin = max(text.rfind(c, 0, m.start()) for c in "\n.!?") + 1
+        following = _END.split(text[m.end() : m.end() + 300], maxsplit=1)[0]
+        rest = f"{text[begin : m.start()]} {following}"
+        if m["verb"].lower() in {"downgrad", "revert"}:
+            continue
+        failed = _outcome(rest, None) is False
+        if not failed and not _DIFFERENT.search(rest):
+            continue
+        old, new = ([*_settings(f"x {m[side].strip('`')} ", m.start(side))] for side in ("old", "new"))
+        whole = [*_settings(m[0], m.start())]
+        for mine in old:
+            theirs = next((s for s in new if s.kind == mine.kind and s.value.lower() != mine.value.lower()), None)
+            if theirs is None or mine.kind in {"part", "count"}:
+                continue
+            factor = _common(mine, theirs)
+            if factor == UNNAMED:
+                factor = next((s.factor for s in whole if s.kind == "release" and s.factor), factor)
+            if factor:
+                good = mine.value if failed or mine.kind == "release" else ""
+                bad = theirs.value if good else f"{mine.value} and {theirs.value}"
+                yield _spanning(text, mine.kind, factor, (good, bad), (m.start(), m.end()))
+                break
+
+
+def _only(text: str, clauses: Iterable[_Clause]) -> Iterator[Contrast]:
+    """Yield the condition under which alone it fails, or works."""
+    for c in clauses:
+        found = _ONLY.search(c.text)
+        if found is None or (c.works is None and not re.search(r"(?i)\bonly (?:occurs?|happens?|appears?)", c.text)):
+            continue
+        thing = " ".join(plain(found["thing"]).split())
+        if len(thing.split()) > 10 or re.match(r"(?i)(?:one|1|a single|single|two|2|rank|it|this|that)\b", thing):
+            continue
+        how = found["how"].lower()
+        works = c.works is True
+        kind: Kind = "part"
+        values = (f"only {how} {thing}", "") if works else ("", f"only {how} {thing}")
+        yield _spanning(text, kind, thing.lower(), values, (c.at + found.start(), c.at + found.end()))
+
+
+def _differences(text: str, clauses: Iterable[_Clause]) -> Iterator[Contrast]:
+    """Yield alternatives that are said to give different results, if neither is said to be right."""
+    for c in clauses:
+        if not _DIFFERENT.search(c.text) or c.works is True:
+            continue
+        stages = re.search(
+            r"(?i)\b(?P<name>zero|stages?)[- ]?(?P<a>[0-3])(?:,? (?:and|vs\.?|or) )(?:zero|stage)?[- ]?(?P<b>[0-3])\b",
+            c.text,
+        )
+        if stages is not None:
+            both = f"{stages['a']} and {stages['b']}"
+            yield _spanning(text, "option", "ZeRO stage", ("", both), (c.at, c.at + len(c.text)))
+            continue
+        for n, one in enumerate(c.settings):
+            other = next(
+                (
+                    s
+                    for s in c.settings[n + 1 :]
+                    if s.kind == one.kind and _common(one, s) and s.value.lower() != one.value.lower()
+                ),
+                None,
+            )
+            if other is not None and one.kind in {"choice", "option"}:
+                yield _contrast(text, one.kind, one.factor, ("", f"{one.value} and {other.value}"), (c, c))
+                break
+
+
+def _package(text: str, span: tuple[int, int]) -> str:
+    """Return the only package that the sentences around a release name, or `the release`."""
+    names = {m[0].lower() for m in _PACKAGE.finditer(text, max(span[0] - _NEAR, 0), span[1] + _NEAR)}
+    names = {"torch" if n == "pytorch" else n for n in names}
+    return names.pop() if len(names) == 1 else UNNAMED
+
+
+def _contrast(
+    text: str, kind: Kind, factor: str, values: tuple[str, str], clauses: tuple[_Clause, _Clause]
+) -> Contrast:
+    start = min(c.at for c in clauses)
+    return _spanning(text, kind, factor, values, (start, max(c.at + len(c.text) for c in clauses)))
+
+
+def _spanning(text: str, kind: Kind, factor: str, values: tuple[str, str], span: tuple[int, int]) -> Contrast:
+    start, end = span
+    factor = _package(text, span) if factor == UNNAMED else factor
+    words = plain(" ".join(text[start:end].split()))[:200]
+    good, bad = (plain(v)[:80] for v in values)
+    return Contrast(kind, plain(factor)[:60], good, bad, start, end, text.count("\n", 0, start) + 1, words)
