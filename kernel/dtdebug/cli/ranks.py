@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from dtdebug_taxonomy.presentation.case_json import Case
 
 
+_LATEST, _MOST_STEPS = 1_000_000, 16
+"""Largest number of a step that can be compared, and how many can."""
+
+
 def add(commands: Any) -> None:
     """Add the sub-commands to the command-line parser."""
     run = commands.add_parser(
@@ -56,6 +60,20 @@ def add(commands: Any) -> None:
         action="store_true",
         help="look, while it trains, whether what must hold in a healthy training holds: equal weights of replicas, "
         "other samples on each rank, gradients averaged, ...; say which rank is late and why",
+    )
+    run.add_argument(
+        "--parity",
+        action="store_true",
+        help="compare some early steps with the same steps of one process: does each gradient come out the same, else "
+        "by which factor is it off",
+    )
+    run.add_argument(
+        "--steps", default="1,2,5", metavar="N,...", help="with --parity: the steps to compare (default 1,2,5)"
+    )
+    run.add_argument(
+        "--nan",
+        action="store_true",
+        help="check each loss and gradient; at the first that is not finite, repeat the step and say where it arises",
     )
     course.add_options(run)
     resume.add_options(run)
@@ -129,6 +147,8 @@ def _run(options: argparse.Namespace) -> int:
         format=options.format,
         output=options.output.absolute() if options.output else None,
         watch=options.watch,
+        parity=_steps(options.steps) if options.parity else (),
+        nonfinite=options.nan,
         environment=variables,
         after=after,
         full=options.full,
@@ -142,6 +162,13 @@ def _run(options: argparse.Namespace) -> int:
     except OSError as error:
         complain(f"{command[0]}: can't be started: {error.strerror}")
         return run_job.NOT_EXECUTABLE
+
+
+def _steps(text: str) -> tuple[int, ...]:
+    words = text.split(",")
+    if not all(w.isascii() and w.isdecimal() and 0 < int(w) <= _LATEST for w in words) or len(words) > _MOST_STEPS:
+        raise UsageError(f"run --steps {text}: at most {_MOST_STEPS} numbers of steps from 1, as in 1,2,5")
+    return tuple(sorted({int(w) for w in words}))
 
 
 def _foreseen(found: Case, command: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ from dtdebug_taxonomy.explanations import (
     grades,
     isolation,
     known_release,
+    measured_step,
     message,
     none_value,
     ordinary_errors,
@@ -55,6 +56,7 @@ class Rule(NamedTuple):
 
 RULES = (
     Rule("isolation", isolation.explain, Standing.PROVEN),
+    Rule("measured step", measured_step.explain, Standing.PROVEN),
     Rule("isolated program", isolation.explain_program, Standing.LIKELY, second_to=Standing.SETTLED),
     Rule("contract of a call", account.explain_contract, Standing.PROVEN),
     Rule("known release", known_release.explain, Standing.PROVEN),

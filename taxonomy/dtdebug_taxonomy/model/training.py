@@ -21,6 +21,12 @@ class Violation(msgspec.Struct, frozen=True, kw_only=True):
     """Code of the study: `D.2.4`."""
     means: str
     """Observation and its consequence, as a sentence."""
+    cause: str = ""
+    """What is wrong, as a sentence, if the measurement itself shows it."""
+    fix: str = ""
+    """Its remedy."""
+    sure: bool = True
+    """The measurement leaves no other cause."""
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):

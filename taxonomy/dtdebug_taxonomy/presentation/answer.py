@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
 from dtdebug_taxonomy.explanations.account import VALUES
 from dtdebug_taxonomy.explanations.comparison import is_comparison
+from dtdebug_taxonomy.explanations.measured_step import measured
 from dtdebug_taxonomy.explanations.model import Explanation, Reason
 from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.knowledge.loader import load
@@ -296,6 +297,12 @@ def _spots(snapshot: Snapshot | None, verdict: Verdict | None, headline: str, co
         for (_, file, line), ranks in sorted(places.items(), key=lambda row: row[0][0]):
             state = _unsaid(_state(verdict, ranks), headline)
             yield Spot(ranks=tuple(ranks), file=file, line=line, code=code_at(file, line), state=state)
+        return
+    seen = measured(snapshot.watched) if snapshot is not None else None
+    if seen is not None and (verdict is None or verdict.kind == "none"):
+        if seen.file:
+            code = code_at(seen.file, seen.line)
+            yield Spot(ranks=seen.ranks, file=seen.file, line=seen.line, code=code, state=f"step {seen.step}")
         return
     frame, rank = _raised_at(snapshot, verdict)
     if frame is not None:

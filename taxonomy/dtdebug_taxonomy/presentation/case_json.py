@@ -89,7 +89,7 @@ def contract(case: Case) -> dict[str, Any]:
     for row, claim in zip(claims, v.claims, strict=False):
         row["text"] = claim.text
     advice = [] if case.diagnosis is None else rows_of(case.diagnosis.advice, case.diagnosis.guesses)
-    answer = msgspec.to_builtins(build_answer(case.diagnosis, Snapshot(accounts=case.accounts), v))
+    answer = msgspec.to_builtins(build_answer(case.diagnosis, Snapshot(accounts=case.accounts, watched=case.watch), v))
     return {"v": known.pop("v"), "answer": answer, "verdict": verdict, "claims": claims, "advice": advice, **known}
 
 

@@ -71,7 +71,7 @@ def lines(violations: tuple[Violation, ...], slow: tuple[Late, ...]) -> Iterator
     for v in violations[:_SHOWN]:
         place = f" at {v.file}:{v.line}" if v.file else ""
         yield f"{v.invariant}: {spell(v.ranks, 8)}, step {v.step}{place}"
-        yield f"  {v.means}"
+        yield from (f"  {text}" for text in (v.cause, v.means) if text)
     if len(violations) > _SHOWN:
         yield f"... {len(violations) - _SHOWN} more with --format json"
     for row in slow[:_SHOWN]:

@@ -9,6 +9,8 @@ from contextlib import suppress
 import msgspec
 
 from dtdebug.experiments.invariants.result import WatchResult, watch_result
+from dtdebug.experiments.nonfinite.result import nonfinite_result
+from dtdebug.experiments.parity.result import parity_result
 from dtdebug.live.job import first_death
 from dtdebug.live.job.coverage import (
     add_host_coverage,
@@ -165,11 +167,28 @@ def success_case(folder: RunFolder) -> Case:
 
 
 def _watch_findings(folder: RunFolder | None) -> WatchResult | None:
-    """Return the watch's findings; a defect in the watch loses only these."""
-    try:
-        return watch_result(folder.path) if folder is not None else None
-    except Exception as error:
-        return WatchResult(notes=(f"watch: its notes could not be judged ({type(error).__name__}: {error})",))
+    """Return what was seen of the training, measured steps first; a defect in one of these loses only its findings."""
+    found: WatchResult | None = None
+    for name, read in (("nan", nonfinite_result), ("parity", parity_result), ("watch", watch_result)):
+        try:
+            seen = read(folder.path) if folder is not None else None
+        except Exception as error:
+            seen = WatchResult(notes=(f"{name}: its notes could not be judged ({type(error).__name__}: {error})",))
+        if seen is None:
+            continue
+        if not isinstance(seen, WatchResult):
+            seen = WatchResult(violations=seen.violations, notes=(seen.note,) if seen.note else ())
+        found = seen if found is None else _joined(found, seen)
+    return found
+
+
+def _joined(first: WatchResult, second: WatchResult) -> WatchResult:
+    return WatchResult(
+        violations=first.violations + second.violations,
+        pace=first.pace + second.pace,
+        late=first.late + second.late,
+        notes=first.notes + second.notes,
+    )
 
 
 def _with(found: Case, seen: WatchResult | None) -> Case:

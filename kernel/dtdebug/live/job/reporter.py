@@ -30,12 +30,21 @@ class Options(NamedTuple):
     """True to print all that is known."""
     watch: bool = False
     """True to check training invariants during the run."""
+    parity: tuple[int, ...] = ()
+    """Steps that are compared with those of one process."""
+    nonfinite: bool = False
+    """True to find where the first value that is not finite arises."""
     environment: Mapping[str, str] = {}
     """Extra variables for the job, which control what its ranks do with their collectives (see `course`)."""
     after: Callable[[], None] = lambda: None
     """Called when the job has ended."""
     foreseen: Callable[[Case], str] = lambda _: ""
     """Returns a note on a check that would have predicted the failure before the run."""
+
+    @property
+    def looks_at_training(self) -> bool:
+        """True if the user asked for an examination of the training itself."""
+        return self.watch or self.nonfinite or bool(self.parity)
 
 
 class Speaker:
@@ -66,8 +75,9 @@ class Speaker:
         from dtdebug.presentation.terminal import answer_text, next_step
 
         found = without_step(found, RUN_STEP)
-        if self._options.watch:
-            found = without_step(found, "--watch")
+        taken = {"--watch": self._options.watch, "--parity": self._options.parity, "--nan": self._options.nonfinite}
+        for option in (name for name, chosen in taken.items() if chosen):
+            found = without_step(found, option)
         if found.diagnosis is None or self._options.full:
             return to_text(found, what, self._run, brief=brief)
         return answer_text(

@@ -108,7 +108,7 @@ def _arming(folder: RunFolder, options: Options) -> dict[str, str]:
         from dtdebug.live.agent.arm import arming_variables
 
         found = arming_variables(folder)
-        if options.watch:
+        if options.looks_at_training:
             from dtdebug.experiments.collectives import settings
 
             found |= settings.job_variables(*_watching(folder, options))
@@ -119,12 +119,13 @@ def _arming(folder: RunFolder, options: Options) -> dict[str, str]:
 
 
 def _watching(folder: RunFolder, options: Options) -> tuple[Path, list[str], dict[str, Any]]:
-    """Return the folder, tasks and options for the ranks: watching, and the tasks that the user's options add."""
+    """Return the folder, tasks and options for the ranks: what looks at the training, and what the user's options add."""
     told: dict[str, Any] = {}
     if named := options.environment.get(COURSE):
         told = msgspec.json.decode(state_dir.read_start(Path(named), 1 << 20), type=dict[str, Any])
-    to, do = Path(told.pop("folder", folder.path)), [*told.pop("do", ()), "watch"]
-    return to, do, {**told, "watched": str(folder.path.absolute())}
+    looks = {"watch": options.watch, "parity": options.parity, "nonfinite": options.nonfinite}
+    to, do = Path(told.pop("folder", folder.path)), [*told.pop("do", ()), *(name for name, on in looks.items() if on)]
+    return to, do, {**told, "watched": str(folder.path.absolute()), "parity": options.parity}
 
 
 class _Job:
@@ -247,7 +248,7 @@ class _Job:
         """Report why the job failed; nothing if it did not."""
         done = threading.Event()
         threading.Thread(target=self._conclude, args=(status, done), daemon=True).start()
-        until = time.monotonic() + (_COLLECTING if status or self._options.watch else _LAST_WORDS)
+        until = time.monotonic() + (_COLLECTING if status or self._options.looks_at_training else _LAST_WORDS)
         while not done.is_set():
             info = signal.sigtimedwait(signals, 0.02)
             impatient = info is not None and info.si_signo in self._impatient
@@ -260,14 +261,13 @@ class _Job:
         """Report the watch's findings, and write to the user's file that the job has succeeded."""
         if self._options.output:
             self._speaker.write(success_case(self._folder), "")
-        elif self._options.watch and not self._options.quiet:
+        elif self._options.looks_at_training and not self._options.quiet:
             found = success_case(self._folder)
             if found.watch or found.late:
                 self._speaker.report(found, "")
-            else:
-                note = found.notes[0] if found.notes else ""
-                held = "" if note.startswith(NOTHING_SEEN) else "nothing that must hold was violated; "
-                self._speaker.say(f"{held}{note}")
+            for note in () if found.watch or found.late else found.notes:
+                held = "nothing that must hold was violated; " if note.startswith("watch: ") else ""
+                self._speaker.say(f"{'' if note.startswith(NOTHING_SEEN) else held}{note}")
 
     def _conclude(self, status: int, done: threading.Event) -> None:
         try:

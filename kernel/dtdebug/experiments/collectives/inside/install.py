@@ -13,10 +13,11 @@ import importlib
 import json
 import os
 import sys
-from contextlib import suppress
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
+
+from dtdebug.experiments.repeat.after_import import complain
 
 VARIABLE = "DTDEBUG_COURSE"
 """Environment variable with the path of the settings file."""
@@ -64,9 +65,4 @@ def ready(torch: ModuleType) -> None:
             complain(f"{what} has not begun ({type(error).__name__}: {error})")
 
 
-def complain(text: str) -> None:
-    """Print one line on standard error, ignoring errors; the job continues."""
-    rank = os.environ.get("RANK")
-    line = f"dtdebug: {f'rank {rank}: ' if rank else ''}{' '.join(text.split())[:500]}; the job goes on\n"
-    with suppress(OSError):
-        os.write(2, line.encode())
+__all__ = ["VARIABLE", "begin", "complain", "ready"]

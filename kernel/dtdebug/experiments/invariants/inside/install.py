@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from dtdebug.experiments.invariants.inside.models import Models, sharded_by
 from dtdebug.experiments.invariants.inside.phases import PhaseSampler
 from dtdebug.experiments.invariants.inside.record_writer import WatchNotes, guard_method
 from dtdebug.experiments.invariants.inside.steps import Steps
+from dtdebug.experiments.repeat.after_import import after_import, is_launcher
 
 _MOST, _STEPS = 64, 8
 """Maximum tensors of a group, and steps, whose values are noted."""
@@ -247,45 +247,8 @@ def _mesh_ranks(model: Any) -> list[int]:
     return []
 
 
-class _After:
-    """Import hook that patches modules as soon as they are imported; finds no modules itself."""
-
-    def __init__(self, watch: Watch, waiting: set[str]) -> None:
-        self._watch, self._waiting = watch, waiting
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
-        if name not in self._waiting:
-            return None
-        self._waiting.discard(name)
-        for finder in list(sys.meta_path):
-            find = getattr(finder, "find_spec", None)
-            spec = find(name, path, target) if find is not None and finder is not self else None
-            if spec is not None:
-                if spec.loader is not None:
-                    self._wrap(spec.loader, name)
-                return spec
-        return None
-
-    def _wrap(self, loader: Any, name: str) -> None:
-        execute = loader.exec_module
-
-        def exec_module(module: ModuleType) -> None:
-            execute(module)
-            self._watch.patch(name, module)
-
-        loader.exec_module = exec_module
-
-
 def begin(told: dict[str, Any], torch: ModuleType) -> None:
     """Watch this process, unless it is a launcher; `watched` of the settings is the run's folder."""
-    main = (getattr(sys.modules.get("__main__"), "__file__", None) or " ".join(sys.orig_argv[:3])).replace("\\", "/")
-    if "RANK" not in os.environ and main.endswith(
-        ("/torchrun", "/torch/distributed/run.py", "/torch/distributed/launch.py")
-    ):
-        return
-    watch = Watch(Path(told.get("watched", told["folder"])))
-    names = watch.patches()
-    for name in names:
-        if name in sys.modules:
-            watch.patch(name, sys.modules[name])
-    sys.meta_path.insert(0, _After(watch, {name for name in names if name not in sys.modules}))
+    if not is_launcher():
+        watch = Watch(Path(told.get("watched", told["folder"])))
+        after_import(watch.patches(), watch.patch)

@@ -1,0 +1,1 @@
+"""Runs in the ranks of a job: notes chosen steps and compares them."""

@@ -1,0 +1,336 @@
+"""Follows the steps of a rank and compares the chosen ones on one rank, through files: nothing communicates.
+
+The first rank of a group waits at its step for the notes of the others, up to a bound; they do not wait for it.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from dtdebug.experiments.parity.inside import compare, recompute
+from dtdebug.experiments.parity.inside.window import Window, rows_of
+from dtdebug.experiments.repeat import random_states
+from dtdebug.experiments.repeat.after_import import after_import, complain, is_launcher
+from dtdebug.experiments.repeat.calls import place
+from dtdebug.experiments.repeat.tensors import is_plain
+
+FOLDER = "parity"
+_WAIT, _PAUSE = 60.0, 0.02
+"""Seconds that the first rank waits for the others' notes of a step, and between two looks."""
+_SHARE = 0.5
+"""Maximum share of the free memory for what a recomputation holds."""
+_CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_")
+
+
+class Parity:
+    """Observer of one process."""
+
+    def __init__(self, folder: Path, steps: tuple[int, ...]) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder, self._steps = folder, steps
+        self._taken = 0
+        self._window: Window | None = None
+        self._inside = 0
+        self._busy = False
+        self._dead = False
+        self._group: list[int] | None = None
+        self._spent = 0.0
+        self._pid = os.getpid()
+        self._settled: dict[int, int] = {}
+        self._open()
+
+    def patches(self) -> dict[str, Callable[[ModuleType], None]]:
+        """Return module -> function to call once it is imported."""
+        return {
+            "torch.autograd": self._autograd,
+            "torch.optim.optimizer": self._optimizer,
+            "torch.nn.utils.clip_grad": self._clip,
+            "torch.amp.grad_scaler": self._scaler,
+            "torch.nn.parallel.distributed": self._ddp,
+        }
+
+    def patch(self, name: str, module: ModuleType) -> None:
+        """Patch a module, or end the comparison with a line."""
+        try:
+            self.patches()[name](module)
+        except Exception as error:
+            self._fails(error)
+
+    def _fails(self, error: Exception) -> None:
+        if self._dead:
+            return
+        self._dead = True
+        if self._window is not None:
+            with suppress(Exception):
+                self._window.close()
+        self._window = None
+        self._put({"failed": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}", "step": self._taken + 1})
+        complain(f"parity: ended ({type(error).__name__}: {error})")
+
+    def _put(self, row: dict[str, Any]) -> None:
+        if os.getpid() != self._pid:
+            return
+        data = (json.dumps({"rank": _rank(), **row}, separators=(",", ":"), default=str) + "\n").encode()
+        handle = os.open(self._folder / f"{self._pid}.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with open(handle, "ab") as file:  # noqa: PTH123 - an open handle
+            file.write(data)
+
+    def _open(self) -> None:
+        if self._dead or self._taken + 1 not in self._steps:
+            return
+        self._window = Window()
+        self._window.calls.failed = self._fails
+        self._window.keeps_weights = _rank() == min(self._ranks())
+        self._window.open()
+
+    def _ranks(self) -> list[int]:
+        if self._group:
+            return self._group
+        c10d = sys.modules.get("torch.distributed.distributed_c10d")
+        if c10d is None or not c10d.is_initialized():
+            return [_rank()]
+        return list(range(c10d.get_world_size()))
+
+    def _ddp(self, module: ModuleType) -> None:
+        kind = module.DistributedDataParallel
+        make, hook = kind.__init__, kind.register_comm_hook
+        c10d: Any = sys.modules["torch.distributed.distributed_c10d"]
+
+        @functools.wraps(make)
+        def making(model: Any, *args: Any, **kwargs: Any) -> None:
+            make(model, *args, **kwargs)
+            with suppress(Exception):
+                if self._group is None:
+                    self._group = list(c10d.get_process_group_ranks(model.process_group))
+                self._put({"wrapped": "DistributedDataParallel", "place": place(sys._getframe(1))})  # noqa: SLF001
+
+        @functools.wraps(hook)
+        def register_comm_hook(model: Any, state: Any, function: Any) -> Any:
+            self._put({"hook": getattr(function, "__name__", type(function).__name__)})
+            return hook(model, state, function)
+
+        kind.__init__, kind.register_comm_hook = making, register_comm_hook
+
+    def _autograd(self, module: ModuleType) -> None:
+        backward = module.backward
+
+        @functools.wraps(backward)
+        def noting(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+            window = self._window
+            if window is None or self._busy or sys.modules["torch"].compiler.is_compiling():
+                return backward(tensors, *args, **kwargs)
+            loss = tensors[0] if isinstance(tensors, (list, tuple)) and tensors else tensors
+            frame = sys._getframe(1)  # noqa: SLF001 - documented
+            self._guard(lambda: window.before_backward(loss, frame))
+            result = backward(tensors, *args, **kwargs)
+            self._guard(window.after_backward)
+            return result
+
+        module.backward = noting  # type: ignore[attr-defined]
+
+    def _guard(self, do: Callable[[], Any]) -> None:
+        if self._dead:
+            return
+        begun = time.perf_counter()
+        try:
+            do()
+        except Exception as error:
+            self._fails(error)
+        self._spent += time.perf_counter() - begun
+
+    def _clip(self, module: ModuleType) -> None:
+        package = sys.modules.get("torch.nn.utils")
+        for name in _CLIPS:
+            old = getattr(module, name, None)
+            if old is None:
+                continue
+            new = self._noting(old, name)
+            setattr(module, name, new)
+            if getattr(package, name, None) is old:
+                setattr(package, name, new)
+
+    def _scaler(self, module: ModuleType) -> None:
+        for name in ("unscale_", "step"):
+            setattr(module.GradScaler, name, self._noting(getattr(module.GradScaler, name), "GradScaler"))
+
+    def _noting(self, function: Any, name: str) -> Any:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if self._window is not None:
+                self._window.clipped = name
+            return function(*args, **kwargs)
+
+        return call
+
+    def _optimizer(self, module: ModuleType) -> None:
+        def before(optimizer: Any, args: Any, kwargs: Any) -> None:
+            self._inside += 1
+            if self._inside == 1 and self._window is not None:
+                self._guard(lambda: self._compare(optimizer))
+
+        def after(optimizer: Any, args: Any, kwargs: Any) -> None:
+            self._inside = max(0, self._inside - 1)
+            if self._inside == 0:
+                self._guard(lambda: self._ended(optimizer))
+
+        module.register_optimizer_step_pre_hook(before)
+        module.register_optimizer_step_post_hook(after)
+
+    def _ended(self, optimizer: Any) -> None:
+        self._taken += 1
+        window, self._window = self._window, None
+        if window is not None:
+            window.close()
+            self._put({"ended": self._taken, "weights": compare.weight_sums(window, optimizer), "spent": self._spent})
+        self._open()
+
+    def _compare(self, optimizer: Any) -> None:
+        window = self._window
+        if window is None:
+            return
+        window.close()
+        step, rank, ranks = self._taken + 1, _rank(), self._ranks()
+        rows = window.at_step(optimizer)
+        if not rows:
+            self._put({"step": step, "empty": True})
+            return
+        self._put({"step": step, "world": len(ranks), "facts": _facts(window, optimizer, rows, len(ranks))})
+        if len(ranks) < 2 or rank not in ranks:
+            return
+        lead = min(ranks)
+        if rank != lead:
+            _save({"rows": rows, "calls": _sent(window), "frozen": sorted(window.frozen)}, self._name(step, rank))
+            return
+        others = self._others(step, [r for r in ranks if r != lead])
+        missing = [r for r in ranks if r != lead and r not in others]
+        given = {lead: {"rows": rows, "calls": _sent(window), "frozen": sorted(window.frozen)}, **others}
+        found: dict[str, Any] = {"step": step, "missing": missing}
+        self._busy = True
+        try:
+            with random_states.unchanged():
+                again = recompute.recompute(window, given) if not missing and _fits(window) else None
+                if again is None and not missing:
+                    found["unrepeated"] = "memory"
+                found["compared"] = compare.compare(given, again, ranks, window.order, sharded=bool(window.sharded))
+                if again is not None:
+                    found["again"] = again.told
+        finally:
+            self._busy = False
+        self._put(found)
+
+    def _name(self, step: int, rank: int) -> Path:
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        return self._folder / f"step-{step}-{attempt}-rank-{rank}.pt"
+
+    def _others(self, step: int, ranks: list[int]) -> dict[int, Any]:
+        torch: Any = sys.modules["torch"]
+        until = time.monotonic() + _WAIT
+        found: dict[int, Any] = {}
+        while len(found) < len(ranks) and time.monotonic() < until:
+            for rank in ranks:
+                path = self._name(step, rank)
+                if rank not in found and path.exists():
+                    found[rank] = torch.load(path, map_location="cpu", weights_only=True)
+                    path.unlink()
+            time.sleep(_PAUSE)
+        return found
+
+
+def _rank() -> int:
+    c10d = sys.modules.get("torch.distributed.distributed_c10d")
+    if c10d is not None and c10d.is_initialized():
+        return int(c10d.get_rank())
+    text = os.environ.get("RANK", "0")
+    return int(text) if text.isdigit() else 0
+
+
+def _fits(window: Window) -> bool:
+    """True if copies of the model fit into the free memory."""
+    size = 0
+    for root in {id(c.root): c.root for c in window.calls.calls}.values():
+        size += sum(p.numel() * p.element_size() for p in root.parameters())
+    try:
+        pages, page = os.sysconf("SC_AVPHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return True
+    return 4 * size < max(_SHARE * pages * page, 64 << 20)
+
+
+def _sent(window: Window) -> list[dict[str, Any]]:
+    """Return the calls as another rank can have them."""
+    found = []
+    for call in window.calls.calls:
+        plain = is_plain(call.args) and is_plain(call.kwargs)
+        found.append({
+            "prefix": window.prefix_of(call.root),
+            "args": _portable(call.args) if plain else None,
+            "kwargs": call.kwargs if plain else None,
+            "random": {"cpu": call.random["cpu"], "python": call.random["python"]},
+            "cuda": call.random.get("cuda"),
+            "training": call.training,
+            "buffers": call.buffers,
+            "grads": call.grads,
+            "seen": [list(row) for row in call.seen],
+        })  # fmt: skip
+    return found
+
+
+def _portable(args: Any) -> Any:
+    return tuple(args)
+
+
+def _save(value: Any, path: Path) -> None:
+    torch: Any = sys.modules["torch"]
+    part = path.with_suffix(".part")
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(handle, "wb") as file:  # noqa: PTH123 - an open handle
+        torch.save(value, file)
+    part.rename(path)
+
+
+def _facts(window: Window, optimizer: Any, rows: dict[str, Any], world: int) -> dict[str, Any]:
+    """Return what a judge needs of this rank's step."""
+    held = [p for group in optimizer.param_groups for p in group["params"]]
+    kinds = {type(m).__name__ for c in window.calls.calls for m in c.root.modules()}
+    return {
+        "optimizer": type(optimizer).__name__,
+        "parameters": len(held),
+        "known": len(rows),
+        "graded": sum(p.grad is not None for p in held),
+        "calls": [
+            {
+                "root": window.prefix_of(c.root).rstrip("."),
+                "kind": type(c.root).__name__,
+                "wrapper": c.wrapper,
+                "file": c.file,
+                "line": c.line,
+                "training": len(c.training),
+                "used": any(c.grads),
+            }
+            for c in window.calls.calls
+        ],
+        "losses": window.losses,
+        "clipped": window.clipped,
+        "frozen": sorted(window.frozen)[:64],
+        "batchnorm": sorted(k for k in kinds if "BatchNorm" in k),
+        "sharded": bool(window.sharded),
+        "backwards": window.calls.backwards,
+        "rows": [rows_of(c) for c in window.calls.calls],
+        "weights": compare.weight_sums(window, optimizer),
+    }
+
+
+def begin(told: dict[str, Any], torch: ModuleType) -> None:
+    """Compare steps of this process, unless it is a launcher."""
+    if not is_launcher():
+        parity = Parity(Path(told["watched"]) / FOLDER, tuple(told["parity"]))
+        after_import(parity.patches(), parity.patch)

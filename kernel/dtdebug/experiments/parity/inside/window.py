@@ -1,0 +1,201 @@
+"""Notes one step of a rank: its calls, losses, local gradients of each backward pass, and gradients at the step."""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from typing import Any
+
+from dtdebug.experiments.parity.inside.entries import entries, entries_of_shard
+from dtdebug.experiments.parity.inside.losses import terms_of
+from dtdebug.experiments.repeat.calls import Call, CallRecorder, place
+from dtdebug.experiments.repeat.tensors import tensors_in
+
+_ROWS, _COLUMNS = 512, 1024
+"""Maximum samples of a batch to hash, and about how many values of each."""
+
+
+class Window:
+    """Notes from the end of one optimizer step to the beginning of the next."""
+
+    def __init__(self) -> None:
+        self.calls = CallRecorder(copies=True, digests=True)
+        self.calls.begun, self.calls.passed = self._begun, self._passed
+        self.names: dict[int, str] = {}
+        """Id of a parameter that an optimizer holds -> name."""
+        self._held: dict[str, Any] = {}
+        """Name -> parameter, which keeps its id in use."""
+        self._hooked: dict[int, Any] = {}
+        self._roots: dict[int, str] = {}
+        self.base: dict[str, Any] = {}
+        self.local: dict[str, list[Any]] = {}
+        """Name -> this rank's gradient of each backward pass since it was cleared; None where there was none."""
+        self.after: dict[str, Any] = {}
+        self.cleared: dict[str, list[int]] = {}
+        self.losses: list[dict[str, Any]] = []
+        self.frozen: set[str] = set()
+        self.weights: dict[str, Any] = {}
+        """Whole values of sharded parameters, as the forward pass had them."""
+        self.clipped = ""
+        self.keeps_weights = False
+        self.sharded: set[str] = set()
+        self.order: list[str] = []
+
+    def open(self) -> None:
+        """Begin."""
+        self.calls.start()
+
+    def close(self) -> None:
+        """Remove all hooks."""
+        self.calls.stop()
+        for handle in self._hooked.values():
+            handle.remove()
+        self._hooked = {}
+
+    def _prefix(self, call: Call) -> str:
+        if id(call.root) not in self._roots:
+            first = not self._roots
+            self._roots[id(call.root)] = "" if first else f"{_variable(call.root, len(self._roots))}."
+        return self._roots[id(call.root)]
+
+    def prefix_of(self, root: Any) -> str:
+        """Return the prefix of a model's parameters."""
+        return self._roots.get(id(root), "")
+
+    def _begun(self, call: Call) -> None:
+        prefix = self._prefix(call)
+        for name, parameter in call.root.named_parameters():
+            if not parameter.requires_grad:
+                self.frozen.add(prefix + name)
+            self.names.setdefault(id(parameter), prefix + name)
+            self._held.setdefault(prefix + name, parameter)
+            if hasattr(parameter, "device_mesh"):
+                self.sharded.add(prefix + name)
+            elif parameter.requires_grad:
+                self._hook(self.names[id(parameter)], parameter)
+
+    def _passed(self, call: Call, name: str, module: Any) -> None:
+        if not self.sharded:
+            return
+        prefix = self._prefix(call) + (f"{name}." if name else "")
+        for own, parameter in module.named_parameters():  # a parent may use its children's without calling them
+            full = prefix + own
+            if full not in self.sharded or hasattr(parameter, "device_mesh"):
+                continue
+            if parameter.requires_grad:
+                self._hook(full, parameter)
+            if self.keeps_weights and full not in self.weights:
+                self.weights[full] = parameter.detach().clone()
+
+    def _hook(self, name: str, parameter: Any) -> None:
+        if id(parameter) in self._hooked or not parameter.requires_grad:
+            return
+
+        def note(gradient: Any) -> None:
+            try:
+                rows = self.local.setdefault(name, [])
+                while len(rows) <= self.calls.backwards:
+                    rows.append(None)
+                now = entries(gradient)
+                rows[-1] = now if rows[-1] is None else rows[-1] + now
+            except Exception as error:
+                self.calls.failed(error)
+
+        self._hooked[id(parameter)] = parameter.register_hook(note)
+        self.order.append(name)
+
+    def before_backward(self, loss: Any, frame: Any) -> None:
+        """Note the loss, and which gradients have been cleared since the last pass."""
+        for name, parameter in self._held.items():
+            now = self.gradient(name, parameter)
+            if now is None or not bool((now.nan_to_num() != 0).any()):
+                self.base.pop(name, None)
+                if name in self.after and bool((self.after[name].nan_to_num() != 0).any()):
+                    lost = [n for n, v in enumerate(self.local.get(name, [])) if v is not None]
+                    self.cleared.setdefault(name, []).extend(lost)
+                self.local[name] = [None] * self.calls.backwards
+            elif name not in self.after and name not in self.base:
+                self.base[name] = now
+        if hasattr(loss, "grad_fn") and loss.grad_fn is not None and loss.numel() == 1:
+            file, line = place(frame)
+            row = {"file": file, "line": line, "terms": terms_of(loss), "value": float(loss.detach())}
+            self.losses.append(row)
+
+    def after_backward(self) -> None:
+        """Note the gradients that a backward pass has left."""
+        self.calls.backwards += 1
+        for name, parameter in self._held.items():
+            now = self.gradient(name, parameter)
+            if now is not None:
+                self.after[name] = now
+
+    def gradient(self, name: str, parameter: Any) -> Any:
+        """Return the chosen entries of a parameter's gradient now, or None."""
+        if parameter.grad is None:
+            return None
+        if name not in self.sharded:
+            return None if hasattr(parameter.grad, "device_mesh") else entries(parameter.grad)
+        begin = _begin_of_shard(parameter)
+        return None if begin is None else entries_of_shard(parameter.grad.to_local(), parameter.numel(), begin)
+
+    def at_step(self, optimizer: Any) -> dict[str, dict[str, Any]]:
+        """Return what is known of each parameter of an optimizer that is about to step."""
+        found = {}
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                name = self.names.get(id(parameter))
+                if name is None:
+                    continue
+                found[name] = {
+                    "base": self.base.get(name),
+                    "local": self.local.get(name, []),
+                    "after": self.after.get(name),
+                    "step": self.gradient(name, parameter),
+                    "dtype": str(parameter.dtype),
+                    "cleared": self.cleared.get(name, []),
+                }
+        return found
+
+
+def _variable(root: Any, number: int) -> str:
+    """Return a name for another model: that of the user's variable, else of its class."""
+    frame = sys._getframe(1)  # noqa: SLF001 - documented
+    while frame is not None:
+        if frame.f_code.co_name == "_call_impl" or frame.f_code.co_name == "_wrapped_call_impl":
+            caller = frame.f_back
+            while caller is not None and caller.f_code.co_name in ("_call_impl", "_wrapped_call_impl", "inner"):
+                caller = caller.f_back
+            held = {} if caller is None else {**caller.f_globals, **caller.f_locals}
+            known = next((name for name, value in held.items() if value is root and name != "self"), "")
+            if known:
+                return known
+            break
+        frame = frame.f_back  # type: ignore[assignment]
+    return f"{type(root).__name__.lower()}{number}"
+
+
+def _begin_of_shard(parameter: Any) -> int | None:
+    """Return the flat place at which this rank's part begins; None if it is not a run of whole rows of one mesh."""
+    mesh, placements = parameter.device_mesh, parameter.placements
+    split = [(at, p) for at, p in enumerate(placements) if p.is_shard()]
+    if len(split) != 1 or type(split[0][1]).__name__ != "Shard" or split[0][1].dim != 0:
+        return None
+    at = split[0][0]
+    ranks, mine = mesh.size(at), mesh.get_local_rank(at)
+    rows = -(-parameter.shape[0] // ranks)
+    return min(mine * rows, parameter.shape[0]) * (parameter.numel() // max(1, parameter.shape[0]))
+
+
+def rows_of(call: Call) -> list[int]:
+    """Return hashes of the samples of a call's first input that has different ones."""
+    torch: Any = sys.modules["torch"]
+    for tensor in (*tensors_in(call.args), *tensors_in(call.kwargs)):
+        if tensor.ndim > 1 and len(tensor) and tensor.layout is torch.strided and not tensor.is_complex():
+            flat = tensor.detach()[:_ROWS].reshape(min(len(tensor), _ROWS), -1)
+            if flat.shape[1] < 2 or bool((flat == flat[:, :1]).all()):
+                continue
+            some = flat[:, :: max(1, flat.shape[1] // _COLUMNS)].cpu().double()
+            rows = [zlib.crc32(repr(row).encode()) for row in some.tolist()]
+            if len(rows) == 1 or len(set(rows)) > 1:
+                return rows
+    return []

@@ -1,0 +1,138 @@
+"""Records that the ranks of a compared training write."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Term(msgspec.Struct, frozen=True):
+    """One term of a loss."""
+
+    factors: list[tuple[str, float]] = []
+    """(div or mul, number), the outermost first."""
+    op: str = ""
+    kind: str = ""
+    """mean or sum over values; empty if unknown."""
+    count: float = 0.0
+
+    @property
+    def scale(self) -> float:
+        """Product of its factors."""
+        product = 1.0
+        for how, value in self.factors:
+            product *= value if how == "mul" else 1 / value if value else 0.0
+        return product
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """One backward pass."""
+
+    file: str = ""
+    line: int = 0
+    terms: list[Term] = []
+    value: float | None = None
+
+
+class SeenCall(msgspec.Struct, frozen=True):
+    """One outermost call of a model."""
+
+    root: str = ""
+    kind: str = ""
+    wrapper: str = ""
+    file: str = ""
+    line: int = 0
+    training: int = 0
+    """Number of its modules in training mode."""
+    used: bool = False
+    """A gradient came back through its output."""
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """One rank's step."""
+
+    optimizer: str = ""
+    parameters: int = 0
+    known: int = 0
+    """Parameters of the optimizer that belong to a module that was called."""
+    graded: int = 0
+    calls: list[SeenCall] = []
+    losses: list[Loss] = []
+    clipped: str = ""
+    frozen: list[str] = []
+    batchnorm: list[str] = []
+    sharded: bool = False
+    backwards: int = 0
+    rows: list[list[int]] = []
+    """For each call: hashes of its samples."""
+    weights: dict[str, float | None] = {}
+    """Sums of the weights before the step."""
+
+
+class Explained(msgspec.Struct, frozen=True, rename={"state": "is"}):
+    """How a gradient is made up of the ranks' own."""
+
+    state: str = "none"
+    off: float = 0.0
+    same: bool = True
+    factor: float = 1.0
+    """Common factor to the mean."""
+    weights: dict[str, list[float]] = {}
+    """Rank that holds the gradient -> shares of the ranks' own."""
+    passes: list[tuple[int, int, float]] = []
+    """(rank, backward pass, its share)."""
+    rest: float = 0.0
+
+
+class Compared(msgspec.Struct, frozen=True):
+    """One parameter's gradient."""
+
+    name: str
+    size: float = 0.0
+    tolerance: float = 0.0
+    local: list[int] = []
+    """Ranks without a gradient of their own."""
+    after: Explained = Explained()
+    step: Explained = Explained()
+    factor: list[float | None] = []
+    finite: bool = True
+    cleared: list[int] = []
+    """Backward passes of the first rank whose gradient was cleared before another pass of the step."""
+
+
+class RandomStep(msgspec.Struct, frozen=True):
+    """What differs between two equal recomputations."""
+
+    parameter: str = ""
+    first: list[str | float] = []
+
+
+class Again(msgspec.Struct, frozen=True):
+    """Outcome of the recomputation on one process."""
+
+    matches: dict[str, list[tuple[str, str, float, float]]] = {}
+    """Rank -> (parameter, how its own gradient differs, factor, relative difference)."""
+    differs: dict[str, list[str | float]] = {}
+    random: RandomStep | None = None
+    left_out: str = ""
+    call: str = ""
+    ranks: list[int] = []
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One line of a rank's notes."""
+
+    rank: int
+    step: int = 0
+    world: int = 0
+    facts: Facts | None = None
+    missing: list[int] = []
+    compared: list[Compared] = []
+    again: Again | None = None
+    unrepeated: str = ""
+    ended: int = 0
+    weights: dict[str, float | None] = {}
+    spent: float = 0.0
+    wrapped: str = ""
+    hook: str = ""
+    failed: str = ""
+    empty: bool = False
