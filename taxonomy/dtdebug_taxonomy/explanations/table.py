@@ -21,6 +21,7 @@ from dtdebug_taxonomy.explanations import (
     message,
     none_value,
     ordinary_errors,
+    parting,
     process_count,
     ranked_causes,
     source_check,
@@ -53,6 +54,7 @@ class Rule(NamedTuple):
 RULES = (
     Rule("isolation", isolation.explain, Standing.PROVEN),
     Rule("isolated program", isolation.explain_program, Standing.LIKELY, second_to=Standing.SETTLED),
+    Rule("parting of ranks", parting.explain, Standing.PROVEN),
     Rule("contract of a call", account.explain_contract, Standing.PROVEN),
     Rule("known release", known_release.explain, Standing.PROVEN),
     Rule("source check", source_check.explain, Standing.PROVEN),
