@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import ast
 import builtins
+import math
 import operator
 import os
+import sys
 import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dtdebug.account.objects import MISSING, attribute, is_exactly, is_tensor, item, loaded, tensor_property
+from dtdebug.account.objects import (
+    MISSING,
+    attribute,
+    is_exactly,
+    is_tensor,
+    item,
+    loaded,
+    module_dict,
+    tensor_property,
+)
 from dtdebug_taxonomy.source.python.names import dotted_name
 
 _MOST = 10**18
+_MANY = 4096
+"""Maximum number of items of a container that is searched."""
 _SIZED = (list, tuple, dict, str, bytes, set, frozenset, range)
 _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
@@ -23,6 +36,11 @@ _COMPARED: dict[type, Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }  # fmt: skip
+_TESTED: dict[str, Callable[[float], bool]] = {
+    f"{module}.{test.__name__}": test
+    for module in ("math", "torch")
+    for test in (math.isnan, math.isinf, math.isfinite)
+}
 ENVIRONMENT = ("os.environ.get", "os.getenv", "environ.get", "getenv")
 WORLD = ("get_world_size", "get_rank")
 
@@ -53,14 +71,14 @@ def _value(node: ast.expr, local: Mapping[str, Any], world: Mapping[str, Any]) -
             ends = [None if each is None else _value(each, local, world) for each in (node.lower, node.upper)]
             plain = node.step is None and all(is_exactly(each, (int, type(None))) for each in ends)
             return slice(*ends) if plain else MISSING
-        case ast.UnaryOp(op=ast.USub()):
-            return _arithmetic(ast.BinOp(ast.Constant(0), ast.Sub(), node.operand), local, world)
         case ast.BinOp():
             return _arithmetic(node, local, world)
+        case ast.UnaryOp():
+            return _negated(node, local, world)
+        case ast.BoolOp():
+            return _joined(node, [_truth(value(each, local, world)) for each in node.values])
         case ast.Compare(ops=[test], comparators=[right]):
-            one, other = _value(node.left, local, world), _value(right, local, world)
-            plain = all(is_exactly(each, (int, float, bool, str, type(None))) for each in (one, other))
-            return _COMPARED[type(test)](one, other) if plain and is_exactly(test, _COMPARED) else MISSING
+            return _compared(test, _value(node.left, local, world), _value(right, local, world))
         case ast.IfExp():
             way = _value(node.test, local, world)
             return _value(node.body if way else node.orelse, local, world) if type(way) is bool else MISSING
@@ -71,6 +89,63 @@ def _value(node: ast.expr, local: Mapping[str, Any], world: Mapping[str, Any]) -
         case ast.Call():
             return _called(node, local, world)
     return MISSING
+
+
+def _negated(node: ast.UnaryOp, local: Mapping[str, Any], world: Mapping[str, Any]) -> Any:
+    if isinstance(node.op, ast.USub):
+        return _arithmetic(ast.BinOp(ast.Constant(0), ast.Sub(), node.operand), local, world)
+    inner = _truth(_value(node.operand, local, world)) if isinstance(node.op, ast.Not) else MISSING
+    return MISSING if inner is MISSING else not inner
+
+
+def number(found: Any) -> Any:
+    """Return a plain number, or that in a tensor of one element on the CPU; else `MISSING`."""
+    if is_exactly(found, (bool, int, float)):
+        return found
+    torch = sys.modules.get("torch")
+    if found is MISSING or torch is None or type(found) is not loaded("torch", "Tensor"):
+        return MISSING
+    library = module_dict(torch)
+    if tensor_property(found, "device").type != "cpu" or tensor_property(found, "layout") is not library["strided"]:
+        return MISSING
+    with library["_C"].DisableTorchFunction():
+        if library["_C"]._len_torch_dispatch_stack() or found.numel() != 1 or found.dtype.is_complex:  # noqa: SLF001
+            return MISSING
+        return found.detach().item()
+
+
+def _truth(found: Any) -> Any:
+    """Return whether a value counts as true, or `MISSING`."""
+    plain = number(found)
+    if plain is not MISSING:
+        return bool(plain)
+    return bool(found) if found is None or (found is not MISSING and is_exactly(found, _SIZED)) else MISSING
+
+
+def _joined(node: ast.BoolOp, parts: list[Any]) -> Any:
+    """Return the truth of `and` or `or`: one part may decide it, whatever the others are."""
+    decisive = isinstance(node.op, ast.Or)
+    if any(part is decisive for part in parts):
+        return decisive
+    return MISSING if any(part is MISSING for part in parts) else not decisive
+
+
+def _compared(test: ast.cmpop, one: Any, other: Any) -> Any:
+    if one is MISSING or other is MISSING:
+        return MISSING
+    if isinstance(test, ast.Is | ast.IsNot):
+        return (one is other) is isinstance(test, ast.Is)
+    plain = (int, float, bool, str, type(None))
+    if isinstance(test, ast.In | ast.NotIn):
+        known = is_exactly(other, (list, tuple, set, frozenset, dict, range, str)) and is_exactly(one, plain)
+        if not known or len(other) > _MANY or (type(other) is str and type(one) is not str):
+            return MISSING
+        if not is_exactly(other, (range, str)) and not all(is_exactly(each, plain) for each in other):
+            return MISSING
+        return (one in other) is isinstance(test, ast.In)
+    one, other = (found if is_exactly(found, plain) else number(found) for found in (one, other))
+    known = all(is_exactly(each, plain) for each in (one, other))
+    return _COMPARED[type(test)](one, other) if known and is_exactly(test, _COMPARED) else MISSING
 
 
 def _item(owner: Any, key: Any) -> Any:
@@ -106,6 +181,10 @@ def _called(node: ast.Call, local: Mapping[str, Any], world: Mapping[str, Any]) 
         return getattr(builtins, name)(*arguments)
     if isinstance(node.func, ast.Attribute) and node.func.attr in ("size", "dim", "numel"):
         return _size(_value(node.func.value, local, world), node.func.attr, arguments)
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not arguments:
+        return number(_value(node.func.value, local, world))
+    if name in _TESTED and len(arguments) == 1 and number(arguments[0]) is not MISSING:
+        return _TESTED[name](number(arguments[0]))
     if name.rpartition(".")[2] in WORLD:
         function = _value(node.func, local, world)
         if type(function) is types.FunctionType and function is loaded("torch.distributed", function.__name__):

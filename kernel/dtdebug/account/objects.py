@@ -128,6 +128,15 @@ def attribute(value: object, name: str) -> Any:
     return MISSING
 
 
+def stored_in_class(value: object, name: str) -> Any:
+    """Return what the class of an object stores under a name, such as a function or a property, or `MISSING`."""
+    for kind in _BASES(type(value)):
+        found = _DICT(kind).get(name, MISSING)
+        if found is not MISSING:
+            return found
+    return MISSING
+
+
 def tensor_property(value: Any, name: str) -> Any:
     """Return the shape, the dtype or the like of a tensor, if its class is torch's."""
     kind = type(value)

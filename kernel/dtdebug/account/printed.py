@@ -13,6 +13,7 @@ from dtdebug.account.sources import Sources
 from dtdebug.account.values import masked, one_line
 from dtdebug.account.way_back import Deadline
 from dtdebug.check.files import UnreadableError, read_source
+from dtdebug.check.stack_files import sourced_snapshot
 from dtdebug_taxonomy.logs import log as logs
 from dtdebug_taxonomy.logs.events import PrintedException
 from dtdebug_taxonomy.model.account import Account
@@ -23,6 +24,11 @@ _SECONDS = 0.5
 _MOST = 8
 """Maximum number of exceptions with an account of their own."""
 _LIBRARY_BYTES = 2_000_000
+
+
+def with_program(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with what the program's files tell: accounts of printed exceptions, findings of checks."""
+    return sourced_snapshot(with_accounts(snapshot))
 
 
 def with_accounts(snapshot: Snapshot) -> Snapshot:

@@ -22,7 +22,7 @@ from dtdebug.account.expressions import computes, is_literal, literal_text
 from dtdebug.account.makers import Making, creation, is_current, makings, of_class
 from dtdebug.account.objects import MISSING, attribute, class_of_value, is_exactly, is_kind, loaded, module_of
 from dtdebug.account.scopes import Scope
-from dtdebug.account.sources import Sources
+from dtdebug.account.sources import Program, Sources
 from dtdebug.account.values import masked, named, one_line
 from dtdebug_taxonomy.model.account import MAX_LINKS, How, Link, NamedValue, Place
 from dtdebug_taxonomy.source.python.names import dotted_name
@@ -329,13 +329,22 @@ def enter(call: ast.Call, scope: Scope, sources: Sources) -> Scope | None:
 
 def _of_code(code: types.CodeType, call: ast.Call, scope: Scope, sources: Sources) -> Scope | None:
     """Return a function of the program by its code, such as one that was imported or decorated."""
-    program = sources.of_user(code.co_filename)
-    if program is None:
+    found = function_of_code(code, sources)
+    if found is None:
         return None
-    for each in program.code.functions.get(code.co_name, ()):
-        if code.co_firstlineno in (each.lineno, *(d.lineno for d in each.decorator_list)):
-            home = Scope(program.file, each.lineno, each.name, program=program, node=program.tree)
-            return _entered(home, each, call, scope)
+    program, each = found
+    home = Scope(program.file, each.lineno, each.name, program=program, node=program.tree)
+    return _entered(home, each, call, scope)
+
+
+def function_of_code(
+    code: types.CodeType, sources: Sources
+) -> tuple[Program, ast.FunctionDef | ast.AsyncFunctionDef] | None:
+    """Return a function of the program, with its file, by its code."""
+    program = sources.of_user(code.co_filename)
+    for each in program.code.functions.get(code.co_name, ()) if program is not None else ():
+        if program is not None and code.co_firstlineno in (each.lineno, *(d.lineno for d in each.decorator_list)):
+            return program, each
     return None
 
 

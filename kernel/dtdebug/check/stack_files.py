@@ -13,6 +13,7 @@ from dtdebug.privacy.sanitize import clean
 from dtdebug_taxonomy import named_files
 from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.logs import log as logs
+from dtdebug_taxonomy.model.account import Place
 from dtdebug_taxonomy.model.ranks import Frame, Verdict, say
 from dtdebug_taxonomy.model.snapshot import Excerpt, Snapshot, SourceFinding, walk
 from dtdebug_taxonomy.stacks.frames import is_library, short
@@ -26,6 +27,8 @@ MOST_ENTRIES = 1_000
 """Maximum number of entries of a folder that are looked at for the script that starts a program."""
 MOST_FILES, MOST_BYTES = 12, 400_000
 """Maximum number of files read for one failure, and maximum size of one in bytes; larger ones are generated."""
+_SITES = 4
+"""Maximum number of ranks whose lines are kept with those of the test at which they parted."""
 _AROUND = 3
 """Lines on each side of a place that are kept for a diff."""
 _GUARDED = "source-collective-on-some-ranks"
@@ -38,7 +41,7 @@ _BY_SOURCE = 0.75
 
 def sourced_snapshot(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with check findings in the user's own files that its stacks name and that exist here."""
-    if snapshot.accounts:
+    if snapshot.accounts or snapshot.parting is not None:
         snapshot = msgspec.structs.replace(snapshot, excerpts=_excerpts(snapshot))
     stacks = _stacks(snapshot)
     verdict = snapshot.verdict
@@ -66,6 +69,10 @@ def sourced_snapshot(snapshot: Snapshot) -> Snapshot:
 def _excerpts(snapshot: Snapshot) -> tuple[Excerpt, ...]:
     """Return the lines around each place that an account names; none that holds what looks like a secret."""
     places = [p for a in snapshot.accounts for p in (a.place, *(link.place for link in a.links)) if p is not None]
+    if snapshot.parting is not None:
+        branch, sites = snapshot.parting.branch, snapshot.verdict.sites if snapshot.verdict is not None else ()
+        places += [branch.place, *(link.place for link in branch.links)]
+        places += [Place(file=s.file, line=s.line) for s in sites[:_SITES]]
     files = list(dict.fromkeys(p.file for p in places))[:MOST_FILES]
     found: dict[tuple[str, int], Excerpt] = {}
     for file in files:

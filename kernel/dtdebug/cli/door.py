@@ -177,13 +177,13 @@ def _step(case: Case) -> Step | None:
 
 
 def _diagnosed(case: Case, snapshot: Snapshot, asked: Asked) -> Case:
-    from dtdebug.check.stack_files import sourced_snapshot
+    from dtdebug.account.printed import with_program
     from dtdebug.cli.readings import parse_answers
     from dtdebug.privacy.boundary import diagnose
     from dtdebug.privacy.sanitize import plain
     from dtdebug_taxonomy.knowledge.loader import load
 
-    described = sourced_snapshot(msgspec.structs.replace(snapshot, situation=plain(asked.situation)))
+    described = with_program(msgspec.structs.replace(snapshot, situation=plain(asked.situation)))
     return msgspec.structs.replace(case, diagnosis=diagnose(load(), described, *parse_answers(asked.answers)))
 
 

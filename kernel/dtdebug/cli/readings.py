@@ -90,14 +90,11 @@ def snapshot_of(log: str | None, situation: str, *, tee: bool = False) -> tuple[
     if not situation:  # a pasted thread that contains a log is split into both
         situation, output = split_prose(output)
     snapshot = Snapshot(situation=plain(situation), output=output, source=log or "", first_lines=excerpt.first_lines)
-    from dtdebug.account.printed import with_accounts
-    from dtdebug.check.stack_files import sourced_snapshot
+    from dtdebug.account.printed import with_program
 
     around = _around(log) if log not in (None, "-") and excerpt.first_lines and _WAITED in output else NO_SURROUNDINGS
     first, *later = (
-        with_accounts(
-            sourced_snapshot(msgspec.structs.replace(part, verdict=verdict_of_log(part, _exclusive, around=around)))
-        )
+        with_program(msgspec.structs.replace(part, verdict=verdict_of_log(part, _exclusive, around=around)))
         for part in split_failures(snapshot)
     )
     return msgspec.structs.replace(first, later=tuple(later)), excerpt.size
@@ -281,13 +278,13 @@ def _curves_lead(reading: Reading, curves: CurveReading) -> bool:
 
 def show_text(text: str, name: str, asked: Asked) -> int:
     """Print what a text shows that was printed elsewhere, as in a notebook; return the exit status."""
-    from dtdebug.check.stack_files import sourced_snapshot
+    from dtdebug.account.printed import with_program
     from dtdebug.privacy.boundary import diagnose as diagnosis_of
     from dtdebug.privacy.sanitize import plain
     from dtdebug_taxonomy.knowledge.loader import load
     from dtdebug_taxonomy.model.snapshot import Snapshot
 
-    snapshot = sourced_snapshot(Snapshot(situation=plain(asked.situation), output=plain(text), source=name))
+    snapshot = with_program(Snapshot(situation=plain(asked.situation), output=plain(text), source=name))
     d = diagnosis_of(load(), snapshot, *parse_answers(asked.answers))
     return print_reading(Reading(snapshot, d, _tells(d), len(text)), name, asked)
 

@@ -56,10 +56,9 @@ def diagnose_failed_cell(
         snapshot = _name_cells(snapshot, shell, _inputs(shell)[:-1])
     if live is not None and not issubclass(type(exception), KeyboardInterrupt):
         snapshot = _with_ranks(live, snapshot)
-    from dtdebug.account.printed import with_accounts
-    from dtdebug.check.stack_files import sourced_snapshot
+    from dtdebug.account.printed import with_program
 
-    snapshot = with_accounts(sourced_snapshot(snapshot))
+    snapshot = with_program(snapshot)
     diagnosis = diagnose(load(), snapshot)
     told = False
     if diagnosis.recognised:

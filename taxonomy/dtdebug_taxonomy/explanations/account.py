@@ -19,14 +19,12 @@ from dtdebug_taxonomy.inference.contracts import Broken, Parted, broken_contract
 from dtdebug_taxonomy.inference.demands import UnknownTermError, names_in, sides, value_of
 from dtdebug_taxonomy.inference.guards import decisive_test
 from dtdebug_taxonomy.logs.exception_roles import role_of
-from dtdebug_taxonomy.model.account import Account, Link, NamedValue, Refusal
+from dtdebug_taxonomy.model.account import Account, Link, NamedValue, Place, Refusal
 from dtdebug_taxonomy.model.rank_ranges import ranges
 from dtdebug_taxonomy.stacks.frames import is_library
 from dtdebug_taxonomy.text.pattern_matcher import plain
 from dtdebug_taxonomy.text.value_texts import read_value
 
-VALUES = "The values at the line that failed."
-"""Meaning of the reason of such an explanation; its title has the values."""
 _SURE, _GUARD, _CALL = 0.9, 0.7, 0.5
 """Probabilities of a broken contract, of the test that raised, and of the arguments of a call that failed."""
 _MOST_VALUES = 4
@@ -71,12 +69,13 @@ def by_culprit(context: Context) -> tuple[Account, ...]:
     return tuple(sorted(own, key=lambda a: (a.rank not in culprits, a.rank is None, a.rank or 0)))
 
 
-def reason_from(account: Account, evidence: str, means: str) -> Reason:
+def reason_from(account: Account, evidence: str) -> Reason:
     """Return an account as the reason of an explanation: measured if it has values, else shown by the source."""
     place = account.place
     return Reason(
         evidence=evidence,
-        means=means,
+        means="The values at the line that failed.",
+        of_account=True,
         source="measured" if account.with_values else "checked",
         weight=2.5,
         line=place.line if place else 0,
@@ -155,7 +154,7 @@ def _of_contract(context: Context, found: Broken, alike: Sequence[Broken], accou
         fix = f"Pass `{option}`, or edit {where(link.place)}: {_lower(fix)}"
     elif place is not None:
         fix = f"Edit {where(place)}: {_lower(fix)}"
-    return _explanation(context, account, title, fix, _SURE, contract.id, _why(alike, accounts), edit)
+    return _explanation(context, account, title, fix, _SURE, contract.id, _why(alike, accounts), edit, place)
 
 
 def _links_of(found: Broken) -> tuple[Link, ...]:
@@ -165,6 +164,8 @@ def _links_of(found: Broken) -> tuple[Link, ...]:
     for name in (contract.about, *sorted(names_in(contract.demand) - {contract.about})):
         if name in call.expressions and name != "self":
             link = deciding_link(account, call.expressions[name][0])
+            if link is not None and _is_part(link, name, found):
+                link = making_link(account, call.expressions[name][0])
         elif name in {contract.about, "self"} and "self" in call.expressions:
             link = making_link(account, call.expressions["self"][0])
         else:
@@ -180,6 +181,13 @@ def _links_of(found: Broken) -> tuple[Link, ...]:
     return tuple(links[:2])
 
 
+def _is_part(link: Link, name: str, found: Broken) -> bool:
+    """True if a tensor is compared, and the link decides only one of the numbers that it was made of."""
+    value = read_value(found.call.texts.get(name, ""))
+    given, _ = account_edits.numbers_of(found)
+    return value is not None and value.kind == "tensor" and link.how in _ENDED and link.value.text != str(given)
+
+
 def _explanation(  # noqa: PLR0917
     context: Context,
     account: Account,
@@ -189,11 +197,13 @@ def _explanation(  # noqa: PLR0917
     evidence: str,
     why: str,
     edit: account_edits.Edit | None = None,
+    place: Place | None = None,
 ) -> Explanation:
-    reason = reason_from(account, evidence, VALUES)
+    reason = reason_from(account, evidence)
     found = explanation_for(context.symptom, plain(title, 500), why, plain(fix, 500), probability, reason)
     diff = diff_of(edit, context.incident.snapshot.excerpts) if edit is not None else ""
-    return replace(found, diff=diff, diff_of="yours" if diff else "", in_python=bool(diff) and in_python(diff))
+    found = replace(found, diff=diff, diff_of="yours" if diff else "", in_python=bool(diff) and in_python(diff))
+    return found if place is None else replace(found, file=place.file, line=place.line)
 
 
 def _lower(sentence: str) -> str:

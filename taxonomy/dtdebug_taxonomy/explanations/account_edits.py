@@ -35,7 +35,7 @@ def of_contract(found: Broken, link: Link | None) -> Edit | None:
         except UnknownSlotError:
             return None
         return replace_expression(place, about[1], text)
-    given, wanted = _numbers(found)
+    given, wanted = numbers_of(found)
     if given is None or wanted is None:
         return None
     if place is not None and about is not None and (edit := _at_call(found, place, about[1], (given, wanted))):
@@ -47,14 +47,14 @@ def of_contract(found: Broken, link: Link | None) -> Edit | None:
 
 def option_to_pass(found: Broken, link: Link) -> str:
     """Return the option with the value that fits; empty if another number than the option's is compared."""
-    given, wanted = _numbers(found)
+    given, wanted = numbers_of(found)
     option = _OPTION.search(link.place.code)
     if option is None or given is None or wanted is None or link.value.text != show(given):
         return ""
     return f"{option[1]} {show(wanted)}"
 
 
-def _numbers(found: Broken) -> tuple[int | None, int | None]:
+def numbers_of(found: Broken) -> tuple[int | None, int | None]:
     """Return (number that was given, number that is demanded) of a demand of equality."""
     left, operator, right = sides(found.contract.demand)
     if operator not in {"Eq", "GtE"}:

@@ -110,7 +110,7 @@ class Edit(NamedTuple):
 
     place: Place
     code: str
-    """The line as it is to be, without its indentation."""
+    """The line, or the lines for it, as they are to be, without their common indentation."""
 
 
 def replace_expression(place: Place, span: tuple[int, int], text: str) -> Edit | None:
@@ -151,9 +151,11 @@ def diff_of(edit: Edit, excerpts: Iterable[Excerpt]) -> str:
             return ""
         indent = line[: len(line) - len(line.lstrip())]
         begin, end = max(0, at - _AROUND), min(len(excerpt.lines), at + _AROUND + 1)
-        head = f"@@ -{excerpt.first + begin},{end - begin} +{excerpt.first + begin},{end - begin} @@"
+        new = [f"+{indent}{row}" for row in edit.code.split("\n")]
+        size = end - begin
+        head = f"@@ -{excerpt.first + begin},{size} +{excerpt.first + begin},{size - 1 + len(new)} @@"
         rows = [f" {row}" for row in excerpt.lines[begin:at]]
-        rows += [f"-{line}", f"+{indent}{edit.code}", *(f" {row}" for row in excerpt.lines[at + 1 : end])]
+        rows += [f"-{line}", *new, *(f" {row}" for row in excerpt.lines[at + 1 : end])]
         name = short(place.file)
         return "\n".join((f"--- a/{name}", f"+++ b/{name}", head, *rows, ""))
     return ""

@@ -16,8 +16,6 @@ from dtdebug_taxonomy.text.pattern_matcher import plain
 Band = Literal["likely", "possible", "unlikely"]
 MAX_EXPLANATIONS = 5
 """Maximum number of explanations kept."""
-
-
 Grade = Literal["measured", "source", "printed", "quoted", "stated", "resembles"]
 GRADES: tuple[Grade, ...] = ("measured", "source", "printed", "quoted", "stated", "resembles")
 """Kinds of support, the most trusted first: measured or answered; shown by the source; printed by the job; a message
@@ -38,6 +36,8 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
     rank: int | None = None
     file: str = ""
     """File of what a check sees; empty for the failed cell."""
+    of_account: bool = False
+    """An account gives it: the title of the explanation has the values."""
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from dtdebug_taxonomy.explanations.account import VALUES, by_culprit, decided_clause, is_given, reason_from
+from dtdebug_taxonomy.explanations.account import by_culprit, decided_clause, is_given, reason_from
 from dtdebug_taxonomy.explanations.account_words import Edit, diff_of, ranks_of, replace_expression, where
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, in_python
@@ -67,7 +67,7 @@ def _explanation(context: Context, account: Account, found: _Found, accounts: Se
     why = "The line that raised uses this value."
     if len(ranks) > 1 and ranks == everyone:
         why = f"Ranks {ranges(ranks)} failed alike: the program is wrong, not a rank's data."
-    reason = reason_from(account, "value-of-an-error", VALUES)
+    reason = reason_from(account, "value-of-an-error")
     whole = explanation_for(context.symptom, plain(title, 500), why, plain(fix, 500), _PROBABILITY, reason)
     diff = diff_of(found.edit, context.incident.snapshot.excerpts) if found.edit is not None else ""
     return replace(whole, diff=diff, diff_of="yours" if diff else "", in_python=bool(diff) and in_python(diff))

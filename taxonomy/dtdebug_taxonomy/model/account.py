@@ -85,6 +85,64 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why the way back goes no further, in words; empty if it ends in a literal, option, variable or file."""
 
 
+class Condition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A test, or one part of it, with its outcome and the operands."""
+
+    text: str
+    result: bool | None = None
+    """None if it can't be known from the values that are left."""
+    values: tuple[NamedValue, ...] = ()
+    fixed: bool = False
+    """True if no pass of a loop around it changes its operands."""
+
+
+class Branch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A test or a loop of a function that a rank is in, or was in, as the values at its stop decide it."""
+
+    place: Place
+    kind: Literal["if", "while", "for"] = "if"
+    conditions: tuple[Condition, ...] = ()
+    """The whole test, then its parts; for a loop what it goes through."""
+    passes: int | None = None
+    """Number of passes of a `for` loop."""
+    held: tuple[tuple[int, int], ...] = ()
+    """Ranges of lines where a rank can only be if the test holds; of a loop, its body."""
+    failed: tuple[tuple[int, int], ...] = ()
+    """Ranges of lines where a rank can only be if it does not hold; of a loop, what follows it."""
+    leaves: str = ""
+    """Statement with which the body leaves its loop or function: `break`, `continue`, `return`, `raise`."""
+    turn: tuple[NamedValue, ...] = ()
+    """Variables of the loops around it, as they were when it was reached last; a text is empty if that is not known."""
+    links: tuple[Link, ...] = ()
+    """Way back of the operands."""
+    modules: tuple[str, str] = ("", "")
+    """Names that the file has for torch and torch.distributed; empty if it does not import them."""
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Ranks that a test sends one way."""
+
+    ranks: tuple[int, ...]
+    result: bool | int | None = None
+    """Outcome of the condition, or number of passes; None if these ranks have left the function."""
+    values: tuple[NamedValue, ...] = ()
+
+
+class Parting(msgspec.Struct, frozen=True, kw_only=True):
+    """The test or loop at which ranks of a hang parted."""
+
+    branch: Branch
+    """As the rank has it that the others wait for."""
+    text: str
+    """The part of the test that differs."""
+    sides: tuple[Side, ...]
+    """Ranks that the others wait for first."""
+    sure: bool = True
+    """False if the sides may be in different passes of a loop, or one side was not seen at the test."""
+
+
+MAX_BRANCHES = 32
+"""Maximum number of tests and loops kept of a rank."""
 MAX_LINKS = 16
 """Maximum number of links kept."""
 MAX_TEXT = 120

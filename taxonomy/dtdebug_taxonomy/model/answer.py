@@ -38,8 +38,6 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The line of the user's file to edit; 0 if none can be named."""
     diff: str = ""
     """Unified diff of the user's own file; never of an example."""
-    proof: str = ""
-    """Proof of the diff: `parses`, `the finding is gone`, `ran`."""
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from dtdebug_taxonomy.model.account import Account
+from dtdebug_taxonomy.model.account import Account, Branch
 from dtdebug_taxonomy.model.claims import Claim
 from dtdebug_taxonomy.model.rank_ranges import ranges, say, spell
 from dtdebug_taxonomy.model.waiting import Waiting
@@ -160,6 +160,8 @@ class RankState(msgspec.Struct, frozen=True, kw_only=True):
     """First line of the exception that ended the main thread, if any."""
     accounts: tuple[Account, ...] = ()
     """Accounts of that exception, and of those that ended other threads."""
+    branches: tuple[Branch, ...] = ()
+    """Tests and loops of the program's functions on the stack, the innermost function first."""
     exit_code: int | None = None
     """Exit code of the ended process; None while it lives, or if its end was not observed."""
     signal: str = ""

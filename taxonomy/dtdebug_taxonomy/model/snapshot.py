@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from dtdebug_taxonomy.model.account import Account
+from dtdebug_taxonomy.model.account import Account, Parting
 from dtdebug_taxonomy.model.isolation import IsolationResult
 from dtdebug_taxonomy.model.ranks import Frame, RankState, Verdict
 from dtdebug_taxonomy.model.training import Late, Violation
@@ -110,6 +110,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of `cells` and, last, of `cell`, as the notebook shows them; empty if unknown."""
     accounts: tuple[Account, ...] = ()
     """Accounts of the exceptions that ended ranks, or the cell."""
+    parting: Parting | None = None
+    """Test or loop at which the ranks of a hang parted."""
     source_findings: tuple[SourceFinding, ...] = ()
     """Findings of the checks in the files that stacks name."""
     source_read: bool = False

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from dtdebug_taxonomy.explanations.account import deciding_line
-from dtdebug_taxonomy.model.account import Account, NamedValue, Place
+from dtdebug_taxonomy.explanations.parting import decided_at
+from dtdebug_taxonomy.model.account import Account, NamedValue, Parting, Place
 from dtdebug_taxonomy.model.answer import Spot
 from dtdebug_taxonomy.text.pattern_matcher import plain
 
@@ -38,6 +39,12 @@ def spots_of_all(accounts: Sequence[Account]) -> tuple[Spot, ...]:
             first = grouped.setdefault(key, spot)
             grouped[key] = replace(first, ranks=tuple(sorted({*first.ranks, *spot.ranks})))
     return tuple(grouped.values())
+
+
+def spots_of_parting(parting: Parting) -> tuple[Spot, ...]:
+    """Return the test or loop at which ranks parted, then the line that gave the value which differs."""
+    links = [link for link in (decided_at(parting),) if link is not None]
+    return (_spot(parting.branch.place, (), "", ()), *(_spot(link.place, (), "", ()) for link in links))
 
 
 def _spot(place: Place, ranks: tuple[int, ...], state: str, values: Sequence[NamedValue]) -> Spot:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec.structs import replace
 
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
-from dtdebug_taxonomy.explanations.account import VALUES
 from dtdebug_taxonomy.explanations.comparison import is_comparison
 from dtdebug_taxonomy.explanations.measured_step import measured
 from dtdebug_taxonomy.explanations.model import Explanation, Reason
@@ -22,7 +21,7 @@ from dtdebug_taxonomy.model.claims import LOOP_ENDED, LOOP_LASTS
 from dtdebug_taxonomy.model.rank_ranges import spell
 from dtdebug_taxonomy.model.ranks import Frame, Verdict
 from dtdebug_taxonomy.model.snapshot import Snapshot, walk
-from dtdebug_taxonomy.presentation.account_spots import spots_of_all
+from dtdebug_taxonomy.presentation.account_spots import spots_of_all, spots_of_parting
 from dtdebug_taxonomy.stacks.frames import own_frame, short
 from dtdebug_taxonomy.text.pattern_matcher import plain
 from dtdebug_taxonomy.text.whole_parts import first_parts, message_parts
@@ -179,7 +178,7 @@ def _reason(cause: Explanation, headline: str, spots: Iterable[Spot]) -> Reason 
     """Return the best reason that neither the headline nor a place states; answers to questions are none."""
     shown = {s.code for s in spots if s.code}
     rows = [r for r in cause.because if r.weight > 0 and "=" not in r.evidence and r.source != "similar"]
-    if any(r.means == VALUES for r in rows):
+    if any(r.of_account for r in rows):
         return None
     rows = [r for r in rows if r.source != "checked" or r.words not in shown]
     rows.sort(key=lambda r: r.source != "checked")
@@ -230,10 +229,8 @@ def _record(r: Reason, headline: str) -> str:
 
 
 def _fix(cause: Explanation) -> Fix:
-    checked = next((r for r in cause.because if r.source == "checked" and r.file and r.line), None)
-    file, line = (checked.file, checked.line) if checked is not None else ("", 0)
     mine = cause.diff if cause.diff_of == "yours" else ""
-    return Fix(text=plain(first_parts(cause.fix, _SENTENCE), _SENTENCE), file=file, line=line, diff=mine)
+    return Fix(text=plain(first_parts(cause.fix, _SENTENCE), _SENTENCE), file=cause.file, line=cause.line, diff=mine)
 
 
 def _certainty(d: Diagnosis | None, cause: Explanation | None, verdict: Verdict | None) -> Certainty:
@@ -244,7 +241,7 @@ def _certainty(d: Diagnosis | None, cause: Explanation | None, verdict: Verdict 
             return "own"
         return "place" if verdict is not None and verdict.culprits and verdict.confidence >= _SURE else "unknown"
     if cause.band == "likely":
-        told = any(r.means == VALUES for r in cause.because)
+        told = any(r.of_account for r in cause.because)
         sure = cause.grade == "measured" and (told or verdict is None or verdict.confidence >= _SURE)
         return "certain" if sure else "likely"
     return "possible"
@@ -297,6 +294,8 @@ def _spots(snapshot: Snapshot | None, verdict: Verdict | None, headline: str, co
         for (_, file, line), ranks in sorted(places.items(), key=lambda row: row[0][0]):
             state = _unsaid(_state(verdict, ranks), headline)
             yield Spot(ranks=tuple(ranks), file=file, line=line, code=code_at(file, line), state=state)
+        if snapshot is not None and snapshot.parting is not None:
+            yield from spots_of_parting(snapshot.parting)
         return
     seen = measured(snapshot.watched) if snapshot is not None else None
     if seen is not None and (verdict is None or verdict.kind == "none"):

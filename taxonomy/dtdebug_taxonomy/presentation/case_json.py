@@ -11,7 +11,7 @@ import msgspec
 
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
 from dtdebug_taxonomy.explanations.model import rows_of
-from dtdebug_taxonomy.model.account import Account
+from dtdebug_taxonomy.model.account import Account, Parting
 from dtdebug_taxonomy.model.hosts import Host
 from dtdebug_taxonomy.model.ranks import CallSite, Kind, RankState, Verdict
 from dtdebug_taxonomy.model.snapshot import Snapshot
@@ -51,6 +51,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """Reports of the hosts about themselves."""
     accounts: tuple[Account, ...] = ()
     """Accounts of the exceptions that ended ranks, those of culprits first."""
+    parting: Parting | None = None
+    """Test or loop at which the ranks of a hang parted."""
     progress: dict[int, str] = {}
     """Rank -> change between two observations: stuck, slow, busy, gone."""
     missing_dumps: tuple[int, ...] = ()
@@ -89,7 +91,8 @@ def contract(case: Case) -> dict[str, Any]:
     for row, claim in zip(claims, v.claims, strict=False):
         row["text"] = claim.text
     advice = [] if case.diagnosis is None else rows_of(case.diagnosis.advice, case.diagnosis.guesses)
-    answer = msgspec.to_builtins(build_answer(case.diagnosis, Snapshot(accounts=case.accounts, watched=case.watch), v))
+    seen = Snapshot(accounts=case.accounts, parting=case.parting, watched=case.watch)
+    answer = msgspec.to_builtins(build_answer(case.diagnosis, seen, v))
     return {"v": known.pop("v"), "answer": answer, "verdict": verdict, "claims": claims, "advice": advice, **known}
 
 

@@ -22,7 +22,7 @@ import msgspec
 from dtdebug.live.agent import own_frames as stack
 from dtdebug.privacy.sanitize import clean
 from dtdebug.process import user_objects
-from dtdebug_taxonomy.model.account import Account
+from dtdebug_taxonomy.model.account import Account, Branch
 from dtdebug_taxonomy.model.ranks import Frame
 from dtdebug_taxonomy.stacks.frames import is_library
 
@@ -150,6 +150,13 @@ def account(value: BaseException) -> Account:
         if told.place is not None:
             return told
     return capture(chosen)
+
+
+def branches(value: BaseException) -> tuple[Branch, ...]:
+    """Return the tests and loops around the place of that exception."""
+    from dtdebug.account.branches import branches_at
+
+    return branches_at(_chosen(value).__traceback__)
 
 
 def _chosen(value: BaseException) -> BaseException:

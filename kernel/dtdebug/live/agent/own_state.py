@@ -28,6 +28,7 @@ from dtdebug.live.procfs.syscall_wait import by_system
 from dtdebug.privacy.sanitize import allowed_variables
 from dtdebug.process.rank_state import rank_state, versions
 from dtdebug.process.thread_frames import from_locals
+from dtdebug_taxonomy.model.account import Branch
 from dtdebug_taxonomy.model.ranks import Frame, Group, RankState, SurvivedException
 from dtdebug_taxonomy.model.waiting import Waiting
 from dtdebug_taxonomy.stacks.wait_operations import by_stack
@@ -54,6 +55,7 @@ def observe(detail: bool = True, known: RankState | None = None, *, memory: bool
     initialized = state.initialized
     same = known if known is not None and known.initialized == initialized and not detail else None
     no_groups: tuple[Group, ...] = ()
+    no_branches: tuple[Branch, ...] = ()
     nothing: dict[str, str] = {}
     trace = (
         _part(lambda: recorder_status.trace(entries=detail), recorder_status.RecorderTrace())
@@ -77,9 +79,17 @@ def observe(detail: bool = True, known: RankState | None = None, *, memory: bool
             step=_part(lambda: stack.step(frames), None),
             facts=_part(lambda: _facts(frames), nothing),
             handling=_part(_handling, None),
+            branches=_part(lambda: _branches(frames), no_branches),
             waiting=_part(lambda: _waiting(state.stack), None),
         )
     return state
+
+
+def _branches(frames: list[FrameType]) -> tuple[Branch, ...]:
+    """Return why the main thread is where it is; the modules for it are imported only where a stop is looked into."""
+    from dtdebug.account.branches import branches_of
+
+    return branches_of(frames)
 
 
 def _waiting(frames: Sequence[Frame]) -> Waiting | None:

@@ -16,7 +16,7 @@ import msgspec
 
 from dtdebug.live.agent import fatal_signals, membership, recorder_status
 from dtdebug.live.agent.endpoint import Endpoint, WorkerServer, announce, token
-from dtdebug.live.agent.exit_hooks import Leaving, account, primary
+from dtdebug.live.agent.exit_hooks import Leaving, account, branches, primary
 from dtdebug.live.agent.own_state import observe, update_counts
 from dtdebug.privacy.sanitize import clean
 from dtdebug.process.thread_frames import frames_of
@@ -265,8 +265,10 @@ class Watcher:
         if (value := self._ended_by) is not None:  # last, because a launcher may end this process meanwhile
             self._ended_by = None
             with suppress(Exception):
-                own = account(value)
-                self.folder.save_record(msgspec.structs.replace(last, accounts=(own, *self._thread_accounts)))
+                last = msgspec.structs.replace(last, accounts=(account(value), *self._thread_accounts))
+                self.folder.save_record(last)
+                if (last.world_size or 1) > 1:
+                    self.folder.save_record(msgspec.structs.replace(last, branches=branches(value)))
 
     def _last_words(self, *, again: bool) -> dict[str, str]:
         """Return the facts on the end, by the main thread's last action; `again`: it communicated after it left."""

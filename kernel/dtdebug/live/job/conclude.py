@@ -31,6 +31,7 @@ from dtdebug.recorded.flight_recorder.source_branches import exclusive
 from dtdebug.storage import state_dir as files
 from dtdebug.storage.run_folder import RunFolder
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
+from dtdebug_taxonomy.inference.parting import find_parting
 from dtdebug_taxonomy.model.claims import Claim, Record, distinct, texts
 from dtdebug_taxonomy.model.hosts import Host
 from dtdebug_taxonomy.model.ranks import RankState, Verdict
@@ -90,7 +91,8 @@ def conclude(
     culprits = verdict.culprits
     accounts = [(s.rank not in culprits, each) for s in ended.states for each in s.accounts]
     told = tuple(each for _, each in sorted(accounts, key=lambda row: row[0])[:_ACCOUNTS])
-    ranks = [msgspec.structs.replace(s, accounts=()) for s in ended.states]
+    parting = find_parting(ended.states, verdict)
+    ranks = [msgspec.structs.replace(s, accounts=(), branches=()) for s in ended.states]
     if (seen.printed is not None or seen.measured) and verdict.kind not in ("none", "dead", "left"):
         ranks = [first_death.standing(state) for state in ranks]  # their ends are the user's doing
     watch = _watch_findings(folder)
@@ -100,6 +102,7 @@ def conclude(
         first_lines=first_lines if seen.printed is None else (),
         ranks=tuple(ranks),
         accounts=told,
+        parting=parting,
         versions=next((s.versions for s in ended.states if s.versions), {}),
         environment=next((s.environment for s in ended.states if s.environment), {}),
         verdict=verdict,
@@ -115,9 +118,10 @@ def conclude(
     found = Case(
         verdict=snapshot.verdict or verdict,
         diagnosis=_diagnosis(snapshot, folder),
-        ranks=tuple(msgspec.structs.replace(s, accounts=()) for s in ended.states),
+        ranks=tuple(msgspec.structs.replace(s, accounts=(), branches=()) for s in ended.states),
         hosts=tuple(hosts),
         accounts=snapshot.accounts[:_ACCOUNTS_SAVED],
+        parting=parting,
         progress=seen.progress,
         coverage=add_host_coverage(coverage(ended.states, output, missing, (*notes, *more)), ended.states, hosts),
         missing_dumps=missing,
@@ -201,11 +205,10 @@ def _with(found: Case, seen: WatchResult | None) -> Case:
 
 def _add_source_findings(snapshot: Snapshot) -> Snapshot:
     """Add what the files on the stacks tell; a defect in a check loses only that."""
-    from dtdebug.account.printed import with_accounts
-    from dtdebug.check.stack_files import sourced_snapshot
+    from dtdebug.account.printed import with_program
 
     try:
-        return with_accounts(sourced_snapshot(snapshot))
+        return with_program(snapshot)
     except Exception as error:
         note = f"the source could not be checked ({type(error).__name__}: {error})"
         return msgspec.structs.replace(snapshot, notes=(*snapshot.notes, note))

@@ -158,6 +158,7 @@ def snapshot_of(case: Case, folder: RunFolder | None) -> Snapshot:
         command=run.command if run is not None else (),
         verdict=case.verdict,
         accounts=case.accounts,
+        parting=case.parting,
         watched=case.watch,
         late=case.late,
         notes=case.notes,

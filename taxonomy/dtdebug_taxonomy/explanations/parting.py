@@ -1,0 +1,154 @@
+"""Explains a hang by the test or loop at which the ranks parted, with its values on each side.
+
+It says what a rank's place and values show: which way the test went, not that the program should not have it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from dtdebug_taxonomy.explanations import parting_edits
+from dtdebug_taxonomy.explanations.account_words import where
+from dtdebug_taxonomy.explanations.context import Context
+from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, in_python
+from dtdebug_taxonomy.model.account import Link, NamedValue, Parting, Side
+from dtdebug_taxonomy.model.rank_ranges import ranges
+from dtdebug_taxonomy.text.pattern_matcher import plain
+
+EVIDENCE = "ranks-part-at-a-test"
+_SYMPTOM = "D.2.1"
+_SURE, _LIKELY = 0.9, 0.7
+_MOST_SIDES, _MOST_VALUES, _LONGEST_VALUES = 3, 2, 40
+_DIGITS = re.compile(r"\b\d{1,20}\.\d{4,20}(?:e[+-]?\d{1,3})?\b")
+_DECIDED = frozenset({"literal", "option", "default", "environment", "file", "assigned", "returned", "attribute"})
+_BY_RANK = re.compile(r"rank|master|main|primary|zero", re.IGNORECASE)
+
+
+def explain(context: Context) -> Iterator[Explanation]:
+    """Yield the test or loop at which the ranks that a verdict tells apart went different ways."""
+    snapshot = context.incident.snapshot
+    parting = snapshot.parting
+    if parting is None or not parting.sides:
+        return
+    place = parting.branch.place
+    reason = Reason(
+        evidence=EVIDENCE,
+        means="The values at the test where the ranks part.",
+        of_account=True,
+        source="measured" if parting.sure else "checked",
+        weight=2.5,
+        line=place.line,
+        words=place.code,
+        rank=parting.sides[0].ranks[0] if parting.sides[0].ranks else None,
+        file=place.file,
+    )
+    edit = parting_edits.edit_of(parting, snapshot)
+    found = explanation_for(
+        _SYMPTOM,
+        plain(_title(parting), 500),
+        _why(parting),
+        plain(_fix(parting), 500),
+        _SURE if parting.sure else _LIKELY,
+        reason,
+    )
+    at = edit.place if edit is not None else place
+    diff = edit.diff if edit is not None else ""
+    fix = edit.says if edit is not None else found.fix
+    yield replace(
+        found, fix=fix, diff=diff, diff_of="yours" if diff else "", in_python=bool(diff) and in_python(diff),
+        file=at.file, line=at.line,
+    )  # fmt: skip
+
+
+def is_by_rank(parting: Parting) -> bool:
+    """True if a test asks for the rank itself: it differs by intent."""
+    names = [parting.text, *(v.name for side in parting.sides for v in side.values)]
+    return any(_BY_RANK.search(name) for name in names)
+
+
+def decided_at(parting: Parting) -> Link | None:
+    """Return the line that gave the value which differs, if it is another than the test's."""
+    place = parting.branch.place
+    own = [link for link in parting.branch.links if (link.place.file, link.place.line) != (place.file, place.line)]
+    differing = {v.name for v in _differing(parting.sides)}
+    if parting.branch.kind != "for" and own and own[0].how == "returned" and own[0].value.name in parting.text:
+        return own[0]
+    first = next((link for link in own if link.value.name in differing and link.how in _DECIDED), None)
+    if parting.branch.kind != "for":
+        return first
+    shards = next((link for link in own if parting_edits.sharded(link.place.code)), None)
+    return shards or first or next((link for link in own if link.how in _DECIDED), None)
+
+
+def _title(parting: Parting) -> str:
+    at = where(parting.branch.place)
+    sides = parting.sides[:_MOST_SIDES]
+    unknown = next((side for side in sides if side.result is None), None)
+    differing = {v.name for v in _differing(sides)}
+    shown = ", ".join(
+        f"{_outcome(parting, side)} on {_ranks(side.ranks)}{_values(side, differing)}"
+        for side in sides
+        if side.result is not None
+    )
+    if unknown is not None:
+        way = "went around its peers' call" if parting.branch.leaves == "continue" else "left"
+        who = _ranks(unknown.ranks)
+        return f"{who[:1].upper()}{who[1:]} {way}, and only `{parting.text}` ({at}) leads there: it is {shown}"
+    link = decided_at(parting)
+    said = f"; decided at {where(link.place)}" if link is not None else ""
+    return f"`{parting.text}` {'has' if parting.branch.kind == 'for' else 'is'} {shown} ({at}){said}"
+
+
+def _outcome(parting: Parting, side: Side) -> str:
+    if parting.branch.kind == "for":
+        return f"{side.result} pass{'es' * (side.result != 1)}"
+    return str(side.result)
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    return f"rank{'s' if len(ranks) > 1 else ''} {ranges(ranks)}"
+
+
+def _values(side: Side, differing: set[str]) -> str:
+    rows = [v for v in side.values if v.name in differing]
+    text = ""
+    for v in rows[:_MOST_VALUES]:
+        more = f"{text}{', ' if text else ''}{v.name} = {_short(v.text)}"
+        text = more if not text or len(more) <= _LONGEST_VALUES else text
+    return f" ({text})" if text else ""
+
+
+def _short(text: str) -> str:
+    """Return a number with the digits that a reader compares."""
+    return _DIGITS.sub(lambda found: f"{float(found[0]):.4g}", text)
+
+
+def _differing(sides: Sequence[Side]) -> list[NamedValue]:
+    """Return the values of the first side that another one does not share, plain numbers and texts first."""
+    others = [{v.name: v.text for v in side.values} for side in sides[1:]]
+    rows = [v for v in sides[0].values if any(v.name in each and each[v.name] != v.text for each in others)]
+    return [v for v in rows if v.text not in {"True", "False"}] or rows
+
+
+def _why(parting: Parting) -> str:
+    if parting.branch.kind == "for":
+        return "Each pass calls a collective: the ranks with fewer passes leave the others waiting."
+    if is_by_rank(parting):
+        return "The test asks for the rank, and only one of its ways leads to a collective."
+    return "Each rank decides by its own value, and only one of the ways leads to a collective."
+
+
+def _fix(parting: Parting) -> str:
+    at = where(parting.branch.place)
+    if parting.branch.kind == "for":
+        link = decided_at(parting)
+        return (
+            f"Edit {where(link.place) if link is not None else at}, so that all ranks make equally many passes: drop"
+            " the surplus, pad it, or put the loop into DDP's `Join`."
+        )
+    if is_by_rank(parting):
+        return f"Let all ranks reach what communicates behind {at}; guard only printing and writing by the rank."
+    return f"Edit {at}: agree on the outcome, for example by `all_reduce` of it, so that all ranks go the same way."
