@@ -125,14 +125,14 @@ def failure(studio: Studio) -> None:
         cell = nb.run(page, 0)
         button = cell.get_by_role("button", name="Diagnose")
         button.wait_for()
-        page.set_viewport_size({"width": 1360, "height": 330})  # the end of a long traceback
-        button.evaluate("e => e.scrollIntoView({block: 'end'})")
+        page.set_viewport_size({"width": 1360, "height": 330})  # the beginning of a long traceback
+        cell.evaluate(AT_TOP)
         studio.shoot(page, "button")
         page.set_viewport_size(SIZE)
         button.click()
         card = cell.locator(".dtd-card").first
         card.wait_for()
-        card.evaluate(AT_TOP)
+        cell.evaluate(AT_TOP)
         studio.shoot(page, "card")
         cell.get_by_role("button", name="Guide me").click()
         wizard = page.locator(".dtdp-wizard")
