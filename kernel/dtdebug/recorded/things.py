@@ -133,10 +133,8 @@ def _file(name: str) -> Thing:
             if head[:2] == _GZIP:
                 file.seek(0)
                 return _packed(name, file, size)
-            if what := form(head):
-                return Thing(name, "curves", what)
-            if _PICKLE.match(head) and (b"entries" in head or b"profiling_name" in head):
-                return Thing(name, "dump", "a dump of the flight recorder")
+            if (known := _by_beginning(name, head)) is not None:
+                return known
             if head[:1] == b"{" and (found := _json(name, head, file.read(_WHOLE) if size <= _WHOLE else b"")):
                 return found
     except OSError as error:
@@ -156,6 +154,15 @@ def _file(name: str) -> Thing:
     if not name.endswith(_OF_LOGS) and not _PRINTED.search(head) and _is_known(name):
         return Thing(name, "program", "a configuration to check")
     return Thing(name, "log", "the output of a job")
+
+
+def _by_beginning(name: str, head: bytes) -> Thing | None:
+    """Return what a file holds whose beginning is like that of nothing else."""
+    if what := form(head):
+        return Thing(name, "curves", what)
+    if _PICKLE.match(head) and (b"entries" in head or b"profiling_name" in head):
+        return Thing(name, "dump", "a dump of the flight recorder")
+    return None
 
 
 def _is_known(name: str) -> bool:
