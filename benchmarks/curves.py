@@ -207,6 +207,7 @@ FAULTS: tuple[Callable[[random.Random, list[Row], bool], str], ...] = (
 
 
 def megatron(i: int, row: Row) -> str:
+    """A line of Megatron-LM."""
     scale = f" loss scale: {row['scale']:.1f} |" if "scale" in row else ""
     return (
         f" iteration {i + 1:8d}/  100000 | consumed samples: {i * 64:12d} | elapsed time per iteration (ms): "
@@ -216,6 +217,7 @@ def megatron(i: int, row: Row) -> str:
 
 
 def hugging_face(i: int, row: Row) -> str:
+    """A line of the Hugging Face Trainer."""
     scale = f", 'loss_scale': {row['scale']}" if "scale" in row else ""
     return (
         f"{{'loss': {row['loss']:.4f}, 'grad_norm': {row['norm']}, 'learning_rate': {row['lr']!r}{scale}, "
@@ -224,6 +226,7 @@ def hugging_face(i: int, row: Row) -> str:
 
 
 def titan(i: int, row: Row) -> str:
+    """A line of torchtitan, with its colours."""
     scale = f"  loss_scale: {row['scale']:g}" if "scale" in row else ""
     return (
         f"[rank0]:2025-03-01 10:{i // 60 % 60:02d}:{i % 60:02d},123 - root - INFO - \x1b[31mstep: {i + 1:2d}  \x1b[32m"
@@ -233,6 +236,7 @@ def titan(i: int, row: Row) -> str:
 
 
 def plain(i: int, row: Row) -> str:
+    """A line of a plain loop."""
     scale = f" loss_scale={row['scale']:g}" if "scale" in row else ""
     return (
         f"epoch {i // 1000} step {i} loss={row['loss']:.5f} lr={row['lr']:.6g} grad_norm={row['norm']:.3f} "
@@ -241,6 +245,7 @@ def plain(i: int, row: Row) -> str:
 
 
 def json_lines(i: int, row: Row) -> str:
+    """A line of JSON."""
     scale = f', "loss_scale": {row["scale"]}' if "scale" in row else ""
     return (
         f'{{"step": {i}, "train/loss": {row["loss"]:.6f}, "train/lr": {row["lr"]}, "train/grad_norm": '
@@ -249,6 +254,7 @@ def json_lines(i: int, row: Row) -> str:
 
 
 def bar(i: int, row: Row) -> str:
+    """A state of a bar of tqdm."""
     scale = f", loss_scale={row['scale']:g}" if "scale" in row else ""
     return (
         f"\rTraining:  10%|█         | {i + 1}/100000 [00:{i % 60:02d}<09:59, {row['time']:5.2f}s/it, loss="
@@ -276,6 +282,7 @@ def draw(seed: int, number: int, *, faulty: bool, second: bool) -> tuple[str, st
 
 
 def quality(seed: int, count: int, *, second: bool, show: bool) -> None:
+    """Print hits and false alarms."""
     spikes = 0
     alarms, hits, dated, missed = Counter[str](), Counter[str](), 0, Counter[str]()
     places = 0
@@ -357,7 +364,9 @@ def speed(size: int) -> None:
         total = time.process_time() - began
         values = sum(map(len, curves))
         megabytes = path.stat().st_size / 1e6
-        print(f"event file of {megabytes:.0f} MB, {values:,} values: read {read:.1f} s, judged {total:.1f} s (bar: 5 s)")
+        print(
+            f"event file of {megabytes:.0f} MB, {values:,} values: read {read:.1f} s, judged {total:.1f} s (bar: 5 s)"
+        )
         log = Path(folder) / "train.log"
         r = random.Random(3)
         count = 30_000
@@ -379,6 +388,7 @@ def speed(size: int) -> None:
 
 
 def main() -> None:
+    """Run what the options ask for."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=200)

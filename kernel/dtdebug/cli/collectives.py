@@ -115,10 +115,16 @@ def add(commands: Any) -> None:
     diff.add_argument("--ranks", type=int, nargs=2, metavar=("R", "S"), help="compare these two ranks of one recording")
     diff.add_argument("--format", choices=("text", "json"), default="text")
     diff.add_argument(
-        "--max-step-time", type=_ratio, metavar="X", help="fail if a step of the second run takes more than X times as long"
+        "--max-step-time",
+        type=_ratio,
+        metavar="X",
+        help="fail if a step of the second run takes more than X times as long",
     )
     diff.add_argument(
-        "--max-loss", type=_ratio, metavar="X", help="fail if the last loss of the second run is more than X times as high"
+        "--max-loss",
+        type=_ratio,
+        metavar="X",
+        help="fail if the last loss of the second run is more than X times as high",
     )
     diff.set_defaults(run=_diff)
 
@@ -199,7 +205,9 @@ def _diff(options: argparse.Namespace) -> int:
     recordings = [path for path in (options.left, options.right) if path is not None and _is_recording(path)]
     if limits != (None, None) or (not recordings and not options.ranks and options.right is not None):
         if recordings:
-            raise UsageError(f"diff: {one_line(str(recordings[0]), 200)} is a recording, which holds no step time or loss")
+            raise UsageError(
+                f"diff: {one_line(str(recordings[0]), 200)} is a recording, which holds no step time or loss"
+            )
         return _compare_curves(options)
     if options.ranks:
         found = recording_diff.two_ranks(options.left, *options.ranks)

@@ -272,8 +272,9 @@ def _curves_lead(reading: Reading, curves: CurveReading) -> bool:
         return False
     from dtdebug_taxonomy.logs.log_end import is_stop
 
-    nothing = not (reading.found or d.ordinary or d.happened) or is_stop(reading.snapshot.verdict)
-    return nothing or d.symptoms[0].id == _NUMERIC
+    verdict = reading.snapshot.verdict
+    nothing = not (reading.found or d.ordinary or d.happened) or is_stop(verdict)
+    return nothing or (d.symptoms[0].id == _NUMERIC and (verdict is None or verdict.kind == "none") and not d.happened)
 
 
 def show_text(text: str, name: str, asked: Asked) -> int:

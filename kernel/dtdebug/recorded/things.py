@@ -135,10 +135,8 @@ def _file(name: str) -> Thing:
             if head[:2] == _GZIP:
                 file.seek(0)
                 return _gzip_contents(name, file, size)
-            if what := form(head):
-                return Thing(name, "curves", what)
-            if _PICKLE.match(head) and (b"entries" in head or b"profiling_name" in head):
-                return Thing(name, "dump", "a dump of the flight recorder")
+            if (known := _by_beginning(name, head)) is not None:
+                return known
             if head[:1] == b"{" and (found := _json(name, head, file.read(_WHOLE) if size <= _WHOLE else b"")):
                 return found
     except OSError as error:
@@ -171,6 +169,15 @@ def _of_living(name: str, head: bytes) -> Thing | None:
     of_training = _OF_TRAINING.search(head) is not None
     what = "" if of_training else stack_texts.other_program(head[:_BEGINNING].decode(errors="replace"))
     return Thing(name, "stacks", what) if what else None
+
+
+def _by_beginning(name: str, head: bytes) -> Thing | None:
+    """Return what a file holds whose beginning is like that of nothing else."""
+    if what := form(head):
+        return Thing(name, "curves", what)
+    if _PICKLE.match(head) and (b"entries" in head or b"profiling_name" in head):
+        return Thing(name, "dump", "a dump of the flight recorder")
+    return None
 
 
 def _is_known(name: str) -> bool:

@@ -78,10 +78,12 @@ def is_event_file(head: bytes) -> bool:
     if len(head) < _HEADER.size:
         return False
     length, crc = _HEADER.unpack_from(head)
-    return 0 < length < _MOST and masked_crc(head[:8]) == crc
+    return bool(0 < length < _MOST and masked_crc(head[:8]) == crc)
 
 
-def read_scalars(file: BinaryIO, wanted: Callable[[str], bool]) -> tuple[dict[str, Scalars], list[Damage]]:
+def read_scalars(  # noqa: PLR0912, PLR0915 - one loop over millions of records
+    file: BinaryIO, wanted: Callable[[str], bool]
+) -> tuple[dict[str, Scalars], list[Damage]]:
     """Return the scalars of a file by their tags, and where it is damaged; damage to the framing ends it."""
     known: dict[int, int] = {}
     found: dict[bytes, Scalars | None] = {}
@@ -122,7 +124,9 @@ def read_scalars(file: BinaryIO, wanted: Callable[[str], bool]) -> tuple[dict[st
                 if tag_size[0] != len(tag):
                     row = None
             if row is None:
-                _general(buffer, begin, length, offset, found, damage, wanted)
+                data = buffer[begin + 12 : begin + 12 + length]
+                if (what := _add_general(data, buffer[begin + 12 + length : begin + size], found, wanted)) is not None:
+                    damage.append(Damage(offset, what))
             else:
                 try:
                     rows = found[tag]
@@ -150,34 +154,26 @@ def _rows_of(tag: bytes, wanted: Callable[[str], bool]) -> Scalars | None:
 
 def _is_whole(buffer: bytes, begin: int, length: int) -> bool:
     end = begin + 12 + length
-    (crc,) = struct.unpack_from("<I", buffer, end)
-    return masked_crc(buffer[begin + 12 : end]) == crc
+    return masked_crc(buffer[begin + 12 : end]) == int.from_bytes(buffer[end : end + 4], "little")
 
 
-def _general(
-    buffer: bytes,
-    begin: int,
-    length: int,
-    offset: int,
-    found: dict[bytes, Scalars | None],
-    damage: list[Damage],
-    wanted: Callable[[str], bool],
-) -> None:
-    """Add the scalars of a record of another form."""
+def _add_general(
+    data: bytes, crc: bytes, found: dict[bytes, Scalars | None], wanted: Callable[[str], bool]
+) -> str | None:
+    """Add the scalars of a record of another form; return what is wrong with it."""
     try:
-        rows = list(_event(buffer[begin + 12 : begin + 12 + length]))
+        rows = list(_event(data))
     except (ValueError, IndexError, struct.error):
-        damage.append(Damage(offset, "a record can't be decoded: left out"))
-        return
-    if any(not math.isfinite(value) for _, _, value in rows) and not _is_whole(buffer, begin, length):
-        damage.append(Damage(offset, _CHANGED))
-        return
+        return "a record can't be decoded: left out"
+    if any(not math.isfinite(value) for _, _, value in rows) and masked_crc(data) != int.from_bytes(crc, "little"):
+        return _CHANGED
     for tag, step, value in rows:
         if tag not in found:
             found[tag] = _rows_of(tag, wanted)
         if (known := found[tag]) is not None:
             known.steps.append(step)
             known.values.append(value)
+    return None
 
 
 def _skip(file: BinaryIO, count: int) -> int:

@@ -18,7 +18,13 @@ def form(head: bytes) -> str:
     if head[:1].isdigit() and _MLFLOW.match(head):
         return "a metric of MLflow"
     first, _, rest = head.partition(b"\n")
-    if rest and b"," in first and len(first) < 65536 and not first.startswith(b"{") and _is_table(first.decode("utf-8", "replace").rstrip("\r")):
+    if (
+        rest
+        and b"," in first
+        and len(first) < 65536
+        and not first.startswith(b"{")
+        and _is_table(first.decode("utf-8", "replace").rstrip("\r"))
+    ):
         return "a table of metrics"
     return ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -26,7 +27,7 @@ def findings(curves: Sequence[Curve]) -> list[CurveFinding]:
     for curve in usable:
         if curve.owner.rank is not None:
             by_name[curve.name.name, curve.owner.run, curve.name.held_out].append(curve)
-    for (name, _run, held_out), same in by_name.items():
+    for (_name, _run, held_out), same in by_name.items():
         if same[0].kind == "loss" and not held_out and len({c.owner.rank for c in same}) == len(same):
             found += judge_rest.ranks_differ(same)
     printed = {(name, run): len({c.owner.rank for c in same}) for (name, run, _), same in by_name.items()}
@@ -39,7 +40,8 @@ def _of_one(group: Sequence[Curve]) -> list[CurveFinding]:
     by = _by_kind(group)
     losses, held_out = _losses(by)
     found: list[CurveFinding | None] = [
-        judge_loss.not_finite(curve, group) for curve in (*losses, *held_out, *by["part"], *by["grad_norm"])
+        judge_loss.not_finite(curve, group)
+        for curve in _broken_last_first([*losses, *held_out, *by["part"], *by["grad_norm"]])
     ]
     found = _first_only(found)
     group = [curve.thinned(_LONGEST) for curve in group]
@@ -65,6 +67,11 @@ def _of_one(group: Sequence[Curve]) -> list[CurveFinding]:
 def _first_only(found: Sequence[CurveFinding | None]) -> list[CurveFinding | None]:
     """Return the first finding alone: terms of a loss, and its norm, are NaN with it."""
     return [next((row for row in found if row is not None), None)]
+
+
+def _broken_last_first(curves: list[Curve]) -> list[Curve]:
+    """Return curves that end in NaN before others: a loss may be printed as 0 where its gradient is NaN."""
+    return sorted(curves, key=lambda curve: math.isfinite(curve.values[-1]))
 
 
 def _by_kind(group: Sequence[Curve]) -> dict[str, list[Curve]]:

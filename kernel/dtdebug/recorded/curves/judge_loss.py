@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from statistics import median
@@ -22,6 +23,8 @@ _HOLDS = 0.7
 _SPIKE, _HIGHER, _ALONE = 20.0, 0.5, 4.0
 """A spike exceeds the median of its neighbours by so many times the noise, by this share of that median, and by so many
 times the next highest excess: where outliers are usual, none is a spike."""
+_SETTLED = 10
+"""First values of an attempt, which are no spikes."""
 _CHANCE = (2, 3, 4, 5, 10, 20, 100, 1000, 30522, 32000, 32768, 50257, 50304, 128256, 151936)
 """Usual numbers of classes and tokens; guessing among k of them has the loss ln k."""
 _RUN = 6
@@ -103,7 +106,7 @@ def not_finite(curve: Curve, others: Sequence[Curve]) -> CurveFinding | None:
     if to_end:
         says = f"The {title(curve)} is {word} from {curve.label(begin)} to the end ({run} of {len(values)} values)"
     else:
-        says = f"The {title(curve)} is {word} at {curve.label(begin)} and {len(bad) - 1} more times"
+        says = f"The {title(curve)} is {word} at {curve.label(begin)}, in {len(bad)} of {len(values)} values"
     why = f"last finite {spell(values[last])} at {curve.label(last)}; before it {shown}"
     return make(
         "not_finite", curve, begin, says, f"{why}{norms}", values=[*(_record(curve, i) for i in lead),
@@ -136,9 +139,9 @@ def _lead_up(curve: Curve, others: Sequence[Curve], begin: int) -> str:
     for other in others:
         if other.kind != "grad_norm" or other.owner != curve.owner:
             continue
-        places = [
-            i for i in range(len(other.values)) if other.steps[i] <= step and math.isfinite(other.values[i])
-        ][-200:]
+        places = [i for i in range(len(other.values)) if other.steps[i] <= step and math.isfinite(other.values[i])][
+            -200:
+        ]
         if len(places) < 4:
             continue
         usual = median(other.values[i] for i in places)
@@ -176,7 +179,7 @@ def diverges(curve: Curve, rates: Sequence[Curve]) -> CurveFinding | None:
     says = f"The {title(curve)} diverges from {curve.label(at)} on: {spell(low)} before, {spell(last)} at the end"
     why = f"least level {spell(low)} near {curve.label(bottom)}, noise {spell(noise)}; rose by {spell(rise)}"
     return make(
-        "diverges", curve, at, says, why, values=[_record(curve, bottom), _record(curve, at), _record(curve, places[-1])],
+        "diverges", curve, at, says, why, values=[_record(curve, i) for i in (bottom, at, places[-1])],
         next="Go back to a checkpoint before that step; lower the learning rate or clip gradients, and compare what "
         "changed there (data, learning rate, a resume).",
     )  # fmt: skip
@@ -276,9 +279,12 @@ def spike(curve: Curve) -> CurveFinding | None:
         return None
     usual = running_medians(values) if len(values) <= 20_000 else _coarse(values)
     over = [value - middle for value, middle in zip(values, usual, strict=True)]
-    skipped = max(5, len(values) // 20)
-    begin = skipped
-    top = max(range(begin, len(values) - 3), key=over.__getitem__)
+    begin = max(_SETTLED, len(values) // 20)
+    near_begin = {place + i for place in curve.attempts for i in range(-1, _SETTLED)}
+    candidates = [i for i in range(begin, len(values) - 3) if places[i] not in near_begin]
+    top = max(candidates, key=over.__getitem__, default=-1)
+    if top < 0:
+        return None
     near = values[max(0, top - 60) : max(0, top - 5)] + values[top + 6 : top + 61]
     noise = max(step_noise(near), 1e-9)
     rest = [over[i] for i in range(begin, len(values)) if abs(i - top) > 10]
@@ -287,10 +293,12 @@ def spike(curve: Curve) -> CurveFinding | None:
     if rest and over[top] < _ALONE * max(rest):
         return None
     at = places[top]
-    says = f"The {title(curve)} has a spike at {curve.label(at)}: {spell(values[top])} where {spell(usual[top])} is usual"
+    says = (
+        f"The {title(curve)} has a spike at {curve.label(at)}: {spell(values[top])} where {spell(usual[top])} is usual"
+    )
     return make(
         "spike", curve, at, says, f"{over[top] / noise:.0f} times the noise of its neighbours; it came back",
-        next="It recovered. Look at that step's batch and gradient norm; clipping or skipping such batches prevents it.",
+        next="It recovered. Look at that step's batch and gradient norm; clipping prevents it.",
     )  # fmt: skip
 
 
@@ -340,7 +348,7 @@ def resumed_from_start(curve: Curve) -> CurveFinding | None:
     if len(first) < 20:
         return None
     start = median(first[:3])
-    for (begin, end), (now, until) in zip(spans, spans[1:], strict=False):
+    for (begin, end), (now, until) in itertools.pairwise(spans):
         _, before = curve.finite(begin, end)
         _, after = curve.finite(now, until)
         if len(before) < 8 or len(after) < 3 or curve.steps[now] <= curve.steps[spans[0][0]] + 5:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Sequence
@@ -101,7 +102,7 @@ def _drift(curve: Curve, pairs: Sequence[tuple[int, float]], *, rate: bool) -> C
     levels = [part.level for part in parts]
     if len(levels) < 8 or levels[-1] < _DRIFT * levels[0]:
         return None
-    ups = [b - a for a, b in zip(levels, levels[1:], strict=False)]
+    ups = [b - a for a, b in itertools.pairwise(levels)]
     total = levels[-1] - levels[0]
     noise = median(part.noise for part in parts)
     if sum(up > 0 for up in ups) < _UPWARD * len(ups) or max(ups) > 0.5 * total or total < _NOISE * noise:
@@ -109,8 +110,8 @@ def _drift(curve: Curve, pairs: Sequence[tuple[int, float]], *, rate: bool) -> C
     place, last = pairs[0][0], pairs[-1][0]
     old, new = (1 / levels[0], 1 / levels[-1]) if rate else (levels[0], levels[-1])
     says = (
-        f"Steps grow slower all the time: {spell(old)} -> {spell(new)} `{curve.name.name}` from {curve.label(place)} to "
-        f"{curve.label(last)}"
+        f"Steps grow slower all the time: `{curve.name.name}` {spell(old)} -> {spell(new)} from {curve.label(place)} "
+        f"to {curve.label(last)}"
     )
     return make(
         "drifts", curve, place, says, f"{sum(up > 0 for up in ups)} of {len(ups)} parts are slower than the one before",
@@ -139,8 +140,7 @@ def zero_rate(curve: Curve, losses: Sequence[Curve]) -> CurveFinding | None:
     if run < max(10, _UNUSED * len(values)):
         return None
     says = (
-        f"The learning rate is 0 from {curve.label(begin)} on, and training goes on to "
-        f"{curve.label(len(values) - 1)}"
+        f"The learning rate is 0 from {curve.label(begin)} on, and training goes on to {curve.label(len(values) - 1)}"
     )
     return make("zero_rate", curve, begin, says, f"{run} of {len(values)} values are 0", next=_NEXT_RATE)
 
@@ -152,7 +152,7 @@ _NEXT_RATE = (
 
 
 def scale_at_floor(curve: Curve) -> CurveFinding | None:
-    """Find a loss scale that is halved again and again until nothing is left; a fall that ends in a level is warm-up."""
+    """Find a loss scale that is halved until nothing is left; one that ends above the floor is warm-up."""
     places, values = curve.finite()
     if len(values) < 3:
         return None
@@ -273,6 +273,8 @@ def join_ranks(found: Sequence[CurveFinding], printed: dict[tuple[str, str], int
             first = msgspec.structs.replace(first, why=f"{first.why}; on all {everyone} ranks that print it")
             ranks = ()
         elif ranks and everyone > len(ranks):
-            first = msgspec.structs.replace(first, why=f"{first.why}; the other {everyone - len(ranks)} ranks have it not")
+            first = msgspec.structs.replace(
+                first, why=f"{first.why}; the other {everyone - len(ranks)} ranks have it not"
+            )
         joined.append(msgspec.structs.replace(first, ranks=ranks if everyone > 1 else ()))
     return joined

@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from dtdebug.recorded.curves.curve import Curve, Name, Owner, meaning
+from dtdebug.recorded.curves.curve import Curve, Owner
+from dtdebug.recorded.curves.names import Name, meaning
 from dtdebug.recorded.curves.series import MOST_VALUES, Series, put
 
 _NUMBER = rb"[-+]?(?:\d[\d,]{0,15}(?:\.\d{0,20})?(?:[eE][-+]?\d{1,3})?|\.\d{1,20}|(?i:nan|inf(?:inity)?)(?![a-zA-Z]))"
@@ -26,7 +27,8 @@ _BARE = re.compile(
 )
 _RATE = re.compile(rb"(?i)(?<![\w.])(\d{1,9}(?:\.\d{1,9})?) ?(s/it|it/s|ms/step|s/step|ms/it)\b", re.ASCII)
 _STEP = re.compile(
-    rb"(?i)\b(?:(?:global|train|training|optimizer|completed)[ _]?)?(?:iteration|iter|step|batch|it|update|num_updates)s?\b"
+    rb"(?i)\b(?:(?:global|train|training|optimizer|completed)[ _]?)?"
+    rb"(?:iteration|iter|step|batch|it|update|num_updates)s?\b"
     rb"['\"]?(?:\(train\)|\(val\))?[ _:=#\[(\"']{0,12}(\d{1,12})(?!\d|[:,]\d|\.\d*[1-9]|ms|s\b|it/s)(?:\.0{1,6})?"
     rb"(?: {0,4}/ {0,9}(\d{1,12}))?",
     re.ASCII,
@@ -37,7 +39,8 @@ _EPOCH = re.compile(
 _OF = re.compile(rb"(?:^|[\[|:(\]]) {0,8}(\d{1,9}) ?/ ?(\d{1,9})(?![\d/])(?=[\] )(:|,\t]|$)", re.ASCII)
 _BAR = re.compile(rb"\d%\|[^|\n]{0,200}\| {0,8}(\d{1,12})/(\d{1,12}) \[", re.ASCII)
 _RANK = re.compile(
-    rb"(?i)^.{0,80}?\brank[ _=:#\[-]{0,3}(\d{1,6})\b|^ {0,6}(\d{1,6}): |^\[(\d{1,6})\]: ?|^.{0,40}?\[default(\d{1,4})\]",
+    rb"(?i)^.{0,80}?\brank[ _=:#\[-]{0,3}(\d{1,6})\b|^ {0,6}(\d{1,6}): |^\[(\d{1,6})\]: ?"
+    rb"|^.{0,40}?\[default(\d{1,4})\]",
     re.ASCII,
 )
 _KEY_VALUE = re.compile(rb'"key": "([^"\n]{1,60})", "value": "?(' + _NUMBER + rb")", re.ASCII)
@@ -143,13 +146,10 @@ class PrintedLines:
             else:
                 self._part(line, number)
             done = end
-            for word, at in list(places.items()):
-                if at < end:
-                    at = block.find(word, end)
-                    if at < 0:
-                        del places[word]
-                    else:
-                        places[word] = at
+            for word in [word for word, at in places.items() if at < end]:
+                places[word] = block.find(word, end)
+                if places[word] < 0:
+                    del places[word]
         rest = block.count(b"\n", done)
         return number + rest + (not block.endswith(b"\n") and bool(block))
 
@@ -174,7 +174,7 @@ class PrintedLines:
         if plan is None or not self._follow(plan, line, number):
             self._read_line(line, number, shape)
 
-    def _follow(self, plan: Plan, line: bytes, number: int) -> bool:
+    def _follow(self, plan: Plan, line: bytes, number: int) -> bool:  # noqa: PLR0912 - each call would cost too much
         """Read a line as one of its shape was read before; return False if it is not laid out like it."""
         plan.read[0] += 1
         if plan.read[0] > _MANY and plan.read[0] % _EACH:
@@ -315,8 +315,10 @@ class PrintedLines:
                 first, held_out = False, _HELD_OUT.search(line, 0, found.start()) is not None and not name.held_out
             yield Value(self._unit(name, found[3], held_out=held_out), found[2], found.start(2))
         if (b"it" in line or b"/step" in line) and (rate := _RATE.search(line)) is not None:
-            name = Name("throughput", "it/s") if rate[2].lower() == b"it/s" else Name(
-                "step_time", rate[2].decode(), factor=1e-3 if rate[2][:1].lower() == b"m" else 1.0
+            name = (
+                Name("throughput", "it/s")
+                if rate[2].lower() == b"it/s"
+                else Name("step_time", rate[2].decode(), factor=1e-3 if rate[2][:1].lower() == b"m" else 1.0)
             )
             yield Value(name, rate[1], rate.start(1))
 

@@ -7,9 +7,10 @@ from array import array
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
-from dtdebug.recorded.curves.curve import Curves, Owner, meaning
+from dtdebug.recorded.curves.curve import Curves, Owner
 from dtdebug.recorded.curves.event_files import read_scalars
 from dtdebug.recorded.curves.forms import form
+from dtdebug.recorded.curves.names import meaning
 from dtdebug.recorded.curves.printed import PrintedLines
 from dtdebug.recorded.curves.series import Series
 from dtdebug.recorded.curves.tables import read_csv, read_mlflow, read_trainer_state

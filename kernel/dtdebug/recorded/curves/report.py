@@ -158,7 +158,9 @@ def as_json(reading: CurveReading) -> dict[str, Any]:
         }
         for c in reading.curves
     ]  # fmt: skip
-    found = [{k: clean(v) if isinstance(v, str) else v for k, v in msgspec.to_builtins(f).items()} for f in reading.findings]
+    found = [
+        {k: clean(v) if isinstance(v, str) else v for k, v in msgspec.to_builtins(f).items()} for f in reading.findings
+    ]
     return {"v": VERSION, "findings": found, "curves": rows, "notes": reading.notes}
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
-from dtdebug.recorded.curves.curve import Curve, Name, Owner
+from dtdebug.recorded.curves.curve import Curve, Owner
+from dtdebug.recorded.curves.names import Name
 
 _CURVES, MOST_VALUES = 512, 4_000_000
 """Maximum number of curves of one reading, and of values of each."""
@@ -81,5 +83,5 @@ def is_running_total(values: list[float]) -> bool:
     """True for a clock that runs on, which is no time of a step."""
     if len(values) < 4:
         return False
-    ups = sum(b >= a for a, b in zip(values, values[1:], strict=False))
+    ups = sum(b >= a for a, b in itertools.pairwise(values))
     return ups >= 0.97 * (len(values) - 1) and values[-1] > 5 * max(values[0], 1e-12) and math.isfinite(values[-1])

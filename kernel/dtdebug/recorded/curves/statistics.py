@@ -8,6 +8,7 @@ of Pettitt's test on ranks: A. N. Pettitt, A Non-Parametric Approach to the Chan
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from statistics import median
@@ -37,7 +38,7 @@ def step_noise(values: Sequence[float]) -> float:
     """Return the noise of a curve by the differences of neighbours, on which a slow trend has no part."""
     if len(values) < 2:
         return 0.0
-    return NORMAL * median(abs(b - a) for a, b in zip(values, values[1:], strict=False)) / math.sqrt(2)
+    return NORMAL * median(abs(b - a) for a, b in itertools.pairwise(values)) / math.sqrt(2)
 
 
 def bins(values: Sequence[float], most: int = 40, least: int = 4) -> list[Bin]:
@@ -45,7 +46,7 @@ def bins(values: Sequence[float], most: int = 40, least: int = 4) -> list[Bin]:
     count = max(1, min(most, len(values) // least))
     edges = [len(values) * i // count for i in range(count + 1)]
     found = []
-    for begin, end in zip(edges, edges[1:], strict=False):
+    for begin, end in itertools.pairwise(edges):
         part = values[begin:end]
         found.append(Bin(begin, end, median(part), step_noise(part)))
     return found

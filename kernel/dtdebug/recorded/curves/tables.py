@@ -10,13 +10,24 @@ from pathlib import Path
 
 import msgspec
 
-from dtdebug.recorded.curves.curve import Name, Owner, meaning
+from dtdebug.recorded.curves.curve import Owner
+from dtdebug.recorded.curves.names import Name, meaning
 from dtdebug.recorded.curves.series import Series, put
 
 _LEAST = 2
 _OF_RUN = re.compile(r"(.{1,200}) - (.{1,120}?)(__MIN|__MAX)?\Z")
 """Column of an export of Weights & Biases; source: https://docs.wandb.ai/guides/app/features/panels/line-plot"""
-_COUNTERS = ("trainer/global_step", "global_step", "step", "_step", "iteration", "iter", "num_updates", "update", "batch")
+_COUNTERS = (
+    "trainer/global_step",
+    "global_step",
+    "step",
+    "_step",
+    "iteration",
+    "iter",
+    "num_updates",
+    "update",
+    "batch",
+)
 
 
 class History(msgspec.Struct):
