@@ -2,7 +2,7 @@
 torchrun's restarts, or a folder of runs.
 """
 
-# ruff: noqa: E501, PLR0917 - lines of logs as they are printed
+# ruff: noqa: E501 - lines of logs as they are printed
 
 from __future__ import annotations
 

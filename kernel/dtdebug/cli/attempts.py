@@ -10,8 +10,9 @@ from dtdebug.errors import FOUND, NOTHING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dtdebug.cli.readings import Asked
+    from dtdebug.recorded.attempts.attempt import Attempt
     from dtdebug.recorded.attempts.decision import Decision
+    from dtdebug_taxonomy.model.answer import Answer
 
 _SHOWN = 4
 
@@ -29,18 +30,18 @@ def decision_on(paths: Sequence[str]) -> Decision | None:
     return decide(attempts) if len(attempts) > 1 and any(a.failed for a in attempts) else None
 
 
-def answer(decision: Decision, asked: Asked) -> int:
-    """Print the decision; return the exit status."""
-    if asked.format == "json":
+def answer(decision: Decision, form: str, *, full: bool = False) -> int:
+    """Print the decision as text or JSON; return the exit status."""
+    if form == "json":
         import msgspec
 
         print(msgspec.json.encode(record(decision)).decode())
     else:
         from dtdebug.presentation.terminal import format_answer
 
-        rows = decision.attempts if asked.full else decision.attempts[-_SHOWN:]
+        rows = decision.attempts if full else decision.attempts[-_SHOWN:]
         print(format_answer(_short(decision, rows), sys.stdout))
-        if asked.full:
+        if full:
             print("\n".join(_row(decision, n) for n in range(len(decision.attempts))))
     return NOTHING if decision.action == "none" else FOUND
 
@@ -55,11 +56,21 @@ def record(decision: Decision) -> dict[str, Any]:
 
 def note(decision: Decision) -> str:
     """Return the decision as one sentence below the answer on the last attempt."""
-    return f"{len(decision.attempts)} attempts: {decision.headline}"
+    lost = _lost(decision)
+    return f"{len(decision.attempts)} attempts: {decision.headline}{f' {lost}.' if lost else ''}"
 
 
-def _short(decision: Decision, rows: Sequence[Any]) -> Any:
-    from dtdebug_taxonomy.model.answer import Answer, Spot
+def _lost(decision: Decision) -> str:
+    if decision.lost_steps is None:
+        return ""
+    hours = f", {decision.lost_hours:g} h" if decision.lost_hours else ""
+    saved = max((a.saved for a in decision.attempts if a.saved is not None), default=None)
+    since = f"the last checkpoint, of step {saved:,}" if saved is not None else "the start (no checkpoint printed)"
+    return f"Lost: {decision.lost_steps:,} steps{hours} since {since}"
+
+
+def _short(decision: Decision, rows: Sequence[Attempt]) -> Answer:
+    from dtdebug_taxonomy.model.answer import Answer, Certainty, Spot
 
     first = len(decision.attempts) - len(rows) + 1
     spots = tuple(
@@ -73,16 +84,15 @@ def _short(decision: Decision, rows: Sequence[Any]) -> Any:
         for number, a in enumerate(rows, first)
         if a.failed
     )
-    lost = ()
-    if decision.lost_steps is not None:
-        hours = f", {decision.lost_hours:g} h" if decision.lost_hours else ""
-        saved = max((a.saved for a in decision.attempts if a.saved is not None), default=None)
-        since = (
-            f"the last checkpoint, of step {saved:,}" if saved is not None else "the start: no checkpoint is reported"
-        )
-        lost = (f"lost: {decision.lost_steps:,} steps{hours} since {since}",)
-    sure = "well" if decision.action == "none" else "unknown" if decision.action == "unknown" else "likely"
-    return Answer(headline=decision.headline, spots=spots, why=decision.why, sure=sure, notes=lost)  # type: ignore[arg-type]
+    lost = _lost(decision)
+    known: dict[str, Certainty] = {"none": "well", "unknown": "unknown"}
+    return Answer(
+        headline=decision.headline,
+        spots=spots,
+        why=decision.why,
+        sure=known.get(decision.action, "likely"),
+        notes=(lost,) if lost else (),
+    )
 
 
 def _row(decision: Decision, n: int) -> str:

@@ -236,8 +236,8 @@ def answer_logs(paths: Sequence[str], asked: Asked, *, metrics: Sequence[str] = 
 
     with waiting_line(paths):
         decision = attempts.decision_on(paths) if paths and not asked.situation else None
-        if decision is not None and one_plain_log(paths) is None:
-            return attempts.answer(decision, asked)
+        if decision is not None and (one_plain_log(paths) is None or decision.action == "none"):
+            return attempts.answer(decision, asked.format, full=asked.full)
         reading = with_attempts(read_logs(paths, asked), decision)
         curves = curves_of(reading, [*paths, *metrics])
     return print_reading(reading, paths[0] if len(paths) == 1 else "", asked, curves=curves)

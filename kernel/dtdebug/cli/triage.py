@@ -80,10 +80,10 @@ def _triage(options: argparse.Namespace) -> int:
     from dtdebug.cli import attempts
     from dtdebug.presentation.terminal import waiting_line
 
-    if options.format != "html" and options.against is None and one_plain_log(options.paths) is None:
+    if options.format != "html" and options.against is None:
         decision = attempts.decision_on(options.paths)
-        if decision is not None:
-            return attempts.answer(decision, Asked.of(options))
+        if decision is not None and (one_plain_log(options.paths) is None or decision.action == "none"):
+            return attempts.answer(decision, options.format, full=options.full)
     with waiting_line(options.paths):
         reading = read_job(options.paths, Asked(), options.processes, options.engine)
     return _say(reading.job, began, options)  # type: ignore[arg-type]

@@ -145,7 +145,7 @@ def attempt_of(snapshot: Snapshot, name: str) -> Attempt:
 
 def _of_exception(log: Log, root: PrintedException) -> dict[str, object]:
     place = place_of(root)
-    words = root.text[:200]
+    words = f"{root.type.rpartition('.')[2]}{f': {root.message}' if root.message else ''}"[:200]
     key = f"{root.type}|{place.file}:{place.line}|{_FIGURES.sub('#', root.message)[:120]}"
     kind: Kind = "machine" if _MACHINE.search(f"{root.type}: {root.message}") else "program"
     host = next((e.host for e in log.said.exits if e.rank == root.rank and e.host), "")
