@@ -110,3 +110,40 @@ def instead_of(module):
         yield
     finally:
         module.subprocess = original
+
+
+def check(folder, words):
+    """Return what `dtdebug run --resume-check` finds about the program in a folder, as data."""
+    import tempfile
+    from pathlib import Path
+
+    import msgspec
+
+    from dtdebug.errors import UsageError
+    from dtdebug.experiments.resume import answer, compare, runs
+    from dtdebug.presentation.terminal import code_at
+    from dtdebug_taxonomy.presentation.answer_text import to_short_text
+
+    os.chdir(folder)
+    with tempfile.TemporaryDirectory() as place, instead_of(runs):
+        try:
+            made = runs.RunFolder(words, Path(folder), Path(place).resolve(), runs.Plan(timeout=120)).check(str)
+        except UsageError as error:
+            return {"refused": str(error)}
+    found = compare.compare(made)
+    short = answer.Wording(made, found, folder, code_at).answer()
+    return {"text": to_short_text(short), "kinds": [d.kind for d in found.differences], **msgspec.to_builtins(short)}
+
+
+def main():
+    """Check each program that standard input names, as JSON: name -> [folder, words]; print name -> result."""
+    import importlib
+    import json
+
+    for name in ("torch", "torch.distributed", "torch.nn.parallel", "torch.utils.data", "torch._dynamo"):
+        importlib.import_module(name)
+    print(json.dumps({name: check(*job) for name, job in json.load(sys.stdin).items()}))
+
+
+if __name__ == "__main__":
+    main()

@@ -60,6 +60,7 @@ GROUPS = (
     _group(4, "watch", "a_healthy_training_is_left_alone", "a_violated_invariant_is_said_while_the_job_runs"),
     _group(4, "course", "two_runs_are_the_same_or_part_at_one_place", "a_rank_is_replayed_alone",
            "a_rehearsal_finds_the_rank_that_skips_a_collective", whole=True),
+    _group(6, "resume", "more_that_is_lost_is_named_with_its_line", "ranks_that_resume_in_part_are_named", whole=True),
     _group(2, "agent", "children_that_set_up_their_group_themselves_are_ranks_and_their_parent_is_none"),
     _group(2, "agent", "the_record_says_what_ended_the_main_thread_and_where"),
     _group(2, "agent", "a_held_interpreter_lock_leaves_the_roads_that_do_without",

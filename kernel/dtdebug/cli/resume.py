@@ -9,10 +9,14 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from dtdebug.errors import FOUND, NOTHING, UsageError
+
+if TYPE_CHECKING:
+    from dtdebug.experiments.resume.answer import Wording
 
 V = 1
 """Version of the JSON."""
@@ -75,6 +79,7 @@ def check(options: argparse.Namespace, command: Sequence[str]) -> int:
     wording = Wording(runs, found, str(home), code_at)
     answer = wording.answer()
     wrong = bool(found.differences) or not found.steps
+    kept = _keep(wording, command)
     if options.format == "json":
         told = {
             "v": V, "answer": msgspec.to_builtins(answer), "same": not wrong, "saved_after_step": runs.saved_at,
@@ -84,12 +89,32 @@ def check(options: argparse.Namespace, command: Sequence[str]) -> int:
         }  # fmt: skip
         text = msgspec.json.encode(told).decode()
     else:
-        text = format_answer(answer, sys.stdout, more="more: --format json")
+        text = format_answer(answer, sys.stdout, more="" if kept else "more: --format json")
     if options.output:
         options.output.write_text(text + "\n", encoding="utf-8")
     else:
         print(text)
     return FOUND if wrong else NOTHING
+
+
+_SITUATION = "Training resumed from a checkpoint gives wrong results: it differs from the run without interruption."
+_MEASURED = {"manifestation": ("wrong_numbers", "a resumed run, compared with one that was not interrupted")}
+
+
+def _keep(wording: Wording, command: Sequence[str]) -> bool:
+    """Keep what was measured as the last failure, for `dtdebug why`; False if nothing differs."""
+    from dtdebug.privacy.boundary import diagnose
+    from dtdebug.privacy.sanitize import arguments, clean
+    from dtdebug.storage.last_failure import LastFailure
+    from dtdebug_taxonomy.knowledge.loader import load
+    from dtdebug_taxonomy.model.snapshot import Snapshot
+
+    result = wording.result()
+    if result is None:
+        return False
+    words = tuple(clean(word) for word in arguments(command))
+    snapshot = Snapshot(situation=_SITUATION, command=words, isolated=result, contrasts=_MEASURED)
+    return LastFailure(snapshot=snapshot, diagnosis=diagnose(load(), snapshot, {})).save()
 
 
 def _say(text: str) -> None:

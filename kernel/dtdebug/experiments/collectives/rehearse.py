@@ -97,9 +97,15 @@ def choose(script: Path | None, world: int, per_host: int) -> tuple[int, ...]:
 
 
 def run_ranks(
-    words: Sequence[str], ranks: Sequence[int], folder: Path, variables: Mapping[str, str], *, world: int, per_host: int,
+    words: Sequence[str],
+    ranks: Sequence[int],
+    folder: Path,
+    variables: Mapping[str, str],
+    *,
+    world: int,
+    per_host: int,
     timeout: float,
-) -> dict[int, str]:  # fmt: skip
+) -> dict[int, str]:
     """Run each rank alone with these variables; return rank -> reason why its program did not finish, or "".
 
     Raises:

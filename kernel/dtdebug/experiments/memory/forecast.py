@@ -22,7 +22,7 @@ GPUS = {
     "h200": 141, "l4": 24, "l40s": 48, "mi250x": 64, "mi300x": 192, "rtx3090": 24, "rtx4090": 24, "rtx5090": 32,
     "t4": 16, "v100": 32, "v100-16gb": 16,
 }  # fmt: skip
-"""Name -> nominal GB of memory, as its maker says."""
+"""Name -> GiB of memory, which makers call GB; the driver keeps about 1 % of it."""
 _SIZE = re.compile(r"(\d{1,5}(?:\.\d{1,2})?)\s?(GiB|GB|G|MiB|MB|M)\Z", re.IGNORECASE)
 _CONTEXT = 1 << 30
 """Bytes that CUDA's context, NCCL and the libraries take of a GPU, about."""
@@ -85,7 +85,7 @@ def gpu_bytes(text: str) -> int:
     """Return the size of a GPU from a name or a size; raises UsageError."""
     name = text.lower().replace(" ", "").removeprefix("nvidia-").removeprefix("nvidia")
     if name in GPUS:
-        return GPUS[name] * 10**9
+        return int(GPUS[name] * 0.99 * (1 << 30))
     found = _SIZE.match(text.strip())
     size = float(found[1]) if found else 0.0
     if found is None or not size:

@@ -185,7 +185,7 @@ class Wording:
             example = next(iter(lacking.examples), "")
             return _Words(
                 head,
-                f"{lacking.missing} names of the model are not in the file, {lacking.unexpected} of the file are not in "
+                f"{lacking.missing} names of the model are not in the file, {lacking.unexpected} of it are not in "
                 f"the model ({example}); strict=False drops them without a word.",
                 "Make the names equal (for instance without the wrapper's `module.`), and load with strict=True.",
                 ((lacking.site, "loaded with strict=False"),), lacking.site,

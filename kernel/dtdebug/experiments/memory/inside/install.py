@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from dtdebug.experiments.collectives.inside import fake_groups
+from dtdebug.experiments.collectives.inside import dispatcher_hook, fake_groups
 from dtdebug.experiments.memory.inside.live_tensors import LiveTensors, dispatch_mode
 from dtdebug.experiments.memory.inside.other_device import pretend
 from dtdebug_taxonomy.stacks.frames import is_library
@@ -28,6 +28,7 @@ def begin(told: dict[str, Any], torch: Any) -> None:
     try:
         rank, world = fake_groups.my_environment()
         fake_groups.prepare(torch, rank, world)
+        dispatcher_hook.install(torch)
         _Run(Path(str(told["folder"])), rank, torch).start(real=bool(told.get("real")))
     except Exception as error:
         raise SystemExit(f"the rehearsal can't begin: {type(error).__name__}: {error}") from None

@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from dtdebug.experiments.collectives.inside import dispatcher_hook, fake_groups
+
 _ROUND = 512
 """Multiple to which CUDA's allocator rounds sizes."""
 _OF_PHASE = {"forward": "activations", "backward": "temporary", "optimizer": "temporary", "other": "inputs and other"}
@@ -153,6 +155,10 @@ def dispatch_mode(torch: Any, live: LiveTensors, site: Callable[[], tuple[str, i
             if given and not any(isinstance(a, fake.FakeTensor) for a in given):  # such as meshes, and data from files
                 with fake.unset_fake_temporarily():
                     return func(*args, **kwargs)
+            if func.namespace == "c10d" and any("Work" in str(v.type) for v in func._schema.returns):  # noqa: SLF001
+                name = func._schema.name.partition("::")[2]  # noqa: SLF001
+                call = dispatcher_hook.OwnCall(0, dispatcher_hook.Op(name, func), args, kwargs)
+                return fake_groups.answer(call, torch)  # the reducer of DDP wants the tensors from the work
             return func(*args, **kwargs)
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -174,12 +180,14 @@ def dispatch_mode(torch: Any, live: LiveTensors, site: Callable[[], tuple[str, i
     return Sizes()
 
 
-_KEPT = frozenset(("parameters", "gradients", "buffers", "optimizer", "gathered", "activations"))
+_KEPT = frozenset(("parameters", "gradients", "buffers", "optimizer", "gathered"))
+_OF_ITS_OWN = ("c10d::_allgather", "c10d::allgather", "c10d::_reduce_scatter", "c10d::reduce_scatter")
+"""Operators whose tensors are made for the exchange; others work in place on what is there."""
 
 
 def _communicates(live: LiveTensors, torch: Any, name: str, leaves: list[Any]) -> None:
     for tensor in leaves:
         if isinstance(tensor, torch.Tensor):
             known = live.kind(tensor)
-            if known not in _KEPT:
+            if known not in _KEPT and (known != "activations" or name.startswith(_OF_ITS_OWN)):
                 live.mark(tensor, "communication")
