@@ -11,6 +11,7 @@ from dtdebug.experiments.parity.judge.view import (
     effective,
     factor_words,
     first_of,
+    telling,
     violation,
 )
 from dtdebug.experiments.parity.record_types import Loss
@@ -24,14 +25,14 @@ def scaled(view: StepView) -> Iterator[Violation]:
     """One factor for the loss, the reduction, and what the program does to the gradients before the step."""
     if not view.compared or view.world < 2:
         return
-    by_hand = all(row.after.state == "own" for row, _ in differing(view))
+    by_hand = any(row.after.state == "own" for row, _ in differing(view))
     if by_hand and any(f.clipped for f in view.facts.values()):
         return  # reduced by hand, then clipped
     found = {round(how.factor, 4) for _, how in differing(view) if how.state == "factor"}
     uniform = (
         len(found) == 1
         and all(how.state == "factor" for _, how in differing(view))
-        and len(differing(view)) == len([row for row in view.compared if effective(view, row).state != "few"])
+        and len(differing(view)) == len(telling(view))
     )
     reduced = next(iter(found)) if uniform else 1.0
     between, _ = _between(view)

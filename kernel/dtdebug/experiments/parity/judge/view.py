@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from dtdebug.experiments.parity.record_types import Compared, Explained, Facts, Loss, Row, SeenCall
 from dtdebug_taxonomy.model.training import Violation
 
@@ -106,10 +108,16 @@ def effective(view: StepView, row: Compared) -> Explained:
     return row.step if row.step.state != "none" else row.after
 
 
+def telling(view: StepView) -> list[tuple[Compared, Explained]]:
+    """Return the parameters with enough values to tell shares from, or all if none has."""
+    rows = [(row, effective(view, row)) for row in view.compared]
+    known = [(row, how) for row, how in rows if how.state != "few"]
+    return known or [(row, replace(how, state="factor")) for row, how in rows]
+
+
 def differing(view: StepView) -> list[tuple[Compared, Explained]]:
     """Return the parameters whose gradient is not the mean, and how it is made up."""
-    rows = [(row, effective(view, row)) for row in view.compared]
-    return [(row, how) for row, how in rows if how.state not in {"mean", "none", "not finite", "few"}]
+    return [(row, how) for row, how in telling(view) if how.state not in {"mean", "none", "not finite"}]
 
 
 def first_of(names: Sequence[str]) -> str:
