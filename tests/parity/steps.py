@@ -1,5 +1,7 @@
 # A small model that trains in one of several ways; each prints nothing of its fault.
+import os
 import sys
+import zlib
 
 import torch
 import torch.distributed as dist
@@ -8,7 +10,11 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 way = sys.argv[1] if len(sys.argv) > 1 else ""
-dist.init_process_group("gloo")
+dist.init_process_group(
+    "gloo",
+    init_method=os.environ.get("STORE", "env://"),
+    **({"rank": int(os.environ["RANK"]), "world_size": int(os.environ["WORLD_SIZE"])} if "STORE" in os.environ else {}),
+)
 rank, world_size = dist.get_rank(), dist.get_world_size()
 torch.manual_seed(0)
 
@@ -44,5 +50,6 @@ for step in range(6):
         for p in net.parameters():
             p.grad *= world_size
     opt.step()
-print(f"{sum(p.double().sum().item() for p in net.parameters()):.17g}")
+held = b"".join(bytes(p.detach().reshape(-1).view(torch.uint8).tolist()) for p in net.parameters())
+print(f"weights {zlib.crc32(held):08x}, next numbers {torch.rand(2).tolist()}")
 dist.destroy_process_group()

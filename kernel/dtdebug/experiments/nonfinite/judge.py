@@ -26,6 +26,7 @@ _FIXES = {
     "norm": "Add a small eps: the derivative of a norm at 0 is not defined.",
     "exp": "Subtract the maximum first, or clamp its argument.",
     "softmax": "Give each row at least one value that is not masked, or mask by a large finite number.",
+    "loss backward": "Look in the loss for a root, norm, logarithm or division at 0, also behind `torch.where`.",
     "overflow": "Use bfloat16 or float32 there, or scale its inputs down.",
     "weight": "Lower the learning rate, warm up, or clip the gradients: the update before was too large.",
     "input": "Look at these samples: values that are not finite come from the data or its preparation.",
@@ -57,7 +58,7 @@ def judge(rows: Sequence[Found]) -> tuple[Violation, ...]:
     if origin is None:
         return (_not_found(here, step, world),)
     cause, fix, place = _of_origin(first, origin)
-    means = " ".join(filter(None, (_state(first, origin), _samples(first, origin), _others(here, ranks, world))))
+    means = " ".join(filter(None, (_samples(first, origin), _state(first, origin), _others(here, ranks, world))))
     return (
         Violation(
             invariant="first-not-finite",
@@ -95,8 +96,8 @@ def _of_origin(found: Found, origin: Origin) -> tuple[str, str, tuple[str, int]]
         among = f" ({', '.join(origin.among[:4])})" if origin.among else ""
         return f"The model's output is finite, the loss is not: it arises in the loss{among}", _fix(origin), place
     if origin.where == "loss backward":
-        return "The loss is finite, its derivative is not: it arises in the loss's backward pass", (
-            "Look in the loss for a root, norm, logarithm or division at 0, also behind `torch.where`."), place  # fmt: skip
+        text = "The loss is finite, its derivative is not: it arises in the loss's backward pass"
+        return text, _FIXES["loss backward"], place
     if origin.where == "backward":
         text = f"The forward pass is finite, the derivative of {op}{inside} is not"
         return text, _fix(origin), place
@@ -115,6 +116,8 @@ def _article(kind: str) -> str:
 
 def _fix(origin: Origin) -> str:
     op = origin.op.strip("_")
+    if op == "sqrt" and origin.where == "forward" and (origin.smallest or 0.0) < 0:
+        return "Keep its argument at 0 or above, as with `clamp_min(0)`; find out why it becomes negative."
     if origin.kind == "inf" and (origin.dtype == "float16" or op in {"addmm", "mm", "bmm", "mul", "convolution"}):
         return _FIXES["overflow"]
     for name, text in _FIXES.items():

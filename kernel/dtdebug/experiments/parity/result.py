@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import msgspec
 
-from dtdebug.experiments.parity.judge import StepView, judge, views
+from dtdebug.experiments.parity.judge import judge
+from dtdebug.experiments.parity.judge.view import StepView, views
 from dtdebug.experiments.parity.record_types import Row
 from dtdebug.privacy.sanitize import clean, one_line
 from dtdebug.storage import state_dir
@@ -66,6 +67,9 @@ def _note(rows: list[Row], *, agrees: bool) -> str:
     failed = next((r.failed for r in rows if r.failed), "")
     if failed:
         return f"parity: ended on a rank: {failed}"
+    uncovered = next((r.uncovered for r in rows if r.uncovered), "")
+    if uncovered:
+        return f"parity: nothing compared: {uncovered} is not covered"
     if not rows:
         return "parity: nothing compared: no rank of a training was seen, or the program ended before the chosen step"
     if not seen:
@@ -113,6 +117,9 @@ def _limits(seen: list[StepView]) -> list[str]:
     if norms:
         found.append(f"{norms[0]} takes its statistics from each rank alone, one process would from all samples")
     lead = seen[0].lead
+    if lead.exchanged:
+        name, file, line = lead.exchanged
+        found.append(f"values of other ranks ({name}, {PurePath(str(file)).name}:{line}) were taken as they came")
     if lead.known < lead.graded:
         found.append(f"{lead.graded - lead.known} parameters with a gradient are used outside of modules: not compared")
     return found

@@ -28,6 +28,8 @@ class Call:
         self.file, self.line = place(frame)
         self.random = random_states.states()
         self.cast = autocast_state()
+        self.forward = vars(root).get("forward")
+        """What the call runs, if it is not the method of its class."""
         self.training = [name for name, module in root.named_modules() if module.training]
         self.buffers: dict[str, Any] = {}
         self.outputs: list[Any] = []

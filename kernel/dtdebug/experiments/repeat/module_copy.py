@@ -17,24 +17,27 @@ _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_
 _DEPTH = 4
 
 
-def copy_module(root: Any, weights: Mapping[str, Any] | None = None) -> Any:
-    """Return a copy with parameters of its own.
+class ModuleCopy:
+    """A copy of a module, and the way to what belongs to it.
 
     `weights`: name -> value of parameters that the module itself holds only in part.
     """
-    return _Copying(root, weights or {}).root()
 
-
-class _Copying:
-    """One copy, and what has been copied so far."""
-
-    def __init__(self, root: Any, weights: Mapping[str, Any]) -> None:
-        self._root, self._weights = root, weights
+    def __init__(self, root: Any, weights: Mapping[str, Any] | None = None) -> None:
+        self._root, self._weights = root, weights or {}
         self._done: dict[int, Any] = {}
         self._kept: list[Any] = []
         """Objects whose ids are in use."""
+        self.module = self._copied()
 
-    def root(self) -> Any:
+    def set_forward(self, forward: Any) -> None:
+        """Let the copy's calls run what those of the original ran; Lightning exchanges it for each call."""
+        if forward is None:
+            vars(self.module).pop("forward", None)
+        else:
+            vars(self.module)["forward"] = self._value(forward)
+
+    def _copied(self) -> Any:
         modules = list(self._root.named_modules())
         for _, module in modules:
             shell = _own_class(module).__new__(_own_class(module))

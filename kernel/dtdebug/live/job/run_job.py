@@ -119,7 +119,7 @@ def _arming(folder: RunFolder, options: Options) -> dict[str, str]:
 
 
 def _watching(folder: RunFolder, options: Options) -> tuple[Path, list[str], dict[str, Any]]:
-    """Return the folder, tasks and options for the ranks: what looks at the training, and what the user's options add."""
+    """Return the folder, tasks and options for the ranks: looks at the training, and what the user's options add."""
     told: dict[str, Any] = {}
     if named := options.environment.get(COURSE):
         told = msgspec.json.decode(state_dir.read_start(Path(named), 1 << 20), type=dict[str, Any])

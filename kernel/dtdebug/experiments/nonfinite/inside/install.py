@@ -20,6 +20,7 @@ from dtdebug.experiments.nonfinite.inside.trace import Repetition, bad_rows, bat
 from dtdebug.experiments.repeat import random_states
 from dtdebug.experiments.repeat.after_import import after_import, complain, is_launcher
 from dtdebug.experiments.repeat.calls import Call, CallRecorder, place
+from dtdebug.experiments.repeat.closures import when_complete
 from dtdebug.experiments.repeat.tensors import tensors_in
 
 FOLDER = "nan"
@@ -156,10 +157,11 @@ class NonFinite:
         kind._next_index, kind.__next__ = _next_index, __next__  # noqa: SLF001
 
     def _optimizer(self, module: ModuleType) -> None:
-        def before(optimizer: Any, args: Any, kwargs: Any) -> None:
+        def before(optimizer: Any, args: Any, kwargs: Any) -> Any:
             self._inside += 1
-            if self._inside == 1:
-                self._guard(lambda: self._check_gradients(optimizer))
+            if self._inside == 1 and not self._done:
+                return when_complete(args, kwargs, lambda: self._guard(lambda: self._check_gradients(optimizer)))
+            return None
 
         def after(optimizer: Any, args: Any, kwargs: Any) -> None:
             self._inside = max(0, self._inside - 1)

@@ -97,10 +97,11 @@ def origin_in_loss(loss: Any, outputs: Collection[int], batch: int) -> dict[str,
 
 def _zero_rows(node: Any, own: Any, batch: int) -> list[int]:
     other = getattr(node, "_saved_other", None)
-    for tensor, bad in ((own, lambda t: t <= 0), (other, lambda t: t == 0)):
+    for tensor, positive in ((own, True), (other, False)):
         if tensor is None or not hasattr(tensor, "ndim") or tensor.ndim < 1 or len(tensor) != batch:
             continue
-        rows = bad(tensor.detach().reshape(batch, -1)).any(dim=1).nonzero().flatten().tolist()
+        flat = tensor.detach().reshape(batch, -1)
+        rows = (flat <= 0 if positive else flat == 0).any(dim=1).nonzero().flatten().tolist()
         if 0 < len(rows) < batch:
             return list(rows[:8])
     result = getattr(node, "_saved_result", None)

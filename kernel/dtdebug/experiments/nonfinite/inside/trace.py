@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from dtdebug.experiments.repeat.calls import Call, place, repeat
-from dtdebug.experiments.repeat.module_copy import copy_module
+from dtdebug.experiments.repeat.module_copy import ModuleCopy
 from dtdebug.experiments.repeat.tensors import tensors_in
 
 _EVENTS, _ROWS = 4096, 8
@@ -66,7 +66,9 @@ class Repetition:
 
     def __init__(self, call: Call) -> None:
         self.call = call
-        self.model = copy_module(call.root)
+        copied = ModuleCopy(call.root)
+        copied.set_forward(call.forward)
+        self.model = copied.module
         self.events: list[Event] = []
         self._last: dict[int, Event] = {}
         self._modules = [""]

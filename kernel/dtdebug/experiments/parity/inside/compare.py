@@ -11,6 +11,8 @@ from dtdebug.experiments.parity.inside.window import Window
 
 _EPS = {"torch.float64": 2.3e-16, "torch.float32": 1.2e-7, "torch.bfloat16": 7.9e-3, "torch.float16": 9.8e-4}
 _FLOOR = 16
+_FEW, _MOST = 4, 64
+"""Values for each rank below which shares are not solved for, and the largest share that is believed."""
 _NOISE = 2e-6
 """Size of a gradient, as a part of the largest, below which it is rounding: that of a bias before a batch norm."""
 _ROWS, _COLUMNS = 512, 32
@@ -96,15 +98,19 @@ def _explained(
         rest = max(rest, float((own.T @ solved - value).norm()))
         weights[str(r)] = [round(float(w), 6) for w in solved]
     common = float((next(iter(seen.values())) * mean).sum() / max(1e-300, float((mean * mean).sum())))
+    if own.shape[1] < _FEW * len(ranks):  # any shares would explain so few values
+        return {"is": "few", "off": worst, "same": same, "factor": common}
     even = max(float((v - common * mean).norm()) for v in seen.values()) <= limit * max(1.0, abs(common))
-    found = {"is": "factor" if even else "weights" if rest <= 4 * limit else "other", "off": worst, "same": same}
+    solves = rest <= 4 * limit and all(abs(w) <= _MOST for row in weights.values() for w in row)
+    found = {"is": "factor" if even else "weights" if solves else "other", "off": worst, "same": same}
     return {**found, "factor": common, "weights": weights, "rest": rest}
 
 
 def _by_pass(held: dict[int, Any], when: str, ranks: list[int], limit: float) -> dict[str, Any]:
     """Return the share of each backward pass of each rank, if these explain the gradient of one rank."""
     torch: Any = sys.modules["torch"]
-    names, columns = [], []
+    names: list[list[int]] = []
+    columns: list[Any] = []
     for r in ranks:
         for number, value in enumerate(held[r]["local"] if r in held else []):
             if value is not None and len(columns) < _COLUMNS:

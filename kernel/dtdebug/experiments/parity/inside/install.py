@@ -21,13 +21,15 @@ from dtdebug.experiments.parity.inside.window import Window, rows_of
 from dtdebug.experiments.repeat import random_states
 from dtdebug.experiments.repeat.after_import import after_import, complain, is_launcher
 from dtdebug.experiments.repeat.calls import place
-from dtdebug.experiments.repeat.tensors import is_plain
+from dtdebug.experiments.repeat.closures import when_complete
+from dtdebug.experiments.repeat.tensors import is_plain, tensors_in
 
 FOLDER = "parity"
 _WAIT, _PAUSE = 60.0, 0.02
 """Seconds that the first rank waits for the others' notes of a step, and between two looks."""
 _SHARE = 0.5
 """Maximum share of the free memory for what a recomputation holds."""
+_GATHERS = ("all_gather", "all_gather_into_tensor", "all_to_all", "all_to_all_single")
 _CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_")
 
 
@@ -43,9 +45,10 @@ class Parity:
         self._busy = False
         self._dead = False
         self._group: list[int] | None = None
+        self._groups = 0
+        """Number of groups of ranks of wrapped models."""
         self._spent = 0.0
         self._pid = os.getpid()
-        self._settled: dict[int, int] = {}
         self._open()
 
     def patches(self) -> dict[str, Callable[[ModuleType], None]]:
@@ -56,6 +59,7 @@ class Parity:
             "torch.nn.utils.clip_grad": self._clip,
             "torch.amp.grad_scaler": self._scaler,
             "torch.nn.parallel.distributed": self._ddp,
+            "torch.distributed.distributed_c10d": self._gathers,
         }
 
     def patch(self, name: str, module: ModuleType) -> None:
@@ -109,8 +113,9 @@ class Parity:
         def making(model: Any, *args: Any, **kwargs: Any) -> None:
             make(model, *args, **kwargs)
             with suppress(Exception):
-                if self._group is None:
-                    self._group = list(c10d.get_process_group_ranks(model.process_group))
+                ranks = list(c10d.get_process_group_ranks(model.process_group))
+                self._groups += self._group != ranks
+                self._group = self._group or ranks
                 self._put({"wrapped": "DistributedDataParallel", "place": place(sys._getframe(1))})  # noqa: SLF001
 
         @functools.wraps(hook)
@@ -147,6 +152,23 @@ class Parity:
             self._fails(error)
         self._spent += time.perf_counter() - begun
 
+    def _gathers(self, module: ModuleType) -> None:
+        """Note values that the program gathers from other ranks in a step: its loss may depend on them."""
+        package = sys.modules.get("torch.distributed")
+        for name in _GATHERS:
+            old = getattr(module, name)
+
+            @functools.wraps(old)
+            def call(*args: Any, _old: Any = old, _name: str = name, **kwargs: Any) -> Any:
+                window = self._window
+                if window is not None and not self._busy and any(t.is_floating_point() for t in tensors_in(args)):
+                    window.exchanged = window.exchanged or [_name, *place(sys._getframe(1))]  # noqa: SLF001
+                return _old(*args, **kwargs)
+
+            setattr(module, name, call)
+            if getattr(package, name, None) is old:
+                setattr(package, name, call)
+
     def _clip(self, module: ModuleType) -> None:
         package = sys.modules.get("torch.nn.utils")
         for name in _CLIPS:
@@ -172,10 +194,11 @@ class Parity:
         return call
 
     def _optimizer(self, module: ModuleType) -> None:
-        def before(optimizer: Any, args: Any, kwargs: Any) -> None:
+        def before(optimizer: Any, args: Any, kwargs: Any) -> Any:
             self._inside += 1
             if self._inside == 1 and self._window is not None:
-                self._guard(lambda: self._compare(optimizer))
+                return when_complete(args, kwargs, lambda: self._guard(lambda: self._compare(optimizer)))
+            return None
 
         def after(optimizer: Any, args: Any, kwargs: Any) -> None:
             self._inside = max(0, self._inside - 1)
@@ -195,10 +218,14 @@ class Parity:
 
     def _compare(self, optimizer: Any) -> None:
         window = self._window
-        if window is None:
+        if window is None or window.compared:  # a closure may be called several times
             return
+        window.compared = True
         window.close()
         step, rank, ranks = self._taken + 1, _rank(), self._ranks()
+        if window.uncovered or self._groups > 1:
+            self._put({"step": step, "uncovered": window.uncovered or "models with different groups of ranks"})
+            return
         rows = window.at_step(optimizer)
         if not rows:
             self._put({"step": step, "empty": True})
@@ -212,6 +239,9 @@ class Parity:
             return
         others = self._others(step, [r for r in ranks if r != lead])
         missing = [r for r in ranks if r != lead and r not in others]
+        if any(set(other["rows"]) != set(rows) for other in others.values()):
+            self._put({"step": step, "uncovered": "ranks whose optimizers hold different parameters"})
+            return
         given = {lead: {"rows": rows, "calls": _sent(window), "frozen": sorted(window.frozen)}, **others}
         found: dict[str, Any] = {"step": step, "missing": missing}
         self._busy = True
@@ -320,6 +350,7 @@ def _facts(window: Window, optimizer: Any, rows: dict[str, Any], world: int) -> 
         ],
         "losses": window.losses,
         "clipped": window.clipped,
+        "exchanged": window.exchanged,
         "frozen": sorted(window.frozen)[:64],
         "batchnorm": sorted(k for k in kinds if "BatchNorm" in k),
         "sharded": bool(window.sharded),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from dtdebug.experiments.parity.inside.entries import entries
 from dtdebug.experiments.parity.inside.window import Window
 from dtdebug.experiments.repeat.calls import Call, digest, repeat
-from dtdebug.experiments.repeat.module_copy import copy_module
+from dtdebug.experiments.repeat.module_copy import ModuleCopy
 from dtdebug.experiments.repeat.tensors import tensors_in, with_tensors
 
 
@@ -90,7 +90,7 @@ def _run(
     window: Window, mine: list[Call], calls: list[dict[str, Any]], *, nudge: bool = False
 ) -> tuple[dict[str, Any], list[list[tuple[str, float]]]]:
     """Return the gradients by name, and the digests of the modules' outputs of each call."""
-    copies: dict[int, Any] = {}
+    copies: dict[int, ModuleCopy] = {}
     seen: list[list[tuple[str, float]]] = []
     with _refusing():
         done = []
@@ -98,8 +98,9 @@ def _run(
             if id(call.root) not in copies:
                 copies[id(call.root)] = _copied(window, call.root)
                 if nudge:
-                    _nudge(copies[id(call.root)])
-            model = copies[id(call.root)]
+                    _nudge(copies[id(call.root)].module)
+            copies[id(call.root)].set_forward(call.forward)
+            model = copies[id(call.root)].module
             rows: list[tuple[str, float]] = []
             handles = [module.register_forward_hook(_digesting(rows, name)) for name, module in model.named_modules()]
             output = repeat(_call_of(call, row, model), model)
@@ -111,15 +112,15 @@ def _run(
     found = {}
     for call in mine:
         prefix = window.prefix_of(call.root)
-        for name, parameter in copies[id(call.root)].named_parameters():
+        for name, parameter in copies[id(call.root)].module.named_parameters():
             if parameter.grad is not None:
                 found[prefix + name] = entries(parameter.grad)
     return found, seen
 
 
-def _copied(window: Window, root: Any) -> Any:
+def _copied(window: Window, root: Any) -> ModuleCopy:
     prefix = window.prefix_of(root)
-    return copy_module(root, {n.removeprefix(prefix): w for n, w in window.weights.items() if n.startswith(prefix)})
+    return ModuleCopy(root, {n.removeprefix(prefix): w for n, w in window.weights.items() if n.startswith(prefix)})
 
 
 def _call_of(call: Call, row: dict[str, Any], model: Any) -> Call:

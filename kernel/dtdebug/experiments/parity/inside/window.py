@@ -37,6 +37,11 @@ class Window:
         self.weights: dict[str, Any] = {}
         """Whole values of sharded parameters, as the forward pass had them."""
         self.clipped = ""
+        self.compared = False
+        self.uncovered = ""
+        """What trains here that is not covered."""
+        self.exchanged: list[Any] = []
+        """Function that gathered values from other ranks, file and line."""
         self.keeps_weights = False
         self.sharded: set[str] = set()
         self.order: list[str] = []
@@ -63,6 +68,7 @@ class Window:
         return self._roots.get(id(root), "")
 
     def _begun(self, call: Call) -> None:
+        self.uncovered = self.uncovered or _uncovered(call)
         prefix = self._prefix(call)
         for name, parameter in call.root.named_parameters():
             if not parameter.requires_grad:
@@ -144,7 +150,7 @@ class Window:
         for group in optimizer.param_groups:
             for parameter in group["params"]:
                 name = self.names.get(id(parameter))
-                if name is None:
+                if name is None or (name in self.sharded and _begin_of_shard(parameter) is None):
                     continue
                 found[name] = {
                     "base": self.base.get(name),
@@ -157,21 +163,46 @@ class Window:
         return found
 
 
+def _uncovered(call: Call) -> str:
+    """Return what makes this call one that can't be compared; "" if it can."""
+    if call.wrapper == "OptimizedModule" or any(hasattr(m, "_orig_mod") for m in call.root.modules()):
+        return "a compiled model"
+    if call.wrapper == "FullyShardedDataParallel" or any(
+        type(m).__name__ == "FullyShardedDataParallel" for m in call.root.modules()
+    ):
+        return "FullyShardedDataParallel (the first version of FSDP)"
+    if call.wrapper == "dtensor":
+        return "a model of DTensors without fully_shard (tensor parallelism)"
+    kind = type(call.root).__name__
+    if kind == "DeepSpeedEngine":
+        return "DeepSpeed"
+    return "Horovod" if "horovod.torch" in sys.modules else ""
+
+
 def _variable(root: Any, number: int) -> str:
     """Return a name for another model: that of the user's variable, else of its class."""
     frame = sys._getframe(1)  # noqa: SLF001 - documented
     while frame is not None:
-        if frame.f_code.co_name == "_call_impl" or frame.f_code.co_name == "_wrapped_call_impl":
+        if frame.f_code.co_name in {"_call_impl", "_wrapped_call_impl"}:
             caller = frame.f_back
             while caller is not None and caller.f_code.co_name in ("_call_impl", "_wrapped_call_impl", "inner"):
                 caller = caller.f_back
             held = {} if caller is None else {**caller.f_globals, **caller.f_locals}
             known = next((name for name, value in held.items() if value is root and name != "self"), "")
-            if known:
-                return known
-            break
+            return known or _path_within(root, held) or f"{type(root).__name__.lower()}{number}"
         frame = frame.f_back  # type: ignore[assignment]
     return f"{type(root).__name__.lower()}{number}"
+
+
+def _path_within(root: Any, held: dict[str, Any]) -> str:
+    """Return the path of a model within another one that a variable names."""
+    torch: Any = sys.modules["torch"]
+    for value in held.values():
+        if isinstance(value, torch.nn.Module):
+            path = next((name for name, module in value.named_modules() if module is root), "")
+            if path:
+                return path
+    return ""
 
 
 def _begin_of_shard(parameter: Any) -> int | None:
@@ -182,8 +213,8 @@ def _begin_of_shard(parameter: Any) -> int | None:
         return None
     at = split[0][0]
     ranks, mine = mesh.size(at), mesh.get_local_rank(at)
-    rows = -(-parameter.shape[0] // ranks)
-    return min(mine * rows, parameter.shape[0]) * (parameter.numel() // max(1, parameter.shape[0]))
+    rows: int = -(-parameter.shape[0] // ranks)
+    return int(min(mine * rows, parameter.shape[0]) * (parameter.numel() // max(1, parameter.shape[0])))
 
 
 def rows_of(call: Call) -> list[int]:
