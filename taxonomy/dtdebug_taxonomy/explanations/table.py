@@ -96,6 +96,7 @@ RULES = (
 )
 """In order of precedence: the first rule that applies takes the place above the ranked causes."""
 _WORDS = {
+    Standing.GENERAL: "anything more than the class of an exception",
     Standing.OPEN: "one of several, or a stronger one",
     Standing.LIKELY: "likely or named",
     Standing.NAMED: "named by the output or a check",
