@@ -91,7 +91,8 @@ def contract(case: Case) -> dict[str, Any]:
     for row, claim in zip(claims, v.claims, strict=False):
         row["text"] = claim.text
     advice = [] if case.diagnosis is None else rows_of(case.diagnosis.advice, case.diagnosis.guesses)
-    answer = msgspec.to_builtins(build_answer(case.diagnosis, Snapshot(accounts=case.accounts, parting=case.parting), v))
+    told = Snapshot(accounts=case.accounts, parting=case.parting)
+    answer = msgspec.to_builtins(build_answer(case.diagnosis, told, v))
     return {"v": known.pop("v"), "answer": answer, "verdict": verdict, "claims": claims, "advice": advice, **known}
 
 
