@@ -42,6 +42,7 @@ export interface Reason {
   readonly words?: string;
   readonly rank?: number | null;
   readonly file?: string;
+  readonly of_account?: boolean;
 }
 
 /** A cause with its fix, and what it rests on. */
@@ -159,7 +160,6 @@ export interface Fix {
   readonly file?: string;
   readonly line?: number;
   readonly diff?: string;
-  readonly proof?: string;
 }
 
 /** The one next step, if the cause is unknown. */

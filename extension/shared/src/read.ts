@@ -133,7 +133,6 @@ function fix(data: unknown): Filled<Fix> | null {
         file: text(field("file"), 400),
         line: whole(field("line")) ?? 0,
         diff: text(field("diff"), LONGEST_DIFF),
-        proof: text(field("proof"), 100),
       };
 }
 

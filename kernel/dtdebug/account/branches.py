@@ -47,9 +47,10 @@ def branches_of(frames: Sequence[FrameType], seconds: float = _SECONDS) -> tuple
 def branches_at(trace: TracebackType | None, seconds: float = _SECONDS) -> tuple[Branch, ...]:
     """Return the same where an exception was raised."""
     sources = Sources(live_lines)
-    reader = _Reader(sources, Deadline(seconds))
     found: dict[tuple[str, int], Branch] = {}
     own = [s for s in scopes.of_traceback(trace, sources) if s.user and s.program is not None]
+    one_line("")  # what is read once does not count
+    reader = _Reader(sources, Deadline(seconds))
     for n in range(len(own) - 1, max(-1, len(own) - 1 - _FRAMES), -1):
         if scopes.is_changed(own[n]):
             continue
@@ -60,7 +61,7 @@ def branches_at(trace: TracebackType | None, seconds: float = _SECONDS) -> tuple
 
 
 class _Changed(NamedTuple):
-    """What the program has bound since a test."""
+    """Names and attributes that the program has bound since a test."""
 
     names: frozenset[str]
     attributes: frozenset[str]

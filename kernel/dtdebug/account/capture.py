@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,8 @@ from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.stacks.frames import is_made
 
 _SECONDS = 0.05
+_SIZES = r"torch\.Size\(\[([\d, ]{0,80})\]\)"
+_SHAPES = re.compile(rf"{_SIZES} from checkpoint, the shape in current model is {_SIZES}")
 _MESSAGE = 2_000
 """Maximum number of characters of a message in which numbers and names are looked for."""
 
@@ -50,7 +53,7 @@ def _capture(exception: BaseException, rank: int | None, deadline: Deadline) -> 
         return _with(account, stopped="a signal arrived at the line where the stack ends")
     sources = Sources(live_lines)
     stack = scopes.of_traceback(rows[0] if rows else None, sources, before)
-    return explain(account, stack, sources, deadline, chain.message_of(found)[:_MESSAGE])
+    return explain(account, stack, sources, deadline, _telling(chain.message_of(found)[:_MESSAGE]))
 
 
 def explain(
@@ -86,6 +89,18 @@ def explain(
                 way.add_literal(name, node, scope)
     stopped = way.stopped or ("" if way.root >= 0 else _stopped(way, call=scope.call, scope=scope))
     return _with(account, refusal=refusal, links=way.told(), root=way.root, stopped=stopped)
+
+
+def _telling(message: str) -> str:
+    """Return a message without the sizes that a checkpoint and a model share: they explain nothing."""
+    return _SHAPES.sub(_unlike, message)
+
+
+def _unlike(found: re.Match[str]) -> str:
+    one, other = (each.split(", ") for each in found.groups())
+    if len(one) != len(other):
+        return found[0]
+    return " ".join(f"{a} {b}" for a, b in zip(one, other, strict=True) if a != b)
 
 
 def _is_gone_through(node: ast.expr, scope: Scope) -> bool:

@@ -147,10 +147,16 @@ def _of_contract(context: Context, found: Broken, alike: Sequence[Broken], accou
     links = () if contract.here else _links_of(found)
     link = links[0] if links else None
     title = f"{_rank_prefix(account, alike, accounts)}{fill(contract.says, call)}{decided_clause(account, *links)}"
-    edit = account_edits.of_contract(found, link)
+    typed = account_edits.typed_option(link)
+    edit = typed or account_edits.of_contract(found, link)
     place = edit.place if edit is not None else link.place if link is not None else account.place
-    fix = fill(contract.fix, call, strict=False)
-    if link is not None and link.how == "option" and (option := account_edits.option_to_pass(found, link)):
+    fix = account_edits.UNTYPED if typed is not None else fill(contract.fix, call, strict=False)
+    if (
+        typed is None
+        and link is not None
+        and link.how == "option"
+        and (option := account_edits.option_to_pass(found, link))
+    ):
         fix = f"Pass `{option}`, or edit {where(link.place)}: {_lower(fix)}"
     elif place is not None:
         fix = f"Edit {where(place)}: {_lower(fix)}"
@@ -299,8 +305,12 @@ def _of_guard(context: Context, account: Account, refusal: Refusal, accounts: Se
         fix = f"Edit {where_to}, so that `{test[0]}` holds."
     elif test is not None:
         fix = f"Edit {where_to}, so that `{test[0]}` does not hold."
+    typed = account_edits.typed_option(link)
+    if typed is not None:
+        fix = f"Edit {where_to}: {account_edits.UNTYPED}"
     why = _guard_ranks(account, values, accounts)
-    return _explanation(context, account, title, fix, probability, "refused-by-a-test" if test else "call-failed", why)
+    evidence = "refused-by-a-test" if test else "call-failed"
+    return _explanation(context, account, title, fix, probability, evidence, why, typed)
 
 
 def _carries(account: Account, link: Link, values: Sequence[NamedValue]) -> bool:

@@ -18,9 +18,11 @@ from dtdebug_taxonomy.inference.contracts import Broken
 from dtdebug_taxonomy.inference.demands import Plain, UnknownTermError, sides, value_of
 from dtdebug_taxonomy.model.account import Link, Place
 
-__all__ = ["Edit", "of_contract", "option_to_pass"]
+__all__ = ["UNTYPED", "Edit", "numbers_of", "of_contract", "option_to_pass", "typed_option"]
 
 _OPTION = re.compile(r"['\"](--[\w-]{1,40})['\"]")
+_TEXT = re.compile(r"'(?P<whole>-?\d{1,12})'|'-?\d{0,12}\.?\d{1,12}(?:e[+-]?\d{1,3})?'")
+"""A number that is a text."""
 _WORLD = frozenset({"world_size", "members"})
 
 
@@ -43,6 +45,25 @@ def of_contract(found: Broken, link: Link | None) -> Edit | None:
     if link is None or link.place == place:
         return None
     return _counted(link.place, call, given, wanted) or _literal(link, given, wanted)
+
+
+def typed_option(link: Link | None) -> Edit | None:
+    """Return the edit that gives an option a `type`, where a number given on the command line stayed text."""
+    text = _TEXT.fullmatch(link.value.text) if link is not None and link.how == "option" else None
+    tree = parse_line(link.place.code) if link is not None and text is not None else None
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)] if tree is not None else []
+    call = next((n for n in calls if isinstance(n.func, ast.Attribute) and n.func.attr == "add_argument"), None)
+    if link is None or text is None or call is None or not call.args or not link.place.code.isascii():
+        return None
+    if any(k.arg in {"type", "action", None} for k in call.keywords):
+        return None
+    at, kind = call.args[-1].end_col_offset or 0, "int" if text["whole"] else "float"
+    code = f"{link.place.code[:at]}, type={kind}{link.place.code[at:]}"
+    return Edit(link.place, code) if parse_line(code) is not None else None
+
+
+UNTYPED = "give the option a `type`: without one, what is passed stays text."
+"""Fix of such an option."""
 
 
 def option_to_pass(found: Broken, link: Link) -> str:

@@ -1,0 +1,278 @@
+"""The test or loop at which ranks of a hang part: what a living stack shows, and how the ranks' views are compared."""
+
+import threading
+import time
+from contextlib import suppress
+
+import msgspec
+import pytest
+
+from dtdebug.account.branches import branches_of
+from dtdebug.check.stack_files import sourced_snapshot
+from dtdebug.process.thread_frames import frames_of
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.inference.parting import find_parting
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.ranks import CallSite, Frame, RankState, Verdict
+from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.presentation.answer import build_answer
+
+HEAD = """\
+if False:
+    import torch as t
+    import torch.distributed as dist
+class Stop:
+    def __init__(self, patience):
+        self.patience, self.bad = patience, 0
+    @property
+    def done(self):
+        return self.bad >= self.patience
+    def add(self, value):
+        self.bad = self.bad + 1 if value > 1 else 0
+        return self.bad >= self.patience
+class Rows:
+    def __init__(self, size):
+        self.rows = list(range(size))
+    def __len__(self):
+        return len(self.rows)
+    def __getitem__(self, i):
+        if i >= len(self.rows):
+            raise IndexError(i)
+        return self.rows[i]
+"""
+
+
+def run(code, world):
+    with suppress(SystemExit):
+        exec(code, world)
+
+
+class Program:
+    """Ranks of one program, each a thread that stops where it calls `wait`."""
+
+    def __init__(self, folder, body):
+        self.file = folder / "train.py"
+        self.file.write_text(HEAD + body)
+        self.code = compile(self.file.read_text(), str(self.file), "exec")
+        self.free = threading.Event()
+
+    def line(self, words):
+        return next(n for n, each in enumerate(self.file.read_text().splitlines(), 1) if words in each)
+
+    def state(self, rank, **given):
+        stopped = threading.Event()
+
+        def wait(*_):
+            stopped.set()
+            self.free.wait(20)
+            raise SystemExit
+
+        world = {"__name__": "train", "wait": wait, "rank": rank, **given}
+        thread = threading.Thread(target=run, args=(self.code, world), daemon=True)
+        thread.start()
+        assert stopped.wait(20)
+        time.sleep(0.01)
+        frames = frames_of(thread.ident)[::-1]
+        own = [f for f in frames if f.f_code.co_filename == str(self.file)]
+        stack = tuple(Frame(str(self.file), f.f_lineno, f.f_code.co_name) for f in own)
+        return RankState(
+            rank=rank, world_size=2, pid=rank + 1, alive=True, backend="gloo", stack=stack,
+            branches=branches_of(own, seconds=5),
+        )  # fmt: skip
+
+
+@pytest.fixture
+def program(tmp_path):
+    made = []
+
+    def make(body):
+        made.append(Program(tmp_path, body))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.free.set()
+
+
+def parted(program, one, other, kind="skipped"):
+    """Return the parting of two ranks, of which the first is waited for."""
+    sites = tuple(
+        CallSite(rank=s.rank, file=s.stack[-1].file, line=s.stack[-1].line, function=s.stack[-1].function)
+        for s in (one, other)
+    )
+    verdict = Verdict(kind=kind, culprits=(one.rank,), waiting=(other.rank,), sites=sites, confidence=0.95,
+                      summary="Rank 1 never called all_reduce #1; rank 0 waits for it.")  # fmt: skip
+    found = find_parting((one, other), verdict)
+    return found, verdict
+
+
+def answer(found, verdict, states):
+    bare = tuple(msgspec.structs.replace(s, branches=()) for s in states)
+    snapshot = sourced_snapshot(Snapshot(verdict=verdict, ranks=bare, parting=found))
+    return build_answer(diagnose(load(), snapshot), snapshot)
+
+
+EARLY = """\
+def main(values):
+    stop = Stop(2)
+    for epoch in range(9):
+        wait() if epoch == len(values) else None
+        value = values[epoch]
+        if stop.add(value):
+            break
+    wait()
+main(values)
+"""
+
+
+def test_a_state_of_an_object_that_differs_is_the_parting(program):
+    ranks = program(EARLY)
+    one, other = ranks.state(1, values=[2, 2]), ranks.state(0, values=[2, 0])
+    found, verdict = parted(ranks, one, other)
+    assert (found.branch.place.line, found.sure) == (ranks.line("if stop.add"), True)
+    assert [(s.ranks, s.result) for s in found.sides] == [((1,), True), ((0,), False)]
+    assert ("self.bad", "2") in [(v.name, v.text) for v in found.sides[0].values]
+    said = answer(found, verdict, (one, other))
+    assert said.headline.startswith("`stop.add(value)` is True on rank 1 (self.bad = 2")
+    assert "+        agreed = t.tensor(float(bool(stop.add(value))))" in said.fix.diff.splitlines()
+    assert (said.fix.line, said.sure) == (ranks.line("if stop.add"), "certain")
+
+
+def test_a_value_of_another_pass_is_not_compared(program):
+    ranks = program("""\
+for step in range(6):
+    if step == 2:
+        wait() if rank == 0 else None
+wait()
+""")
+    found, _ = parted(ranks, ranks.state(1), ranks.state(0))
+    assert found is None or "step" not in found.text
+
+
+def test_of_several_parts_the_one_that_no_pass_changes_is_named(program):
+    ranks = program("""\
+def main():
+    for step in range(6):
+        if step % 2 == 1 and rank == 0:
+            wait()
+    wait()
+main()
+""")
+    one, other = ranks.state(1), ranks.state(0)
+    found, verdict = parted(ranks, one, other)
+    assert found.text == "rank == 0"
+    said = answer(found, verdict, (one, other))
+    assert "+        if step % 2 == 1:" in said.fix.diff.splitlines()
+
+
+def test_a_method_that_one_rank_has_left_is_read_with_its_arguments(program):
+    ranks = program("""\
+class Saver:
+    def __init__(self, rank):
+        self.rank = rank
+    @property
+    def is_main(self):
+        return self.rank == 0
+    def save(self):
+        if not self.is_main:
+            return
+        wait()
+def main(saver):
+    saver.save()
+    wait()
+main(Saver(rank))
+""")
+    found, _ = parted(ranks, ranks.state(1), ranks.state(0))
+    assert found.branch.place.line == ranks.line("if not self.is_main")
+    assert [(s.ranks, s.result) for s in found.sides] == [((1,), True), ((0,), False)]
+
+
+def test_a_loop_over_a_data_set_of_the_program_has_its_length(program):
+    ranks = program("""\
+def main(rows):
+    for row in rows:
+        wait() if row == last else None
+    wait()
+main(Rows(size))
+""")
+    one, other = ranks.state(1, size=3, last=-1), ranks.state(0, size=4, last=3)
+    found, verdict = parted(ranks, one, other)
+    assert [(s.ranks, s.result) for s in found.sides] == [((1,), 3), ((0,), 4)]
+    said = answer(found, verdict, (one, other))
+    assert said.headline.startswith("`rows` has 3 passes on rank 1, 4 passes on rank 0 (")
+
+
+def test_the_only_way_around_is_likely_and_not_certain(program):
+    ranks = program("""\
+def main(rows):
+    for row in rows:
+        if row[0] > 1:
+            continue
+        if row is rows[-1]:
+            wait()
+    wait()
+main(rows)
+""")
+    one, other = ranks.state(1, rows=[[0], [5]]), ranks.state(0, rows=[[0], [1]])
+    found, _ = parted(ranks, one, other)
+    assert found.branch.place.line == ranks.line("if row[0] > 1")
+
+
+def test_ranks_at_equal_values_have_no_parting(program):
+    ranks = program("""\
+def main():
+    if size > 2:
+        wait()
+main()
+""")
+    assert parted(ranks, ranks.state(1, size=3), ranks.state(0, size=4))[0] is None
+
+
+def test_a_job_that_runs_has_no_parting(program):
+    ranks = program(EARLY)
+    one, other = ranks.state(1, values=[2, 2]), ranks.state(0, values=[2, 0])
+    assert parted(ranks, one, other, kind="none")[0] is None
+
+
+def test_no_code_of_the_program_runs_where_a_stack_is_read(program):
+    ranks = program("""\
+ran = []
+class Trap:
+    def __bool__(self):
+        ran.append("bool")
+        return True
+    def __len__(self):
+        ran.append("len")
+        return 3
+    def __eq__(self, other):
+        ran.append("eq")
+        return True
+    def __getattr__(self, name):
+        ran.append(name)
+        return 1
+    @property
+    def ready(self):
+        ran.append("ready")
+        return len(ran)
+    __hash__ = None
+def main(trap):
+    while True:
+        wait()
+        if trap or trap == 1 or trap.size > 2 or len(trap) > 1 or trap.ready:
+            pass
+        for each in trap:
+            pass
+world.append(ran)
+main(Trap())
+""")
+    world = []
+    state = ranks.state(0, world=world)
+    assert world == [[]]
+    tests = [b for b in state.branches if b.place.function == "main"]
+    assert len(tests) == 3
+
+
+def test_reading_is_bounded(program):
+    tests = "".join(f"    if values[{n}] > {n}:\n        pass\n" for n in range(300))
+    ranks = program(f"def main(values):\n{tests}    wait()\nmain([0] * 300)\n")
+    assert 0 < len(ranks.state(0).branches) <= 16
