@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dtdebug.recorded.job_logs import slowness
+from dtdebug.recorded.job_logs import clearance, slowness
 from dtdebug.recorded.job_logs.first_failures import FirstFailure
 from dtdebug.recorded.job_logs.job_view import Job
 from dtdebug.recorded.job_logs.silent_ranks import SilentRank
@@ -39,10 +39,14 @@ def _first(job: Job, d: Diagnosis, *, happened: bool) -> str:
     if not job.ranks and job.hardware:
         worst = job.hardware[0]
         return _machine(worst) if worst.role == "root" else "the machine reports no failure."
-    if job.went_on is not None and not is_stop(job.verdict):
+    if job.went_on is not None and not is_stop(job.verdict) and (happened or job.share.is_enough):
         return _went_on(job)
+    if happened:
+        return first_line(d)
+    if clearance.status_of(job, found=False) == "not_understood":
+        return clearance.not_understood(job.share)
     what = "what was read of these logs" if job.unread else "these logs"
-    return first_line(d) if happened else f"no failure is recognised in {what}."
+    return f"no failure is recognised in {what} ({job.share.words})."
 
 
 def _lines(job: Job, d: Diagnosis, seconds: float, advice: int, own: str) -> Iterator[str]:
@@ -78,7 +82,7 @@ def _went_on(job: Job) -> str:
     slow = f" It is slow: {job.snapshot.late[0].means}" if job.snapshot.late else ""
     if job.unread:  # the failure may be there
         return f"no rank failed in what was read, up to step {job.went_on}; the rest was not read.{slow}"
-    return f"no rank failed: training went on to the end of the logs, step {job.went_on}.{slow}"
+    return f"no rank failed: training went on to the end of the logs, step {job.went_on} ({job.share.words}).{slow}"
 
 
 def _ranks(job: Job) -> Iterator[str]:
@@ -147,8 +151,8 @@ def _machine(e: Event) -> str:
     return f"{where}{e.code} ({e.means}){_at(e.time)}{device}{rank}; do: {e.action}"
 
 
-def data(job: Job, diagnosis: Diagnosis) -> dict[str, Any]:
-    """Return the JSON form for programs."""
+def data(job: Job, diagnosis: Diagnosis, *, found: bool = False) -> dict[str, Any]:
+    """Return the JSON form for programs. `found`: something is wrong with the job."""
     verdict = job.verdict or Verdict(kind="none", summary="No failure is recognised.")
     case = Case(
         verdict=verdict,
@@ -158,6 +162,8 @@ def data(job: Job, diagnosis: Diagnosis) -> dict[str, Any]:
     known = contract(case)
     return {
         "v": VERSION,
+        "status": clearance.status_of(job, found=found),
+        "understood": job.share._asdict(),
         "ranks": job.ranks,
         "hosts": job.hosts,
         "bytes": job.size,
