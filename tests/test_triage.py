@@ -147,8 +147,9 @@ def test_what_cannot_be_read_is_said(tmp_path, capsys):
     (tmp_path / "rank_1.log.gz").write_bytes(gzip.compress(os.urandom(5_000))[:400])
     (tmp_path / "rank_2.log").write_bytes(bytes(9_000))
 
-    assert main(["triage", str(tmp_path), "--format", "json"]) == NOTHING
+    assert main(["triage", str(tmp_path), "--format", "json"]) == FOUND
     data = told(capsys)
+    assert data["status"] == "unread"
     assert data["coverage"]["files"] == 1
     assert len(data["coverage"]["unread"]) == 2
     assert main(["triage", str(tmp_path / "none")]) == USAGE

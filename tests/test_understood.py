@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 from pathlib import Path
@@ -68,3 +69,77 @@ def test_events_whose_boundaries_cannot_be_told_apart_are_given_up(
     (tmp_path / "rank0.json").write_text(json.dumps({"traceEvents": [row] * 4}))
     assert main(["slow", str(tmp_path)]) == 2
     assert "can't be told apart" in capsys.readouterr().err
+
+
+def lines(form: str, count: int = 300) -> str:
+    """Lines of another system's log."""
+    rng = random.Random(form)
+    return "".join(f"{form}\n".format(n=n, r=rng.randrange(10**9), s=n % 60) for n in range(count))
+
+
+FOREIGN = {
+    "store.log": lines("081109 2036{s:02d} 143 INFO dfs.DataNode: Receiving block blk_{r} src: /10.0.0.1:{n} size {r}"),
+    "jobs.log": lines("17/06/09 20:10:{s:02d} INFO executor.Executor: Finished task {n}.0 in stage 2.0 (TID {r})"),
+    "vote.log": lines("2015-07-29 17:41:{s:02d},747 - INFO [QuorumPeer:Election@{n}] - Notification time out: {r}"),
+    "login.log": lines("Dec 10 06:55:{s:02d} LabSZ sshd[{n}]: reverse mapping checking getaddrinfo for a.b [10.0.0.1]"),
+    "web.log": lines('10.0.0.1 - - [10/Oct/2000:13:55:{s:02d} -0700] "GET /a{n}.gif HTTP/1.0" 200 {r}'),
+    "phone.log": lines("03-17 16:13:{s:02d}.811  1702  8671 D PowerManager: acquire lock={r}, flags=0x1, tag={n}"),
+    "cloud.log": lines("nova-api.log 2017-05-16 00:00:{s:02d}.008 INFO nova.osapi [req-{r}] GET /v2/servers len: {n}"),
+    "table.csv": "a,b,c\n" + lines("{n},{r},x"),
+    "poem.txt": lines("The curfew tolls the knell of parting day"),
+    "events.jsonl": lines('{{"user":{n},"act":"buy"}}'),
+    "page.xml": lines("<a><b>{n}</b></a>"),
+    "list.json": json.dumps(events("FEE", 50)),
+    "flame.json": json.dumps({"$schema": "https://www.speedscope.app/file-format-schema.json", "profiles": []}),
+    "song.mp3": b"ID3\x04" + random.Random(1).randbytes(5_000),
+    "sound.wav": b"RIFF" + random.Random(2).randbytes(500),
+    "picture.png": b"\x89PNG\r\n\x1a\n" + random.Random(3).randbytes(500),
+    "noise": random.Random(4).randbytes(5_000),
+    "empty.log": b"",
+}  # fmt: skip
+COMMANDS = ("", "diagnose", "triage", "slow", "flight", "join", "check", "fix", "compare")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("name", FOREIGN)
+def test_nothing_is_cleared_of_what_is_no_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, command: str
+) -> None:
+    content = FOREIGN[name]
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    try:
+        status = main([*([command] if command else []), str(path)])
+    except SystemExit as end:
+        status = int(end.code or 0)
+    shown = capsys.readouterr()
+    said = " ".join((shown.out + shown.err).lower().split())
+
+    assert status in (1, 2), said
+    assert not any(words in said for words in (*CLEARED, "nothing to fix in 1")), said
+    if status == 1:
+        assert "not understood: " in said
+
+
+def test_logs_that_were_read_in_part_are_not_called_healthy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "".join(f"step {n} loss {1 / (n + 1):.3f}\n" for n in range(200))
+    (tmp_path / "rank0.log").write_text(rows)
+    (tmp_path / "events.out.tfevents.1.host.0").write_bytes(random.Random(5).randbytes(3_000))
+    assert main(["triage", str(tmp_path), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["status"] == "healthy"
+
+    packed = gzip.compress(random.Random(6).randbytes(9_000).hex().encode())
+    (tmp_path / "rank1.log.gz").write_bytes(packed[: len(packed) // 2])
+    assert main(["triage", str(tmp_path), "--format", "json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["status"] == "unread"
+    assert told["understood"]["known"] >= 200
+
+
+def test_a_training_in_little_words_is_understood(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "job.log"
+    log.write_text(lines("saved part {r} of the table", 60) + "step 1 loss 2.0\nstep 2 loss 1.9\n")
+    assert main(["diagnose", str(log), "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["status"] == "no_failure"
+    assert told["understood"] == {"lines": 62, "known": 2}

@@ -119,7 +119,9 @@ def examine_file(path: Path, choice: Selection, around: Project | None = None) -
         hits, source = _examine_text(text, str(path), settings, around, unused=True)
         if source is None and not kinds.is_known(path.name):
             return ExaminedFile((), problems, unread=(f"{path}: not a kind of file that is checked, skipped",))
-        found = tuple(_finding(f, str(path), source.text, f.span) for f in hits) if source is not None else ()
+        if source is None:  # JSON that is no configuration, of which a folder may hold many
+            return ExaminedFile((), problems)
+        found = tuple(_finding(f, str(path), source.text, f.span) for f in hits)
         lines, unread = text.count("\n") + 1, tuple(_unread(source, path))
         return ExaminedFile(found, problems, lines, fixed, unread, tuple(sorted(around.consulted)))
     except UnreadableError as error:

@@ -38,6 +38,10 @@ class UnreadableError(ValueError):
     """File that can't be read; the text names it and the reason."""
 
 
+class NotCheckedError(UnreadableError):
+    """File that is neither a program nor a configuration that a check concerns."""
+
+
 def files_to_check(paths: Sequence[Path], *, exclude_named: bool = False) -> Iterator[Path]:
     """Yield the files to check: those named, and from folders those of a known kind, in a stable order.
 
@@ -71,7 +75,7 @@ def _below(folder: Path, ignored: frozenset[Path]) -> Iterator[Path]:
             continue
         if entry.is_dir(follow_symlinks=False):
             if entry.name not in _SKIPPED and not entry.name.startswith("."):
-                yield from _below(path, ignored | _ignored_by_git(path) if (path / ".git").exists() else ignored)
+                yield from _below(path, ignored | _ignored_by_git(path) if os.path.exists(path / ".git") else ignored)  # noqa: PTH110 - too long a name is none
         elif (entry.name.endswith(".ipynb") or is_known(entry.name)) and entry.is_file(follow_symlinks=False):
             yield path
 

@@ -102,6 +102,8 @@ def _check(options: argparse.Namespace) -> int:
     if len(unread) > _MOST_UNREAD:
         more = len(unread) - _MOST_UNREAD
         print(f"dtdebug: and {more} more parts not understood; name a file to see its own", file=sys.stderr)
+    if not (seen or problems or unread or options.force_exclude):
+        complain(f"{named[0]}: holds no program or configuration that is checked")
     if (not seen and not options.force_exclude) or any(
         problem.startswith(f"{path}: ") or (not path.is_dir() and str(path) in problem)
         for path in named

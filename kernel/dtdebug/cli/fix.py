@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from dtdebug.check.examine_file import project
-from dtdebug.check.files import UnreadableError, read_source, settings_of
+from dtdebug.check.files import NotCheckedError, UnreadableError, read_source, settings_of
 from dtdebug.errors import FOUND, NOTHING, USAGE
 from dtdebug.privacy.sanitize import clean, complain
 from dtdebug_taxonomy.checks import Severity
@@ -80,6 +80,8 @@ def _fix(options: argparse.Namespace) -> int:
             if options.write and path.suffix != ".ipynb":
                 _write(path, done)
         except (UnreadableError, NotebookError, OSError) as error:
+            if isinstance(error, NotCheckedError) and path not in options.paths:
+                continue
             text = str(error)
             complain(text if text.startswith(f"{path}: ") else f"{path}: {text}")
             status = USAGE if path in options.paths else status
@@ -99,7 +101,7 @@ def fix_file(path: Path, select: Sequence[str] = (), *, safe_only: bool = False)
     """Return a file with its proven fixes; of a notebook, each cell with a finding.
 
     Raises:
-        UnreadableError: the file can't be read.
+        UnreadableError: the file can't be read, or is of no kind that is checked.
         NotebookError: it is not a notebook.
 
     """
@@ -111,7 +113,7 @@ def fix_file(path: Path, select: Sequence[str] = (), *, safe_only: bool = False)
         return _cells(path, notebook_cells(text), settings, safe_only=safe_only)
     source = _read(str(path), text, project())
     if source is None:
-        return []
+        raise NotCheckedError(f"{path}: not a kind of file that is checked, skipped")
     done = _passes(source, settings, safe_only=safe_only)
     return [done._replace(name=str(path))] if done.changes or done.rest else []
 

@@ -21,7 +21,9 @@ from dtdebug.recorded.things import one_plain_log
 if TYPE_CHECKING:
     from dtdebug.recorded.attempts.decision import Decision
     from dtdebug.recorded.curves.report import CurveReading
+    from dtdebug.recorded.job_logs.clearance import Status
     from dtdebug.recorded.job_logs.job_view import Job
+    from dtdebug.recorded.log_files.training_share import Share
     from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
     from dtdebug_taxonomy.logs.tasks import Surroundings
     from dtdebug_taxonomy.model.snapshot import Snapshot
@@ -152,6 +154,26 @@ class Reading(NamedTuple):
     job: Job | None = None
     """All ranks of the job, if its logs were read as such."""
     seconds: float = 0.0
+
+    @property
+    def share(self) -> Share:
+        """How much of what was read is understood."""
+        from dtdebug.recorded.log_files.training_share import measure
+
+        return self.job.share if self.job is not None else measure(self.snapshot.output.splitlines())
+
+    @property
+    def status(self) -> Status:
+        """What may be said: that something failed, that nothing did, or that this is not known."""
+        from dtdebug.recorded.job_logs import clearance
+
+        if self.job is not None:
+            return clearance.status_of(self.job, found=self.found)
+        if self.found:
+            return "failed"
+        if self.diagnosis.ordinary or self.diagnosis.happened:
+            return "program_error"
+        return "no_failure" if self.share.is_enough or not self.snapshot.output.strip() else "not_understood"
 
 
 def read_logs(paths: Sequence[str], asked: Asked) -> Reading:
@@ -313,7 +335,10 @@ def print_reading(
             from dtdebug.recorded.curves import report
 
             print(f"\nCurves\n{report.table(curves, sys.stdout)}")
-    return FOUND if reading.found or leads else NOTHING
+    from dtdebug.recorded.job_logs.clearance import left_out
+
+    unsure = reading.status in ("failed", "unread", "not_understood") or (rows is not None and left_out(rows))
+    return FOUND if leads or unsure else NOTHING
 
 
 def print_curves(curves: CurveReading, asked: Asked) -> None:
@@ -390,8 +415,13 @@ def _event_of(reading: Reading) -> str:
     lines = len(reading.snapshot.output.splitlines())
     if (line := _completed_at(reading.snapshot)) and not d.happened:
         return f"No failure: the run says that its training was completed (line {line:,})."
+    if reading.status == "not_understood":
+        from dtdebug.recorded.job_logs import clearance
+
+        return clearance.not_understood(reading.share)
     if not d.happened:
-        return f"No known failure in {lines} line{'s' * (lines != 1)}."
+        measure = f": {reading.share.words}" if reading.share.lines else ""
+        return f"No known failure in {lines} line{'s' * (lines != 1)}{measure}."
     return f"{d.happened}\nNo known failure of distributed training: it may be the program's own."
 
 
@@ -410,11 +440,12 @@ def _record(reading: Reading, name: str, asked: Asked) -> dict[str, Any]:
     if reading.job is not None:
         from dtdebug.recorded.job_logs import render
 
-        return render.data(reading.job, reading.diagnosis)
+        return render.data(reading.job, reading.diagnosis, found=reading.found)
     answers, unknown = parse_answers(asked.answers)
     questions = [{"key": k, "answer": v} for k, v in (*answers.items(), *((k, None) for k in unknown))]
     case = contract(of_text(mask_snapshot(reading.snapshot), reading.diagnosis, name=name, size=reading.size))
-    return {"id": name, **case, "questions": questions, "milliseconds": round(reading.seconds * 1000, 3)}
+    understood = {"status": reading.status, "understood": reading.share._asdict()}
+    return {"id": name, **understood, **case, "questions": questions, "milliseconds": round(reading.seconds * 1000, 3)}
 
 
 def _with_stop(snapshot: Snapshot) -> Snapshot:

@@ -55,8 +55,11 @@ def run(extension: LiveExtension, line: str) -> None:
     if action is None:
         print(f"dtdebug: {_unknown(verb)}")
         return
+    from dtdebug.storage.budget import one_command
+
     try:
-        action(extension, rest)
+        with one_command():
+            action(extension, rest)
     except (KeyError, ValueError, OSError) as error:
         print(f"dtdebug: {error}")
     except Exception as error:

@@ -13,8 +13,9 @@ MEMORY = 640 << 20
 """Bytes that reading may allocate at a time."""
 AGAIN = 1 << 30
 """Bytes that may be read more than once, where it is not clear at which a record ends."""
-_FOLD, LOG_FOLD = 40, 100
-"""Usual ratio of compressed records and traces, and of logs, at most: what repeats in a log may hide its end."""
+_FOLD, LOG_FOLD, _LARGE_FOLD, _LARGE = 40, 100, 50, 128 << 20
+"""Usual ratio of compressed records and traces, of logs, and of logs beyond so many bytes, at most: what repeats in a
+small log may hide its end."""
 _LIST, _TABLE, _ITEM = 64, 240, 56
 """Bytes of memory for each list, table and item of JSON; a small table has room for some items."""
 
@@ -41,7 +42,10 @@ class Allowance:
     """Bytes that one compressed file may unpack to: in proportion to its size, then from the pool."""
 
     def __init__(self, packed: int, fold: int = _FOLD) -> None:
-        self._fold, self._left = fold, fold * packed
+        self._left = fold * packed
+        if fold > _FOLD:
+            self._left = min(self._left, max(_LARGE, _LARGE_FOLD * packed))
+        self._said = self._left // max(1, packed)
         self._budget = current()
 
     def take(self, count: int) -> None:
@@ -50,7 +54,7 @@ class Allowance:
         self._left -= own
         self._budget.unpacked -= count - own
         if self._budget.unpacked < 0:
-            raise OSError(0, f"unpacks to more than {self._fold} times its size")
+            raise OSError(0, f"unpacks to more than {self._said} times its size")
 
 
 _running: list[Budget] = []

@@ -10,6 +10,7 @@ from dtdebug.storage.budget import Allowance
 
 _HEADER = 1 << 20
 """Maximum size in bytes of a member's header in an archive."""
+_SPARSE = "a sparse file, which no log or record is"
 _OF_HEADERS = (
     tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK,
 )  # fmt: skip
@@ -38,7 +39,7 @@ class UnpackedStream(io.RawIOBase):
 
 
 class BoundedHeader(tarfile.TarInfo):
-    """Header of an archive member; a large one is refused, because it would be held and searched as a whole."""
+    """Header of an archive member; a large one, or the map of a sparse one, is refused: it would be held as a whole."""
 
     @classmethod
     def frombuf(cls, buf: Any, encoding: str | None, errors: str) -> BoundedHeader:
@@ -46,4 +47,9 @@ class BoundedHeader(tarfile.TarInfo):
         found = super().frombuf(buf, encoding, errors)  # type: ignore[arg-type]
         if found.type in _OF_HEADERS and found.size > _HEADER:
             raise tarfile.ReadError(f"a header of {found.size} bytes")
+        if found.type == tarfile.GNUTYPE_SPARSE:
+            raise tarfile.ReadError(_SPARSE)
         return found
+
+    def _proc_gnusparse_10(self, *_: Any) -> None:
+        raise tarfile.ReadError(_SPARSE)

@@ -29,6 +29,7 @@ from dtdebug.recorded.job_logs.part import Part, Stream
 from dtdebug.recorded.job_logs.slowness import Slowness
 from dtdebug.recorded.job_logs.stream_summary import BELOW
 from dtdebug.recorded.job_logs.surroundings import of_ranks
+from dtdebug.recorded.log_files.training_share import Share
 from dtdebug_taxonomy.knowledge.hardware import Event
 from dtdebug_taxonomy.logs import log_end, prefixes
 from dtdebug_taxonomy.logs.events import PrintedException
@@ -158,6 +159,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     files: int = 0
     size: int = 0
     unread: tuple[str, ...] = ()
+    share: Share = Share()
+    """How much of the logs is understood."""
     first: tuple[FirstFailure, ...] = ()
     cascade: tuple[int, ...] = ()
     cascade_text: str = ""
@@ -283,6 +286,7 @@ def view(part: Part) -> Job:  # noqa: PLR0915 - the stages, in their order
         files=part.files,
         size=part.size,
         unread=tuple(part.unread),
+        share=Share(part.looked, part.known),
         first=first,
         cascade=cascade,
         cascade_text=words,

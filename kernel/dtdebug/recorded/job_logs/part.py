@@ -105,6 +105,10 @@ class Part(msgspec.Struct, kw_only=True, omit_defaults=True):
     nodes: list[LaunchedNode] = []
     read: list[str] = []
     """Names of the files read, so that none is counted twice."""
+    looked: int = 0
+    """Number of lines that were looked at to measure how much is understood."""
+    known: int = 0
+    """Number of those that are of training."""
 
 
 def merge(parts: Iterable[Part]) -> Part:
@@ -117,6 +121,8 @@ def merge(parts: Iterable[Part]) -> Part:
         whole.read += [name for name in part.read if name not in twice]
         whole.files += part.files - len(twice)
         whole.size += part.size
+        whole.looked += part.looked
+        whole.known += part.known
         whole.streams += [s for s in part.streams if s.file not in twice]
         whole.nodes += [n for n in part.nodes if n.file not in twice]
         whole.hardware += [e for e in part.hardware if e.file not in twice]

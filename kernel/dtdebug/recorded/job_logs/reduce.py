@@ -21,6 +21,7 @@ from dtdebug.recorded.log_files.excerpt import LogError
 from dtdebug.recorded.log_files.line_blocks import CHUNK, LineBuffer
 from dtdebug.recorded.log_files.line_shapes import KeptLine, Shapes
 from dtdebug.recorded.log_files.sources import LogSource, open_log
+from dtdebug.recorded.log_files.training_share import measure
 from dtdebug_taxonomy.knowledge.hardware import Event, parse_event
 from dtdebug_taxonomy.logs import prefixes
 
@@ -113,6 +114,9 @@ def add(part: Part, judge: Judge, log: Log, source: LogSource, whose: LogOwner) 
     """Add the lines kept of one log to a part."""
     kept = log.shapes.kept
     part.size += log.size
+    share = measure([row.raw for row in kept] + log.tail[-streams.TAIL :].splitlines())
+    part.looked += share.lines
+    part.known += share.known
     year = datetime.fromtimestamp(source.time, UTC).year if source.time else datetime.now(UTC).year
     judge.learn(kept)
     begin = 0

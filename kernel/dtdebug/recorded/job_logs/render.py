@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dtdebug.recorded.job_logs import slowness
+from dtdebug.recorded.job_logs import clearance, slowness
 from dtdebug.recorded.job_logs.first_failures import FirstFailure
 from dtdebug.recorded.job_logs.job_view import Job
 from dtdebug.recorded.job_logs.timestamps import format_clock, stamp
@@ -38,12 +38,17 @@ def first_event(job: Job, d: Diagnosis) -> str:
     if not job.ranks and job.hardware:
         worst = job.hardware[0]
         return _machine(worst) if worst.role == "root" else "the machine reports no failure."
-    if job.went_on is not None and not is_stop(job.verdict):
+    happened = _has_event(job, d)
+    if job.went_on is not None and not is_stop(job.verdict) and (happened or job.share.is_enough):
         return _went_on(job)
     if job.is_completed and not job.tells_more:
         return "no rank failed: the training was completed."
+    if happened:
+        return first_line(d)
+    if clearance.status_of(job, found=False) == "not_understood":
+        return clearance.not_understood(job.share)
     what = "what was read of these logs" if job.unread else "these logs"
-    return first_line(d) if _has_event(job, d) else f"no failure is recognised in {what}."
+    return f"no failure is recognised in {what} ({job.share.words})."
 
 
 def _has_event(job: Job, d: Diagnosis) -> bool:
@@ -82,7 +87,7 @@ def _went_on(job: Job) -> str:
     slow = f" It is slow: {job.snapshot.late[0].means}" if job.snapshot.late else ""
     if job.unread:  # the failure may be there
         return f"no rank failed in what was read, up to step {job.went_on}; the rest was not read.{slow}"
-    return f"no rank failed: training went on to the end of the logs, step {job.went_on}.{slow}"
+    return f"no rank failed: training went on to the end of the logs, step {job.went_on} ({job.share.words}).{slow}"
 
 
 def _ranks(job: Job) -> Iterator[str]:
@@ -145,8 +150,8 @@ def _machine(e: Event) -> str:
     return f"{where}{e.code} ({e.means}){_at(e.time)}{device}{rank}; do: {e.action}"
 
 
-def data(job: Job, diagnosis: Diagnosis) -> dict[str, Any]:
-    """Return the JSON form for programs."""
+def data(job: Job, diagnosis: Diagnosis, *, found: bool = False) -> dict[str, Any]:
+    """Return the JSON form for programs. `found`: something is wrong with the job."""
     verdict = job.verdict or Verdict(kind="none", summary="No failure is recognised.")
     case = Case(
         verdict=verdict,
@@ -156,6 +161,8 @@ def data(job: Job, diagnosis: Diagnosis) -> dict[str, Any]:
     known = contract(case)
     return {
         "v": VERSION,
+        "status": clearance.status_of(job, found=found),
+        "understood": job.share._asdict(),
         "ranks": job.ranks,
         "hosts": job.hosts,
         "bytes": job.size,
