@@ -20,7 +20,8 @@ from dtdebug_taxonomy.presentation.answer_text import MOST, WIDTH, lay_out
 
 FORMS = {
     "megatron": " iteration  {s}/  500000 | consumed samples: 2560 | elapsed time per iteration (ms): 2043.1 | "
-    "learning rate: 1.500E-06 | lm loss: {l:E} | loss scale: 65536.0 | grad norm: 1.200 | number of nan iterations:   0 |",
+    "learning rate: 1.500E-06 | lm loss: {l:E} | "
+    "loss scale: 65536.0 | grad norm: 1.200 | number of nan iterations:   0 |",
     "hugging face": "{{'loss': {l}, 'grad_norm': 1.25, 'learning_rate': 5e-05, 'epoch': {s}}}",
     "hugging face 5": "{{'loss': '{l}', 'grad_norm': '1.25', 'learning_rate': '5e-05', 'epoch': '{s}'}}",
     "torchtitan": "[rank0]:2025-01-01 10:00:00,123 - root - INFO - \x1b[31mstep: {s}  \x1b[32mloss: {l:7.4f}  "
