@@ -19,8 +19,9 @@ from dtdebug.recorded.things import recognise
 from dtdebug_taxonomy.presentation.answer_text import MOST, WIDTH, lay_out
 
 FORMS = {
-    "megatron": " iteration  {s}/  500000 | consumed samples: 2560 | elapsed time per iteration (ms): 2043.1 | learning "
-    "rate: 1.500E-06 | lm loss: {l:E} | loss scale: 65536.0 | grad norm: 1.200 | number of nan iterations:   0 |",
+    "megatron": " iteration  {s}/  500000 | consumed samples: 2560 | elapsed time per iteration (ms): 2043.1 | "
+    "learning rate: 1.500E-06 | lm loss: {l:E} | "
+    "loss scale: 65536.0 | grad norm: 1.200 | number of nan iterations:   0 |",
     "hugging face": "{{'loss': {l}, 'grad_norm': 1.25, 'learning_rate': 5e-05, 'epoch': {s}}}",
     "hugging face 5": "{{'loss': '{l}', 'grad_norm': '1.25', 'learning_rate': '5e-05', 'epoch': '{s}'}}",
     "torchtitan": "[rank0]:2025-01-01 10:00:00,123 - root - INFO - \x1b[31mstep: {s}  \x1b[32mloss: {l:7.4f}  "
@@ -371,7 +372,8 @@ def test_a_slower_run_fails_the_gate_in_one_line(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("text", "limit", "says"),
     [
-        ("nothing\n", "1.05", "holds no curve"), ("".join(f"step {i} loss={i + 1}\n" for i in range(9)), "1.05", "no step"),
+        ("nothing\n", "1.05", "holds no curve"),
+        ("".join(f"step {i} loss={i + 1}\n" for i in range(9)), "1.05", "no step"),
         ("step 1 loss=1\n", "x", "a ratio"),
     ],
 )  # fmt: skip

@@ -27,7 +27,7 @@ class Compared(NamedTuple):
     """How much worse the second run is: above 1 it is slower, or its loss higher."""
     limit: float | None
     over: str
-    """What the figures rest on."""
+    """Basis of the figures."""
 
     @property
     def failed(self) -> bool:

@@ -1,4 +1,4 @@
-"""What is wrong with a curve, with its record, and the thresholds from which something is.
+"""One fault of a curve, with its record.
 
 A curve of a healthy training is noisy, falls at its own pace and may have outliers, so each threshold is a multiple of
 its own noise and a share of its own level at once: what is within either is no finding. The figures were set on curves
@@ -36,7 +36,7 @@ class CurveFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     curve: str
     """Name of the curve as it is printed."""
     says: str
-    """What happened, in one sentence."""
+    """The event in one sentence."""
     why: str = ""
     """The values that show it."""
     file: str = ""
@@ -46,7 +46,7 @@ class CurveFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     run: str = ""
     values: tuple[Value, ...] = ()
     next: str = ""
-    """What to look at first."""
+    """The first thing to look at."""
     command: str = ""
 
     @property

@@ -15,14 +15,14 @@ _LEAD = 4
 """Values before a NaN that are shown."""
 _SKIPS = 0.2
 """Share of steps a loss scale may skip while it is found; after that, NaN is no warm-up."""
-_DIVERGED, _REGAINED, _RATIO = 6.0, 0.5, 0.3
-"""A loss diverges if it rises by so many times its noise above its least level, by this share of what it had fallen,
+_DIVERGED, _REGAINED, _RATIO = 6.0, 0.5, 0.5
+"""A loss diverges if it rises by this multiple of its noise above its least level, by this share of what it had fallen,
 and by this share of the level itself; noise is that between neighbours, so a slow trend is none."""
 _HOLDS = 0.7
 """Share of the highest rise that the end still has: a spike from which a loss recovers is no divergence."""
 _SPIKE, _HIGHER, _ALONE = 20.0, 0.5, 4.0
-"""A spike exceeds the median of its neighbours by so many times the noise, by this share of that median, and by so many
-times the next highest excess: where outliers are usual, none is a spike."""
+"""A spike exceeds the median of its neighbours by this multiple of the noise, by this share of that median, and by this
+multiple of the next highest excess: where outliers are usual, none is a spike."""
 _SETTLED = 10
 """First values of an attempt, which are no spikes."""
 _CHANCE = (2, 3, 4, 5, 10, 20, 100, 1000, 30522, 32000, 32768, 50257, 50304, 128256, 151936)
@@ -110,7 +110,7 @@ def not_finite(curve: Curve, others: Sequence[Curve]) -> CurveFinding | None:
     why = f"last finite {spell(values[last])} at {curve.label(last)}; before it {shown}"
     return make(
         "not_finite", curve, begin, says, f"{why}{norms}", values=[*(_record(curve, i) for i in lead),
-        _record(curve, begin)], next=_next_of(norms, curve, lead), command="dtdebug run --watch -- ...",
+        _record(curve, begin)], next=_next_of(norms, curve, lead), command="dtdebug run --nan -- ...",
     )  # fmt: skip
 
 
@@ -123,10 +123,10 @@ def _next_of(norms: str, curve: Curve, lead: Sequence[int]) -> str:
     if grew or "grew" in norms:
         return (
             "It blew up before it was NaN: go back to the checkpoint before it with gradient clipping or a lower "
-            "learning rate; --watch names the layer and the rank:"
+            "learning rate; --nan names the layer and the rank:"
         )
     return (
-        "Nothing led up to it: look at that step's batch (empty, all padding, a zero divisor); --watch names the "
+        "Nothing led up to it: look at that step's batch (empty, all padding, a zero divisor); --nan names the "
         "layer and the rank:"
     )
 
@@ -340,7 +340,7 @@ def _has_digits(run: Sequence[float]) -> bool:
 
 
 def resumed_from_start(curve: Curve) -> CurveFinding | None:
-    """Find an attempt that goes on counting, with the loss of the beginning: its weights were not loaded."""
+    """Find an attempt that continues counting, with the loss of the beginning: its weights were not loaded."""
     if curve.name.held_out:
         return None
     spans = curve.spans()

@@ -17,7 +17,7 @@ from dtdebug.recorded.curves.series import is_running_total
 from dtdebug.recorded.curves.statistics import bins, change_point, deviation, step_noise
 
 _SLOWER, _NOISE, _SIDE, _CHANCE = 1.2, 4.0, 8, 1e-4
-"""Steps are slower from a place on if they take so much longer, by so many times their noise, with so many steps on
+"""Steps are slower from a place on if they take that factor longer, by a multiple of their noise, with enough steps on
 either side; p-value of Pettitt's test."""
 _APART = 0.9
 """Share of the steps on either side of a change that are on the right side of the middle."""
@@ -121,7 +121,7 @@ def _drift(curve: Curve, pairs: Sequence[tuple[int, float]], *, rate: bool) -> C
 
 
 def zero_rate(curve: Curve, losses: Sequence[Curve]) -> CurveFinding | None:
-    """Find a learning rate that is 0 while training goes on: from the start, or long before the end.
+    """Find a learning rate that is 0 while training continues: from the start, or long before the end.
 
     Not counted: a zero that may be rounded, the first steps of a warm-up, the end of a schedule, and a rate whose
     steps a loss scale has skipped.

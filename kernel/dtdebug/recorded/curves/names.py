@@ -1,4 +1,4 @@
-"""What a printed name, column or tag means: loss, gradient norm, learning rate, throughput, time of a step."""
+"""Meanings of printed names, columns and tags: loss, gradient norm, learning rate, throughput, time of a step."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ _SEPARATORS = re.compile(rb"[|,;{}\t\]\[>]|  +| - |: |\) ")
 
 
 class Head(NamedTuple):
-    """What the lines before have said of the step."""
+    """Step that the lines before have named."""
 
     step: float
     total: float

@@ -1,4 +1,4 @@
-"""What is said of curves: the short answer to the gravest finding, a line on healthy ones, the table, and the JSON."""
+"""Presents curves: the short answer to the gravest finding, a line on healthy ones, the table, and the JSON."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ _CURVES, MOST_VALUES = 512, 4_000_000
 _MIXED = 0.2
 """Share of steps that go back from which counters run through each other, and nothing is a restart."""
 _NEAR = 0.9
-"""Share of an epoch after which its counter may begin anew."""
+"""Share of an epoch after which its counter may begin again."""
 
 
 class Series:
