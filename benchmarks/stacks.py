@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
+from pathlib import Path
 
 import msgspec
 
@@ -24,8 +26,27 @@ def states(ranks: int, kinds: int) -> list[RankState]:
     return [msgspec.structs.replace(state, rank=rank) for rank, state in enumerate(states)]
 
 
+def read_files(number: int) -> float:
+    """Return the seconds in which stacks are read from as many files and judged."""
+    from dtdebug.cli.saved_stacks import case_of_stacks
+
+    head = 'Process {0}: python train.py\nPython v3.11.7 (/usr/bin/python3.11)\n\nThread {0} (idle): "MainThread"\n'
+    inner = "    all_reduce (torch/distributed/distributed_c10d.py:3252)\n    train (train.py:22)\n"
+    outer = "".join(f"    step{i} (train.py:{50 + i})\n" for i in range(DEPTH - 2))
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / f"rank{rank}.txt" for rank in range(number)]
+        for rank, file in enumerate(files):
+            file.write_text(head.format(30000 + rank) + ("    load (train.py:9)\n" if rank == 700 else inner) + outer)
+        begin = time.perf_counter()
+        case = case_of_stacks(files)
+        assert not isinstance(case, str)
+        assert case.case.verdict.culprits == (700,)
+        return time.perf_counter() - begin
+
+
 def main() -> None:
     """Print one line for each size."""
+    print(f"1,000 stacks in files: read and judged in {read_files(1000):.2f} s")
     for ranks, kinds in ((512, 3), (16384, 3), (16384, 512), (16384, 16384)):
         given = states(ranks, kinds)
         begin = time.perf_counter()

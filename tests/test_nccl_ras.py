@@ -44,7 +44,7 @@ def text(seen=8, node="  4", errors="OK", seconds="0.00", rest=""):
 
 def counts(low=41, op="AllReduce"):
     return text(errors="MISMATCH", rest=(
-        f"Warnings\n========\n\n#0-0 (27a079b828ff1a75) MISMATCH\n"
+        "Warnings\n========\n\n#0-0 (27a079b828ff1a75) MISMATCH\n"
         f"  Communicator ranks have different {op} operation counts\n"
         f"  7 ranks have launched up to operation {low + 1}\n"
         f"  Rank 5 has launched up to operation {low} -- GPU 1 managed by process 77 on node 10.0.0.2\n"
@@ -53,7 +53,8 @@ def counts(low=41, op="AllReduce"):
 
 SILENT = text(7, "3-4", "INCOMPLETE", "2.05", (
     "INCOMPLETE\n  Missing communicator data from 1 job process\n  Process 77 on node 10.0.0.2 managing GPU 1\n\n"
-    "#0-0 (cf264af53edbe986) INCOMPLETE\n  Missing communicator data from 1 rank\n  The missing rank: 5\n"))  # fmt: skip
+    "#0-0 (cf264af53edbe986) INCOMPLETE\n  Missing communicator data from 1 rank\n  The missing rank: 5\n"
+))  # fmt: skip
 DEAD = text(7, "3-4", "INCOMPLETE", "0.00", (
     "DEAD\n  1 job process is considered dead (unreachable via the RAS network)\n"
     "  Process 77 on node 10.0.0.2 managing GPU 1\n\n#0-0 (cf264af53edbe986) INCOMPLETE\n"

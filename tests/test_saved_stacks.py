@@ -174,6 +174,22 @@ def test_one_process_shows_where_it_is(tmp_path, capsys):
     assert "one process alone does not show which rank is behind" in text
 
 
+def test_what_a_keyboard_interrupt_prints_is_a_stack_of_each_rank(tmp_path, capsys):
+    """If each rank prints one; remarks after a frame are no part of it."""
+    inner = (
+        '  File "/opt/site-packages/torch/distributed/distributed_c10d.py", line 3252, in all_reduce\n    work.wait()\n'
+    )
+    head = 'Traceback (most recent call last):\n  File "/job/train.py", line {}, in {}\n    {}\n'
+    waits = head.format(22, "train", "dist.all_reduce(batch)") + inner
+    sleeps = head.format(11, "load", "time.sleep(10000)")
+    texts = [f"{text}KeyboardInterrupt\n" for text in (waits, waits, sleeps, waits)]
+    (tmp_path / "ctrl-c.txt").write_text(prefixed(lambda n: f"[rank{n}]: ", texts))
+    (tmp_path / "noted.txt").write_text(FORMS["headings"].replace("train.py:11)", "train.py:11)    <-- stuck here"))
+
+    for name in ("ctrl-c.txt", "noted.txt"):
+        assert "Rank 2 never arrived at all_reduce" in told(capsys, tmp_path / name)[1]
+
+
 OTHERS = {
     "Java": 'Full thread dump OpenJDK 64-Bit Server VM (17):\n\n"main" #1 prio=5 tid=0x7f nid=0x1 waiting\n'
     "   java.lang.Thread.State: TIMED_WAITING (sleeping)\n\tat Main.main(Main.java:5)\n",

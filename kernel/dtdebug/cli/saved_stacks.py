@@ -49,15 +49,12 @@ def case_of_stacks(paths: Sequence[Path]) -> Saved | str:
     if not found.states:
         return _of_others(found)
     states, progress = found.states, _progress(found.rounds)
-    seen = LiveRanks(states=states, progress=progress)
+    once = len(found.rounds) == 1  # then they are taken to stand, and the verdict says what would refute that
+    seen = LiveRanks(states=states, progress={s.rank or 0: "stuck" for s in states} if once else progress)
     case = conclude(None, seen, keep=False)
-    if len(found.rounds) == 1:
-        assumed = conclude(None, replace(seen, progress={s.rank or 0: "stuck" for s in states}), keep=False)
-        if set(assumed.verdict.culprits) != set(case.verdict.culprits) and assumed.verdict.culprits:
-            case = assumed
-        case = replace(case, verdict=_read_once(case.verdict))
+    case = replace(case, verdict=_read_once(case.verdict)) if once else case
     verdict = _without_sure_world(_with_looks(case.verdict, found, progress), found, progress)
-    step = "" if len(found.rounds) > 1 else _AGAIN_STEP if len(states) > 1 else _OTHERS_STEP
+    step = "" if not once else _AGAIN_STEP if len(states) > 1 else _OTHERS_STEP
     case = replace(case, verdict=verdict, notes=(*_notes(found, verdict), *case.notes), next=step)
     snapshot = sourced_snapshot(saved_case.snapshot_of(case, None))
     case = saved_case.without_step(replace(case, diagnosis=diagnose(load(), snapshot)), "dtdebug attach")
@@ -87,17 +84,16 @@ def _progress(rounds: Sequence[Sequence[RankState]]) -> dict[int, str]:
 
 def _read_once(verdict: Verdict) -> Verdict:
     """Return a verdict that assumes that ranks stand, with what would refute that."""
-    if verdict.kind not in ("not_arrived", "gil_held"):
-        return verdict
     claims = tuple(c for c in verdict.claims if c.what != "unmoved")
     texts = {c.text for c in verdict.claims if c.what == "unmoved"}
     doubt = Alternative(kind="none", culprits=(), because=_AGAIN, refute="two dumps, 30 s apart")
+    holds = verdict.kind not in ("not_arrived", "gil_held")
     return replace(
         verdict,
-        confidence=min(verdict.confidence, _ONCE),
+        confidence=verdict.confidence if holds else min(verdict.confidence, _ONCE),
         claims=claims,
         evidence=tuple(e for e in verdict.evidence if e not in texts),
-        alternatives=(*verdict.alternatives, doubt),
+        alternatives=verdict.alternatives if holds else (*verdict.alternatives, doubt),
     )
 
 

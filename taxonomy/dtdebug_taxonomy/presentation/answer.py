@@ -162,7 +162,7 @@ def _sentence(text: str) -> str:
 
 
 _LEFT_COMMA = re.compile(r",(?=[;.])")
-"""What a dropped place leaves."""
+"""Comma that a dropped place leaves."""
 
 
 def _without_places(text: str, spots: Iterable[Spot]) -> str:

@@ -34,6 +34,7 @@ class Waits:
         self._programs, self._layout = programs, layout
         self._states = {s.rank: s for s in states if s.rank is not None}
         self._absent: dict[tuple[str, int | None], tuple[frozenset[int], frozenset[int], frozenset[int]]] = {}
+        self._elsewhere: dict[tuple[str, str, int | None], frozenset[int]] = {}
         self._heads: dict[int, tuple[bool, Open | None]] = {}
         self._collectives: dict[int, dict[tuple[str, int], Open]] = {}
         self._halves: dict[int, dict[tuple[str, int], list[Open]]] = {}
@@ -94,13 +95,19 @@ class Waits:
             there_too = {s.rank for s in self._states.values() if s.pending is not None and rank in s.pending.peers}
             self.waits.append(Wait(rank, group, pending.op, None, None, frozenset(pending.peers) - there_too))
         elif not recorded and pending.op not in _PAIRS:
-            members = self._layout.members.get(group, ())
-            others = {m: s.pending for m in members if (s := self._states.get(m)) is not None and s.pending is not None}
-            met_there = {m for m, other in others.items() if _alike(other, group, pending.seq)}
-            if pending.seq is None:  # both names come from stacks: comparable
-                met_there = {m for m in met_there if others[m].op == pending.op}
-            awaited = frozenset(set(members) - met_there - {rank})
-            self.waits.append(Wait(rank, group, pending.op, pending.seq, None, awaited))
+            key = (group, pending.op, pending.seq)
+            if key not in self._elsewhere:  # computed once for all ranks that wait in it
+                self._elsewhere[key] = self._not_there(group, pending)
+            self.waits.append(Wait(rank, group, pending.op, pending.seq, None, self._elsewhere[key] - {rank}))
+
+    def _not_there(self, group: str, pending: Operation) -> frozenset[int]:
+        """Return the members of a group whose stacks do not show this collective."""
+        members = self._layout.members.get(group, ())
+        others = {m: s.pending for m in members if (s := self._states.get(m)) is not None and s.pending is not None}
+        met_there = {m for m, other in others.items() if _alike(other, group, pending.seq)}
+        if pending.seq is None:  # both names come from stacks: comparable
+            met_there = {m for m in met_there if others[m].op == pending.op}
+        return frozenset(members) - met_there
 
     def _peer(self, rank: int, o: Open, op: str, peer: int) -> None:
         """Add the wait of a point-to-point operation for its other half, which the other side also keeps open.

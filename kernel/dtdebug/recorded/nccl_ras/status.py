@@ -27,11 +27,11 @@ class Counted(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     """How many ranks."""
     members: tuple[Member, ...] = ()
-    """Those that are named; RAS names only small groups."""
+    """Ranks that are named; RAS names only small groups."""
 
 
 class Mismatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs between the ranks of a communicator."""
+    """Difference between the ranks of a communicator."""
 
     what: str
     """Kind of operation, such as `AllReduce`; `` for all kinds together; `status`."""
@@ -58,7 +58,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
     version: str = ""
     communicators: tuple[Communicator, ...] = ()
-    """Those with a finding; in JSON all."""
+    """Communicators with a finding; in JSON all."""
     number: int = 0
     """How many communicators there are."""
     processes: int | None = None

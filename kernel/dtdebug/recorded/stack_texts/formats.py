@@ -28,7 +28,7 @@ _HOST = re.compile(
     re.IGNORECASE,
 )
 _SPY_THREAD = re.compile(
-    r'\s{0,4}Thread (?P<id>(?:0x)?[0-9a-fA-F]{1,16}) \([^)]{1,40}\)(?:: "(?P<name>[^"]{0,100})")?\s*\Z'
+    r'\s{0,4}Thread (?:(?P<id>(?:0x)?[0-9a-fA-F]{1,16}) )?\([^)]{1,40}\)(?:: "(?P<name>[^"]{0,100})")?\s*\Z'
 )
 _FAULT = re.compile(
     r"(?P<current>Current thread|Thread) 0x(?P<id>[0-9a-fA-F]{4,16}).{0,80} \(most recent call first\):"
@@ -66,6 +66,8 @@ _STANDARD = re.compile(
     r"(?:threading|queue|socket|ssl|selectors|subprocess|runpy|contextlib|pickle|copy|random|json|logging|weakref|os)\.py\Z"
     r"|(?:multiprocessing|concurrent/futures|asyncio|importlib|http|urllib|unittest)/"
 )
+_COMMENT = re.compile(r"(?<=\))\s{1,80}(?:<-|#|←).{0,200}\Z")
+"""Remark that a person has written after a frame."""
 _STARTS = (
     "Process ",
     "Thread ",
@@ -128,7 +130,7 @@ class _Reader:
         elif m := _OF_RAY.match(line):
             self._begin("ray", pid=int(m["pid"]), command=m["command"])
         elif m := _SPY_THREAD.match(line):
-            self._spy_thread(m["id"], m["name"] or "")
+            self._spy_thread(m["id"] or "", m["name"] or "")
         elif m := _FAULT.match(line):
             self._add("faulthandler", TextThread(number=m["id"], current=m["current"] != "Thread"))
         elif m := _PYSTACK.match(line):
@@ -170,7 +172,7 @@ class _Reader:
 
     def _add(self, tool: str, thread: TextThread, *, last: bool = False) -> None:
         """Add a thread; to a new process if this one can't have it too."""
-        numbers = [t.number for t in self._now.threads]
+        numbers = [t.number for t in self._now.threads if t.number]
         ends = tool == "gdb" and len(numbers) > 1 and numbers[-1] == "1" and numbers[0] != "1"
         if (self._now.threads and self._now.tool != tool) or thread.number in numbers or ends:
             again = thread.number in numbers and tool != "gdb"
@@ -265,7 +267,7 @@ def _gdb_frame(line: str) -> str | None:
 
 def _frame(line: str) -> tuple[str, str, int | None] | None:
     """Return (function, file, line or None) of a frame of py-spy."""
-    text = line.strip()
+    text = _COMMENT.sub("", line.strip())
     at = text.rfind(" (")
     if at < 1 or not text.endswith(")") or len(text) > 20_000:
         return None

@@ -23,7 +23,7 @@ _MOST = 1 << 14
 
 
 class Origin(NamedTuple):
-    """What a prefix says of the process whose lines it precedes."""
+    """Process whose lines a prefix precedes, as far as it says."""
 
     rank: int | None = None
     local_rank: int | None = None

@@ -1,4 +1,4 @@
-"""What the name of a file, or a command line, says of the processes in it: rank, host, round."""
+"""Reads rank, host and round from names of files, and ranks from command lines."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LAUNCHER = re.compile(
 
 
 class Named(NamedTuple):
-    """What a file's name says of the processes in it."""
+    """Meaning of a file's name for the processes in it."""
 
     rank: int | None = None
     host: str = ""

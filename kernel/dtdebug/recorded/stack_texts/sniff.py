@@ -12,6 +12,12 @@ _ALIVE = ("Thread ", "Process ", "Current thread", "TID ", "Traceback for thread
 _HEADS = (b"Thread ", b"most recent call", b"Process ", b"TID ", b'"frames"', b"#0 ")
 
 
+def _are_interrupts(text: str) -> bool:
+    """True if each traceback is that of a process which Ctrl-C has interrupted, of several of them."""
+    ends = sum(line.endswith("KeyboardInterrupt") for line in text.splitlines())
+    return ends > 1 and ends == text.count("Traceback (most recent call last)")
+
+
 def is_stacks(head: bytes) -> bool:
     """True if the beginning of a file is mostly stacks of live processes."""
     if not any(mark in head for mark in _HEADS):
@@ -19,7 +25,8 @@ def is_stacks(head: bytes) -> bool:
     text = head.decode(errors="replace")
     if text.lstrip().startswith("[") and '"frames"' in text:
         return '"thread_name"' in text
-    counted = of_stacks = alive = 0
+    counted = of_stacks = 0
+    alive = _are_interrupts(text)
     for _, rows in by_prefix(text, is_stack_line):
         follows = False
         for line in rows[:_LINES]:
@@ -28,10 +35,10 @@ def is_stacks(head: bytes) -> bool:
             counted += 1
             if is_stack_line(line):
                 of_stacks += 1
-                alive += line.startswith(_ALIVE)
+                alive = alive or line.startswith(_ALIVE)
                 follows = True
             elif follows and line[:4] == "    ":  # source, arguments, local variables
                 of_stacks += 1
             else:
                 follows = False
-    return bool(alive) and of_stacks >= _SHARE * counted
+    return alive and of_stacks >= _SHARE * counted
