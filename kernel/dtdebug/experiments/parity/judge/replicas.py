@@ -37,7 +37,7 @@ def absent(view: StepView) -> Iterator[Violation]:
     yield violation(
         view,
         "step-not-taken",
-        f"{say(ranks, 'has')} not taken step {view.step} of the optimizer with the others.",
+        f"{say(ranks, 'skip').capitalize()} step {view.step} of the optimizer.",
         means,
         "Let every rank call `optimizer.step()` equally often: no `continue`, `break` or condition of one rank.",
         called(view),
