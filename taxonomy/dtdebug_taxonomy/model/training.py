@@ -22,7 +22,7 @@ class Violation(msgspec.Struct, frozen=True, kw_only=True):
     means: str
     """Observation and its consequence, as a sentence."""
     cause: str = ""
-    """What is wrong, as a sentence, if the measurement itself shows it."""
+    """Sentence about what is wrong, if the measurement itself shows it."""
     fix: str = ""
     """Its remedy."""
     sure: bool = True

@@ -101,7 +101,7 @@ class Compared(msgspec.Struct, frozen=True):
 
 
 class RandomStep(msgspec.Struct, frozen=True):
-    """What differs between two equal recomputations."""
+    """Difference between two equal recomputations."""
 
     parameter: str = ""
     first: list[str | float] = []

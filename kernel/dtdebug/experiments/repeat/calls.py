@@ -29,7 +29,7 @@ class Call:
         self.random = random_states.states()
         self.cast = autocast_state()
         self.forward = vars(root).get("forward")
-        """What the call runs, if it is not the method of its class."""
+        """Function that the call runs, if it is not the method of its class."""
         self.training = [name for name, module in root.named_modules() if module.training]
         self.buffers: dict[str, Any] = {}
         self.outputs: list[Any] = []

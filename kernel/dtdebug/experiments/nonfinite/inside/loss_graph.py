@@ -100,8 +100,9 @@ def _zero_rows(node: Any, own: Any, batch: int) -> list[int]:
     for tensor, positive in ((own, True), (other, False)):
         if tensor is None or not hasattr(tensor, "ndim") or tensor.ndim < 1 or len(tensor) != batch:
             continue
-        flat = tensor.detach().reshape(batch, -1)
-        rows = (flat <= 0 if positive else flat == 0).any(dim=1).nonzero().flatten().tolist()
+        flat: Any = tensor.detach().reshape(batch, -1)
+        bad: Any = flat <= 0 if positive else flat == 0
+        rows = bad.any(dim=1).nonzero().flatten().tolist()
         if 0 < len(rows) < batch:
             return list(rows[:8])
     result = getattr(node, "_saved_result", None)

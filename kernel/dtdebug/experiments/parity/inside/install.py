@@ -25,7 +25,7 @@ from dtdebug.experiments.repeat.closures import when_complete
 from dtdebug.experiments.repeat.tensors import is_plain, tensors_in
 
 FOLDER = "parity"
-_WAIT, _PAUSE = 60.0, 0.02
+_WAIT, _PAUSE = 30.0, 0.02
 """Seconds that the first rank waits for the others' notes of a step, and between two looks."""
 _SHARE = 0.5
 """Maximum share of the free memory for what a recomputation holds."""

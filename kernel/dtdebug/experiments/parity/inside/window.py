@@ -39,7 +39,7 @@ class Window:
         self.clipped = ""
         self.compared = False
         self.uncovered = ""
-        """What trains here that is not covered."""
+        """Kind of training that is not covered, if it is one."""
         self.exchanged: list[Any] = []
         """Function that gathered values from other ranks, file and line."""
         self.keeps_weights = False

@@ -20,19 +20,29 @@ _SHARED = 0.5
 
 
 def absent(view: StepView) -> Iterator[Violation]:
-    """Yield ranks that did not take the step."""
-    if view.result is None or not view.result.missing:
+    """Yield ranks that did not take the step: they never came, or came with the passes of two steps."""
+    first = view.lead.backwards
+    late = {r: f.backwards for r, f in view.facts.items() if f.backwards > first > 0}
+    gone = set(view.result.missing if view.result is not None else ()) - view.facts.keys()
+    if not late and not gone:
         return
-    missing = tuple(r for r in view.result.missing if r not in view.facts)
-    if missing:
-        yield violation(
-            view,
-            "step-not-taken",
-            f"{say(missing, 'has')} not taken step {view.step} of the optimizer, which {spell(view.ranks, 4)} took.",
-            "Its notes of the step did not come within a minute, so its weights part from the others' here.",
-            "Let every rank call `optimizer.step()` equally often: no `continue`, `break` or condition of one rank.",
-            ranks=missing,
+    ranks = tuple(sorted({*late, *gone}))
+    if late:
+        means = (
+            f"{spell(tuple(sorted(late)), 4).capitalize()}: {max(late.values())} backward passes since the last step, "
         )
+        means += f"rank {min(view.ranks)}: {first}."
+    else:
+        means = "Its notes of the step did not come in time, so its weights part from the others' here."
+    yield violation(
+        view,
+        "step-not-taken",
+        f"{say(ranks, 'skip').capitalize()} step {view.step} of the optimizer.",
+        means,
+        "Let every rank call `optimizer.step()` equally often: no `continue`, `break` or condition of one rank.",
+        called(view),
+        ranks,
+    )
 
 
 def weights(view: StepView) -> Iterator[Violation]:
@@ -60,7 +70,7 @@ def modes(view: StepView) -> Iterator[Violation]:
                 view,
                 "frozen-on-some-ranks",
                 f"{first_of(apart)} {'are' if len(apart) > 1 else 'is'} frozen on rank {where} only: its gradient "
-                "lacks that rank's samples.",
+                "is without that rank's samples.",
                 f"`requires_grad` differs between the ranks at step {view.step}.",
                 "Freeze the same parameters on every rank, before the model is wrapped.",
                 called(view),

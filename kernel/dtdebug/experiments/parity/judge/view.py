@@ -16,7 +16,7 @@ _SAME_WEIGHTS = 1e-6
 
 
 class StepView:
-    """What all ranks have noted of one step."""
+    """One step by the notes of all ranks."""
 
     def __init__(self, step: int, rows: Sequence[Row], others: Sequence[Row]) -> None:
         self.step = step
