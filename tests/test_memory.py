@@ -85,5 +85,5 @@ def test_a_gpu_is_a_size_or_a_name(text, size):
 )
 def test_wrong_usage_is_one_line(capsys, words, said):
     """What can't be meant is one line, and exit status 2."""
-    assert main(["rehearse", "--memory", "--world", "8", *words, "--", "no.py"]) == 2
+    assert main.main(["rehearse", "--memory", "--world", "8", *words, "--", "no.py"]) == 2
     assert said in capsys.readouterr().err

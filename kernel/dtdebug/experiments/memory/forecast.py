@@ -44,7 +44,6 @@ class RankPeak(msgspec.Struct, frozen=True, kw_only=True):
     phase: str = ""
     module: str = ""
     site: tuple[str, int] = ("", 0)
-    static: dict[str, int] = {}
     modules: dict[str, int] = {}
     """Module -> bytes of its activations at the peak."""
     parameters: int = 0

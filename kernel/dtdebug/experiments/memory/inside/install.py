@@ -116,6 +116,8 @@ class _Run:
             for value in state.values() if isinstance(state, dict) else ():
                 self._live.mark(value, "optimizer")
         self._steps += 1
+        if self._steps == 1:
+            self._live.restart()
         if self._steps >= _STEPS:
             held = _held(optimizer)
             self._write({

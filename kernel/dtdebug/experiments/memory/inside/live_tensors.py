@@ -33,6 +33,7 @@ class LiveTensors:
         self._at_peak: dict[str, Any] = {}
         self._detail: dict[str, Any] = {}
         self._modules_at_peak: dict[str, int] = {}
+        self._before: dict[str, Any] = {}
         self.phase = "other"
         self.modules: Any = None
         """Torch's tracker of the modules that run."""
@@ -117,13 +118,21 @@ class LiveTensors:
         names = self.modules.parents - {"Global"} if self.modules is not None else set()
         return max(names, key=len) if names else ""
 
+    def restart(self) -> None:
+        """Look for the peak anew, now that the optimizer's state is known as such; a higher one before is kept."""
+        self._before = self._result()
+        self._peak, self._seen = 0, 0.0
+
     def result(self) -> dict[str, Any]:
         """Return the peak, and what was alive then."""
+        found = self._result()
+        return found if found["peak"] >= self._before.get("peak", 0) else self._before
+
+    def _result(self) -> dict[str, Any]:
         layers = sorted(self._modules_at_peak.items(), key=lambda row: -row[1])[:4096]
         return {
             "peak": self._peak,
             "classes": {name: size for name, size in self._at_peak.items() if size > 0},
-            "static": {name: self._classes[name] for name in ("parameters", "buffers", "gradients", "optimizer")},
             "modules": dict(layers),
             **self._detail,
         }
