@@ -33,6 +33,13 @@ def test_what_is_asked_is_held_against_what_is_free(usage, asked, says):
     assert "printed" == found.grade
 
 
+def test_one_request_that_is_printed_twice_is_counted_once():
+    waits = "Waiting for creating a placement group of specs for 150 s. specs=[{'GPU': 1.0}, {'GPU': 1.0}]. Check\n"
+    found = first(f"{waits}Total Usage:\n0.0/1.0 GPU\n{PENDING.format(asked=str({'GPU': 1.0}) + ' * 2 (PACK)')}")
+
+    assert "2 GPUs are asked of Ray, and it knows 1" == found.title
+
+
 def test_a_request_that_fits_is_none():
     output = f"Total Usage:\n0.0/8.0 GPU\n{PENDING.format(asked={'GPU': 1.0})}"
     advice = diagnose(load(), Snapshot(situation="Ray waits on 8 GPUs.", output=output)).advice

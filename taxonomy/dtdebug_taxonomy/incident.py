@@ -74,7 +74,7 @@ class Incident:
 
     @cached_property
     def contrasts(self) -> tuple[Contrast, ...]:
-        """What differs between runs that work and runs that do not: in tables and lists of settings, then in words."""
+        """Differences between runs that work and runs that do not: in tables and lists of settings, then in words."""
         words, output = self.prose.text, self.snapshot.output
         pasted = (*find_in_tables(words), *find_in_blocks(words), *find_in_tables(output), *find_in_blocks(output))
         return (*pasted, *find_contrasts(words))

@@ -36,6 +36,8 @@ VERSION = 1
 _QUESTIONS = 3
 """Answers after which there is a cause or an honest end; "I don't know" is none."""
 _NOTES = 10
+_DESCRIPTION = 15
+"""Words from which a text that complains of nothing is a description ("... and then the program ends")."""
 
 
 class RankedSymptom(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,11 +198,11 @@ def _is_recognised_by_cause(incident: Incident, causes: Sequence[Explanation]) -
 
 
 def _is_described(incident: Incident) -> bool:
-    """True if the words complain about something of the field, and no output shows that nothing failed."""
+    """True if the words describe or deplore something of the field, and no output shows that nothing failed."""
     words = incident.prose.bilingual
     return (
         bool(incident.errors or not incident.snapshot.output.strip())
-        and complains(words)
+        and (complains(words) or len(incident.prose.text.split()) >= _DESCRIPTION)
         and speaks_of_the_field(words)
     )
 

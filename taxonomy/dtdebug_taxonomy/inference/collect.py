@@ -32,8 +32,9 @@ from dtdebug_taxonomy.text.phrase_table import spoken_phrases
 
 WITHOUT_ERROR = frozenset(("B.2", "C.4", "D.2.1", "D.2.3"))
 """Symptoms of hanging and slow programs, which their users interrupt."""
-_BESIDE = 0.55
-"""Factor on what the words and the output say as wholes if there are both: they are no independent witnesses."""
+_BESIDE, _READ_BESIDE = 0.55, 0.26
+"""Factors on what the output and the words say as wholes if there are both: they are no independent witnesses, and what
+was printed is trusted more."""
 _OF_A_DEVICE = re.compile(r"(?i)gpu|cuda|device|card|vram|video|hbm")
 
 
@@ -157,7 +158,7 @@ def _as_a_whole(knowledge: Knowledge, incident: Incident) -> Iterator[Finding]:
     alike = similarity.likeness(knowledge, snapshot)
     told = word_reader.read_words(incident.prose.bilingual, knowledge.prior) if snapshot.situation else None
     of_words = told.ratios if told is not None else {}
-    factor = _BESIDE if alike.symptoms and of_words else 1.0
+    both = bool(alike.symptoms and of_words)
     runs = any(e.rank is not None for e in incident.errors)  # so nothing is being built
     for name, scores, words in (
         (SIMILAR, alike.symptoms, alike.words),
@@ -166,7 +167,7 @@ def _as_a_whole(knowledge: Knowledge, incident: Incident) -> Iterator[Finding]:
     ):
         if scores:
             least = dict.fromkeys(_BUILDING, min(scores.values())) if runs and name != SIMILAR_FIX else {}
-            weight = 1.0 if name == SIMILAR_FIX else factor
+            weight = 1.0 if name == SIMILAR_FIX or not both else _READ_BESIDE if name == READ else _BESIDE
             weighed = {code: weight * v for code, v in (scores | least).items()}
             yield Finding(evidence=name, source="similar", words=words, scores=weighed)
 

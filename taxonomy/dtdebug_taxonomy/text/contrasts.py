@@ -381,7 +381,7 @@ def _settings(clause: str, at: int) -> Iterator[_Setting]:
         yield _Setting("option", "FSDP version", m["value"], at + m.start())
     for m in _OPTION.finditer(clause):
         if not (m["name"].lower().startswith("zero") or "version" in m["name"]):
-            yield _Setting("option", m["name"], m["value"], at + m.start())
+            yield _Setting("option", m["name"], m["value"].rstrip(","), at + m.start())
     for m in _CHOICE.finditer(clause):
         before = clause[: m.start()].split()[-1:]
         if not (before and before[0].lower() in _BY) and not _IS_SUBJECT.match(clause, m.end()):

@@ -35,9 +35,9 @@ _SHOWN = 4
 _SHORTEST = 3
 """Letters of a word that is shown."""
 _WORD = re.compile(r"[a-z]+|\d+")
-_STRENGTH, _REACH = 0.72, 4.0
-"""Factor on calibrated scores, because patterns count the same words too, and the largest difference of two log
-likelihood ratios; chosen on rated cases that are not fitted."""
+_STRENGTH, _REACH = 1.5, 6.0
+"""Factor on calibrated scores, and the largest difference of two log likelihood ratios. Chosen on rated cases that are
+not fitted: at this weight no single pattern on words decides against the text as a whole."""
 
 
 class Reading(NamedTuple):

@@ -58,12 +58,13 @@ def _asked(output: str, words: str) -> dict[str, float]:
     """Return the most that is asked for at once, by resource."""
     found = dict.fromkeys(_NAMES, 0.0)
     for begin in islice(_ASKED.finditer(output), _MOST):
-        line = output[begin.end() : begin.end() + 400].split("\n\n", 1)[0]
+        specs = begin[0].lower().startswith("specs")
+        line = output[begin.end() : begin.end() + 400].split("]" if specs else "\n\n", 1)[0]
         whole = dict.fromkeys(_NAMES, 0.0)
         for bundle in _BUNDLE.finditer(line):
             for item in _ITEM.finditer(bundle["items"]):
                 whole[item["name"]] += float(item["n"]) * int(bundle["times"] or 1)
-            if not begin[0].lower().startswith("specs"):
+            if not specs:
                 break
         found = {name: max(found[name], whole[name]) for name in _NAMES}
     workers = _WORKERS.search(words)
