@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from msgspec.structs import replace
 
@@ -190,8 +191,11 @@ def _links_of(found: Broken) -> tuple[Link, ...]:
 def _is_part(link: Link, name: str, found: Broken) -> bool:
     """True if a tensor is compared, and the link decides only one of the numbers that it was made of."""
     value = read_value(found.call.texts.get(name, ""))
-    given, _ = account_edits.numbers_of(found)
-    return value is not None and value.kind == "tensor" and link.how in _ENDED and link.value.text != str(given)
+    compared = set()
+    for side in sides(found.contract.demand)[::2]:
+        with suppress(UnknownTermError):
+            compared.add(show(value_of(side, found.call.scope)) if side else "")
+    return value is not None and value.kind == "tensor" and link.how in _ENDED and link.value.text not in compared
 
 
 def _explanation(  # noqa: PLR0917

@@ -18,7 +18,7 @@ from dtdebug_taxonomy.inference.contracts import Broken
 from dtdebug_taxonomy.inference.demands import Plain, UnknownTermError, sides, value_of
 from dtdebug_taxonomy.model.account import Link, Place
 
-__all__ = ["UNTYPED", "Edit", "numbers_of", "of_contract", "option_to_pass", "typed_option"]
+__all__ = ["UNTYPED", "Edit", "of_contract", "option_to_pass", "typed_option"]
 
 _OPTION = re.compile(r"['\"](--[\w-]{1,40})['\"]")
 _TEXT = re.compile(r"'(?P<whole>-?\d{1,12})'|'-?\d{0,12}\.?\d{1,12}(?:e[+-]?\d{1,3})?'")
@@ -37,7 +37,7 @@ def of_contract(found: Broken, link: Link | None) -> Edit | None:
         except UnknownSlotError:
             return None
         return replace_expression(place, about[1], text)
-    given, wanted = numbers_of(found)
+    given, wanted = _numbers(found)
     if given is None or wanted is None:
         return None
     if place is not None and about is not None and (edit := _at_call(found, place, about[1], (given, wanted))):
@@ -68,14 +68,14 @@ UNTYPED = "give the option a `type`: without one, what is passed stays text."
 
 def option_to_pass(found: Broken, link: Link) -> str:
     """Return the option with the value that fits; empty if another number than the option's is compared."""
-    given, wanted = numbers_of(found)
+    given, wanted = _numbers(found)
     option = _OPTION.search(link.place.code)
     if option is None or given is None or wanted is None or link.value.text != show(given):
         return ""
     return f"{option[1]} {show(wanted)}"
 
 
-def numbers_of(found: Broken) -> tuple[int | None, int | None]:
+def _numbers(found: Broken) -> tuple[int | None, int | None]:
     """Return (number that was given, number that is demanded) of a demand of equality."""
     left, operator, right = sides(found.contract.demand)
     if operator not in {"Eq", "GtE"}:
