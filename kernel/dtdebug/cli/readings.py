@@ -300,6 +300,7 @@ def print_reading(reading: Reading, name: str, asked: Asked, *, rows: Job | None
 
 def _text_of(reading: Reading) -> str:
     """Return the text on one log."""
+    from dtdebug_taxonomy.logs.log import completed_line, read_output
     from dtdebug_taxonomy.presentation.text import to_text
 
     d = reading.diagnosis
@@ -307,18 +308,11 @@ def _text_of(reading: Reading) -> str:
         return to_text(d)
     lines = len(reading.snapshot.output.splitlines())
     ask = 'Next  If the job still runs: `dtdebug attach`. Else say what you see: dtdebug "it hangs at ..."'
-    if (line := _completed_at(reading.snapshot)) and not d.happened:
+    if not d.happened and (line := completed_line(read_output(reading.snapshot))):
         return f"dtdebug: No failure: the run says that its training was completed (line {line:,})."
     if not d.happened:
         return f"dtdebug: No known failure in {lines} line{'s' * (lines != 1)}.\n{ask}"
     return f"dtdebug: {d.happened}\nNo known failure of distributed training: it may be the program's own.\n{ask}"
-
-
-def _completed_at(snapshot: Snapshot) -> int:
-    from dtdebug_taxonomy.logs.completion import completed_at
-    from dtdebug_taxonomy.logs.log import read_output
-
-    return completed_at((line.number, line.body) for line in read_output(snapshot).lines)
 
 
 def _record(reading: Reading, name: str, asked: Asked) -> dict[str, Any]:
