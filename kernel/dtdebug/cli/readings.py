@@ -401,19 +401,22 @@ def _print_logs(reading: Reading, asked: Asked, rows: Job | None) -> None:
     elif reading.found or d.ordinary:
         print(full_text(d) if asked.full else answer_text(d, snapshot))
     else:
-        ended = _completed_at(snapshot) and not d.happened
+        from dtdebug_taxonomy.logs.log import completed_line, read_output
+
+        ended = not d.happened and completed_line(read_output(snapshot))
         print(f"dtdebug: {_event_of(reading)}" if ended else f"dtdebug: {_event_of(reading)}\n{_ASK}")
 
 
 def _event_of(reading: Reading) -> str:
     """Return what happened by one log, in one line, and below it that nothing known explains it."""
+    from dtdebug_taxonomy.logs.log import completed_line, read_output
     from dtdebug_taxonomy.presentation.text import first_line
 
     d = reading.diagnosis
     if reading.found or d.ordinary:
         return first_line(d)
     lines = len(reading.snapshot.output.splitlines())
-    if (line := _completed_at(reading.snapshot)) and not d.happened:
+    if not d.happened and (line := completed_line(read_output(reading.snapshot))):
         return f"No failure: the run says that its training was completed (line {line:,})."
     if reading.status == "not_understood":
         from dtdebug.recorded.job_logs import clearance
@@ -423,13 +426,6 @@ def _event_of(reading: Reading) -> str:
         measure = f": {reading.share.words}" if reading.share.lines else ""
         return f"No known failure in {lines} line{'s' * (lines != 1)}{measure}."
     return f"{d.happened}\nNo known failure of distributed training: it may be the program's own."
-
-
-def _completed_at(snapshot: Snapshot) -> int:
-    from dtdebug_taxonomy.logs.completion import completed_at
-    from dtdebug_taxonomy.logs.log import read_output
-
-    return completed_at((line.number, line.body) for line in read_output(snapshot).lines)
 
 
 def _record(reading: Reading, name: str, asked: Asked) -> dict[str, Any]:

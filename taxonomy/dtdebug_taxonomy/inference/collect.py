@@ -84,8 +84,8 @@ _BEFORE_TRAINING = ("A.", "B.")
 """Symptoms of building, importing and setting up: past once training makes progress."""
 _ENDS = (*_BEFORE_TRAINING, "C.", "D.1.1")
 """Prefixes of symptoms after which training does not continue."""
-_FAILS = "D.1."
-"""Prefix of the symptoms of programs that end while they train."""
+_FROM_OUTSIDE = "D.1.other"
+"""Symptom of jobs that a scheduler ends: what is left of a completed run is ended so, too."""
 _SLOW = "D.2.3"
 """Symptom that only exists if a person finds the program slow."""
 
@@ -234,11 +234,7 @@ def _is_source(output: str, hit: PatternHit) -> bool:
 def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool:
     """True if a message on that line can explain the failure."""
     found = knowledge.evidence.get(name)
-    if (
-        found is not None
-        and bearing.is_completed
-        and (found.role == "cascade" or any(c.startswith((*_ENDS, _FAILS)) for c in found.symptoms))
-    ):
+    if found is not None and bearing.is_completed and (found.role == "cascade" or _FROM_OUTSIDE in found.symptoms):
         return False
     if found is None or not found.symptoms:
         return name != "manifestation=hang" or not (bearing.is_trained_after(line) or bearing.went_well_after(line))

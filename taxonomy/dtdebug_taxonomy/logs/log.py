@@ -195,6 +195,13 @@ def outcome(
     )
 
 
+def completed_line(log: Log) -> int:
+    """Return the line in which a run says that its training was completed, unless it failed afterwards; else 0."""
+    line = completed_at((row.number, row.body) for row in log.lines)
+    bad = any(e.line > line and (e.code or (e.signal and e.signal not in LAUNCHER)) for e in log.said.exits)
+    return 0 if bad else line
+
+
 def _trained_after(log: Log) -> Callable[[Exit], bool]:
     """Return a test: long training follows an end, or the run's completion: a side step ended there, not the job."""
     if log.first or not log.said.exits:

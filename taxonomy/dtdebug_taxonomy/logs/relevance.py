@@ -6,10 +6,9 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
-from dtdebug_taxonomy.logs.completion import completed_at
 from dtdebug_taxonomy.logs.events import PrintedException
 from dtdebug_taxonomy.logs.lines import Line
-from dtdebug_taxonomy.logs.log import Log
+from dtdebug_taxonomy.logs.log import Log, completed_line
 from dtdebug_taxonomy.model.ranks import Verdict
 from dtdebug_taxonomy.model.snapshot import Snapshot
 
@@ -18,8 +17,8 @@ _INSTEAD = re.compile(
     r"|\bwill be (?:disabled|overwritten|ignored)\b"
 )
 _WARNS = frozenset({"WARNING", "WARN", "W"})
-_LAST, _LONGEST = 500, 2_000
-"""Trailing lines searched for a successful end, and characters examined of a warning."""
+_LONGEST = 2_000
+"""Characters examined of a warning."""
 _RECOVERED = 5
 """Steps without what an earlier one reported, from which it no longer holds."""
 _TRAINS = 2
@@ -49,7 +48,7 @@ class Bearing:
         """True if neither the output nor the user reports a failure."""
         lines = log.lines if self.nothing_failed else ()
         ended = snapshot.situation or snapshot.exception or found.own or found.exits
-        self._well = 0 if ended else completed_at((line.number, line.body) for line in log.lines[-_LAST:])
+        self._well = 0 if ended else completed_line(log)
         self._started = max((line.number for line in lines if "Init COMPLETE" in line.body), default=0)
         self._replaced = frozenset(_substitution_lines(lines, self._warned))
 
@@ -99,7 +98,7 @@ class Bearing:
         return self.is_step(line) and len(self._steps) - bisect_left(self._steps, line + 1) >= _RECOVERED
 
     def is_past(self, line: int, *, scheduler: bool) -> bool:
-        """True if training went on after a layer's report, or a scheduler ended what was left of a completed run."""
+        """True if training continued after a layer's report, or a scheduler ended what was left of a completed run."""
         return self.is_trained_after(line) or (scheduler and self.is_completed)
 
     def is_echo(self, line: int) -> bool:

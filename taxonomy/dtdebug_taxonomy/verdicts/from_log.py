@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 
 from dtdebug_taxonomy.logs.child_processes import in_process
-from dtdebug_taxonomy.logs.completion import completed_at
 from dtdebug_taxonomy.logs.events import PrintedException
 from dtdebug_taxonomy.logs.exits import LAUNCHER, UNOPENED, Exit
 from dtdebug_taxonomy.logs.lines import Line, is_launched_by_tasks
 from dtdebug_taxonomy.logs.log import (
     Log,
     Outcome,
+    completed_line,
     fault_key,
     outcome,
     place_of,
@@ -126,7 +126,7 @@ def verdict_of_log(
         return waited
     if (behind := stall_verdict(log)) is not None:
         return behind
-    if not (own or found.exits) and completed_at((line.number, line.body) for line in log.lines):
+    if not (own or found.exits) and completed_line(log):
         return None  # a scheduler or launcher that ends what is left
     echoes = found.echoes
     lost = only_lost(echoes, [_claim(r) for r in echoes[:_SHOWN]], [*_sites(echoes)], log.said.exits)

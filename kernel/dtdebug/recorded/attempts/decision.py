@@ -30,7 +30,7 @@ _CHANCE = 0.01
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do next, and why."""
+    """The next step, and its reasons."""
 
     action: Action
     what: str = ""
@@ -154,7 +154,7 @@ def _shared_host(failed: Sequence[Attempt], last: Attempt) -> tuple[str, float]:
 
 
 def _odds(times: int, of: int, hosts: int) -> float:
-    """Return the probability that any host is hit so many times by chance."""
+    """Return the probability that chance hits any one host this often."""
     share = 1 / hosts
     tail = sum(comb(of, n) * share**n * (1 - share) ** (of - n) for n in range(times, of + 1))
     return min(hosts * tail, 1.0)

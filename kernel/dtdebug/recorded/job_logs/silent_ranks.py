@@ -37,11 +37,11 @@ class SilentRank(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds before the others' last line."""
     step: int | None = None
     others: int | None = None
-    """Last step of the others, if it printed steps as they did and they went on."""
+    """Last step of the others, if it printed steps as they did and they continued."""
 
     @property
     def words(self) -> str:
-        """What it did, as a predicate."""
+        """Its silence, as a predicate."""
         if self.since is None or self.before < 1:
             return "does not report the failure"
         if self.others is None:
@@ -51,7 +51,7 @@ class SilentRank(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def left_behind(by_rank: dict[int, Stream], failed: Collection[int | None]) -> tuple[SilentRank, ...]:
-    """Return the ranks that printed steps as the others did, and then nothing while the others went on for long.
+    """Return the ranks that printed steps as the others did, and then nothing while the others continued for long.
 
     It counts by the last step of the others: what they print later is the end of the job.
     """
