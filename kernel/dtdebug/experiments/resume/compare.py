@@ -26,7 +26,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     step: int
     """Step of the uninterrupted run, from 1."""
     names: tuple[str, ...] = ()
-    """What differs: parameters, keys, settings, a variable."""
+    """Names of the differing parts: parameters, keys, settings, a variable."""
     of: int = 0
     """Number of things compared."""
     before: str = ""
@@ -46,9 +46,9 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     differences: tuple[Difference, ...]
     compared: tuple[str, ...]
-    """What was found the same."""
+    """Kinds of state found the same."""
     excluded: tuple[str, ...]
-    """What already differs between two equal runs."""
+    """Kinds of state that already differ between two equal runs."""
     steps: int
     """Number of steps compared."""
     ranks: int
@@ -87,7 +87,7 @@ _ORDER: tuple[Kind, ...] = (
     "weights", "buffers", "moments", "scaler", "counter", "scheduler", "settings", "copy", "samples", "random", "loss",
     "later",
 )  # fmt: skip
-"""What explains most comes first: other weights make another loss."""
+"""Order of importance, the best explanation first: other weights make another loss."""
 
 
 def _pairs(old: RankNotes, new: RankNotes, saved_at: int) -> list[tuple[Step, Step]]:
@@ -223,7 +223,7 @@ def _of_data(difference: Make, old: RankNotes, pair: tuple[Step, Step], varies: 
 
 
 def _of_counters(difference: Make, runs: Runs, old: RankNotes, pair: tuple[Step, Step]) -> Iterator[Difference]:
-    """Yield the saved counters whose variable goes on with another number."""
+    """Yield the saved counters whose variable continues with another number."""
     then, now = pair
     saved = {key: value for save in runs.saves for key, value in save.numbers.items()}
     near = [s for s in old.steps if s.n in (then.n - 1, then.n)]

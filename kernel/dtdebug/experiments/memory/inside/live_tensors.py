@@ -119,7 +119,7 @@ class LiveTensors:
         return max(names, key=len) if names else ""
 
     def restart(self) -> None:
-        """Look for the peak anew, now that the optimizer's state is known as such; a higher one before is kept."""
+        """Look for the peak again, now that the optimizer's state is known as such; a higher one before is kept."""
         self._before = self._result()
         self._peak, self._seen = 0, 0.0
 
