@@ -83,6 +83,8 @@ _BEFORE_TRAINING = ("A.", "B.")
 """Symptoms of building, importing and setting up: past once training makes progress."""
 _ENDS = (*_BEFORE_TRAINING, "C.", "D.1.1")
 """Prefixes of symptoms after which training does not continue."""
+_FROM_OUTSIDE = "D.1.other"
+"""Symptom of jobs that a scheduler ends: what is left of a completed run is ended so, too."""
 _SLOW = "D.2.3"
 """Symptom that only exists if a person finds the program slow."""
 
@@ -178,8 +180,12 @@ def _output_findings(knowledge: Knowledge, incident: Incident) -> Iterator[Findi
     """Yield findings from the output's lines that bear on the failure."""
     snapshot, bearing = incident.snapshot, incident.relevance
     output = clip_lines(snapshot.output)
-    for hit in in_order(matchers_of(knowledge).output_matcher.hits(output)):
+    hits = in_order(matchers_of(knowledge).output_matcher.hits(output))
+    last = {hit.key: snapshot.true_line(hit.line) for hit in hits}
+    for hit in hits:
         line = snapshot.true_line(hit.line)
+        if bearing.is_recovered(last[hit.key]) and bearing.is_step(line):
+            continue
         if ("=" in hit.key and _in_own_path(output, hit)) or not _bears(knowledge, bearing, hit.key, line):
             continue
         if "=" not in hit.key and _is_source(output, hit):
@@ -227,6 +233,8 @@ def _is_source(output: str, hit: PatternHit) -> bool:
 def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool:
     """True if a message on that line can explain the failure."""
     found = knowledge.evidence.get(name)
+    if found is not None and bearing.is_completed and (found.role == "cascade" or _FROM_OUTSIDE in found.symptoms):
+        return False
     if found is None or not found.symptoms:
         return name != "manifestation=hang" or not (bearing.is_trained_after(line) or bearing.went_well_after(line))
     if bearing.went_well_after(line, started=all(c.startswith(_ENDS) for c in found.symptoms)):

@@ -77,8 +77,8 @@ def final_errors(snapshot: Snapshot, log: Log, relevance: Bearing) -> Iterator[F
             yield refused
         else:
             for look in (layer_report, logger_report):
-                found = look(lines)
-                if found is not None and not relevance.is_trained_after(found.line):
+                found = look([line for line in lines if line.number > relevance.outlived])
+                if found is not None and not relevance.is_past(found.line, scheduler=found.layer == "Slurm"):
                     yield FinalError(found.layer, found.message, (), (), "", found.line, found.rank, found.told)
                     return
 

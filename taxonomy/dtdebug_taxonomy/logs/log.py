@@ -14,6 +14,7 @@ import msgspec
 
 from dtdebug_taxonomy.logs import event_reader, exits, lines
 from dtdebug_taxonomy.logs.child_processes import child_of
+from dtdebug_taxonomy.logs.completion import completed_at
 from dtdebug_taxonomy.logs.events import Events, PrintedException
 from dtdebug_taxonomy.logs.exception_roles import Role, raised_by_user, reports_child, role_of
 from dtdebug_taxonomy.logs.exits import LAUNCHER, Exit, Exits
@@ -28,6 +29,8 @@ _WRAPPERS = frozenset({
     "RayActorError", "RayTaskError", "TrainingFailedError", "TuneError", "WorkerGroupError",
 })  # fmt: skip
 """Classes that only hold what others raised."""
+_LONG = 24
+"""Lines of progress that one printer does not print any more after a rank has ended."""
 _LAUNCHERS = (
     "/accelerate/commands/", "/accelerate/launchers.py", "/deepspeed/launcher/", "/horovod/runner/",
     "/torch/distributed/launcher/", "/torch/distributed/run.py", "/torch/multiprocessing/spawn.py",
@@ -135,7 +138,7 @@ def primary(raised: PrintedException) -> PrintedException:
 def outcome(
     log: Log,
     outlived: Callable[[PrintedException], bool] = lambda raised: bool(raised.handled),
-    later: Callable[[Exit], bool] = lambda end: False,
+    later: Callable[[Exit], bool] | None = None,
 ) -> Outcome:
     """Return what ended the ranks of a log, where it shows that.
 
@@ -143,6 +146,7 @@ def outcome(
     `later` is true for an end after which its rank trained: it ended an earlier program, such as a step of a Slurm
     job.
     """
+    later = later or _trained_after(log)
     raised = [primary(r) for r in log.events.raised if not r.unheeded]
     by_role = {id(r): role(r) for r in raised}
     own = [r for r in raised if by_role[id(r)] == "own"]
@@ -189,6 +193,22 @@ def outcome(
         doubtful=doubtful,
         interrupted=tuple(interrupted.values()),
     )
+
+
+def completed_line(log: Log) -> int:
+    """Return the line in which a run says that its training was completed, unless it failed afterwards; else 0."""
+    line = completed_at((row.number, row.body) for row in log.lines)
+    bad = any(e.line > line and (e.code or (e.signal and e.signal not in LAUNCHER)) for e in log.said.exits)
+    return 0 if bad else line
+
+
+def _trained_after(log: Log) -> Callable[[Exit], bool]:
+    """Return a test: long training follows an end, or the run's completion: a side step ended there, not the job."""
+    if log.first or not log.said.exits:
+        return lambda _: False
+    on = max((log.lines[rows[-_LONG]].number for rows in log.events.steps.values() if len(rows) >= _LONG), default=0)
+    on = max(on, completed_at((line.number, line.body) for line in log.lines))
+    return lambda end: end.line < on
 
 
 def trained_between(log: Log, first: PrintedException, other: PrintedException) -> bool:

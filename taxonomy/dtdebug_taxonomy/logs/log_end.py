@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from dtdebug_taxonomy.logs.completion import is_completion
 from dtdebug_taxonomy.logs.log import Log
 from dtdebug_taxonomy.logs.progress import OTHER_BAR, STEP
 from dtdebug_taxonomy.logs.tasks import job_size
@@ -62,6 +63,7 @@ def read_end(bodies: Sequence[str]) -> LastStep:
     below = [body for body in bodies[place + 1 :] if body.strip()]
     ends = ends or _ENDS.search(_without_total(match)) is not None
     ends = ends or any(_key(body) not in known or _says_end(body) for body in below)
+    ends = ends or any(is_completion(body) for body in bodies)
     seen = len({number for _, number, _ in found})
     return LastStep(step, place, max(seen, step) if plan and "%|" in match.string else seen, ends)
 

@@ -6,7 +6,8 @@ import re
 
 PROGRESS = re.compile(
     r"(?i)(?:\b(?:step|iter(?:ation)?|epoch|batch|round|update)s?\b[ _:=#\[(]{0,12}\d{1,9}\b|\b\d{1,3}%\|"
-    r"|\d(?:it/s|s/it)\b|\bit[=:] ?\d|\bloss['\"]?[ :=]{1,4}-?\d)"
+    r"|\d(?:it/s|s/it)\b|\bit[=:] ?\d|\bloss['\"]?[ :=]{1,4}-?\d"
+    r"|\"key\": ?\"(?:epoch_st|block_st|eval_accuracy|tracked_stats|train_loss))"
 )
 """Line that shows progress of training."""
 STEP = re.compile(

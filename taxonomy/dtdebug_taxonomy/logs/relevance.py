@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from dtdebug_taxonomy.logs.events import PrintedException
 from dtdebug_taxonomy.logs.lines import Line
-from dtdebug_taxonomy.logs.log import Log
+from dtdebug_taxonomy.logs.log import Log, completed_line
 from dtdebug_taxonomy.model.ranks import Verdict
 from dtdebug_taxonomy.model.snapshot import Snapshot
 
@@ -16,14 +16,11 @@ _INSTEAD = re.compile(
     r"(?i)\busing \S{1,60} instead\b|\b(?:fall(?:ing|s)?|fell) back\b|\bdisabling\b|\bfailed to import\b"
     r"|\bwill be (?:disabled|overwritten|ignored)\b"
 )
-_ENDED_WELL = re.compile(
-    r"(?i)`Trainer\.fit` stopped: `max_(?:epochs|steps)|\btraining (?:is |has )?(?:completed?|finished|done)\b"
-    r"|^# avg bus bandwidth {0,8}: {0,4}\d|\bapplication startup complete\b|['\"]train_runtime['\"]: \d"
-)
-"""Messages that trainers, NCCL's tests and servers print on success."""
 _WARNS = frozenset({"WARNING", "WARN", "W"})
-_LAST, _BEGIN, _LONGEST = 500, 400, 2_000
-"""Trailing lines searched for a successful end, and characters examined of such a line and of a warning."""
+_LONGEST = 2_000
+"""Characters examined of a warning."""
+_RECOVERED = 5
+"""Steps without what an earlier one reported, from which it no longer holds."""
 _TRAINS = 2
 """Minimum lines of progress that show that training continues: one may be of another attempt, or a plan."""
 
@@ -50,8 +47,8 @@ class Bearing:
         self.nothing_failed = not (snapshot.situation or snapshot.exception or told or log.events.raised)
         """True if neither the output nor the user reports a failure."""
         lines = log.lines if self.nothing_failed else ()
-        ends = [line.number for line in lines[-_LAST:] if _ENDED_WELL.search(line.body[:_BEGIN])]
-        self._well = max(ends, default=0)
+        ended = snapshot.situation or snapshot.exception or found.own or found.exits
+        self._well = 0 if ended else completed_line(log)
         self._started = max((line.number for line in lines if "Init COMPLETE" in line.body), default=0)
         self._replaced = frozenset(_substitution_lines(lines, self._warned))
 
@@ -78,6 +75,31 @@ class Bearing:
     def went_well_after(self, line: int, *, started: bool = False) -> bool:
         """True if nothing failed and a later line reports completion, or established communication (`started`)."""
         return line < self._well or (started and line < self._started)
+
+    @property
+    def is_completed(self) -> bool:
+        """True if the run says that its training was completed, and nothing failed: ends that follow are no failure."""
+        return self._well > 0
+
+    @property
+    def outlived(self) -> int:
+        """First line from which what is printed may explain a failure: before it, training made progress."""
+        if self._restarted or len(self._steps) < _TRAINS:
+            return self._well
+        return max(self._steps[-_TRAINS], self._well)
+
+    def is_step(self, line: int) -> bool:
+        """True if the line reports on a step itself."""
+        place = bisect_left(self._steps, line)
+        return place < len(self._steps) and self._steps[place] == line
+
+    def is_recovered(self, line: int) -> bool:
+        """True if a step reports something that the steps after it do not, as in the warm-up of a loss scale."""
+        return self.is_step(line) and len(self._steps) - bisect_left(self._steps, line + 1) >= _RECOVERED
+
+    def is_past(self, line: int, *, scheduler: bool) -> bool:
+        """True if training continued after a layer's report, or a scheduler ended what was left of a completed run."""
+        return self.is_trained_after(line) or (scheduler and self.is_completed)
 
     def is_echo(self, line: int) -> bool:
         """True for a line of an exception raised for a lost peer, if the peer's own exception is in the output too."""

@@ -39,13 +39,13 @@ def split_failures(snapshot: Snapshot) -> tuple[Snapshot, ...]:
     parts: list[Snapshot] = []
     begin, known = 0, set[str]()  # of the open part
     for start, end in pairwise((0, *cuts, len(log.lines))):
-        here = _signs(_part(snapshot, log, start, end))
+        here = _signs(part_of(snapshot, log, start, end))
         if known and here and known.isdisjoint(here) and len(parts) + 1 < _MOST:
-            parts.append(_part(snapshot, log, begin, start))
+            parts.append(part_of(snapshot, log, begin, start))
             begin, known = start, here
         else:
             known |= here
-    return (*parts, _part(snapshot, log, begin, len(log.lines))) if parts else (snapshot,)
+    return (*parts, part_of(snapshot, log, begin, len(log.lines))) if parts else (snapshot,)
 
 
 def _cuts(log: Log) -> Iterator[int]:
@@ -80,7 +80,7 @@ def _signs(part: Snapshot) -> set[str]:
     return signs
 
 
-def _part(snapshot: Snapshot, log: Log, begin: int, end: int) -> Snapshot:
+def part_of(snapshot: Snapshot, log: Log, begin: int, end: int) -> Snapshot:
     """Return the snapshot with only the lines from one place to another."""
     rows = snapshot.output.split("\n")
     first, last = (_row(snapshot, log, place, len(rows)) for place in (begin, end))

@@ -18,6 +18,7 @@ from dtdebug_taxonomy.logs.lines import Line, is_launched_by_tasks
 from dtdebug_taxonomy.logs.log import (
     Log,
     Outcome,
+    completed_line,
     fault_key,
     outcome,
     place_of,
@@ -97,7 +98,7 @@ def verdict_of_log(
     snapshot: Snapshot,
     exclusive: Callable[[str, int, int], bool | None] = lambda file, one, other: None,
     outlived: Callable[[PrintedException], bool] = lambda raised: bool(raised.handled),
-    later: Callable[[Exit], bool] = lambda end: False,
+    later: Callable[[Exit], bool] | None = None,
     around: Surroundings = NO_SURROUNDINGS,
 ) -> Verdict | None:
     """Return the verdict that a printed log allows, or None.
@@ -125,6 +126,8 @@ def verdict_of_log(
         return waited
     if (behind := stall_verdict(log)) is not None:
         return behind
+    if not (own or found.exits) and completed_line(log):
+        return None  # a scheduler or launcher that ends what is left
     echoes = found.echoes
     lost = only_lost(echoes, [_claim(r) for r in echoes[:_SHOWN]], [*_sites(echoes)], log.said.exits)
     return lost or _ended_tasks(log)

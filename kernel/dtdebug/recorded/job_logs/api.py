@@ -47,7 +47,7 @@ def conclude(
 
     snapshot = sourced_snapshot(job.snapshot)
     diagnosis = render.relocate_lines(diagnose(load(), snapshot, answers, unknown), job.places)
-    wrong = diagnosis.recognised and job.went_on is None
+    wrong = diagnosis.recognised and job.went_on is None and not job.is_completed
     return snapshot, diagnosis, bool(job.first or job.tells_more or wrong or is_stop(job.verdict))
 
 

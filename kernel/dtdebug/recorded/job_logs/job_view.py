@@ -171,6 +171,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     hardware: tuple[Event, ...] = ()
     clocks: tuple[tuple[str, float], ...] = ()
     """(host, seconds that its clock is ahead of the others); all times are corrected by it."""
+    is_completed: bool = False
+    """A log says that the training was completed, and no rank failed."""
     went_on: int | None = None
     """Last step of training, if no rank failed and no log ends in a failure."""
     ended: Event | None = None
@@ -205,7 +207,8 @@ def view(part: Part) -> Job:  # noqa: PLR0915 - the stages, in their order
     now = [s for s in streams if s.attempt == last or s.rank is None]
     by_rank = assign_ranks.by_rank(now)
     reports = hardware_events.assign_ranks(part.hardware, by_rank)
-    end = ended_from_outside.candidate(reports)
+    done = {s.file: s.done for s in sorted(now, key=lambda s: s.done) if s.done}
+    end = ended_from_outside.candidate([e for e in reports if not 0 < done.get(e.file, 0) < e.line])
     hardware = tuple(e for e in reports if e.role != "end")
     laid = MergedOutput(now, hardware)
     snapshot = Snapshot(output=laid.text, source="the job's logs")
@@ -213,9 +216,15 @@ def view(part: Part) -> Job:  # noqa: PLR0915 - the stages, in their order
 
     def is_outlived(raised: PrintedException) -> bool:
         latest = laid.until[raised.line - 1] if 0 < raised.line <= len(laid.until) else None
-        early = latest is not None and on_until is not None and latest < on_until
+        early = latest is not None and on_until is not None and latest < on_until and not died(raised)
         follows = ended_from_outside.follows(end, laid.time(raised.line))
         return early or follows or laid.below(raised.handled, raised.line)
+
+    def died(raised: PrintedException) -> bool:
+        """True if its rank printed steps until shortly before the exception, and none after it."""
+        own = by_rank.get(raised.rank) if raised.rank is not None else None
+        (file, line), time = laid.place(raised.line), laid.time(raised.line)
+        return own is not None and own.file == file and silent_ranks.stepped_until(own, line, time)
 
     def later(end: Exit) -> bool:
         (file, line), own = laid.place(end.line), by_rank.get(end.rank) if end.rank is not None else None
@@ -231,20 +240,25 @@ def view(part: Part) -> Job:  # noqa: PLR0915 - the stages, in their order
     by_rank = _correct_hosts(by_rank, found)
     reported = ended_from_outside.reported_before(end, found, now, laid.place)
     over = not reported and ended_from_outside.over(end, found, by_rank, now, laid.place)
-    silent = () if over else silent_ranks.silent(by_rank, found, on_until)
+    gone = {r.rank for r in found.own} | {e.rank for e in found.exits}
+    well = over or (bool(done) and not gone)
+    left = () if well else silent_ranks.left_behind(by_rank, gone)
+    silent = () if well else left or silent_ranks.silent(by_rank, found, on_until)
     absent = _absent(by_rank, world)
     if over and end is not None:
         verdict = Verdict(kind="none", summary=ended_from_outside.summary(end, now))
     elif end is not None and reported:
         verdict = before_scheduler.verdict(reported, end, len(by_rank))
+    elif well and (verdict is None or not verdict.culprits):
+        pass  # a completed run: how its ranks end says nothing
     elif verdict is None or not verdict.culprits:
         verdict = (
             hardware_events.machine_verdict(hardware, by_rank)
-            or silent_ranks.of_silent(silent, by_rank)
+            or (None if found.own else silent_ranks.of_silent(silent, by_rank))
             or (None if found.own else odd_rank.quiet(by_rank, absent, found) or odd_rank.alone(by_rank))
             or verdict
         )
-    elif odd_rank.as_all(verdict.culprits, by_rank) and len(verdict.culprits) * 2 < len(by_rank):
+    elif not found.own and odd_rank.as_all(verdict.culprits, by_rank) and len(verdict.culprits) * 2 < len(by_rank):
         verdict = silent_ranks.of_silent(silent, by_rank) or odd_rank.quiet(by_rank, absent, found) or verdict
     elif set(verdict.culprits) <= set(verdict.waiting):
         verdict = hardware_events.machine_verdict(hardware, by_rank) or verdict
@@ -255,7 +269,12 @@ def view(part: Part) -> Job:  # noqa: PLR0915 - the stages, in their order
     first = first_failures(found, verdict, laid, by_rank, hardware)
     slow = slowness.slowness(by_rank)
     failed = first or silent or end or any(s.end for s in now)
-    snapshot = msgspec.structs.replace(snapshot, verdict=verdict, late=() if failed else slowness.late(slow))
+    snapshot = msgspec.structs.replace(
+        snapshot,
+        verdict=verdict,
+        late=() if failed else slowness.late(slow),
+        notes=silent_ranks.notes(silent, () if verdict is None else verdict.culprits),
+    )
     cascade, words, time = followers(found, verdict, by_rank, laid)
     job = Job(
         ranks=max(assign_ranks.count(now), len({e.rank for e in found.exits if e.rank is not None})),
@@ -271,9 +290,10 @@ def view(part: Part) -> Job:  # noqa: PLR0915 - the stages, in their order
         silent=silent,
         absent=absent,
         slowness=slow,
-        behind=silent_ranks.behind(by_rank),
+        behind=() if well and not over else silent_ranks.behind(by_rank, {s.rank for s in silent}),
         hardware=hardware[:_EVENTS],
         clocks=tuple(sorted(off.items(), key=lambda row: -abs(row[1]))),
+        is_completed=bool(done) and not (first or silent or end or found.exits),
         went_on=_went_on(now, first, verdict, silent),
         ended=end if over else None,
         restarts=last,

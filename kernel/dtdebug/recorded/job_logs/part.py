@@ -9,7 +9,7 @@ import msgspec
 from dtdebug.recorded.log_files.excerpt import LogError
 from dtdebug_taxonomy.knowledge.hardware import Event
 
-VERSION = 4
+VERSION = 5
 EXAMPLES = 8
 """Maximum number of streams with the same telling lines that keep their text; others keep identity and times."""
 _STREAMS, _EVENTS, _NOTES = 1 << 18, 1 << 14, 200
@@ -80,6 +80,8 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Its training stops without a sign of an end."""
     ends: bool = False
     """Its last lines show a sign of an end."""
+    done: int = 0
+    """Line in which it says that the training was completed."""
 
 
 class LaunchedNode(msgspec.Struct, frozen=True, array_like=True):

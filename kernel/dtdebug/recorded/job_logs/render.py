@@ -10,7 +10,6 @@ import msgspec
 from dtdebug.recorded.job_logs import slowness
 from dtdebug.recorded.job_logs.first_failures import FirstFailure
 from dtdebug.recorded.job_logs.job_view import Job
-from dtdebug.recorded.job_logs.silent_ranks import SilentRank
 from dtdebug.recorded.job_logs.timestamps import format_clock, stamp
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
 from dtdebug_taxonomy.knowledge.hardware import Event
@@ -41,6 +40,8 @@ def _first(job: Job, d: Diagnosis, *, happened: bool) -> str:
         return _machine(worst) if worst.role == "root" else "the machine reports no failure."
     if job.went_on is not None and not is_stop(job.verdict):
         return _went_on(job)
+    if job.is_completed and not job.tells_more:
+        return "no rank failed: the training was completed."
     what = "what was read of these logs" if job.unread else "these logs"
     return first_line(d) if happened else f"no failure is recognised in {what}."
 
@@ -84,7 +85,7 @@ def _went_on(job: Job) -> str:
 def _ranks(job: Job) -> Iterator[str]:
     """Yield rows on ranks that stopped, fell behind, are slow or absent; on clocks; on the machine."""
     for s in job.silent[:_ROWS]:
-        yield _row("stopped", f"rank {s.rank} {_silence_words(s)}")
+        yield _row("stopped", f"rank {s.rank} {s.words}")
     if len(job.silent) > _ROWS:
         yield _row("", f"{len(job.silent) - _ROWS} more ranks stopped early")
     for rank, step, most in job.behind[:_ROWS]:
@@ -101,12 +102,6 @@ def _ranks(job: Job) -> Iterator[str]:
     yield from (_row("machine", _machine(e)) for e in job.hardware[:_ROWS])
     if len(job.hardware) > _ROWS:
         yield _row("", f"{len(job.hardware) - _ROWS} more reports of the machine; --format json has all")
-
-
-def _silence_words(s: SilentRank) -> str:
-    if s.since is None or s.before < 1:
-        return "does not report the failure"
-    return f"printed nothing since {format_clock(s.since)}, {s.before:.0f} s before the others"
 
 
 def _row(name: str, words: str) -> str:

@@ -17,6 +17,9 @@ _ENOUGH = 1 << 14
 """Number of lines of a shape after which no more are read; the first and last lines suffice."""
 _WORDS, _LONG = 2_000, 200
 _CLOCK = re.compile(rb"\d{4}[-/]\d\d[-/]\d\d[T _]?|[IWE]\d{4} |\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
+_RANK = re.compile(rb"(?i)\brank[\"':= \]]{0,4}\d{1,7}\b")
+_NAMED = 200
+"""Bytes of a line searched for a rank, which loggers put behind the place of the call."""
 _HEAD, _NAME = 80, 24
 """Bytes of a line searched for a time, and bytes of the rest that identify the printer in most log formats."""
 
@@ -47,8 +50,9 @@ class _ShapeSample:
 
 
 def _name(raw: bytes) -> bytes:
-    """Return the beginning of a line without its time: a cheap key for the printer."""
-    return _CLOCK.sub(b"", raw[:_HEAD])[:_NAME]
+    """Return the beginning of a line without its time, and the rank that it names: a cheap key for the printer."""
+    named = _RANK.search(raw[:_NAMED])
+    return _CLOCK.sub(b"", raw[:_HEAD])[:_NAME] + (named[0] if named is not None else b"")
 
 
 def lines_of_shapes(source: LogSource, shapes: set[bytes]) -> list[KeptLine]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from statistics import median
 
 import msgspec
@@ -21,6 +21,8 @@ _SURE, _SURE_STEPS = 20.0, 4
 """Seconds and steps for which others may continue after one has failed."""
 _FEW_STEPS = 10
 """Steps by which ranks may differ because not every rank prints every step."""
+_MINUTES = 120.0
+"""Seconds from which a silence is given in minutes."""
 _ENOUGH = 3
 """Minimum number of ranks to compare one with the rest."""
 
@@ -34,6 +36,58 @@ class SilentRank(msgspec.Struct, frozen=True, kw_only=True):
     before: float
     """Seconds before the others' last line."""
     step: int | None = None
+    others: int | None = None
+    """Last step of the others, if it printed steps as they did and they continued."""
+
+    @property
+    def words(self) -> str:
+        """Its silence, as a predicate."""
+        if self.since is None or self.before < 1:
+            return "does not report the failure"
+        if self.others is None:
+            return f"printed nothing since {format_clock(self.since)}, {self.before:.0f} s before the others"
+        long = f"{self.before / 60:.0f} min" if self.before >= _MINUTES else f"{self.before:.0f} s"
+        return f"has printed nothing for {long}; the others went on to step {self.others:,}"
+
+
+def left_behind(by_rank: dict[int, Stream], failed: Collection[int | None]) -> tuple[SilentRank, ...]:
+    """Return the ranks that printed steps as the others did, and then nothing while the others continued for long.
+
+    It counts by the last step of the others: what they print later is the end of the job.
+    """
+    known = {
+        rank: (s.last, s.step, s.progress.time)
+        for rank, s in by_rank.items()
+        if s.last is not None and s.step is not None and s.progress is not None and s.progress.time is not None
+    }
+    late = {rank for rank, _, _ in behind(by_rank)} & known.keys() - {rank for rank in failed if rank is not None}
+    ends = [time for rank, (_, _, time) in known.items() if rank not in late]
+    if len(ends) < _ENOUGH:
+        return ()
+    end, most = median(ends), max(step for rank, (_, step, _) in known.items() if rank not in late)
+    rows = []
+    for rank in late:
+        last, step, _ = known[rank]
+        if end - last > max(_SILENT, _BEHIND * (_pace(by_rank[rank]) or 0.0)):
+            host = by_rank[rank].host
+            rows.append(
+                SilentRank(rank=rank, host=host, since=last, before=round(end - last, 3), step=step, others=most)
+            )
+    return tuple(sorted(rows, key=lambda s: (s.since or 0.0, s.rank)))
+
+
+def stepped_until(s: Stream, line: int, time: float | None) -> bool:
+    """True if a rank printed steps until shortly before a line of its log, and none after it."""
+    step = s.progress
+    if step is None or step.time is None or time is None or step.line > line:
+        return False
+    return time - step.time <= max(_SILENT, _BEHIND * (_pace(s) or 0.0))
+
+
+def _pace(s: Stream) -> float | None:
+    """Return the seconds between the first steps that a rank printed."""
+    (first, began), (last, ended) = (s.marks[0], s.marks[-1]) if len(s.marks) > 1 else ((0, 0.0), (0, 0.0))
+    return (ended - began) / (last - first) if last > first else None
 
 
 def silent(by_rank: dict[int, Stream], found: Outcome, on_until: float | None) -> tuple[SilentRank, ...]:
@@ -102,11 +156,22 @@ def of_silent(rows: Sequence[SilentRank], by_rank: dict[int, Stream]) -> Verdict
         culprits=culprits,
         waiting=others,
         confidence=0.8 if len(culprits) == 1 else 0.6,
-        summary=f"{who[:1].upper()}{who[1:]} printed nothing since {format_clock(rows[0].since)}, "
+        summary=f"{who[:1].upper()}{who[1:]} {rows[0].words}; no rank reports a failure of its own."
+        if rows[0].others is not None
+        else f"{who[:1].upper()}{who[1:]} printed nothing since {format_clock(rows[0].since)}, "
         f"{rows[0].before:.0f} s before the others; no rank reports a failure of its own.",
         claims=claims,
         evidence=texts(claims),
     )
+
+
+def notes(rows: Sequence[SilentRank], accused: Collection[int]) -> tuple[str, ...]:
+    """Return a sentence on the first silent rank, if the answer blames others."""
+    rest = [s for s in rows if s.rank not in accused and s.others is not None]
+    if not rest:
+        return ()
+    more = f" (and {len(rest) - 1} more ranks)" if len(rest) > 1 else ""
+    return (f"rank {rest[0].rank} {rest[0].words}{more}",)
 
 
 def last_step_time(streams: Sequence[Stream]) -> float | None:
@@ -123,20 +188,17 @@ def on_until(streams: Sequence[Stream]) -> float | None:
     end = last_step_time(streams)
     if end is None:
         return None
-    steps = [
-        (times[-1][1] - times[0][1]) / (times[-1][0] - times[0][0])
-        for s in streams
-        if len(times := s.marks) > 1 and times[-1][0] > times[0][0]
-    ]
+    steps = [pace for s in streams if (pace := _pace(s)) is not None]
     return end - max(_SURE, _SURE_STEPS * (median(steps) if steps else 0.0))
 
 
-def behind(by_rank: dict[int, Stream]) -> tuple[tuple[int, int, int], ...]:
-    """Return the ranks whose last step is many steps before the others'."""
+def behind(by_rank: dict[int, Stream], known: Collection[int] = ()) -> tuple[tuple[int, int, int], ...]:
+    """Return the ranks whose last step is many steps before the others', except those that are known as silent."""
     steps = {rank: s.step for rank, s in by_rank.items() if s.step is not None}
     if len(steps) < _ENOUGH:
         return ()
     most = int(median(steps.values()))
     spread = median(abs(step - most) for step in steps.values())
     late = [(rank, step, most) for rank, step in steps.items() if step < most - max(_FEW_STEPS, 5 * spread)]
-    return tuple(sorted(late, key=lambda row: row[1])[:16]) if len(late) * 4 <= len(steps) else ()
+    late.sort(key=lambda row: row[1])
+    return tuple(row for row in late[:16] if row[0] not in known) if len(late) * 4 <= len(steps) else ()

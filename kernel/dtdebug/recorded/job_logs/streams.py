@@ -26,7 +26,7 @@ from dtdebug.recorded.job_logs.stream_summary import (
 from dtdebug.recorded.job_logs.timestamps import when, year_of, zone_of
 from dtdebug.recorded.log_files.line_shapes import KeptLine
 from dtdebug.recorded.log_files.sources import LogSource
-from dtdebug_taxonomy.logs import log_end, prefixes
+from dtdebug_taxonomy.logs import completion, log_end, prefixes
 from dtdebug_taxonomy.logs.lines import Line
 
 TAIL, SHARED_TAIL = 32 << 10, 4 << 20
@@ -35,6 +35,8 @@ _RAY = re.compile(rb"(?:\x1b\[[0-9;]{1,8}m)?\(\w{1,60}(?:\[rank=\d{1,7}\])? pid=
 """Prefix that Ray's driver adds to its workers' lines; the driver's own lines have none."""
 _BEGIN, _ENDING = 400, 200
 """Number of lines at the start and at the end of a stream searched for times and steps."""
+_COMPLETION = 400
+"""Lines at the end of a stream searched for words of completion."""
 _STATES = 3
 _WORDS = 800
 
@@ -181,7 +183,14 @@ def _stream(
         stall=training_steps.longest(ending, at),
         stops=end.stops,
         ends=end.ends,
+        done=_completed_at(lined[-_COMPLETION:]),
     )
+
+
+def _completed_at(rows: Sequence[KeptLine]) -> int:
+    if not completion.may_complete(b"\n".join(row.raw[:_WORDS] for row in rows)):
+        return 0
+    return completion.completed_at((row.number, _body(row.raw)) for row in rows)
 
 
 def _body(raw: bytes) -> str:

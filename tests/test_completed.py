@@ -1,0 +1,84 @@
+"""Runs that went on or ended well show no failure; ranks that fall silent are named with how long."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dtdebug.cli.main import main
+from dtdebug.recorded.job_logs import api
+
+_STEPS = [
+    f"0: 2026-05-05 00:{n // 60:02d}:{n % 60:02d},000 INFO step {n} loss {3 - n / 1000:.4f}" for n in range(1, 300)
+]
+_DONE = ':::MLLOG {"time_ms": 1714, "event_type": "INTERVAL_END", "key": "run_stop", "value": null, "metadata": {"status": "success"}}'  # noqa: E501 - as it is printed
+_CANCELLED = "0: slurmstepd: error: *** STEP 308.13 ON node1 CANCELLED AT 2026-05-05T06:35:43 DUE TO TIME LIMIT ***"
+_SIDE_STEP = "srun: error: node1: task 0: Exited with exit code 1"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [_SIDE_STEP, *_STEPS, f"0: {_DONE}"],
+        [*_STEPS, f"0: {_DONE}", _CANCELLED, "srun: error: node1: task 0: Terminated"],
+        ["node1:1:2 [0] NCCL WARN NET/IB :SHARP coll init error: Cannot create SHArP job(-11)", *_STEPS, f"0: {_DONE}"],
+        [*_STEPS, f"0: {_DONE}", "0: node1:7:7 [0] NCCL INFO comm 0x1 rank 0 nranks 8 - Abort COMPLETE"],
+    ],
+)
+@pytest.mark.parametrize("verb", ["diagnose", "triage"])
+def test_a_run_that_went_on_shows_no_failure(lines: list[str], verb: str, tmp_path: Path) -> None:
+    """A side step, a warning, a cancellation after the end: both commands say that nothing failed."""
+    log = tmp_path / "slurm.out"
+    log.write_text("\n".join(lines))
+    assert main([verb, str(log)]) == 0
+    assert not api.job_of(api.read_part([str(log)], 1)).first
+
+
+def test_an_abort_after_the_end_is_a_failure(tmp_path: Path) -> None:
+    """The training was completed, the program was not."""
+    log = tmp_path / "slurm.out"
+    log.write_text("\n".join([*_STEPS, f"0: {_DONE}", "srun: error: node1: task 0: Aborted (core dumped)"]))
+    assert main(["diagnose", str(log)]) == 1
+
+
+def test_a_step_that_recovered_says_nothing(tmp_path: Path) -> None:
+    """The warm-up of a loss scale skips steps with NaN; the later ones have none."""
+    log = tmp_path / "megatron.log"
+    form = " iteration {n:8d}/  500000 | consumed samples: 512 | lm loss: 2.1E+00 | number of nan iterations:   {nan} |"
+    log.write_text("\n".join(form.format(n=n, nan=int(n < 4)) for n in range(1, 60)))
+    job = api.job_of(api.read_part([str(log)], 1))
+    assert "megatron-nan-iterations" not in {w.evidence for s in api.conclude(job)[1].symptoms for w in s.why}
+
+
+def test_the_silent_rank_is_named_and_the_exception_comes_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One rank raises while the others still print steps; another one had been silent for half an hour."""
+    rows = []
+    for n in range(240):
+        clock = f"2026-05-05T10:{n // 4:02d}:{n % 4 * 15:02d}.000Z"
+        rows += [
+            f"{clock} [rank{rank}]: step {4000 + n} loss 2.1"
+            for rank in range(8)
+            if not (rank == 5 and n >= 116) and not (rank == 7 and n >= 236)
+        ]
+        if n == 236:
+            rows += [f"{clock} [rank7]: {text}" for text in _TRACEBACK]
+    log = tmp_path / "job.log"
+    log.write_text("\n".join(rows) + "\n")
+    assert main([str(log)]) == 1
+    printed = " ".join(capsys.readouterr().out.split())
+    assert printed.startswith("dtdebug: Rank 7 raised ValueError: bad shard")
+    assert "rank 5 has printed nothing for 31 min; the others went on to step 4,239" in printed
+    job = api.job_of(api.read_part([str(log)], 1))
+    assert [s.rank for s in job.silent] == [5]
+    assert not job.behind
+
+
+_TRACEBACK = (
+    "Traceback (most recent call last):",
+    '  File "/w/train.py", line 9, in <module>',
+    "    main()",
+    "ValueError: bad shard",
+)
