@@ -19,6 +19,7 @@ from dtdebug.presentation.terminal import waiting_line
 from dtdebug.recorded.things import one_plain_log
 
 if TYPE_CHECKING:
+    from dtdebug.recorded.attempts.decision import Decision
     from dtdebug.recorded.job_logs.job_view import Job
     from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
     from dtdebug_taxonomy.logs.tasks import Surroundings
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 _WAITED = "Watchdog caught collective operation timeout"
 """Messages of ranks that wait for another one: then it matters which ranks do not print them."""
+
+_SEVERAL = 4
+"""Printers, one of them without a rank, from which a log is read as that of several ranks."""
 
 
 class _Tee:
@@ -162,16 +166,24 @@ def read_logs(paths: Sequence[str], asked: Asked) -> Reading:
     if paths and log is None:
         return read_job(paths, asked)
     reading = _read_log(log, asked)
-    if (
-        log is None
-        or not Path(log).is_file()
-        or reading.found
-        or reading.diagnosis.ordinary
-        or reading.diagnosis.happened
-    ):
+    if log is None or not Path(log).is_file():
         return reading
+    if reading.found or reading.diagnosis.ordinary or reading.diagnosis.happened:
+        return _with_silent(reading, log)
     job = read_job([log], asked)
     return job if job.job is not None and job.job.tells_more else reading
+
+
+def _with_silent(reading: Reading, log: str) -> Reading:
+    """Return the reading of a log with a note on a rank that stopped printing long before the failure."""
+    from dtdebug_taxonomy.logs.log import read_output
+
+    snapshot = reading.snapshot
+    if not reading.found or len({line.rank for line in read_output(snapshot).lines}) < _SEVERAL:
+        return reading
+    notes = read_job([log], Asked()).snapshot.notes
+    diagnosis = msgspec.structs.replace(reading.diagnosis, notes=(*notes, *reading.diagnosis.notes))
+    return reading._replace(diagnosis=diagnosis) if notes else reading
 
 
 def read_job(paths: Sequence[str], asked: Asked, processes: int = 0, engine: str = "") -> Reading:
@@ -219,9 +231,24 @@ def _read_log(log: str | None, asked: Asked) -> Reading:
 
 def answer_logs(paths: Sequence[str], asked: Asked) -> int:
     """Print what logs, or the description alone, show; return the exit status."""
+    from dtdebug.cli import attempts
+
     with waiting_line(paths):
-        reading = read_logs(paths, asked)
+        decision = attempts.decision_on(paths) if paths and not asked.situation else None
+        if decision is not None and (one_plain_log(paths) is None or decision.action == "none"):
+            return attempts.answer(decision, asked.format, full=asked.full)
+        reading = with_attempts(read_logs(paths, asked), decision)
     return print_reading(reading, paths[0] if len(paths) == 1 else "", asked)
+
+
+def with_attempts(reading: Reading, decision: Decision | None) -> Reading:
+    """Return the reading of a log with restarts with a note on what to do after them."""
+    if decision is None or not reading.found:
+        return reading
+    from dtdebug.cli import attempts
+
+    notes = (attempts.note(decision), *reading.diagnosis.notes)
+    return reading._replace(diagnosis=msgspec.structs.replace(reading.diagnosis, notes=notes))
 
 
 def answer_text(text: str, name: str, asked: Asked) -> int:
@@ -273,6 +300,7 @@ def print_reading(reading: Reading, name: str, asked: Asked, *, rows: Job | None
 
 def _text_of(reading: Reading) -> str:
     """Return the text on one log."""
+    from dtdebug_taxonomy.logs.log import completed_line, read_output
     from dtdebug_taxonomy.presentation.text import to_text
 
     d = reading.diagnosis
@@ -280,6 +308,8 @@ def _text_of(reading: Reading) -> str:
         return to_text(d)
     lines = len(reading.snapshot.output.splitlines())
     ask = 'Next  If the job still runs: `dtdebug attach`. Else say what you see: dtdebug "it hangs at ..."'
+    if not d.happened and (line := completed_line(read_output(reading.snapshot))):
+        return f"dtdebug: No failure: the run says that its training was completed (line {line:,})."
     if not d.happened:
         return f"dtdebug: No known failure in {lines} line{'s' * (lines != 1)}.\n{ask}"
     return f"dtdebug: {d.happened}\nNo known failure of distributed training: it may be the program's own.\n{ask}"

@@ -71,13 +71,19 @@ def _triage(options: argparse.Namespace) -> int:
         sys.stdout.write(encode(api.read_part(options.paths, options.processes, options.engine)).decode() + "\n")
         return NOTHING
     from dtdebug.cli.readings import Asked, read_job
+    from dtdebug.recorded.things import one_plain_log
 
     if _are_other(options):
         from dtdebug.cli import door
 
         return door.answer(options.paths, Asked.of(options), aside=False)
+    from dtdebug.cli import attempts
     from dtdebug.presentation.terminal import waiting_line
 
+    if options.format != "html" and options.against is None:
+        decision = attempts.decision_on(options.paths)
+        if decision is not None and (one_plain_log(options.paths) is None or decision.action == "none"):
+            return attempts.answer(decision, options.format, full=options.full)
     with waiting_line(options.paths):
         reading = read_job(options.paths, Asked(), options.processes, options.engine)
     return _say(reading.job, began, options)  # type: ignore[arg-type]
@@ -98,7 +104,8 @@ def _are_other(options: argparse.Namespace) -> bool:
 
 def _say(job: Job, began: float, options: argparse.Namespace) -> int:
     """Print what the job's logs show: below the first line that `diagnose` gives, what each rank did."""
-    from dtdebug.cli.readings import Asked, judge_job, print_reading, read_logs
+    from dtdebug.cli import attempts
+    from dtdebug.cli.readings import Asked, judge_job, print_reading, read_logs, with_attempts
     from dtdebug.recorded.things import one_plain_log
 
     job = _add_contrast(job, options)
@@ -108,7 +115,9 @@ def _say(job: Job, began: float, options: argparse.Namespace) -> int:
     if whole and one_plain_log(options.paths) not in (None, "-"):
         alone = read_logs(options.paths, asked)
         if alone.job is None:
-            return print_reading(alone._replace(found=alone.found or reading.found), "", asked, rows=job)
+            alone = with_attempts(alone, attempts.decision_on(options.paths))
+            found = alone.found or bool(job.first) or job.tells_more
+            return print_reading(alone._replace(found=found), "", asked, rows=job)
     return print_reading(reading, "", asked)
 
 
