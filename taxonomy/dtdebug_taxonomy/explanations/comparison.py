@@ -37,8 +37,17 @@ def explain_stated_release(context: Context) -> Iterator[Explanation]:
 
 
 def explain_factor(context: Context) -> Iterator[Explanation]:
-    """Yield what else differs between a run that works and one that does not."""
-    rows = [c for c in context.incident.contrasts if c.kind not in {"release", "count"}]
+    """Yield the option, alternative or place in which a run that works differs from one that does not."""
+    yield from _of_kinds(context, {"option", "choice", "place"})
+
+
+def explain_part(context: Context) -> Iterator[Explanation]:
+    """Yield the part with or without which it works; a cause that is stated says more of it."""
+    yield from _of_kinds(context, {"part"})
+
+
+def _of_kinds(context: Context, kinds: frozenset[str] | set[str]) -> Iterator[Explanation]:
+    rows = [c for c in context.incident.contrasts if c.kind in kinds]
     if rows:
         second = rows[1] if len(rows) > 1 and rows[1].end > rows[0].start and rows[0].end > rows[1].start else None
         yield _of_factor(rows[0], context.symptom, second)

@@ -91,12 +91,13 @@ RULES = (
     ),
     Rule("newer release", comparison.explain_newer_release, Standing.LIKELY),
     Rule("factor", comparison.explain_factor, Standing.LIKELY, over_words=True),
+    Rule("part", comparison.explain_part, Standing.LIKELY),
     Rule("condition", comparison.explain_condition, Standing.LIKELY),
     Rule("number of devices", comparison.explain_count, Standing.GENERAL),
 )
 """In order of precedence: the first rule that applies takes the place above the ranked causes."""
 _WORDS = {
-    Standing.GENERAL: "anything more than the class of an exception",
+    Standing.GENERAL: "any",
     Standing.OPEN: "one of several, or a stronger one",
     Standing.LIKELY: "likely or named",
     Standing.NAMED: "named by the output or a check",
