@@ -25,7 +25,7 @@ class Trainer:
         self.global_step = 0
         self.epoch = 0
         self.data = TensorDataset(torch.randn(40, 6), torch.randn(40, 1))
-        if os.path.isfile(path):
+        if os.path.isfile(path):  # noqa: PTH113 - as such programs are written
             self.load()
 
     def save(self):
