@@ -104,11 +104,9 @@ def test_what_is_printed_comes_before_a_difference():
 @pytest.mark.parametrize(
     "unit", ["with a it works, ", "from x ", "not with ", "| a ", "only with a b ", "1.1 s/it with 2.4 and "]
 )
-def test_reading_takes_time_in_proportion(unit):
-    """Hostile repetition is read to the limit and no further."""
+@pytest.mark.timeout(60)
+def test_repetition_is_read_to_the_limit(unit):
+    """Hostile text ends in proportion to its length, and gives no flood of contrasts."""
     text = unit * 20_000
-    begin = time.process_time()
-    find_contrasts(text)
-    [*find_in_tables(text), *find_in_blocks(text)]
 
-    assert time.process_time() - begin < 5
+    assert len([*find_contrasts(text), *find_in_tables(text), *find_in_blocks(text)]) < 100

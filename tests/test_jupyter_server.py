@@ -343,7 +343,7 @@ def test_a_text_is_diagnosed_without_a_kernel(server):
 @KERNEL
 def test_a_defect_of_ours_is_one_line_too(tmp_path):
     """The traceback is in the server's log."""
-    with Server(tmp_path, "import dtdebug.notebook.front_end_api\ndtdebug.front.diagnose = None\n") as server:
+    with Server(tmp_path, "import dtdebug.notebook.front_end_api as api\napi.diagnose = None\n") as server:
         status, reply = server.ask("dtdebug/api/diagnosis", {})
 
     assert (500, {"message": "dtdebug: TypeError: 'NoneType' object is not callable"}) == (status, reply)

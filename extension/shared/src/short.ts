@@ -77,7 +77,9 @@ function fixView(f: Filled<Fix>, title: string, changed: Filled<Spot> | undefine
 }
 
 function stepView(s: Filled<Step>): HTMLElement {
-  return make("div", "dtd-next", line("", trans.__("Next"), s.text), s.command ? make("pre", "dtd-command", s.command) : null);
+  const command = s.command ? make("pre", "dtd-command", s.command) : null;
+  command?.setAttribute("tabindex", "0"); // a long one scrolls, by the keyboard too
+  return make("div", "dtd-next", line("", trans.__("Next"), s.text), command);
 }
 
 /** How sure the cause is. */
