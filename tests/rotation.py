@@ -126,7 +126,7 @@ GROUPS = (
            "the_panel_opens_by_itself_where_its_user_wants_it", "nothing_of_ours_stays_when_a_notebook_closes"),
     _group(4, "panel", "the_launcher_opens_a_wizard_that_needs_no_notebook",
            "lessons_and_labs_are_opened_from_launcher_palette_and_help"),
-    _group(2, "labextension", "the_card_stands_under_two_failed_ranks_and_an_answer_is_a_cell_below"),
+    _group(2, "labextension", "the_card_stands_above_the_traceback_and_an_answer_is_a_cell_below"),
     _group(6, "labextension", "one_click_diagnoses_in_a_kernel_that_has_not_loaded_dtdebug",
            "the_keyboard_alone_is_enough", "a_saved_notebook_that_nobody_trusts_shows_its_card_and_its_button",
            "other_errors_look_as_they_did", "the_palette_diagnoses_the_last_failed_cell",

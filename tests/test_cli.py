@@ -39,7 +39,7 @@ def test_a_log_is_diagnosed(tmp_path, capsys):
 
     assert status == 1
     assert out.startswith("dtdebug: Rank 1 raised torch.OutOfMemoryError: CUDA out of memory.")
-    assert "\nWhy   The batch" in out
+    assert "\nMaybe The batch" in out
     assert "\nFix   " in out
     assert len(out.splitlines()) <= 12
 
@@ -50,7 +50,7 @@ def test_a_pipe_is_diagnosed_and_passed_on():
 
     assert status == 1
     assert out.startswith(OOM)
-    assert "\nWhy   The batch" in out
+    assert "\nMaybe The batch" in out
 
 
 @pytest.mark.parametrize(
@@ -130,6 +130,10 @@ def test_an_exception_that_nothing_known_explains_is_named(tmp_path, capsys):
         (["diagose"], "did you mean `dtdebug diagnose`?"),
         (["watch", "train.log"], "did you mean `dtdebug run --watch`?"),
         (["it-hangs"], "no such file, folder or process; put what you see in quotes"),
+        (
+            ["https://example.com/run.log"],
+            "opens no web address; give it the text: curl -sL https://example.com/run.log",
+        ),
         (["help", "bisekt"], "did you mean `dtdebug bisect`?"),
         (["completion", "tcsh"], "invalid choice: 'tcsh'"),
         (["lab", "solve"], "invalid choice: 'solve'"),
@@ -256,7 +260,7 @@ def test_a_state_folder_that_can_not_be_written_changes_nothing(tmp_path):
     status, out, err = command("diagnose", "-", data=OOM.encode(), DTDEBUG_STATE=str(tmp_path / "file" / "state"))
 
     assert (status, err) == (1, "")
-    assert "\nWhy   The batch" in out
+    assert "\nMaybe The batch" in out
 
 
 def test_a_broken_knowledge_file_names_file_place_and_what_was_expected(tmp_path):

@@ -109,8 +109,8 @@ def test_one_host_reports_for_all_that_share_a_folder(lab, script, tmp_path, fau
     texts, statuses = together(jobs)
 
     assert all(statuses), texts
-    verdicts = [text.count("culprit: rank 1 at") for text in texts]
-    assert sorted(verdicts) == [0, 1], texts
+    verdicts = [text.count(f"rank 1  program.py:{line}") for text in texts]
+    assert sorted(verdicts) == [0, 1], "\n=====\n".join(texts)
     assert "reports: " in texts[verdicts.index(0)]
     found = msgspec.json.decode((folder / "verdict.json").read_bytes(), type=Case)
     assert (found.verdict.kind, found.verdict.culprits, found.coverage.hosts) == (kind, (1,), 2)

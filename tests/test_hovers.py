@@ -7,7 +7,7 @@ import re
 import pytest
 
 from dtdebug_taxonomy.knowledge import facts
-from dtdebug_taxonomy.knowledge.loader import STUDY, load
+from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.presentation import hovers
 from dtdebug_taxonomy.presentation.api_names import method_named
 
@@ -179,21 +179,27 @@ def test_a_method_is_found_by_what_the_variable_is_called():
     assert method_named("rocket", "set_trigger", {"accelerate"}) == ""
 
 
-def test_figures_come_from_the_knowledge():
-    """Faults of the symptom, all faults, and the two patterns that fixed most of them."""
-    counts = KNOWLEDGE.symptoms["D.2.1"].counts[STUDY]
-    total = sum(s.counts[STUDY].faults for s in KNOWLEDGE.symptoms.values())
-    pattern, most = max(counts.fix_patterns.items(), key=lambda p: p[1])
-
+def test_symptoms_are_named_by_their_titles():
+    """On one line, by the title and the code that `explain` takes."""
     shown = hovers.hover("torch.distributed.all_reduce", KNOWLEDGE) or ""
 
-    assert f"(D.2.1): {counts.faults} of {total} faults; most often fixed by {pattern} ({most})" in shown
+    [seen] = [line for line in shown.splitlines() if line.startswith("**Seen as:** ")]
+    assert f"{KNOWLEDGE.symptoms['D.2.1'].title} (D.2.1)" in seen
 
 
-def test_a_symptom_without_counts_has_no_figures():
-    """Symptoms of our own show their title alone."""
-    for code, symptom in KNOWLEDGE.symptoms.items():
-        assert (symptom.counts[STUDY].faults > 0) == (" faults" in hovers.published_figures(code, KNOWLEDGE))
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("torch.cuda.is_available", "torch.distributed.is_available"),
+        ("torch.cuda.nccl.all_reduce", "torch.distributed.all_reduce"),
+        ("torch.multiprocessing.get_logger.barrier", "torch.distributed.barrier"),
+    ],
+)
+def test_the_same_last_name_in_another_module_is_another_name(name, other):
+    """A full name is not matched by its last part."""
+    assert hovers.look_up(other) is not None
+    found = hovers.look_up(name)
+    assert found is None or found.entry is None
 
 
 def test_names_for_completion_hold_texts_and_facts():

@@ -490,7 +490,7 @@ def test_what_a_rank_raised_is_told_with_its_line(start, method):
     first, *rows = answer["text/plain"].splitlines()
 
     assert first.startswith(f"dtdebug: {event}")
-    assert [f"  ranks.py:{line}", '      {}["absent"]'] == rows[:2]  # of the rank that the headline names
+    assert [f"  rank 1  ranks.py:{line}", '      {}["absent"]'] == rows[:2]
     assert f"<b>{html.escape(event)}" in answer["text/html"]
     assert [1] == answer[MIME]["culprits"]
     assert "B.1" != answer[MIME]["symptoms"][0]["code"]

@@ -67,7 +67,7 @@ def test_it_is_small():
 
 @pytest.mark.ranks
 @both
-def test_the_card_stands_under_two_failed_ranks_and_an_answer_is_a_cell_below(servers, opened, app, tmp_path):
+def test_the_card_stands_above_the_traceback_and_an_answer_is_a_cell_below(servers, opened, app, tmp_path):
     """A failing two-rank cell; then a click on an answer, which runs where everyone can see it."""
     pytest.importorskip("torch")
     (servers(app).work / "ranks.py").write_text(RANKS.format(store=tmp_path / "store"))
@@ -79,7 +79,9 @@ def test_the_card_stands_under_two_failed_ranks_and_an_answer_is_a_cell_below(se
     assert "Rank 1 raised RuntimeError" in card(failed).inner_text()
     assert "mat1 and mat2 shapes cannot be multiplied" in card(failed).inner_text()
     assert 0 == diagnose(failed).count()
-    nb.shoot(page, f"{app}-card", card(failed))
+    above, red = card(failed).bounding_box(), failed.locator("[data-mime-type$=error], [data-mime-type$=stderr]").last
+    assert above["y"] + above["height"] <= red.bounding_box()["y"]
+    nb.shoot(page, f"{app}-card", failed)
 
     nb.answer(failed, "installing or compiling").click()
     below = nb.cell(page, 2)

@@ -6,7 +6,7 @@ import { Panel, Widget } from "@lumino/widgets";
 
 import type { Means } from "./means.js";
 import { DIAGNOSIS } from "./place.js";
-import { show } from "./show.js";
+import { raise, show } from "./show.js";
 
 export class DiagnosisOutput extends Panel implements IRenderMime.IRenderer {
   #model: IRenderMime.IMimeModel | null = null;
@@ -49,6 +49,7 @@ export class DiagnosisOutput extends Panel implements IRenderMime.IRenderer {
     if (this.means.showsCards) {
       const card = new Widget();
       this.addWidget(card);
+      raise(this.node);
       show(this, card.node, this.#model.data[DIAGNOSIS], this.means);
     } else {
       const plain = this.plain();

@@ -1,4 +1,4 @@
-/** An error as JupyterLab shows it, with a button that asks dtdebug what it means. */
+/** An error as JupyterLab shows it, below a button that asks dtdebug what it means. */
 
 import type { ICodeCellModel } from "@jupyterlab/cells";
 import type { IRenderMime } from "@jupyterlab/rendermime-interfaces";
@@ -18,7 +18,7 @@ import { row, show } from "./show.js";
 const NO_MAGIC = ".dtdebug-unloaded .dtd-foot > .dtd-soft { display: none; }";
 
 export class FailedOutput extends Panel implements IRenderMime.IRenderer {
-  readonly #below = new Widget();
+  readonly #ours = new Widget();
   #cell: ICodeCellModel | null = null;
   #known = false;
   #asked = false;
@@ -30,16 +30,16 @@ export class FailedOutput extends Panel implements IRenderMime.IRenderer {
     private readonly mime: string,
   ) {
     super();
-    this.#below.hide();
+    this.#ours.hide();
+    this.addWidget(this.#ours);
     this.addWidget(error);
-    this.addWidget(this.#below);
     means.changed.connect(this.#refresh, this);
   }
 
   /** JupyterLab may keep the elements of a closed notebook, and buttons hold on to their cell. */
   override dispose(): void {
     super.dispose(); // which disconnects it: the cell's model is gone by now, and has no outputs any more
-    this.#below.node.replaceChildren();
+    this.#ours.node.replaceChildren();
   }
 
   async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
@@ -66,13 +66,13 @@ export class FailedOutput extends Panel implements IRenderMime.IRenderer {
     }
     if (isDiagnosed(this.#cell)) {
       this.#asked = false;
-      this.#below.hide();
+      this.#ours.hide();
     } else if (!this.#asked) {
       const offers = this.#known && this.means.offersDiagnosis && this.#cell.executionState !== "running";
-      if (offers && this.#below.isHidden) {
+      if (offers && this.#ours.isHidden) {
         this.#offer();
       }
-      this.#below.setHidden(!offers);
+      this.#ours.setHidden(!offers);
     }
   }
 
@@ -96,10 +96,10 @@ export class FailedOutput extends Panel implements IRenderMime.IRenderer {
     const kernel = place.panel.sessionContext.session?.kernel;
     const told = status();
     this.#asked = true;
-    this.#below.show();
+    this.#ours.show();
     this.#fill(row(told));
-    this.#below.node.tabIndex = -1;
-    this.#below.node.focus(); // the button that was pressed is gone
+    this.#ours.node.tabIndex = -1;
+    this.#ours.node.focus(); // the button that was pressed is gone
     told.textContent =
       kernel?.status === "busy"
         ? trans.__("The kernel computes: the answer comes when that has ended.")
@@ -125,14 +125,14 @@ export class FailedOutput extends Panel implements IRenderMime.IRenderer {
       });
       if (!reply.loaded) {
         told.textContent = trans.__("This is from the printed text alone; dtdebug sees more if it is loaded before the run:");
-        this.#below.node.append(row(told, insert(LOAD)));
+        this.#ours.node.append(row(told, insert(LOAD)));
       }
     }
-    focusCard(this.#below.node);
+    focusCard(this.#ours.node);
   }
 
   #fill(...children: HTMLElement[]): void {
-    this.#below.node.replaceChildren(make("style", "", STYLE, NO_MAGIC), ...children);
+    this.#ours.node.replaceChildren(make("style", "", STYLE, NO_MAGIC), ...children);
   }
 }
 

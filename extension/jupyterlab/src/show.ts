@@ -76,6 +76,19 @@ export function show(output: Widget, into: HTMLElement, diagnosis: unknown, mean
   draw(diagnosis);
 }
 
+/**
+ * Shows an output above the others of its cell: a traceback is taller than the window, and below it nobody sees a card.
+ * Only the look of this page changes: the notebook keeps the order in which the outputs came.
+ */
+export function raise(node: HTMLElement): void {
+  const child = node.closest<HTMLElement>(".jp-OutputArea-child");
+  const area = child?.parentElement;
+  if (child && area) {
+    Object.assign(area.style, { display: "flex", flexDirection: "column" });
+    child.style.order = "-1";
+  }
+}
+
 /** A line with buttons, in the look of the card. */
 export function row(...children: (HTMLElement | null)[]): HTMLElement {
   const line = make("div", "dtd", make("div", "dtd-feedback", ...children));

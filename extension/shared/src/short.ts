@@ -23,7 +23,7 @@ export function shortView(a: Filled<Answer>, host: Actions, more: HTMLElement, g
     make("p", "dtd-lead", make("span", "dtd-brand", "dtdebug"), " ", make("span", "dtd-title", ...prose(a.headline))),
     a.event && !a.fix?.diff ? make("p", "dtd-event", a.event) : null,
     places.length ? make("div", "dtd-places", ...places) : null,
-    a.why || a.record ? line("dtd-reason", trans.__("Why"), a.why, a.record) : null,
+    a.why || a.record ? line("dtd-reason", a.sure === "possible" ? trans.__("Maybe") : trans.__("Why"), a.why, a.record) : null,
     a.guess ? line("dtd-reason", trans.__("Maybe"), a.guess, trans.__("from your words alone")) : null,
     a.fix ? fixView(a.fix, a.headline, changed) : null,
     a.next ? stepView(a.next) : null,

@@ -49,7 +49,7 @@ def _frame(f: CheckFinding, texts: Texts, width: int) -> Iterator[_Line]:
     yield from (((line, ""),) for line in more)
     yield (f"{edge}--> ", "blue"), (where(f), "")
     if f.line <= len(lines):
-        code, mark = _marked(lines[f.line - 1], f, width - len(edge) - 3 if width else _WIDEST_CODE)
+        code, mark = _mark_line(lines[f.line - 1], f, width - len(edge) - 3 if width else _WIDEST_CODE)
         yield ((f"{edge} |", "blue"),)
         yield (f"{f.line} | ", "blue"), (code, "")
         if mark:
@@ -57,7 +57,7 @@ def _frame(f: CheckFinding, texts: Texts, width: int) -> Iterator[_Line]:
     if f.fix is not None:
         how = ("safe" if f.cell else "safe: --fix") if f.fix.safe else "review"
         yield from (((line, ""),) for line in _wrap(f"help: {clean(f.fix.title)} ({how})", width, "      "))
-        yield from _changed(lines, f, f.fix, width)
+        yield from _changed_lines(lines, f, f.fix, width)
     yield (f"{edge} = ", "blue"), (page_address(rule(f.id)), "dim")
     yield ()
 
@@ -68,7 +68,7 @@ def _wrap(text: str, width: int, indent: str) -> list[str]:
     return textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
-def _marked(line: str, f: CheckFinding, room: int) -> tuple[str, str]:
+def _mark_line(line: str, f: CheckFinding, room: int) -> tuple[str, str]:
     """Return a line cut to a width, and the marks below it; no marks if the line can't be shown as it is."""
     begin, end = f.column - 1, f.end_column - 1 if f.end_line == f.line else len(line)
     before, marked, after = (part.replace("\t", "    ") for part in (line[:begin], line[begin:end], line[end:]))
@@ -91,7 +91,7 @@ def _cells(text: str) -> int:
     return len(text) if text.isascii() else sum(2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
-def _changed(lines: Sequence[str], f: CheckFinding, fix: PlacedFix, width: int) -> Iterator[_Line]:
+def _changed_lines(lines: Sequence[str], f: CheckFinding, fix: PlacedFix, width: int) -> Iterator[_Line]:
     """Yield the first line that the fix writes, or else removes, next to the finding, and what else it changes."""
     if any(e.end[0] > len(lines) for e in fix.edits):  # the file has changed, or is gone
         return

@@ -187,22 +187,22 @@ def junit(report: Report) -> str:
     """Format JUnit's XML: a suite per file; what does not make the check fail is a skipped test."""
     from xml.etree import ElementTree as ET
 
-    def counted(findings: Sequence[CheckFinding]) -> dict[str, str]:
+    def count_attributes(findings: Sequence[CheckFinding]) -> dict[str, str]:
         failures = sum(map(report.fails, findings))
         return {"tests": str(len(findings) or 1), "failures": str(failures), "errors": "0"}
 
-    top = ET.Element("testsuites", {"name": "dtdebug", **counted(report.findings)})
+    top = ET.Element("testsuites", {"name": "dtdebug", **count_attributes(report.findings)})
     by_file: dict[str, list[CheckFinding]] = {}
     for f in report.findings:
         by_file.setdefault(clean(f.path), []).append(f)
     for path, findings in by_file.items():
-        suite = ET.SubElement(top, "testsuite", {"name": path, **counted(findings)})
+        suite = ET.SubElement(top, "testsuite", {"name": path, **count_attributes(findings)})
         for f in findings:
             case = ET.SubElement(suite, "testcase", name=f"{f.id} {f.name}", classname=path, line=str(f.line))
             outcome = ET.SubElement(case, "failure" if report.fails(f) else "skipped", message=clean(f.message))
             outcome.text = f"{where(f)}: {f.severity} {f.id} {clean(f.message)}"
     if not report.findings:
-        suite = ET.SubElement(top, "testsuite", {"name": "dtdebug", **counted(())})
+        suite = ET.SubElement(top, "testsuite", {"name": "dtdebug", **count_attributes(())})
         ET.SubElement(suite, "testcase", name="check", classname="dtdebug")
     ET.indent(top)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(top, encoding="unicode")}\n'

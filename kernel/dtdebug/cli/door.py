@@ -10,7 +10,7 @@ import msgspec
 
 from dtdebug.cli.readings import Asked
 from dtdebug.errors import FOUND, NOTHING, UsageError
-from dtdebug.presentation.terminal import next_step, say_aside, show
+from dtdebug.presentation.terminal import answer_text, full_text, next_step, say_aside
 from dtdebug.privacy.sanitize import one_line
 from dtdebug.recorded.things import Kind, Thing, recognise
 
@@ -132,18 +132,15 @@ def show_case(saved: Saved, asked: Asked, *, what: str = "", known: bool = True)
     elif asked.format == "markdown" and case.diagnosis is not None:
         print(to_markdown(case.diagnosis, mask_snapshot(snapshot)), end="")
     else:
-        whole = "" if saved.of_text and case.diagnosis else report.to_text(case, what, saved.folder)
-        if case.diagnosis is not None:
-            show(
-                case.diagnosis,
-                snapshot,
-                full=asked.full,
-                whole=whole,
-                next_step=_step(case),
-                collected=str(saved.folder.path) if saved.folder is not None else "",
-            )
+        of_text = saved.of_text and case.diagnosis is not None
+        if case.diagnosis is None or (asked.full and not of_text):
+            print(report.to_text(case, what, saved.folder), end="")
+        elif asked.full:
+            print(full_text(case.diagnosis))
         else:
-            print(whole, end="")
+            event = "" if of_text else report.first_line(case, what)
+            folder = str(saved.folder.path) if saved.folder is not None else ""
+            print(answer_text(case.diagnosis, snapshot, event=event, next_step=_step(case), collected=folder))
     return FOUND if failed else NOTHING
 
 
@@ -347,9 +344,9 @@ def _comes_first(printed: Verdict, dumped: Verdict) -> bool:
 
 
 def _of_text(text: str, thing: Thing, asked: Asked) -> int:
-    from dtdebug.cli.readings import answer_text
+    from dtdebug.cli.readings import show_text
 
-    return answer_text(text, thing.name, asked)
+    return show_text(text, thing.name, asked)
 
 
 def _failed_cells(path: Path) -> str:

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 import msgspec
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _WAITED = "Watchdog caught collective operation timeout"
 """Messages of ranks that wait for another one: then it matters which ranks do not print them."""
+_ASK = 'Next  If the job still runs: `dtdebug attach`. Else say what you see: dtdebug "it hangs at ..."'
 
 
 class _Tee:
@@ -246,7 +247,7 @@ def answer_logs(paths: Sequence[str], asked: Asked) -> int:
     return print_reading(reading, paths[0] if len(paths) == 1 else "", asked)
 
 
-def answer_text(text: str, name: str, asked: Asked) -> int:
+def show_text(text: str, name: str, asked: Asked) -> int:
     """Print what a text shows that was printed elsewhere, as in a notebook; return the exit status."""
     from dtdebug.check.stack_files import sourced_snapshot
     from dtdebug.privacy.boundary import diagnose as diagnosis_of
@@ -261,7 +262,7 @@ def answer_text(text: str, name: str, asked: Asked) -> int:
 
 def print_reading(reading: Reading, name: str, asked: Asked, *, rows: Job | None = None) -> int:
     """Print a reading; return the exit status. `rows`: show what the job's ranks did, below the same first line."""
-    from dtdebug.presentation.terminal import show
+    from dtdebug.presentation.terminal import answer_text, full_text
     from dtdebug.privacy.boundary import mask_snapshot
     from dtdebug.storage.last_failure import LastFailure
     from dtdebug_taxonomy.presentation.text import to_markdown
@@ -276,43 +277,44 @@ def print_reading(reading: Reading, name: str, asked: Asked, *, rows: Job | None
     elif rows is not None or job is not None:
         from dtdebug.recorded.job_logs import render
 
-        own = "" if job is not None else _text_of(reading).partition("\n")[0]
-        whole = render.to_text(rows or job, d, reading.seconds, own=own)  # type: ignore[arg-type]
+        shown = cast("Job", rows or job)
+        event = render.first_event(job, d) if job is not None else _event_of(reading).partition("\n")[0]
         if asked.format == "html":
             from dtdebug.recorded.job_logs import html
 
-            print(html.html(rows or job, whole))  # type: ignore[arg-type]
+            print(html.html(shown, render.to_text(shown, d, reading.seconds, event=event)))
+        elif asked.full:
+            print(render.to_text(shown, d, reading.seconds, event=event, full=True))
         else:
-            show(d, snapshot, full=asked.full, whole=whole)
-            if not asked.full and (line := render.unread_line(rows or job)):  # type: ignore[arg-type]
+            print(answer_text(d, snapshot, event=event))
+            if line := render.unread_line(shown):
                 print(line)
     elif reading.found or d.ordinary:
-        show(d, snapshot, full=asked.full)
+        print(full_text(d) if asked.full else answer_text(d, snapshot))
     else:
-        print(_text_of(reading))
+        print(f"dtdebug: {_event_of(reading)}\n{_ASK}")
     from dtdebug.recorded.job_logs.clearance import left_out
 
     unsure = reading.status in ("failed", "unread", "not_understood") or (rows is not None and left_out(rows))
     return FOUND if unsure else NOTHING
 
 
-def _text_of(reading: Reading) -> str:
-    """Return the text on one log."""
-    from dtdebug_taxonomy.presentation.text import to_text
+def _event_of(reading: Reading) -> str:
+    """Return what happened by one log, in one line, and below it that nothing known explains it."""
+    from dtdebug_taxonomy.presentation.text import first_line
 
     d = reading.diagnosis
     if reading.found or d.ordinary:
-        return to_text(d)
+        return first_line(d)
     lines = len(reading.snapshot.output.splitlines())
-    ask = 'Next  If the job still runs: `dtdebug attach`. Else say what you see: dtdebug "it hangs at ..."'
     if reading.status == "not_understood":
         from dtdebug.recorded.job_logs import clearance
 
-        return f"dtdebug: {clearance.not_understood(reading.share)}\n{ask}"
+        return clearance.not_understood(reading.share)
     if not d.happened:
         measure = f": {reading.share.words}" if reading.share.lines else ""
-        return f"dtdebug: No known failure in {lines} line{'s' * (lines != 1)}{measure}.\n{ask}"
-    return f"dtdebug: {d.happened}\nNo known failure of distributed training: it may be the program's own.\n{ask}"
+        return f"No known failure in {lines} line{'s' * (lines != 1)}{measure}."
+    return f"{d.happened}\nNo known failure of distributed training: it may be the program's own."
 
 
 def _record(reading: Reading, name: str, asked: Asked) -> dict[str, Any]:

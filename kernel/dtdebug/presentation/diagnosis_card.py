@@ -18,7 +18,7 @@ from dtdebug_taxonomy.explanations.model import Explanation
 from dtdebug_taxonomy.model.answer import Answer, Spot
 from dtdebug_taxonomy.model.rank_ranges import ranges, shorten_text
 from dtdebug_taxonomy.model.snapshot import Snapshot
-from dtdebug_taxonomy.presentation.answer_text import CERTAINTY
+from dtdebug_taxonomy.presentation.answer_text import CERTAINTY, why_label
 from dtdebug_taxonomy.presentation.text import (
     ECHO,
     GUESS,
@@ -185,7 +185,7 @@ def _short(a: Answer) -> str:
     parts += [f"<div>{_safe(a.event)}</div>"] if a.event else []
     parts += [_spot(s) for s in a.spots[:_SPOTS]]
     why = f"{a.why} [{a.record}]" if a.why and a.record else a.why or a.record
-    parts += [f"<div><b>Why</b>: {_safe(why)}</div>"] if why else []
+    parts += [f"<div><b>{why_label(a)}</b>: {_safe(why)}</div>"] if why else []
     parts += [f"<div><b>Maybe</b>: {_safe(a.guess)} (from your words alone)</div>"] if a.guess else []
     if a.fix is not None:
         parts.append(f"<div><b>Fix</b>: {_safe(a.fix.text)}</div>{_diff(a.fix.diff)}")

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from dtdebug_taxonomy.model.snapshot import Snapshot
     from dtdebug_taxonomy.presentation.answer_text import Line
 
-_ADVICE = 8
-"""Maximum number of causes in the full text."""
 _CLOSE = 0.7
 """Likeness from which a mistyped word may have meant a name."""
 _PATIENCE = 2.0
@@ -36,45 +34,30 @@ PREFIX = "dtdebug: "
 """Beginning of an answer: it may stand between the lines of a job."""
 
 
-def show(
-    diagnosis: Diagnosis,
-    snapshot: Snapshot,
-    *,
-    full: bool = False,
-    whole: str = "",
-    next_step: Step | None = None,
-    collected: str = "",
-) -> None:
-    """Print the answer; `whole` is all that the command itself has to say, its first line the event."""
-    text = answer_text(diagnosis, snapshot, full=full, whole=whole, next_step=next_step, collected=collected)
-    print(text)
-
-
 def answer_text(
     diagnosis: Diagnosis,
     snapshot: Snapshot,
     *,
-    full: bool = False,
-    whole: str = "",
+    event: str = "",
     next_step: Step | None = None,
     stream: TextIO | None = None,
     collected: str = "",
 ) -> str:
-    """Return what `show` prints on a stream, without the last line's end.
+    """Return the short answer as a stream shows it, without the last line's end.
 
-    `collected`: the folder of the run.
+    `event`: what the command itself saw happen; `collected`: the folder of the run.
     """
-    if full:
-        from dtdebug.privacy.boundary import mask_snapshot
-        from dtdebug_taxonomy.presentation.text import to_markdown, to_text
-
-        text = whole.rstrip("\n") or to_text(diagnosis, advice=_ADVICE)
-        return f"{text}\n\n{to_markdown(diagnosis, mask_snapshot(snapshot)).rstrip()}"
     from dtdebug_taxonomy.presentation.answer import build_answer
 
-    event = whole.split("\n", 1)[0].removeprefix(PREFIX)
-    answer = build_answer(diagnosis, snapshot, event=event, next_step=next_step, code_at=code_at)
+    answer = build_answer(diagnosis, snapshot, event=event.removeprefix(PREFIX), next_step=next_step, code_at=code_at)
     return format_answer(answer, stream or sys.stdout, collected=collected)
+
+
+def full_text(diagnosis: Diagnosis) -> str:
+    """Return all that is known of a failure, for `--full` and `why`."""
+    from dtdebug_taxonomy.presentation.text import to_text
+
+    return to_text(diagnosis, full=True)
 
 
 def next_step(text: str) -> Step | None:

@@ -95,6 +95,9 @@ def _recognise(word: str) -> Iterator[Thing]:
         yield Thing(word, "process", "a running process")
     elif any(sign in word for sign in "*?[") and (names := _matching(word)):
         yield from recognise(names)
+    elif word.startswith(("https://", "http://")) and len(word.split()) == 1:
+        url = one_line(word, 200)
+        raise UsageError(f"{url}: dtdebug opens no web address; give it the text: curl -sL {url} | dtdebug -")
     elif len(word.split()) > 1:
         yield Thing(word, "words", "what you see")
     else:
@@ -131,7 +134,7 @@ def _file(name: str) -> Thing:
             size = os.fstat(file.fileno()).st_size
             if head[:2] == _GZIP:
                 file.seek(0)
-                return _packed(name, file, size)
+                return _gzip_contents(name, file, size)
             if _PICKLE.match(head) and (b"entries" in head or b"profiling_name" in head):
                 return Thing(name, "dump", "a dump of the flight recorder")
             if head[:1] == b"{" and (found := _json(name, head, file.read(_WHOLE) if size <= _WHOLE else b"")):
@@ -161,7 +164,7 @@ def _is_known(name: str) -> bool:
     return is_known(Path(name).name)
 
 
-def _packed(name: str, file: BinaryIO, size: int) -> Thing:
+def _gzip_contents(name: str, file: BinaryIO, size: int) -> Thing:
     """Return what a file compressed by gzip holds."""
     import gzip
     import tarfile

@@ -114,7 +114,7 @@ def _unused_parameters(code: Code, text: str) -> Iterator[Wanted]:
     elif indices is not None and known is not None:
         numbers = [int(n) for n in re.findall(r"\d+", indices["numbers"])]
         unused = [known[n] for n in numbers] if max(numbers) < len(known) else []
-    told = f"{_listed([p.name for p in unused])} got no gradient" if unused else ""
+    told = f"{_join_names([p.name for p in unused])} got no gradient" if unused else ""
     defined = made_class(code, model) if model is not None else None
     if defined is None or not unused:
         yield Wanted(wrap, "unused-parameters", told, "")
@@ -138,7 +138,7 @@ def _unused_parameters(code: Code, text: str) -> Iterator[Wanted]:
         yield Wanted(made[0], "layer-without-gradient", told, "")
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     more = len(names) - _NAMED
     return ", ".join(names) if more <= 0 else f"{', '.join(names[:_NAMED])} and {more} more parameters"
 

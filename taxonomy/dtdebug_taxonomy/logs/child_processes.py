@@ -59,7 +59,7 @@ def child_of(raised: PrintedException) -> PrintedException | None:
 _LONGEST = 200
 
 
-def _said(raised: PrintedException) -> str:
+def _words_of(raised: PrintedException) -> str:
     """Return type and message; of a bare assertion, what it asserts."""
     code = raised.frames[-1].code.strip() if raised.frames else ""
     bare = not raised.message and code.startswith("assert ")
@@ -68,5 +68,5 @@ def _said(raised: PrintedException) -> str:
 
 def in_process(raised: PrintedException) -> str:
     """Return `KeyError: 'width'`, with the child process that raised it, if any."""
-    text = message_parts(_said(raised), _LONGEST).removesuffix(".")
+    text = message_parts(_words_of(raised), _LONGEST).removesuffix(".")
     return f"{text} (in its process {raised.process})" if raised.process else text

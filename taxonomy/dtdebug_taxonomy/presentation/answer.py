@@ -298,7 +298,7 @@ def _spots(snapshot: Snapshot | None, verdict: Verdict | None, headline: str, co
 
 def _unsaid(state: str, headline: str) -> str:
     """Return the state of ranks, or nothing if the headline has it."""
-    return "" if state.removesuffix("...") in headline else state
+    return "" if state.rstrip(". ") in headline else state
 
 
 def _told_places(snapshot: Snapshot | None, verdict: Verdict | None) -> tuple[Spot, ...]:

@@ -93,25 +93,30 @@ def to_short_text(answer: Answer, width: int = WIDTH, *, prefix: str = "", more:
 
 
 def _lines(a: Answer, level: _Level, width: int, prefix: str, more: str) -> Iterator[Line]:
-    yield from _wrapped("headline", f"{prefix}{a.headline}", width, level.headline, parts=message_parts)
+    yield from _wrap("headline", f"{prefix}{a.headline}", width, level.headline, parts=message_parts)
     if a.event and level.event:
-        yield from _wrapped("event", a.event, width, level.event, "  ", parts=message_parts)
+        yield from _wrap("event", a.event, width, level.event, "  ", parts=message_parts)
     for number, spot in enumerate(a.spots[: level.spots]):
         yield from _spot_lines(spot, width, framed=number < level.framed)
     hidden = len(a.spots) - level.spots
     if hidden > 0 and level.framed:
         yield Line("place", f"  ... and {hidden} more place{'s' * (hidden > 1)}")
     if a.why or a.record:
-        yield from _labelled("why", "Why", _with_record(a.why, a.record), width, level.why)
+        yield from _label_rows("why", why_label(a), _with_record(a.why, a.record), width, level.why)
     if a.guess:
-        yield from _labelled("why", "Maybe", f"{a.guess} (from your words alone)", width, level.why)
+        yield from _label_rows("why", "Maybe", f"{a.guess} (from your words alone)", width, level.why)
     if a.fix is not None:
         yield from _fix_lines(a.fix, width, level)
     if a.next is not None:
         yield from _next_lines(a.next, width, level)
     for note in a.notes[: min(1, level.note)]:
-        yield from _labelled("why", "Note", note, width, level.note)
+        yield from _label_rows("why", "Note", note, width, level.note)
     yield Line("foot", _foot(a, more))
+
+
+def why_label(a: Answer) -> str:
+    """Return the label of the cause or of the reason for it; what is only possible is no reason."""
+    return "Maybe" if a.sure == "possible" else "Why"
 
 
 def _foot(a: Answer, more: str) -> str:
@@ -160,12 +165,12 @@ def _fix_lines(f: Fix, width: int, level: _Level) -> Iterator[Line]:
     place = spell_place(f.file, f.line) if f.file and f.line else ""
     changed = _changed_lines(f.diff)
     if changed and len(changed) <= level.diff:
-        yield from _labelled("fix", "Fix", _with_place(f.text, place), width, 1)
+        yield from _label_rows("fix", "Fix", _with_place(f.text, place), width, 1)
         for line in changed:
             yield Line("removed" if line[0] == "-" else "added", _cut(f"{' ' * _LABEL}{line}", width))
         return
     text = f"`dtdebug fix` has a diff of {len(changed)} lines. {f.text}" if changed else f.text
-    yield from _labelled("fix", "Fix", _with_place(text, place), width, level.fix)
+    yield from _label_rows("fix", "Fix", _with_place(text, place), width, level.fix)
 
 
 def _with_place(text: str, place: str) -> str:
@@ -181,20 +186,20 @@ def _changed_lines(diff: str) -> list[str]:
 
 
 def _next_lines(n: Step, width: int, level: _Level) -> Iterator[Line]:
-    yield from _labelled("next", "Next", n.text, width, level.next)
+    yield from _label_rows("next", "Next", n.text, width, level.next)
     if n.command:
         yield Line("command", f"{' ' * _LABEL}{plain(n.command, 400)}")
     if n.outcome and level.next > 1:
-        yield from _wrapped("next", n.outcome, width, level.next - 1, " " * _LABEL)
+        yield from _wrap("next", n.outcome, width, level.next - 1, " " * _LABEL)
 
 
-def _labelled(kind: Kind, label: str, text: str, width: int, most: int) -> Iterator[Line]:
-    rows = list(_wrapped(kind, text, width, most, " " * _LABEL))
+def _label_rows(kind: Kind, label: str, text: str, width: int, most: int) -> Iterator[Line]:
+    rows = list(_wrap(kind, text, width, most, " " * _LABEL))
     for number, row in enumerate(rows):
         yield Line(kind, f"{label:<{_LABEL}}{row.text[_LABEL:]}") if number == 0 else row
 
 
-def _wrapped(
+def _wrap(
     kind: Kind, text: str, width: int, most: int, indent: str = "", *, parts: _Parts = first_parts
 ) -> Iterator[Line]:
     """Yield a text in at most `most` lines: of whole parts if there are such, else cut at a word, with dots."""

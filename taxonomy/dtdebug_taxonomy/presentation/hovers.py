@@ -11,7 +11,7 @@ import msgspec
 
 from dtdebug_taxonomy.knowledge import facts
 from dtdebug_taxonomy.knowledge.facts.tables import Meaning, ReadVariable
-from dtdebug_taxonomy.knowledge.loader import STUDY, Knowledge, read_record
+from dtdebug_taxonomy.knowledge.loader import Knowledge, read_record
 from dtdebug_taxonomy.knowledge.schema import KnowledgeRecord
 from dtdebug_taxonomy.presentation.api_names import api_names, public_api
 
@@ -100,7 +100,7 @@ def hover(name: str, knowledge: Knowledge, kind: Kind | None = None) -> str | No
     Args:
         name: `torch.distributed.all_reduce`, `dist.all_reduce`, `NCCL_DEBUG`, `zero_optimization.stage`,
             `torchrun --nproc_per_node`, `--nnodes`, `#SBATCH -N`.
-        knowledge: source of the figures.
+        knowledge: titles of symptoms.
         kind: kind of the name, if its context shows that.
 
     """
@@ -153,11 +153,27 @@ def _python_hover(name: str) -> Hover | None:
     """Look up the whole name, else ever shorter ends of it: the program may have imported it under another name."""
     known, api = entries("python"), public_api(name)
     rest = name
-    while rest and rest not in known and not (api and api.name in facts.name_meanings()):
+    while rest and not _is_of(known.get(rest), name) and not (api and api.name in facts.name_meanings()):
         rest = rest.partition(".")[2]
-    if rest in known:
-        return Hover(title=name, entry=known[rest], url=known[rest].page)
+    entry = known.get(rest)
+    if entry is not None and _is_of(entry, name):
+        return Hover(title=name, entry=entry, url=entry.page)
     return Hover(title=name, facts=api.told, url=api.page) if api else None
+
+
+def _is_of(entry: HoverEntry | None, name: str) -> bool:
+    """True if the entry may be about a name: a full name of a package means nothing in another module of it."""
+    if entry is None or name.partition(".")[0] not in _packages():
+        return entry is not None
+    owners = [each.rpartition(".")[0] for each in (entry.name, *entry.aliases)]
+    owner = name.rpartition(".")[0]
+    return any(f"{owner}.".startswith(f"{each}.") or f"{each}.".startswith(f"{owner}.") for each in owners)
+
+
+@lru_cache(maxsize=1)
+def _packages() -> frozenset[str]:
+    """Return the packages of all public names."""
+    return frozenset(n.partition(".")[0] for n in (*facts.public_names().names, *facts.public_names().elsewhere))
 
 
 def _environment_hover(name: str) -> Hover | None:
@@ -252,7 +268,7 @@ def _with_dashes(option: str) -> str:
 
 
 def render(found: Hover, knowledge: Knowledge) -> str:
-    """Return a hover as Markdown of about 25 lines at most, with the study's figures."""
+    """Return a hover as Markdown of about 20 lines at most."""
     return "\n".join(_lines(found, knowledge))
 
 
@@ -265,20 +281,7 @@ def _lines(found: Hover, knowledge: Knowledge) -> Iterator[str]:
     if found.facts:
         yield from ("", " ".join(found.facts))
     if entry:
-        yield from ("", "**Seen as:**", "")
-        yield from (f"- {published_figures(code, knowledge)}" for code in entry.symptoms)
+        titles = (f"{knowledge.symptoms[code].title} ({code})" for code in entry.symptoms)
+        yield from ("", f"**Seen as:** {'; '.join(titles)}")
     if found.url:
         yield from ("", f"[Documentation]({found.url})")
-
-
-def published_figures(code: str, knowledge: Knowledge) -> str:
-    """Return a symptom with its published counts: how many faults, and what fixed most of them."""
-    symptom = knowledge.symptoms[code]
-    counts = symptom.counts[STUDY]
-    said = f"{symptom.title} ({code})"
-    if not counts.faults:
-        return said
-    total = sum(s.counts[STUDY].faults for s in knowledge.symptoms.values())
-    fixed = sorted(counts.fix_patterns.items(), key=lambda p: (-p[1], p[0]))[:2]
-    often = f"; most often fixed by {', '.join(f'{name} ({n})' for name, n in fixed)}" if fixed else ""
-    return f"{said}: {counts.faults} of {total} faults{often}"

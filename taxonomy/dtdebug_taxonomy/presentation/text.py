@@ -85,18 +85,21 @@ def _one_line(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-def to_text(d: Diagnosis, advice: int = 2) -> str:
-    """Return plain lines: what happened, what supports it, symptom, why, the best advice, the next question."""
-    return "\n".join(_text(d, advice))
+def to_text(d: Diagnosis, advice: int = 2, *, full: bool = False) -> str:
+    """Return plain lines: what happened, what supports it, symptom, why, the best advice, the next question.
+
+    `full` adds what was weighed against it, how each cause leads to the failure, and what is known.
+    """
+    return "\n".join(_text(d, advice, full=full))
 
 
-def _text(d: Diagnosis, advice: int) -> Iterator[str]:
+def _text(d: Diagnosis, advice: int, *, full: bool) -> Iterator[str]:
     yield f"dtdebug: {first_line(d)}"
-    yield from (f"  seen: {seen_line(s)}" for s in d.seen[:_SEEN])
-    yield from reading(d, advice)
+    yield from (f"  seen: {seen_line(s)}" for s in d.seen[: None if full else _SEEN])
+    yield from reading(d, advice, full=full)
     for other in d.later:
         yield f"  {LATER}"
-        yield from (f"  {line.removeprefix('dtdebug: ')}" for line in _text(other, 1))
+        yield from (f"  {line.removeprefix('dtdebug: ')}" for line in _text(other, 1, full=full))
 
 
 def reasons(d: Diagnosis, s: RankedSymptom) -> list[Reason]:
@@ -111,8 +114,11 @@ def seen_line(s: Seen) -> str:
     return f"{s.text} [{s.record}]" if s.record else s.text
 
 
-def reading(d: Diagnosis, advice: int = 2, *, following: bool = True) -> Iterator[str]:
-    """Yield the meaning of the failure, below its first line and evidence; `following` adds the next step."""
+def reading(d: Diagnosis, advice: int = 2, *, following: bool = True, full: bool = False) -> Iterator[str]:
+    """Yield the meaning of the failure, below its first line and evidence; `following` adds the next step.
+
+    `full` as in `to_text`.
+    """
     if line := subtitle(d):
         yield f"  symptom: {line}"
     if d.verdict == "echo" and not d.happened:
@@ -121,34 +127,41 @@ def reading(d: Diagnosis, advice: int = 2, *, following: bool = True) -> Iterato
         return
     most = {"apart": 2, "unknown": 0 if d.happened else 3}.get(d.verdict, 1)
     shown = d.symptoms[:most]
+    given: list[str] = []
     for s in shown:
         if len(shown) > 1:
             yield f"  {s.code} {s.title}: {s.band}"
-        for r in reasons(d, s):
-            yield f"  why: {reason_line(r)}"
-    yield from (f"  why: {line}" for line in d.ruled_out[:2])
+        found = [reason_line(r) for r in reasons(d, s)]
+        yield from (f"  why: {line}" for line in found)
+        given += found
+    yield from (f"  why: {line}" for line in d.ruled_out[: None if full else 2])
+    if full:
+        yield from (f"  or: {s.title} ({s.code}), {s.band}" for s in d.symptoms[most:] if s.band != "unlikely")
     if d.culprits and not d.happened:
         yield f"  first seen on rank {', '.join(map(str, d.culprits))}"
-    yield from _causes_text(d, advice, following=following)
+    yield from _causes_text(d, advice, given, following=following, full=full)
     if following and d.question is not None and not d.asks_nothing:
         values = [value for value, _ in d.question.values]  # the likeliest come first
         choices = " / ".join(values if len(values) <= FEW else [*values[: FEW - 1], "or another"])
         yield f"  next question: {d.question.ask} ({choices})"
     for note in d.notes:
         yield f"  note: {note}"
+    if full:
+        known = [k for k in d.known if k.source in ("answered", "measured")]
+        yield from (f"  known: {k.key} = {', '.join(k.values)} ({k.source})" for k in known)
 
 
-def _causes_text(d: Diagnosis, advice: int, *, following: bool) -> Iterator[str]:
-    """Yield the causes and the next step; if no cause is known, guesses below it."""
-    for a in worth_showing(d, advice):
-        yield from _advice_text(a)
+def _causes_text(d: Diagnosis, advice: int, given: Sequence[str], *, following: bool, full: bool) -> Iterator[str]:
+    """Yield the causes and the next step; if no cause is known, guesses below it. Reasons given above are left out."""
+    for a in d.advice if full else worth_showing(d, advice):
+        yield from _advice_text(a, given, full=full)
     if not d.advice:
         yield f"  {NOT_KNOWN}"
     if following and d.next is not None and d.next.kind == "measure":
         yield from _next_text(d.next)
     for a in d.guesses[:GUESSES]:
         yield f"  {GUESS}: {a.title}"
-        yield from _because_text(a)
+        yield from _because_text(a, given)
 
 
 def worth_showing(d: Diagnosis, most: int) -> list[Explanation]:
@@ -164,17 +177,19 @@ def _next_text(n: Next) -> Iterator[str]:
         yield f"    {n.why}"
 
 
-def _advice_text(a: Explanation) -> Iterator[str]:
+def _advice_text(a: Explanation, given: Sequence[str], *, full: bool) -> Iterator[str]:
     yield f"  cause, {a.band}: {a.title}"
-    yield from _because_text(a)
+    if full and a.why:
+        yield f"    how: {a.why}"
+    yield from _because_text(a, given)
     if a.diff:
         yield f"    {DIFF_OF[a.diff_of]}"
     for line in a.diff.splitlines():
         yield f"      {line}"
 
 
-def _because_text(a: Explanation) -> Iterator[str]:
-    yield from (f"    because: {reason}" for reason in because(a))
+def _because_text(a: Explanation, given: Sequence[str]) -> Iterator[str]:
+    yield from (f"    because: {reason}" for reason in because(a) if reason not in given)
     where = f"edit {short(a.file)}:{a.line}: " if a.line and not a.diff else ""
     yield f"    fix: {where}{a.fix}"
 

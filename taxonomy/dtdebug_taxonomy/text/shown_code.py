@@ -98,7 +98,7 @@ def pieces(rows: Sequence[str]) -> Iterator[range]:
         end = at + 1
         while end < len(rows) and end - at < _MOST and _goes_on(rows, end):
             end += 1
-        good = at + _parsed(rows[at:end])
+        good = at + _count_parsing(rows[at:end])
         if good - at >= _FEWEST and any(not _PLAIN.match(row) for row in rows[at:good]):
             yield range(at, good)
         at = end
@@ -109,7 +109,7 @@ def _goes_on(rows: Sequence[str], at: int) -> bool:
     return bool(row[:1].isspace() and row.strip()) or bool(_BEGINS.match(row)) or row.strip() in {")", "]", "}"}
 
 
-def _parsed(rows: Sequence[str]) -> int:
+def _count_parsing(rows: Sequence[str]) -> int:
     """Return how many of the first lines parse together."""
     count = len(rows)
     for _ in range(_TRIES):

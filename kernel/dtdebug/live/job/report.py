@@ -34,7 +34,7 @@ def to_text(found: Case, what: str, folder: RunFolder | None = None, *, brief: b
 
     Briefly: only what is new to a user who has seen the rest.
     """
-    lines = [f"dtdebug: {_line(found.verdict.summary or what)}"]
+    lines = [f"dtdebug: {first_line(found, what)}"]
     if found.verdict.summary and what:
         lines.append(f"  {clean(what)}")
     lines += _notes(found) if brief else _details(found)
@@ -42,6 +42,11 @@ def to_text(found: Case, what: str, folder: RunFolder | None = None, *, brief: b
         path = clean(str(folder.path))
         lines += [f"  all that was collected: {path}", f"  to send it: dtdebug report {path}"]
     return "\n".join(lines) + "\n"
+
+
+def first_line(found: Case, what: str) -> str:
+    """Return the event: the verdict, else what was noticed."""
+    return _line(found.verdict.summary or what)
 
 
 def _details(found: Case) -> Iterator[str]:
@@ -68,7 +73,9 @@ def _details(found: Case) -> Iterator[str]:
     if found.next:
         yield f"  next: {_line(found.next)}"
     if found.diagnosis is not None and found.diagnosis.recognised:
-        yield from (f"{clean(line)}" for line in diagnosis_text.reading(found.diagnosis, following=not found.next))
+        yield from (
+            f"{clean(line)}" for line in diagnosis_text.reading(found.diagnosis, following=not found.next, full=True)
+        )
 
 
 def _violation_lines(found: Case) -> Iterator[str]:

@@ -61,21 +61,19 @@ class Speaker:
             self.say(self._text(found, what, brief=brief), prefix="")
 
     def _text(self, found: Case, what: str, *, brief: bool = False) -> str:
-        from dtdebug.live.job.report import to_text
+        from dtdebug.live.job.report import first_line, to_text
         from dtdebug.live.job.saved_case import RUN_STEP, snapshot_of, without_step
         from dtdebug.presentation.terminal import answer_text, next_step
 
         found = without_step(found, RUN_STEP)
         if self._options.watch:
             found = without_step(found, "--watch")
-        whole = to_text(found, what, self._run, brief=brief)
-        if found.diagnosis is None:
-            return whole
+        if found.diagnosis is None or self._options.full:
+            return to_text(found, what, self._run, brief=brief)
         return answer_text(
             found.diagnosis,
             snapshot_of(found, self._run),
-            full=self._options.full,
-            whole=whole,
+            event=first_line(found, what),
             next_step=next_step(found.next),
             stream=sys.stderr,
             collected=str(self._run.path) if self._run is not None else "",

@@ -24,24 +24,24 @@ VERSION = 1
 _ROWS, _WORDS, _NEW = 4, 160, 8
 
 
-def to_text(job: Job, diagnosis: Diagnosis, seconds: float, advice: int = 2, *, own: str = "") -> str:
+def to_text(job: Job, diagnosis: Diagnosis, seconds: float, *, event: str = "", full: bool = False) -> str:
     """Return lines on what happened, coverage, first failure, followers, silent ranks, machine; then the diagnosis.
 
-    `own`: the first line, if another reading of the same log gave it.
+    `event`: what happened, if another reading of the same log says it; `full` as in `presentation.text.to_text`.
     """
-    return "\n".join(_lines(job, diagnosis, seconds, advice, own))
+    return "\n".join(_lines(job, diagnosis, seconds, event or first_event(job, diagnosis), full=full))
 
 
-def _first(job: Job, d: Diagnosis, *, happened: bool) -> str:
+def first_event(job: Job, d: Diagnosis) -> str:
     """Return what happened, in one line."""
     if job.ended is not None and job.verdict is not None:
         return job.verdict.summary
     if not job.ranks and job.hardware:
         worst = job.hardware[0]
         return _machine(worst) if worst.role == "root" else "the machine reports no failure."
-    if job.went_on is not None and not is_stop(job.verdict) and (happened or job.share.is_enough):
+    if job.went_on is not None and not is_stop(job.verdict) and (_has_event(job, d) or job.share.is_enough):
         return _went_on(job)
-    if happened:
+    if _has_event(job, d):
         return first_line(d)
     if clearance.status_of(job, found=False) == "not_understood":
         return clearance.not_understood(job.share)
@@ -49,10 +49,13 @@ def _first(job: Job, d: Diagnosis, *, happened: bool) -> str:
     return f"no failure is recognised in {what} ({job.share.words})."
 
 
-def _lines(job: Job, d: Diagnosis, seconds: float, advice: int, own: str) -> Iterator[str]:
-    stops = is_stop(job.verdict)
-    happened = bool(job.first or job.cascade or job.silent or job.hardware or d.recognised or stops)
-    yield own or f"dtdebug: {_first(job, d, happened=happened)}"
+def _has_event(job: Job, d: Diagnosis) -> bool:
+    """True if the logs show a failure or a stop."""
+    return bool(job.first or job.cascade or job.silent or job.hardware or d.recognised or is_stop(job.verdict))
+
+
+def _lines(job: Job, d: Diagnosis, seconds: float, event: str, *, full: bool) -> Iterator[str]:
+    yield f"dtdebug: {event}"
     yield f"  {_coverage_line(job, seconds)}"
     if job.ended is not None:
         e = job.ended
@@ -73,9 +76,9 @@ def _lines(job: Job, d: Diagnosis, seconds: float, advice: int, own: str) -> Ite
         if not job.new or len(job.new) > _NEW:
             yield _row("" if job.new else "new", more if job.new else "nothing that the healthy run did not print")
     machine_only = not job.ranks and bool(job.hardware)
-    tells = happened and (job.went_on is None or bool(job.snapshot.late) or stops)
+    tells = _has_event(job, d) and (job.went_on is None or bool(job.snapshot.late) or is_stop(job.verdict))
     if tells and job.ended is None and not (machine_only and not d.recognised):
-        yield from reading(d, advice)
+        yield from reading(d, full=full)
 
 
 def _went_on(job: Job) -> str:

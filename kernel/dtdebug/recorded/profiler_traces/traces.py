@@ -226,7 +226,7 @@ def _parts(path: Path, heads: list[bytes], left: int) -> Iterator[list[TraceEven
     """
     pending = b""
     begun = False
-    with _opened(path) as file:
+    with _open_trace(path) as file:
         while data := _read(file, path):
             left -= len(data)
             if begun and left < 0:
@@ -286,7 +286,7 @@ def _last(text: bytes) -> Iterator[list[TraceEvent] | None]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _open_trace(path: Path) -> Iterator[Any]:
     """Open a trace, unpacked as it is read; raises UsageError."""
     try:
         file = BufferedReader(safe_open.log(path))

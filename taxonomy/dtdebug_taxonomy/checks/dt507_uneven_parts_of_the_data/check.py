@@ -64,7 +64,7 @@ def _shares(code: Code) -> Iterator[_Share]:
         if cut.lower is None or cut.step is None or cut.upper is not None or not isinstance(whole, ast.Subscript):
             continue
         if _is_share(code, cut.lower, cut.step):
-            yield _Share(whole, code.span(cut), _trimmed(code, whole.value, cut.step))
+            yield _Share(whole, code.span(cut), _trim_edit(code, whole.value, cut.step))
     for call in code.calls("range"):
         if len(call.args) == 3 and _is_share(code, call.args[0], call.args[2]):
             end, size = call.args[1], code.source_of(call.args[2])
@@ -76,7 +76,7 @@ def _shares(code: Code) -> Iterator[_Share]:
     for call in code.calls(*_PARTS):
         taken = code.parent[call]
         if isinstance(taken, ast.Subscript) and len(call.args) > 1 and _is_share(code, taken.slice, call.args[1]):
-            yield _Share(taken, code.span(call.args[1]), _trimmed(code, call.args[0], call.args[1]))
+            yield _Share(taken, code.span(call.args[1]), _trim_edit(code, call.args[0], call.args[1]))
     for test in code.nodes(ast.Compare):
         left = test.left
         if not (isinstance(code.parent[test], ast.comprehension) and isinstance(left, ast.BinOp)):
@@ -103,7 +103,7 @@ def _is_simple(node: ast.expr) -> bool:
     )
 
 
-def _trimmed(code: Code, data: ast.expr, size: ast.expr) -> tuple[Edit, ...]:
+def _trim_edit(code: Code, data: ast.expr, size: ast.expr) -> tuple[Edit, ...]:
     """Return the edit that cuts data to a multiple of the number of ranks."""
     name, number = dotted_name(data), code.source_of(size)
     at = code.span(data).end

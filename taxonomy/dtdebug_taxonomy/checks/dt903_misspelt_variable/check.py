@@ -56,7 +56,7 @@ def check(source: Source) -> Iterator[Hit]:
     used = {v.name for v in variables if not v.is_set}
     has = {v.name for v in variables}
     for variable in variables:
-        meant = _meant(variable)
+        meant = _nearest_name(variable)
         if meant is None or (variable.name in used and (variable.is_set or not _only_reads(source, variable))):
             continue
         if variable.name in _MEANT and meant in has:
@@ -77,7 +77,7 @@ def _only_reads(source: Source, variable: Variable) -> bool:
     return isinstance(source, Code) and not any(v.is_set and v.name == variable.name for v in source.variables)
 
 
-def _meant(variable: Variable) -> str | None:
+def _nearest_name(variable: Variable) -> str | None:
     name = variable.name
     if name in _NAMES or name in _LIKE_IT or len(name) < 8 or not name.isupper() or name.startswith("_"):
         return None  # a leading underscore marks a program's own variable

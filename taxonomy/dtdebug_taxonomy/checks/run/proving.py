@@ -141,16 +141,16 @@ class _Proof:
         after = apply(self.source.text, fixes)
         if after == self.source.text:
             return None
-        left = self._left(after, fixed)
+        left = self._hits_after(after, fixed)
         most = self.before - Counter(fixed)
         new = Counter(f.check.id for f in left or ()) - most
         if left and new and self.follow:
             after = apply(after, [f.fix for f in left if f.check.id in new and f.fix is not None])
-            left = self._left(after, fixed)
+            left = self._hits_after(after, fixed)
             new = Counter(f.check.id for f in left or ()) - most
         return after if left is not None and not new else None
 
-    def _left(self, after: str, fixed: Sequence[str]) -> list[CheckedHit] | None:
+    def _hits_after(self, after: str, fixed: Sequence[str]) -> list[CheckedHit] | None:
         """Return the severe hits of a text, and those of these checks; None if it can't be read."""
         result = self._read(after)
         if not self._reads_as_well(result):

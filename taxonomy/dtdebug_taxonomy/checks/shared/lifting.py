@@ -69,7 +69,7 @@ class _Lift:
 
     def __init__(self, code: Code, node: ast.If, targets: Sequence[ast.stmt]) -> None:
         self.code, self.node, self.targets = code, node, targets
-        self.rank, self.rest = _parted(code, node.test)
+        self.rank, self.rest = _split_condition(code, node.test)
         self.around = {up for t in targets for up in code.ancestors(t)}
         """Nodes around the statements that move."""
         self.everyone: set[ast.stmt] = set(targets)
@@ -113,7 +113,7 @@ class _Lift:
         """Let all ranks run the statements that bind what moves; False if one of them does more than that."""
         code = self.code
         last = max(code.order[t] for t in self.targets)
-        others = [s for s in self._guarded(self.node.body) if code.order[s] < last]
+        others = [s for s in self._other_statements(self.node.body) if code.order[s] < last]
         more = True
         while more:
             more = False
@@ -132,13 +132,13 @@ class _Lift:
                 more = True
         return True
 
-    def _guarded(self, body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    def _other_statements(self, body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
         """Yield the statements beside those that move, in every block on the way to them."""
         for s in body:
             if s in self.targets:
                 continue
             if s in self.around and isinstance(s, ast.If | ast.With):
-                yield from self._guarded(s.body)
+                yield from self._other_statements(s.body)
             else:
                 yield s
 
@@ -157,7 +157,7 @@ class _Lift:
         if head is None:
             return None
         at = code.text.place(head.end()).line
-        rest = _joined(code, self.rest)
+        rest = _join_conditions(code, self.rest)
         begin = code.span(node.body[0]).start
         after = code.text[head.end() : code.text.end_of_line(at)]
         if code.text.place(begin).line == at:  # all on one line
@@ -193,14 +193,14 @@ class _Lift:
                     n for n in range(head - 1, first - 1, -1) if code.text.line(n).split("#")[0].rstrip()[-1:] == ":"
                 )
                 deep = indent_of(code, inside[0])
-                top = self._moved(above, end, old, new, None)
+                top = self._reindented(above, end, old, new, None)
                 below = self._block(inside, end, deep, new + deep[len(old) :])
                 if top is None or below is None or head == first:
                     return None
                 lines += [*top, *below]
             else:
                 everyone = s in self.everyone
-                moved = self._moved(above, last, old, new if everyone else new + step, s)
+                moved = self._reindented(above, last, old, new if everyone else new + step, s)
                 if moved is None:
                     return None
                 if everyone:
@@ -212,7 +212,7 @@ class _Lift:
         close()
         return lines
 
-    def _moved(self, above: int, last: int, old: str, new: str, statement: ast.stmt | None) -> list[str] | None:
+    def _reindented(self, above: int, last: int, old: str, new: str, statement: ast.stmt | None) -> list[str] | None:
         """Return the lines after one up to another with another indentation."""
         code = self.code
         if statement is not None and not _own_lines(code, statement, moves=old != new):
@@ -237,7 +237,7 @@ def _computes(code: Code, statement: ast.stmt) -> bool:
     )
 
 
-def _parted(code: Code, test: ast.expr) -> tuple[str, list[ast.expr]]:
+def _split_condition(code: Code, test: ast.expr) -> tuple[str, list[ast.expr]]:
     """Return the part of a condition that is on the rank, and its further operands; empty if it can't be parted."""
     parts, flat = [test], list[ast.expr]()
     while parts:
@@ -249,11 +249,11 @@ def _parted(code: Code, test: ast.expr) -> tuple[str, list[ast.expr]]:
     ranked = [part for part in flat if guards(code).test(part) is not None]
     if not ranked or not all(_is_plain(code, part) for part in ranked):
         return "", []
-    text = _joined(code, ranked)
+    text = _join_conditions(code, ranked)
     return ("" if "\n" in text else text), [part for part in flat if part not in ranked]
 
 
-def _joined(code: Code, parts: Sequence[ast.expr]) -> str:
+def _join_conditions(code: Code, parts: Sequence[ast.expr]) -> str:
     """Return a condition that holds if all parts do."""
     loose = (ast.BoolOp, ast.IfExp, ast.NamedExpr, ast.Lambda)
     texts = (

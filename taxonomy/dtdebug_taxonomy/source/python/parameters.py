@@ -64,25 +64,25 @@ def parameters_of(code: Code, module: ast.expr) -> list[Parameter] | None:
 
 def made_class(code: Code, module: ast.expr) -> ast.ClassDef | None:
     """Return the class of this file that an expression makes an object of."""
-    made = _made(code, module)
+    made = _constructor_call(code, module)
     return _class_of(code, made) if made is not None else None
 
 
-def _made(code: Code, node: ast.expr | None, depth: int = _DEEPEST) -> ast.Call | None:
+def _constructor_call(code: Code, node: ast.expr | None, depth: int = _DEEPEST) -> ast.Call | None:
     """Return the constructor's call behind a name, a function that returns it, or `.to(device)`."""
     if node is None or depth == 0:
         return None
     if dotted_name(node):
         values = code.values(node)
-        return _made(code, values[0], depth - 1) if len(values) == 1 and values[0] is not node else None
+        return _constructor_call(code, values[0], depth - 1) if len(values) == 1 and values[0] is not node else None
     if not isinstance(node, ast.Call):
         return None
     if isinstance(node.func, ast.Attribute) and node.func.attr in {"to", "cuda", "cpu", "train", "float", "half"}:
-        return _made(code, node.func.value, depth - 1)
+        return _constructor_call(code, node.func.value, depth - 1)
     if _class_of(code, node) is not None or _layer(code, node):
         return node
     returned = code.returned_values(node)
-    return _made(code, returned[0], depth - 1) if len(returned) == 1 else None
+    return _constructor_call(code, returned[0], depth - 1) if len(returned) == 1 else None
 
 
 def _class_of(code: Code, call: ast.Call) -> ast.ClassDef | None:
@@ -99,7 +99,7 @@ def _layer(code: Code, call: ast.Call) -> str:
 
 def _names(code: Code, node: ast.expr, known: Environment, depth: int) -> list[str] | None:
     """Return the names of the parameters of one module."""
-    made = _made(code, _looked_up(node, known))
+    made = _constructor_call(code, _looked_up(node, known))
     if made is None or depth == 0 or code.has_unpacking(made):
         return None
     layer = _layer(code, made)
