@@ -1,7 +1,5 @@
 """What differs between a run that works and one that does not: from words, tables and lists of settings."""
 
-import time
-
 import pytest
 
 from dtdebug_taxonomy.diagnosis.diagnose import diagnose

@@ -98,8 +98,8 @@ def add(commands: Any) -> None:
         help="find in torch.profiler traces which rank is late, and in which phase",
         description="Compares the traces that torch.profiler wrote on each rank of a slow job: which rank is late, "
         "what it spends its time in (loader, computation, communication), and what to do about it.",
-        epilog="Example: `dtdebug slow traces/`. Exit status: 0 nothing found, 1 a rank is late or loading holds up "
-        "all, 2 usage error or unreadable input.",
+        epilog="Example: `dtdebug slow traces/`. Exit status: 0 nothing found, 1 a rank is late, loading holds up "
+        "all, or not all was understood, 2 usage error or unreadable input.",
     )
     slow.add_argument(
         "traces", type=Path, nargs="+", metavar="TRACE", help="one per rank (.json, .json.gz), or a folder"

@@ -164,7 +164,7 @@ class Reading(NamedTuple):
 
     @property
     def status(self) -> Status:
-        """What may be said: that something failed, that nothing did, or that this is not known."""
+        """Result of the reading: a failure, none, or not known."""
         from dtdebug.recorded.job_logs import clearance
 
         if self.job is not None:

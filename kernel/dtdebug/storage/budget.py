@@ -14,8 +14,8 @@ MEMORY = 640 << 20
 AGAIN = 1 << 30
 """Bytes that may be read more than once, where it is not clear at which a record ends."""
 _FOLD, LOG_FOLD, _LARGE_FOLD, _LARGE = 40, 100, 50, 128 << 20
-"""Usual ratio of compressed records and traces, of logs, and of logs beyond so many bytes, at most: what repeats in a
-small log may hide its end."""
+"""Maximum usual ratio of compressed records and traces, of logs, of large logs, and the size that makes a log large:
+what repeats in a small one may hide its end."""
 _LIST, _TABLE, _ITEM = 64, 240, 56
 """Bytes of memory for each list, table and item of JSON; a small table has room for some items."""
 

@@ -8,7 +8,7 @@ from dtdebug.recorded.job_logs.job_view import Job
 from dtdebug.recorded.log_files.training_share import Share
 
 Status = Literal["failed", "program_error", "healthy", "no_failure", "unread", "not_understood"]
-"""`program_error`: an ordinary error of the program; `healthy`: training went on to the end."""
+"""`program_error`: an ordinary error of the program; `healthy`: training continues to the end."""
 _EXPECTED = "Expected: what a training job prints, such as steps, losses, ranks, NCCL or a traceback."
 _NAMELESS = "that name no failure"
 _NOT_TEXT, _OF_LOGS = "is not text", (".log", ".out", ".err")
