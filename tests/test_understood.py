@@ -77,7 +77,7 @@ def lines(form: str, count: int = 300) -> str:
     return "".join(f"{form}\n".format(n=n, r=rng.randrange(10**9), s=n % 60) for n in range(count))
 
 
-FOREIGN = {
+FOREIGN: dict[str, str | bytes] = {
     "store.log": lines("081109 2036{s:02d} 143 INFO dfs.DataNode: Receiving block blk_{r} src: /10.0.0.1:{n} size {r}"),
     "jobs.log": lines("17/06/09 20:10:{s:02d} INFO executor.Executor: Finished task {n}.0 in stage 2.0 (TID {r})"),
     "vote.log": lines("2015-07-29 17:41:{s:02d},747 - INFO [QuorumPeer:Election@{n}] - Notification time out: {r}"),
