@@ -179,6 +179,7 @@ function reason(data: unknown): Filled<Reason> | null {
     words: text(field("words"), 160),
     rank: whole(field("rank")),
     file: text(field("file"), 400),
+    of_account: field("of_account") === true,
   };
 }
 
