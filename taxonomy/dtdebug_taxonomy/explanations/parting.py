@@ -45,7 +45,7 @@ def explain(context: Context) -> Iterator[Explanation]:
         rank=parting.sides[0].ranks[0] if parting.sides[0].ranks else None,
         file=place.file,
     )
-    edit = parting_edits.edit_of(parting, snapshot)
+    edit = None if parting.detour else parting_edits.edit_of(parting, snapshot)
     found = explanation_for(
         _SYMPTOM,
         plain(_title(parting), 500),
@@ -86,6 +86,12 @@ def decided_at(parting: Parting) -> Link | None:
 def _title(parting: Parting) -> str:
     at = where(parting.branch.place)
     sides = parting.sides[:_MOST_SIDES]
+    if parting.detour:
+        who = " and ".join(_ranks(side.ranks) for side in sides if side.result is sides[0].result)
+        return f"{who[:1].upper()}{who[1:]} went into `{parting.branch.place.code}` ({at}) and has not come back"
+    passing = [side for side in sides if side.result is True]
+    if is_by_rank(parting) and len(passing) == 1 and len(sides) == 2:
+        return f"Only {_ranks(passing[0].ranks)} pass{'es' * (len(passing[0].ranks) == 1)} `{parting.text}` ({at})"
     unknown = next((side for side in sides if side.result is None), None)
     differing = {v.name for v in _differing(sides)}
     shown = ", ".join(
@@ -134,6 +140,8 @@ def _differing(sides: Sequence[Side]) -> list[NamedValue]:
 
 
 def _why(parting: Parting) -> str:
+    if parting.detour:
+        return "The others went around it and wait in a call that comes after."
     if parting.branch.kind == "for":
         return "Each pass calls a collective: the ranks with fewer passes leave the others waiting."
     if is_by_rank(parting):
@@ -143,6 +151,8 @@ def _why(parting: Parting) -> str:
 
 def _fix(parting: Parting) -> str:
     at = where(parting.branch.place)
+    if parting.detour:
+        return f"Let what stands behind {at} end in time, or let all ranks do it between the same calls."
     if parting.branch.kind == "for":
         link = decided_at(parting)
         return (

@@ -51,7 +51,7 @@ def find_parting(states: Iterable[RankState], verdict: Verdict) -> Parting | Non
             found.append(((*score, -n), one, other))
     if found:
         _, one, other = max(found, key=lambda row: row[0])
-        return _parting(one, other)
+        return _parting(one, other, verdict)
     return _way_around(known, keys, culprits, others)
 
 
@@ -124,8 +124,9 @@ def _comparable(one: Sequence[_View], other: Sequence[_View]) -> bool | None:
     return len(turns) == 1
 
 
-def _parting(one: Sequence[_View], other: Sequence[_View]) -> Parting:
+def _parting(one: Sequence[_View], other: Sequence[_View], verdict: Verdict) -> Parting:
     branch = one[0].branch
+    inside, apart = all(v.stands for v in one), any(v.stands for v in other)
     text, place = (branch.conditions[0].text if branch.conditions else branch.place.code), branch.place
     values = {v.rank: v.values for v in (*one, *other)}
     if branch.kind != "for" and (part := _part(one, other)) is not None:
@@ -139,6 +140,7 @@ def _parting(one: Sequence[_View], other: Sequence[_View]) -> Parting:
         text=text,
         sides=(*_sides(one, values), *_sides(other, values)),
         sure=_comparable(one, other) is not None,
+        detour=verdict.kind == "not_arrived" and branch.kind != "for" and inside and not apart,
     )
 
 

@@ -139,6 +139,8 @@ class Parting(msgspec.Struct, frozen=True, kw_only=True):
     """Ranks that the others wait for first."""
     sure: bool = True
     """False if the sides may be in different passes of a loop, or one side was not seen at the test."""
+    detour: bool = False
+    """True if both ways lead to the call that is waited for, and the rank has not come back from one of them."""
 
 
 MAX_BRANCHES = 32
