@@ -24,7 +24,7 @@ from pathlib import Path
 
 from dtdebug.recorded.curves.event_files import masked_crc
 from dtdebug.recorded.curves.judge import findings
-from dtdebug.recorded.curves.read import read_curves, read_text
+from dtdebug.recorded.curves.read import read_curves, read_printed
 
 Row = dict[str, float]
 """Values of one step."""
@@ -288,7 +288,7 @@ def quality(seed: int, count: int, *, second: bool, show: bool) -> None:
     places = 0
     for number in range(count):
         text, _, _ = draw(seed, number, faulty=False, second=second)
-        found = findings(read_text(text, "log").curves)
+        found = findings(read_printed(text, "log").curves)
         spikes += any(not row.grave for row in found)
         if any(row.grave for row in found):
             alarms[found[0].kind] += 1
@@ -297,7 +297,7 @@ def quality(seed: int, count: int, *, second: bool, show: bool) -> None:
     extra = 0
     for number in range(count):
         text, kind, at = draw(seed, number, faulty=True, second=second)
-        found = findings(read_text(text, "log").curves)
+        found = findings(read_printed(text, "log").curves)
         right = [row for row in found if row.kind in kind.split("|")]
         extra += len(found) > len(right)
         if not right:

@@ -13,7 +13,7 @@ from dtdebug.recorded.curves.compare import compare
 from dtdebug.recorded.curves.event_files import masked_crc, read_scalars
 from dtdebug.recorded.curves.judge import findings
 from dtdebug.recorded.curves.names import meaning
-from dtdebug.recorded.curves.read import read_curves, read_text
+from dtdebug.recorded.curves.read import read_curves, read_printed
 from dtdebug.recorded.curves.report import judge, short_answer
 from dtdebug.recorded.things import recognise
 from dtdebug_taxonomy.presentation.answer_text import MOST, WIDTH, lay_out
@@ -60,7 +60,7 @@ def falling(count=300, noise=0.02, seed=1):
 
 
 def found(text):
-    return findings(read_text(text, "log").curves)
+    return findings(read_printed(text, "log").curves)
 
 
 def kinds(text):
@@ -69,7 +69,7 @@ def kinds(text):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_step_lines_of_a_trainer_give_step_and_loss(form):
-    curves = read_text(printed(form, [3.25, 3.125, 3.0, 2.875], first=12), "log").curves
+    curves = read_printed(printed(form, [3.25, 3.125, 3.0, 2.875], first=12), "log").curves
     losses = [c for c in curves if c.kind == "loss" and not c.name.held_out]
     assert [list(c.values) for c in losses] == [[3.25, 3.125, 3.0, 2.875]]
     assert list(losses[0].steps) == [12, 13, 14, 15]
@@ -88,10 +88,10 @@ def test_nan_is_found_in_the_lines_of_each_trainer(form):
 
 
 def test_values_of_other_kinds_are_read_and_their_units():
-    curves = {c.kind: c for c in read_text(printed("megatron", falling(5)), "log").curves}
+    curves = {c.kind: c for c in read_printed(printed("megatron", falling(5)), "log").curves}
     assert curves["step_time"].values[0] == pytest.approx(2.0431)
     assert (curves["grad_norm"].values[0], curves["loss_scale"].values[0]) == (1.2, 65536)
-    (throughput,) = (c for c in read_text(printed("torchtitan", falling(5)), "log").curves if c.kind == "throughput")
+    (throughput,) = (c for c in read_printed(printed("torchtitan", falling(5)), "log").curves if c.kind == "throughput")
     assert throughput.values[0] == 7123
 
 
@@ -349,7 +349,7 @@ def test_the_short_answer_keeps_its_form_and_lets_no_escape_through():
 
     losses = [*falling(60), *[math.nan] * 9]
     text = "".join(f"step {i} \x1b]0;x\x07loss={x}\n" for i, x in enumerate(losses))
-    reading = judge(read_text(text, "x\x1b[31m.log"))
+    reading = judge(read_printed(text, "x\x1b[31m.log"))
     lines = [line.text for line in lay_out(short_answer(reading, Ascii()), prefix="dtdebug: ")]
     assert len(lines) <= MOST
     assert max(map(len, lines)) <= WIDTH

@@ -169,7 +169,7 @@ def test_bfloat16_rules_the_overflow_of_float16_out():
         (
             "Megatron: a run that I resume from a checkpoint has a different loss than the one that went on.",
             "",
-            "Save once more",
+            "dtdebug run --resume-check",
         ),
         ("Only one of 8 GPUs is used by my DDP job.", "", "Count the processes"),
         ("DDP over 8 GPUs hangs at the first step, with 7 GPUs it works.", "", "dtdebug attach"),

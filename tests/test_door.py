@@ -82,6 +82,9 @@ def hung(tmp_path_factory):
     return folder
 
 
+PARTED = re.compile(r"dtdebug: Only rank 0 passes `dist\.get_rank\(\) == 0` \((?:\S*/)?job\.py:\d+\)\.$")
+
+
 def node_logs(folder):
     folder.mkdir()
     for node in range(2):
@@ -143,7 +146,7 @@ def test_a_run_gives_the_same_first_line_by_every_command(hung, name, capsys):
     assert found == {first_line(capsys, hung / "RUN")}
     ((status, line),) = found
     assert status == 1
-    assert line == "dtdebug: Only some ranks reach a collective: rank 0 called it, rank 1 did not."
+    assert PARTED.match(line), line
     main(["diagnose", str(hung / name)])
     assert re.search(r"(?m)^  rank 0  (?:\S*/)?job\.py:\d+  called barrier\b", capsys.readouterr().out)
 
@@ -170,7 +173,7 @@ def test_dumps_alone_and_with_the_log_are_one_incident(hung, tmp_path, capsys):
     assert alone == both == {files}
     assert next(iter(alone))[1].startswith("dtdebug: Rank 0 called barrier")
     assert "Rank 1 raised KeyError" in first_line(capsys, hung / "dumps", raised)[1]
-    assert first_line(capsys, hung / "RUN", raised)[1].endswith("rank 0 called it, rank 1 did not.")
+    assert PARTED.match(first_line(capsys, hung / "RUN", raised)[1])
 
 
 @pytest.mark.ranks
@@ -362,8 +365,8 @@ def test_why_and_full_tell_more_of_the_last_failure(tmp_path, capsys):
 
     assert capsys.readouterr().out == why
     assert why.splitlines()[0].replace(" at /job/train.py:9 in main", "") == short.splitlines()[0]
-    assert "| symptom | how likely |" in why
-    assert "| symptom | how likely |" not in short
+    assert "\n  known: manifestation = exception (measured)" in why
+    assert "known:" not in short
 
 
 def test_plain_dtdebug_shows_how_to_begin_then_the_last_failure(tmp_path, capsys):
@@ -450,7 +453,7 @@ def test_attach_finds_the_job_and_a_rank_leads_to_its_launcher(tmp_path, monkeyp
     assert [rank.rank for rank in mine.ranks] == [0, 1]
     ((status, line),) = found
     assert (status, several) == (1, 2)
-    assert line == "dtdebug: Only some ranks reach a collective: rank 0 called it, rank 1 did not."
+    assert PARTED.match(line), line
     assert f"2 jobs of yours run here: {started.pid} (" in said
 
 

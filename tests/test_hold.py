@@ -108,7 +108,8 @@ OWN = {
         "experiments/*/inside/*", "bootstrap/*",
         "experiments/collectives/rehearse", "live/job/output_store", "live/job/relay", "live/job/report",
         "notebook/cell_journal", "doctor/meet/*", "doctor/host/resources", "doctor/host/throughput", "wizard/terminal",
-        "experiments/isolate/*", "live/agent/fatal_signals", "notebook/watch_cell", "check/result_cache",
+        "experiments/isolate/*", "experiments/resume/runs", "live/agent/fatal_signals", "notebook/watch_cell",
+        "check/result_cache",
     ),
     "of /proc, /sys and /etc": (
         "live/procfs/*", "live/hosts/tcp_sockets", "live/probe/*", "live/job/run_job", "live/job/progress",

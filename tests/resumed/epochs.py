@@ -1,8 +1,4 @@
-import argparse
-
-import torch
-import torch.distributed as dist
-import torch.nn as nn
+import argparse, os, random, torch, torch.nn as nn, torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset
 from torch.utils.data.distributed import DistributedSampler
@@ -14,23 +10,18 @@ parser.add_argument("--start-epoch", default=0, type=int)
 parser.add_argument("--resume", default="", type=str, metavar="PATH")
 args = parser.parse_args()
 
-
 class Toy(Dataset):
     def __init__(self):
         g = torch.Generator().manual_seed(3)
         self.x = torch.randn(48, 10, generator=g)
         self.y = (self.x[:, 0] > 0).long()
-
     def __len__(self):
         return len(self.x)
-
     def __getitem__(self, i):
         return self.x[i], self.y[i]
 
-
 def save_checkpoint(state, filename="checkpoint.pth.tar"):
     torch.save(state, filename)
-
 
 def main():
     dist.init_process_group("gloo")
@@ -64,19 +55,10 @@ def main():
         scheduler.step()
         best_acc1 = max(best_acc1, hits / 24)
         if dist.get_rank() == 0:
-            save_checkpoint(
-                {
-                    "epoch": epoch + 1,
-                    "arch": "toy",
-                    "state_dict": model.state_dict(),
-                    "best_acc1": best_acc1,
-                    "optimizer": optimizer.state_dict(),
-                    "scheduler": scheduler.state_dict(),
-                }
-            )
+            save_checkpoint({"epoch": epoch + 1, "arch": "toy", "state_dict": model.state_dict(), "best_acc1": best_acc1,
+                             "optimizer": optimizer.state_dict(), "scheduler": scheduler.state_dict()})
         dist.barrier()
     dist.destroy_process_group()
-
 
 if __name__ == "__main__":
     main()

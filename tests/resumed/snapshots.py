@@ -1,19 +1,13 @@
-import os
-
-import torch
-import torch.nn as nn
+import copy, os, random, torch, torch.nn as nn
 from torch.utils.data import DataLoader, TensorDataset
-
 
 class EMA:
     def __init__(self, model, decay=0.9):
         self.decay = decay
         self.shadow = {n: p.detach().clone() for n, p in model.named_parameters()}
-
     def update(self, model):
         for n, p in model.named_parameters():
             self.shadow[n].mul_(self.decay).add_(p.detach(), alpha=1 - self.decay)
-
 
 class Trainer:
     def __init__(self, path="snapshot.pt"):
@@ -25,21 +19,12 @@ class Trainer:
         self.global_step = 0
         self.epoch = 0
         self.data = TensorDataset(torch.randn(40, 6), torch.randn(40, 1))
-        if os.path.isfile(path):  # noqa: PTH113 - as such programs are written
+        if os.path.exists(path):
             self.load()
 
     def save(self):
-        torch.save(
-            {
-                "model": self.model.state_dict(),
-                "opt": self.opt.state_dict(),
-                "ema": self.ema.shadow,
-                "global_step": self.global_step,
-                "epoch": self.epoch + 1,
-                "rng": torch.get_rng_state(),
-            },
-            self.path,
-        )
+        torch.save({"model": self.model.state_dict(), "opt": self.opt.state_dict(), "ema": self.ema.shadow,
+                    "global_step": self.global_step, "epoch": self.epoch + 1, "rng": torch.get_rng_state()}, self.path)
 
     def load(self):
         snap = torch.load(self.path)
@@ -66,7 +51,6 @@ class Trainer:
                 self.global_step += 1
             self.save()
             self.epoch += 1
-
 
 if __name__ == "__main__":
     Trainer().train()

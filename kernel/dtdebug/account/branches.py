@@ -143,7 +143,7 @@ class _Reader:
         returns = [each for each in scopes.statements(inside.node) if isinstance(each, ast.Return)]
         body = [each for each in inside.node.body if not _is_text(each)]
         if len(returns) == 1 and body and body[-1] is returns[0]:
-            stored = _stored(inside.node.body[:-1], None)
+            stored = _stored_names(inside.node.body[:-1], None)
             return self.value(returns[0].value, inside, _Changed(stored.names, frozenset()), depth)
         for each in body:  # nothing but tests, so that their operands are what they were
             if isinstance(each, ast.Return):
@@ -258,7 +258,7 @@ class _Reader:
         returns = [each for each in scopes.statements(inside.node) if isinstance(each, ast.Return)]
         if len(returns) != 1 or returns[0].value is None:
             return None
-        stored = _stored(inside.node.body, None)
+        stored = _stored_names(inside.node.body, None)
         inside = dataclasses.replace(inside, line=returns[0].lineno)
         return returns[0].value, inside, _Changed(stored.names, changed.attributes)
 
@@ -433,9 +433,9 @@ def _changed_since(node: ast.stmt, scope: Scope) -> _Changed | None:
     every = [each for each in scopes.statements(scope.node) if each is not node]
     if isinstance(node, (ast.For, ast.AsyncFor)) and node.lineno <= line <= (node.end_lineno or line):
         since = [each for each in every if begin < each.lineno < line]
-        return _stored(since, scope.program, line, heads=True)
+        return _stored_names(since, scope.program, line, heads=True)
     if line > first or (line == begin and not isinstance(node, _LOOPS)):
-        return _stored(
+        return _stored_names(
             [each for each in every if _is_after(each, node) and each.lineno <= line], scope.program, line, heads=True
         )
     around = [up for up in scope.program.code.ancestors(node) if isinstance(up, _LOOPS)]
@@ -444,14 +444,14 @@ def _changed_since(node: ast.stmt, scope: Scope) -> _Changed | None:
         return None
     inside = [each for each in scopes.statements(loop) if each is not node]
     since = [each for each in inside if _is_after(each, node) or each.lineno <= line]
-    return _stored([loop, *since], scope.program, line, heads=True)
+    return _stored_names([loop, *since], scope.program, line, heads=True)
 
 
 def _is_after(each: ast.stmt, node: ast.stmt) -> bool:
     return (each.lineno, each.col_offset) > (node.lineno, node.col_offset)
 
 
-def _stored(
+def _stored_names(
     statements: Sequence[ast.AST], program: Program | None, line: int = 0, *, heads: bool = False, depth: int = 0
 ) -> _Changed:
     """Return the names and attributes that statements bind, and those that functions called there store.
@@ -471,7 +471,7 @@ def _stored(
             elif isinstance(node, ast.Call) and program is not None and depth < _DEEPEST:
                 last = dotted_name(node.func).rpartition(".")[2]
                 for function in program.code.functions.get(last, ()):
-                    inner = _stored(function.body, program, depth=depth + 1)
+                    inner = _stored_names(function.body, program, depth=depth + 1)
                     attributes |= inner.attributes
     return _Changed(frozenset(names), frozenset(attributes))
 
@@ -516,11 +516,11 @@ def _moved(node: ast.stmt, scope: Scope, *, inner: bool) -> _Changed:
     """Return what passes of the loops around a test may change; `inner`: its function is called in a loop."""
     program = scope.program
     loops = [up for up in program.code.ancestors(node) if isinstance(up, _LOOPS)] if program is not None else []
-    found = _stored(loops, program)
+    found = _stored_names(loops, program)
     if not inner:
         return found
-    own = _stored([scope.node], program) if scope.node is not None else found
-    every = _stored([program.tree], program, depth=_DEEPEST) if program is not None else found
+    own = _stored_names([scope.node], program) if scope.node is not None else found
+    every = _stored_names([program.tree], program, depth=_DEEPEST) if program is not None else found
     given = {name for name in scope.parameters if not _is_rank(name, scope)}
     return _Changed(found.names | own.names | given, found.attributes | every.attributes - _initial(program))
 
@@ -540,7 +540,7 @@ def _initial(program: Program | None) -> frozenset[str]:
     if program is None:
         return frozenset()
     inits = program.code.functions.get("__init__", ())
-    first = frozenset().union(*(_stored(each.body, None).attributes for each in inits)) if inits else frozenset()
+    first = frozenset().union(*(_stored_names(each.body, None).attributes for each in inits)) if inits else frozenset()
     inside = {id(n) for each in inits for n in ast.walk(each)}
     later = {
         n.attr

@@ -87,7 +87,7 @@ def explain(
         for name, node in scopes.bind(call, stack[own + 1] if own + 1 < len(stack) else scope).items():
             if isinstance(node, ast.Constant) and way.is_spoken_of(node):
                 way.add_literal(name, node, scope)
-    stopped = way.stopped or ("" if way.root >= 0 else _stopped(way, call=scope.call, scope=scope))
+    stopped = way.stopped or ("" if way.root >= 0 else _stop_line(way, call=scope.call, scope=scope))
     return _with(account, refusal=refusal, links=way.told(), root=way.root, stopped=stopped)
 
 
@@ -109,7 +109,7 @@ def _is_gone_through(node: ast.expr, scope: Scope) -> bool:
     return isinstance(up, ast.For | ast.AsyncFor) or dotted_name(getattr(node, "func", None)) == "next"
 
 
-def _stopped(way: WayBack, call: ast.AST | None, scope: Scope) -> str:
+def _stop_line(way: WayBack, call: ast.AST | None, scope: Scope) -> str:
     if way.links:
         last = way.links[-1]
         return f"the way back ends at {last.value.name}, line {last.place.line}"

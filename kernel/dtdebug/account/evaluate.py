@@ -74,11 +74,11 @@ def _value(node: ast.expr, local: Mapping[str, Any], world: Mapping[str, Any]) -
         case ast.BinOp():
             return _arithmetic(node, local, world)
         case ast.UnaryOp():
-            return _negated(node, local, world)
+            return _negate(node, local, world)
         case ast.BoolOp():
-            return _joined(node, [_truth(value(each, local, world)) for each in node.values])
+            return _join_operands(node, [_truth(value(each, local, world)) for each in node.values])
         case ast.Compare(ops=[test], comparators=[right]):
-            return _compared(test, _value(node.left, local, world), _value(right, local, world))
+            return _compare(test, _value(node.left, local, world), _value(right, local, world))
         case ast.IfExp():
             way = _value(node.test, local, world)
             return _value(node.body if way else node.orelse, local, world) if type(way) is bool else MISSING
@@ -87,11 +87,11 @@ def _value(node: ast.expr, local: Mapping[str, Any], world: Mapping[str, Any]) -
             whole = MISSING if any(part is MISSING for part in parts) else parts
             return tuple(whole) if isinstance(node, ast.Tuple) and whole is not MISSING else whole
         case ast.Call():
-            return _called(node, local, world)
+            return _call_value(node, local, world)
     return MISSING
 
 
-def _negated(node: ast.UnaryOp, local: Mapping[str, Any], world: Mapping[str, Any]) -> Any:
+def _negate(node: ast.UnaryOp, local: Mapping[str, Any], world: Mapping[str, Any]) -> Any:
     if isinstance(node.op, ast.USub):
         return _arithmetic(ast.BinOp(ast.Constant(0), ast.Sub(), node.operand), local, world)
     inner = _truth(_value(node.operand, local, world)) if isinstance(node.op, ast.Not) else MISSING
@@ -122,7 +122,7 @@ def _truth(found: Any) -> Any:
     return bool(found) if found is None or (found is not MISSING and is_exactly(found, _SIZED)) else MISSING
 
 
-def _joined(node: ast.BoolOp, parts: list[Any]) -> Any:
+def _join_operands(node: ast.BoolOp, parts: list[Any]) -> Any:
     """Return the truth of `and` or `or`: one part may decide it, whatever the others are."""
     decisive = isinstance(node.op, ast.Or)
     if any(part is decisive for part in parts):
@@ -130,7 +130,7 @@ def _joined(node: ast.BoolOp, parts: list[Any]) -> Any:
     return MISSING if any(part is MISSING for part in parts) else not decisive
 
 
-def _compared(test: ast.cmpop, one: Any, other: Any) -> Any:
+def _compare(test: ast.cmpop, one: Any, other: Any) -> Any:
     if one is MISSING or other is MISSING:
         return MISSING
     if isinstance(test, ast.Is | ast.IsNot):
@@ -162,7 +162,7 @@ def _arithmetic(node: ast.BinOp, local: Mapping[str, Any], world: Mapping[str, A
     return _OPERATORS[type(node.op)](one, other) if numbers and is_exactly(node.op, _OPERATORS) else MISSING
 
 
-def _called(node: ast.Call, local: Mapping[str, Any], world: Mapping[str, Any]) -> Any:
+def _call_value(node: ast.Call, local: Mapping[str, Any], world: Mapping[str, Any]) -> Any:
     name = dotted_name(node.func)
     arguments = [_value(each, local, world) for each in node.args]
     if not world or node.keywords or any(each is MISSING for each in arguments):  # only in the process itself

@@ -89,10 +89,10 @@ def _of_name(name: str, scope: Scope, sources: Sources) -> Iterator[Making]:
     home = scope.node or program.tree
     found = list(_bound(name, home, scope))
     if found or (home is program.tree and not _cells(scope)):
-        yield from found or _imported(name, scope, sources)
+        yield from found or _of_import(name, scope, sources)
         return
     if (own := scopes.parameter(scope, name)) is not None:
-        yield from _passed(name, own, scope)
+        yield from _of_argument(name, own, scope)
         return
     if home is not program.tree:
         for outer in list(program.code.scopes(home))[:8]:
@@ -104,13 +104,13 @@ def _of_name(name: str, scope: Scope, sources: Sources) -> Iterator[Making]:
                 yield from rows
                 return
             if (own := scopes.parameter(around, name)) is not None:
-                yield from _passed(name, own, around)
+                yield from _of_argument(name, own, around)
                 return
     for cell in _cells(scope):
         for made in _bound(name, cell.node or ast.Module([], []), cell):
             yield made._replace(how="cell" if made.how in ("assigned", "literal", "called") else made.how)
             return
-    yield from _imported(name, scope, sources)
+    yield from _of_import(name, scope, sources)
 
 
 def _around(scope: Scope, outer: ast.AST) -> Scope:
@@ -226,10 +226,10 @@ def _grown(name: str, row: Binding, scope: Scope) -> list[Making]:
     return []
 
 
-def _passed(name: str, own: ast.arg, scope: Scope) -> Iterator[Making]:
+def _of_argument(name: str, own: ast.arg, scope: Scope) -> Iterator[Making]:
     """Yield the argument that a parameter got: of the caller, of the command line, or its default."""
     came = scopes.argument(scope, name)
-    if came is None and (started := _started(scope) or _only_call(scope)) is not None:
+    if came is None and (started := _of_thread(scope) or _only_call(scope)) is not None:
         found = scopes.bind(started[0], scope).get(name)
         came = (found, started[1]) if found is not None else None
     if came is not None:
@@ -272,7 +272,7 @@ def _scope_of(call: ast.Call, program: Program, inside: Scope) -> Scope:
     return dataclasses.replace(around, line=call.lineno, call=call, inner=inner)
 
 
-def _started(scope: Scope) -> tuple[ast.Call, Scope] | None:
+def _of_thread(scope: Scope) -> tuple[ast.Call, Scope] | None:
     """Return the call that starts a function in a thread or process, as a call of the function itself."""
     program, node = scope.program, scope.node
     if program is None or not isinstance(node, FUNCTIONS) or any(s.user for s in scope.callers):
@@ -504,7 +504,7 @@ def creation(
     return None
 
 
-def _imported(name: str, scope: Scope, sources: Sources) -> Iterator[Making]:
+def _of_import(name: str, scope: Scope, sources: Sources) -> Iterator[Making]:
     """Yield what a module of the program assigned to a name that is imported from it."""
     imported = scope.program.code.imports.get(name, "") if scope.program is not None else ""
     module, _, last = imported.rpartition(".")

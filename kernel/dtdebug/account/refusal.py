@@ -47,7 +47,7 @@ def refusal_of(stack: Sequence[Scope], own: int, sources: Sources, message: str)
 
     `own`: index of the user's innermost frame.
     """
-    at, tests, looked = _guarded(stack, own)
+    at, tests, looked = _guard_of(stack, own)
     innermost = stack[-1]
     scope = at if at is not None else innermost
     if at is None and isinstance(innermost.call, ast.AST):
@@ -78,7 +78,7 @@ def _is_nothing(value: object) -> bool:
     return value is None or (is_exactly(value, (int, float)) and value == 0)
 
 
-def _guarded(stack: Sequence[Scope], own: int) -> tuple[Scope | None, list[tuple[ast.expr, bool]], list[ast.expr]]:
+def _guard_of(stack: Sequence[Scope], own: int) -> tuple[Scope | None, list[tuple[ast.expr, bool]], list[ast.expr]]:
     """Return the frame whose tests led to the raise, these with the way each went, and what they looked at."""
     helper = False
     for scope in reversed(stack[own:]):
@@ -113,19 +113,19 @@ def guards(scope: Scope, *, helper: bool = False) -> list[tuple[ast.expr, bool]]
         return None  # raised again: its test is elsewhere
     found: list[tuple[ast.expr, bool]] = [(raised.test, False)] if isinstance(raised, ast.Assert) else []
     inner: ast.AST = raised
-    found += _skipped(program.code.block(raised), raised)
+    found += _tests_above(program.code.block(raised), raised)
     for up in program.code.ancestors(raised):
         if isinstance(up, (*FUNCTIONS, ast.Lambda, ast.ClassDef)) or len(found) >= _TESTS:
             break
         if isinstance(up, ast.If):
             found.append((up.test, inner in up.body))
         if isinstance(up, ast.stmt):
-            found += _skipped(program.code.block(up), up)
+            found += _tests_above(program.code.block(up), up)
         inner = up
     return found[:_TESTS]
 
 
-def _skipped(block: Sequence[ast.stmt], before: ast.stmt) -> Iterator[tuple[ast.expr, bool]]:
+def _tests_above(block: Sequence[ast.stmt], before: ast.stmt) -> Iterator[tuple[ast.expr, bool]]:
     """Yield the tests just above a statement that would have left its block."""
     number = next((n for n, each in enumerate(block) if each is before), 0)
     for each in reversed(block[:number]):

@@ -268,12 +268,12 @@ def argument(scope: Scope, name: str) -> tuple[ast.expr, Scope] | None:
             return None
         if is_forwarding(call) and not caller.user:
             continue
-        found = bind(call, scope).get(name) or _unpacked(call, scope, name)
+        found = bind(call, scope).get(name) or _unpack(call, scope, name)
         return (found, caller) if found is not None else None
     return None
 
 
-def _unpacked(call: ast.Call, scope: Scope, name: str) -> ast.expr | None:
+def _unpack(call: ast.Call, scope: Scope, name: str) -> ast.expr | None:
     """Return what a parameter got from `**options`; for `**named` itself, all that is passed so."""
     packed = next((k.value for k in call.keywords if k.arg is None), None)
     node = scope.node

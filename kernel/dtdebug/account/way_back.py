@@ -72,7 +72,7 @@ class WayBack:
         ends = [(n, _COMPUTED if sure == _MADE and (self._scalar[n] or n in by_launch) else sure) for n, sure in ends]
         if not ends:
             return -1
-        n, sure = min(ends, key=lambda end: (end[1], -self._named(end[0]), end[0]))
+        n, sure = min(ends, key=lambda end: (end[1], -self._name_link(end[0]), end[0]))
         if sure == _MADE and self._scalar[0]:
             return 0  # the parts are objects, but a number was refused
         return n
@@ -95,7 +95,7 @@ class WayBack:
                 break
         return n
 
-    def _named(self, n: int) -> int:
+    def _name_link(self, n: int) -> int:
         """Return how many numbers and names of the message occur in a link's value."""
         return len(self._spoken & frozenset(_TOKEN.findall(self.links[n].value.text)))
 
@@ -192,9 +192,9 @@ class WayBack:
             if scope.user:
                 self._add(link, parent, plain=True, scalar=True, sure=_DECIDED if environment else _LAUNCH)
             return
-        self._returned(entered, shown, value, parent)
+        self._return_links(entered, shown, value, parent)
 
-    def _returned(
+    def _return_links(
         self, entered: Scope, shown: NamedValue, value: Any, parent: int, position: int | None = None
     ) -> None:
         if entered.node is None:
@@ -223,7 +223,7 @@ class WayBack:
                 found = _dataset(leaf, scope, self._sources)
                 if found is not None:
                     part = "" if position is None else f"[{position}]"
-                    self._returned(found, NamedValue(f"sample{part} of the data set"), MISSING, parent, position)
+                    self._return_links(found, NamedValue(f"sample{part} of the data set"), MISSING, parent, position)
                     return
 
     def _add(
@@ -302,7 +302,7 @@ def enter(call: ast.Call, scope: Scope, sources: Sources) -> Scope | None:
         return None
     function = scope.program.code.local_function(call)
     if function is not None:
-        return _entered(scope, function, call, scope)
+        return _entered_call(scope, function, call, scope)
     name = dotted_name(call.func)
     if isinstance(call.func, ast.Attribute) and name:  # a method of an object of the program
         found = of_class(call.func.value, scope, sources)
@@ -310,7 +310,7 @@ def enter(call: ast.Call, scope: Scope, sources: Sources) -> Scope | None:
         if home is not None and defined is not None:
             for each in defined.body:
                 if isinstance(each, FUNCTIONS) and each.name == call.func.attr:
-                    return _entered(home, each, call, scope)
+                    return _entered_call(home, each, call, scope)
     value = scope.value(call.func)
     if type(value) is types.FunctionType and not is_library(value.__code__.co_filename):
         return _of_code(value.__code__, call, scope, sources)
@@ -324,7 +324,7 @@ def enter(call: ast.Call, scope: Scope, sources: Sources) -> Scope | None:
     if other is None or len(found_functions) != 1:
         return None
     home = Scope(other.file, found_functions[0].lineno, last, program=other, node=other.tree)
-    return _entered(home, found_functions[0], call, scope)
+    return _entered_call(home, found_functions[0], call, scope)
 
 
 def _of_code(code: types.CodeType, call: ast.Call, scope: Scope, sources: Sources) -> Scope | None:
@@ -334,7 +334,7 @@ def _of_code(code: types.CodeType, call: ast.Call, scope: Scope, sources: Source
         return None
     program, each = found
     home = Scope(program.file, each.lineno, each.name, program=program, node=program.tree)
-    return _entered(home, each, call, scope)
+    return _entered_call(home, each, call, scope)
 
 
 def function_of_code(
@@ -348,7 +348,9 @@ def function_of_code(
     return None
 
 
-def _entered(home: Scope, function: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Call, caller: Scope) -> Scope:
+def _entered_call(
+    home: Scope, function: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Call, caller: Scope
+) -> Scope:
     last = function.end_lineno or function.lineno
     return Scope(
         home.file,

@@ -235,7 +235,10 @@ def _compare_curves(options: argparse.Namespace) -> int:
 
     if options.right is None:
         raise UsageError("diff: name two runs")
-    rows = curve_comparison.compare(str(options.left), str(options.right), options.max_step_time, options.max_loss)
+    try:
+        rows = curve_comparison.compare(str(options.left), str(options.right), options.max_step_time, options.max_loss)
+    except UsageError as error:
+        raise UsageError(f"{error}; no recording either: `dtdebug run --record DIR -- COMMAND` makes one") from None
     failed = [row for row in rows if row.failed]
     if options.format == "json":
         _print(curve_comparison.as_json(rows))

@@ -115,7 +115,7 @@ def failure_of(word: str | None, situation: str = "") -> tuple[Snapshot, Diagnos
     found = read_saved(known[0]) if known[0].kind in _SAVED else _of_dumps(known, (), asked)
     case = found.case
     if case.diagnosis is None or situation:
-        case = _diagnosed(case, found.snapshot, asked)
+        case = _diagnose(case, found.snapshot, asked)
     return found.snapshot, cast("Diagnosis", case.diagnosis)
 
 
@@ -142,7 +142,7 @@ def show_case(saved: Saved, asked: Asked, *, what: str = "", known: bool = True)
     recognised = saved.of_text and case.diagnosis is not None and case.diagnosis.recognised
     failed = case.verdict.kind != "none" or bool(case.watch) or recognised
     if failed and (case.diagnosis is None or asked.answers or asked.situation):
-        case = _diagnosed(case, snapshot, asked)
+        case = _diagnose(case, snapshot, asked)
     if case.diagnosis is not None and failed and known:
         LastFailure(snapshot=snapshot, diagnosis=case.diagnosis).save()
     if asked.format == "json":
@@ -176,7 +176,7 @@ def _step(case: Case) -> Step | None:
     return Step(text=f"{silent}; to ask on other hosts{more} (--go runs this):", command=case.commands[0])
 
 
-def _diagnosed(case: Case, snapshot: Snapshot, asked: Asked) -> Case:
+def _diagnose(case: Case, snapshot: Snapshot, asked: Asked) -> Case:
     from dtdebug.account.printed import with_program
     from dtdebug.cli.readings import parse_answers
     from dtdebug.privacy.boundary import diagnose
@@ -190,7 +190,7 @@ def _diagnosed(case: Case, snapshot: Snapshot, asked: Asked) -> Case:
 def _of_saved(saved: Sequence[Thing], dumps: Sequence[Thing], logs: Sequence[Thing], asked: Asked) -> int:
     """Answer for runs, their archives and saved answers, with what else is there of the same failure."""
     if len(saved) > 1:
-        found, what = _joined(saved)
+        found, what = _join_reports(saved)
     else:
         only = saved[0]
         if only.kind == "run" and not (dumps or logs) and _runs(only.path):
@@ -198,7 +198,7 @@ def _of_saved(saved: Sequence[Thing], dumps: Sequence[Thing], logs: Sequence[Thi
         found, what = read_saved(only), f"run {only.path.resolve().name}" if only.kind == "run" else ""
     more = [thing.name for thing in (*dumps, *logs)]
     if more:
-        found = _completed(found, dumps, logs, asked, more)
+        found = _complete(found, dumps, logs, asked, more)
     return show_case(found, asked, what=what)
 
 
@@ -215,7 +215,7 @@ def read_saved(thing: Thing) -> Saved:
         raise UsageError(str(error)) from None
 
 
-def _joined(saved: Sequence[Thing]) -> tuple[Saved, str]:
+def _join_reports(saved: Sequence[Thing]) -> tuple[Saved, str]:
     """Return the case of the reports of several hosts, and its description."""
     from dtdebug.live.job import saved_case
     from dtdebug.live.job.join_reports import JoinError, join
@@ -228,9 +228,7 @@ def _joined(saved: Sequence[Thing]) -> tuple[Saved, str]:
     return saved_case.Saved(case, saved_case.snapshot_of(case, None)), f"reports of {count} host{'s' * (count != 1)}"
 
 
-def _completed(
-    found: Saved, dumps: Sequence[Thing], logs: Sequence[Thing], asked: Asked, names: Sequence[str]
-) -> Saved:
+def _complete(found: Saved, dumps: Sequence[Thing], logs: Sequence[Thing], asked: Asked, names: Sequence[str]) -> Saved:
     """Return a saved case with what dumps and logs show besides; their verdict counts only where it had none."""
     case, told = found.case, ", ".join(one_line(name, 60) for name in names[:_SHOWN])
     if dumps:
@@ -322,7 +320,7 @@ def _of_ras(named: Sequence[Thing], asked: Asked) -> int:
         except (OSError, RasError) as error:
             raise UsageError(f"{one_line(file, 200)}: {getattr(error, 'strerror', None) or error}") from None
     verdict, step = verdict_of(statuses)
-    case = _diagnosed(Case(verdict=verdict, next=step), saved_case.snapshot_of(Case(verdict=verdict), None), asked)
+    case = _diagnose(Case(verdict=verdict, next=step), saved_case.snapshot_of(Case(verdict=verdict), None), asked)
     return show_case(saved_case.Saved(case, saved_case.snapshot_of(case, None)), asked, what="NCCL's RAS")
 
 

@@ -295,7 +295,9 @@ def _curves_lead(reading: Reading, curves: CurveReading) -> bool:
     from dtdebug_taxonomy.logs.log_end import is_stop
 
     verdict = reading.snapshot.verdict
-    nothing = not (reading.found or d.ordinary or d.happened) or is_stop(verdict)
+    shown = {r.source for s in d.symptoms[:1] for r in s.why}
+    trained = not d.happened and shown <= {"checked", "said", "similar"}  # a set-up that waits takes no steps
+    nothing = not (reading.found or d.ordinary or d.happened) or trained or is_stop(verdict)
     return nothing or (d.symptoms[0].id == _NUMERIC and (verdict is None or verdict.kind == "none") and not d.happened)
 
 

@@ -15,6 +15,8 @@ from dtdebug_taxonomy.model.snapshot import Snapshot
 
 _RANK = re.compile(r"^(?:self\.|args\.)?(?:global_|my_)?(?:rank|is_main\w*|is_master\w*)$|^(?:\w+\.)?get_rank\(\)$")
 
+_WRITES = re.compile(r"(?i)save|checkpoint|ckpt|write|dump|export|upload|makedirs|mkdir|remove|unlink|replace\(")
+
 
 class PartingEdit(NamedTuple):
     """An edit after which the ranks go the same way."""
@@ -84,6 +86,12 @@ def _without_rank(parting: Parting, snapshot: Snapshot) -> PartingEdit | None:
     kept = [each for each in test.values if ast.unparse(each) != parting.text]
     if len(kept) != len(test.values) - 1 or not place.code.isascii():
         return None
+    if any(
+        _WRITES.search(_line(snapshot, place.file, n))
+        for first, last in parting.branch.held
+        for n in range(first, last + 1)
+    ):
+        return None  # all ranks would write the same file
     text = " and ".join(place.code[each.col_offset : each.end_col_offset] for each in kept)
     code = f"{place.code[: test.col_offset]}{text}{place.code[test.end_col_offset :]}"
     return _edited(Edit(place, code), snapshot, "Let all ranks run it; guard only printing and writing by the rank.")

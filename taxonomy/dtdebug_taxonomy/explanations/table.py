@@ -73,7 +73,7 @@ RULES = (
     Rule("resources of Ray", resources.explain, Standing.PROVEN),
     Rule("sides of an assertion", assertions.explain, Standing.NAMED),
     Rule("batch and processes", world_size.explain, Standing.PROVEN),
-    Rule("visible devices", devices.explain, Standing.NAMED),
+    Rule("visible devices", devices.explain, Standing.LIKELY),
     Rule("uneven shares", shares.explain, Standing.NAMED, over_words=True),
     Rule("figures", figures.explain_misfit, Standing.NAMED, sharpens=True),
     Rule("excess", figures.explain_excess, Standing.NAMED),

@@ -43,6 +43,7 @@ _NUMBER = re.compile(
 _LABEL_OF_NUMBER = re.compile(r"(?P<word>[A-Za-z][\w.-]{0,80}(?<=[A-Za-z_]))?[ =:#-]{0,2}$")
 _WHO = re.compile(r"(?i)(?:rank|r|p|pe|proc|process|task|trainer)_?")
 """Words that may precede the number of a process, besides a host; others count nodes, devices, steps or positions."""
+_CLOCK = re.compile(r"\d{1,2}:\d\d(?::\d\d)?")
 _DIGITS = re.compile(r"\d{1,20}")
 _SEPARATOR = re.compile(r"[ \t]?(?:[|:>-]{1,3}[ \t])?")
 _BRACKETS = {"[": 1, "(": 1, "{": 1, "]": -1, ")": -1, "}": -1}
@@ -179,6 +180,8 @@ def _who_prints(heads: Sequence[tuple[str, str]]) -> re.Match[str] | None:
 
 
 def _may_name(number: re.Match[str]) -> bool:
+    if any(m.start() <= number.start() < m.end() for m in _CLOCK.finditer(number.string)):
+        return False  # seconds of a time in no known form go round as the numbers of processes do
     before = number.string[: number.start()]
     label = _LABEL_OF_NUMBER.search(before)
     word = (label["word"] or "") if label is not None else ""

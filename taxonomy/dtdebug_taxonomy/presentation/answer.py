@@ -21,6 +21,7 @@ from dtdebug_taxonomy.model.claims import LOOP_ENDED, LOOP_LASTS
 from dtdebug_taxonomy.model.rank_ranges import spell
 from dtdebug_taxonomy.model.ranks import Frame, Verdict
 from dtdebug_taxonomy.model.snapshot import Snapshot, walk
+from dtdebug_taxonomy.model.training import Violation
 from dtdebug_taxonomy.presentation.account_spots import spots_of_all, spots_of_parting
 from dtdebug_taxonomy.stacks.frames import own_frame, short
 from dtdebug_taxonomy.text.pattern_matcher import plain
@@ -68,7 +69,8 @@ def build_answer(
         return Answer(headline=plain(event, _HEADLINE), sure="well", next=next_step)
     if verdict is not None and verdict.kind == "none" and (d is None or not d.recognised):
         return Answer(headline=_headline(event or verdict.summary), sure="well", next=next_step)
-    happened = _event(d, verdict, event)
+    broken = _broken(snapshot, verdict)
+    happened = plain(broken.means, _SENTENCE) if broken is not None and not broken.cause else _event(d, verdict, event)
     cause = _cause(d)
     sentence = _cause_sentence(cause, verdict) if cause is not None else ""
     spots = tuple(_spots(snapshot, verdict, sentence or happened, code_at))[:_SPOTS]
@@ -86,9 +88,16 @@ def build_answer(
         fix=_fix(cause) if cause is not None else None,
         sure="unknown" if sure == "place" and not spots else sure,
         guess=_guess(d) if cause is None else "",
-        next=None if known else (next_step or _next(d, verdict)),
+        next=None if known else (next_step or _next(d, verdict, asks=broken is None)),
         notes=tuple(_notes(d, snapshot))[:1],
     )
+
+
+def _broken(snapshot: Snapshot | None, verdict: Verdict | None) -> Violation | None:
+    """Return what the watch over the training shows first, if no rank failed: what names its own cause comes first."""
+    if snapshot is None or (verdict is not None and verdict.kind != "none"):
+        return None
+    return measured(snapshot.watched) or next(iter(snapshot.watched), None)
 
 
 def _notes(d: Diagnosis | None, snapshot: Snapshot | None) -> Iterator[str]:
@@ -262,7 +271,7 @@ _SURE = 0.9
 """Confidence of a verdict from which a measured cause is called certain."""
 
 
-def _next(d: Diagnosis | None, verdict: Verdict | None) -> Step | None:
+def _next(d: Diagnosis | None, verdict: Verdict | None, *, asks: bool = True) -> Step | None:
     """Return the next step; after an exception there is no question, for its message is the better witness."""
     if d is None or d.ordinary:
         return None
@@ -272,7 +281,7 @@ def _next(d: Diagnosis | None, verdict: Verdict | None) -> Step | None:
         return Step(text=d.next.text, command=d.next.command, outcome=d.next.why)
     if d.verdict == "echo" and not d.happened:
         return FIRST_ERROR
-    if d.question is not None and not d.asks_nothing and not raised:
+    if asks and d.question is not None and not d.asks_nothing and not raised:
         return Step(text=f"Answer this: {d.question.ask}", command="dtdebug wizard")
     return None
 
@@ -297,8 +306,8 @@ def _spots(snapshot: Snapshot | None, verdict: Verdict | None, headline: str, co
         if snapshot is not None and snapshot.parting is not None:
             yield from spots_of_parting(snapshot.parting)
         return
-    seen = measured(snapshot.watched) if snapshot is not None else None
-    if seen is not None and (verdict is None or verdict.kind == "none"):
+    seen = _broken(snapshot, verdict)
+    if seen is not None:
         if seen.file:
             code = code_at(seen.file, seen.line)
             yield Spot(ranks=seen.ranks, file=seen.file, line=seen.line, code=code, state=f"step {seen.step}")

@@ -28,7 +28,7 @@ class ModuleCopy:
         self._done: dict[int, Any] = {}
         self._kept: list[Any] = []
         """Objects whose ids are in use."""
-        self.module = self._copied()
+        self.module = self._copy_value()
 
     def set_forward(self, forward: Any) -> None:
         """Let the copy's calls run what those of the original ran; Lightning exchanges it for each call."""
@@ -37,7 +37,7 @@ class ModuleCopy:
         else:
             vars(self.module)["forward"] = self._value(forward)
 
-    def _copied(self) -> Any:
+    def _copy_value(self) -> Any:
         modules = list(self._root.named_modules())
         for _, module in modules:
             shell = _own_class(module).__new__(_own_class(module))

@@ -79,7 +79,7 @@ class Wording:
         first = self._found.differences[0]
         words = self.words(first)
         part = ResponsiblePart(factor=f"resume-{first.kind}", title=words.headline.rstrip("."), fix=words.fix)
-        means = f"Of a resumed and an uninterrupted run, {self._compared()} were compared. {words.why}".strip()
+        means = f"Of a resumed and an uninterrupted run, {self._scope_words()} were compared. {words.why}".strip()
         return IsolationResult(parts=(part,), means=means, sure=True)
 
     def _without_steps(self) -> Answer:
@@ -101,9 +101,9 @@ class Wording:
         )
 
     def _healthy(self) -> str:
-        return f"It goes on where it stopped: {self._compared()} are those of the uninterrupted run."
+        return f"It goes on where it stopped: {self._scope_words()} are those of the uninterrupted run."
 
-    def _compared(self) -> str:
+    def _scope_words(self) -> str:
         names = [_NAMES[k] for k in self._found.compared]
         whole = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
         steps = self._found.steps

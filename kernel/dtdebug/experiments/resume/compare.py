@@ -68,11 +68,11 @@ def compare(runs: Runs) -> Comparison:
         steps = max(steps, len(pairs))
         for place, (then, now) in enumerate(pairs):
             rows = list(_differences(rank, runs, (then, now), place, varies, same_world=same_world))
-            compared |= _held(then, drawn=bool(_used(then, old)), same_world=same_world)
+            compared |= _held(then, drawn=bool(_drawn_states(then, old)), same_world=same_world)
             found += rows
             if rows:
                 break
-    merged = _merged(found)
+    merged = _merge(found)
     bad = {d.kind for d in merged}
     return Comparison(
         differences=tuple(sorted(merged, key=lambda d: (d.step, _ORDER.index(d.kind)))),
@@ -106,14 +106,14 @@ def _varying(runs: Runs) -> set[Kind]:
                 continue
             pairs: tuple[tuple[Kind, object, object], ...] = (
                 ("samples", one.samples, two.samples), ("loss", one.loss, two.loss),
-                ("random", _used(one, runs.first[rank]), _used(two, runs.second[rank])),
+                ("random", _drawn_states(one, runs.first[rank]), _drawn_states(two, runs.second[rank])),
                 ("later", one.weights, two.weights),
             )  # fmt: skip
             found |= {kind for kind, a, b in pairs if a != b}
     return found
 
 
-def _used(step: Step, notes: RankNotes) -> dict[str, str]:
+def _drawn_states(step: Step, notes: RankNotes) -> dict[str, str]:
     """Return the generators that matter: those from which the data or the passes of any step draw."""
     drawn = {g for s in notes.steps for g in s.draws}
     return {g: state for g, state in step.random.items() if g in drawn}
@@ -214,7 +214,7 @@ def _of_data(difference: Make, old: RankNotes, pair: tuple[Step, Step], varies: 
         earlier = next((s.n + 1 for s in old.steps if s.samples == now.samples and s.n != then.n), 0)
         before, after = (str(s.epochs[0]) if s.epochs and s.epochs[0] is not None else "" for s in (then, now))
         yield difference(kind="samples", before=before, after=after, anew=earlier == 1, earlier=earlier, site=now.site)
-    used = _used(then, old)
+    used = _drawn_states(then, old)
     names = tuple(g for g in used if now.random.get(g) != used[g])
     if names and "random" not in varies:
         yield difference(kind="random", names=names, site=now.site)
@@ -265,7 +265,7 @@ def _alike(copy: list[str], now: Step) -> str:
     return "weights" if set(now.weights.values()) <= set(copy) else ""
 
 
-def _merged(found: list[Difference]) -> list[Difference]:
+def _merge(found: list[Difference]) -> list[Difference]:
     """Join what differs in the same way on several ranks; only what comes first of each kind is kept."""
     rows: dict[tuple[str, tuple[str, ...]], Difference] = {}
     for one in sorted(found, key=lambda d: d.step):

@@ -97,7 +97,7 @@ class RunFolder:
                 words = parse_job(words).with_ranks(plan.ranks)
             except ValueError as error:
                 raise UsageError(f"run --resume-ranks {plan.ranks}: {error}") from None
-        say(f"run 3 of 3: anew, from what it saved{_added(words, self._words)}")
+        say(f"run 3 of 3: anew, from what it saved{_added_files(words, self._words)}")
         resumed, end = self._run("third", words, lambda ranks: _steps(ranks) >= plan.steps)
         self._refuse_off(resumed)
         return Runs(
@@ -258,7 +258,7 @@ def _first_save(ranks: dict[int, RankNotes], after: int) -> int | None:
     return min((s.n for notes in ranks.values() for s in notes.saves if s.n >= after), default=None)
 
 
-def _added(words: Sequence[str], before: Sequence[str]) -> str:
+def _added_files(words: Sequence[str], before: Sequence[str]) -> str:
     added = words[len(before) :] if list(words[: len(before)]) == list(before) else words
     return f" ({' '.join(added)})" if added else ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict
 from collections.abc import Sequence
@@ -107,8 +108,7 @@ def _span(file: str) -> tuple[float | None, float | None]:
     try:
         with safe_open.log(file) as log:
             begin = log.read(_ENDS).split(b"\n")
-        with Path(file).open("rb") as log:
-            log.seek(max(Path(file).stat().st_size - _ENDS, 0))
+            log.seek(max(os.fstat(log.fileno()).st_size - _ENDS, 0))
             end = log.read().split(b"\n")
     except OSError:
         return None, None

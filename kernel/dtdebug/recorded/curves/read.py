@@ -46,7 +46,7 @@ def read_curves(paths: Sequence[str]) -> Curves:
     return Curves(found, notes)
 
 
-def read_text(text: str, name: str) -> Curves:
+def read_printed(text: str, name: str) -> Curves:
     """Read the curves that a text prints."""
     series = Series()
     PrintedLines(series, name).read(text.encode("utf-8", "replace"))

@@ -16,7 +16,7 @@ from dtdebug.recorded.curves.curve import Curve, Curves, spell
 from dtdebug.recorded.curves.finding import CurveFinding
 from dtdebug.recorded.curves.judge import findings
 from dtdebug.recorded.curves.picture import sparkline
-from dtdebug.recorded.curves.read import read_curves, read_text
+from dtdebug.recorded.curves.read import read_curves, read_printed
 from dtdebug_taxonomy.model.answer import Answer, Spot, Step
 
 VERSION = 1
@@ -47,7 +47,7 @@ class CurveReading(NamedTuple):
 
 def read(paths: Sequence[str], text: str = "") -> CurveReading:
     """Read and judge the curves of files, or of a text that was printed."""
-    found = read_text(text, "standard input") if not paths else read_curves(paths)
+    found = read_printed(text, "standard input") if not paths else read_curves(paths)
     return judge(found)
 
 

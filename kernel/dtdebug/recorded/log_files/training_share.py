@@ -14,7 +14,7 @@ _LOOKED, _WIDTH = 400, 300
 """Maximum number of lines looked at in one log, and bytes of each."""
 _WORDS = re.compile(
     r"(?:n|r|x|h)ccl\b|torch|cuda|deepspeed|megatron|horovod|tensorflow|\bjax\b|nvidia|:::MLL|transformers"
-    r"|\[rank ?\d|local.?rank|world.?size|master_(?:addr|port)|\bloss\b|learning.?rate|\blr\b|grad.?norm"
+    r"|\bmca_|\bucx\b|\[rank ?\d|local.?rank|world.?size|master_(?:addr|port)|\bloss\b|learning.?rate|\blr\b|grad.?norm"
     r"|(?:samples|tokens|images|img|seq)\w{0,9}/s|\bepochs?\b|accuracy|perplexity|\bgpus?\b|optimizer|\bmodel\b|dataloader"
     r"|traceback \(most recent",
     re.IGNORECASE,

@@ -10,6 +10,11 @@ from dtdebug.recorded.stack_texts.processes import TextProcess, TextThread
 FRAMES = 256
 """Maximum number of frames kept of a thread, the innermost ones."""
 _THREADS = 512
+_ASKED = re.compile(
+    r"(?:\S{0,80}[$#>] |\+ )(?:sudo )?(?:py-spy dump|pystack remote|gdb)\b"
+    r"(?:.{0,200}?\b(?:RANK|rank)[= ](?P<rank>\d{1,7})\b)?"
+)
+"""Command at a prompt that printed what follows; a comment may say of which rank."""
 _PROCESS = re.compile(r"Process (?P<pid>\d{1,9}): (?P<command>.{0,2000})")
 _OF_RAY = re.compile(r"Stack dump for \S{1,64}\s{1,12}(?P<pid>\d{1,9})\s(?P<command>.{0,2000})")
 _PID = re.compile(
@@ -149,6 +154,9 @@ class _Reader:
                 self._begin("", pid=int(m["pid"]))
         elif m := _RANK.match(line):
             self._rank, self._rank_host = int(m["rank"]), _host_of(m["place"] or "")
+            self._begin("")
+        elif m := _ASKED.match(line):
+            self._rank, self._rank_host = (int(m["rank"]) if m["rank"] else None), ""
             self._begin("")
         elif m := _HOST.match(line):
             self._host, self._rank = m["host"], None

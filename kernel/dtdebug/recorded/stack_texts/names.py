@@ -23,7 +23,7 @@ _HOST = re.compile(
 )
 _OPTION = re.compile(
     r"(?:--?|\b)(?P<local>local[-_]?)?rank[= ](?P<rank>\d{1,6})\b"
-    r"|\b(?:SLURM_PROCID|OMPI_COMM_WORLD_RANK)=(?P<env>\d{1,6})"
+    r"|\b(?:SLURM_PROCID|OMPI_COMM_WORLD_RANK|PMI_RANK)=(?P<env>\d{1,6})"
     r"|ray::\w{1,60}\S{0,40} ?\((?:rank|world_rank)[= ](?P<ray>\d{1,6})\)",
     re.IGNORECASE,
 )

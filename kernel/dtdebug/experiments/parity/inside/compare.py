@@ -61,7 +61,7 @@ def _parameter(
         row["finite"] = False
         return row
     for when in ("after", "step"):
-        row[when] = _explained(held, when, own, ranks, limit, sharded=sharded)
+        row[when] = _explain(held, when, own, ranks, limit, sharded=sharded)
         if row[when]["is"] == "other":
             row[when] |= _by_pass(held, when, ranks, limit)
     row["factor"] = _factor(held, limit, sharded=sharded)
@@ -73,7 +73,7 @@ def _sum(values: list[Any]) -> Any:
     return sum(found[1:], found[0]) if found else None
 
 
-def _explained(
+def _explain(
     held: dict[int, Any], when: str, own: Any, ranks: list[int], limit: float, *, sharded: bool
 ) -> dict[str, Any]:
     """Return the state of one moment: `mean`, `own`, `sum`, `weights` or `other`."""
@@ -82,7 +82,7 @@ def _explained(
     if not seen:
         return {"is": "none"}
     if sharded and next(iter(seen.values())).isnan().any():
-        seen = {min(seen): _merged(list(seen.values()))}
+        seen = {min(seen): _merge(list(seen.values()))}
     if any(not bool(torch.isfinite(v).all()) for v in seen.values()):
         return {"is": "not finite"}
     mean = own.mean(dim=0)
@@ -127,7 +127,7 @@ def _by_pass(held: dict[int, Any], when: str, ranks: list[int], limit: float) ->
     return {"is": "passes", "passes": [[*n, round(float(w), 6)] for n, w in zip(names, solved, strict=True)]}
 
 
-def _merged(parts: list[Any]) -> Any:
+def _merge(parts: list[Any]) -> Any:
     torch: Any = sys.modules["torch"]
     whole = parts[0].clone()
     for part in parts[1:]:

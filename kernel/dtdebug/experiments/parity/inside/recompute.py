@@ -96,7 +96,7 @@ def _run(
         done = []
         for call, row in zip(mine, calls, strict=True):
             if id(call.root) not in copies:
-                copies[id(call.root)] = _copied(window, call.root)
+                copies[id(call.root)] = _copy(window, call.root)
                 if nudge:
                     _nudge(copies[id(call.root)].module)
             copies[id(call.root)].set_forward(call.forward)
@@ -118,7 +118,7 @@ def _run(
     return found, seen
 
 
-def _copied(window: Window, root: Any) -> ModuleCopy:
+def _copy(window: Window, root: Any) -> ModuleCopy:
     prefix = window.prefix_of(root)
     return ModuleCopy(root, {n.removeprefix(prefix): w for n, w in window.weights.items() if n.startswith(prefix)})
 

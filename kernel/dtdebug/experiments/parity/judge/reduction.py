@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dtdebug.experiments.parity.judge.view import NEAR, StepView, differing, first_of, violation
 from dtdebug_taxonomy.model.rank_ranges import ranges, spell
@@ -141,19 +141,37 @@ def shares(view: StepView) -> Iterator[Violation]:
             )
             return
         if how.state == "passes":
-            lost = sorted({number + 1 for _, number, share in how.passes if abs(share) < NEAR})
-            words = f"backward pass {ranges(lost, 4)} of the step is lost" if lost else "the passes do not count alike"
+            words, fix = _uneven_passes(how.passes)
             yield violation(
                 view,
                 "passes-weigh-differently",
-                f"In accumulation {words}: its samples do not count.",
+                f"In accumulation {words}.",
                 "Solved for from the ranks' gradients of each pass: "
                 + ", ".join(f"rank {r} pass {n + 1}: {w * view.world:.3g}" for r, n, w in how.passes[:6])
                 + ".",
-                "Clear the gradients once for each step, and accumulate inside of `no_sync()`.",
+                fix,
                 (loss.file, loss.line),
             )
             return
+
+
+def _uneven_passes(passes: Sequence[tuple[int, int, float]]) -> tuple[str, str]:
+    """Return what is wrong with the passes of a step, given (rank, pass, share) of each, and its remedy."""
+    counting: dict[int, set[int]] = {number: set() for _, number, _ in passes}
+    for rank, number, share in passes:
+        if abs(share) >= NEAR:
+            counting[number].add(rank)
+    lost = sorted(number + 1 for number, ranks in counting.items() if not ranks)
+    own = sorted(number + 1 for number, ranks in counting.items() if len(ranks) == 1)
+    if lost:
+        clear = "Clear the gradients once for each step, and accumulate inside of `no_sync()`."
+        return f"backward pass {ranges(lost, 4)} of the step is lost: its samples do not count", clear
+    if own and len({rank for rank, _, _ in passes}) > 1:
+        return (
+            f"backward pass {ranges(own, 4)} of the step is not averaged: each rank keeps its own gradient of it",
+            "Leave `no_sync()` for the last pass of each step: it is the one that averages what was accumulated.",
+        )
+    return "the passes of a step do not count alike", "Divide the loss of each pass by the number of passes."
 
 
 def _odd(times: dict[int, float]) -> list[int]:

@@ -27,8 +27,10 @@ class SaveCalls:
     ) -> None:
         self._notes, self._torch, self._guarded, self._site = notes, torch, guarded, site
         self._late: dict[str, Callable[[Any], None]] = {
-            "torch.distributed.checkpoint.state_dict_saver": lambda m: self._distributed(m, ("save", "async_save")),
-            "torch.distributed.checkpoint.state_dict_loader": lambda m: self._distributed(m, ("load",)),
+            "torch.distributed.checkpoint.state_dict_saver": lambda m: self._note_distributed_save(
+                m, ("save", "async_save")
+            ),
+            "torch.distributed.checkpoint.state_dict_loader": lambda m: self._note_distributed_save(m, ("load",)),
             "safetensors.torch": self._safetensors,
             "numpy.random": lambda m: self._random(m, "set_state", "numpy"),
         }
@@ -37,7 +39,7 @@ class SaveCalls:
         """Patch what exists already, and the rest once it is imported."""
         torch = self._torch
         serialization: Any = sys.modules["torch.serialization"]
-        for name, noted in (("save", self._saved), ("load", self._loaded)):
+        for name, noted in (("save", self._note_save), ("load", self._note_load)):
             wrapped = self._around(getattr(serialization, name), noted)
             setattr(serialization, name, wrapped)
             setattr(torch, name, wrapped)
@@ -68,7 +70,7 @@ class SaveCalls:
 
         return run
 
-    def _saved(self, result: Any, frame: Any, args: Any, kwargs: Any, *, begun: bool) -> None:
+    def _note_save(self, result: Any, frame: Any, args: Any, kwargs: Any, *, begun: bool) -> None:
         where = args[1] if len(args) > 1 else kwargs.get("f")
         self._save(where, args[0] if args else kwargs.get("obj"), frame, begun=begun)
 
@@ -85,13 +87,13 @@ class SaveCalls:
         keys, kinds = _contents(saved, numbers)
         self._notes.put("save", path=path, keys=keys, kinds=sorted(kinds), numbers=numbers, site=self._site(frame))
 
-    def _loaded(self, result: Any, frame: Any, args: Any, kwargs: Any, *, begun: bool) -> None:
+    def _note_load(self, result: Any, frame: Any, args: Any, kwargs: Any, *, begun: bool) -> None:
         path = _path(args[0] if args else kwargs.get("f"))
         if path and not begun:
             keys, kinds = _contents(result, {})
             self._notes.put("load", path=path, keys=keys, kinds=sorted(kinds), site=self._site(frame))
 
-    def _distributed(self, module: Any, names: tuple[str, ...]) -> None:
+    def _note_distributed_save(self, module: Any, names: tuple[str, ...]) -> None:
         package: Any = sys.modules.get("torch.distributed.checkpoint")
         for name in names:
             original = getattr(module, name)
@@ -117,11 +119,11 @@ class SaveCalls:
             self._save(where, args[0] if args else kwargs.get("tensors"), frame, begun=begun)
 
         module.save_file = self._around(module.save_file, saved)
-        module.load_file = self._around(module.load_file, self._loaded)
+        module.load_file = self._around(module.load_file, self._note_load)
 
     def _restores(self, kind: Any, what: str) -> None:
         original = kind.load_state_dict
-        note = self._guarded(self._restored)
+        note = self._guarded(self._note_restore)
 
         @functools.wraps(original)
         def load_state_dict(this: Any, *args: Any, **kwargs: Any) -> Any:
@@ -133,7 +135,7 @@ class SaveCalls:
 
         kind.load_state_dict = load_state_dict
 
-    def _restored(self, this: Any, what: str, result: Any, given: dict[str, Any], frame: Any) -> None:
+    def _note_restore(self, this: Any, what: str, result: Any, given: dict[str, Any], frame: Any) -> None:
         missing = list(getattr(result, "missing_keys", ()))
         unexpected = list(getattr(result, "unexpected_keys", ()))
         self._notes.put(
