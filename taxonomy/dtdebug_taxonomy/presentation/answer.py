@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
@@ -41,6 +42,9 @@ _DURING = {
 }  # fmt: skip
 """Kind of a claim -> state of its ranks at its place, the most telling first; waits are put together below."""
 
+_KILLED_BY = re.compile(r"(?i)\b(exit ?code:? ?-(\d{1,2}))\b(?! ?[=(,]? ?SIG)")
+_SIGNALS = {str(s.value): s.name for s in signal.Signals}
+"""Number of a signal -> its name: launchers print only the negative number."""
 CodeAt = Callable[[str, int], str]
 """Returns the source line at (file, line); empty if that file is not at hand."""
 
@@ -108,6 +112,7 @@ def _notes(d: Diagnosis | None, snapshot: Snapshot | None) -> Iterator[str]:
 
 
 def _headline(text: str) -> str:
+    text = _KILLED_BY.sub(lambda m: f"{m[1]} = {_SIGNALS[m[2]]}" if m[2] in _SIGNALS else m[1], text)
     return plain(message_parts(text, _HEADLINE), _HEADLINE)
 
 
