@@ -24,6 +24,7 @@ from dtdebug.experiments.invariants.inside.steps import Steps
 from dtdebug.experiments.invariants.judge import judge
 from dtdebug.experiments.invariants.judge.common import differ, odd
 from dtdebug.experiments.invariants.judge.model_state import same_draws
+from dtdebug.experiments.invariants.judge.no_exchange import own_beginnings
 from dtdebug.experiments.invariants.judge.stragglers import late, paces
 from dtdebug.experiments.invariants.read_records import Rank, read_ranks
 from dtdebug.experiments.invariants.record_types import (
@@ -899,6 +900,19 @@ def test_an_optimizer_beside_the_wrapped_model_is_named(begins, said):
         for n in (0, 1)
     ]  # fmt: skip
     assert ("parameters-outside-ddp" in names(*rows)) is said
+    assert own_beginnings(rows) == ()
+
+
+def test_parameters_of_each_rank_s_own_are_not_called_healthy():
+    """They may be meant so, as experts are: said, and not judged."""
+    rows = [
+        rank(n, [*(step(s, [part()]) for s in (1, 2, 3)),
+                 *(step(s, [alone(p0=f"{s}{n}", p0s=[0.4 + n, 0.1])], o=1) for s in (1, 2, 3))])
+        for n in (0, 1)
+    ]  # fmt: skip
+    assert "parameters-outside-ddp" not in names(*rows)
+    (note,) = own_beginnings(rows)
+    assert note.startswith("not judged: the optimizer")
 
 
 def test_ranks_that_join_early_are_compared_up_to_there():

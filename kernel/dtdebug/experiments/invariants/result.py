@@ -9,6 +9,7 @@ import msgspec
 
 from dtdebug.experiments.invariants.judge import judge
 from dtdebug.experiments.invariants.judge.model_state import same_draws
+from dtdebug.experiments.invariants.judge.no_exchange import own_beginnings
 from dtdebug.experiments.invariants.judge.stragglers import late, paces
 from dtdebug.experiments.invariants.read_records import Rank, read_ranks
 from dtdebug.experiments.invariants.record_types import Backward, EndOfNotes, NotesFull, Step, WatchOff
@@ -41,7 +42,7 @@ def watch_result(run: Path) -> WatchResult | None:
         violations=found_in(ranks),
         pace=paces(ranks),
         late=tuple(msgspec.structs.replace(row, file=clean(row.file)) for row in late(ranks)),
-        notes=(_cost(ranks), *same_draws(ranks)),
+        notes=(_cost(ranks), *same_draws(ranks), *own_beginnings(ranks)),
     )
 
 

@@ -94,6 +94,27 @@ def _unused_sums(ranks: Sequence[Rank], firsts: Mapping[int, Step]) -> Iterator[
 
 def outside_replicas(ranks: Sequence[Rank]) -> Iterator[Violation]:
     """Report parameters outside of the replicas while others are replicated, in the same or a separate optimizer."""
+    for row in _outside(ranks):
+        yield from _outside_replicas(ranks, row)
+
+
+def own_beginnings(ranks: Sequence[Rank]) -> tuple[str, ...]:
+    """Return notes on parameters outside of the replicas that begin different: ranks may be meant to have their own."""
+    found = []
+    for row in _outside(ranks):
+        (first, part), *others = (steps[0] for steps in row.values())
+        if any(differ((part.p0, part.p0s), (p.p0, p.p0s)) for _, p in others):
+            at = next(r for r in ranks if r.rank == min(row)).place(first.site)
+            found.append(
+                f"not judged: the optimizer{f' at {at[0]}:{at[1]}' if at[1] else ''} trains {part.n} parameter values"
+                " outside of DistributedDataParallel that begin different on the ranks, and nothing averages them. If"
+                " they are of one model, wrap them with it; `dtdebug run --parity` compares them."
+            )
+    return tuple(found)
+
+
+def _outside(ranks: Sequence[Rank]) -> Iterator[dict[int, list[tuple[Step, ParameterSet]]]]:
+    """Yield the steps of each optimizer on parameters outside of the replicas, by rank; all ranks have such."""
     rows: dict[int, dict[int, list[tuple[Step, ParameterSet]]]] = {}
     for rank in ranks:
         wrapped = any(part.kind == "ddp" and len(part.group) > 1 for step in rank.of(Step) for part in step.sets)
@@ -104,7 +125,7 @@ def outside_replicas(ranks: Sequence[Rank]) -> Iterator[Violation]:
                     rows.setdefault(step.o, {}).setdefault(rank.rank, []).append((step, part))
     for row in rows.values():
         if len(row) == len(ranks) > 1 and all(len(found) > 1 for found in row.values()):
-            yield from _outside_replicas(ranks, row)
+            yield row
 
 
 def _outside_replicas(
