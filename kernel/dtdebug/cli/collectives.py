@@ -232,12 +232,13 @@ def _is_recording(path: Path) -> bool:
 
 def _compare_curves(options: argparse.Namespace) -> int:
     from dtdebug.recorded.curves import compare as curve_comparison
+    from dtdebug.recorded.log_files.excerpt import LogError
 
     if options.right is None:
         raise UsageError("diff: name two runs")
     try:
         rows = curve_comparison.compare(str(options.left), str(options.right), options.max_step_time, options.max_loss)
-    except UsageError as error:
+    except LogError as error:
         raise UsageError(f"{error}; no recording either: `dtdebug run --record DIR -- COMMAND` makes one") from None
     failed = [row for row in rows if row.failed]
     if options.format == "json":

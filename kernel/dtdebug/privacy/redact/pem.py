@@ -9,10 +9,10 @@ from dtdebug_taxonomy.text.lazy_re import lazy_re
 
 _BEGIN = lazy_re(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _END = lazy_re(r"-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_WHOLE = lazy_re(rf"{_BEGIN.pattern}(?:[^-]*+(?:-(?!----)[^-]*+)*+){_END.pattern}")
-_CUT = lazy_re(rf"{_BEGIN.pattern}(?:(?:\s|\\[nr])*+[A-Za-z0-9+/=]{{16,}}+)*+")
+_WHOLE = lazy_re(rf"{_BEGIN.pattern}[^-]*(?:-(?!----)[^-]*)*{_END.pattern}")
+_CUT = lazy_re(rf"{_BEGIN.pattern}(?:(?:\s|\\[nr])*[A-Za-z0-9+/=]{{16,}})*")
 """Key without its end, as far as it looks like a key."""
-_LINE = lazy_re(r"(?:[^\n\\]|\\(?!\\{0,3}[nr]))++")
+_LINE = lazy_re(r"(?:[^\n\\]|\\(?!\\{0,3}[nr]))+")
 """Line, including one of a string shown with its escapes."""
 _BODY = lazy_re(r"(?<![A-Za-z0-9+/])(?P<key>[A-Za-z0-9+/]{40,512}+={0,2})[\"'+,; \t\r]{0,8}\Z")
 _LAST = lazy_re(r"(?<![A-Za-z0-9+/])(?P<key>[A-Za-z0-9+/]{1,76}+={0,2})[\"'+,; \t\r]{0,8}\Z")

@@ -17,7 +17,7 @@ from dtdebug.experiments.collectives.inside.tensor_hash import fingerprint
 _OPS = ("allgather_", "gather_", "scatter_", "broadcast_", "send")
 _TENSOR = b"_load_from_bytes"
 """Bytes in the pickle of each storage."""
-_ADDRESS = re.compile(rb"X[\x0c-\x14]\0\0\0[0-9]{12,20}")
+_ADDRESS = re.compile(rb"X[\x06-\x14]\0\0\0[0-9]{6,20}")
 """Digits as a string of pickle's protocol 2, which `torch.save` writes; the program's own use another protocol."""
 
 
