@@ -26,7 +26,7 @@ EVIDENCE = {
     "first-failure": (
         "Can't get attribute 'greet'",
         "can't run `greet`: it is defined in a notebook cell",
-        "Fix Write greet to a module (%%writefile train.py, then import it)",
+        "Fix cell In[2], line 5: Start the processes as forks of this kernel. - mp.spawn(greet, nprocs=2)",
         "rank 0 knows the sum: 3",
         "rank 1 knows the sum: 3",
     ),
@@ -45,8 +45,7 @@ EVIDENCE = {
         "rank 1: batch 2 is done",
     ),
     "memory-and-nan": (
-        "Device, host or shared memory runs out (D.1.2)",
-        "cause, likely: Several processes have put their model or buffers on the same GPU",
+        "Why Several processes have put their model or buffers on the same GPU.",
         "Training does not learn, diverges, or ends with low accuracy (D.2.5)",
         "Half precision overflows in the larger or summed gradients",
         "step 3: rank 0 has loss 0.2100",

@@ -48,7 +48,7 @@ mp.spawn(greet, nprocs=2)
 # - At the top, what a process itself said: `AttributeError: Can't get attribute 'greet' on <module '__main__' ...>`.
 #   It looked for `greet` and did not find it.
 #
-# Below the red text dtdebug sums this up in a few lines: the **cause** in one sentence, what **happened** and on which
+# Next to the red text (above it in JupyterLab) dtdebug sums this up in a few lines: the **cause** in one sentence, what **happened** and on which
 # line of which box (`cell In[2], line 5`), **why** it thinks so, quoting what it saw, and the **fix**. Where it knows
 # the change of your own lines, it shows that too: remove those with `-`, add those with `+`. `%dtdebug why` in a box
 # shows all that it knows.

@@ -81,7 +81,7 @@ while not job.join():
 
 # %% [markdown]
 # `Timed out waiting 8000ms ...` says that a rank waited, and nothing else. It may come from either rank, and it
-# points at a line that is right. dtdebug's box below the red text knows more: it kept what was seen while both ranks
+# points at a line that is right. dtdebug's box next to the red text knows more: it kept what was seen while both ranks
 # were alive. A log of this run has nothing but the timeout. So **ask while it hangs**:
 #
 # | what hangs | how to ask |
