@@ -135,7 +135,7 @@ def _why(extension: LiveExtension, rest: list[str]) -> None:
     from dtdebug_taxonomy.presentation.text import reason_line, to_text
 
     d = without_examples(_session(extension).diagnosis())
-    print(to_text(d))
+    print(to_text(d, full=True))
     for s in (s for s in d.symptoms[: 0 if d.ordinary else 3] if s.why):
         print(f"{s.title} ({s.code}): {s.band} ({s.probability:.0%})")
         for r in s.why:
