@@ -41,7 +41,7 @@ _CODE = (
 
 @dataclass
 class History:
-    """What was drawn."""
+    """A drawn history and its truth."""
 
     kind: str
     action: str

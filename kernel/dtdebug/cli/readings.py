@@ -157,7 +157,7 @@ class Reading(NamedTuple):
 
     @property
     def share(self) -> Share:
-        """How much of what was read is understood."""
+        """Share of what was read that is understood."""
         from dtdebug.recorded.log_files.training_share import measure
 
         return self.job.share if self.job is not None else measure(self.snapshot.output.splitlines())
@@ -403,22 +403,18 @@ def _print_logs(reading: Reading, asked: Asked, rows: Job | None) -> None:
     elif reading.found or d.ordinary:
         print(full_text(d) if asked.full else answer_text(d, snapshot))
     else:
-        from dtdebug_taxonomy.logs.log import completed_line, read_output
-
-        ended = not d.happened and completed_line(read_output(snapshot))
-        print(f"dtdebug: {_event_of(reading)}" if ended else f"dtdebug: {_event_of(reading)}\n{_ASK}")
+        print(f"dtdebug: {_event_of(reading)}" if _completed_at(reading) else f"dtdebug: {_event_of(reading)}\n{_ASK}")
 
 
 def _event_of(reading: Reading) -> str:
     """Return what happened by one log, in one line, and below it that nothing known explains it."""
-    from dtdebug_taxonomy.logs.log import completed_line, read_output
     from dtdebug_taxonomy.presentation.text import first_line
 
     d = reading.diagnosis
     if reading.found or d.ordinary:
         return first_line(d)
     lines = len(reading.snapshot.output.splitlines())
-    if not d.happened and (line := completed_line(read_output(reading.snapshot))):
+    if line := _completed_at(reading):
         return f"No failure: the run says that its training was completed (line {line:,})."
     if reading.status == "not_understood":
         from dtdebug.recorded.job_logs import clearance
@@ -428,6 +424,13 @@ def _event_of(reading: Reading) -> str:
         measure = f": {reading.share.words}" if reading.share.lines else ""
         return f"No known failure in {lines} line{'s' * (lines != 1)}{measure}."
     return f"{d.happened}\nNo known failure of distributed training: it may be the program's own."
+
+
+def _completed_at(reading: Reading) -> int:
+    """Return the line that says that the training was completed, if nothing else happened; else 0."""
+    from dtdebug_taxonomy.logs.log import completed_line, read_output
+
+    return 0 if reading.diagnosis.happened else completed_line(read_output(reading.snapshot))
 
 
 def _record(reading: Reading, name: str, asked: Asked) -> dict[str, Any]:

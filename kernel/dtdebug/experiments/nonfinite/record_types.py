@@ -6,7 +6,7 @@ import msgspec
 
 
 class Origin(msgspec.Struct, frozen=True, rename={"where": "in", "owner": "class"}):
-    """Where a value that is not finite arises on one rank."""
+    """Origin of a value that is not finite, on one rank."""
 
     where: str
     """forward, loss, loss backward, or backward."""

@@ -8,13 +8,13 @@ import msgspec
 
 from dtdebug.experiments.nonfinite.judge import judge
 from dtdebug.experiments.nonfinite.record_types import Found
-from dtdebug.privacy.sanitize import clean, one_line
-from dtdebug.storage import state_dir
+from dtdebug.experiments.repeat import notes
+from dtdebug.privacy.sanitize import one_line
 from dtdebug_taxonomy.model.training import Violation
 
 FOLDER = "nan"
 """Folder of the ranks' notes, below the run's folder."""
-_FILES, _BYTES = 4096, 1 << 20
+_BYTES = 1 << 20
 _ROWS: msgspec.json.Decoder[Found] = msgspec.json.Decoder(Found)
 
 
@@ -30,23 +30,8 @@ def nonfinite_result(run: Path) -> NonFiniteResult | None:
     folder = run / FOLDER
     if not folder.is_dir():
         return None
-    rows = []
-    for path in sorted(folder.glob("*.jsonl"))[:_FILES]:
-        try:
-            raw = state_dir.read_start(path, _BYTES)
-        except OSError:
-            continue
-        for line in raw.splitlines():
-            try:
-                rows.append(_ROWS.decode(line))
-            except (ValueError, RecursionError):  # truncated, or of another version
-                continue
-    found = tuple(
-        msgspec.structs.replace(
-            v, file=clean(v.file), means=one_line(v.means, 600), cause=one_line(v.cause, 300), fix=one_line(v.fix, 300)
-        )
-        for v in judge(rows)
-    )
+    rows = notes.read_rows(folder, _ROWS, _BYTES)
+    found = tuple(map(notes.shown, judge(rows)))
     return NonFiniteResult(violations=found, note=one_line(_note(rows, seen=bool(found)), 400))
 
 

@@ -70,7 +70,7 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 class Explained(msgspec.Struct, frozen=True, rename={"state": "is"}):
-    """How a gradient is made up of the ranks' own."""
+    """Composition of a gradient from the ranks' own."""
 
     state: str = "none"
     off: float = 0.0

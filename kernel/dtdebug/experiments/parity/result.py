@@ -9,14 +9,14 @@ import msgspec
 from dtdebug.experiments.parity.judge import judge
 from dtdebug.experiments.parity.judge.view import StepView, views
 from dtdebug.experiments.parity.record_types import Row
-from dtdebug.privacy.sanitize import clean, one_line
-from dtdebug.storage import state_dir
+from dtdebug.experiments.repeat import notes
+from dtdebug.privacy.sanitize import one_line
 from dtdebug_taxonomy.model.rank_ranges import ranges, spell
 from dtdebug_taxonomy.model.training import Violation
 
 FOLDER = "parity"
 """Folder of the ranks' notes, below the run's folder."""
-_FILES, _BYTES = 4096, 64 << 20
+_BYTES = 64 << 20
 _ROWS: msgspec.json.Decoder[Row] = msgspec.json.Decoder(Row)
 
 
@@ -35,31 +35,10 @@ def parity_result(run: Path) -> ParityResult | None:
         return None
     for left in (*folder.glob("step-*.pt"), *folder.glob("step-*.part")):  # samples of a rank whose step was not met
         left.unlink(missing_ok=True)
-    rows = read_rows(folder)
+    rows = notes.read_rows(folder, _ROWS, _BYTES)
     found = judge(rows)
-    shown = tuple(
-        msgspec.structs.replace(
-            v, file=clean(v.file), means=one_line(v.means, 600), cause=one_line(v.cause, 300), fix=one_line(v.fix, 300)
-        )
-        for v in found
-    )
+    shown = tuple(map(notes.shown, found))
     return ParityResult(violations=shown, note=one_line(_note(rows, agrees=not found), 600))
-
-
-def read_rows(folder: Path) -> list[Row]:
-    """Return the ranks' notes, without malformed lines."""
-    rows = []
-    for path in sorted(folder.glob("*.jsonl"))[:_FILES]:
-        try:
-            raw = state_dir.read_start(path, _BYTES)
-        except OSError:
-            continue
-        for line in raw.splitlines():
-            try:
-                rows.append(_ROWS.decode(line))
-            except (ValueError, RecursionError):  # truncated, or of another version
-                continue
-    return rows
 
 
 def _note(rows: list[Row], *, agrees: bool) -> str:

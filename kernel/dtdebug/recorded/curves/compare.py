@@ -24,7 +24,7 @@ class Compared(NamedTuple):
     before: float
     after: float
     ratio: float
-    """How much worse the second run is: above 1 it is slower, or its loss higher."""
+    """Ratio by which the second run is worse: above 1 it is slower, or its loss higher."""
     limit: float | None
     over: str
     """Basis of the figures."""

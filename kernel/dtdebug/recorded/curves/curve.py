@@ -10,7 +10,7 @@ from dtdebug.recorded.curves.names import Kind, Name
 
 
 class Owner(NamedTuple):
-    """Where a curve comes from."""
+    """Origin of a curve."""
 
     file: str
     rank: int | None = None

@@ -94,7 +94,7 @@ class Count(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a number is printed: behind a text without digits, and up to the byte that ends it."""
+    """Place at which a number is printed: behind a text without digits, and up to the byte that ends it."""
 
     before: bytes
     end: bytes

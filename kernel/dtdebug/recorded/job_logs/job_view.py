@@ -160,7 +160,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     size: int = 0
     unread: tuple[str, ...] = ()
     share: Share = Share()
-    """How much of the logs is understood."""
+    """Share of the logs that is understood."""
     first: tuple[FirstFailure, ...] = ()
     cascade: tuple[int, ...] = ()
     cascade_text: str = ""

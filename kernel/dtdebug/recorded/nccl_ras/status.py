@@ -25,7 +25,7 @@ class Counted(msgspec.Struct, frozen=True, kw_only=True):
     value: str
     """Number of operations, or the status."""
     number: int
-    """How many ranks."""
+    """Number of ranks."""
     members: tuple[Member, ...] = ()
     """Ranks that are named; RAS names only small groups."""
 
@@ -60,7 +60,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     communicators: tuple[Communicator, ...] = ()
     """Communicators with a finding; in JSON all."""
     number: int = 0
-    """How many communicators there are."""
+    """Number of communicators."""
     processes: int | None = None
     gpus: int | None = None
     nodes: int | None = None

@@ -39,7 +39,7 @@ class Stacks(NamedTuple):
     left_out: tuple[str, ...] = ()
     """Processes that are no ranks, in words: launchers, workers of loaders."""
     numbered: str = ""
-    """How the ranks are known; empty if they are named in the files."""
+    """Source of the ranks' numbers; empty if they are named in the files."""
     tools: tuple[str, ...] = ()
     others: tuple[tuple[str, str], ...] = ()
     """Files with stacks of other programs, and what those are."""
