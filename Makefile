@@ -60,13 +60,13 @@ accuracy: $(VENV)/.ready ## figures on rated cases: make accuracy CASES=FILE.jso
 	$(BIN)/python benchmarks/strengths.py $(CASES)
 
 goldens: $(VENV)/.ready ## write the answers to all committed inputs anew, for review as a diff
-	$(BIN)/python -m pytest -q -p no:xdist tests/test_goldens.py --update-goldens
+	$(BIN)/python -m pytest -q -p no:xdist tests/taxonomy/diagnosis/test_goldens.py --update-goldens
 
 ablate: $(VENV)/.core ## what each part of the inference changes on committed inputs (minutes)
 	$(BIN)/python benchmarks/ablate.py
 
 attack: $(VENV)/.ready debian-editors ## hostile input, broken disks and kills at full length (half an hour)
-	DTDEBUG_ATTACK=1 $(BIN)/python -m pytest -p no:xdist --timeout=0 --durations=10 -s tests/test_attack.py tests/test_hold.py tests/test_masking.py tests/test_flight_bounds.py tests/test_output.py tests/test_ranks_hostile.py
+	DTDEBUG_ATTACK=1 $(BIN)/python -m pytest -p no:xdist --timeout=0 --durations=10 -s tests/repository/test_attack.py tests/repository/test_hold.py tests/kernel/privacy/test_masking.py tests/kernel/recorded/test_flight_bounds.py tests/kernel/live/test_output.py tests/kernel/live/test_ranks_hostile.py
 
 bench: $(VENV)/.ready debian-browser card lab ## time and memory, printed
 	$(BIN)/python benchmarks/cost.py

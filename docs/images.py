@@ -17,7 +17,8 @@ from typing import Any
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 DOCS = Path(__file__).parent
-sys.path[:0] = [str(DOCS.parent / "tests"), str(DOCS.parent / "tests" / "editors")]
+TESTS = DOCS.parent / "tests"
+sys.path[:0] = [str(TESTS), str(TESTS / "editors"), str(TESTS / "extension")]
 
 import notebooks as nb  # noqa: E402 - it lies beside the tests
 import test_ranks_view as synthetic  # noqa: E402

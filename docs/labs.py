@@ -25,7 +25,7 @@ HEAD = """# Labs
 Small distributed trainings that really fail, with one fault each: to learn how a fault looks, and to know that dtdebug
 finds it. Each one is a folder in `taxonomy/dtdebug_taxonomy/labs`.
 
-<!-- not run: a lab takes its time; tests/test_labs.py runs them all -->
+<!-- not run: a lab takes its time; tests/kernel/learn/test_labs.py runs them all -->
 ```console
 $ dtdebug lab list                      # what there is
 $ dtdebug lab start uneven-batches      # copies the script to a new folder and runs it: it fails

@@ -62,7 +62,7 @@ next:
   1. Correct the entry: the comment above each key says what it means.
   2. Replace the sample by more of the real output, without names, paths and addresses.
   3. `make tidy` lists what is still missing.
-  4. `.venv/bin/python -m pytest tests/test_samples.py -k $name` runs the sample.""")
+  4. `.venv/bin/python -m pytest tests/taxonomy/diagnosis/test_samples.py -k $name` runs the sample.""")
 _EXCEPTION = """\
 [rank1]: Traceback (most recent call last):
 [rank1]:   File "/job/train.py", line 42, in <module>

@@ -1,0 +1,175 @@
+"""`dtdebug run --resume-check` names what a resumed run does not take up again, and the line."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from places import TESTS
+
+from dtdebug.cli import main
+from dtdebug.experiments.resume import resume_option
+
+PROGRAMS = TESTS / "resumed"
+LOAD = '        self.{0} = snap["{0}"]\n'
+FAULTS = {
+    "epochs": ("epochs", {}),
+    # https://github.com/PolymathicAI/the_well/pull/63
+    "scheduler": (
+        "epochs",
+        {
+            ', "scheduler": scheduler.state_dict()})': "})",
+            '        scheduler.load_state_dict(checkpoint["scheduler"])\n': "",
+        },
+    ),
+    # https://github.com/pytorch/examples/issues/1029
+    "strict": ("epochs", {
+        '"state_dict": model.state_dict()': '"state_dict": net.state_dict()',
+        'load_state_dict(checkpoint["state_dict"])': 'load_state_dict(checkpoint["state_dict"], strict=False)',
+    }),
+    # https://github.com/modelscope/ms-swift/issues/10050
+    "sampler": ("epochs", {"set_epoch(epoch)": "set_epoch(epoch - args.start_epoch)"}),
+    # https://github.com/Lightning-AI/pytorch-lightning/pull/866
+    "epoch": ("epochs", {'"epoch": epoch + 1': '"epoch": epoch'}),
+    "snapshots": ("snapshots", {}),
+    # https://github.com/ai2cm/ace/issues/349
+    "ema": ("snapshots", {
+        '"ema": self.ema.shadow,\n                    ': "", '        self.ema.shadow = snap["ema"]\n': "",
+    }),
+    "step": ("snapshots", {LOAD.format("global_step"): ""}),
+    # https://github.com/OpenNMT/OpenNMT-py/issues/38
+    "optimizer": ("snapshots", {
+        "            self.load()\n": "            self.load()\n            "
+        "self.opt = torch.optim.AdamW(self.model.parameters())"
+        "\n"
+    }),
+    # https://github.com/EvolvingLMMs-Lab/OneVision-Encoder/pull/65
+    "moments": ("snapshots", {'        self.opt.load_state_dict(snap["opt"])\n': ""}),
+    # https://github.com/ai2cm/ace/issues/690
+    "random": ("snapshots", {', "rng": torch.get_rng_state()': "", '        torch.set_rng_state(snap["rng"])\n': ""}),
+    "nothing": ("snapshots", {"if os.path.exists(path):": "if False:"}),
+    "unsaved": ("snapshots", {"            self.save()\n": ""}),
+    "last": ("snapshots", {
+        "            self.save()\n            self.epoch += 1": "            self.epoch += 1\n        self.save()",
+    }),
+    "outside": ("snapshots", {'path="snapshot.pt"': 'path="/tmp/dtdebug-no-such-folder/snapshot.pt"'}),
+}  # fmt: skip
+
+
+@pytest.fixture
+def check(tmp_path):
+    """Check some of these programs, in one process that has imported torch."""
+
+    def run(*names):
+        jobs = {}
+        for name in names:
+            program, changes = FAULTS[name]
+            text = (PROGRAMS / f"{program}.py").read_text(encoding="utf-8")
+            for before, after in changes.items():
+                assert before in text
+                text = text.replace(before, after)
+            folder = tmp_path / name
+            folder.mkdir()
+            (folder / "train.py").write_text(text, encoding="utf-8")
+            words = ["torchrun", "--nproc-per-node", "2"] if program == "epochs" else ["python"]
+            jobs[name] = [str(folder), [*words, "train.py"]]
+        done = subprocess.run(
+            [sys.executable, str(TESTS / "forked_jobs.py")], input=json.dumps(jobs), capture_output=True, text=True,
+            timeout=500, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+        for name in names:  # the user's own folder stays as it was
+            assert [p.name for p in (tmp_path / name).iterdir()] == ["train.py"]
+        return json.loads(done.stdout.splitlines()[-1])
+
+    return run
+
+
+def line_of(found, place=0):
+    """The source line of a place."""
+    return found["spots"][place]["code"]
+
+
+@pytest.mark.ranks
+def test_what_is_lost_is_named_and_a_healthy_twin_is_not_blamed(check):
+    """Of a program that resumes well nothing is said; what is not saved, or not put back, is named with its line."""
+    found = check("snapshots", "ema", "step", "unsaved")
+    assert found["snapshots"]["kinds"] == []
+    assert found["snapshots"]["text"].startswith("It goes on where it stopped: weights, optimizer state")
+    assert found["ema"]["kinds"] == ["copy"]
+    assert "`self.ema.shadow`" in found["ema"]["headline"]
+    assert line_of(found["ema"]).startswith("torch.save({")
+    assert found["step"]["kinds"][:2] == ["counter", "settings"]
+    assert "`self.global_step` is 0, without interruption 4" in found["step"]["headline"]
+    assert "nothing was saved" in found["unsaved"]["refused"]
+    assert all(len(f["text"].splitlines()) <= 12 for f in found.values() if "text" in f)
+
+
+@pytest.mark.ranks
+def test_more_that_is_lost_is_named_with_its_line(check):
+    """An optimizer that is made anew, moments and random state that are not restored, a program that never loads."""
+    found = check("optimizer", "moments", "random", "nothing", "last", "outside")
+    assert found["optimizer"]["kinds"][0] == "moments"
+    assert "not the one which steps" in found["optimizer"]["why"]
+    assert line_of(found["optimizer"]) == 'self.opt.load_state_dict(snap["opt"])'
+    assert "never put into the optimizer" in found["moments"]["why"]
+    assert {"samples", "random"} <= {*found["random"]["kinds"]}
+    assert "get_rng_state" in found["random"]["fix"]["text"]
+    assert "reads nothing that it saved" in found["nothing"]["headline"]
+    assert "only after its last step (16)" in found["last"]["refused"]
+    assert "outside of its folder" in found["outside"]["refused"]
+
+
+@pytest.mark.ranks
+def test_ranks_that_resume_in_part_are_named(check):
+    """Of two ranks: a scheduler that is not saved, names that match nothing, and the epoch of sampler and loop."""
+    found = check("epochs", "scheduler", "strict", "sampler", "epoch")
+    assert found["epochs"]["kinds"] == []
+    assert found["scheduler"]["headline"].startswith("After resuming, CosineAnnealingLR is at last_epoch 0")
+    assert found["scheduler"]["why"].startswith("It is not saved: checkpoint.pth.tar holds epoch, arch")
+    assert "strict=False" in line_of(found["strict"])
+    assert found["sampler"]["kinds"][0] == "samples"
+    assert "The sampler is in epoch 0, without interruption in 1" in found["sampler"]["why"]
+    assert found["epoch"]["kinds"][0] == "counter"
+
+
+@pytest.mark.parametrize(
+    ("source", "saved", "words"),
+    [
+        ('p.add_argument("--resume", action="store_true")', ["c.pt"], ["--resume"]),
+        ('p.add_argument("--resume", default="")', ["c.pt"], ["--resume", "c.pt"]),
+        ('p.add_argument("--lr")\np.add_argument("--resume-from-checkpoint")', ["o/a.pt", "o/b.pt"],
+         ["--resume-from-checkpoint", "o"]),
+        ('@click.option("--resume_dir")\ndef f(): pass', ["o/a.pt"], ["--resume_dir", "o"]),
+    ],
+)  # fmt: skip
+def test_the_option_to_resume_is_found_in_the_source(tmp_path, source, saved, words):
+    """The option is read, not tried: a flag, a path, or the folder of several files."""
+    script = tmp_path / "train.py"
+    script.write_text(source)
+    assert resume_option.arguments(resume_option.find(script), saved) == words
+
+
+def test_a_program_without_such_an_option_gets_none(tmp_path):
+    """Options that only sound alike are left alone."""
+    script = tmp_path / "train.py"
+    script.write_text(
+        'p.add_argument("--load-workers")\np.add_argument("--restore-best", action="store_true")\nbroken('
+    )
+    assert resume_option.find(script) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--resume-steps", "0"], "run --resume-steps 0: 1 to 10000 steps"),
+        (["--resume-timeout", "-1"], "run --resume-timeout -1: more than 0 seconds"),
+        (["--resume-args", "'a"], "run --resume-args 'a: No closing quotation"),
+        ([], "run --resume-check: no-such-command: command not found"),
+    ],
+)
+def test_wrong_usage_is_one_line(capsys, words, said):
+    """What can't be meant is one line, and exit status 2."""
+    command = "no-such-command" if not words else "python"
+    assert main.main(["run", "--resume-check", *words, "--", command, "train.py"]) == 2
+    assert said in capsys.readouterr().err.splitlines()[-1]
