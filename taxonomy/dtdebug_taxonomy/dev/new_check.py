@@ -105,7 +105,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"check-rule: {error}", file=sys.stderr)
         return 2
     print(f"wrote {folder}")
-    print(f"next: `.venv/bin/python -m pytest tests/taxonomy/checks/test_checks.py -k {folder.name[:5]}` says what is missing")
+    print(f"next: `.venv/bin/python -m pytest tests/taxonomy/checks -k {folder.name[:5]}` says what is missing")
     return 0
 
 

@@ -104,7 +104,7 @@ next:
   2. Replace the sample by real ones: FRAMEWORK-SHORT-NAME.txt is what a run printed,
      FRAMEWORK-SHORT-NAME.said.txt what its user said. Three frameworks are needed.
   3. `make tidy` lists what is still to be written.
-  4. `.venv/bin/python -m pytest tests/taxonomy/diagnosis/test_samples.py -k $id`: each sample must come out as this symptom.""")
+  4. `.venv/bin/python -m pytest tests/taxonomy/diagnosis -k $id`: each sample must come out as this symptom.""")
 
 
 class ScaffoldError(ValueError):

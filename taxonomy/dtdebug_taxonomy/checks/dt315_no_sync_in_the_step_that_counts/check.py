@@ -7,11 +7,16 @@ import operator
 from collections.abc import Callable, Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.shared.fixing import indent_of, own_lines
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.ranks import several
+from dtdebug_taxonomy.source.text import Span
 
 _EVERY, _STEPS = 4, 40
+_HOMES = (ast.For, ast.While, ast.FunctionDef, ast.AsyncFunctionDef)
+_AVERAGES = ("all_reduce", "reduce_scatter", "all_gather", "allreduce", "require_backward_grad_sync")
+"""What programs that average the gradients by themselves contain."""
 _OPERATORS: dict[type, Callable[[int, int], int]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mod: operator.mod, ast.Mult: operator.mul,
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
@@ -21,6 +26,7 @@ _OPERATORS: dict[type, Callable[[int, int], int]] = {
 
 def check(code: Code) -> Iterator[Hit]:
     """Report the condition of `no_sync()`."""
+    yield from _never_off(code)
     for call in code.methods("no_sync"):
         loop = next((a for a in code.ancestors(call) if isinstance(a, ast.For)), None)
         quiet = _condition(code, call, loop)
@@ -47,6 +53,54 @@ def check(code: Code) -> Iterator[Hit]:
                 "so each rank steps by its own. Both conditions have to count alike.",
                 _fix(code, quiet, steps[0]),
             )
+
+
+def _never_off(code: Code) -> Iterator[Hit]:
+    """Report no_sync() around each backward pass of a loop, or of a function without one, that steps the optimizer."""
+    if any(name in code.text for name in _AVERAGES):
+        return
+    blocks = [w for w in code.nodes(ast.With) if any(i.context_expr in _contexts(code) for i in w.items)]
+    for block in blocks:
+        home = next((a for a in code.ancestors(block) if isinstance(a, _HOMES) and _steps_after(code, a, block)), None)
+        passes = [c for c in code.methods("backward") if home in set(code.ancestors(c))] if home else []
+        around = [next((b for b in blocks if b in set(code.ancestors(c))), None) for c in passes]
+        if passes and None not in around and around[0] is block:
+            yield Hit(
+                code.span(block.items[0].context_expr),
+                "Each backward pass before optimizer.step() runs in no_sync(): no gradient is ever averaged, so each "
+                "rank trains a model of its own. The last pass before the step has to run outside.",
+                _without(code, block) if len(passes) == 1 and home is _loop(code, block) else None,
+            )
+
+
+def _contexts(code: Code) -> set[ast.expr]:
+    return set(code.methods("no_sync"))
+
+
+def _loop(code: Code, node: ast.AST) -> ast.AST | None:
+    return next((a for a in code.ancestors(node) if isinstance(a, _HOMES)), None)
+
+
+def _steps_after(code: Code, home: ast.AST, block: ast.With) -> bool:
+    """True if an optimizer steps in a loop or function after a block; a function within it is another matter."""
+    return any(
+        "opt" in dotted_name(c.func).lower() and code.order[c] > code.order[block] and home in set(code.ancestors(c))
+        for c in code.methods("step")
+        if code.function(c) is code.function(block)
+    )
+
+
+def _without(code: Code, block: ast.With) -> Fix | None:
+    """Return a fix that takes the context away from its statements."""
+    lines = [own_lines(code, s) for s in block.body]
+    if len(block.items) != 1 or None in lines or own_lines(code, block) is None:
+        return None
+    outer, inner = indent_of(code, block), indent_of(code, block.body[0])
+    first = code.text.starts[code.text.place(code.span(block).start).line - 1]
+    body = code.text.starts[code.text.place(code.span(block.body[0]).start).line - 1]
+    starts = [code.text.starts[n - 1] for r in lines if r for n in r if code.text.line(n).startswith(inner)]
+    cuts = (Edit(Span(s, s + len(inner) - len(outer)), "") for s in starts)
+    return Fix("Average the gradients", (Edit(Span(first, body), ""), *cuts), safe=False)
 
 
 def _off_in_last_round(code: Code, loop: ast.For, quiet: tuple[ast.expr, bool]) -> bool:

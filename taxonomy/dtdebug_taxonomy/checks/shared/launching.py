@@ -28,17 +28,27 @@ def nodes_of_job(script: Script) -> int | None:
     return count(script.directive("--nodes", "-N"))
 
 
+def given_nodes(launch: LaunchCommand) -> Word | None:
+    """Return the number of nodes that a launcher is given, as it is written."""
+    options = (launch.options.get(name) for name in _NODE_OPTIONS)
+    return next((o.value for o in options if o is not None and o.value is not None), None)
+
+
 def nodes(script: Script, launch: LaunchCommand) -> int | None:
     """Return the number of nodes that a launcher is given, of a range the smaller one."""
-    for name in _NODE_OPTIONS:
-        given = launch.options.get(name)
-        if given is None or given.value is None:
-            continue
-        text = script.resolve(given.value.text)
-        if found := re.match(r"(\d+)(:\d+)?$", text):
-            return int(found[1])
-        return nodes_of_job(script) if _NODES_OF_JOB.match(text) else None
-    return None
+    given = given_nodes(launch)
+    if given is None:
+        return None
+    text = script.resolve(given.text)
+    if found := re.match(r"(\d+)(:\d+)?$", text):
+        return int(found[1])
+    return nodes_of_job(script) if _NODES_OF_JOB.match(text) else None
+
+
+def srun_nodes(launch: LaunchCommand, many: int) -> int | None:
+    """Return the nodes on which `srun` starts a launcher, by default all of the job; None if unknown."""
+    own = _after(launch.before, *_TASKS["nodes"])
+    return many if own is None else int(own) if own.isdecimal() else None
 
 
 def gpus_per_node(script: Script) -> tuple[int, Directive] | None:

@@ -1,0 +1,10 @@
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+ddp = DDP(torch.nn.Linear(2, 2))
+optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+for x in []:
+    loss = ddp(x).sum()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
