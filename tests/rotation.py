@@ -65,6 +65,7 @@ GROUPS = (
     _group(4, "watch", "a_healthy_training_is_left_alone", "a_violated_invariant_is_said_while_the_job_runs"),
     _group(4, "course", "two_runs_are_the_same_or_part_at_one_place", "a_rank_is_replayed_alone",
            "a_rehearsal_finds_the_rank_that_skips_a_collective", whole=True),
+    _group(6, "call_plan", "the_rank_that_leaves_the_contract_names_itself_at_the_call"),
     _group(6, "resume", "more_that_is_lost_is_named_with_its_line", "ranks_that_resume_in_part_are_named", whole=True),
     _group(2, "agent", "children_that_set_up_their_group_themselves_are_ranks_and_their_parent_is_none"),
     _group(2, "agent", "the_record_says_what_ended_the_main_thread_and_where"),

@@ -168,6 +168,12 @@ def add(commands: Any) -> None:
     rehearse.add_argument(
         "--timeout", type=_seconds, default=300.0, metavar="SECONDS", help="time limit per rank (default 300)"
     )
+    rehearse.add_argument(
+        "--save", type=Path, metavar="FILE", help="write the calls of each role there, for review and `run --contract`"
+    )
+    rehearse.add_argument(
+        "--against", type=Path, metavar="FILE", help="say in words what each role calls otherwise than in this file"
+    )
     memory.add_options(rehearse)
     rehearse.add_argument("--format", choices=("text", "json"), default="text")
     rehearse.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
@@ -317,14 +323,22 @@ def _rehearse(options: argparse.Namespace) -> int:
         raise UsageError(f"rehearse --world {options.world}: 2 to {1 << 20} ranks")
     if options.memory:
         return memory.forecast(options, command, _ranks(options))
-    found = rehearse.rehearse(
+    from dtdebug.cli import call_plan
+
+    kept = call_plan.read_kept(options)
+    found, calls = rehearse.rehearse(
         command, options.world, ranks=_ranks(options), per_host=options.per_host, timeout=options.timeout
     )
+    planned = call_plan.plan_of(options, command, found, calls) if options.save or kept else None
+    changes = call_plan.compare(kept, planned)
     if options.format == "json":
-        _print(msgspec.to_builtins(found))
+        _print(msgspec.to_builtins(found) | ({} if changes is None else {"changes": changes}))
     else:
         _show(found)
-    if found.deadlock is not None:
+        call_plan.show_changes(options.against, changes)
+    if options.save and planned is not None:
+        call_plan.save(options.save, planned)
+    if found.deadlock is not None or changes:
         return FOUND
     return NOTHING if any(r not in found.failed for r in found.rehearsed) else 2
 

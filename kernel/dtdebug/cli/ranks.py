@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dtdebug.cli import call_plan, resume
 from dtdebug.cli import collectives as course
-from dtdebug.cli import resume
 from dtdebug.errors import FOUND, NOTHING, UsageError
 from dtdebug.privacy.sanitize import complain
 
@@ -76,6 +76,7 @@ def add(commands: Any) -> None:
         help="check each loss and gradient; at the first that is not finite, repeat the step and say where it arises",
     )
     course.add_options(run)
+    call_plan.add_options(run)
     resume.add_options(run)
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
     run.set_defaults(run=_run)
@@ -149,6 +150,7 @@ def _run(options: argparse.Namespace) -> int:
         watch=options.watch,
         parity=_steps(options.steps) if options.parity else (),
         nonfinite=options.nan,
+        contract=call_plan.contract(options.contract, command) if options.contract else None,
         environment=variables,
         after=after,
         full=options.full,

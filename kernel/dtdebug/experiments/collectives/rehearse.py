@@ -42,10 +42,13 @@ class RehearsalResult(msgspec.Struct, frozen=True, kw_only=True):
     """Maximum bytes of memory that a rank used."""
 
 
+Calls = dict[int, list[rehearsal_match.RankCall]]
+
+
 def rehearse(
     command: Sequence[str], world: int, *, ranks: Sequence[int] = (), per_host: int = 8, timeout: float = 300.0
-) -> RehearsalResult:
-    """Run the chosen ranks, several at a time, and compare their calls.
+) -> tuple[RehearsalResult, Calls]:
+    """Run the chosen ranks, several at a time; return the comparison of their calls, and the calls.
 
     Raises:
         UsageError: the program is missing, or no rank could be rehearsed.
@@ -69,7 +72,7 @@ def rehearse(
     if not any(calls.values()):
         raise UsageError("rehearse: the program began no collective; does it call init_process_group?")
     taken = sorted({(str(file), int(line)) for t in told.values() for file, line in t.get("taken", ())})
-    return RehearsalResult(
+    result = RehearsalResult(
         world=world,
         rehearsed=chosen,
         deadlock=rehearsal_match.deadlock(calls, frozenset(chosen) - failed.keys()),
@@ -81,6 +84,7 @@ def rehearse(
         seconds=round(time.monotonic() - begun, 2),
         memory=max((int(t.get("memory", 0)) for t in told.values()), default=0),
     )
+    return result, calls
 
 
 def choose(script: Path | None, world: int, per_host: int) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import msgspec
 
+from dtdebug.experiments.call_plan.notes import contract_result
 from dtdebug.experiments.invariants.result import WatchResult, watch_result
 from dtdebug.experiments.nonfinite.result import nonfinite_result
 from dtdebug.experiments.parity.result import parity_result
@@ -170,10 +171,16 @@ def success_case(folder: RunFolder) -> Case:
     return found
 
 
+_RESULTS = (
+    ("contract", contract_result), ("nan", nonfinite_result), ("parity", parity_result), ("watch", watch_result),
+)  # fmt: skip
+"""Readers of the notes of ranks, the most certain first."""
+
+
 def _watch_findings(folder: RunFolder | None) -> WatchResult | None:
     """Return what was seen of the training, measured steps first; a defect in one of these loses only its findings."""
     found: WatchResult | None = None
-    for name, read in (("nan", nonfinite_result), ("parity", parity_result), ("watch", watch_result)):
+    for name, read in _RESULTS:
         try:
             seen = read(folder.path) if folder is not None else None
         except Exception as error:

@@ -34,6 +34,8 @@ class Options(NamedTuple):
     """Steps that are compared with those of one process."""
     nonfinite: bool = False
     """True to find where the first value that is not finite arises."""
+    contract: tuple[str, bool] | None = None
+    """File of the calls that ranks are compared with; whether its outermost loops may have any number of rounds."""
     environment: Mapping[str, str] = {}
     """Extra variables for the job, which control what its ranks do with their collectives (see `course`)."""
     after: Callable[[], None] = lambda: None
@@ -44,7 +46,7 @@ class Options(NamedTuple):
     @property
     def looks_at_training(self) -> bool:
         """True if the user asked for an examination of the training itself."""
-        return self.watch or self.nonfinite or bool(self.parity)
+        return self.watch or self.nonfinite or bool(self.parity) or self.contract is not None
 
 
 class Speaker:

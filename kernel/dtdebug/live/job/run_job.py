@@ -125,7 +125,11 @@ def _watching(folder: RunFolder, options: Options) -> tuple[Path, list[str], dic
         told = msgspec.json.decode(state_dir.read_start(Path(named), 1 << 20), type=dict[str, Any])
     looks = {"watch": options.watch, "parity": options.parity, "nonfinite": options.nonfinite}
     to, do = Path(told.pop("folder", folder.path)), [*told.pop("do", ()), *(name for name, on in looks.items() if on)]
-    return to, do, {**told, "watched": str(folder.path.absolute()), "parity": options.parity}
+    told |= {"watched": str(folder.path.absolute()), "parity": options.parity}
+    if options.contract is not None:
+        told["contract"], told["free_loops"] = options.contract
+        do.append("dtdebug.experiments.call_plan.inside")
+    return to, do, told
 
 
 class _Job:

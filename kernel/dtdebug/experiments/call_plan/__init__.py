@@ -1,0 +1,1 @@
+"""The collectives of a job as a file that is reviewed: `rehearse --save`, `rehearse --against`, `run --contract`."""
