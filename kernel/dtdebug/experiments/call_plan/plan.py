@@ -100,7 +100,7 @@ class Role(NamedTuple):
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a plan was made of."""
+    """Head of a plan: what it was made from."""
 
     version: int = VERSION
     command: tuple[str, ...] = ()
