@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import pickle
@@ -325,6 +326,23 @@ def packed_log(pattern: bytes) -> Maker:
     return make
 
 
+def long_header(rng: random.Random, folder: Path, size: int) -> list[str]:
+    """A compressed log whose header holds a name of `size` bytes."""
+    packed = gzip.compress(b"step 1 loss 2.0\n")
+    with (folder / "rank0.log.gz").open("wb") as file:
+        file.write(packed[:3] + b"\x08" + packed[4:10])
+        file.writelines(b"a" * (1 << 20) for _ in range(max(1, size >> 20)))
+        file.write(b"\0" + packed[10:])
+    return ["triage", str(folder)]
+
+
+def empty_dumps(rng: random.Random, folder: Path, size: int) -> list[str]:
+    """Many dumps that hold nothing."""
+    for rank in range(size):
+        (folder / f"rank_{rank}").write_bytes(b'{"entries": [], "pg_config": {}, "version": "2.4"}')
+    return ["flight", str(folder)]
+
+
 UNKNOWN_EVENT = b'{"ph":"X","name":"who knows","cat":"else","ts":1,"dur":1,"pid":1,"tid":1},'
 EMPTY = b"{},"
 
@@ -355,6 +373,8 @@ KINDS: dict[str, tuple[Maker, int, int]] = {
     "trace of empty events": (trace(EMPTY, packed=False, ranks=1), 1 << 20, 200 << 20),
     "packed zeros": (trace(b"\0", packed=True, ranks=1), 1 << 20, 1 << 30),
     "packed log": (packed_log(b"step 1 loss 2.0\n"), 1 << 20, 2 << 30),
+    "long header of a packed log": (long_header, 4 << 20, 200 << 20),
+    "dumps that hold nothing": (empty_dumps, 64, 30_000),
     "packed log without lines": (packed_log(b"\0"), 1 << 20, 4 << 30),
 }
 """Name -> maker, size in a run of all tests, size of an attack."""

@@ -188,12 +188,11 @@ def _is_known(name: str) -> bool:
 
 def _gzip_contents(name: str, file: BinaryIO, size: int) -> Thing:
     """Return what a file compressed by gzip holds."""
-    import gzip
     import tarfile
 
-    from dtdebug.storage.unpacking import BoundedHeader, UnpackedStream
+    from dtdebug.storage.unpacking import BoundedHeader, GunzippedStream, UnpackedStream
 
-    stream = BufferedReader(UnpackedStream(gzip.GzipFile(fileobj=file), size), _HEAD)
+    stream = BufferedReader(UnpackedStream(GunzippedStream(file), size), _HEAD)
     try:
         head = stream.peek(_HEAD)
     except (OSError, zlib.error):

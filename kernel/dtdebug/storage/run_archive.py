@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import tarfile
@@ -10,7 +9,7 @@ import zlib
 from pathlib import Path, PurePosixPath
 
 from dtdebug.storage import safe_open
-from dtdebug.storage.unpacking import BoundedHeader, UnpackedStream
+from dtdebug.storage.unpacking import BoundedHeader, GunzippedStream, UnpackedStream
 
 _MEMBER, _ALL, _MEMBERS = 16 << 20, 512 << 20, 6_000
 """Maximum bytes of a file and of all files, and number of files, taken from an archive."""
@@ -34,8 +33,7 @@ def unpack(archive: Path, target: Path) -> list[str]:
     try:
         with (
             safe_open.log(archive) as packed,
-            gzip.open(io.BufferedReader(packed)) as plain,
-            io.BufferedReader(UnpackedStream(plain, os.fstat(packed.fileno()).st_size)) as stream,
+            io.BufferedReader(UnpackedStream(GunzippedStream(packed), os.fstat(packed.fileno()).st_size)) as stream,
             tarfile.open(fileobj=stream, mode="r|", tarinfo=BoundedHeader) as tar,  # needs no seeking
         ):
             for seen, member in enumerate(tar):

@@ -4,16 +4,56 @@ from __future__ import annotations
 
 import io
 import tarfile
+import zlib
 from typing import Any
 
 from dtdebug.storage.budget import Allowance
 
+_GZIP = zlib.MAX_WBITS + 16
+"""Format that zlib is asked for."""
+_CHUNK = 1 << 13
+"""Bytes that are unpacked at a time: what a damaged one holds is lost."""
 _HEADER = 1 << 20
 """Maximum size in bytes of a member's header in an archive."""
 _SPARSE = "a sparse file, which no log or record is"
 _OF_HEADERS = (
     tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK,
 )  # fmt: skip
+
+
+class GunzippedStream:
+    """Contents of a file of gzip, one or several members.
+
+    The module `gzip` reads the name in a header byte by byte, so that a long one takes minutes; zlib does not.
+    """
+
+    def __init__(self, packed: Any) -> None:
+        self._packed, self._left = packed, b""
+        self._member = zlib.decompressobj(_GZIP)
+
+    def read1(self, size: int) -> bytes:
+        """Return at most so many bytes, none at the end.
+
+        Raises:
+            EOFError: the file is cut off.
+            zlib.error: it is damaged, or something else.
+
+        """
+        while True:
+            if self._member.eof:
+                self._left = self._member.unused_data.lstrip(b"\0") or self._packed.read(_CHUNK).lstrip(b"\0")
+                if not self._left:
+                    return b""
+                self._member = zlib.decompressobj(_GZIP)
+            data = self._left or self._packed.read(_CHUNK)
+            if not data:
+                raise EOFError("the file is cut off")
+            found = self._member.decompress(data, size)
+            self._left = self._member.unconsumed_tail
+            if found:
+                return found
+
+    read = read1
 
 
 class UnpackedStream(io.RawIOBase):

@@ -200,6 +200,15 @@ def test_a_healthy_job_with_a_dump_missing_is_not_said_to_be_healthy(tmp_path: P
     assert "rank 2" in found.next
 
 
+def test_dumps_that_hold_nothing_say_so_and_clear_nobody(tmp_path: Path) -> None:
+    for rank in range(4):
+        (tmp_path / f"rank_{rank}.json").write_text('{"entries": [], "pg_config": {}, "version": "2.4"}')
+    found = analyse(tmp_path)
+    assert ("not_understood", "The dumps of ranks 0-3 hold no entry: nothing was recorded.") == (
+        found.verdict.kind, found.verdict.summary,
+    )  # fmt: skip
+
+
 OPCODES = (
     *(bytes([code]) for code in b"}])(usaet\x85\x86\x87201N\x88\x8f\x90\x91b\x94Rodl"),
     b"K\x05", b"q\x01", b"h\x01", b"q\x02", b"h\x02", b"J\xff\xff\xff\x7f", b"\x8a\x08" + b"\x7f" * 8,

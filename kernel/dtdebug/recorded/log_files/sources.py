@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bz2
-import gzip
 import io
 import lzma
 import os
@@ -20,7 +19,7 @@ from dtdebug.privacy.sanitize import clean
 from dtdebug.recorded.log_files import object_store
 from dtdebug.recorded.log_files.excerpt import LogError
 from dtdebug.storage import budget, safe_open
-from dtdebug.storage.unpacking import BoundedHeader
+from dtdebug.storage.unpacking import BoundedHeader, GunzippedStream
 
 MOST_FILES = 1 << 18
 """Maximum number of files read for one job."""
@@ -198,7 +197,7 @@ def open_log(source: LogSource) -> Iterator[BinaryIO]:
 
         def reopen() -> BinaryIO:
             file.seek(0)
-            return cast("BinaryIO", gzip.open(cast("BinaryIO", _Member(file, source) if source.member else file), "rb"))
+            return cast("BinaryIO", GunzippedStream(_Member(file, source) if source.member else file))
 
         patient = reopen if type(plain).__name__ == "IGzipFile" else None
         yield plain if plain is raw else cast("BinaryIO", _BoundedReader(plain, source.size, patient))
@@ -273,15 +272,19 @@ def _plain(raw: io.RawIOBase, name: str, shown: str) -> BinaryIO:
     if name.endswith((".zst", ".zstd")):
         return _zstd(raw, shown)
     ways: dict[str, Any] = {
-        ".gz": gzip.open, ".tgz": gzip.open, ".xz": lzma.open, ".lzma": lzma.open, ".bz2": bz2.open
+        ".gz": _gunzip, ".tgz": _gunzip, ".xz": lzma.open, ".lzma": lzma.open, ".bz2": bz2.open
     }  # fmt: skip
     way = next((w for end, w in ways.items() if name.endswith(end)), None)
     return cast("BinaryIO", raw if way is None else _fast(way)(raw, "rb"))
 
 
+def _gunzip(raw: Any, _mode: str) -> GunzippedStream:
+    return GunzippedStream(raw)
+
+
 def _fast(way: Any) -> Any:
     """Return the fast implementation of gzip, if the package is installed."""
-    if way is gzip.open:
+    if way is _gunzip:
         try:
             from isal import igzip  # type: ignore[import-not-found,unused-ignore]
         except ImportError:

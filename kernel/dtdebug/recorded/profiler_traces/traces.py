@@ -6,7 +6,6 @@ of Kineto (https://github.com/pytorch/kineto/blob/main/libkineto/include/Activit
 
 from __future__ import annotations
 
-import gzip
 import re
 import zlib
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ import msgspec
 
 from dtdebug.errors import UsageError
 from dtdebug.storage import budget, safe_open
-from dtdebug.storage.unpacking import UnpackedStream
+from dtdebug.storage.unpacking import GunzippedStream, UnpackedStream
 
 _MOST_FILES, _BYTES, _EVENTS, _SEEN = 1024, 2 << 30, 1_500_000, 4_000_000
 """Maximum number of files, and of bytes, kept events and events of any kind of all traces together."""
@@ -297,14 +296,14 @@ def _open_trace(path: Path) -> Iterator[Any]:
             yield file
         else:
             size = path.stat().st_size
-            with gzip.open(file) as plain, BufferedReader(UnpackedStream(plain, size), _CHUNK) as unpacked:
+            with BufferedReader(UnpackedStream(GunzippedStream(file), size), _CHUNK) as unpacked:
                 yield unpacked
 
 
 def _read(file: Any, path: Path) -> bytes:
     try:
         return bytes(file.read(_CHUNK))
-    except (zlib.error, gzip.BadGzipFile) as error:
+    except zlib.error as error:
         raise UsageError(f"slow {path}: damaged: {error}") from None
     except OSError as error:
         raise UsageError(f"slow {path}: {error.strerror or error}; record fewer steps") from None
