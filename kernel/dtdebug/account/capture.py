@@ -88,7 +88,7 @@ def explain(
             if isinstance(node, ast.Constant) and way.is_spoken_of(node):
                 way.add_literal(name, node, scope)
     stopped = way.stopped or ("" if way.root >= 0 else _stop_line(way, call=scope.call, scope=scope))
-    return _with(account, refusal=refusal, links=way.told(), root=way.root, stopped=stopped)
+    return _with(account, refusal=refusal, links=way.told(), root=way.root, by_rank=way.by_rank, stopped=stopped)
 
 
 def _telling(message: str) -> str:

@@ -218,10 +218,16 @@ def _grown(name: str, row: Binding, scope: Scope) -> list[Making]:
         items = [t for t in assign.targets if isinstance(t, ast.Subscript) and dotted_name(t.value) == name]
         found.extend((assign, (target.slice, assign.value)) for target in items)
     for node, parts in found:
-        if code.scope(node) is not home or getattr(node, "lineno", 0) <= getattr(row.node, "lineno", 0):
+        where = code.scope(node)
+        if where is home and getattr(node, "lineno", 0) <= getattr(row.node, "lineno", 0):
+            continue
+        if where is not home and not (name.startswith("self.") and code.class_of(where) is code.class_of(home)):
             continue
         loops = [each.iter for each in code.ancestors(node) if isinstance(each, ast.For)]
-        inside = [each for each in loops if code.scope(each) is home]
+        inside = [each for each in loops if code.scope(each) is where]
+        if where is not home:
+            last = getattr(where, "end_lineno", 0) + 1
+            scope = dataclasses.replace(scope, node=where, line=last, function=getattr(where, "name", ""), bound=None)
         return [Making("assigned", code.statement(node), scope, None, (*inside, *parts))]
     return []
 
@@ -442,7 +448,8 @@ def _of_field(
         where = Scope(home.file, getattr(row.node, "lineno", _LAST), name, program=program, node=method,
                       local=_self(scope.value(node.value)), callers=inside.callers if inside is not None else (),
                       bound=made if name == "__init__" else None)  # fmt: skip
-        found = _making(f"self.{node.attr}", row, where)
+        name = f"self.{node.attr}"
+        found = next(iter(_grown(name, row, where)), None) or _making(name, row, where)
         yield found._replace(how="attribute" if found.how in ("assigned", "called") else found.how)
         return
     for row in program.bindings.get((defined, node.attr), ()):

@@ -17,7 +17,7 @@ from dtdebug.check.stack_files import sourced_snapshot
 from dtdebug_taxonomy.logs import log as logs
 from dtdebug_taxonomy.logs.events import PrintedException
 from dtdebug_taxonomy.model.account import Account
-from dtdebug_taxonomy.model.ranks import Frame
+from dtdebug_taxonomy.model.ranks import Frame, RankState
 from dtdebug_taxonomy.model.snapshot import Snapshot
 
 _SECONDS = 0.5
@@ -49,6 +49,11 @@ def with_accounts(snapshot: Snapshot) -> Snapshot:
 def of_exception(raised: PrintedException, sources: Sources | None = None) -> Account:
     """Return the account of a printed exception; never raises."""
     return from_text(raised.text, raised.frames, raised.rank, sources)
+
+
+def standing(state: RankState) -> Account:
+    """Return the account of the place at which a rank without an exception ended, or waits."""
+    return from_text("", state.stack, state.rank)
 
 
 def from_text(text: str, frames: Sequence[Frame], rank: int | None = None, sources: Sources | None = None) -> Account:

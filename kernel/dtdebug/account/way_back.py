@@ -20,7 +20,9 @@ import msgspec
 from dtdebug.account import evaluate, scopes
 from dtdebug.account.expressions import computes, is_literal, literal_text
 from dtdebug.account.makers import Making, creation, is_current, makings, of_class
+from dtdebug.account.files import writer_of
 from dtdebug.account.objects import MISSING, attribute, class_of_value, is_exactly, is_kind, loaded, module_of
+from dtdebug.account.per_rank import differs_by_itself, is_by_rank, is_rank
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Program, Sources
 from dtdebug.account.values import masked, named, one_line
@@ -62,6 +64,8 @@ class WayBack:
         self._scalar: list[bool] = []
         self._ends: list[tuple[int, int]] = []
         """(Index of a link at which a value was decided, certainty)."""
+        self._own: list[int] = []
+        """Indices of links that ask for what each rank has of its own."""
         self._seen: set[tuple[object, ...]] = set()
 
     @property
@@ -76,6 +80,16 @@ class WayBack:
         if sure == _MADE and self._scalar[0]:
             return 0  # the parts are objects, but a number was refused
         return n
+
+    @property
+    def by_rank(self) -> int:
+        """Index of the first link at which what each rank has of its own comes into a value, or -1."""
+        for n in sorted(self._own):
+            while n >= 0 and self._plain[n]:
+                n = self._parents[n]
+            if n >= 0:
+                return n
+        return -1
 
     def told(self) -> tuple[Link, ...]:
         """Return the links; one that only hands a value on has that of the next."""
@@ -140,6 +154,8 @@ class WayBack:
             found = True
             if self._is_new(text, made.node):
                 self._made(node, value if is_current(node, made, scope) else MISSING, made, scope, parent)
+        if not found and parent >= 0 and is_rank(node):
+            self._own.append(parent)
         if not found and isinstance(node, ast.Attribute | ast.Subscript) and self._is_new(text, scope.node, scope.line):
             for leaf in leaves(node.value, scope):
                 self._follow(leaf, scope, parent)
@@ -167,8 +183,14 @@ class WayBack:
         direct = (made.scope.file, made.line) == self.at and made.how == "passed"
         at = parent
         if made.scope.user and (scope.user or not direct):  # a library's parameter is its own matter
-            plain = isinstance(made.value, ast.Name | ast.Attribute | ast.Subscript) or _asks_launch(made.value)
-            at = self._add(link, parent, plain=plain, scalar=is_exactly(value, _SCALARS), sure=_sure(made))
+            plain = _hands_on(made.value) or _asks_launch(made.value)
+            writer = writer_of(made, self._sources) if made.how == "file" else None
+            sure = _sure(made) if writer is None else None
+            at = self._add(link, parent, plain=plain, scalar=is_exactly(value, _SCALARS), sure=sure)
+            if at >= 0 and (is_by_rank(made) or differs_by_itself(made.value)):
+                self._own.append(at)
+            if writer is not None:
+                self._written(writer, at)
         before = made.scope
         if made.scope.line > made.line or made.scope is scope:
             before = dataclasses.replace(made.scope, line=min(made.line, made.scope.line))
@@ -178,19 +200,40 @@ class WayBack:
             for leaf in leaves(part, before):
                 self._follow(leaf, before, at)
 
+    def _written(self, writer: Making, parent: int) -> None:
+        """Go on with what the program wrote to a file that it reads."""
+        if writer.value is None:
+            return
+        link = Link(value=named(ast.unparse(writer.value), MISSING), how="file",
+                    place=place(writer.scope, writer.node), depth=self._depth(parent))  # fmt: skip
+        handed = isinstance(writer.value, ast.Name)
+        at = self._add(link, parent, plain=handed, sure=None if handed else _DECIDED)
+        for leaf in leaves(writer.value, writer.scope):
+            first = len(self.links)
+            self._follow(leaf, writer.scope, at)
+            if handed and first < len(self.links):
+                self._ends.append((first, _DECIDED))
+
     def _call(self, node: ast.Call, scope: Scope, parent: int, value: Any) -> None:
         """Go on with what a function of the program returns, or with a call that asks for the environment."""
         entered = enter(node, scope, self._sources)
         shown = named(ast.unparse(node), value)
+        environment = dotted_name(node.func).endswith(evaluate.ENVIRONMENT)
+        if entered is None and not environment and dotted_name(node.func).rpartition(".")[2] not in evaluate.WORLD:
+            for leaf in _operands_of(node, scope):
+                self._follow(leaf, scope, parent)
+            return
         if entered is None:
-            environment = dotted_name(node.func).endswith(evaluate.ENVIRONMENT)
+            own = is_rank(node)
             if parent >= 0 and self.links[parent].place.line == node.lineno and self.links[parent].how != "passed":
                 self._ends.append((parent, _DECIDED if environment else _LAUNCH))  # the line is told already
+                self._own += [parent] * own
                 return
             how: How = "environment" if environment else "called"
             link = Link(value=shown, how=how, place=place(scope, node), depth=self._depth(parent))
             if scope.user:
-                self._add(link, parent, plain=True, scalar=True, sure=_DECIDED if environment else _LAUNCH)
+                at = self._add(link, parent, plain=True, scalar=True, sure=_DECIDED if environment else _LAUNCH)
+                self._own += [at] * (own and at >= 0)
             return
         self._return_links(entered, shown, value, parent)
 
@@ -213,6 +256,8 @@ class WayBack:
             at = self._add(
                 link, parent, plain=isinstance(returned, ast.Name), scalar=is_exactly(value, _SCALARS), sure=sure
             )
+            if at >= 0 and differs_by_itself(returned):
+                self._own.append(at)
             for leaf in parts:
                 self._follow(leaf, inside, at)
 
@@ -261,12 +306,20 @@ _PATIENCE = 20
 """Factor by which the clock on the wall may exceed the thread's time."""
 
 
+def _hands_on(node: ast.expr | None) -> bool:
+    """True for an expression that only hands on a value, or an item of a fixed name."""
+    return isinstance(node, ast.Name | ast.Attribute) or (
+        isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
+    )
+
+
 def _asks_launch(node: ast.expr | None) -> bool:
     return isinstance(node, ast.Call) and dotted_name(node.func).rpartition(".")[2] in evaluate.WORLD
 
 
 def _sure(made: Making) -> int | None:
-    if made.how in _ENDS or (made.value is not None and (is_literal(made.value) or computes(made.value))):
+    given = (made.value,) if made.value is not None else () if made.how in ("loop", "passed") else made.parts
+    if made.how in _ENDS or (made.value is not None and is_literal(made.value)) or any(map(computes, given)):
         return _DECIDED
     if made.how in ("passed", "loop") or any(leaves(part, made.scope) for part in made.parts):
         return None
@@ -450,6 +503,24 @@ def _of_call(node: ast.Call, scope: Scope) -> Iterator[ast.expr]:
     if own is not None or (scope.user and isinstance(node.func, ast.Name) and _is_imported_own(name, scope)):
         yield node
         return
+    if isinstance(node.func, ast.Attribute) and _is_own_method(node.func, scope):
+        yield node
+        return
+    yield from _operands_of(node, scope)
+
+
+def _is_own_method(node: ast.Attribute, scope: Scope) -> bool:
+    """True if an attribute is called that is a method of a class of the program, as far as its name shows."""
+    if not scope.user or scope.program is None or not dotted_name(node) or _is_object(node, scope):
+        return False
+    if isinstance(node.value, ast.Name) and (node.value.id == "super" or _is_outside(node.value.id, scope)):
+        return False
+    programs = (scope.program, *(each.program for each in scope.callers if each.user and each.program is not None))
+    return any(p.code.class_of(f) is not None for p in programs for f in p.code.functions.get(node.attr, ()))
+
+
+def _operands_of(node: ast.Call, scope: Scope) -> Iterator[ast.expr]:
+    """Yield what a call that is not entered gets, and the object whose method it is."""
     for part in (*node.args, *(k.value for k in node.keywords)):
         yield from _leaves(part, scope)
     if isinstance(node.func, ast.Attribute):

@@ -179,7 +179,11 @@ def _of_attribute(account: Account) -> _Found | None:
 
 
 def _of_none(account: Account, words: str) -> _Found:
+    chain = _chain(account, words)
     link = _carried(account, words, "None")
+    if (own := _by_rank_in(account, chain)) is not None and link is not None:
+        given = f"give every rank the same there, or test `{words}` for None."
+        return _Found(f"`{words}` is None, and hangs on what each rank has of its own", given, own)
     made = link.place.code if link is not None else ""
     tree = parse_line(made)
     call = getattr(tree.body[0], "value", None) if isinstance(tree, ast.Module) and tree.body else None
@@ -192,13 +196,55 @@ def _of_none(account: Account, words: str) -> _Found:
 def _of_type(account: Account) -> _Found | None:
     """Return the one expression of the line that is None, if the error speaks of None."""
     if "NoneType" not in account.exception:
-        return None
+        return _of_kind(account)
     texts = _texts(account)
     written = {
         ast.unparse(n) for kind in (ast.Name, ast.Attribute, ast.Subscript, ast.Call) for n in _nodes(account, kind)
     }
     nothing = [name for name in written if texts.get(name) == "None"]
     return _of_none(account, nothing[0]) if len(nothing) == 1 else None
+
+
+_KIND = re.compile(
+    r"TypeError: '(?P<kind>\w{1,80})' object (?:is not (?P<not>iterable|callable|subscriptable|an iterator)"
+    r"|does not support (?P<no>[a-z ]{1,40}))"
+)
+
+
+def _of_kind(account: Account) -> _Found | None:
+    """Return the expression whose object can't do what the line asks of it, and the line that made it."""
+    matched = _KIND.match(account.exception)
+    if matched is None:
+        return None
+    rows = [
+        name
+        for name, text in _texts(account).items()
+        if (value := read_value(text)) is not None and value.name == matched["kind"]
+    ]
+    if len(rows) != 1:
+        return None
+    words = rows[0]
+    chain = _chain(account, words)
+    link = chain[0] if chain else None
+    what = f"is not {matched['not']}" if matched["not"] else f"does not support {matched['no']}"
+    edit = _in_order(link) if link is not None else None
+    fix = "give it the object that the line expects."
+    if edit is not None:
+        fix = "the results come in the order of the arguments."
+    return _Found(f"`{words}` is of {matched['kind']}, which {what}", fix, link, edit)
+
+
+def _in_order(link: Link) -> Edit | None:
+    """Return the edit that unpacks in the order of the arguments, where the targets are the same names in another."""
+    tree = parse_line(link.place.code)
+    match tree:
+        case ast.Module(body=[ast.Assign(targets=[ast.Tuple() as target], value=ast.Call(keywords=[]) as call)]):
+            names, given = [ast.unparse(e) for e in target.elts], [ast.unparse(e) for e in call.args]
+            if names == given or sorted(names) != sorted(given) or not link.place.code.isascii():
+                return None
+            span = (target.elts[0].col_offset, target.elts[-1].end_col_offset or 0)
+            return replace_expression(link.place, span, ", ".join(given))
+    return None
 
 
 def _of_file(account: Account) -> _Found | None:
@@ -212,13 +258,17 @@ def _of_file(account: Account) -> _Found | None:
     named = [name for name, text in {**given, **_texts(account)}.items() if _path(text) == path]
     words = next(iter(named), "")
     chain = _chain(account, words)
-    root = account.links[account.root] if 0 <= account.root < len(account.links) else None
-    link = _carried(account, words, repr(path)) or (root if root in chain else chain[0] if chain else None)
+    root = _root_in(account, chain)
+    own = _by_rank_in(account, chain)
+    link = own or _carried(account, words, repr(path)) or root or (chain[0] if chain else None)
     relative = not path.startswith(("/", "~")) and path[1:2] != ":"
     start = "; a relative path counts from the folder in which the rank was started" if relative else ""
     said = f"`{words}` is {path!r}, which does not exist" if words else f"{path!r} does not exist"
     if path.startswith("~"):
         said, start = f"{said}: `~` is not expanded here", "; use `os.path.expanduser`"
+    if own is not None:
+        said = f"{said}: the path is made of what each rank has of its own"
+        return _Found(said, "name a file that some rank has written, such as rank 0's, or let this rank write its.", link)
     return _Found(said, f"name a file that exists on this host, or write it before it is read{start}.", link)
 
 
@@ -245,8 +295,21 @@ def _of_index(account: Account) -> _Found | None:
     said = f"`{owner}` has {length} element{'' if length == 1 else 's'}, and {asked}"
     chains = [c for c in (_chain(account, slot_words), _chain(account, owner)) if c and not is_given(c[0])]
     chain = chains[0] if chains else ()
-    link = next((link for link in reversed(chain) if link.how in {"literal", "option", "default"}), None)
+    link = _root_in(account, chain)
+    link = link or next((link for link in reversed(chain) if link.how in {"literal", "option", "default"}), None)
     return _Found(said, "keep the index below the length.", link or (chain[0] if chain else None))
+
+
+def _root_in(account: Account, chain: Sequence[Link]) -> Link | None:
+    """Return the link that decided the value, if it lies on a way back."""
+    root = account.links[account.root] if 0 <= account.root < len(account.links) else None
+    return root if root in chain else None
+
+
+def _by_rank_in(account: Account, chain: Sequence[Link]) -> Link | None:
+    """Return the link at which what the rank has of its own comes in, if it lies on a way back."""
+    link = account.links[account.by_rank] if 0 <= account.by_rank < len(account.links) else None
+    return link if link in chain else None
 
 
 def _length(value: Value | None) -> int | None:

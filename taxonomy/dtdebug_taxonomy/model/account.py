@@ -77,6 +77,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The way back, the refused argument first; the links of one value follow each other."""
     root: int = -1
     """Index of the link at which the value was decided; -1 if the way back does not end in the user's program."""
+    by_rank: int = -1
+    """Index of the link at which what each rank has of its own comes in: its number, chance, the clock; -1 if none."""
     facts: tuple[NamedValue, ...] = ()
     """Further facts of the rank: world size, rank, backend, device."""
     with_values: bool = True
