@@ -147,7 +147,7 @@ def _bound(name: str, home: ast.AST, scope: Scope) -> Iterator[Making]:
         if isinstance(row.node, ast.AugAssign):
             yield Making("assigned", row.node, scope, row.node.value, (row.node.value,))
             continue
-        yield from _grown(name, row, scope) or [_making(name, row, scope)]
+        yield from _grown(name, row, scope) or [_making(name, row, scope), *_changed(name, row, scope)]
         return
 
 
@@ -193,6 +193,24 @@ def _making(name: str, row: Binding, scope: Scope) -> Making:
     if value is None:
         return Making("assigned", node, scope)
     return Making(how_of(value), node, scope, value, (value,))
+
+
+def _changed(name: str, row: Binding, scope: Scope) -> Iterator[Making]:
+    """Yield what was put into a container between its making and the line of a scope."""
+    program, home = scope.program, scope.node
+    if program is None:
+        return
+    code, first = program.code, getattr(row.node, "lineno", 0)
+    for call in code.methods("update"):
+        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if first < call.lineno < scope.line and _base(owner) == name and code.scope(call) is (home or program.tree):
+            yield Making("assigned", code.statement(call), scope, None, (*call.args, *(k.value for k in call.keywords)))
+
+
+def _base(node: ast.expr | None) -> str:
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return dotted_name(node) if node is not None else ""
 
 
 def _grown(name: str, row: Binding, scope: Scope) -> list[Making]:

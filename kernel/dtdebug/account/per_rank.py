@@ -1,4 +1,4 @@
-"""What each rank has of its own: its number, chance, the clock, its host.
+"""What each rank has of its own: its number, chance, the clock, its host and files.
 
 A value that is made of it differs from rank to rank, though all of them run one program.
 """
@@ -25,6 +25,9 @@ _CHANCE = frozenset({
 """Calls whose results have no reason to be equal on two ranks; none that fills a tensor, whose shape is."""
 
 
+_FILES = frozenset({"exists", "isfile", "isdir", "is_file", "is_dir"})
+
+
 def is_rank(node: ast.expr) -> bool:
     """True if an expression asks which rank this is."""
     match node:
@@ -41,12 +44,17 @@ def _is_name(name: str) -> bool:
 
 
 def is_by_rank(made: Making) -> bool:
-    """True if a statement is run, or not, by a test of the rank."""
+    """True if a statement is run, or not, by a test of the rank, or of a file that it may have."""
     program = made.scope.program
     if program is None or made.node not in program.code.parent:
         return False
     tests = [up.test for up in program.code.ancestors(made.node) if isinstance(up, ast.If)]
-    return any(is_rank(node) for test in tests for node in ast.walk(test) if isinstance(node, ast.expr))
+    return any(_is_own(node) for test in tests for node in ast.walk(test) if isinstance(node, ast.expr))
+
+
+def _is_own(node: ast.expr) -> bool:
+    asked = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FILES
+    return asked or is_rank(node)
 
 
 def differs_by_itself(node: ast.expr | None) -> bool:

@@ -61,6 +61,8 @@ class WayBack:
         self._parents: list[int] = []
         self._plain: list[bool] = []
         """True for a link that only hands a value on."""
+        self._handed: list[str] = []
+        """Expression that a link hands on unchanged, if it does."""
         self._scalar: list[bool] = []
         self._ends: list[tuple[int, int]] = []
         """(Index of a link at which a value was decided, certainty)."""
@@ -92,8 +94,12 @@ class WayBack:
         return -1
 
     def told(self) -> tuple[Link, ...]:
-        """Return the links; one that only hands a value on has that of the next."""
+        """Return the links; one that only hands a value on has that of the next, and the next has its value."""
         links = list(self.links)
+        for n, link in enumerate(links):
+            up = self._parents[n]
+            if up >= 0 and self._handed[up] == link.value.name and not link.value.text:
+                links[n] = msgspec.structs.replace(link, value=NamedValue(link.value.name, links[up].value.text))
         for n in range(len(links) - 1, 0, -1):
             up = self._parents[n]
             if up >= 0 and self._plain[up] and not links[up].value.text and links[n].value.text:
@@ -186,7 +192,8 @@ class WayBack:
             plain = _hands_on(made.value) or _asks_launch(made.value)
             writer = writer_of(made, self._sources) if made.how == "file" else None
             sure = _sure(made) if writer is None else None
-            at = self._add(link, parent, plain=plain, scalar=is_exactly(value, _SCALARS), sure=sure)
+            handed = ast.unparse(made.value) if isinstance(made.value, ast.Name | ast.Attribute) else ""
+            at = self._add(link, parent, plain=plain, handed=handed, scalar=is_exactly(value, _SCALARS), sure=sure)
             if at >= 0 and (is_by_rank(made) or differs_by_itself(made.value)):
                 self._own.append(at)
             if writer is not None:
@@ -272,7 +279,14 @@ class WayBack:
                     return
 
     def _add(
-        self, link: Link, parent: int, *, plain: bool = False, scalar: bool = False, sure: int | None = None
+        self,
+        link: Link,
+        parent: int,
+        *,
+        plain: bool = False,
+        handed: str = "",
+        scalar: bool = False,
+        sure: int | None = None,
     ) -> int:
         """Add a link, and return its index; that of the one before if it is told already."""
         for n, each in enumerate(self.links):
@@ -285,6 +299,7 @@ class WayBack:
         self.links.append(link)
         self._parents.append(parent)
         self._plain.append(plain)
+        self._handed.append(handed)
         self._scalar.append(scalar)
         return len(self.links) - 1
 
@@ -318,9 +333,10 @@ def _asks_launch(node: ast.expr | None) -> bool:
 
 
 def _sure(made: Making) -> int | None:
-    given = (made.value,) if made.value is not None else () if made.how in ("loop", "passed") else made.parts
-    if made.how in _ENDS or (made.value is not None and is_literal(made.value)) or any(map(computes, given)):
+    if made.how in _ENDS or (made.value is not None and (is_literal(made.value) or computes(made.value))):
         return _DECIDED
+    if made.value is None and made.how not in ("loop", "passed") and any(map(computes, made.parts)):
+        return _COMPUTED
     if made.how in ("passed", "loop") or any(leaves(part, made.scope) for part in made.parts):
         return None
     return _MADE

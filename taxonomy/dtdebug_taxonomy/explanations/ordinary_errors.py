@@ -70,7 +70,8 @@ def _explanation(context: Context, account: Account, found: _Found, accounts: Se
     reason = reason_from(account, "value-of-an-error")
     whole = explanation_for(context.symptom, plain(title, 500), why, plain(fix, 500), _PROBABILITY, reason)
     diff = diff_of(found.edit, context.incident.snapshot.excerpts) if found.edit is not None else ""
-    return replace(whole, diff=diff, diff_of="yours" if diff else "", in_python=bool(diff) and in_python(diff))
+    whole = replace(whole, diff=diff, diff_of="yours" if diff else "", in_python=bool(diff) and in_python(diff))
+    return whole if place is None else replace(whole, file=place.file, line=place.line)
 
 
 def _texts(account: Account) -> dict[str, str]:
@@ -118,7 +119,8 @@ def _of_key(account: Account) -> _Found | None:
         owner, slot = ast.unparse(node.value), node.slice  # type: ignore[attr-defined]
         value = read_value(texts.get(owner, ""))
         written = slot.value if isinstance(slot, ast.Constant) else _plain(texts.get(ast.unparse(slot), ""))
-        if value is not None and value.kind == "mapping" and written == key:
+        unknown = not isinstance(slot, ast.Constant) and ast.unparse(slot) not in texts and value is not None
+        if value is not None and value.kind == "mapping" and (written == key or (unknown and value.whole)):
             rows.append((owner, slot, value))
     if len(rows) != 1 or (not rows[0][2].whole and str(key) in rows[0][2].keys):
         return None
@@ -132,7 +134,13 @@ def _of_key(account: Account) -> _Found | None:
     if near and isinstance(slot, ast.Constant) and account.place is not None and account.place.code.isascii():
         edit = replace_expression(account.place, (slot.col_offset, slot.end_col_offset or 0), repr(near))
     fix = f"ask for {near!r}." if near else f"add {key!r} to it, or ask for a key that it has."
+    chain = _chain(account, owner)
     link = _carried(account, owner, texts[owner])
+    if any(each.how == "file" for each in chain):
+        link = _root_in(account, chain) or link
+    if near and not isinstance(slot, ast.Constant):
+        said = f"write and ask for keys in one way: {near!r} was written, and {key!r} is asked for."
+        return _Found(f"`{owner}` has no key {key!r}: {has}", said, link)
     return _Found(f"`{owner}` has no key {key!r}: {has}", fix, link, edit, account.place if near else None)
 
 
@@ -329,7 +337,7 @@ def _of_division(account: Account) -> _Found | None:
         return None
     (words,) = zeros
     chain = [each for each in _chain(account, words) if not re.search(r"[-+*/]= ", each.place.code)]  # these change it
-    link = next((each for each in reversed(chain) if each.value.text), None)
+    link = _root_in(account, chain) or next((each for each in reversed(chain) if each.value.text), None)
     return _Found(
         f"`{words}` is 0, and the line divides by it",
         f"keep `{words}` above 0, or leave the line out where it is 0.",
