@@ -260,6 +260,9 @@ def _of_argument(name: str, own: ast.arg, scope: Scope) -> Iterator[Making]:
         yield _given(*came)
         return
     node = scope.node
+    if (loader := _of_collate(scope)) is not None:
+        yield Making("loop", loader[0], loader[1], loader[0], (loader[0],))
+        return
     for decorator in node.decorator_list if isinstance(node, FUNCTIONS) else ():
         if isinstance(decorator, ast.Call) and name in destinations(decorator):
             yield Making("option", decorator, scope, None)
@@ -294,6 +297,17 @@ def _scope_of(call: ast.Call, program: Program, inside: Scope) -> Scope:
                        live=bool(local), local=local, world=local, reached=_LAST)  # fmt: skip
     inner = next((each for each in program.code.ancestors(call) if isinstance(each, scopes.COMPREHENSIONS)), None)
     return dataclasses.replace(around, line=call.lineno, call=call, inner=inner)
+
+
+def _of_collate(scope: Scope) -> tuple[ast.Call, Scope] | None:
+    """Return the loader that a function joins the samples of, with the scope in which it is made."""
+    program, node = scope.program, scope.node
+    if program is None or not isinstance(node, FUNCTIONS) or any(s.user for s in scope.callers):
+        return None
+    for call in program.code.nodes(ast.Call):
+        if dotted_name(keyword(call, "collate_fn")).rpartition(".")[2] == node.name:
+            return call, _scope_of(call, program, scope)
+    return None
 
 
 def _of_thread(scope: Scope) -> tuple[ast.Call, Scope] | None:

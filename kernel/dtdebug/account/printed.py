@@ -12,6 +12,7 @@ from dtdebug.account.capture import explain, facts
 from dtdebug.account.chain import traces
 from dtdebug.account.objects import MISSING, attribute, class_of_value, is_kind, loaded, name_of
 from dtdebug.account.sources import Sources
+from dtdebug.account.swallowed import swallowing
 from dtdebug.account.values import masked, one_line
 from dtdebug.account.way_back import Deadline
 from dtdebug.check.files import UnreadableError, read_source
@@ -19,8 +20,8 @@ from dtdebug.check.stack_files import sourced_snapshot
 from dtdebug.process.thread_frames import copy_locals
 from dtdebug_taxonomy.logs import log as logs
 from dtdebug_taxonomy.logs.events import PrintedException
-from dtdebug_taxonomy.model.account import Account
-from dtdebug_taxonomy.model.ranks import Frame, RankState
+from dtdebug_taxonomy.model.account import Account, Parting
+from dtdebug_taxonomy.model.ranks import Frame, RankState, Verdict
 from dtdebug_taxonomy.model.snapshot import Snapshot
 
 _SECONDS = 0.5
@@ -77,6 +78,11 @@ def _data_set(reported: BaseException) -> object:
 def standing(state: RankState) -> Account:
     """Return the account of the place at which a rank without an exception ended, or waits."""
     return from_text("", state.stack, state.rank)
+
+
+def swallowed(states: Sequence[RankState], verdict: Verdict) -> Parting | None:
+    """Return the `except` that can have taken a rank around the call in which its peers wait."""
+    return swallowing(states, verdict, Sources(_lines))
 
 
 def from_text(text: str, frames: Sequence[Frame], rank: int | None = None, sources: Sources | None = None) -> Account:

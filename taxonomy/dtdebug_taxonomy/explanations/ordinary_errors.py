@@ -20,6 +20,7 @@ from dtdebug_taxonomy.model.rank_ranges import ranges
 from dtdebug_taxonomy.text.pattern_matcher import plain
 from dtdebug_taxonomy.text.value_texts import Value, read_value
 
+EVIDENCE = "value-of-an-error"
 _PROBABILITY = 0.8
 _KEY = re.compile(r"KeyError: (?P<key>'[^']{1,80}'|\"[^\"]{1,80}\"|-?\d{1,12})\Z")
 _ATTRIBUTE = re.compile(r"AttributeError: '(?P<kind>\w{1,80})' object has no attribute '(?P<name>\w{1,80})'")
@@ -67,7 +68,7 @@ def _explanation(context: Context, account: Account, found: _Found, accounts: Se
     why = "The line that raised uses this value."
     if len(ranks) > 1 and ranks == everyone:
         why = f"Ranks {ranges(ranks)} failed alike: the program is wrong, not a rank's data."
-    reason = reason_from(account, "value-of-an-error")
+    reason = reason_from(account, EVIDENCE)
     whole = explanation_for(context.symptom, plain(title, 500), why, plain(fix, 500), _PROBABILITY, reason)
     diff = diff_of(found.edit, context.incident.snapshot.excerpts) if found.edit is not None else ""
     whole = replace(whole, diff=diff, diff_of="yours" if diff else "", in_python=bool(diff) and in_python(diff))
@@ -276,7 +277,9 @@ def _of_file(account: Account) -> _Found | None:
         said, start = f"{said}: `~` is not expanded here", "; use `os.path.expanduser`"
     if own is not None:
         said = f"{said}: the path is made of what each rank has of its own"
-        return _Found(said, "name a file that some rank has written, such as rank 0's, or let this rank write its.", link)
+        return _Found(
+            said, "name a file that some rank has written, such as rank 0's, or let this rank write its.", link
+        )
     return _Found(said, f"name a file that exists on this host, or write it before it is read{start}.", link)
 
 
@@ -327,17 +330,20 @@ def _length(value: Value | None) -> int | None:
 def _of_division(account: Account) -> _Found | None:
     """Return the divisor that is 0."""
     texts = _texts(account)
-    zeros = {
+    divisors = {
         ast.unparse(n.right)  # type: ignore[attr-defined]
         for n in _nodes(account, ast.BinOp)
         if isinstance(n.op, ast.Div | ast.FloorDiv | ast.Mod)  # type: ignore[attr-defined]
-        and _plain(texts.get(ast.unparse(n.right), "")) == 0  # type: ignore[attr-defined]
     }
+    zeros = {words for words in divisors if _plain(texts.get(words, "")) == 0}
+    if not zeros and len(divisors) == 1 and not texts.keys() & divisors:
+        zeros = divisors  # the error itself says what the only divisor was
     if len(zeros) != 1:
         return None
     (words,) = zeros
     chain = [each for each in _chain(account, words) if not re.search(r"[-+*/]= ", each.place.code)]  # these change it
     link = _root_in(account, chain) or next((each for each in reversed(chain) if each.value.text), None)
+    link = link or (chain[0] if chain else None)
     return _Found(
         f"`{words}` is 0, and the line divides by it",
         f"keep `{words}` above 0, or leave the line out where it is 0.",

@@ -45,7 +45,7 @@ def explain(context: Context) -> Iterator[Explanation]:
         rank=parting.sides[0].ranks[0] if parting.sides[0].ranks else None,
         file=place.file,
     )
-    edit = None if parting.detour else parting_edits.edit_of(parting, snapshot)
+    edit = None if parting.detour or parting.branch.kind == "try" else parting_edits.edit_of(parting, snapshot)
     found = explanation_for(
         _SYMPTOM,
         plain(_title(parting), 500),
@@ -89,6 +89,9 @@ def _title(parting: Parting) -> str:
     if parting.detour:
         who = " and ".join(_ranks(side.ranks) for side in sides if side.result is sides[0].result)
         return f"{who[:1].upper()}{who[1:]} went into `{parting.branch.place.code}` ({at}) and has not come back"
+    if parting.branch.kind == "try":
+        who = _ranks(parting.sides[0].ranks)
+        return f"An exception in `{parting.text}` can have taken {who} around it: the handler catches it and goes on ({at})"
     passing = [side for side in sides if side.result is True]
     if is_by_rank(parting) and len(passing) == 1 and len(sides) == 2:
         return f"Only {_ranks(passing[0].ranks)} pass{'es' * (len(passing[0].ranks) == 1)} `{parting.text}` ({at})"
@@ -142,6 +145,8 @@ def _differing(sides: Sequence[Side]) -> list[NamedValue]:
 def _why(parting: Parting) -> str:
     if parting.detour:
         return "The others went around it and wait in a call that comes after."
+    if parting.branch.kind == "try":
+        return "The others wait in a call inside this `try`, and the rank is past it; no other way around was found."
     if parting.branch.kind == "for":
         return "Each pass calls a collective: the ranks with fewer passes leave the others waiting."
     if is_by_rank(parting):
@@ -153,6 +158,8 @@ def _fix(parting: Parting) -> str:
     at = where(parting.branch.place)
     if parting.detour:
         return f"Let what stands behind {at} end in time, or let all ranks do it between the same calls."
+    if parting.branch.kind == "try":
+        return f"Print the exception at {at} and raise it again, so that the rank ends there and the job with it."
     if parting.branch.kind == "for":
         link = decided_at(parting)
         return (

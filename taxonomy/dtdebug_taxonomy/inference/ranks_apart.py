@@ -17,14 +17,18 @@ from dtdebug_taxonomy.model.ranks import Verdict
 SIZES = frozenset({"wrong_size", "wrong_dtype"})
 """Kinds of verdicts on calls that do not fit together."""
 _COMPARES = re.compile(
-    r"\b(?:in|of|on|from|than|with) (?:process|rank) \d{1,6}\b"
+    r"\b(?:in|of|on|from|than|with) (?:process|rank)(?: \d{1,6}\b|\W*\Z)"
     r"|\b(?:across|among|between|on) (?:all )?(?:ranks|processes)\b"
 )
-"""A message that speaks of other ranks."""
+"""A message that speaks of other ranks; its end may have been cut off."""
+_ONE_TO_ONE = frozenset({"send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list"})
+"""Calls whose two sides run different lines: a value that differs by rank is no fault there."""
 
 
 def compares_ranks(account: Account, verdict: Verdict | None) -> bool:
     """True if an exception, or the verdict for a rank without one, says that ranks do not fit together."""
+    if account.refusal is not None and account.refusal.api.rpartition(".")[2] in _ONE_TO_ONE:
+        return False
     if not account.exception:
         return verdict is not None and verdict.kind in SIZES
     return _COMPARES.search(account.exception) is not None
@@ -43,7 +47,9 @@ def _parting_of(account: Account, accounts: Sequence[Account]) -> int:
     """Return the index of the link at which a value parts, or -1."""
     others = [a for a in accounts if a is not account and a.place == account.place and a.rank != account.rank]
     apart = [n for n, link in enumerate(account.links) if _differs(link, others)]
-    if account.by_rank >= 0 and (not apart or account.by_rank in apart or not account.links[account.by_rank].value.text):
+    if account.by_rank >= 0 and (
+        not apart or account.by_rank in apart or not account.links[account.by_rank].value.text
+    ):
         return account.by_rank
     return max(apart, key=lambda n: (account.links[n].depth, -n), default=-1)
 

@@ -102,7 +102,7 @@ class Branch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A test or a loop of a function that a rank is in, or was in, as the values at its stop decide it."""
 
     place: Place
-    kind: Literal["if", "while", "for"] = "if"
+    kind: Literal["if", "while", "for", "try"] = "if"
     conditions: tuple[Condition, ...] = ()
     """The whole test, then its parts; for a loop what it goes through."""
     passes: int | None = None

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec.structs import replace
 
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
+from dtdebug_taxonomy.explanations import ordinary_errors, origin, parting
 from dtdebug_taxonomy.explanations.comparison import is_comparison
 from dtdebug_taxonomy.explanations.measured_step import measured
 from dtdebug_taxonomy.explanations.model import Explanation, Reason
@@ -245,7 +246,13 @@ def _record(r: Reason, headline: str) -> str:
 
 def _fix(cause: Explanation) -> Fix:
     mine = cause.diff if cause.diff_of == "yours" else ""
-    return Fix(text=plain(first_parts(cause.fix, _SENTENCE), _SENTENCE), file=cause.file, line=cause.line, diff=mine)
+    proven = not any(r.evidence in _OF_CAUSE for r in cause.because)
+    text = plain(first_parts(cause.fix, _SENTENCE), _SENTENCE)
+    return Fix(text=text, file=cause.file, line=cause.line, diff=mine, proven=proven)
+
+
+_OF_CAUSE = frozenset({origin.EVIDENCE, ordinary_errors.EVIDENCE, parting.EVIDENCE, "call-failed"})
+"""Evidence that shows where a value came from, and not what it should be: no contract or test says so."""
 
 
 def _certainty(d: Diagnosis | None, cause: Explanation | None, verdict: Verdict | None) -> Certainty:

@@ -33,7 +33,7 @@ from dtdebug.storage.run_folder import RunFolder
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
 from dtdebug_taxonomy.inference.parting import find_parting
 from dtdebug_taxonomy.inference.ranks_apart import SIZES, with_partings
-from dtdebug_taxonomy.model.account import Account
+from dtdebug_taxonomy.model.account import Account, Parting
 from dtdebug_taxonomy.model.claims import Claim, Record, distinct, texts
 from dtdebug_taxonomy.model.hosts import Host
 from dtdebug_taxonomy.model.ranks import RankState, Verdict
@@ -93,7 +93,7 @@ def conclude(
     culprits = verdict.culprits
     accounts = [(s.rank not in culprits, each) for s in ended.states for each in s.accounts]
     told = tuple(each for _, each in sorted(accounts, key=lambda row: row[0])[:_ACCOUNTS])
-    parting = find_parting(ended.states, verdict)
+    parting = find_parting(ended.states, verdict) or _swallowed(ended.states, verdict)
     ranks = [msgspec.structs.replace(s, accounts=(), branches=()) for s in ended.states]
     if (seen.printed is not None or seen.measured) and verdict.kind not in ("none", "dead", "left"):
         ranks = [first_death.standing(state) for state in ranks]  # their ends are the user's doing
@@ -216,6 +216,15 @@ def _add_source_findings(snapshot: Snapshot) -> Snapshot:
     except Exception as error:
         note = f"the source could not be checked ({type(error).__name__}: {error})"
         return msgspec.structs.replace(snapshot, notes=(*snapshot.notes, note))
+
+
+def _swallowed(states: Sequence[RankState], verdict: Verdict) -> Parting | None:
+    """Return the `except` by which a rank can have gone around a call; a defect in that loses only it."""
+    from dtdebug.account.printed import swallowed
+
+    with suppress(Exception):
+        return swallowed(states, verdict)
+    return None
 
 
 def _standing(verdict: Verdict, states: Iterable[RankState], told: Sequence[Account]) -> Iterator[Account]:
