@@ -336,7 +336,7 @@ def _of_division(account: Account) -> _Found | None:
         if isinstance(n.op, ast.Div | ast.FloorDiv | ast.Mod)  # type: ignore[attr-defined]
     }
     zeros = {words for words in divisors if _plain(texts.get(words, "")) == 0}
-    if not zeros and len(divisors) == 1 and not texts.keys() & divisors:
+    if not account.with_values and len(divisors) == 1:
         zeros = divisors  # the error itself says what the only divisor was
     if len(zeros) != 1:
         return None

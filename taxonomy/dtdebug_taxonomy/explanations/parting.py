@@ -91,7 +91,7 @@ def _title(parting: Parting) -> str:
         return f"{who[:1].upper()}{who[1:]} went into `{parting.branch.place.code}` ({at}) and has not come back"
     if parting.branch.kind == "try":
         who = _ranks(parting.sides[0].ranks)
-        return f"An exception in `{parting.text}` can have taken {who} around it: the handler catches it and goes on ({at})"
+        return f"An exception in `{parting.text}` can have taken {who} around it: {at} catches it and goes on"
     passing = [side for side in sides if side.result is True]
     if is_by_rank(parting) and len(passing) == 1 and len(sides) == 2:
         return f"Only {_ranks(passing[0].ranks)} pass{'es' * (len(passing[0].ranks) == 1)} `{parting.text}` ({at})"
@@ -146,7 +146,7 @@ def _why(parting: Parting) -> str:
     if parting.detour:
         return "The others went around it and wait in a call that comes after."
     if parting.branch.kind == "try":
-        return "The others wait in a call inside this `try`, and the rank is past it; no other way around was found."
+        return "The others wait in a call inside this `try`, and the rank is past it."
     if parting.branch.kind == "for":
         return "Each pass calls a collective: the ranks with fewer passes leave the others waiting."
     if is_by_rank(parting):

@@ -311,8 +311,10 @@ def _spots(
             yield replace(spot, state=_unsaid(spot.state, headline), code=code, mark=mark)
         return
     if verdict is not None and verdict.kind != "none" and verdict.sites:
-        standing = [a for a in snapshot.accounts if not a.exception] if snapshot is not None else []
-        yield from dict.fromkeys(spot for a in standing if (spot := origin_of(a, lead)) is not None)
+        origins = [(a, origin_of(a, lead)) for a in snapshot.accounts] if snapshot is not None else []
+        yield from dict.fromkeys(
+            spot for a, spot in origins if spot is not None and (not a.exception or (spot.file, spot.line) == lead)
+        )
         first = set(verdict.culprits)
         places: dict[tuple[bool, str, int], list[int]] = {}
         for site in verdict.sites:
