@@ -252,6 +252,9 @@ def _grown(name: str, row: Binding, scope: Scope) -> list[Making]:
 
 def _of_argument(name: str, own: ast.arg, scope: Scope) -> Iterator[Making]:
     """Yield the argument that a parameter got: of the caller, of the command line, or its default."""
+    if (loader := _of_collate(scope)) is not None:
+        yield Making("loop", loader[0], loader[1], loader[0], (loader[0],))
+        return
     came = scopes.argument(scope, name)
     if came is None and (started := _of_thread(scope) or _only_call(scope)) is not None:
         found = scopes.bind(started[0], scope).get(name)
@@ -260,9 +263,6 @@ def _of_argument(name: str, own: ast.arg, scope: Scope) -> Iterator[Making]:
         yield _given(*came)
         return
     node = scope.node
-    if (loader := _of_collate(scope)) is not None:
-        yield Making("loop", loader[0], loader[1], loader[0], (loader[0],))
-        return
     for decorator in node.decorator_list if isinstance(node, FUNCTIONS) else ():
         if isinstance(decorator, ast.Call) and name in destinations(decorator):
             yield Making("option", decorator, scope, None)

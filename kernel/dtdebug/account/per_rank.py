@@ -1,4 +1,4 @@
-"""What each rank has of its own: its number, chance, the clock, its host and files.
+"""Sources of a value that each rank has of its own: its number, chance, the clock, its host and files.
 
 A value that is made of it differs from rank to rank, though all of them run one program.
 """

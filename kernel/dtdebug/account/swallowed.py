@@ -1,6 +1,6 @@
 """Finds the `except` that can have taken a rank around the call in which its peers wait.
 
-What it caught is gone: Python keeps no exception that was handled. That it catches and goes on is in the source.
+What it caught is gone: Python keeps no exception that was handled. That it catches and continues is in the source.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def swallowing(states: Iterable[RankState], verdict: Verdict, sources: Sources) 
 
 
 def _around(stack: Iterable[Frame], sources: Sources) -> Iterator[tuple[Frame, Program, ast.ExceptHandler]]:
-    """Yield the handlers around the places of a stack that catch anything and go on."""
+    """Yield the handlers around the places of a stack that catch anything and continue."""
     for frame in stack:
         program = sources.of_user(frame.file) if not is_library(frame.file) else None
         for node in program.code.nodes(ast.Try) if program is not None else ():

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from dtdebug_taxonomy.explanations import parting_edits
+from dtdebug_taxonomy.explanations import ordinary_errors, parting_edits
 from dtdebug_taxonomy.explanations.account_words import where
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, in_python
@@ -33,6 +33,8 @@ def explain(context: Context) -> Iterator[Explanation]:
     parting = snapshot.parting
     if parting is None or not parting.sides:
         return
+    if parting.branch.kind == "try" and any(ordinary_errors.explain(context)):
+        return  # what was caught was printed, and says more
     place = parting.branch.place
     reason = Reason(
         evidence=EVIDENCE,
@@ -91,7 +93,9 @@ def _title(parting: Parting) -> str:
         return f"{who[:1].upper()}{who[1:]} went into `{parting.branch.place.code}` ({at}) and has not come back"
     if parting.branch.kind == "try":
         who = _ranks(parting.sides[0].ranks)
-        return f"An exception in `{parting.text}` can have taken {who} around it: {at} catches it and goes on"
+        first, last = parting.branch.held[0] if parting.branch.held else (0, 0)
+        lines = f"line {first}" if first == last else f"lines {first}-{last}"
+        return f"An exception in {lines} can have taken {who} around `{parting.text}`: {at} catches it and continues"
     passing = [side for side in sides if side.result is True]
     if is_by_rank(parting) and len(passing) == 1 and len(sides) == 2:
         return f"Only {_ranks(passing[0].ranks)} pass{'es' * (len(passing[0].ranks) == 1)} `{parting.text}` ({at})"

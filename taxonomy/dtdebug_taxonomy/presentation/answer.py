@@ -312,9 +312,7 @@ def _spots(
         return
     if verdict is not None and verdict.kind != "none" and verdict.sites:
         origins = [(a, origin_of(a, lead)) for a in snapshot.accounts] if snapshot is not None else []
-        yield from dict.fromkeys(
-            spot for a, spot in origins if spot is not None and (not a.exception or (spot.file, spot.line) == lead)
-        )
+        yield from dict.fromkeys(s for a, s in origins if s and (not a.exception or (s.file, s.line) == lead))
         first = set(verdict.culprits)
         places: dict[tuple[bool, str, int], list[int]] = {}
         for site in verdict.sites:
