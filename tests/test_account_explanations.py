@@ -339,3 +339,19 @@ def test_handler_that_goes_on_is_the_way_around_a_call(tmp_path):
     assert (found.branch.place.line, found.text, found.sides[0].ranks) == (4, "step()", (1,))
     file.write_text(text.format("raise"))
     assert swallowed(states, verdict) is None
+
+
+def test_key_of_a_table_did_not_make_the_number_in_it():
+    """From text alone the error says what the only divisor was; its way back is the table's."""
+    account = failed(
+        "return self.sums[name] / self.counts[name]",
+        "ZeroDivisionError: float division by zero",
+        links=(
+            link("name", "'loss'", "literal", 26, 'print(meter.mean("loss"))'),
+            link("self.counts", "", "attribute", 15, "self.counts[name] = self.counts.get(name, 0)"),
+        ),
+        root=0,
+    )
+    cause = first_cause(msgspec.structs.replace(account, with_values=False))
+    assert cause.title.startswith("`self.counts[name]` is 0, and the line divides by it; `self.counts[name] = ")
+    assert (cause.line, cause.grade) == (15, "source")

@@ -192,7 +192,8 @@ class WayBack:
         at = parent
         if made.scope.user and (scope.user or not direct):  # a library's parameter is its own matter
             plain = _hands_on(made.value) or _asks_launch(made.value)
-            writer = writer_of(made, self._sources) if made.how == "file" else None
+            reads = made.how == "file" and not self._deadline.is_over
+            writer = writer_of(made, self._sources) if reads else None
             sure = _sure(made) if writer is None else None
             handed = ast.unparse(made.value) if isinstance(made.value, ast.Name | ast.Attribute) else ""
             at = self._add(link, parent, plain=plain, handed=handed, scalar=is_exactly(value, _SCALARS), sure=sure)

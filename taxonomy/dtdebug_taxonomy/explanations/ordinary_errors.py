@@ -341,7 +341,10 @@ def _of_division(account: Account) -> _Found | None:
     if len(zeros) != 1:
         return None
     (words,) = zeros
-    chain = [each for each in _chain(account, words) if not re.search(r"[-+*/]= ", each.place.code)]  # these change it
+    exact = any(link.value.name == words for link in account.links)
+    node = next(n.right for n in _nodes(account, ast.BinOp) if ast.unparse(n.right) == words)  # type: ignore[attr-defined]
+    made = ast.unparse(node.value) if isinstance(node, ast.Subscript) and not exact else words  # its key made no 0
+    chain = [each for each in _chain(account, made) if not re.search(r"[-+*/]= ", each.place.code)]  # these change it
     link = _root_in(account, chain) or next((each for each in reversed(chain) if each.value.text), None)
     link = link or (chain[0] if chain else None)
     return _Found(
