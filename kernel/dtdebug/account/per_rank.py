@@ -39,6 +39,11 @@ def is_rank(node: ast.expr) -> bool:
     return _is_name(dotted_name(node))
 
 
+def asks_rank(node: ast.expr) -> bool:
+    """True if an expression only reads the rank from the environment: `int(os.environ["RANK"])`."""
+    return any(is_rank(each) for each in ast.walk(node) if isinstance(each, ast.Subscript | ast.Call))
+
+
 def _is_name(name: str) -> bool:
     return _RANK.fullmatch(name.rpartition(".")[2]) is not None
 

@@ -23,7 +23,7 @@ from dtdebug.account.files import writer_of
 from dtdebug.account.makers import Making, creation, is_current, makings, of_class
 from dtdebug.account.objects import MISSING, attribute, class_of_value, is_exactly, is_kind, loaded, module_of
 from dtdebug.account.parts import leaves, operands_of
-from dtdebug.account.per_rank import differs_by_itself, is_by_rank, is_rank
+from dtdebug.account.per_rank import asks_rank, differs_by_itself, is_by_rank, is_rank
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Program, Sources
 from dtdebug.account.values import masked, named, one_line
@@ -191,13 +191,14 @@ class WayBack:
         direct = (made.scope.file, made.line) == self.at and made.how == "passed"
         at = parent
         if made.scope.user and (scope.user or not direct):  # a library's parameter is its own matter
-            plain = _hands_on(made.value) or _asks_launch(made.value)
+            asks = made.how == "environment" and asks_rank(made.value or node)
+            plain = _hands_on(made.value) or _asks_launch(made.value) or asks
             reads = made.how == "file" and not self._deadline.is_over
             writer = writer_of(made, self._sources) if reads else None
             sure = _sure(made) if writer is None else None
             handed = ast.unparse(made.value) if isinstance(made.value, ast.Name | ast.Attribute) else ""
             at = self._add(link, parent, plain=plain, handed=handed, scalar=is_exactly(value, _SCALARS), sure=sure)
-            if at >= 0 and (is_by_rank(made) or differs_by_itself(made.value)):
+            if at >= 0 and (asks or is_by_rank(made) or differs_by_itself(made.value)):
                 self._own.append(at)
             if writer is not None:
                 self._written(writer, at)
