@@ -246,7 +246,8 @@ def _record(r: Reason, headline: str) -> str:
 
 def _fix(cause: Explanation) -> Fix:
     mine = cause.diff if cause.diff_of == "yours" else ""
-    proven = not any(r.evidence in _OF_CAUSE for r in cause.because)
+    agrees = bool(mine) and any(r.evidence == parting.EVIDENCE for r in cause.because)  # by what the diff does
+    proven = agrees or not any(r.evidence in _OF_CAUSE for r in cause.because)
     text = plain(first_parts(cause.fix, _SENTENCE), _SENTENCE)
     return Fix(text=text, file=cause.file, line=cause.line, diff=mine, proven=proven)
 
