@@ -160,6 +160,7 @@ export interface Fix {
   readonly file?: string;
   readonly line?: number;
   readonly diff?: string;
+  readonly proven?: boolean;
 }
 
 /** The one next step, if the cause is unknown. */

@@ -13,11 +13,12 @@ from typing import Any
 
 from dtdebug.account import chain, scopes
 from dtdebug.account.objects import loaded
+from dtdebug.account.parts import leaves
 from dtdebug.account.refusal import refusal_of
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Sources, live_lines
 from dtdebug.account.values import masked
-from dtdebug.account.way_back import Deadline, WayBack, leaves, place
+from dtdebug.account.way_back import Deadline, WayBack, place
 from dtdebug.process import user_objects
 from dtdebug_taxonomy.model.account import Account, NamedValue
 from dtdebug_taxonomy.source.python.names import dotted_name
@@ -88,7 +89,7 @@ def explain(
             if isinstance(node, ast.Constant) and way.is_spoken_of(node):
                 way.add_literal(name, node, scope)
     stopped = way.stopped or ("" if way.root >= 0 else _stop_line(way, call=scope.call, scope=scope))
-    return _with(account, refusal=refusal, links=way.told(), root=way.root, stopped=stopped)
+    return _with(account, refusal=refusal, links=way.told(), root=way.root, by_rank=way.by_rank, stopped=stopped)
 
 
 def _telling(message: str) -> str:

@@ -147,7 +147,7 @@ def _bound(name: str, home: ast.AST, scope: Scope) -> Iterator[Making]:
         if isinstance(row.node, ast.AugAssign):
             yield Making("assigned", row.node, scope, row.node.value, (row.node.value,))
             continue
-        yield from _grown(name, row, scope) or [_making(name, row, scope)]
+        yield from _grown(name, row, scope) or [_making(name, row, scope), *_changed(name, row, scope)]
         return
 
 
@@ -195,6 +195,24 @@ def _making(name: str, row: Binding, scope: Scope) -> Making:
     return Making(how_of(value), node, scope, value, (value,))
 
 
+def _changed(name: str, row: Binding, scope: Scope) -> Iterator[Making]:
+    """Yield what was put into a container between its making and the line of a scope."""
+    program, home = scope.program, scope.node
+    if program is None:
+        return
+    code, first = program.code, getattr(row.node, "lineno", 0)
+    for call in code.methods("update"):
+        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if first < call.lineno < scope.line and _base(owner) == name and code.scope(call) is (home or program.tree):
+            yield Making("assigned", code.statement(call), scope, None, (*call.args, *(k.value for k in call.keywords)))
+
+
+def _base(node: ast.expr | None) -> str:
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return dotted_name(node) if node is not None else ""
+
+
 def _grown(name: str, row: Binding, scope: Scope) -> list[Making]:
     """Return where an empty list, set or dictionary was filled."""
     value, program = row.value, scope.program
@@ -218,16 +236,25 @@ def _grown(name: str, row: Binding, scope: Scope) -> list[Making]:
         items = [t for t in assign.targets if isinstance(t, ast.Subscript) and dotted_name(t.value) == name]
         found.extend((assign, (target.slice, assign.value)) for target in items)
     for node, parts in found:
-        if code.scope(node) is not home or getattr(node, "lineno", 0) <= getattr(row.node, "lineno", 0):
+        where = code.scope(node)
+        if where is home and getattr(node, "lineno", 0) <= getattr(row.node, "lineno", 0):
+            continue
+        if where is not home and not (name.startswith("self.") and code.class_of(where) is code.class_of(home)):
             continue
         loops = [each.iter for each in code.ancestors(node) if isinstance(each, ast.For)]
-        inside = [each for each in loops if code.scope(each) is home]
+        inside = [each for each in loops if code.scope(each) is where]
+        if where is not home:
+            last = getattr(where, "end_lineno", 0) + 1
+            scope = dataclasses.replace(scope, node=where, line=last, function=getattr(where, "name", ""), bound=None)
         return [Making("assigned", code.statement(node), scope, None, (*inside, *parts))]
     return []
 
 
 def _of_argument(name: str, own: ast.arg, scope: Scope) -> Iterator[Making]:
     """Yield the argument that a parameter got: of the caller, of the command line, or its default."""
+    if (loader := _of_collate(scope)) is not None:
+        yield Making("loop", loader[0], loader[1], loader[0], (loader[0],))
+        return
     came = scopes.argument(scope, name)
     if came is None and (started := _of_thread(scope) or _only_call(scope)) is not None:
         found = scopes.bind(started[0], scope).get(name)
@@ -270,6 +297,17 @@ def _scope_of(call: ast.Call, program: Program, inside: Scope) -> Scope:
                        live=bool(local), local=local, world=local, reached=_LAST)  # fmt: skip
     inner = next((each for each in program.code.ancestors(call) if isinstance(each, scopes.COMPREHENSIONS)), None)
     return dataclasses.replace(around, line=call.lineno, call=call, inner=inner)
+
+
+def _of_collate(scope: Scope) -> tuple[ast.Call, Scope] | None:
+    """Return the loader that a function joins the samples of, with the scope in which it is made."""
+    program, node = scope.program, scope.node
+    if program is None or not isinstance(node, FUNCTIONS) or any(s.user for s in scope.callers):
+        return None
+    for call in program.code.nodes(ast.Call):
+        if dotted_name(keyword(call, "collate_fn")).rpartition(".")[2] == node.name:
+            return call, _scope_of(call, program, scope)
+    return None
 
 
 def _of_thread(scope: Scope) -> tuple[ast.Call, Scope] | None:
@@ -442,7 +480,8 @@ def _of_field(
         where = Scope(home.file, getattr(row.node, "lineno", _LAST), name, program=program, node=method,
                       local=_self(scope.value(node.value)), callers=inside.callers if inside is not None else (),
                       bound=made if name == "__init__" else None)  # fmt: skip
-        found = _making(f"self.{node.attr}", row, where)
+        name = f"self.{node.attr}"
+        found = next(iter(_grown(name, row, where)), None) or _making(name, row, where)
         yield found._replace(how="attribute" if found.how in ("assigned", "called") else found.how)
         return
     for row in program.bindings.get((defined, node.attr), ()):

@@ -12,15 +12,18 @@ import dataclasses
 import re
 import time
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from dtdebug.account import evaluate, scopes
 from dtdebug.account.expressions import computes, is_literal, literal_text
+from dtdebug.account.files import writer_of
 from dtdebug.account.makers import Making, creation, is_current, makings, of_class
 from dtdebug.account.objects import MISSING, attribute, class_of_value, is_exactly, is_kind, loaded, module_of
+from dtdebug.account.parts import leaves, operands_of
+from dtdebug.account.per_rank import asks_rank, differs_by_itself, is_by_rank, is_rank
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Program, Sources
 from dtdebug.account.values import masked, named, one_line
@@ -59,9 +62,13 @@ class WayBack:
         self._parents: list[int] = []
         self._plain: list[bool] = []
         """True for a link that only hands a value on."""
+        self._handed: list[str] = []
+        """Expression that a link hands on unchanged, if it does."""
         self._scalar: list[bool] = []
         self._ends: list[tuple[int, int]] = []
         """(Index of a link at which a value was decided, certainty)."""
+        self._own: list[int] = []
+        """Indices of links that ask for what each rank has of its own."""
         self._seen: set[tuple[object, ...]] = set()
 
     @property
@@ -77,9 +84,24 @@ class WayBack:
             return 0  # the parts are objects, but a number was refused
         return n
 
+    @property
+    def by_rank(self) -> int:
+        """Index of the first link at which what each rank has of its own comes into a value, or -1."""
+        for asked in sorted(self._own):
+            at = asked
+            while at >= 0 and self._plain[at]:
+                at = self._parents[at]
+            if at >= 0:
+                return at
+        return -1
+
     def told(self) -> tuple[Link, ...]:
-        """Return the links; one that only hands a value on has that of the next."""
+        """Return the links; one that only hands a value on has that of the next, and the next has its value."""
         links = list(self.links)
+        for n, link in enumerate(links):
+            up = self._parents[n]
+            if up >= 0 and self._handed[up] == link.value.name and not link.value.text:
+                links[n] = msgspec.structs.replace(link, value=NamedValue(link.value.name, links[up].value.text))
         for n in range(len(links) - 1, 0, -1):
             up = self._parents[n]
             if up >= 0 and self._plain[up] and not links[up].value.text and links[n].value.text:
@@ -140,6 +162,8 @@ class WayBack:
             found = True
             if self._is_new(text, made.node):
                 self._made(node, value if is_current(node, made, scope) else MISSING, made, scope, parent)
+        if not found and parent >= 0 and is_rank(node):
+            self._own.append(parent)
         if not found and isinstance(node, ast.Attribute | ast.Subscript) and self._is_new(text, scope.node, scope.line):
             for leaf in leaves(node.value, scope):
                 self._follow(leaf, scope, parent)
@@ -167,8 +191,17 @@ class WayBack:
         direct = (made.scope.file, made.line) == self.at and made.how == "passed"
         at = parent
         if made.scope.user and (scope.user or not direct):  # a library's parameter is its own matter
-            plain = isinstance(made.value, ast.Name | ast.Attribute | ast.Subscript) or _asks_launch(made.value)
-            at = self._add(link, parent, plain=plain, scalar=is_exactly(value, _SCALARS), sure=_sure(made))
+            asks = made.how == "environment" and asks_rank(made.value or node)
+            plain = _hands_on(made.value) or _asks_launch(made.value) or asks
+            reads = made.how == "file" and not self._deadline.is_over
+            writer = writer_of(made, self._sources) if reads else None
+            sure = _sure(made) if writer is None else None
+            handed = ast.unparse(made.value) if isinstance(made.value, ast.Name | ast.Attribute) else ""
+            at = self._add(link, parent, plain=plain, handed=handed, scalar=is_exactly(value, _SCALARS), sure=sure)
+            if at >= 0 and (asks or is_by_rank(made) or differs_by_itself(made.value)):
+                self._own.append(at)
+            if writer is not None:
+                self._written(writer, at)
         before = made.scope
         if made.scope.line > made.line or made.scope is scope:
             before = dataclasses.replace(made.scope, line=min(made.line, made.scope.line))
@@ -178,19 +211,40 @@ class WayBack:
             for leaf in leaves(part, before):
                 self._follow(leaf, before, at)
 
+    def _written(self, writer: Making, parent: int) -> None:
+        """Go on with what the program wrote to a file that it reads."""
+        if writer.value is None:
+            return
+        link = Link(value=named(ast.unparse(writer.value), MISSING), how="file",
+                    place=place(writer.scope, writer.node), depth=self._depth(parent))  # fmt: skip
+        handed = isinstance(writer.value, ast.Name)
+        at = self._add(link, parent, plain=handed, sure=None if handed else _DECIDED)
+        for leaf in leaves(writer.value, writer.scope):
+            first = len(self.links)
+            self._follow(leaf, writer.scope, at)
+            if handed and first < len(self.links):
+                self._ends.append((first, _DECIDED))
+
     def _call(self, node: ast.Call, scope: Scope, parent: int, value: Any) -> None:
         """Go on with what a function of the program returns, or with a call that asks for the environment."""
         entered = enter(node, scope, self._sources)
         shown = named(ast.unparse(node), value)
+        environment = dotted_name(node.func).endswith(evaluate.ENVIRONMENT)
+        if entered is None and not environment and dotted_name(node.func).rpartition(".")[2] not in evaluate.WORLD:
+            for leaf in operands_of(node, scope):
+                self._follow(leaf, scope, parent)
+            return
         if entered is None:
-            environment = dotted_name(node.func).endswith(evaluate.ENVIRONMENT)
+            own = is_rank(node)
             if parent >= 0 and self.links[parent].place.line == node.lineno and self.links[parent].how != "passed":
                 self._ends.append((parent, _DECIDED if environment else _LAUNCH))  # the line is told already
+                self._own += [parent] * own
                 return
             how: How = "environment" if environment else "called"
             link = Link(value=shown, how=how, place=place(scope, node), depth=self._depth(parent))
             if scope.user:
-                self._add(link, parent, plain=True, scalar=True, sure=_DECIDED if environment else _LAUNCH)
+                at = self._add(link, parent, plain=True, scalar=True, sure=_DECIDED if environment else _LAUNCH)
+                self._own += [at] * (own and at >= 0)
             return
         self._return_links(entered, shown, value, parent)
 
@@ -213,6 +267,8 @@ class WayBack:
             at = self._add(
                 link, parent, plain=isinstance(returned, ast.Name), scalar=is_exactly(value, _SCALARS), sure=sure
             )
+            if at >= 0 and differs_by_itself(returned):
+                self._own.append(at)
             for leaf in parts:
                 self._follow(leaf, inside, at)
 
@@ -227,7 +283,14 @@ class WayBack:
                     return
 
     def _add(
-        self, link: Link, parent: int, *, plain: bool = False, scalar: bool = False, sure: int | None = None
+        self,
+        link: Link,
+        parent: int,
+        *,
+        plain: bool = False,
+        handed: str = "",
+        scalar: bool = False,
+        sure: int | None = None,
     ) -> int:
         """Add a link, and return its index; that of the one before if it is told already."""
         for n, each in enumerate(self.links):
@@ -240,6 +303,7 @@ class WayBack:
         self.links.append(link)
         self._parents.append(parent)
         self._plain.append(plain)
+        self._handed.append(handed)
         self._scalar.append(scalar)
         return len(self.links) - 1
 
@@ -261,6 +325,13 @@ _PATIENCE = 20
 """Factor by which the clock on the wall may exceed the thread's time."""
 
 
+def _hands_on(node: ast.expr | None) -> bool:
+    """True for an expression that only hands on a value, or an item of a fixed name."""
+    return isinstance(node, ast.Name | ast.Attribute) or (
+        isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
+    )
+
+
 def _asks_launch(node: ast.expr | None) -> bool:
     return isinstance(node, ast.Call) and dotted_name(node.func).rpartition(".")[2] in evaluate.WORLD
 
@@ -268,6 +339,8 @@ def _asks_launch(node: ast.expr | None) -> bool:
 def _sure(made: Making) -> int | None:
     if made.how in _ENDS or (made.value is not None and (is_literal(made.value) or computes(made.value))):
         return _DECIDED
+    if made.value is None and made.how not in ("loop", "passed") and any(map(computes, made.parts)):
+        return _COMPUTED
     if made.how in ("passed", "loop") or any(leaves(part, made.scope) for part in made.parts):
         return None
     return _MADE
@@ -403,93 +476,3 @@ def _program_of(name: str, scope: Scope, sources: Sources) -> Any:
     imported = scope.program.code.imports.get(name, "") if scope.program is not None else ""
     module = imported.rpartition(".")[0]
     return sources.of_module(module, scope.file) if module else None
-
-
-def leaves(node: ast.expr | None, scope: Scope) -> list[ast.expr]:
-    """Return the parts of an expression whose value was made elsewhere: names, attributes, items, own calls."""
-    if node is None:
-        return []
-    targets = [each.target for each in ast.walk(node) if isinstance(each, ast.comprehension)]
-    bound = {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
-    found = [each for each in _leaves(node, scope) if not (isinstance(each, ast.Name) and each.id in bound)]
-    return [each for each in found if _root(each) not in bound]
-
-
-def _root(node: ast.expr) -> str:
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _leaves(node: ast.AST | None, scope: Scope) -> Iterator[ast.expr]:
-    match node:
-        case None | ast.Lambda():
-            return
-        case ast.Name():
-            yield from () if _is_outside(node.id, scope) else (node,)
-        case ast.Attribute() if dotted_name(node):
-            outside = isinstance(node.value, ast.Name) and _is_outside(node.value.id, scope)
-            yield from () if outside else (node,)
-        case ast.Subscript(slice=ast.Constant() | ast.Name()):
-            yield node
-            yield from () if dotted_name(node.value).endswith("environ") else _leaves(node.slice, scope)
-        case ast.Call():
-            yield from _of_call(node, scope)
-        case _:
-            for child in ast.iter_child_nodes(node):
-                yield from _leaves(child, scope)
-
-
-def _of_call(node: ast.Call, scope: Scope) -> Iterator[ast.expr]:
-    name = dotted_name(node.func)
-    last = name.rpartition(".")[2]
-    if name.endswith(evaluate.ENVIRONMENT) or last in evaluate.WORLD:
-        yield node
-        return
-    own = scope.program.code.local_function(node) if scope.program is not None and scope.user else None
-    if own is not None or (scope.user and isinstance(node.func, ast.Name) and _is_imported_own(name, scope)):
-        yield node
-        return
-    for part in (*node.args, *(k.value for k in node.keywords)):
-        yield from _leaves(part, scope)
-    if isinstance(node.func, ast.Attribute):
-        whole = _is_object(node.func, scope)
-        yield from [node.func] if whole else _leaves(node.func.value, scope)
-    elif isinstance(node.func, ast.Name) and not _is_outside(node.func.id, scope):
-        yield node.func
-
-
-def _is_object(node: ast.Attribute, scope: Scope) -> bool:
-    """True if an attribute holds an object that is called, such as a layer, and is no method."""
-    value = scope.value(node)
-    if value is not MISSING:
-        return scopes.is_plain_value(value)
-    home = (
-        scope.program.code.class_of(node) if scope.program is not None and node in scope.program.code.parent else None
-    )
-    return (
-        home is not None and scope.program is not None and bool(scope.program.bindings.get((home, dotted_name(node))))
-    )
-
-
-def _is_imported_own(name: str, scope: Scope) -> bool:
-    """True if a function comes from a module beside the program: one that torch or the standard library has not."""
-    imported = scope.program.code.imports.get(name, "") if scope.program is not None else ""
-    value = scope.value(ast.Name(name))
-    if value is not MISSING:
-        return type(value) is types.FunctionType and not is_library(value.__code__.co_filename)
-    return bool(imported) and "torch" not in imported
-
-
-def _is_outside(name: str, scope: Scope) -> bool:
-    """True for a name that is imported, built in, or a function or class."""
-    value = scope.value(ast.Name(name))
-    if value is not MISSING:
-        return not scopes.is_plain_value(value)
-    if scope.program is None:
-        return False
-    code = scope.program.code
-    bound = {n for s, n in scope.program.bindings if n == name}
-    if name in code.imports or name in code.functions or any(c.name == name for c in code.nodes(ast.ClassDef)):
-        return not bound or name in code.imports or name in code.functions
-    return name in dir(__builtins__) and not bound

@@ -18,7 +18,7 @@ from dtdebug_taxonomy.explanations.model import Explanation
 from dtdebug_taxonomy.model.answer import Answer, Spot
 from dtdebug_taxonomy.model.rank_ranges import ranges, shorten_text
 from dtdebug_taxonomy.model.snapshot import Snapshot
-from dtdebug_taxonomy.presentation.answer_text import CERTAINTY, why_label
+from dtdebug_taxonomy.presentation.answer_text import certainty_of, why_label
 from dtdebug_taxonomy.presentation.text import (
     ECHO,
     GUESS,
@@ -192,7 +192,7 @@ def _short(a: Answer) -> str:
     if a.next is not None:
         command = f"<pre style='{_CODE}'>{_safe(a.next.command)}</pre>" if a.next.command else ""
         parts.append(f"<div><b>Next</b>: {_safe(a.next.text)}{command}</div>")
-    parts += [f"<div><small>{_safe(CERTAINTY[a.sure])}</small></div>"] if CERTAINTY[a.sure] else []
+    parts += [f"<div><small>{_safe(certainty_of(a))}</small></div>"] if certainty_of(a) else []
     return "".join(parts)
 
 

@@ -181,11 +181,19 @@ def _links_of(found: Broken) -> tuple[Link, ...]:
         if link is not None and not any(p is not None and where(p) == where(link.place) for p in lines):
             links.append(link)
     made = [link for link in links if not is_given(link)]
-    links = made or links
+    links = sorted(made or links, key=_hands_on)
     inner = contract.about and contract.about not in call.expressions
     if not links and inner and 0 <= account.root < len(account.links):
         links.append(account.links[account.root])
     return tuple(links[:2])
+
+
+def _hands_on(link: Link) -> bool:
+    """True for a line that only names a value which came from elsewhere: `x, y = batch`."""
+    match parse_line(link.place.code):
+        case ast.Module(body=[ast.Assign(value=ast.Name() | ast.Attribute())]):
+            return link.how == "assigned"
+    return False
 
 
 def _is_part(link: Link, name: str, found: Broken) -> bool:

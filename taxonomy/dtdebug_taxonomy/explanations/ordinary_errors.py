@@ -20,6 +20,7 @@ from dtdebug_taxonomy.model.rank_ranges import ranges
 from dtdebug_taxonomy.text.pattern_matcher import plain
 from dtdebug_taxonomy.text.value_texts import Value, read_value
 
+EVIDENCE = "value-of-an-error"
 _PROBABILITY = 0.8
 _KEY = re.compile(r"KeyError: (?P<key>'[^']{1,80}'|\"[^\"]{1,80}\"|-?\d{1,12})\Z")
 _ATTRIBUTE = re.compile(r"AttributeError: '(?P<kind>\w{1,80})' object has no attribute '(?P<name>\w{1,80})'")
@@ -67,10 +68,11 @@ def _explanation(context: Context, account: Account, found: _Found, accounts: Se
     why = "The line that raised uses this value."
     if len(ranks) > 1 and ranks == everyone:
         why = f"Ranks {ranges(ranks)} failed alike: the program is wrong, not a rank's data."
-    reason = reason_from(account, "value-of-an-error")
+    reason = reason_from(account, EVIDENCE)
     whole = explanation_for(context.symptom, plain(title, 500), why, plain(fix, 500), _PROBABILITY, reason)
     diff = diff_of(found.edit, context.incident.snapshot.excerpts) if found.edit is not None else ""
-    return replace(whole, diff=diff, diff_of="yours" if diff else "", in_python=bool(diff) and in_python(diff))
+    whole = replace(whole, diff=diff, diff_of="yours" if diff else "", in_python=bool(diff) and in_python(diff))
+    return whole if place is None else replace(whole, file=place.file, line=place.line)
 
 
 def _texts(account: Account) -> dict[str, str]:
@@ -118,7 +120,8 @@ def _of_key(account: Account) -> _Found | None:
         owner, slot = ast.unparse(node.value), node.slice  # type: ignore[attr-defined]
         value = read_value(texts.get(owner, ""))
         written = slot.value if isinstance(slot, ast.Constant) else _plain(texts.get(ast.unparse(slot), ""))
-        if value is not None and value.kind == "mapping" and written == key:
+        unknown = not isinstance(slot, ast.Constant) and ast.unparse(slot) not in texts and value is not None
+        if value is not None and value.kind == "mapping" and (written == key or (unknown and value.whole)):
             rows.append((owner, slot, value))
     if len(rows) != 1 or (not rows[0][2].whole and str(key) in rows[0][2].keys):
         return None
@@ -132,7 +135,13 @@ def _of_key(account: Account) -> _Found | None:
     if near and isinstance(slot, ast.Constant) and account.place is not None and account.place.code.isascii():
         edit = replace_expression(account.place, (slot.col_offset, slot.end_col_offset or 0), repr(near))
     fix = f"ask for {near!r}." if near else f"add {key!r} to it, or ask for a key that it has."
+    chain = _chain(account, owner)
     link = _carried(account, owner, texts[owner])
+    if any(each.how == "file" for each in chain):
+        link = _root_in(account, chain) or link
+    if near and not isinstance(slot, ast.Constant):
+        said = f"write and ask for keys in one way: {near!r} was written, and {key!r} is asked for."
+        return _Found(f"`{owner}` has no key {key!r}: {has}", said, link)
     return _Found(f"`{owner}` has no key {key!r}: {has}", fix, link, edit, account.place if near else None)
 
 
@@ -179,7 +188,11 @@ def _of_attribute(account: Account) -> _Found | None:
 
 
 def _of_none(account: Account, words: str) -> _Found:
+    chain = _chain(account, words)
     link = _carried(account, words, "None")
+    if (own := _by_rank_in(account, chain)) is not None and link is not None:
+        given = f"give every rank the same there, or test `{words}` for None."
+        return _Found(f"`{words}` is None, and hangs on what each rank has of its own", given, own)
     made = link.place.code if link is not None else ""
     tree = parse_line(made)
     call = getattr(tree.body[0], "value", None) if isinstance(tree, ast.Module) and tree.body else None
@@ -192,13 +205,55 @@ def _of_none(account: Account, words: str) -> _Found:
 def _of_type(account: Account) -> _Found | None:
     """Return the one expression of the line that is None, if the error speaks of None."""
     if "NoneType" not in account.exception:
-        return None
+        return _of_kind(account)
     texts = _texts(account)
     written = {
         ast.unparse(n) for kind in (ast.Name, ast.Attribute, ast.Subscript, ast.Call) for n in _nodes(account, kind)
     }
     nothing = [name for name in written if texts.get(name) == "None"]
     return _of_none(account, nothing[0]) if len(nothing) == 1 else None
+
+
+_KIND = re.compile(
+    r"TypeError: '(?P<kind>\w{1,80})' object (?:is not (?P<not>iterable|callable|subscriptable|an iterator)"
+    r"|does not support (?P<no>[a-z ]{1,40}))"
+)
+
+
+def _of_kind(account: Account) -> _Found | None:
+    """Return the expression whose object can't do what the line asks of it, and the line that made it."""
+    matched = _KIND.match(account.exception)
+    if matched is None:
+        return None
+    rows = [
+        name
+        for name, text in _texts(account).items()
+        if (value := read_value(text)) is not None and value.name == matched["kind"]
+    ]
+    if len(rows) != 1:
+        return None
+    words = rows[0]
+    chain = _chain(account, words)
+    link = chain[0] if chain else None
+    what = f"is not {matched['not']}" if matched["not"] else f"does not support {matched['no']}"
+    edit = _in_order(link) if link is not None else None
+    fix = "give it the object that the line expects."
+    if edit is not None:
+        fix = "the results come in the order of the arguments."
+    return _Found(f"`{words}` is of {matched['kind']}, which {what}", fix, link, edit)
+
+
+def _in_order(link: Link) -> Edit | None:
+    """Return the edit that unpacks in the order of the arguments, where the targets are the same names in another."""
+    tree = parse_line(link.place.code)
+    match tree:
+        case ast.Module(body=[ast.Assign(targets=[ast.Tuple() as target], value=ast.Call(keywords=[]) as call)]):
+            names, given = [ast.unparse(e) for e in target.elts], [ast.unparse(e) for e in call.args]
+            if names == given or sorted(names) != sorted(given) or not link.place.code.isascii():
+                return None
+            span = (target.elts[0].col_offset, target.elts[-1].end_col_offset or 0)
+            return replace_expression(link.place, span, ", ".join(given))
+    return None
 
 
 def _of_file(account: Account) -> _Found | None:
@@ -212,13 +267,19 @@ def _of_file(account: Account) -> _Found | None:
     named = [name for name, text in {**given, **_texts(account)}.items() if _path(text) == path]
     words = next(iter(named), "")
     chain = _chain(account, words)
-    root = account.links[account.root] if 0 <= account.root < len(account.links) else None
-    link = _carried(account, words, repr(path)) or (root if root in chain else chain[0] if chain else None)
+    root = _root_in(account, chain)
+    own = _by_rank_in(account, chain)
+    link = own or _carried(account, words, repr(path)) or root or (chain[0] if chain else None)
     relative = not path.startswith(("/", "~")) and path[1:2] != ":"
     start = "; a relative path counts from the folder in which the rank was started" if relative else ""
     said = f"`{words}` is {path!r}, which does not exist" if words else f"{path!r} does not exist"
     if path.startswith("~"):
         said, start = f"{said}: `~` is not expanded here", "; use `os.path.expanduser`"
+    if own is not None:
+        said = f"{said}: the path is made of what each rank has of its own"
+        return _Found(
+            said, "name a file that some rank has written, such as rank 0's, or let this rank write its.", link
+        )
     return _Found(said, f"name a file that exists on this host, or write it before it is read{start}.", link)
 
 
@@ -245,8 +306,21 @@ def _of_index(account: Account) -> _Found | None:
     said = f"`{owner}` has {length} element{'' if length == 1 else 's'}, and {asked}"
     chains = [c for c in (_chain(account, slot_words), _chain(account, owner)) if c and not is_given(c[0])]
     chain = chains[0] if chains else ()
-    link = next((link for link in reversed(chain) if link.how in {"literal", "option", "default"}), None)
+    link = _root_in(account, chain)
+    link = link or next((link for link in reversed(chain) if link.how in {"literal", "option", "default"}), None)
     return _Found(said, "keep the index below the length.", link or (chain[0] if chain else None))
+
+
+def _root_in(account: Account, chain: Sequence[Link]) -> Link | None:
+    """Return the link that decided the value, if it lies on a way back."""
+    root = account.links[account.root] if 0 <= account.root < len(account.links) else None
+    return root if root in chain else None
+
+
+def _by_rank_in(account: Account, chain: Sequence[Link]) -> Link | None:
+    """Return the link at which what the rank has of its own comes in, if it lies on a way back."""
+    link = account.links[account.by_rank] if 0 <= account.by_rank < len(account.links) else None
+    return link if link in chain else None
 
 
 def _length(value: Value | None) -> int | None:
@@ -256,17 +330,23 @@ def _length(value: Value | None) -> int | None:
 def _of_division(account: Account) -> _Found | None:
     """Return the divisor that is 0."""
     texts = _texts(account)
-    zeros = {
+    divisors = {
         ast.unparse(n.right)  # type: ignore[attr-defined]
         for n in _nodes(account, ast.BinOp)
         if isinstance(n.op, ast.Div | ast.FloorDiv | ast.Mod)  # type: ignore[attr-defined]
-        and _plain(texts.get(ast.unparse(n.right), "")) == 0  # type: ignore[attr-defined]
     }
+    zeros = {words for words in divisors if _plain(texts.get(words, "")) == 0}
+    if not account.with_values and len(divisors) == 1:
+        zeros = divisors  # the error itself says what the only divisor was
     if len(zeros) != 1:
         return None
     (words,) = zeros
-    chain = [each for each in _chain(account, words) if not re.search(r"[-+*/]= ", each.place.code)]  # these change it
-    link = next((each for each in reversed(chain) if each.value.text), None)
+    exact = any(link.value.name == words for link in account.links)
+    node = next(n.right for n in _nodes(account, ast.BinOp) if ast.unparse(n.right) == words)  # type: ignore[attr-defined]
+    made = ast.unparse(node.value) if isinstance(node, ast.Subscript) and not exact else words  # its key made no 0
+    chain = [each for each in _chain(account, made) if not re.search(r"[-+*/]= ", each.place.code)]  # these change it
+    link = _root_in(account, chain) or next((each for each in reversed(chain) if each.value.text), None)
+    link = link or (chain[0] if chain else None)
     return _Found(
         f"`{words}` is 0, and the line divides by it",
         f"keep `{words}` above 0, or leave the line out where it is 0.",

@@ -77,6 +77,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The way back, the refused argument first; the links of one value follow each other."""
     root: int = -1
     """Index of the link at which the value was decided; -1 if the way back does not end in the user's program."""
+    by_rank: int = -1
+    """Index of the link at which what each rank has of its own comes in: its number, chance, the clock; -1 if none."""
     facts: tuple[NamedValue, ...] = ()
     """Further facts of the rank: world size, rank, backend, device."""
     with_values: bool = True
@@ -100,7 +102,7 @@ class Branch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A test or a loop of a function that a rank is in, or was in, as the values at its stop decide it."""
 
     place: Place
-    kind: Literal["if", "while", "for"] = "if"
+    kind: Literal["if", "while", "for", "try"] = "if"
     conditions: tuple[Condition, ...] = ()
     """The whole test, then its parts; for a loop what it goes through."""
     passes: int | None = None

@@ -38,6 +38,8 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The line of the user's file to edit; 0 if none can be named."""
     diff: str = ""
     """Unified diff of the user's own file; never of an example."""
+    proven: bool = True
+    """False if only the cause is known: nothing shows that the remedy is what the program needs."""
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -1,4 +1,4 @@
-"""The places of an account as a front end shows them: the line that raised, and the line that decided the value."""
+"""The places of an account as a front end shows them: the line that decided the value, and the line that raised."""
 
 from __future__ import annotations
 
@@ -16,29 +16,41 @@ _MOST = 4
 """Maximum number of values at a line."""
 
 
-def spots_of(account: Account) -> tuple[Spot, ...]:
-    """Return the line that raised with what was refused there, then the line at which the value was decided."""
+Lead = tuple[str, int]
+"""File and line that the answer's cause names."""
+
+
+def spots_of(account: Account, lead: Lead = ("", 0)) -> tuple[Spot, ...]:
+    """Return the line at which the value was decided, then the line that raised with what was refused there."""
     place = account.place
     if place is None:
         return ()
     ranks = () if account.rank is None else (account.rank,)
     state = f"raised {plain(account.exception, 120)}" if account.exception else ""
-    spots = [_spot(place, ranks, state, _refused(account) if account.with_values else ())]
-    link = deciding_line(account)
-    if link is not None:
-        spots.append(_spot(link.place, ranks, "", (link.value,)))
-    return tuple(spots)
+    raised = _spot(place, ranks, state, _refused(account) if account.with_values else ())
+    origin = origin_of(account, lead)
+    return (origin, raised) if origin is not None else (raised,)
 
 
-def spots_of_all(accounts: Sequence[Account]) -> tuple[Spot, ...]:
-    """Return the spots of several accounts, ranks with equal ones together."""
+def origin_of(account: Account, lead: Lead = ("", 0)) -> Spot | None:
+    """Return the line that the cause names, if it lies on the way back, else the line that decided the value."""
+    place = account.place
+    named = (link for link in account.links if (link.place.file, link.place.line) == lead)
+    link = next(named, None) if place is not None and (place.file, place.line) != lead else None
+    link = link or deciding_line(account)
+    ranks = () if account.rank is None else (account.rank,)
+    return _spot(link.place, ranks, "", (link.value,)) if link is not None else None
+
+
+def spots_of_all(accounts: Sequence[Account], lead: Lead = ("", 0)) -> tuple[Spot, ...]:
+    """Return the spots of several accounts, ranks with equal ones together, origins first."""
     grouped: dict[Spot, Spot] = {}
     for account in accounts:
-        for spot in spots_of(account):
+        for spot in spots_of(account, lead):
             key = replace(spot, ranks=(), state="")  # messages may hold addresses; values tell ranks apart
             first = grouped.setdefault(key, spot)
             grouped[key] = replace(first, ranks=tuple(sorted({*first.ranks, *spot.ranks})))
-    return tuple(grouped.values())
+    return tuple(sorted(grouped.values(), key=lambda spot: bool(spot.state)))
 
 
 def spots_of_parting(parting: Parting) -> tuple[Spot, ...]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec.structs import replace
 
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
+from dtdebug_taxonomy.explanations import ordinary_errors, origin, parting
 from dtdebug_taxonomy.explanations.comparison import is_comparison
 from dtdebug_taxonomy.explanations.measured_step import measured
 from dtdebug_taxonomy.explanations.model import Explanation, Reason
@@ -23,7 +24,7 @@ from dtdebug_taxonomy.model.rank_ranges import spell
 from dtdebug_taxonomy.model.ranks import Frame, Verdict
 from dtdebug_taxonomy.model.snapshot import Snapshot, walk
 from dtdebug_taxonomy.model.training import Violation
-from dtdebug_taxonomy.presentation.account_spots import spots_of_all, spots_of_parting
+from dtdebug_taxonomy.presentation.account_spots import Lead, origin_of, spots_of_all, spots_of_parting
 from dtdebug_taxonomy.stacks.frames import own_frame, short
 from dtdebug_taxonomy.text.pattern_matcher import plain
 from dtdebug_taxonomy.text.whole_parts import first_parts, message_parts
@@ -77,8 +78,9 @@ def build_answer(
     happened = plain(broken.means, _SENTENCE) if broken is not None and not broken.cause else _event(d, verdict, event)
     cause = _cause(d)
     sentence = _cause_sentence(cause, verdict) if cause is not None else ""
-    spots = tuple(_spots(snapshot, verdict, sentence or happened, code_at))[:_SPOTS]
-    told = sentence and spots and (all(s.state for s in spots) or spots[0].state.startswith("raised "))
+    lead = (cause.file, cause.line) if cause is not None and any(r.of_account for r in cause.because) else ("", 0)
+    spots = tuple(_spots(snapshot, verdict, sentence or happened, code_at, lead))[:_SPOTS]
+    told = sentence and spots and (all(s.state for s in spots) or any(s.state.startswith("raised ") for s in spots))
     headline = _without_places(sentence or happened, () if sentence else spots)
     reason = _reason(cause, headline, spots) if cause is not None else None
     sure = _certainty(d, cause, verdict)
@@ -244,7 +246,14 @@ def _record(r: Reason, headline: str) -> str:
 
 def _fix(cause: Explanation) -> Fix:
     mine = cause.diff if cause.diff_of == "yours" else ""
-    return Fix(text=plain(first_parts(cause.fix, _SENTENCE), _SENTENCE), file=cause.file, line=cause.line, diff=mine)
+    agrees = bool(mine) and any(r.evidence == parting.EVIDENCE for r in cause.because)  # by what the diff does
+    proven = agrees or not any(r.evidence in _OF_CAUSE for r in cause.because)
+    text = plain(first_parts(cause.fix, _SENTENCE), _SENTENCE)
+    return Fix(text=text, file=cause.file, line=cause.line, diff=mine, proven=proven)
+
+
+_OF_CAUSE = frozenset({origin.EVIDENCE, ordinary_errors.EVIDENCE, parting.EVIDENCE, "call-failed"})
+"""Evidence that shows where a value came from, and not what it should be: no contract or test says so."""
 
 
 def _certainty(d: Diagnosis | None, cause: Explanation | None, verdict: Verdict | None) -> Certainty:
@@ -291,9 +300,11 @@ def _next(d: Diagnosis | None, verdict: Verdict | None, *, asks: bool = True) ->
     return None
 
 
-def _spots(snapshot: Snapshot | None, verdict: Verdict | None, headline: str, code_at: CodeAt) -> Iterator[Spot]:
-    """Yield the place of each rank or group of equal ranks, those that failed or fell behind first."""
-    told = _told_places(snapshot, verdict)
+def _spots(
+    snapshot: Snapshot | None, verdict: Verdict | None, headline: str, code_at: CodeAt, lead: Lead
+) -> Iterator[Spot]:
+    """Yield the origin of a value, then the place of each rank or group of equal ranks, those that failed first."""
+    told = _told_places(snapshot, verdict, lead)
     if told:
         for spot in told:
             code = spot.code or code_at(spot.file, spot.line)
@@ -301,6 +312,8 @@ def _spots(snapshot: Snapshot | None, verdict: Verdict | None, headline: str, co
             yield replace(spot, state=_unsaid(spot.state, headline), code=code, mark=mark)
         return
     if verdict is not None and verdict.kind != "none" and verdict.sites:
+        origins = [(a, origin_of(a, lead)) for a in snapshot.accounts] if snapshot is not None else []
+        yield from dict.fromkeys(s for a, s in origins if s and (not a.exception or (s.file, s.line) == lead))
         first = set(verdict.culprits)
         places: dict[tuple[bool, str, int], list[int]] = {}
         for site in verdict.sites:
@@ -328,12 +341,12 @@ def _unsaid(state: str, headline: str) -> str:
     return "" if state.rstrip(". ") in headline else state
 
 
-def _told_places(snapshot: Snapshot | None, verdict: Verdict | None) -> tuple[Spot, ...]:
+def _told_places(snapshot: Snapshot | None, verdict: Verdict | None, lead: Lead) -> tuple[Spot, ...]:
     """Return the places that the accounts of the ranks that failed show; none for a hang or an unknown failure."""
     if snapshot is None or not snapshot.accounts or (verdict is not None and verdict.kind not in {"dead", "none"}):
         return ()
     first = verdict.culprits if verdict is not None else ()
-    told = spots_of_all([a for a in snapshot.accounts if a.rank is None or not first or a.rank in first])
+    told = spots_of_all([a for a in snapshot.accounts if a.rank is None or not first or a.rank in first], lead)
     read = any(not a.with_values for a in snapshot.accounts)  # of ranks that print the same, one is read
     if (read and _at_one_place(verdict)) or (len(first) == 1 and not any(s.ranks for s in told)):
         return tuple(replace(s, ranks=first) for s in told)

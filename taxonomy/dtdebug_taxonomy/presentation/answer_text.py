@@ -24,6 +24,7 @@ CERTAINTY = {
     "stated": "The message says it", "unknown": "Cause not known", "well": "",
 }  # fmt: skip
 """Certainty of the cause, in words."""
+CAUSE_ONLY = "The cause is certain, the fix is not proven"
 
 Kind = Literal[
     "headline", "event", "place", "code", "mark", "why", "fix", "removed", "added", "next", "command", "foot"
@@ -120,7 +121,14 @@ def why_label(a: Answer) -> str:
 
 
 def _foot(a: Answer, more: str) -> str:
-    return " · ".join(filter(None, (CERTAINTY[a.sure], more)))
+    return " · ".join(filter(None, (certainty_of(a), more)))
+
+
+def certainty_of(a: Answer) -> str:
+    """Return how sure the cause is, in words; over a fix that nothing proves it speaks of the cause alone."""
+    if a.sure == "certain" and a.fix is not None and not a.fix.proven:
+        return CAUSE_ONLY
+    return CERTAINTY[a.sure]
 
 
 def _with_record(why: str, record: str) -> str:

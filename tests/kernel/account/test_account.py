@@ -398,6 +398,52 @@ def test_dictionaries_with_hostile_keys_are_not_searched_by_them(tmp_path):
     assert found.links
 
 
+def test_what_each_rank_has_of_its_own_is_found_on_the_way_back(tmp_path, monkeypatch):
+    """The line at which the rank, chance or a test of the rank comes into a value; the world's size is no such."""
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    start = "import os, random\nrank = int(os.environ['RANK'])\nworld = int(os.environ['WORLD_SIZE'])\n"
+    for made, line in (
+        ("rows = list(range(9))\nmine = rows[rank::world]\n", "mine = rows[rank::world]"),
+        ("mine = [0] * random.randint(2, 5)\n", "mine = [0] * random.randint(2, 5)"),
+        ("mine = [0]\nif rank == 1:\n    mine = [0, 1]\n", "mine = [0, 1]"),
+        ("mine = [0] * world\n", ""),
+    ):
+        found = account(tmp_path, f"{start}{made}def take(part):\n    return part[99]\ntake(mine)\n")
+        at = found.links[found.by_rank].place.code if found.by_rank >= 0 else ""
+        assert at == line, rows(found)
+
+
+def test_content_of_a_file_is_followed_to_the_line_that_wrote_it(tmp_path):
+    """A file that the program wrote itself leads on to what was put into it."""
+    found = account(
+        tmp_path,
+        "import json, os\npath = os.path.join(os.path.dirname(__file__), 'state.json')\n"
+        "def save(epoch):\n    content = {'epochs': epoch}\n"
+        "    with open(path, 'w') as f:\n        json.dump(content, f)\n"
+        "save(3)\nwith open(path) as f:\n    loaded = json.load(f)\nloaded['epoch']\n",
+    )
+    assert ("content", "", "file", 6) in rows(found)
+    assert root(found) == "content = {'epochs': epoch}"
+
+
+def test_attributes_filled_in_a_loop_and_methods_of_own_objects_are_entered(tmp_path):
+    """A table that begins empty leads to what fills it; a number from a method leads to its return."""
+    found = account(
+        tmp_path,
+        "class Table:\n    def __init__(self, names):\n        self.sizes = {}\n        for name in names:\n"
+        "            self.sizes[name.lower()] = 1\n    def size(self, name):\n        return self.sizes[name]\n"
+        "Table(['A']).size('A')\n",
+    )
+    assert ("self.sizes", "{'a': 1}", "attribute", 5) in rows(found)
+    found = account(
+        tmp_path,
+        "class Settings:\n    def every(self, world):\n        return 4 // (world * 8)\n"
+        "settings = Settings()\nevery = settings.every(2)\nprint(5 % every)\n",
+    )
+    assert root(found) == "return 4 // (world * 8)"
+
+
 # Real programs
 
 EXPECTED = bench.expected_of(PROGRAMS)

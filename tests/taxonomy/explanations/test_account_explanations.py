@@ -5,13 +5,18 @@ import ast
 import msgspec
 import pytest
 
+from dtdebug.account.printed import swallowed
 from dtdebug.check.stack_files import sourced_snapshot
 from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 from dtdebug_taxonomy.explanations.account_words import Edit, diff_of, replace_expression
+from dtdebug_taxonomy.inference.ranks_apart import with_partings
 from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.model.account import Account, Link, NamedValue, Place, Refusal
+from dtdebug_taxonomy.model.answer import Answer, Fix
+from dtdebug_taxonomy.model.ranks import Frame, RankState, Verdict
 from dtdebug_taxonomy.model.snapshot import Excerpt, Snapshot
 from dtdebug_taxonomy.presentation.account_spots import spots_of, spots_of_all
+from dtdebug_taxonomy.presentation.answer_text import to_short_text
 
 FILE = "/w/train.py"
 
@@ -249,12 +254,104 @@ def test_lines_around_the_places_are_read_from_disk(tmp_path):
     assert [(e.first, e.lines) for e in found] == [(7, tuple(lines[6:13]))]
 
 
-def test_spots_are_the_raising_and_the_deciding_line():
+def test_spots_are_the_deciding_and_the_raising_line():
     """Ranks with equal values stand together."""
-    raised, decided = spots_of(scattered())
+    decided, raised = spots_of(scattered())
     assert (raised.line, raised.code, raised.mark) == (23, "dist.reduce_scatter(mine, pieces)", (0, 33))
     assert ("pieces", "list of 4 x Tensor[49] int64") in raised.values
     assert (decided.line, decided.values) == (11, (("args.shards", "4"),))
     assert [s.ranks for s in spots_of_all((scattered(0), scattered(1)))] == [(0, 1), (0, 1)]
     assert len(spots_of_all((scattered(0), scattered(1, 3)))) == 4
     assert spots_of(Account(exception="x")) == ()
+
+
+# Ranks that do not fit together, and Python's own errors
+
+
+def sharded(rank, words, exception="RuntimeError: [1]: sizes [7, 8] appear not to match those in process 0"):
+    return failed(
+        "ddp = DDP(model)",
+        exception,
+        rank,
+        api="torch.nn.parallel.DistributedDataParallel",
+        links=(
+            link("model", "Net()", "called", 38, "model = Net(len(words))"),
+            link("words", f"list of {words}", "assigned", 36, "words = WORDS[rank::world]", 1),
+            link("WORDS", "list of 12", "literal", 9, "WORDS = [...]", 2),
+            link("rank", str(rank), "called", 35, "rank = dist.get_rank()", 2),
+        ),
+        root=2,
+    )
+
+
+def test_value_that_differs_from_rank_to_rank_leads():
+    """The deepest value that differs is the origin; its own number is not."""
+    told = with_partings((sharded(0, 7), sharded(1, 5)), None)
+    assert [a.root for a in told] == [1, 1]
+    cause = first_cause(*told)
+    assert "`words = WORDS[rank::world]` (train.py:36) gives list of 7 on rank 0, list of 5 on rank 1" in cause.title
+    assert (cause.file, cause.line) == (FILE, 36)
+
+
+def test_only_failures_that_compare_ranks_are_about_their_difference():
+    """Without another rank in the message the root stays; a `recv` may differ from its `send`."""
+    plain = sharded(1, 5, "ValueError: too many words")
+    assert with_partings((sharded(0, 7), plain), None)[1].root == 2
+    one = msgspec.structs.replace(sharded(1, 5), by_rank=1)
+    assert with_partings((one,), None)[0].root == 1
+    refusal = msgspec.structs.replace(one.refusal, api="torch.distributed.recv")
+    assert with_partings((msgspec.structs.replace(one, refusal=refusal),), None)[0].root == 2
+
+
+def test_results_unpacked_in_another_order_are_put_in_order():
+    """The names are those of the arguments: the diff is their order."""
+    made = "model, loader, optimizer = accelerator.prepare(model, optimizer, loader)"
+    account = failed(
+        "for x, y in loader:",
+        "TypeError: 'AcceleratedOptimizer' object is not iterable",
+        links=(link("loader", "<AcceleratedOptimizer>", "called", 2, made),),
+        values=(("loader", "<AcceleratedOptimizer>"),),
+    )
+    cause = first_cause(account, excerpts=(excerpt("import x", made, "y = 1"),))
+    assert cause.title.startswith("`loader` is of AcceleratedOptimizer, which is not iterable")
+    assert "+model, optimizer, loader = accelerator.prepare(model, optimizer, loader)" in cause.diff
+
+
+def test_certainty_over_a_fix_that_nothing_proves_speaks_of_the_cause():
+    """A contract says what the value has to be; an error of Python only where it came from."""
+    proven = Answer(headline="x", sure="certain", fix=Fix(text="y"))
+    unproven = Answer(headline="x", sure="certain", fix=Fix(text="y", proven=False))
+    assert to_short_text(proven).splitlines()[-1].startswith("Certain ")
+    assert to_short_text(unproven).splitlines()[-1].startswith("The cause is certain, the fix is not proven")
+
+
+def test_handler_that_goes_on_is_the_way_around_a_call(tmp_path):
+    """The rank is past a `try` in which its peers wait; a handler that raises again is no way around."""
+    file = tmp_path / "train.py"
+    text = "def main():\n    try:\n        step()\n    except Exception:\n        {}\n    last()\n"
+    verdict = Verdict(kind="skipped", culprits=(1,), waiting=(0,), confidence=0.9, summary="")
+    states = [
+        RankState(rank=rank, world_size=2, host="h", pid=rank + 9, stack=(Frame(str(file), line, "main"),))
+        for rank, line in ((0, 3), (1, 6))
+    ]
+    file.write_text(text.format("pass"))
+    found = swallowed(states, verdict)
+    assert (found.branch.place.line, found.text, found.sides[0].ranks) == (4, "step()", (1,))
+    file.write_text(text.format("raise"))
+    assert swallowed(states, verdict) is None
+
+
+def test_key_of_a_table_did_not_make_the_number_in_it():
+    """From text alone the error says what the only divisor was; its way back is the table's."""
+    account = failed(
+        "return self.sums[name] / self.counts[name]",
+        "ZeroDivisionError: float division by zero",
+        links=(
+            link("name", "'loss'", "literal", 26, 'print(meter.mean("loss"))'),
+            link("self.counts", "", "attribute", 15, "self.counts[name] = self.counts.get(name, 0)"),
+        ),
+        root=0,
+    )
+    cause = first_cause(msgspec.structs.replace(account, with_values=False))
+    assert cause.title.startswith("`self.counts[name]` is 0, and the line divides by it; `self.counts[name] = ")
+    assert (cause.line, cause.grade) == (15, "source")

@@ -144,9 +144,9 @@ def account(value: BaseException) -> Account:
     chosen = _chosen(value)
     inner = _inside(chosen)
     if inner is not None:
-        from dtdebug.account.printed import of_exception
+        from dtdebug.account.printed import of_worker
 
-        told = of_exception(inner)
+        told = of_worker(inner, chosen)
         if told.place is not None:
             return told
     return capture(chosen)

@@ -304,7 +304,11 @@ class Watcher:
             raise LookupError
         return msgspec.json.encode(
             msgspec.structs.replace(
-                state, exception=self._exception, broken=self._broken, facts={**state.facts, **self._roads}
+                state,
+                exception=self._exception,
+                broken=self._broken,
+                accounts=self._thread_accounts,
+                facts={**state.facts, **self._roads},
             )
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -33,6 +33,8 @@ from dtdebug.storage import state_dir as files
 from dtdebug.storage.run_folder import RunFolder
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
 from dtdebug_taxonomy.inference.parting import find_parting
+from dtdebug_taxonomy.inference.ranks_apart import SIZES, with_partings
+from dtdebug_taxonomy.model.account import Account, Parting
 from dtdebug_taxonomy.model.claims import Claim, Record, distinct, texts
 from dtdebug_taxonomy.model.hosts import Host
 from dtdebug_taxonomy.model.ranks import RankState, Verdict
@@ -92,7 +94,7 @@ def conclude(
     culprits = verdict.culprits
     accounts = [(s.rank not in culprits, each) for s in ended.states for each in s.accounts]
     told = tuple(each for _, each in sorted(accounts, key=lambda row: row[0])[:_ACCOUNTS])
-    parting = find_parting(ended.states, verdict)
+    parting = find_parting(ended.states, verdict) or _swallowed(ended.states, verdict)
     ranks = [msgspec.structs.replace(s, accounts=(), branches=()) for s in ended.states]
     if (seen.printed is not None or seen.measured) and verdict.kind not in ("none", "dead", "left"):
         ranks = [first_death.standing(state) for state in ranks]  # their ends are the user's doing
@@ -115,7 +117,9 @@ def conclude(
     if seen.printed is None and not seen.measured:
         verdict = _by_output(verdict, ended.states, snapshot)
     verdict = verdict_without_ranks(verdict, ended.states, snapshot, run)
+    snapshot = msgspec.structs.replace(snapshot, accounts=(*told, *_standing(verdict, ended.states, told)))
     snapshot = _add_source_findings(msgspec.structs.replace(snapshot, verdict=verdict))
+    snapshot = msgspec.structs.replace(snapshot, accounts=with_partings(snapshot.accounts, verdict))
     found = Case(
         verdict=snapshot.verdict or verdict,
         diagnosis=_diagnosis(snapshot, folder),
@@ -219,6 +223,25 @@ def _add_source_findings(snapshot: Snapshot) -> Snapshot:
     except Exception as error:
         note = f"the source could not be checked ({type(error).__name__}: {error})"
         return msgspec.structs.replace(snapshot, notes=(*snapshot.notes, note))
+
+
+def _swallowed(states: Sequence[RankState], verdict: Verdict) -> Parting | None:
+    """Return the `except` by which a rank can have gone around a call; a defect in that loses only it."""
+    from dtdebug.account.printed import swallowed
+
+    with suppress(Exception):
+        return swallowed(states, verdict)
+    return None
+
+
+def _standing(verdict: Verdict, states: Iterable[RankState], told: Sequence[Account]) -> Iterator[Account]:
+    """Yield accounts of the places of ranks that sent or took another size: an abort leaves no exception of Python."""
+    from dtdebug.account.printed import standing
+
+    at = {site.rank for site in verdict.sites} - {each.rank for each in told}
+    for state in sorted(states, key=lambda s: s.rank or 0) if verdict.kind in SIZES else ():
+        if state.rank in at and (found := standing(state)).place is not None:
+            yield found
 
 
 def _is_silent(folder: RunFolder | None, state: RankState) -> bool:

@@ -1,0 +1,65 @@
+"""Explains ranks that do not fit together by the line at which their values part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from dtdebug_taxonomy.explanations.account import by_culprit, reason_from
+from dtdebug_taxonomy.explanations.account_words import where
+from dtdebug_taxonomy.explanations.context import Context
+from dtdebug_taxonomy.explanations.model import Explanation, explanation_for
+from dtdebug_taxonomy.inference.ranks_apart import compares_ranks, values_at
+from dtdebug_taxonomy.model.account import Account, Link
+from dtdebug_taxonomy.text.pattern_matcher import plain
+
+EVIDENCE = "value-parts-by-rank"
+_MEASURED, _READ = 0.85, 0.7
+"""Probabilities of a line at which two ranks are known to have different values, and of one that is only read."""
+_MOST, _LONGEST_CODE = 3, 100
+
+
+def explain(context: Context) -> Iterator[Explanation]:
+    """Yield the line at which a value parts, of the first account that compares ranks and reaches one."""
+    snapshot = context.incident.snapshot
+    accounts = by_culprit(context)
+    for account in accounts:
+        if not compares_ranks(account, snapshot.verdict) or (link := parting_link(account, accounts)) is None:
+            continue
+        values = values_at(account, accounts, account.root)
+        known = len({*values.values()}) > 1
+        code, at = plain(link.place.code, _LONGEST_CODE), where(link.place)
+        title = f"`{_head(account)}` is not the same on every rank: `{code}` ({at}) {_differs(account, values)}"
+        call = where(account.place) if account.place is not None else "the call"
+        fix = f"Edit {at}: let every rank come to the same there, or exchange the sizes and pad before {call}."
+        reason = reason_from(account, EVIDENCE)
+        why = "The call needs it to be the same on all of them."
+        found = explanation_for(
+            context.symptom, plain(title, 500), why, plain(fix, 500), _MEASURED if known else _READ, reason
+        )
+        yield replace(found, file=link.place.file, line=link.place.line)
+        return
+
+
+def parting_link(account: Account, accounts: Sequence[Account]) -> Link | None:
+    """Return the link at which the value of a call parts; None if the way back does not reach one."""
+    at = account.root
+    if not 0 <= at < len(account.links):
+        return None
+    known = len({*values_at(account, accounts, at).values()}) > 1
+    return account.links[at] if known or at == account.by_rank else None
+
+
+def _head(account: Account) -> str:
+    """Return the name at the call whose way back the line lies on."""
+    begin = next((n for n in range(account.root, -1, -1) if account.links[n].depth == 0), 0)
+    return account.links[begin].value.name
+
+
+def _differs(account: Account, values: dict[int, str]) -> str:
+    if len({*values.values()}) > 1:
+        rows = ", ".join(f"{text} on rank {rank}" for rank, text in sorted(values.items())[:_MOST])
+        return f"gives {rows}"
+    own = f"; rank {account.rank} has {values[account.rank]}" if account.rank in values else ""
+    return f"depends on what each rank has of its own{own}"
