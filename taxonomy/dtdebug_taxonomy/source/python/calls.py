@@ -26,11 +26,23 @@ class CallIndex(Syntax):
         `dist.barrier` is `torch.distributed.barrier` after `import torch.distributed as dist`. A root that is not
         imported stays as written (`self.model.save`); empty for anything but a chain of names.
         """
-        written = dotted_name(node)
-        if not written:
+        if node is None:
             return ""
-        root, dot, rest = written.partition(".")
-        return canonical(f"{self.imports.get(root, root)}{dot}{rest}")
+        known = self._names.get(node)
+        if known is None:
+            written = dotted_name(node)
+            root, dot, rest = written.partition(".")
+            known = canonical(f"{self.imports.get(root, root)}{dot}{rest}") if written else ""
+            self._names[node] = known
+        return known
+
+    @cached_property
+    def _names(self) -> dict[ast.AST, str]:
+        """Requested expressions with their names; those of the former version hold while the imports are the same."""
+        index = self._node_index
+        if index.imports != self.imports:
+            index.names, index.imports = {}, self.imports
+        return index.names
 
     @cached_property
     def _calls(self) -> tuple[dict[str, list[ast.Call]], dict[str, list[ast.Call]]]:
