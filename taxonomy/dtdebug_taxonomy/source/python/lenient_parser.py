@@ -44,7 +44,7 @@ class ParseResult(NamedTuple):
     """First and last line, from 1, of the parts that are not in the tree."""
     text: str = ""
     """Text of the tree, with lines that end in a newline; empty if there is no tree."""
-    index: NodeIndex | None = None
+    nodes: NodeIndex | None = None
     """Nodes of the tree, if most of them are those of the former version."""
 
 
@@ -60,14 +60,14 @@ def parse_program(text: str, former: Former | None = None) -> ParseResult:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     whole = _tree(text, former)
     if whole is not None:
-        return ParseResult(whole[0], whole=True, text=text, index=whole[1])
+        return ParseResult(whole[0], whole=True, text=text, nodes=whole[1])
     lines = _Repair(text).lines_that_parse()
     joined = "\n".join(lines)
     repaired = _tree(joined, former)
     if repaired is None:
         return ParseResult(ast.Module(body=[], type_ignores=[]), whole=False, gaps=everything)
     gaps = tuple(_gaps(text.split("\n"), lines))
-    return ParseResult(repaired[0], whole=False, gaps=gaps, text=joined, index=repaired[1])
+    return ParseResult(repaired[0], whole=False, gaps=gaps, text=joined, nodes=repaired[1])
 
 
 def _tree(text: str, former: Former | None) -> tuple[ast.Module, NodeIndex | None] | None:

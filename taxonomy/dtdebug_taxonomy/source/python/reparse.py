@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
+from dtdebug_taxonomy.source.python.results import Key, Row, Tables
+
 _LEAVES = frozenset({ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal})
 _SKIPPED = frozenset(
     {"ctx", "op", "ops"}  # nodes that the whole tree shares
@@ -37,6 +39,9 @@ class NodeIndex:
     """Node -> its qualified name, as far as that was asked for."""
     imports: dict[str, str] | None = None
     """Imports by which the names were resolved."""
+    results: dict[Key, Row] = field(default_factory=dict)
+    """Results of the former version; valid where its tables are the same."""
+    tables: Tables | None = None
 
 
 @dataclass
@@ -52,10 +57,8 @@ class Former:
     index: NodeIndex
 
 
-def below(
-    root: ast.AST, parent: dict[ast.AST, ast.AST], by_type: dict[type, list[ast.AST]]
-) -> list[ast.AST]:
-    """Return a node and those below it in the order of the program; add their parents, and each to those of its type."""
+def below(root: ast.AST, parent: dict[ast.AST, ast.AST], by_type: dict[type, list[ast.AST]]) -> list[ast.AST]:
+    """Return a node and those below it in order of the program; add their parents, and each to those of its type."""
     nodes: list[ast.AST] = []
     fields: dict[type, tuple[str, ...]] = {}
     stack: list[ast.AST] = [root]
@@ -234,5 +237,5 @@ _end = attrgetter("end_lineno")
 
 def _start(statement: ast.stmt) -> int:
     """Return the line, from 0, at which a statement begins, its decorators included."""
-    decorators = getattr(statement, "decorator_list", None) or ()
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
     return min([statement.lineno, *(d.lineno for d in decorators)]) - 1

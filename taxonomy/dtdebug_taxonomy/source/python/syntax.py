@@ -35,7 +35,7 @@ class Syntax(Source):
         result: ParseResult | None = self.__dict__.get("_parse_result")
         found = self.former
         if result is not None:
-            index = result.index or (self._node_index if "_node_index" in self.__dict__ else None)
+            index = result.nodes or (self._node_index if "_node_index" in self.__dict__ else None)
             found = Former(result.text, result.tree, index) if index is not None else None
         self.__dict__.clear()
         return found
@@ -69,7 +69,7 @@ class Syntax(Source):
     @cached_property
     def _node_index(self) -> NodeIndex:
         """All indices, built in the only pass over the tree."""
-        if (known := self._parse_result.index) is not None:
+        if (known := self._parse_result.nodes) is not None:
             return known
         parent: dict[ast.AST, ast.AST] = {}
         by_type: dict[type, list[ast.AST]] = {}
