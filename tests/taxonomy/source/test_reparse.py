@@ -2,15 +2,14 @@
 
 import ast
 import random
-from pathlib import Path
 
 import pytest
+from places import ROOT
 
 from dtdebug_taxonomy.checks.run.examine import examine
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.guards import guards
 
-ROOT = Path(__file__).parents[1]
 LABS = sorted((ROOT / "taxonomy/dtdebug_taxonomy/labs").glob("*/before.py"))
 CUTS = ["x", "(", ")", '"', '"""', ":", " ", "\\", ".", "=", "#", ";", "\t", "else:", "@a", "é"]
 WORDS = [
