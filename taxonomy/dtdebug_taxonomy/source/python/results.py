@@ -48,7 +48,7 @@ class Results:
         self._find_changed = changed
         self._changed: set[Read] | None = None
         self._reads: set[Read] | None = None
-        """What was read by the work in progress; None outside of any."""
+        """Reads of the work in progress; None outside of any."""
 
     def note(self, table: str, key: Hashable) -> None:
         """Record that a key of a table is read."""
