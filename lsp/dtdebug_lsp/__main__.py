@@ -34,7 +34,7 @@ def _import_protocol() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Serve until the client disconnects."""
     stdout = _claim()
-    gc.disable()  # imports create no garbage, and scanning for it takes a sixth of the start
+    gc.disable()  # imports create no garbage; later the session collects it when no one types
     try:
         _import_protocol()
         from pygls.cli import start_server
@@ -49,7 +49,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     logging.getLogger("pygls.server").addFilter(lambda record: record.msg != "Unable to handle message")
     server = create(stdout)
     gc.freeze()
-    gc.enable()
     start_server(server, list(arguments) if arguments is not None else None)
 
 

@@ -32,6 +32,9 @@ from dtdebug_taxonomy.presentation.hovers import hover
 
 log = logging.getLogger(__name__)
 
+_COLLECT = 200
+"""Number of files of a workspace after which garbage is collected."""
+
 
 def warm() -> None:
     """Load what hovers and explanations need, before the user asks."""
@@ -84,6 +87,8 @@ async def check_workspace(ls: Server) -> dict[str, int]:
             if token is not None and ls.work_done_progress.tokens[token].cancelled():
                 break
             wrong += await _check_file(ls, path, shown, modules)
+            if done % _COLLECT == 0:
+                await asyncio.to_thread(gc.collect)
             if token is not None and done % 20 == 0:
                 report = types.WorkDoneProgressReport(
                     message=f"{done} of {len(paths)} files", percentage=done * 100 // len(paths)

@@ -21,6 +21,7 @@ from dtdebug_lsp.problem import Problem
 from dtdebug_taxonomy.source.kinds import parse_file
 from dtdebug_taxonomy.source.notebook import Notebook
 from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.reparse import Former
 from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.source.text import Span, Text
 
@@ -123,6 +124,7 @@ class Document:
         self.modules = modules
         self.seen: tuple[Settings, list[Problem]] | None = None
         """Settings and problems of the last check of this version."""
+        self._former: Former | None = None
 
     def change(self, changes: Iterable[types.TextDocumentContentChangeEvent], positions: Positions) -> None:
         """Apply edits in the client's order."""
@@ -139,9 +141,14 @@ class Document:
         self.forget()
 
     def forget(self) -> None:
-        """Drop the parsed text at once, since its reference cycles would wait for the garbage collector."""
+        """Drop the parsed text at once, since its reference cycles would wait for the garbage collector.
+
+        Its nodes are kept for the next version.
+        """
         source = self.__dict__.pop("source", None)
-        if source is not None:
+        if isinstance(source, Code):
+            self._former = source.release()
+        elif source is not None:
             source.__dict__.clear()
         self.seen = None
 
@@ -153,7 +160,10 @@ class Document:
             return None
         if self.notebook is not None:
             return None  # read with the other cells
-        return self.read(self.text)
+        source = self.read(self.text)
+        if isinstance(source, Code):
+            source.former, self._former = self._former, None
+        return source
 
     def read(self, text: str) -> Source | None:
         """Parse another text as this document."""

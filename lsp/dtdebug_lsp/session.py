@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import time
 from collections.abc import Iterable
@@ -27,6 +28,10 @@ _SLOW_S = 0.08
 _PAUSE_S = 0.12
 _PATIENCE_S = 1.0
 """Seconds that the first check waits for the client's settings."""
+_REST_S = 3.0
+"""Seconds without a check after which garbage is collected; the collector never runs while someone types."""
+_MOST_CHECKS = 500
+"""Number of checks without such a pause after which it is collected all the same."""
 
 
 class Protocol(LanguageServerProtocol):
@@ -67,6 +72,8 @@ class Server(LanguageServer):
         self._due: dict[str, asyncio.Task[None]] = {}
         self._kept: set[asyncio.Task[None]] = set()
         self._cost: dict[str, float] = {}
+        self._checks = 0
+        self._collection: asyncio.TimerHandle | None = None
 
     def start_io(self, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None) -> None:
         """Serve on standard input and output."""
@@ -159,7 +166,22 @@ class Server(LanguageServer):
         seen = checking.problems(document, self.settings(document))
         if not is_known:
             self._cost[_key(document)] = time.thread_time() - began
+            self._collect_later()
         return [diagnostic(p, document, self.documents.positions) for p in seen]
+
+    def _collect_later(self) -> None:
+        """Collect garbage when no text has been checked for a while."""
+        self._checks += 1
+        if self._collection is not None:
+            self._collection.cancel()
+        if self._checks >= _MOST_CHECKS:
+            self._collect()
+        else:
+            self._collection = asyncio.get_running_loop().call_later(_REST_S, self._collect)
+
+    def _collect(self) -> None:
+        self._checks, self._collection = 0, None
+        gc.collect()
 
     def publish(self, uri: str) -> None:
         """Push a text's failed runs, and its diagnostics unless the client pulls those."""

@@ -52,12 +52,34 @@ def _contained_words(source: Source) -> set[str]:
 
     Words without a blank are searched in the text's distinct pieces, all others in the whole text.
     """
-    pieces = "\n".join(set(source.text.split()))
-    held: set[str] = set()
-    for word, part, is_piece in _words(source.kind):
-        if (not part or part in held) and word in (pieces if is_piece else source.text):
-            held.add(word)
-    return held
+    pieces = set(source.text.split())
+    known = _recent.pop((source.kind, source.path), None) if source.path else None
+    if known is None:
+        joined, held = "\n".join(pieces), set()
+        for word, part, is_piece in _words(source.kind):
+            if is_piece and (not part or part in held) and word in joined:
+                held.add(word)
+    else:
+        held = _words_after(source.kind, *known, pieces)
+    if source.path:
+        _recent[source.kind, source.path] = pieces, held
+        if len(_recent) > _MOST_RECENT:
+            del _recent[next(iter(_recent))]
+    return held.union(word for word, _, is_piece in _words(source.kind) if not is_piece and word in source.text)
+
+
+_recent: dict[tuple[Kind, str], tuple[set[str], set[str]]] = {}
+"""Pieces of the texts examined last, and the words in them: in an editor most of a text is as it was."""
+_MOST_RECENT = 8
+
+
+def _words_after(kind: Kind, before: set[str], held: set[str], pieces: set[str]) -> set[str]:
+    """Return the words in the pieces of a text, given those of another text and the words in them."""
+    added, removed = "\n".join(pieces - before), "\n".join(before - pieces)
+    doubtful = {word for word in held if word in removed}
+    rest = "\n".join(pieces) if doubtful else ""
+    kept = {word for word in held if word not in doubtful or word in rest}
+    return kept.union(word for word, _, is_piece in _words(kind) if is_piece and word in added)
 
 
 @cache

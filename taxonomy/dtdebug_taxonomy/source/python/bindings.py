@@ -42,8 +42,10 @@ def bindings(code: CallIndex) -> dict[tuple[ast.AST, str], list[Binding]]:
     for handler in code.nodes(ast.ExceptHandler):
         if handler.name:
             found[code.scope(handler), handler.name].append(Binding(handler, None, "other"))
+    order = code.order
     for rows in found.values():
-        rows.sort(key=lambda b: code.order[b.node])
+        if len(rows) > 1:
+            rows.sort(key=lambda b: order[b.node])
     return found
 
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from functools import cached_property
 
 from dtdebug_taxonomy.source.python.names import canonical, dotted_name
+from dtdebug_taxonomy.source.python.results import Results, Tables
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS, Function, Syntax
 
 _PLAIN = frozenset(
@@ -26,11 +27,34 @@ class CallIndex(Syntax):
         `dist.barrier` is `torch.distributed.barrier` after `import torch.distributed as dist`. A root that is not
         imported stays as written (`self.model.save`); empty for anything but a chain of names.
         """
-        written = dotted_name(node)
-        if not written:
+        if node is None:
             return ""
-        root, dot, rest = written.partition(".")
-        return canonical(f"{self.imports.get(root, root)}{dot}{rest}")
+        known = self._names.get(node)
+        if known is None:
+            written = dotted_name(node)
+            root, dot, rest = written.partition(".")
+            known = canonical(f"{self.imports.get(root, root)}{dot}{rest}") if written else ""
+            self._names[node] = known
+        return known
+
+    @cached_property
+    def _names(self) -> dict[ast.AST, str]:
+        """Requested expressions with their names; those of the former version hold while the imports are the same."""
+        index = self._node_index
+        if index.imports != self.imports:
+            index.names, index.imports = {}, self.imports
+        return index.names
+
+    @cached_property
+    def results(self) -> Results:
+        """Results about nodes, also those of the former version that are still valid."""
+        index = self._node_index
+        former = index.results if index.tables is not None and index.imports == self.imports else {}
+        tables, index.results = index.tables, {}
+        return Results(former, lambda: tables.changed(self._tables_of_names()) if tables is not None else set())
+
+    def _tables_of_names(self) -> Tables:
+        raise NotImplementedError
 
     @cached_property
     def _calls(self) -> tuple[dict[str, list[ast.Call]], dict[str, list[ast.Call]]]:
@@ -90,6 +114,8 @@ class CallIndex(Syntax):
     def local_function(self, call: ast.Call) -> Function | None:
         """Return the only function of this file that a call, `f()` or `self.f()`, can refer to; None if unclear."""
         func = call.func
+        if isinstance(func, ast.Name | ast.Attribute):
+            self.results.note("functions", func.id if isinstance(func, ast.Name) else func.attr)
         if isinstance(func, ast.Name):
             found = [f for f in self.functions.get(func.id, ()) if not isinstance(self.parent.get(f), ast.ClassDef)]
         elif isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id in {"self", "cls"}:

@@ -50,9 +50,6 @@ class Guards:
     def __init__(self, code: Code) -> None:
         self.code = code
         self._tests = RankTests(code)
-        self._found: dict[tuple[int, bool], list[Guard]] = {}
-        self._leaving: dict[int, list[Guard]] = {}
-        """Block -> its early exits. Ids are safe, since the lists of statements live as long as the tree."""
         self._pairs: dict[int, tuple[Sequence[ast.AST], Pairs]] = {}
         """Places of one kind, kept alive with their pairs: callers pass the same list many times."""
 
@@ -65,12 +62,15 @@ class Guards:
         if not self._possible:
             return []
         todo = [node]
-        while (id(todo[-1]), early) not in self._found and (up := self._above(todo[-1])) is not None:
+        while not self.code.results.has(("guards", todo[-1], early)) and (up := self._above(todo[-1])) is not None:
             todo.append(up)
+        found: list[Guard] = []
         for each in reversed(todo):  # from outside, since a statement has the conditions of the one around it
-            if (id(each), early) not in self._found:
-                self._found[id(each), early] = list(self._around(each, early))
-        return self._found[id(node), early]
+            found = self._result(each, early)
+        return found
+
+    def _result(self, node: ast.AST, early: bool) -> list[Guard]:
+        return self.code.results.get(("guards", node, early), lambda: list(self._around(node, early)))
 
     @cached_property
     def _possible(self) -> bool:
@@ -88,6 +88,8 @@ class Guards:
 
     def _around(self, node: ast.AST, early: bool) -> Iterator[Guard]:
         inner = node
+        if self.code.function(node) is None:
+            self.code.results.note_volatile()  # it depends on the statements before it, any of which may change
         for up in self.code.ancestors(node):
             if isinstance(inner, ast.stmt) and early:
                 yield from self._left_before(inner)
@@ -99,7 +101,7 @@ class Guards:
             if isinstance(up, ast.Lambda | ast.ClassDef):
                 return
             if isinstance(up, ast.stmt):
-                yield from self._found[id(up), early]
+                yield from self._result(up, early)
                 return
             inner = up
 
@@ -121,17 +123,20 @@ class Guards:
     def _left_before(self, statement: ast.stmt) -> Iterator[Guard]:
         """Yield early returns: earlier statements of the same block after which only some ranks continue."""
         block = self.code.block(statement)
-        if id(block) not in self._leaving:
-            asking = [s for s in reversed(block) if isinstance(s, (*_ASKED_INSIDE, ast.Match))]
-            found = {guard.test: guard for earlier in asking for guard in self._leaves(earlier)}
-            self._leaving[id(block)] = sorted(found.values(), key=lambda g: self.code.order[g.node])[:_MOST]
-        if not self._leaving[id(block)]:
-            return
+        leaving = self.code.results.get(("early exits", block[0], None), lambda: self._exits(block))
         here = self.code.order[statement]
-        for guard in self._leaving[id(block)]:
+        for guard in leaving:
             if self.code.order[guard.node] >= here:
                 return
             yield guard
+
+    def _exits(self, block: list[ast.stmt]) -> list[Guard]:
+        """Return the first conditions in a block under which some ranks leave it."""
+        if self.code.function(block[0]) is None:
+            self.code.results.note_volatile()
+        asking = [s for s in reversed(block) if isinstance(s, (*_ASKED_INSIDE, ast.Match))]
+        found = {guard.test: guard for earlier in asking for guard in self._leaves(earlier)}
+        return sorted(found.values(), key=lambda g: self.code.order[g.node])[:_MOST]
 
     def _leaves(self, earlier: ast.stmt) -> Iterator[Guard]:
         """Yield the conditions in a statement under which some ranks leave the block."""

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from dtdebug_taxonomy.source.python.reparse import Former, NodeIndex, parse_again
+
 _GOES_ON = re.compile(r"[)\]}]|(else|elif|except|finally)\b")
 _DECORATED = re.compile(r"@|(async\s+)?(def|class)\b")
 _STATEMENT = re.compile(
@@ -40,23 +42,40 @@ class ParseResult(NamedTuple):
     """True if nothing had to be replaced."""
     gaps: tuple[tuple[int, int], ...] = ()
     """First and last line, from 1, of the parts that are not in the tree."""
+    text: str = ""
+    """Text of the tree, with lines that end in a newline; empty if there is no tree."""
+    nodes: NodeIndex | None = None
+    """Nodes of the tree, if most of them are those of the former version."""
 
 
-def parse_program(text: str) -> ParseResult:
-    """Return the tree of a program, and the parts that could not be parsed."""
+def parse_program(text: str, former: Former | None = None) -> ParseResult:
+    """Return the tree of a program, and the parts that could not be parsed.
+
+    Statements that have not changed since the former version keep their nodes.
+    """
     text = text.removeprefix("\ufeff").replace("\0", " ").replace("\f", " ")
     everything = ((1, text.count("\n") + 1),)
     if len(text) > _LONGEST:
         return ParseResult(ast.Module(body=[], type_ignores=[]), whole=False, gaps=everything)
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    whole = _try(text)
+    whole = _tree(text, former)
     if whole is not None:
-        return ParseResult(whole, whole=True)
+        return ParseResult(whole[0], whole=True, text=text, nodes=whole[1])
     lines = _Repair(text).lines_that_parse()
-    repaired = _try("\n".join(lines))
+    joined = "\n".join(lines)
+    repaired = _tree(joined, former)
     if repaired is None:
         return ParseResult(ast.Module(body=[], type_ignores=[]), whole=False, gaps=everything)
-    return ParseResult(repaired, whole=False, gaps=tuple(_gaps(text.split("\n"), lines)))
+    gaps = tuple(_gaps(text.split("\n"), lines))
+    return ParseResult(repaired[0], whole=False, gaps=gaps, text=joined, nodes=repaired[1])
+
+
+def _tree(text: str, former: Former | None) -> tuple[ast.Module, NodeIndex | None] | None:
+    """Return the tree of a valid text, and its index if it is made of the former one."""
+    if former is not None and (tree := parse_again(former, text, _try)) is not None:
+        return tree, former.index
+    whole = _try(text)
+    return (whole, None) if whole is not None else None
 
 
 def _gaps(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[int, int]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
@@ -47,6 +47,7 @@ class Project:
         self._text = lru_cache(maxsize=4096)(text)
         self._code = lru_cache(maxsize=_MODULES)(self._parse_code)
         self._config = lru_cache(maxsize=_MODULES)(self._parse_config)
+        self._place = lru_cache(maxsize=4096)(self._find_place)
         self.consulted: set[str] = set()
         """Modules that have been read; callers that cache results empty it before each file."""
 
@@ -139,11 +140,19 @@ class Project:
 
     def module(self, code: ValueIndex, name: str) -> tuple[Code | None, list[str]]:
         """Return the module that a qualified name begins with, and the rest of the name."""
-        folders = code.path.replace("\\", "/").split("/")[:-1]
+        path, rest = self._place(code.path, name)
+        module = self._code(path) if path else None
+        if module is not None:
+            self.consulted.add(module.path)
+        return (module, list(rest)) if module is not None and module.path != code.path else (None, [])
+
+    def _find_place(self, path: str, name: str) -> tuple[str, Sequence[str]]:
+        """Return the path of the module that a name in the file at a path begins with, and the rest of the name."""
+        folders = path.replace("\\", "/").split("/")[:-1]
         dots = len(name) - len(name.lstrip("."))
         parts = name[dots:].split(".")
         if not all(p.isidentifier() for p in parts) or (not dots and parts[0] in _KNOWN):
-            return None, []
+            return "", ()
         if dots:
             starts = [folders[: len(folders) - dots + 1]] if dots <= len(folders) + 1 else []
         else:
@@ -151,14 +160,12 @@ class Project:
         for start in starts:
             for length in range(len(parts) - 1, 0, -1):
                 for tail in ((*parts[: length - 1], f"{parts[length - 1]}.py"), (*parts[:length], "__init__.py")):
-                    module = self._code("/".join((*start, *tail)))
-                    if module is not None and module.path != code.path:
-                        self.consulted.add(module.path)
-                        return module, parts[length:]
-            if dots and (package := self._code("/".join((*start, "__init__.py")))) is not None:
-                self.consulted.add(package.path)
-                return (package, parts) if package.path != code.path else (None, [])
-        return None, []
+                    place = "/".join((*start, *tail))
+                    if place != path and self._code(place) is not None:
+                        return place, parts[length:]
+            if dots and self._code(place := "/".join((*start, "__init__.py"))) is not None:
+                return place, parts
+        return "", ()
 
     def _parse_config(self, path: str) -> Config | None:
         text = self._text(path)

@@ -67,15 +67,10 @@ class RankTests:
 
     def __init__(self, code: Code) -> None:
         self.code = code
-        self._known: dict[tuple[int, bool], RankTest | None] = {}
 
     def test(self, node: ast.expr, *, holds: bool = True) -> RankTest | None:
         """Return what is known about the rank if a condition holds, or if it doesn't; None if nothing is."""
-        key = id(node), holds
-        if key not in self._known:
-            self._known[key] = None  # a name that is bound to itself ends here
-            self._known[key] = self._test(node, holds, _DEEPEST)
-        return self._known[key]
+        return self.code.results.get(("rank test", node, holds), lambda: self._test(node, holds, _DEEPEST))
 
     def case(self, match: ast.Match, case: ast.match_case) -> RankTest | None:
         """Return what is known about the rank in a case of a `match`; None if nothing is."""
@@ -171,6 +166,7 @@ class RankTests:
 
     def _method(self, node: ast.Attribute) -> Function | None:
         """Return the method of a class of this file that an attribute of its object refers to, or None."""
+        self.code.results.note("functions", node.attr)
         named = self.code.functions.get(node.attr, ())
         home = class_behind(self.code, node.value) if named else None
         found = [f for f in named if home is not None and self.code.parent.get(f) is home]
@@ -230,6 +226,7 @@ class RankTests:
 
     def _holds_all(self, row: ast.expr | None) -> bool:
         if isinstance(row, ast.Tuple | ast.List | ast.Set):
+            self.code.results.note_volatile()  # the sizes are of the whole program
             count = len(row.elts)
             return (
                 count > 1

@@ -204,8 +204,8 @@ def _several_by_number(code: Code, left: ast.expr, op: ast.cmpop, right: ast.exp
     if isinstance(op, ast.In | ast.NotIn) and code.name(right) == "os.environ":
         variable = str(code.constant(left))
         return isinstance(op, ast.In) if variable in _VARIABLES or variable.endswith("WORLD_SIZE") else None
-    value = written_number(code, right)
     if is_size(code, left):
+        value = written_number(code, right)
         several_ones = {ast.Gt: "1", ast.GtE: "2", ast.NotEq: "1"}
         one = {ast.LtE: "1", ast.Lt: "2", ast.Eq: "1"}
         return True if several_ones.get(type(op)) == value else False if one.get(type(op)) == value else None
@@ -213,6 +213,7 @@ def _several_by_number(code: Code, left: ast.expr, op: ast.cmpop, right: ast.exp
         return None
     if isinstance(op, ast.Is | ast.IsNot):
         return isinstance(op, ast.IsNot) if isinstance(right, ast.Constant) and right.value is None else None
+    value = written_number(code, right)
     ranked = {ast.NotEq: "-1", ast.Gt: "-1", ast.GtE: "0"}
     unranked = {ast.Eq: "-1", ast.LtE: "-1", ast.Lt: "0"}
     return True if ranked.get(type(op)) == value else False if unranked.get(type(op)) == value else None

@@ -12,29 +12,37 @@ from typing import TypeVar
 
 from dtdebug_taxonomy.source.python.lenient_parser import ParseResult, parse_program
 from dtdebug_taxonomy.source.python.names import imported_names
+from dtdebug_taxonomy.source.python.reparse import Former, NodeIndex, Scope, below
 from dtdebug_taxonomy.source.source import Source, UnreadPart
 from dtdebug_taxonomy.source.text import Span
 
 N = TypeVar("N", bound=ast.AST)
-Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 SCOPES = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _KINDS_OF_SCOPES = frozenset(SCOPES)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_LEAVES = frozenset({ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal})
-_SKIPPED = frozenset(
-    {"ctx", "op", "ops"}  # nodes that the whole tree shares
-    | {"id", "attr", "arg", "asname", "module", "level", "kind", "kwd_attrs", "type_comment", "conversion", "simple"}
-)
 
 
 class Syntax(Source):
     """The nodes of a program and their places."""
 
+    former: Former | None = None
+    """Earlier version of the text, whose unchanged statements keep their nodes."""
+
+    def release(self) -> Former | None:
+        """Return what the next version of the text can reuse, and drop everything else; this one is of no more use."""
+        result: ParseResult | None = self.__dict__.get("_parse_result")
+        found = self.former
+        if result is not None:
+            index = result.nodes or (self._node_index if "_node_index" in self.__dict__ else None)
+            found = Former(result.text, result.tree, index) if index is not None else None
+        self.__dict__.clear()
+        return found
+
     @cached_property
     def _parse_result(self) -> ParseResult:
-        return parse_program(self.text)
+        return parse_program(self.text, self.former)
 
     @property
     def tree(self) -> ast.Module:
@@ -59,53 +67,33 @@ class Syntax(Source):
         )
 
     @cached_property
+    def _node_index(self) -> NodeIndex:
+        """All indices, built in the only pass over the tree."""
+        if (known := self._parse_result.nodes) is not None:
+            return known
+        parent: dict[ast.AST, ast.AST] = {}
+        by_type: dict[type, list[ast.AST]] = {}
+        nodes = below(self.tree, parent, by_type)
+        return NodeIndex(parent, dict(zip(nodes, range(len(nodes)), strict=True)), by_type)
+
+    @cached_property
     def parent(self) -> dict[ast.AST, ast.AST]:
         """Node -> the node around it."""
-        return self._index()[0]
+        return self._node_index.parent
 
     @cached_property
     def order(self) -> dict[ast.AST, int]:
         """Position in the program: a node further down has the larger number."""
-        return self._index()[1]
+        return self._node_index.order
 
     @cached_property
     def _by_type(self) -> dict[type, list[ast.AST]]:
-        return self._index()[2]
+        return self._node_index.by_type
 
     @cached_property
     def imports(self) -> dict[str, str]:
         """Local name -> qualified name of all imports."""
         return imported_names([*self.nodes(ast.Import), *self.nodes(ast.ImportFrom)])
-
-    def _index(self) -> tuple[dict[ast.AST, ast.AST], dict[ast.AST, int], dict[type, list[ast.AST]]]:
-        """Build all three indices in the only pass over the tree."""
-        parent: dict[ast.AST, ast.AST] = {}
-        nodes: list[ast.AST] = []
-        by_type: dict[type, list[ast.AST]] = {}
-        fields: dict[type, tuple[str, ...]] = {}
-        stack: list[ast.AST] = [self.tree]
-        while stack:
-            node = stack.pop()
-            nodes.append(node)
-            kind = type(node)
-            if kind not in fields:
-                fields[kind] = () if kind in _LEAVES else tuple(f for f in kind._fields[::-1] if f not in _SKIPPED)
-                by_type[kind] = []
-            by_type[kind].append(node)
-            for field in fields[kind]:  # the last first, since it is popped last
-                value = node.__dict__.get(field)
-                if type(value) is list:
-                    if None in value:  # `{**a}`, arguments without a default
-                        value = [c for c in value if c is not None]
-                    for child in value:
-                        parent[child] = node
-                    stack += value[::-1]
-                elif isinstance(value, ast.AST):
-                    parent[value] = node
-                    stack.append(value)
-        order = dict(zip(nodes, range(len(nodes)), strict=True))
-        self.__dict__.update(parent=parent, order=order, _by_type=by_type)
-        return parent, order, by_type
 
     def nodes(self, kind: type[N]) -> list[N]:
         """Return all nodes of a type, in the order of the program."""
@@ -149,7 +137,7 @@ class Syntax(Source):
     @cached_property
     def _scope_of(self) -> dict[ast.AST, Scope]:
         """Node -> its scope, for the requested nodes and those around them."""
-        return {}
+        return self._node_index.scopes
 
     def scopes(self, node: ast.AST) -> Iterator[Scope]:
         """Yield the functions, classes, lambdas and the module around a node, innermost first."""

@@ -13,6 +13,8 @@ from functools import cached_property
 from dtdebug_taxonomy.source.python.bindings import Binding, bindings, name_scope, surely_before
 from dtdebug_taxonomy.source.python.calls import CallIndex
 from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.reparse import Former
+from dtdebug_taxonomy.source.python.results import Results, Tables
 
 KEEPS = frozenset({"to", "cuda", "cpu", "train", "eval", "half", "float", "bfloat16", "double", "requires_grad_"})
 """Methods of a module that return the module itself."""
@@ -34,15 +36,27 @@ class ValueIndex(CallIndex):
         Those that precede it in its own scope: the last one that definitely executes, and those after it that
         may; else all of the nearest enclosing scope that has any.
         """
-        found = self._bound.get(node)
-        if found is None:
-            found = self._bound[node] = _reaching(self, node)
-        return found
+        return self.results.get(("bound", node, None), lambda: _reaching(self, node))
+
+    def _tables_of_names(self) -> Tables:
+        calls, classes = self._calls[0], {"": self.nodes(ast.ClassDef)[:]}
+        return Tables(self.bindings, self.callers, self.functions, self.at_top, calls, classes, self.stores)
 
     @cached_property
-    def _bound(self) -> dict[ast.expr, list[Binding]]:
-        """Requested names with their bindings: checks request the same ones."""
-        return {}
+    def stores(self) -> dict[str, list[ast.Attribute]]:
+        """Attribute -> where it is set, on any object."""
+        found: dict[str, list[ast.Attribute]] = {}
+        for node in self.nodes(ast.Attribute):
+            if isinstance(node.ctx, ast.Store):
+                found.setdefault(node.attr, []).append(node)
+        return found
+
+    def release(self) -> Former | None:
+        """Return what the next version of the text can reuse; this one is of no more use."""
+        results: Results | None = self.__dict__.get("results")
+        if results is not None and results.rows:
+            self._node_index.results, self._node_index.tables = results.rows, self._tables_of_names()
+        return super().release()
 
     def values(self, node: ast.expr | None) -> list[ast.expr | None]:
         """Return the expressions that a name can represent here, one step back; the node itself if it is not a name.
@@ -105,6 +119,8 @@ def class_behind(code: ValueIndex, node: ast.expr) -> ast.ClassDef | None:
         return code.class_of(node)
     values = code.values(node)
     made = values[0] if len(values) == 1 else None
+    if isinstance(made, ast.Call):
+        code.results.note("at_top", dotted_name(made.func))
     classes = code.at_top.get(dotted_name(made.func), []) if isinstance(made, ast.Call) else []
     return classes[0] if len(classes) == 1 and isinstance(classes[0], ast.ClassDef) else None
 
@@ -121,13 +137,13 @@ def _reaching(code: ValueIndex, node: ast.expr, name: str = "", depth: int = 4) 
 def _written_bindings(code: ValueIndex, node: ast.expr, name: str) -> list[Binding]:
     """Return the bindings of a dotted name as written."""
     if name.startswith(("self.", "cls.")):
-        here = code.bindings.get((name_scope(code, node, name), name), [])
+        here = _lookup(code, name_scope(code, node, name), name)
         mine = [b for b in here if code.function(b.node) is code.function(node)]
         return _before(code, mine, node) or here
     for depth, scope in enumerate(code.scopes(node)):
         if isinstance(scope, ast.ClassDef) and depth:
             continue
-        here = code.bindings.get((scope, name), [])
+        here = _lookup(code, scope, name)
         if not here:
             continue
         found = here if depth else (_before(code, here, node) or _around_again(code, here, node))
@@ -142,6 +158,11 @@ def _written_bindings(code: ValueIndex, node: ast.expr, name: str) -> list[Bindi
                 result.append(binding)
         return result
     return []
+
+
+def _lookup(code: ValueIndex, scope: ast.AST, name: str) -> list[Binding]:
+    code.results.note("bindings", (scope, name))
+    return code.bindings.get((scope, name), [])
 
 
 def _before(code: ValueIndex, here: list[Binding], node: ast.AST) -> list[Binding]:
@@ -180,8 +201,11 @@ def _argument_values(
     place = positions.index(name) if name in positions else None
     owner = code.parent.get(function)
     if function.name == "__init__" and isinstance(owner, ast.ClassDef):
+        code.results.note("classes", "")
+        code.results.note("calls", owner.name)
         calls = [] if _made_elsewhere(code, owner) else code.calls(owner.name)
     else:
+        code.results.note("callers", function)
         calls = code.callers.get(function, [])
     return [code.argument(call, name, place) for call in calls]
 
@@ -214,15 +238,17 @@ def _through(code: ValueIndex, node: ast.expr, name: str, depth: int) -> list[Bi
 
 def _of_object(code: ValueIndex, made: ast.Call, attribute: str) -> list[Binding]:
     """Return the bindings of an attribute of an object of this file's class that only the class itself sets."""
+    code.results.note("at_top", dotted_name(made.func))
     classes = code.at_top.get(dotted_name(made.func), [])
     if len(classes) != 1 or not isinstance(owner := classes[0], ast.ClassDef) or _set_outside(code, owner, attribute):
         return []
-    found = code.bindings.get((owner, f"self.{attribute}"))
+    found = _lookup(code, owner, f"self.{attribute}")
     if found:
         return found
-    found = code.bindings.get((owner, attribute), [])
+    found = _lookup(code, owner, attribute)
     if not any("dataclass" in code.source_of(d) for d in owner.decorator_list):
         return found
+    code.results.note_volatile()  # it reads the body of the class
     if code.has_unpacking(made):
         return []
     fields = [n for n in owner.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)]
@@ -237,10 +263,8 @@ def _of_object(code: ValueIndex, made: ast.Call, attribute: str) -> list[Binding
 
 
 def _set_outside(code: ValueIndex, owner: ast.ClassDef, attribute: str) -> bool:
-    return any(
-        n.attr == attribute and isinstance(n.ctx, ast.Store) and code.class_of(n) is not owner
-        for n in code.nodes(ast.Attribute)
-    )
+    code.results.note("stores", attribute)
+    return any(code.class_of(n) is not owner for n in code.stores.get(attribute, ()))
 
 
 def _default(code: ValueIndex, value: ast.expr | None) -> ast.expr | None:
