@@ -43,7 +43,7 @@ class Tail:
         self._alarmed = False
         self._hooks: list[tuple[Any, Callable[[Any], Any]]] = []
         self._printed: IO[bytes] | None = None
-        """What forked children of this cell have printed."""
+        """File with the output of this cell's forked children."""
 
     @property
     def alarmed(self) -> bool:
@@ -72,7 +72,7 @@ class Tail:
             self._printed = None
 
     def _listen_in_child(self) -> None:
-        """Note what this forked child prints; fork hooks can't be removed, so this may run after `detach`."""
+        """Note the output of this forked child; fork hooks can't be removed, so this may run after `detach`."""
         with suppress(Exception):
             for stream, _ in self._hooks:
                 stream.register_hook(self._note)
@@ -87,7 +87,7 @@ class Tail:
         return message
 
     def _of_children(self) -> str:
-        """Return the end of what forked children have printed."""
+        """Return the end of the output of forked children."""
         with suppress(OSError, ValueError):
             if self._printed is not None and (size := os.fstat(self._printed.fileno()).st_size):
                 text = os.pread(self._printed.fileno(), LIMIT, max(0, size - LIMIT))

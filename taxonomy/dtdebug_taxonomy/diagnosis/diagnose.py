@@ -129,7 +129,7 @@ def diagnose(
 ) -> Diagnosis:
     """Diagnose one failure; `unknown` are questions that the user could not answer.
 
-    `unasked`: nobody has asked, so that only what is recognised will be shown, and only that gets a question.
+    `unasked`: the user has not asked; a failure that is not recognised is not shown, and gets no question.
     """
     incident = Incident(snapshot)
     findings = collect(knowledge, incident, answers)
