@@ -109,15 +109,24 @@ def test_the_tail_holds_what_forked_children_print_until_the_next_cell():
     """They write to the file of the kernel; a sign of failure there alarms as one of the kernel's own."""
     tail = Tail()
     tail.attach()
-    child = FORK.Process(
-        target=tail._note,
-        args=({"header": {"msg_type": "stream"}, "content": {"text": "Traceback (most recent call last):\n"}},),
-    )
+
+    def note(text):
+        tail._note({"header": {"msg_type": "stream"}, "content": {"text": text}})
+
+    def fail(other):
+        note("Traceback (most recent call last):\n")
+        if other:
+            child = FORK.Process(target=fail, args=(False,))
+            child.start()
+            child.join()
+        note("IndexError: 0\n")
+
+    child = FORK.Process(target=fail, args=(True,))
     child.start()
     child.join()
 
     assert tail.alarmed
-    assert "Traceback (most recent call last):\n" == tail.text()
+    assert 2 * "Traceback (most recent call last):\nIndexError: 0\n" == tail.text()
     tail.clear()
     assert (False, "") == (tail.alarmed, tail.text())
     tail.detach()

@@ -27,6 +27,8 @@ _PAUSE, _PAUSES, _QUIET = 0.02, 50, 2
 mean the end."""
 _PRINTED_MOST = 4 * LIMIT
 """Bytes that forked children may print before what they printed first is dropped."""
+_ENTRY = "\x1e"
+"""Beginning of what a child has printed at once, after which its number stands."""
 _SIGNS = ("Traceback (most recent call last)", "Error on Rank", "terminate called after throwing", "Fatal Python error")
 """Signs of a failure that a cell printed without raising it."""
 
@@ -83,15 +85,20 @@ class Tail:
             if self._printed is not None and message["header"]["msg_type"] == "stream":
                 if os.fstat(self._printed.fileno()).st_size > _PRINTED_MOST:
                     self._printed.truncate(0)
-                self._printed.write(message["content"]["text"][-LIMIT:].encode(errors="replace"))
+                text = message["content"]["text"][-LIMIT:].replace(_ENTRY, "")
+                self._printed.write(f"{_ENTRY}{os.getpid()} {text}".encode(errors="replace"))
         return message
 
     def _of_children(self) -> str:
         """Return the end of the output of forked children."""
         with suppress(OSError, ValueError):
             if self._printed is not None and (size := os.fstat(self._printed.fileno()).st_size):
-                text = os.pread(self._printed.fileno(), LIMIT, max(0, size - LIMIT))
-                return text.decode(errors="replace")
+                data = os.pread(self._printed.fileno(), LIMIT, max(0, size - LIMIT)).decode(errors="replace")
+                texts: dict[str, str] = {}
+                for entry in data.split(_ENTRY)[1:]:  # children that fail together print their lines in between
+                    pid, _, text = entry.partition(" ")
+                    texts[pid] = texts.get(pid, "") + text
+                return "".join(text if text.endswith("\n") else f"{text}\n" for text in texts.values())
         return ""
 
     def clear(self) -> None:
