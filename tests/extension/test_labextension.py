@@ -323,7 +323,7 @@ def test_the_palette_diagnoses_the_last_failed_cell(opened, app):
 def test_what_a_reader_says_stays_in_jupyterlabs_state(servers, opened):
     """It is in the workspace file and nowhere else."""
     page = opened("lab", nb.notebook(("train()", [nb.display({MIME: json.loads(SAVED.read_text())})])))
-    nb.cell(page, 0).get_by_role("button", name="This was the cause").first.click()
+    nb.cell(page, 0).get_by_role("button", name="This was it").first.click()
     nb.cell(page, 0).get_by_text("Thank you.").wait_for()
     kept = feedback(servers("lab").home / "workspaces")
 

@@ -1,4 +1,4 @@
-/** All that notices ranks that hang, put together. */
+/** All that notices what its reader does not see, put together: ranks that hang, a card out of sight. */
 
 import type { JupyterFrontEnd } from "@jupyterlab/application";
 import type { ICommandPalette } from "@jupyterlab/apputils";
@@ -7,6 +7,7 @@ import type { IStatusBar } from "@jupyterlab/statusbar";
 
 import type { Means } from "./means.js";
 import { Now } from "./now.js";
+import { addOutOfSight } from "./outofsight.js";
 import { addStatusItem } from "./statusitem.js";
 import { type Standing, Watches } from "./watches.js";
 
@@ -33,6 +34,7 @@ export function addHangs(
     now.turnTo(panel);
   };
   addStatusItem(bar, watches, show, trans);
+  addOutOfSight(bar, tracker, means, ({ id }) => app.shell.activateById(id));
   openWhenOneHangs(watches, means, openPanel);
   app.commands.addCommand(BESIDE, {
     label: trans.__("dtdebug: Wizard while a cell runs"),

@@ -9,10 +9,12 @@ import { Widget } from "@lumino/widgets";
 import { make } from "../../shared/src/dom.js";
 import type { Standing, Watches } from "./watches.js";
 
-const STYLE = `
+/** The look of our buttons in the status bar. */
+export const STATUS = `
 .dtdebug-stands { display: flex; }
 .dtdebug-stands button { display: flex; align-items: center; gap: 5px; height: 100%; padding: 0 8px; border: 0; background: none;
   color: inherit; font: inherit; white-space: nowrap; cursor: pointer; }
+.dtdebug-stands button > span { max-width: 60ch; overflow: hidden; text-overflow: ellipsis; }
 .dtdebug-stands button:hover { background: var(--jp-layout-color3, rgba(127, 127, 127, .2)); }
 .dtdebug-stands button:focus-visible { outline: 2px solid var(--jp-brand-color1, currentColor); outline-offset: -2px; }
 .dtdebug-stands i { width: 8px; height: 8px; border-radius: 50%; background: var(--jp-warn-color1, #c77700); }
@@ -39,7 +41,7 @@ export class StatusItem extends Widget {
     this.#press.type = "button";
     this.#press.addEventListener("click", () => this.#standing && this.open(this.#standing));
     this.#told.setAttribute("role", "status");
-    this.node.append(make("style", "", STYLE), this.#press, this.#told);
+    this.node.append(make("style", "", STATUS), this.#press, this.#told);
     watches.changed.connect(this.#update, this);
     this.#update();
   }

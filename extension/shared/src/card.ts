@@ -205,7 +205,7 @@ function cause(a: Filled<Explanation>, isFirst: boolean, host: Actions): HTMLEle
     a.diff_of === "yours" ? diffView(a.diff, a.title, host) : null,
     feedback(
       trans.__("This was it"),
-      trans.__("This was the cause: %1", a.title),
+      trans.__("This was it: %1", a.title),
       { helped: true, symptom: a.symptom, cause: a.cause },
       host,
     ),
@@ -228,7 +228,7 @@ function nextStep(n: Filled<Next>): HTMLElement {
 function foot(d: Shown, host: Actions): HTMLElement {
   const said = { helped: false, symptom: d.symptoms[0]?.code ?? "", cause: "" };
   const line = trans.__("`%1` goes on from here; `%2` keeps quiet.", "%dtdebug", "%dtdebug off");
-  const word = feedback(trans.__("Not helpful"), trans.__("This diagnosis was not helpful"), said, host);
+  const word = feedback(trans.__("Not helpful"), trans.__("Not helpful: this diagnosis"), said, host);
   return make(
     "div",
     "dtd-foot",

@@ -70,6 +70,7 @@ class Extension(LiveExtension):
         if threading.get_ident() != self._thread:
             return
         if self.live is not None:
+            self.live.known_children |= {child.pid for child in self.live.failed_children()}
             self.live.cell_begins(info)
         self.tail.clear()
         self._children = os.times()[2:4]
@@ -134,7 +135,9 @@ class Extension(LiveExtension):
 
     def _rank_failed(self) -> bool:
         """True if a rank of a cell that passed has ended badly; looked up only if a child process has ended."""
-        return self.live is not None and os.times()[2:4] != self._children and self.live.has_failed_ranks
+        if self.live is None or os.times()[2:4] == self._children:
+            return False
+        return self.live.has_failed_ranks or (self.live.has_ranks and bool(self.live.failed_children()))
 
     def _command_failed(self, result: Any) -> bool:
         """True if a `!command` of this cell ended with a non-zero status; IPython treats such a cell as successful."""

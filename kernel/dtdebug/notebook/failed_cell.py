@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dtdebug.notebook.live_kernel import Live
     from dtdebug.storage.last_failure import LastFailure
     from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
-    from dtdebug_taxonomy.model.snapshot import Snapshot
+    from dtdebug_taxonomy.model.snapshot import ExceptionInfo, Snapshot
 
 _FRAMEWORKS = ("torch", "tensorflow", "keras", "horovod", "jax", "deepspeed", "mpi4py", "ray", "nbdistributed")
 _WORTH_A_LOOK = re.compile(
@@ -45,6 +45,8 @@ def diagnose_failed_cell(
     """
     if not (live is not None and live.has_ranks) and not _worth_a_look(exception, output, cell):
         return None
+    import msgspec
+
     from dtdebug.capture import capture
     from dtdebug.privacy.boundary import diagnose
     from dtdebug.storage import editor_marks
@@ -59,7 +61,12 @@ def diagnose_failed_cell(
     from dtdebug.account.printed import with_program
 
     snapshot = with_program(snapshot)
-    diagnosis = diagnose(load(), snapshot)
+    if shell is not None and snapshot.exception is None:  # accounts of what ranks have printed
+        from dtdebug.notebook.cells import Cells
+
+        accounts = tuple(map(Cells(shell).rename_cells, snapshot.accounts))
+        snapshot = msgspec.structs.replace(snapshot, accounts=accounts)
+    diagnosis = diagnose(load(), snapshot, unasked=True)
     told = False
     if diagnosis.recognised:
         LastFailure(snapshot=snapshot, diagnosis=diagnosis).save()
@@ -98,13 +105,31 @@ def _name_cells(snapshot: Snapshot, shell: Any, inputs: Sequence[Any]) -> Snapsh
 
     names = Cells(shell)
     before, numbers = _before(inputs, snapshot.cell)
+    exception = names.rename_cells(snapshot.exception)
+    if exception is not None and inputs and snapshot.cell.lstrip().startswith("%%px"):
+        above = snapshot.cell[: snapshot.cell.index("%%px")].count("\n") + 1
+        exception = _on_engines(exception, f"cell In[{numbers[-1]}]", above)
     return msgspec.structs.replace(
         snapshot,
-        exception=names.rename_cells(snapshot.exception),
+        exception=exception,
         accounts=tuple(map(names.rename_cells, snapshot.accounts)),
         cells=before,
         cell_numbers=numbers if inputs else (),
     )
+
+
+def _on_engines(exception: ExceptionInfo, name: str, above: int) -> ExceptionInfo:
+    """Name the engines' cell in an exception as in this notebook; `above` lines of it stand above what they ran."""
+    import msgspec
+
+    from dtdebug_taxonomy.logs.event_reader import ENGINE_CELL
+
+    frames = tuple(
+        msgspec.structs.replace(f, file=name, line=f.line + above) if f.file == ENGINE_CELL else f
+        for f in exception.frames
+    )
+    causes = tuple(_on_engines(each, name, above) for each in exception.causes)
+    return msgspec.structs.replace(exception, frames=frames, causes=causes)
 
 
 def ours(cell: str, live: Live | None) -> tuple[bool, LastFailure | None]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dtdebug.notebook.extension_state import ShellState
 
 if TYPE_CHECKING:
+    from dtdebug.notebook.ended_children import EndedChild
     from dtdebug.notebook.ranks_seen import RanksSeen
     from dtdebug.storage.run_folder import RunFolder
 
@@ -40,6 +41,8 @@ class Live:
         """Result of the last look for a hang, of this cell or of ranks from an earlier one that still run."""
         self.request: Any = None
         """Front end's request whose cell runs in the main thread."""
+        self.known_children: set[int] = set()
+        """Processes that had failed before this cell."""
         self.note = ""
         """Reason that nothing is armed, or ""."""
 
@@ -62,6 +65,13 @@ class Live:
             records = (read_record(path) for path in recent[:_MOST_READ])
             return any(r is not None and r.alive is False and (r.exit_code or r.signal or r.exception) for r in records)
         return False
+
+    def failed_children(self) -> list[EndedChild]:
+        """Return the processes of this cell that multiprocessing has seen fail."""
+        from dtdebug.notebook.ended_children import find_failed
+
+        found = find_failed(getattr(self.shell, "user_ns", None) or {})
+        return [child for child in found if child.pid not in self.known_children]
 
     @property
     def has_records(self) -> bool:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from dtdebug_taxonomy.model.ranks import RankState, Verdict
+from dtdebug_taxonomy.model.ranks import PROCESS, RankState, Verdict
 from dtdebug_taxonomy.model.snapshot import ExceptionInfo, Snapshot, walk
 from dtdebug_taxonomy.stacks.frames import own_frames
 
 if TYPE_CHECKING:
+    from dtdebug.notebook.ended_children import EndedChild
     from dtdebug.notebook.live_kernel import Live
     from dtdebug.storage.run_folder import RunFolder
 
@@ -33,6 +34,7 @@ def add_ranks(live: Live, snapshot: Snapshot) -> Snapshot:
     from dtdebug.notebook.observe_ranks import conclude
 
     states = _states(live.run, live.since, told, launched=_is_of_launcher(snapshot.exception))
+    states = _with_children(states, live.failed_children())
     if not any(s.alive is False for s in states):
         return snapshot
     seen = live.seen if live.seen is not None and live.seen.verdict is not None else None
@@ -85,6 +87,25 @@ def _states(run: RunFolder, since: float, told: Mapping[int, ExceptionInfo], *, 
     known = {s.rank for s in states}
     states += [RankState(rank=rank, alive=False) for rank in told if rank not in known]  # ended before its first record
     return [_complete_state(s, told.get(-1 if s.rank is None else s.rank), launched=launched) for s in states]
+
+
+def _with_children(states: list[RankState], children: Sequence[EndedChild]) -> list[RankState]:
+    """Add how processes of multiprocessing ended; the one rank without a record is the one child without a record."""
+    ends = {child.pid: child for child in children}
+    for i, state in enumerate(states):
+        child = ends.pop(state.pid or 0, None)
+        if child is not None and state.exit_code in (None, 0) and not state.signal:
+            states[i] = _ended(state, child)
+    missing = {*range(max((s.world_size or 0 for s in states), default=0))} - {s.rank for s in states}
+    if len(missing) == len(ends) == 1:
+        [rank], [child] = missing, ends.values()
+        states.append(_ended(RankState(rank=rank, pid=child.pid, facts={PROCESS: child.name}), child))
+    return states
+
+
+def _ended(state: RankState, child: EndedChild) -> RankState:
+    code = None if child.signal else child.status
+    return msgspec.structs.replace(state, alive=False, exit_code=code, signal=child.signal)
 
 
 def _complete_state(state: RankState, info: ExceptionInfo | None, *, launched: bool) -> RankState:

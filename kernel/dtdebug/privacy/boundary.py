@@ -39,9 +39,11 @@ def diagnose(
     snapshot: Snapshot,
     answers: Mapping[str, str] | None = None,
     unknown: tuple[str, ...] = (),
+    *,
+    unasked: bool = False,
 ) -> Diagnosis:
     """Return the diagnosis of a snapshot with unmasked texts; the result holds no secrets."""
-    found = diagnosis.diagnose(knowledge, snapshot, answers, unknown)
+    found = diagnosis.diagnose(knowledge, snapshot, answers, unknown, unasked=unasked)
     values = _values(snapshot)
     return _without(found, values) if values else found
 

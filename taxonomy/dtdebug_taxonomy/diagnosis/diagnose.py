@@ -124,8 +124,13 @@ def diagnose(
     snapshot: Snapshot,
     answers: Mapping[str, str] | None = None,
     unknown: tuple[str, ...] = (),
+    *,
+    unasked: bool = False,
 ) -> Diagnosis:
-    """Diagnose one failure; `unknown` are questions that the user could not answer."""
+    """Diagnose one failure; `unknown` are questions that the user could not answer.
+
+    `unasked`: the user has not asked; a failure that is not recognised is not shown, and gets no question.
+    """
     incident = Incident(snapshot)
     findings = collect(knowledge, incident, answers)
     ranking = rank(knowledge, findings)
@@ -140,20 +145,20 @@ def diagnose(
     if only_ended:  # that a rank ended does not say why, and no answer says what it has not printed
         explanations = tuple(a for a in explanations if a.band != "unlikely")
     causes, guesses = split_guesses(explanations)
+    recognised = not foreign and (
+        is_recognised(knowledge, incident, findings, roots)
+        or _is_recognised_by_cause(incident, causes)
+        or _is_described(incident)
+    )
     question = None
-    if not (plainly or only_ended or len(answers or {}) >= _QUESTIONS):
+    if not (plainly or only_ended or len(answers or {}) >= _QUESTIONS or (unasked and not recognised)):
         skip = {*(answers or {}), *unknown, *(("error_text_on_some_rank",) if raised_in_output(incident) else ())}
         question = _question(knowledge, ranking, findings, sure, skip)
     told, supports = headline(Outlook(knowledge, incident, findings, sure, symptoms[0].why, causes))
     if told and not (causes or guesses or roots) and all(r.scores for r in _telling_of(ranking)):
         sure = "unknown"  # the event is known; a likeness of words alone names no symptom
     return Diagnosis(
-        recognised=not foreign
-        and (
-            is_recognised(knowledge, incident, findings, roots)
-            or _is_recognised_by_cause(incident, causes)
-            or _is_described(incident)
-        ),
+        recognised=recognised,
         verdict=sure,
         ordinary=plainly,
         symptoms=symptoms,

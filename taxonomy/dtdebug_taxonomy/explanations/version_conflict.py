@@ -29,6 +29,10 @@ _IMPORT = lazy_re(r"cannot import name ['\"]?(?P<name>\w{1,80})['\"]? from ['\"]
 _PACKAGE = lazy_re(r"(?:site|dist)-packages[/\\](?P<name>[A-Za-z]\w{1,60})[/\\.]")
 _PLUMBING = frozenset({"torch", "_pytest", "pluggy", "click", "typer", "fire", "hydra", "omegaconf"})
 """Packages whose frames stand between others: they call what they were given."""
+_LAUNCHES = lazy_re(
+    r"[/\\](?:multiprocessing[/\\](?:spawn|process|pool|api|errors[/\\]__init__)|launchers?|utils[/\\]launch)\.py$"
+)
+"""Modules that call a function of the program in a process that they have started."""
 _ANY_RELEASE = lazy_re(r"(?i)parallel$|engine$|^compiled|^optimized|^NoneType$|tensor$|^parameter$|namespace$")
 """Objects that wrap a model, so that what is asked of them is asked of the wrapper, and the program's own data: neither
 tells of releases."""
@@ -135,6 +139,15 @@ def _misspelt(error: FinalError) -> Conflict | None:
 def _argument(found: re.Match[str], asking: str, place: str, at: Frame) -> Conflict:
     call, name = found["call"], found["name"] or found["missing"]
     does = "does not take" if found["name"] else "needs"
+    if found["missing"] and _LAUNCHES.search(at.file):
+        return Conflict(
+            f"{call}() needs {name}, and the processes are started without it",
+            f"Hand {name} over where they are started: the launcher's args=(...) holds all that {call}() takes"
+            " (mp.spawn puts the rank before it).",
+            "A launcher calls the function with what it was given as args, and with nothing else.",
+            "fix distributed api usage",
+            "edit",
+        )
     if asking and asking not in _PLUMBING:
         return Conflict(
             f"{asking} is of another release than what it calls: {call}() {does} {name} here",

@@ -35,6 +35,8 @@ LAST = re.compile(rf"({TYPE})(?:: ?(.{{0,2000}})|$)")
 NAMED = re.compile(
     r"(?:Error|Exception|Interrupt|Exit|Warning|Timeout|Failure|Fault|Abort|Group|Expired|Empty|Full)(?:\([\w.]{1,100}\))?$"
 )
+ENGINE_CELL = "<ipython-input>"
+"""File of a frame in a cell, whose number says nothing where it was printed by another kernel."""
 FRAMES = 200
 LONGEST = 4_000
 """Maximum number of lines of a traceback."""
@@ -69,7 +71,7 @@ class OpenTraceback:
             return True
         if self.kind == "ipython":
             if cell := _CELL.match(text):
-                self.frames.append(Frame(cell[1] or "<ipython-input>", int(cell[2]), (cell[3] or "<module>").strip()))
+                self.frames.append(Frame(cell[1] or ENGINE_CELL, int(cell[2]), (cell[3] or "<module>").strip()))
                 self.frame_indent = 1
                 return True
             if (arrow := _ARROW.match(text)) and self.frames:

@@ -19,7 +19,9 @@ the launcher or its user, or the launcher's summary of other processes' failures
 
 _MOST = 2_000
 _TYPE = lazy_re(r"(?:(?:[A-Za-z_]\w{0,100}|<locals>)(?:\.|::)){0,10}[A-Za-z_]\w{0,100}")
-_OF_CHILD = frozenset({"ChildFailedError", "ProcessExitedException", "ProcessRaisedException"})
+_OF_CHILD = frozenset({
+    "AlreadyDisplayedError", "ChildFailedError", "CompositeError", "ProcessExitedException", "ProcessRaisedException",
+})  # fmt: skip
 _LAUNCHER = frozenset({*_OF_CHILD, "KeyboardInterrupt", "SignalException"})
 _PEER = frozenset({
     "DistBackendError", "DistError", "DistNetworkError", "DistQueueEmptyError", "DistStoreError",

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from dtdebug_taxonomy.explanations.account import deciding_line
 from dtdebug_taxonomy.explanations.parting import decided_at
+from dtdebug_taxonomy.logs.exception_roles import role_of
 from dtdebug_taxonomy.model.account import Account, NamedValue, Parting, Place
 from dtdebug_taxonomy.model.answer import Spot
 from dtdebug_taxonomy.text.pattern_matcher import plain
@@ -25,6 +26,8 @@ def spots_of(account: Account, lead: Lead = ("", 0)) -> tuple[Spot, ...]:
     place = account.place
     if place is None:
         return ()
+    if account.exception and role_of(account.exception) == "launcher":  # the ranks' own exceptions say what happened
+        return (_spot(place, () if account.rank is None else (account.rank,), "", ()),)
     ranks = () if account.rank is None else (account.rank,)
     state = f"raised {plain(account.exception, 120)}" if account.exception else ""
     raised = _spot(place, ranks, state, _refused(account) if account.with_values else ())

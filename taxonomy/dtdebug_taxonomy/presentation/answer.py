@@ -18,6 +18,7 @@ from dtdebug_taxonomy.explanations.measured_step import measured
 from dtdebug_taxonomy.explanations.model import Explanation, Reason
 from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.logs.exception_roles import role_of
 from dtdebug_taxonomy.model.answer import Answer, Certainty, Fix, Spot, Step
 from dtdebug_taxonomy.model.claims import LOOP_ENDED, LOOP_LASTS
 from dtdebug_taxonomy.model.rank_ranges import spell
@@ -344,6 +345,9 @@ def _unsaid(state: str, headline: str) -> str:
 def _told_places(snapshot: Snapshot | None, verdict: Verdict | None, lead: Lead) -> tuple[Spot, ...]:
     """Return the places that the accounts of the ranks that failed show; none for a hang or an unknown failure."""
     if snapshot is None or not snapshot.accounts or (verdict is not None and verdict.kind not in {"dead", "none"}):
+        return ()
+    inner = _raised_at(snapshot, verdict)[0]
+    if inner is not None and all(role_of(a.exception) == "launcher" for a in snapshot.accounts):
         return ()
     first = verdict.culprits if verdict is not None else ()
     told = spots_of_all([a for a in snapshot.accounts if a.rank is None or not first or a.rank in first], lead)
