@@ -3,11 +3,10 @@
 import ast
 import json
 import re
-from pathlib import Path
 
 import pytest
+from places import ROOT
 
-ROOT = Path(__file__).parents[1]
 CATALOGUES = sorted((ROOT / "kernel" / "dtdebug" / "locale").glob("*/LC_MESSAGES/dtdebug.json"))
 _LITERAL = r'"(?:[^"\\]|\\.)*"'
 _TEXT = rf"{_LITERAL}(?:\s*\+\s*{_LITERAL})*"
