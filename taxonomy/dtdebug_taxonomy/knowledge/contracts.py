@@ -76,7 +76,6 @@ class Contracts:
         """Return the contracts of an API; modules in between are ignored, for libraries re-export their names."""
         return tuple(self._by_name.get(contract_key(api), ()))
 
-
     def called(self, api: str) -> tuple[Contract, ...]:
         """Return the contracts of a name as a program writes it: functions of one name in other modules are others."""
         return tuple(c for c in self.of(api) if any(_is_same(api, name) for name in c.api))
