@@ -144,8 +144,12 @@ def argument_hover(api: str, name: str) -> str | None:
 
 
 def demands_of(api: str, argument: str = "") -> tuple[str, ...]:
-    """Return what contracts ask of a call, or of one of its arguments, in at most three lines."""
-    found = (line for contract in load_contracts().called(api) if (line := _demand(contract, api, argument)))
+    """Return what contracts ask of a call, or of one of its arguments, in at most three lines.
+
+    What they ask of few calls comes before what they ask of many.
+    """
+    contracts = sorted(load_contracts().called(api), key=lambda c: len(c.api))
+    found = (line for contract in contracts if (line := _demand(contract, api, argument)))
     return tuple(dict.fromkeys(found))[:_DEMANDS]
 
 

@@ -12,6 +12,7 @@ from dtdebug_taxonomy.text.pattern_matcher import plain
 _LONG = 48
 """Maximum length of an expression that stands in a sentence."""
 _SLOT = re.compile(r"\{(?P<value>=?)(?P<what>[^{}!]{1,80})(?P<bare>!?)\}")
+_LITERAL = re.compile(r"-?\d[\d._]{0,20}|None|True|False|'[^'\\]{0,40}'|\"[^\"\\]{0,40}\"")
 _FACTS = frozenset({"members", "world_size", "rank", "backend"})
 
 Span = tuple[int, int]
@@ -58,7 +59,8 @@ def fill(template: str, call: UserCall, extra: Mapping[str, str] | None = None, 
         if found["bare"]:
             return call.words(what)
         if not found["value"] and what.isidentifier() and (what not in _FACTS or what in call.expressions):
-            return f"`{call.words(what)}`"
+            words = call.words(what)
+            return f"`{what if _LITERAL.fullmatch(words) else words}`"  # "`num_workers` is -1", not "`-1` is -1"
         return _value(what, call, strict=strict)
 
     return plain(_SLOT.sub(slot, template), 600)
