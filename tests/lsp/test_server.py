@@ -398,6 +398,20 @@ async def test_all_safe_fixes_come_at_once_and_only_when_asked_for(editor):
     assert [] == await e.actions(uri, found[0].range, ["refactor"])
 
 
+async def test_hovers_know_keywords_and_the_class_of_an_object(editor):
+    """A keyword by its call; a method that another class has too says nothing."""
+    e = await editor(VSCODE)
+    text = (
+        "import torch\nfrom accelerate import Accelerator\nacc = Accelerator(mixed_precision='bf16')\n"
+        "acc.load_state('x')\nscheduler.load_state_dict(state)\n"
+    )
+    uri = e.open("keywords.py", text)
+
+    assert "Accelerator(mixed_precision=...)" in await e.hover(uri, 2, 20)
+    assert "needs a folder that exists" in await e.hover(uri, 3, 6)
+    assert "" == await e.hover(uri, 4, 14)
+
+
 async def test_hovers_explain_names_variables_codes_and_comments(editor):
     e = await editor(VSCODE)
     text = (

@@ -159,8 +159,8 @@ def add(commands: Any) -> None:
         usage="dtdebug rehearse --world N [options] -- COMMAND ...",
         description="Runs chosen ranks of the program, each alone, with groups that send nothing, and compares what "
         "they call. Tensor values are not real: branches that depend on them are reported as not known.",
-        epilog="Example: `dtdebug rehearse --world 1024 -- train.py`. The exit status is 0 if no deadlock was found, "
-        "1 if one was, 2 if nothing could be rehearsed.",
+        epilog="Example: `dtdebug rehearse --world 1024 -- train.py`. The exit status is 0 if nothing was found, "
+        "1 if something was, 2 if nothing could be rehearsed.",
     )
     rehearse.add_argument("--world", type=int, required=True, metavar="N", help="number of ranks of the job")
     rehearse.add_argument("--ranks", metavar="R,S,...", help="ranks to rehearse (default: chosen)")
@@ -338,7 +338,7 @@ def _rehearse(options: argparse.Namespace) -> int:
         call_plan.show_changes(options.against, changes)
     if options.save and planned is not None:
         call_plan.save(options.save, planned)
-    if found.deadlock is not None or changes:
+    if found.deadlock is not None or found.broken or changes:
         return FOUND
     return NOTHING if any(r not in found.failed for r in found.rehearsed) else 2
 
@@ -357,6 +357,9 @@ def _show(found: Any) -> None:
         f"Rehearsed ranks {_group(found.rehearsed)} of {found.world}: {found.collectives} collectives, "
         f"{found.seconds:.1f} s, at most {found.memory >> 20} MiB a rank."
     )
+    for b in found.broken[:8]:
+        print(f"Ranks {_group(b.ranks)} at {b.file}:{b.line}: {b.says}.")
+        print(f"  {b.fix}")
     if found.deadlock is not None:
         d = found.deadlock
         print(f"Deadlock at collective #{d.index}, {d.file}:{d.line}: ranks {_group(d.ranks)} part from the others")

@@ -12,17 +12,18 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from dtdebug_taxonomy.explanations import account_edits
-from dtdebug_taxonomy.explanations.account_words import UnknownSlotError, decide, diff_of, fill, ranks_of, show, where
+from dtdebug_taxonomy.explanations.account_words import decide, diff_of, ranks_of, where
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, in_python
-from dtdebug_taxonomy.inference.account_call import chains_of, parse_line, short_name
+from dtdebug_taxonomy.inference.account_call import chains_of, parse_line
 from dtdebug_taxonomy.inference.contracts import Broken, Parted, broken_contract, parted_contract
-from dtdebug_taxonomy.inference.demands import UnknownTermError, names_in, sides, value_of
 from dtdebug_taxonomy.inference.guards import decisive_test
 from dtdebug_taxonomy.logs.exception_roles import role_of
 from dtdebug_taxonomy.model.account import Account, Link, NamedValue, Place, Refusal
 from dtdebug_taxonomy.model.rank_ranges import ranges
 from dtdebug_taxonomy.stacks.frames import is_library
+from dtdebug_taxonomy.text.contract_call import UnknownSlotError, fill, short_name, show
+from dtdebug_taxonomy.text.demands import UnknownTermError, names_in, sides, value_of
 from dtdebug_taxonomy.text.pattern_matcher import plain
 from dtdebug_taxonomy.text.value_texts import read_value
 

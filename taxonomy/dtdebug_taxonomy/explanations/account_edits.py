@@ -7,16 +7,14 @@ import re
 
 from dtdebug_taxonomy.explanations.account_words import (
     Edit,
-    UnknownSlotError,
-    fill,
     find_spans,
     replace_expression,
-    show,
 )
-from dtdebug_taxonomy.inference.account_call import UserCall, parse_line
+from dtdebug_taxonomy.inference.account_call import parse_line
 from dtdebug_taxonomy.inference.contracts import Broken
-from dtdebug_taxonomy.inference.demands import Plain, UnknownTermError, sides, value_of
 from dtdebug_taxonomy.model.account import Link, Place
+from dtdebug_taxonomy.text.contract_call import UnknownSlotError, UserCall, fill, show
+from dtdebug_taxonomy.text.demands import Plain, UnknownTermError, sides, value_of
 
 __all__ = ["UNTYPED", "Edit", "of_contract", "option_to_pass", "typed_option"]
 

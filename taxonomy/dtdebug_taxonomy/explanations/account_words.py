@@ -4,78 +4,21 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from dtdebug_taxonomy.inference.account_call import UserCall, parse_line
-from dtdebug_taxonomy.inference.demands import DemandError, Plain, UnknownTermError, value_of
+from dtdebug_taxonomy.inference.account_call import parse_line
 from dtdebug_taxonomy.model.account import Account, Link, Place
 from dtdebug_taxonomy.model.snapshot import Excerpt
 from dtdebug_taxonomy.stacks.frames import short
 from dtdebug_taxonomy.text.pattern_matcher import plain
 
-_SLOT = re.compile(r"\{(?P<value>=?)(?P<what>[^{}!]{1,80})(?P<bare>!?)\}")
 _OPTION = re.compile(r"['\"](?P<name>--?[\w-]{1,40})['\"]")
-_FACTS = frozenset({"members", "world_size", "rank", "backend"})
 _AROUND = 3
 """Lines of context on each side of a changed line."""
 _LONGEST_CODE = 100
 DECIDED = frozenset({"literal", "option", "default", "environment", "file", "assigned", "cell", "attribute", "loop"})
 """Ways in which a value comes to be at the link itself."""
-
-
-class UnknownSlotError(Exception):
-    """A sentence speaks of something that the account does not say."""
-
-
-def fill(template: str, call: UserCall, extra: Mapping[str, str] | None = None, *, strict: bool = True) -> str:
-    """Return a sentence with its slots filled: names as the user wrote them, values as they were.
-
-    Raises:
-        UnknownSlotError: the account does not say a value, and the sentence is `strict`.
-
-    """
-
-    def slot(found: re.Match[str]) -> str:
-        what = found["what"]
-        if what == "api":
-            return call.name
-        if extra and what in extra:
-            return extra[what]
-        if found["bare"]:
-            return call.words(what)
-        if not found["value"] and what.isidentifier() and (what not in _FACTS or what in call.expressions):
-            return f"`{call.words(what)}`"
-        return _value(what, call, strict=strict)
-
-    return plain(_SLOT.sub(slot, template), 600)
-
-
-def _value(expression: str, call: UserCall, *, strict: bool) -> str:
-    if expression in call.texts and not _is_plain(expression, call):
-        return call.texts[expression]
-    try:
-        return show(value_of(expression, call.scope))
-    except (UnknownTermError, DemandError):
-        if strict:
-            raise UnknownSlotError(expression) from None
-        return f"`{expression}`"
-
-
-def _is_plain(name: str, call: UserCall) -> bool:
-    try:
-        return value_of(name, call.scope) is not None
-    except UnknownTermError:
-        return False
-
-
-def show(value: Plain) -> str:
-    """Return a plain value as a sentence shows it: shapes as lists, whole numbers without a point."""
-    if isinstance(value, tuple):
-        return f"[{', '.join(show(part) for part in value)}]"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
 
 
 def where(place: Place) -> str:

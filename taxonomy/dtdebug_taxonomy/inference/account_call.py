@@ -8,37 +8,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
-from dtdebug_taxonomy.inference.demands import DemandError, Scope, UnknownTermError, value_of
 from dtdebug_taxonomy.model.account import Account, Link, Place
+from dtdebug_taxonomy.text.contract_call import Span, UserCall, short_name
+from dtdebug_taxonomy.text.demands import DemandError, Scope, UnknownTermError, value_of
 from dtdebug_taxonomy.text.value_texts import Value, read_value
 
-Span = tuple[int, int]
-"""First and last column of an expression in the user's line, the last one excluded."""
-
-
-class UserCall(NamedTuple):
-    """One call as the user wrote it, with what is known of its arguments."""
-
-    name: str
-    """Name of the API: `reduce_scatter`."""
-    module: str
-    """The user's name of the module or object before it: `dist`."""
-    expressions: dict[str, tuple[str, Span]]
-    """Parameter -> the user's expression and its place in the line."""
-    texts: dict[str, str]
-    """Parameter, fact or operand -> the text of its value."""
-    scope: Scope
-
-    def words(self, parameter: str) -> str:
-        """Return the user's expression for a parameter, or the name of the parameter."""
-        found = self.expressions.get(parameter)
-        return found[0] if found is not None and len(found[0]) <= _LONG else parameter
-
-
-_LONG = 48
-"""Maximum length of an expression that stands in a sentence."""
 _NOT_WORD = re.compile(r"\W+")
 _MAX_VALUES = 200
 _WORLD = re.compile(r"\b(?:[\w.]{1,80}\.)?get_(?P<what>rank|world_size)\(\)")
@@ -100,7 +75,8 @@ def read_call(account: Account, parameters: Sequence[str] = (), *, inner: bool =
         values |= {n: value for n, d in omitted.items() if (value := work_out(d, {})) is not None}
         texts |= omitted
     _add_members(values, texts)
-    passed = frozenset(_normal(text) for text, way in (refusal.tests if refusal is not None else ()) if way)
+    tests = refusal.tests if refusal is not None else ()
+    passed = frozenset(_normal(text if way else f"not ({text})") for text, way in tests)
     return UserCall(short_name(api), module, shown, texts, Scope(values, passed))
 
 
@@ -280,14 +256,6 @@ def _bind(node: ast.expr | None, code: str, order: Sequence[str], api: str) -> t
         found[names[index]] = words(part)
     found.update((keyword.arg, words(keyword.value)) for keyword in node.keywords if keyword.arg)
     return found, ast.unparse(receiver) if receiver is not None else ""
-
-
-def short_name(api: str) -> str:
-    """Return the name by which users know an API: the class for its constructor and `forward`."""
-    parts = api.split(".")
-    if len(parts) > 1 and parts[-1] in {"__init__", "forward", "__call__", "__new__"}:
-        return parts[-2]
-    return parts[-1]
 
 
 def _normal(test: str) -> str:

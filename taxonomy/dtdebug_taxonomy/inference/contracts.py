@@ -6,11 +6,12 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from dtdebug_taxonomy.inference.account_call import UserCall, library_call, read_call, short_name
-from dtdebug_taxonomy.inference.demands import Plain, UnknownTermError, is_met, value_of
+from dtdebug_taxonomy.inference.account_call import library_call, read_call
 from dtdebug_taxonomy.knowledge.contracts import Contract, load_contracts
 from dtdebug_taxonomy.model.account import Account, Refusal
 from dtdebug_taxonomy.stacks.frames import short
+from dtdebug_taxonomy.text.contract_call import UserCall, short_name
+from dtdebug_taxonomy.text.demands import Plain, UnknownTermError, is_met, value_of
 
 
 class Broken(NamedTuple):

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from dtdebug_taxonomy.inference.account_call import parse_line
-from dtdebug_taxonomy.inference.demands import Scope, is_met
 from dtdebug_taxonomy.model.account import MAX_TEXT, NamedValue, Refusal
+from dtdebug_taxonomy.text.demands import Scope, is_met
 from dtdebug_taxonomy.text.value_texts import Value, read_value
 
 _MESSAGE = 30

@@ -11,11 +11,17 @@ from dtdebug_taxonomy.knowledge.cache import load_cached
 from dtdebug_taxonomy.knowledge.loader import KnowledgeError, read_record
 from dtdebug_taxonomy.knowledge.schema import KnowledgeRecord, Reference
 
+_OTHERS = frozenset(
+    {"nn", "functional", "_functional_collectives", "_symmetric_memory", "autograd", "rpc", "linalg", "jit", "testing"}
+)
+"""Modules whose functions are not those of the module around them."""
+_PACKAGES = {"pytorch_lightning": "lightning"}
+"""Packages under another name."""
 CONTRACTS = Path(__file__).parents[1] / "contracts"
 
 
 class Contract(KnowledgeRecord, frozen=True, kw_only=True):
-    """One demand of one or several APIs, in the language of `inference.demands`."""
+    """One demand of one or several APIs, in the language of `text.demands`."""
 
     id: str
     api: tuple[str, ...]
@@ -42,6 +48,10 @@ class Contract(KnowledgeRecord, frozen=True, kw_only=True):
     """Expression that fits where `about` stands in the line of the call, with slots: `{target!}.long()`."""
     here: bool = False
     """True if the call itself is wrong, wherever its values come from."""
+    asks: str = ""
+    """The demand in a sentence without values and without its end; empty: the beginning of `says`."""
+    check: str = ""
+    """Id of the check that finds the same in a source, also where the values are not known."""
     reference: tuple[Reference, ...] = ()
     """Set by the loader, if the contract has none of its own: that of its file."""
 
@@ -61,17 +71,31 @@ class Contracts:
         self.all = contracts
         self._by_name: dict[tuple[str, str], list[Contract]] = {}
         for contract in contracts:
-            for key in dict.fromkeys(_key(name) for name in contract.api):
+            for key in dict.fromkeys(contract_key(name) for name in contract.api):
                 self._by_name.setdefault(key, []).append(contract)
 
     def of(self, api: str) -> tuple[Contract, ...]:
         """Return the contracts of an API; modules in between are ignored, for libraries re-export their names."""
-        return tuple(self._by_name.get(_key(api), ()))
+        return tuple(self._by_name.get(contract_key(api), ()))
+
+    def called(self, api: str) -> tuple[Contract, ...]:
+        """Return the contracts of a name as a program writes it: functions of one name in other modules are others."""
+        return tuple(c for c in self.of(api) if any(_is_same(api, name) for name in c.api))
 
 
-def _key(api: str) -> tuple[str, str]:
+def _is_same(api: str, name: str) -> bool:
+    """True if two names of one key mean the same function: modules that only re-export lie between them."""
+    if contract_key(api) != contract_key(name):
+        return False
+    named = contract_key(api)[1]
+    between = {*api.split(".")} ^ {*name.split(".")}
+    return named[:1].isupper() or not between & _OTHERS
+
+
+def contract_key(api: str) -> tuple[str, str]:
     """Return (top package, name), where the name of a method is that with its class."""
     parts = api.split(".")
+    parts[0] = _PACKAGES.get(parts[0], parts[0])
     named = parts[-2:] if len(parts) > 2 and parts[-2][:1].isupper() else parts[-1:]
     if named[-1] in {"__init__", "__call__", "__new__"}:
         named = named[:-1]

@@ -10,10 +10,13 @@ from typing import Literal
 import msgspec
 
 from dtdebug_taxonomy.knowledge import facts
+from dtdebug_taxonomy.knowledge.contracts import Contract, contract_key, load_contracts
 from dtdebug_taxonomy.knowledge.facts.tables import Meaning, ReadVariable
 from dtdebug_taxonomy.knowledge.loader import Knowledge, read_record
 from dtdebug_taxonomy.knowledge.schema import KnowledgeRecord
 from dtdebug_taxonomy.presentation.api_names import api_names, public_api
+from dtdebug_taxonomy.text.contract_call import short_name
+from dtdebug_taxonomy.text.demands import names_in
 
 HOME = Path(__file__).parents[1] / "hovers"
 
@@ -38,6 +41,8 @@ _COMMANDS = {
 """Other commands that call a launcher."""
 
 
+_DEMANDS = 3
+"""Maximum number of demands that a hover lists."""
 _MEGATRON = "megatron.core.parallel_state."
 """Programs import this module as `mpu` or `parallel_state`."""
 
@@ -58,6 +63,21 @@ class HoverEntry(KnowledgeRecord, frozen=True, kw_only=True, rename={"is_": "is"
     """Key in `[pages]` of the file; its address once loaded."""
 
 
+class ArgumentEntry(KnowledgeRecord, frozen=True, kw_only=True, rename={"is_": "is"}):
+    """Keyword of one or several APIs."""
+
+    name: str
+    of: tuple[str, ...]
+    is_: str
+    wrong: str
+    page: str
+
+
+class _ArgumentFile(KnowledgeRecord, frozen=True, kw_only=True):
+    pages: dict[str, str]
+    argument: tuple[ArgumentEntry, ...]
+
+
 class _File(KnowledgeRecord, frozen=True, kw_only=True):
     pages: dict[str, str]
     entry: tuple[HoverEntry, ...]
@@ -68,6 +88,8 @@ class Hover(msgspec.Struct, frozen=True, kw_only=True):
 
     title: str
     entry: HoverEntry | None = None
+    asks: tuple[str, ...] = ()
+    """Demands of the call, one line each."""
     facts: tuple[str, ...] = ()
     url: str = ""
 
@@ -106,6 +128,57 @@ def hover(name: str, knowledge: Knowledge, kind: Kind | None = None) -> str | No
     """
     found = look_up(name, kind)
     return None if found is None else render(found, knowledge)
+
+
+def argument_hover(api: str, name: str) -> str | None:
+    """Return the Markdown for a keyword of a call: what it decides, and what the call asks of it; None if unknown."""
+    entry = _arguments().get((contract_key(api), name))
+    lines = demands_of(api, name)
+    if entry is None and not lines:
+        return None
+    found = [f"**`{short_name(api)}({name}=...)`**"]
+    found += [entry.is_, f"**Often wrong:** {entry.wrong}"] if entry is not None else []
+    found += ["\n".join(f"- {line}" for line in lines)] if lines else []
+    page = entry.page if entry is not None else _reference(api, name)
+    return "\n\n".join([*found, f"[Documentation]({page})"])
+
+
+def demands_of(api: str, argument: str = "") -> tuple[str, ...]:
+    """Return what contracts ask of a call, or of one of its arguments, in at most three lines.
+
+    What they ask of few calls comes before what they ask of many.
+    """
+    contracts = sorted(load_contracts().called(api), key=lambda c: len(c.api))
+    found = (line for contract in contracts if (line := _demand(contract, api, argument)))
+    return tuple(dict.fromkeys(found))[:_DEMANDS]
+
+
+def _demand(contract: Contract, api: str, argument: str) -> str:
+    """Return the sentence of a contract without values; empty if it has none, or is about another argument."""
+    if argument and argument not in {contract.about, *_names(contract)}:
+        return ""
+    said = contract.asks or contract.says.partition(": ")[0]
+    said = said.replace("{api}", short_name(api)).replace("{what}", "shape and dtype")
+    return "" if "{" in said or not said else f"{said}."
+
+
+def _names(contract: Contract) -> frozenset[str]:
+    return names_in(contract.demand) if contract.demand else frozenset()
+
+
+def _reference(api: str, argument: str) -> str:
+    return next(c.reference[0].url for c in load_contracts().called(api) if _demand(c, api, argument))
+
+
+@lru_cache(maxsize=1)
+def _arguments() -> dict[tuple[tuple[str, str], str], ArgumentEntry]:
+    """Return the texts on keywords by (key of the API, keyword)."""
+    file = read_record(HOME / "arguments.toml", _ArgumentFile)
+    return {
+        (contract_key(api), entry.name): msgspec.structs.replace(entry, page=file.pages[entry.page])
+        for entry in file.argument
+        for api in entry.of
+    }
 
 
 def look_up(name: str, kind: Kind | None = None) -> Hover | None:
@@ -155,10 +228,12 @@ def _python_hover(name: str) -> Hover | None:
     rest = name
     while rest and not _is_of(known.get(rest), name) and not (api and api.name in facts.name_meanings()):
         rest = rest.partition(".")[2]
-    entry = known.get(rest)
+    entry, asks = known.get(rest), demands_of(name)
     if entry is not None and _is_of(entry, name):
-        return Hover(title=name, entry=entry, url=entry.page)
-    return Hover(title=name, facts=api.told, url=api.page) if api else None
+        return Hover(title=name, entry=entry, asks=asks or demands_of(entry.name), url=entry.page)
+    if api is None and asks:
+        return Hover(title=name, asks=asks, url=_reference(name, ""))
+    return Hover(title=name, asks=asks, facts=api.told, url=api.page) if api else None
 
 
 def _is_of(entry: HoverEntry | None, name: str) -> bool:
@@ -278,6 +353,8 @@ def _lines(found: Hover, knowledge: Knowledge) -> Iterator[str]:
     if entry:
         yield from ("", entry.is_, "", f"**Often wrong:** {entry.wrong}", "", "**Check:**", "")
         yield from (f"- {c}" for c in entry.check)
+    if found.asks:
+        yield from ("", *(f"- {line}" for line in found.asks))
     if found.facts:
         yield from ("", " ".join(found.facts))
     if entry:

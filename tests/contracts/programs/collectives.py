@@ -537,3 +537,266 @@ def keeps_checkpoint_of_a_bare_model():
     model = DistributedDataParallel(torch.nn.Linear(2, 2))
     state = dict(model.state_dict())
     model.load_state_dict(state)
+
+
+def breaks_devices_of_gpu_modules():
+    from torch.nn.parallel import DistributedDataParallel
+
+    DistributedDataParallel(torch.nn.Linear(2, 2), device_ids=[dist.get_rank()])
+
+
+def keeps_devices_of_gpu_modules():
+    from torch.nn.parallel import DistributedDataParallel
+
+    DistributedDataParallel(torch.nn.Linear(2, 2), device_ids=None)
+
+
+def breaks_synchronized_norm_on_a_gpu():
+    from torch.nn.parallel import DistributedDataParallel
+
+    model = torch.nn.SyncBatchNorm.convert_sync_batchnorm(torch.nn.BatchNorm1d(3))
+    DistributedDataParallel(model)
+
+
+def keeps_synchronized_norm_on_a_gpu():
+    from torch.nn.parallel import DistributedDataParallel
+
+    DistributedDataParallel(torch.nn.BatchNorm1d(3))
+
+
+def breaks_parameters_have_their_shape():
+    from torch.nn.parallel import DistributedDataParallel
+
+    DistributedDataParallel(torch.nn.LazyLinear(2))
+
+
+def keeps_parameters_have_their_shape():
+    from torch.nn.parallel import DistributedDataParallel
+
+    DistributedDataParallel(torch.nn.Linear(2, 2))
+
+
+def breaks_containers_are_not_sharded():
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    fully_shard(torch.nn.ModuleList([torch.nn.Linear(2, 2)]), mesh=init_device_mesh("cpu", (2,)))
+
+
+def keeps_containers_are_not_sharded():
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    fully_shard(torch.nn.Linear(2, 2), mesh=init_device_mesh("cpu", (2,)))
+
+
+def breaks_no_scalar_parameters_sharded():
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    model = torch.nn.Linear(2, 2)
+    model.scale = torch.nn.Parameter(torch.tensor(1.0))
+    fully_shard(model, mesh=init_device_mesh("cpu", (2,)))
+
+
+def keeps_no_scalar_parameters_sharded():
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    model = torch.nn.Linear(2, 2)
+    fully_shard(model, mesh=init_device_mesh("cpu", (2,)))
+
+
+def breaks_mesh_of_one_or_two_dimensions():
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh("cpu", (1, 1, 2), mesh_dim_names=("a", "b", "c"))
+    fully_shard(torch.nn.Linear(2, 2), mesh=mesh)
+
+
+def keeps_mesh_of_one_or_two_dimensions():
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh("cpu", (1, 2), mesh_dim_names=("a", "b"))
+    fully_shard(torch.nn.Linear(2, 2), mesh=mesh)
+
+
+def breaks_part_to_reshard_to():
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh("cpu", (2,))
+    fully_shard(torch.nn.Linear(2, 2), mesh=mesh, reshard_after_forward=3)
+
+
+def keeps_part_to_reshard_to():
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh("cpu", (2,))
+    fully_shard(torch.nn.Linear(2, 2), mesh=mesh, reshard_after_forward=2)
+
+
+def breaks_send_or_receive():
+    dist.P2POp(dist.broadcast, torch.ones(2), 1 - dist.get_rank())
+
+
+def keeps_send_or_receive():
+    dist.P2POp(dist.isend, torch.ones(2), 1 - dist.get_rank())
+
+
+def breaks_root_is_in_the_group():
+    group = dist.new_group([1])
+    if dist.get_rank() == 1:
+        dist.broadcast(torch.ones(2), src=0, group=group)
+
+
+def keeps_root_is_in_the_group():
+    group = dist.new_group([1])
+    if dist.get_rank() == 1:
+        dist.broadcast(torch.ones(2), src=1, group=group)
+
+
+def breaks_limit_is_a_timedelta():
+    dist.new_group([0, 1], timeout=30)
+
+
+def keeps_limit_is_a_timedelta():
+    from datetime import timedelta
+
+    dist.new_group([0, 1], timeout=timedelta(seconds=4))
+
+
+def breaks_dimension_of_several():
+    from torch.distributed.device_mesh import init_device_mesh
+
+    mesh = init_device_mesh("cpu", (1, 2), mesh_dim_names=("a", "b"))
+    mesh.get_group()
+
+
+def keeps_dimension_of_several():
+    from torch.distributed.device_mesh import init_device_mesh
+
+    mesh = init_device_mesh("cpu", (1, 2), mesh_dim_names=("a", "b"))
+    mesh.get_group("b")
+
+
+def breaks_plain_tensor_to_distribute():
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import DTensor
+    from torch.distributed.tensor import Shard
+
+    mesh = init_device_mesh("cpu", (2,))
+    part = DTensor.from_local(torch.ones(2), mesh, [Shard(0)])
+    DTensor.from_local(part, mesh, [Shard(0)])
+
+
+def keeps_plain_tensor_to_distribute():
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import DTensor
+    from torch.distributed.tensor import Shard
+
+    mesh = init_device_mesh("cpu", (2,))
+    DTensor.from_local(torch.ones(2), mesh, [Shard(0)])
+
+
+def breaks_leaf_to_distribute():
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Shard
+    from torch.distributed.tensor import distribute_tensor
+
+    mesh = init_device_mesh("cpu", (2,))
+    weight = torch.nn.Parameter(torch.ones(4)) * 2
+    distribute_tensor(weight, mesh, [Shard(0)])
+
+
+def keeps_leaf_to_distribute():
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Shard
+    from torch.distributed.tensor import distribute_tensor
+
+    mesh = init_device_mesh("cpu", (2,))
+    weight = torch.ones(4)
+    distribute_tensor(weight, mesh, [Shard(0)])
+
+
+def breaks_to_a_whole_placement():
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Partial
+    from torch.distributed.tensor import Shard
+    from torch.distributed.tensor import distribute_tensor
+
+    mesh = init_device_mesh("cpu", (2,))
+    weight = distribute_tensor(torch.ones(4), mesh, [Shard(0)])
+    weight.redistribute(mesh, [Partial()])
+
+
+def keeps_to_a_whole_placement():
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Replicate
+    from torch.distributed.tensor import Shard
+    from torch.distributed.tensor import distribute_tensor
+
+    mesh = init_device_mesh("cpu", (2,))
+    weight = distribute_tensor(torch.ones(4), mesh, [Shard(0)])
+    weight.redistribute(mesh, [Replicate()])
+
+
+def breaks_layers_that_can_be_cut():
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.parallel import ColwiseParallel
+    from torch.distributed.tensor.parallel import parallelize_module
+
+    model = torch.nn.Sequential(torch.nn.ReLU())
+    parallelize_module(model, init_device_mesh("cpu", (2,)), {"0": ColwiseParallel()})
+
+
+def keeps_layers_that_can_be_cut():
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.parallel import ColwiseParallel
+    from torch.distributed.tensor.parallel import parallelize_module
+
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2))
+    parallelize_module(model, init_device_mesh("cpu", (2,)), {"0": ColwiseParallel()})
+
+
+def breaks_whole_state_from_one_rank():
+    from torch.distributed.checkpoint.state_dict import StateDictOptions
+    from torch.distributed.checkpoint.state_dict import set_model_state_dict
+
+    model = torch.nn.Linear(2, 2)
+    set_model_state_dict(model, model.state_dict(), options=StateDictOptions(broadcast_from_rank0=True))
+
+
+def keeps_whole_state_from_one_rank():
+    from torch.distributed.checkpoint.state_dict import StateDictOptions
+    from torch.distributed.checkpoint.state_dict import set_model_state_dict
+
+    model = torch.nn.Linear(2, 2)
+    set_model_state_dict(model, model.state_dict(), options=StateDictOptions())
+
+
+def breaks_stage_of_the_pipeline():
+    from torch.distributed.pipelining import PipelineStage
+
+    PipelineStage(torch.nn.Linear(2, 2), 2, 2, torch.device("cpu"))
+
+
+def keeps_stage_of_the_pipeline():
+    from torch.distributed.pipelining import PipelineStage
+
+    PipelineStage(torch.nn.Linear(2, 2), dist.get_rank(), 2, torch.device("cpu"))
+
+
+def breaks_a_stage_for_each_rank():
+    from torch.distributed.pipelining import PipelineStage
+
+    PipelineStage(torch.nn.Linear(2, 2), 0, 1, torch.device("cpu"))
+
+
+def keeps_a_stage_for_each_rank():
+    from torch.distributed.pipelining import PipelineStage
+
+    PipelineStage(torch.nn.Linear(2, 2), dist.get_rank(), 2, torch.device("cpu"))

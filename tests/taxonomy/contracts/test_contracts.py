@@ -8,10 +8,10 @@ from places import TESTS
 
 from dtdebug_taxonomy.inference.account_call import read_call, work_out
 from dtdebug_taxonomy.inference.contracts import broken_contract, parted_contract
-from dtdebug_taxonomy.inference.demands import DemandError, Scope, is_met, names_in, value_of
 from dtdebug_taxonomy.knowledge.contracts import load_contracts
 from dtdebug_taxonomy.knowledge.loader import KnowledgeError
 from dtdebug_taxonomy.model.account import Account, NamedValue, Place, Refusal
+from dtdebug_taxonomy.text.demands import DemandError, Scope, is_met, names_in, value_of
 from dtdebug_taxonomy.text.value_texts import read_value
 
 RECORDED = TESTS / "contracts" / "accounts.jsonl"

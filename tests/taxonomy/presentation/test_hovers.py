@@ -222,3 +222,25 @@ def test_every_text_says_where_its_fact_is_from(kind):
     from_nowhere = [name for name, text in texts.items() if not text or not source.search(text)]
 
     assert [] == from_nowhere
+
+
+ARGUMENTS = sorted({(api, entry.name) for (_, entry) in hovers._arguments().items() for api in entry.of})
+
+
+@pytest.mark.parametrize(("api", "name"), ARGUMENTS)
+def test_the_text_of_a_keyword_is_short_and_has_a_page(api, name):
+    """Two sentences, at most three demands, the address."""
+    shown = hovers.argument_hover(api, name)
+
+    assert shown is not None
+    assert len(shown.splitlines()) <= 12
+    assert shown.startswith(f"**`{api.rpartition('.')[2]}({name}=...)`**")
+    assert "](https://" in shown
+    assert "{" not in shown.replace('{"', "")
+
+
+def test_a_call_shows_what_it_asks_for():
+    """From its contracts, without values."""
+    shown = hovers.hover("torch.distributed.all_gather_object", KNOWLEDGE)
+    assert "- `all_gather_object` needs one place per rank." in shown
+    assert hovers.demands_of("torch.distributed.nn.all_gather") == ()

@@ -26,6 +26,16 @@ _MOST, _ALL = 16, 4
 _LIMIT = 64 << 20
 
 
+class BrokenContract(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that a real group would refuse, with the ranks on which it is so."""
+
+    file: str
+    line: int
+    says: str
+    fix: str
+    ranks: tuple[int, ...]
+
+
 class RehearsalResult(msgspec.Struct, frozen=True, kw_only=True):
     """Result of a rehearsal."""
 
@@ -34,6 +44,8 @@ class RehearsalResult(msgspec.Struct, frozen=True, kw_only=True):
     deadlock: rehearsal_match.Deadlock | None
     value_dependent: tuple[dict[str, Any], ...]
     """File and line of each branch that depends on a value."""
+    broken: tuple[BrokenContract, ...] = ()
+    """Calls that break a contract, in the order of ranks."""
     failed: dict[int, str] = {}
     """Rank -> reason why its program did not finish."""
     collectives: int = 0
@@ -79,6 +91,7 @@ def rehearse(
         value_dependent=tuple(
             {"file": clean(file), "line": line} for file, line in source_branches.deciding(taken)[:256]
         ),
+        broken=_broken(told),
         failed=failed,
         collectives=sum(len(c) for c in calls.values()),
         seconds=round(time.monotonic() - begun, 2),
@@ -140,6 +153,21 @@ def run_ranks(
     if not ends:
         raise UsageError(f"rehearse: {words[0]}: {_last(folder / 'said.txt') or f'ended with {process.returncode}'}")
     return {rank: _why(ends.get(str(rank)), folder / f"said-{rank}.txt", timeout) for rank in ranks}
+
+
+def _broken(told: Mapping[int, dict[str, Any]]) -> tuple[BrokenContract, ...]:
+    """Return the broken contracts that ranks have written, those of one line with all their ranks."""
+    rows: dict[tuple[str, int], tuple[list[int], str, str]] = {}
+    for rank, end in sorted(told.items()):
+        for file, line, says, fix in end.get("broken", ())[:256]:
+            place = str(file), int(line)
+            rows.setdefault(place, ([], str(says), str(fix)))[0].append(rank)
+    return tuple(
+        BrokenContract(
+            file=clean(file), line=line, says=one_line(says, 600), fix=one_line(fix, 600), ranks=tuple(ranks)
+        )
+        for (file, line), (ranks, says, fix) in rows.items()
+    )
 
 
 def _why(status: int | None, said: Path, timeout: float) -> str:

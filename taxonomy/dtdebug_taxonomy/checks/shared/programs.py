@@ -37,13 +37,14 @@ def number_of(code: Code, start: StartedProgram, script: Script, node: ast.expr 
     """Return the integer that an expression has under this command: a constant, or one of the program's options."""
     value = code.constant(node)
     if value is None and isinstance(node, ast.Attribute | ast.Name):
-        value = _option_value(code, start, script, node)
+        value = option_value(code, start, script, node)
     if isinstance(value, str) and value.isdecimal():
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _option_value(code: Code, start: StartedProgram, script: Script, node: ast.expr) -> object:
+def option_value(code: Code, start: StartedProgram, script: Script, node: ast.expr) -> object:
+    """Return the value of an option of the program, such as `args.layers`, under this command; None if unknown."""
     if not isinstance(node, ast.Attribute):
         values = code.values(node)
         if len(values) != 1 or not isinstance(values[0], ast.Attribute):

@@ -28,6 +28,11 @@ def _rank_of(file: str) -> int:
     return 0 if "/torch/" in parts or "/dtdebug/" in parts or "-packages/" not in parts else 1
 
 
+def is_of_user(file: str) -> bool:
+    """True for a file of the user's program."""
+    return _rank_of(file) == 2
+
+
 def here() -> tuple[str, int]:
     """Return the innermost line of the user's own files, else of a library other than torch; ("", 0) if there is none.
 

@@ -16,11 +16,13 @@ from typing import Any
 
 import msgspec
 
-from dtdebug.experiments.collectives.inside import call_sites, dispatcher_hook, fake_groups
+from dtdebug.experiments.collectives.inside import call_sites, contracts, dispatcher_hook, fake_groups
 from dtdebug.experiments.collectives.inside.record import call_key
 
 _SHARED = 16 << 20
 """Maximum bytes of a broadcast kept for other ranks."""
+_LINES = 256
+"""Maximum number of lines whose calls are held against contracts."""
 _TAKES = frozenset(("aten::_local_scalar_dense", "aten::equal", "aten::nonzero", "aten::is_nonzero"))
 _encode = msgspec.json.Encoder().encode
 
@@ -53,6 +55,8 @@ class Actor:
         self._taint = _taint(torch, self._takes)
         self._taken: set[tuple[str, int]] = set()
         self._watching = False
+        self._held: dict[tuple[str, int], tuple[str, str] | None] = {}
+        """Line that made a collective -> the demand that it breaks, and advice."""
 
     def play(self, call: dispatcher_hook.OwnCall) -> Any:
         """Record a call and return its result."""
@@ -61,6 +65,8 @@ class Actor:
             self._taint.__enter__()
         key = call_key(call)
         os.write(self._file, _encode([call.number, *key]) + b"\n")
+        if len(self._held) < _LINES and call.site() not in self._held:
+            self._held[call.site()] = contracts.broken_here(self._rank)
         with self._torch.no_grad():
             self._give(call)
         for tensor in call.outputs:
@@ -72,7 +78,13 @@ class Actor:
         if os.getpid() != self._pid:
             return
         usage = resource.getrusage(resource.RUSAGE_SELF)
-        told = {"taken": sorted(self._taken), "memory": usage.ru_maxrss << 10, "cpu": usage.ru_utime + usage.ru_stime}
+        broken = [[*place, *found] for place, found in self._held.items() if found is not None]
+        told = {
+            "taken": sorted(self._taken),
+            "broken": broken,
+            "memory": usage.ru_maxrss << 10,
+            "cpu": usage.ru_utime + usage.ru_stime,
+        }
         (self._folder / f"end-{self._rank}.json").write_bytes(_encode(told))
 
     def _takes(self) -> None:

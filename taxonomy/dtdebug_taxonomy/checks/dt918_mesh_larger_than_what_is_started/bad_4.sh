@@ -1,0 +1,1 @@
+torchrun --standalone --nproc-per-node=2 program_4.py  # dt: DT918
