@@ -89,3 +89,7 @@ def describe() -> str:
     """Return the table as Markdown, for `docs/how-it-works.md`."""
     rows = [f"| {n} | {lead.name} | {lead.grade} | {lead.below} |" for n, lead in enumerate(LEADS, 1)]
     return "\n".join(("| | the answer is about | which is | below another |", "| --- | --- | --- | --- |", *rows))
+
+
+if __name__ == "__main__":
+    print(describe())
