@@ -1,7 +1,7 @@
 """Messages as the source of a framework words them, filled in, show the indicators that stand for them.
 
-`messages_of_sources.jsonl` names the repository and the file of each. They are the committed texts of indicators that no
-sample shows; `python benchmarks/ablate.py --indicators` lists those that still have none.
+`messages_of_sources.jsonl` names repository and file of each. They are the committed texts of indicators that no sample
+shows; `python benchmarks/ablate.py --indicators` lists those that still have none.
 """
 
 import json
