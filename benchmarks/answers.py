@@ -18,6 +18,7 @@ from golden_cases import all_cases  # noqa: E402
 
 from dtdebug.cli.readings import snapshot_of  # noqa: E402
 from dtdebug.presentation.terminal import code_at  # noqa: E402
+from dtdebug.recorded.logs import Logs  # noqa: E402
 from dtdebug_taxonomy.diagnosis.diagnose import diagnose  # noqa: E402
 from dtdebug_taxonomy.knowledge.loader import load  # noqa: E402
 from dtdebug_taxonomy.model.snapshot import Snapshot  # noqa: E402
@@ -57,7 +58,7 @@ def _cases(logs: list[str]) -> Iterator[Snapshot]:
     if not logs:
         yield from (case.read() for case in all_cases())
     for log in logs:
-        yield snapshot_of(log, "")[0]
+        yield snapshot_of(Logs([log]), "")[0]
 
 
 def _repeated(text: str) -> float:

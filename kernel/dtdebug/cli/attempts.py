@@ -17,19 +17,6 @@ if TYPE_CHECKING:
 _SHOWN = 4
 
 
-def decision_on(paths: Sequence[str]) -> Decision | None:
-    """Return the decision on another attempt; None if the logs are not those of several attempts."""
-    from dtdebug.recorded.attempts.decision import decide
-    from dtdebug.recorded.attempts.history import attempts_of
-    from dtdebug.recorded.log_files.excerpt import LogError
-
-    try:
-        attempts = attempts_of(paths)
-    except (LogError, OSError):
-        return None  # reading them as logs says what is wrong
-    return decide(attempts) if len(attempts) > 1 and any(a.failed for a in attempts) else None
-
-
 def answer(decision: Decision, form: str, *, full: bool = False) -> int:
     """Print the decision as text or JSON; return the exit status."""
     if form == "json":

@@ -105,12 +105,13 @@ def _of_curves(named: Sequence[Thing], asked: Asked) -> int:
 def failure_of(word: str | None, situation: str = "") -> tuple[Snapshot, Diagnosis]:
     """Return what is known of the failure that a word names, or that is only described; raises UsageError."""
     from dtdebug.cli.readings import read_logs
+    from dtdebug.recorded.logs import Logs
 
     asked = Asked(situation=situation)
     things = recognise([word]) if word is not None else []
     known = [thing for thing in things if thing.kind in (*_SAVED, *_DUMPS)]
     if not known:
-        reading = read_logs(_log_paths(things), asked)
+        reading = read_logs(Logs(_log_paths(things)), asked)
         return reading.snapshot, reading.diagnosis
     found = read_saved(known[0]) if known[0].kind in _SAVED else _of_dumps(known, (), asked)
     case = found.case
@@ -343,8 +344,9 @@ def _of_stacks(stacks: Sequence[Thing], logs: Sequence[Thing], asked: Asked) -> 
 def _of_logs(logs: Sequence[Thing]) -> Saved:
     from dtdebug.cli.readings import read_logs
     from dtdebug.live.job import saved_case
+    from dtdebug.recorded.logs import Logs
 
-    failure = read_logs(_log_paths(logs), Asked())
+    failure = read_logs(Logs(_log_paths(logs)), Asked())
     return saved_case.Saved(saved_case.case_of(failure.snapshot, failure.diagnosis), failure.snapshot)
 
 

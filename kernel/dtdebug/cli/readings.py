@@ -9,46 +9,29 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 
 from dtdebug.errors import FOUND, NOTHING, UsageError
 from dtdebug.presentation.terminal import waiting_line
-from dtdebug.recorded.things import one_plain_log
 
 if TYPE_CHECKING:
     from dtdebug.recorded.attempts.decision import Decision
     from dtdebug.recorded.curves.report import CurveReading
-    from dtdebug.recorded.job_logs.clearance import Status
     from dtdebug.recorded.job_logs.job_view import Job
     from dtdebug.recorded.log_files.training_share import Share
+    from dtdebug.recorded.logs import Logs
     from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
-    from dtdebug_taxonomy.logs.tasks import Surroundings
+    from dtdebug_taxonomy.explanations.leads import Subject
     from dtdebug_taxonomy.model.snapshot import Snapshot
+    from dtdebug_taxonomy.model.status import Status
 
 _WAITED = "Watchdog caught collective operation timeout"
 """Messages of ranks that wait for another one: then it matters which ranks do not print them."""
 _ASK = 'Next  If the job still runs: `dtdebug attach`. Else say what you see: dtdebug "it hangs at ..."'
-_NUMERIC = "non-convergence"
-"""The symptom that curves show better than messages do."""
-
 _SEVERAL = 4
 """Printers, one of them without a rank, from which a log is read as that of several ranks."""
-
-
-class _Tee:
-    """Stream that copies to another what is read from it."""
-
-    def __init__(self, stream: BinaryIO, out: BinaryIO) -> None:
-        self._stream, self._out = stream, out
-
-    def read(self, size: int) -> bytes:
-        chunk = self._stream.read1(size) if hasattr(self._stream, "read1") else self._stream.read(size)
-        self._out.write(chunk)
-        self._out.flush()
-        return chunk
 
 
 def _exclusive(file: str, one: int, other: int) -> bool | None:
@@ -58,48 +41,33 @@ def _exclusive(file: str, one: int, other: int) -> bool | None:
     return exclusive(file, one, other)
 
 
-def _around(log: str) -> Surroundings:
-    """Return what the lines of a long log say of its ranks that its excerpt does not hold."""
-    from dtdebug.recorded.job_logs.api import read_part
-    from dtdebug.recorded.job_logs.surroundings import of_part
-
-    return of_part(read_part([log], 1))
-
-
-def snapshot_of(log: str | None, situation: str, *, tee: bool = False) -> tuple[Any, int]:
+def snapshot_of(logs: Logs, situation: str) -> tuple[Any, int]:
     """Return a snapshot of a log and a description, and the size of the whole log in bytes."""
     import msgspec
 
+    from dtdebug.account.printed import with_program
     from dtdebug.privacy.sanitize import plain
-    from dtdebug.recorded.log_files import excerpt as log_excerpt
+    from dtdebug.recorded.job_logs.surroundings import of_part
     from dtdebug_taxonomy.logs.split_failures import split_failures
     from dtdebug_taxonomy.logs.split_post import split_prose
     from dtdebug_taxonomy.logs.tasks import NO_SURROUNDINGS
-    from dtdebug_taxonomy.model.snapshot import Snapshot
     from dtdebug_taxonomy.verdicts.from_log import verdict_of_log
 
-    if log is None:
-        excerpt = log_excerpt.Excerpt("", (), 0)
-    elif log == "-":
-        stream: Any = _Tee(sys.stdin.buffer, sys.stdout.buffer) if tee else sys.stdin.buffer
-        excerpt = log_excerpt.read_excerpt(stream, "standard input")
-    else:
-        excerpt = log_excerpt.read_path(Path(log))
-    if log is not None and not excerpt.text.strip() and not situation:
-        name = "standard input" if log == "-" else log
+    snapshot = logs.snapshot
+    if logs.alone is not None and not snapshot.output.strip() and not situation:
+        name = "standard input" if logs.alone == "-" else logs.alone
         raise UsageError(f"{name}: is empty; describe what you see with --situation, or run `dtdebug wizard`")
-    output = plain(excerpt.text)
+    output = snapshot.output
     if not situation:  # a pasted thread that contains a log is split into both
         situation, output = split_prose(output)
-    snapshot = Snapshot(situation=plain(situation), output=output, source=log or "", first_lines=excerpt.first_lines)
-    from dtdebug.account.printed import with_program
-
-    around = _around(log) if log not in (None, "-") and excerpt.first_lines and _WAITED in output else NO_SURROUNDINGS
+    snapshot = msgspec.structs.replace(snapshot, situation=plain(situation), output=output)
+    waited = logs.is_file and snapshot.first_lines and _WAITED in output
+    around = of_part(logs.part) if waited else NO_SURROUNDINGS
     first, *later = (
         with_program(msgspec.structs.replace(part, verdict=verdict_of_log(part, _exclusive, around=around)))
         for part in split_failures(snapshot)
     )
-    return msgspec.structs.replace(first, later=tuple(later)), excerpt.size
+    return msgspec.structs.replace(first, later=tuple(later)), logs.excerpt.size
 
 
 def parse_answers(pairs: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -154,6 +122,7 @@ class Reading(NamedTuple):
     job: Job | None = None
     """All ranks of the job, if its logs were read as such."""
     seconds: float = 0.0
+    curves: CurveReading | None = None
 
     @property
     def share(self) -> Share:
@@ -161,6 +130,24 @@ class Reading(NamedTuple):
         from dtdebug.recorded.log_files.training_share import measure
 
         return self.job.share if self.job is not None else measure(self.snapshot.output.splitlines())
+
+    @property
+    def subject(self) -> Subject:
+        """What the answer is about."""
+        from dtdebug_taxonomy.explanations.leads import Seen, subject_of
+
+        d, job = self.diagnosis, self.job
+        return subject_of(
+            Seen(
+                verdict=self.snapshot.verdict,
+                happened=bool(d.happened),
+                recognised=self.found or bool(d.ordinary),
+                symptom=d.symptoms[0].id if d.symptoms else "",
+                sources=frozenset(r.source for s in d.symptoms[:1] for r in s.why),
+                ranks=job is not None and bool(job.first or job.tells_more),
+                curves=self.curves is not None and self.curves.faulty,
+            )
+        )
 
     @property
     def status(self) -> Status:
@@ -176,7 +163,7 @@ class Reading(NamedTuple):
         return "no_failure" if self.share.is_enough or not self.snapshot.output.strip() else "not_understood"
 
 
-def read_logs(paths: Sequence[str], asked: Asked) -> Reading:
+def read_logs(logs: Logs, asked: Asked) -> Reading:
     """Return what the logs show: one log by its failures, several as the logs of one job.
 
     One log in which no failure is recognised is read as that of a job too: its ranks may have stopped, or be slow.
@@ -185,37 +172,38 @@ def read_logs(paths: Sequence[str], asked: Asked) -> Reading:
         UsageError: nothing can be read.
 
     """
-    log = one_plain_log(paths) if paths else None
-    if paths and log is None:
-        return read_job(paths, asked)
-    reading = _read_log(log, asked)
-    if log is None or not Path(log).is_file():
+    if logs.paths and logs.alone is None:
+        return read_job(logs, asked)
+    reading = _read_log(logs, asked)
+    if not logs.is_file:
         return reading
     if reading.found or reading.diagnosis.ordinary or reading.diagnosis.happened:
-        return _with_silent(reading, log)
-    job = read_job([log], asked)
+        return _with_silent(reading, logs)
+    job = read_job(logs, asked)
     return job if job.job is not None and job.job.tells_more else reading
 
 
-def _with_silent(reading: Reading, log: str) -> Reading:
+def _with_silent(reading: Reading, logs: Logs) -> Reading:
     """Return the reading of a log with a note on a rank that stopped printing long before the failure."""
     from dtdebug_taxonomy.logs.log import read_output
 
     snapshot = reading.snapshot
     if not reading.found or len({line.rank for line in read_output(snapshot).lines}) < _SEVERAL:
         return reading
-    notes = read_job([log], Asked()).snapshot.notes
+    return _with_notes(reading, read_job(logs, Asked()).snapshot.notes)
+
+
+def _with_notes(reading: Reading, notes: Sequence[str]) -> Reading:
     diagnosis = msgspec.structs.replace(reading.diagnosis, notes=(*notes, *reading.diagnosis.notes))
     return reading._replace(diagnosis=diagnosis) if notes else reading
 
 
-def read_job(paths: Sequence[str], asked: Asked, processes: int = 0, engine: str = "") -> Reading:
+def read_job(logs: Logs, asked: Asked) -> Reading:
     """Return what the logs of a job show; raises UsageError."""
-    from dtdebug.recorded.job_logs import api, workers
+    from dtdebug.recorded.job_logs import api
 
     began = time.perf_counter()
-    part = api.read_part(paths, processes, engine or workers.HERE)
-    return judge_job(api.job_of(part, asked.situation), began, asked)
+    return judge_job(api.job_of(logs.part, asked.situation), began, asked)
 
 
 def judge_job(job: Job, began: float, asked: Asked) -> Reading:
@@ -228,7 +216,7 @@ def judge_job(job: Job, began: float, asked: Asked) -> Reading:
     return Reading(snapshot, diagnosis, found, job.size, job, time.perf_counter() - began)
 
 
-def _read_log(log: str | None, asked: Asked) -> Reading:
+def _read_log(logs: Logs, asked: Asked) -> Reading:
     from dtdebug.privacy.boundary import diagnose as diagnosis_of
     from dtdebug_taxonomy.diagnosis.out_of_scope import complains
     from dtdebug_taxonomy.knowledge.loader import load
@@ -237,7 +225,7 @@ def _read_log(log: str | None, asked: Asked) -> Reading:
 
     answers, unknown = parse_answers(asked.answers)
     knowledge, begin = load(), time.perf_counter()
-    snapshot, size = snapshot_of(log, asked.situation, tee=asked.tee)
+    snapshot, size = snapshot_of(logs, asked.situation)
     snapshot = with_doctor(snapshot) if asked.doctor else snapshot
     d = diagnosis_of(knowledge, snapshot, answers, unknown)
     words, left = only_words(snapshot.output)
@@ -254,15 +242,27 @@ def _read_log(log: str | None, asked: Asked) -> Reading:
 
 def answer_logs(paths: Sequence[str], asked: Asked, *, metrics: Sequence[str] = ()) -> int:
     """Print what logs, or the description alone, show; return the exit status. `metrics`: files of curves with them."""
+    from dtdebug.recorded.logs import Logs
+
+    logs = Logs(paths, tee=asked.tee)
+    with waiting_line(paths):
+        decision = None if asked.situation else logs.decision
+        if (status := answer_attempts(logs, decision, asked)) is not None:
+            return status
+        reading = with_attempts(read_logs(logs, asked), decision)._replace(curves=logs.curves_with(metrics))
+    return print_reading(reading, paths[0] if len(paths) == 1 else "", asked)
+
+
+def answer_attempts(logs: Logs, decision: Decision | None, asked: Asked) -> int | None:
+    """Print what to do after several attempts, if that is the answer, and return the exit status; else None."""
+    from dtdebug_taxonomy.explanations.leads import Seen, subject_of
+
+    several = decision is not None and (logs.alone is None or decision.action == "none")
+    if decision is None or subject_of(Seen(attempts=several)) != "attempts":
+        return None
     from dtdebug.cli import attempts
 
-    with waiting_line(paths):
-        decision = attempts.decision_on(paths) if paths and not asked.situation else None
-        if decision is not None and (one_plain_log(paths) is None or decision.action == "none"):
-            return attempts.answer(decision, asked.format, full=asked.full)
-        reading = with_attempts(read_logs(paths, asked), decision)
-        curves = curves_of(reading, [*paths, *metrics])
-    return print_reading(reading, paths[0] if len(paths) == 1 else "", asked, curves=curves)
+    return attempts.answer(decision, asked.format, full=asked.full)
 
 
 def with_attempts(reading: Reading, decision: Decision | None) -> Reading:
@@ -271,34 +271,7 @@ def with_attempts(reading: Reading, decision: Decision | None) -> Reading:
         return reading
     from dtdebug.cli import attempts
 
-    notes = (attempts.note(decision), *reading.diagnosis.notes)
-    return reading._replace(diagnosis=msgspec.structs.replace(reading.diagnosis, notes=notes))
-
-
-def curves_of(reading: Reading, paths: Sequence[str]) -> CurveReading | None:
-    """Return the curves of logs that were read; None where there is no log."""
-    from dtdebug.recorded.curves import report
-
-    if not paths:
-        return None
-    streamed = "-" in paths or not all(Path(path).is_file() or Path(path).is_dir() for path in paths)
-    return report.read([], reading.snapshot.output) if streamed else report.read(paths)
-
-
-def _curves_lead(reading: Reading, curves: CurveReading) -> bool:
-    """True if the curves are the answer: they show a fault, and nothing that ended a rank is known."""
-    if not curves.faulty:
-        return False
-    job, d = reading.job, reading.diagnosis
-    if job is not None and (job.first or job.tells_more):
-        return False
-    from dtdebug_taxonomy.logs.log_end import is_stop
-
-    verdict = reading.snapshot.verdict
-    shown = {r.source for s in d.symptoms[:1] for r in s.why}
-    trained = not d.happened and shown <= {"checked", "said", "similar"}  # a set-up that waits takes no steps
-    nothing = not (reading.found or d.ordinary or d.happened) or trained or is_stop(verdict)
-    return nothing or (d.symptoms[0].id == _NUMERIC and (verdict is None or verdict.kind == "none") and not d.happened)
+    return _with_notes(reading, (attempts.note(decision),))
 
 
 def show_text(text: str, name: str, asked: Asked) -> int:
@@ -314,11 +287,9 @@ def show_text(text: str, name: str, asked: Asked) -> int:
     return print_reading(Reading(snapshot, d, _tells(d), len(text)), name, asked)
 
 
-def print_reading(
-    reading: Reading, name: str, asked: Asked, *, rows: Job | None = None, curves: CurveReading | None = None
-) -> int:
+def print_reading(reading: Reading, name: str, asked: Asked, *, rows: Job | None = None) -> int:
     """Print a reading; return the exit status. `rows`: show what the job's ranks did, below the same first line."""
-    leads = curves is not None and _curves_lead(reading, curves)
+    curves, leads = reading.curves, reading.subject == "curves"
     if asked.format == "json":
         record = _record(reading, name, asked)
         if curves is not None and curves.curves:
@@ -338,8 +309,9 @@ def print_reading(
 
             print(f"\nCurves\n{report.table(curves, sys.stdout)}")
     from dtdebug.recorded.job_logs.clearance import left_out
+    from dtdebug_taxonomy.model.status import CLEAR
 
-    unsure = reading.status in ("failed", "unread", "not_understood") or (rows is not None and left_out(rows))
+    unsure = reading.status not in CLEAR or (rows is not None and left_out(rows))
     return FOUND if leads or unsure else NOTHING
 
 

@@ -13,6 +13,7 @@ from dtdebug.privacy.sanitize import one_line
 from dtdebug.recorded.profiler_traces.time_account import Account, Interval, RankTimeline, account, late
 from dtdebug.recorded.profiler_traces.trace_steps import steps
 from dtdebug.recorded.profiler_traces.traces import Trace, load, paths
+from dtdebug_taxonomy.model.status import CLEAR, Status
 from dtdebug_taxonomy.model.training import Late
 
 VERSION = 1
@@ -43,15 +44,16 @@ def run(given: list[Path], *, as_json: bool) -> tuple[str, bool]:
     if not any(a.compute or a.communication or a.loader for a in accounts):
         return _not_understood(read, notes, as_json=as_json), True
     found = late(accounts, lines)
-    status = "late" if found is not None else "clear" if all(t.is_understood and t.whole for t in read) else "unread"
+    whole = all(t.is_understood and t.whole for t in read)
+    status: Status = "late" if found is not None else "healthy" if whole else "unread"
     if as_json:
         told: dict[str, Any] = {
             "v": VERSION, "status": status, "ranks": accounts, "late": found, "notes": notes, "steps_by": how,
             "understood": _counts(read),
         }  # fmt: skip
-        return msgspec.json.encode(told).decode() + "\n", status != "clear"
+        return msgspec.json.encode(told).decode() + "\n", status not in CLEAR
     first = found.means if found is not None else _all_clear(accounts, read)
-    return "\n".join(_text(accounts, lines, first, found, [_steps_note(how), *notes])) + "\n", status != "clear"
+    return "\n".join(_text(accounts, lines, first, found, [_steps_note(how), *notes])) + "\n", status not in CLEAR
 
 
 def _counts(read: list[Trace]) -> dict[str, int]:

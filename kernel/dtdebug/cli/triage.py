@@ -11,6 +11,7 @@ from dtdebug.errors import NOTHING, UsageError
 
 if TYPE_CHECKING:
     from dtdebug.recorded.job_logs.job_view import Job
+    from dtdebug.recorded.logs import Logs
 
 _HERE = "processes"
 
@@ -70,23 +71,23 @@ def _triage(options: argparse.Namespace) -> int:
 
         sys.stdout.write(encode(api.read_part(options.paths, options.processes, options.engine)).decode() + "\n")
         return NOTHING
-    from dtdebug.cli.readings import Asked, read_job
-    from dtdebug.recorded.things import one_plain_log
+    from dtdebug.cli.readings import Asked, answer_attempts, read_job
+    from dtdebug.presentation.terminal import waiting_line
+    from dtdebug.recorded.logs import Logs
 
     if _are_other(options):
         from dtdebug.cli import door
 
         return door.answer(options.paths, Asked.of(options), aside=False)
-    from dtdebug.cli import attempts
-    from dtdebug.presentation.terminal import waiting_line
-
-    if options.format != "html" and options.against is None:
-        decision = attempts.decision_on(options.paths)
-        if decision is not None and (one_plain_log(options.paths) is None or decision.action == "none"):
-            return attempts.answer(decision, options.format, full=options.full)
+    logs = Logs(options.paths, processes=options.processes, engine=options.engine)
+    asked = Asked(format=options.format, full=options.full)
     with waiting_line(options.paths):
-        reading = read_job(options.paths, Asked(), options.processes, options.engine)
-    return _say(reading.job, began, options)  # type: ignore[arg-type]
+        if options.format != "html" and options.against is None:
+            status = answer_attempts(logs, logs.decision, asked)
+            if status is not None:
+                return status
+        reading = read_job(logs, Asked())
+    return _say(reading.job, began, options, logs)  # type: ignore[arg-type]
 
 
 def _are_other(options: argparse.Namespace) -> bool:
@@ -103,24 +104,21 @@ def _are_other(options: argparse.Namespace) -> bool:
     return kinds == {"curves"} or bool(kinds - {"log", "logs", "program", "words", "curves"})
 
 
-def _say(job: Job, began: float, options: argparse.Namespace) -> int:
+def _say(job: Job, began: float, options: argparse.Namespace, logs: Logs | None = None) -> int:
     """Print what the job's logs show: below the first line that `diagnose` gives, what each rank did."""
-    from dtdebug.cli import attempts
-    from dtdebug.cli.readings import Asked, curves_of, judge_job, print_reading, read_logs, with_attempts
-    from dtdebug.recorded.things import one_plain_log
+    from dtdebug.cli.readings import Asked, judge_job, print_reading, read_logs, with_attempts
 
     job = _add_contrast(job, options)
     asked = Asked(format=options.format, full=options.full or options.against is not None)
     reading = judge_job(job, began, asked)
-    whole = options.format == "text" and not options.follow and options.against is None
-    curves = None if options.follow else curves_of(reading, options.paths)
-    if whole and one_plain_log(options.paths) not in (None, "-"):
-        alone = read_logs(options.paths, asked)
+    curves = logs.curves_with() if logs is not None else None
+    if logs is not None and logs.is_file and options.format == "text" and options.against is None:
+        alone = read_logs(logs, asked)
         if alone.job is None:
-            alone = with_attempts(alone, attempts.decision_on(options.paths))
+            alone = with_attempts(alone, logs.decision)
             found = alone.found or bool(job.first) or job.tells_more
-            return print_reading(alone._replace(found=found), "", asked, rows=job, curves=curves)
-    return print_reading(reading, "", asked, curves=curves)
+            return print_reading(alone._replace(found=found, curves=curves), "", asked, rows=job)
+    return print_reading(reading._replace(curves=curves), "", asked)
 
 
 def _add_contrast(job: Job, options: argparse.Namespace) -> Job:

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from dtdebug_taxonomy.model.answer import Answer
+from dtdebug_taxonomy.model.status import Status
 from dtdebug_taxonomy.presentation.answer_text import to_short_text
 
 _CLAIMS, _SYMPTOMS, _CAUSES = 20, 3, 3
@@ -48,6 +49,8 @@ class FailureAnswer:
 
     answer: str
     """The short answer, as a person reads it: cause or event, places, why, fix or next step."""
+    status: Status
+    """failed, program_error, healthy, no_failure, unread or not_understood"""
     understood: bool
     """False if nothing was recognised, or the ranks wait for an unknown reason."""
     happened: str
@@ -159,6 +162,7 @@ def _common(read: Mapping[str, Any]) -> dict[str, Any]:
     advice = found.get("advice") or []
     return {
         "answer": to_short_text(msgspec.convert(read["answer"], Answer)) if read.get("answer") else "",
+        "status": read.get("status") or _status(verdict, found),
         "understood": bool(found.get("recognised")) and verdict.get("kind") != "not_understood",
         "happened": found.get("ordinary") or found.get("happened") or verdict.get("summary", ""),
         "kind": verdict.get("kind", "none"),
@@ -173,6 +177,15 @@ def _common(read: Mapping[str, Any]) -> dict[str, Any]:
         "question": _question(found.get("question")),
         "not_looked_at": [str(row) for row in (read.get("coverage") or {}).get("unread", [])],
     }
+
+
+def _status(verdict: Mapping[str, Any], found: Mapping[str, Any]) -> Status:
+    """Return the result of a reading of something else than logs."""
+    if verdict.get("kind") == "not_understood":
+        return "not_understood"
+    if verdict.get("kind", "none") != "none" or found.get("recognised"):
+        return "failed"
+    return "program_error" if found.get("ordinary") or found.get("happened") else "no_failure"
 
 
 def _symptoms(found: Mapping[str, Any]) -> list[str]:

@@ -15,6 +15,7 @@ from dtdebug.errors import FOUND, NOTHING
 from dtdebug.recorded.job_logs.api import read_part
 from dtdebug.recorded.job_logs.job_view import view
 from dtdebug.recorded.log_files import excerpt
+from dtdebug.recorded.logs import Logs
 from dtdebug_taxonomy.logs.log import read_output
 from dtdebug_taxonomy.logs.log_end import is_stop, read_end, stopped_log
 
@@ -30,7 +31,7 @@ SIZES = (8, 16, 32, 64)
 
 def verdicts(planted):
     """Of `diagnose` on the one file, and of `triage` on it and on the files of the nodes."""
-    snapshot, _ = snapshot_of(str(planted.file), "")
+    snapshot, _ = snapshot_of(Logs([str(planted.file)]), "")
     alone = snapshot.verdict or stopped_log(read_output(snapshot))
     return [alone, *(view(read_part([str(path)], 1)).verdict for path in (planted.file, planted.folder))]
 

@@ -38,7 +38,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def read(logs: Path, where: str, task=work) -> Part:
     sources, _ = find_logs([str(logs)])
-    return merge(parts(sources, of_paths([s.name for s in sources]), where, task=task))
+    return merge(part for part, _ in parts(sources, of_paths([s.name for s in sources]), where, task=task))
 
 
 def dies_once(marker: str, logs: Sequence[LogSource], whose: Sequence[LogOwner]) -> bytes:

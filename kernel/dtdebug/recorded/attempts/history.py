@@ -37,12 +37,17 @@ def attempts_of(paths: Sequence[str]) -> tuple[Attempt, ...]:
     files = [s.path for s in sources if s.path != "-" and not s.member and Path(s.path).is_file()]
     if not 0 < len(files) <= _FILES or len(files) != len(sources):
         return ()
-    if sum(Path(file).stat().st_size for file in files) > _SIZE:
+    if not is_small(files):
         return ()
     if len(files) == 1:
-        return _in_one_log(files[0])
+        return in_one_log(read(files[0]))
     groups = _ordered(_grouped(files))
     return tuple(_of_group(name, group) for name, group in groups[:_MOST]) if len(groups) > 1 else ()
+
+
+def is_small(files: Sequence[str]) -> bool:
+    """True if files are small enough to be read as attempts."""
+    return sum(Path(file).stat().st_size for file in files) <= _SIZE
 
 
 def read(file: str) -> Snapshot:
@@ -51,9 +56,8 @@ def read(file: str) -> Snapshot:
     return Snapshot(output=plain(kept.text), source=file, first_lines=kept.first_lines)
 
 
-def _in_one_log(file: str) -> tuple[Attempt, ...]:
+def in_one_log(snapshot: Snapshot) -> tuple[Attempt, ...]:
     """Return the attempts that restarts in one log separate; several agents report one restart."""
-    snapshot = read(file)
     log = read_output(snapshot)
     cuts = [0]
     for place in log.first:

@@ -12,6 +12,7 @@ from dtdebug.privacy.sanitize import clean, one_line
 from dtdebug.recorded.curves.curve import Curve, spell
 from dtdebug.recorded.curves.read import read_curves
 from dtdebug.recorded.curves.series import is_running_total
+from dtdebug_taxonomy.model.status import Status
 
 _WARM, _LEAST, _LAST = 5, 5, 0.1
 """First steps that are left out of times, values that are needed, share of the last common steps whose loss counts."""
@@ -125,8 +126,10 @@ def sentence(row: Compared) -> str:
 
 def as_json(rows: Sequence[Compared]) -> dict[str, Any]:
     """Return the JSON form."""
+    failed, limited = any(row.failed for row in rows), any(row.limit is not None for row in rows)
+    status: Status = "exceeded" if failed else "healthy" if limited else "no_failure"
     return {
-        "passed": not any(row.failed for row in rows),
+        "status": status, "passed": not failed,
         "compared": [
             {
                 "what": clean(r.what), "before": _number(r.before), "after": _number(r.after),

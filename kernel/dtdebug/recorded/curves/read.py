@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from dtdebug.recorded.curves.curve import Curves, Owner
 from dtdebug.recorded.curves.event_files import read_scalars
@@ -16,34 +16,86 @@ from dtdebug.recorded.curves.series import Series
 from dtdebug.recorded.curves.tables import read_csv, read_mlflow, read_trainer_state
 from dtdebug.recorded.log_files.line_blocks import lines_of
 
+if TYPE_CHECKING:
+    from dtdebug.recorded.job_logs.rank_from_path import LogOwner
+    from dtdebug.recorded.log_files.excerpt import LineReader
+    from dtdebug.recorded.log_files.sources import LogSource
+
 _HEAD, _STATE = 64 << 10, 256 << 20
 _SHOWN = 4
+
+
+class LogCurves:
+    """Curves of logs, collected while others read them; what holds nothing but curves is opened afterwards."""
+
+    def __init__(self) -> None:
+        self.series = Series()
+        self.notes: list[str] = []
+        self.left: list[tuple[LogSource, LogOwner]] = []
+        """Files that no reader has taken lines of: event files, tables, what can't be read."""
+
+    def reader(self, source: LogSource, whose: LogOwner) -> LineReader | None:
+        """Return what reads the curves in the lines of a log; None for logs of the machine."""
+        if whose.machine:
+            return None
+        self.left.append((source, whose))
+        return _LineCurves(self, source, whose)
+
+    def add(self, other: LogCurves) -> None:
+        """Add what was collected of other logs."""
+        self.series.add(other.series)
+        self.notes += other.notes
+        self.left += other.left
+
+    def curves(self) -> Curves:
+        """Return all curves, after reading the files that are left."""
+        from dtdebug.recorded.log_files.sources import open_log
+
+        notes = [*self.notes]
+        for source, whose in self.left:
+            try:
+                with open_log(source) as file:
+                    notes += _read(file, self.series, source.name, whose.rank)
+            except (OSError, ValueError) as error:
+                notes.append(f"{source.name}: {error}")
+        if self.series.full:
+            notes.append("more curves or values than are read: the rest was left out")
+        found = self.series.curves()
+        notes += [
+            f"{curve.owner.file}: several counters run through each other in `{curve.name.name}`: not judged"
+            for curve in found
+            if curve.mixed and curve.kind == "loss"
+        ][:_SHOWN]
+        return Curves(found, notes)
+
+
+class _LineCurves:
+    """Reader of the curves in the lines of one log."""
+
+    def __init__(self, collected: LogCurves, source: LogSource, whose: LogOwner) -> None:
+        self._collected, self._log = collected, (source, whose)
+        self._lines = PrintedLines(collected.series, source.name, whose.rank)
+        self._is_log: bool | None = None
+
+    def read(self, block: bytes, number: int = 1) -> int:
+        if self._is_log is None:
+            self._is_log = not (self._log[0].size and form(block[:_HEAD]))  # a pipe can't be read again
+            if self._is_log:
+                self._collected.left.remove(self._log)
+        return self._lines.read(block, number) if self._is_log else number
 
 
 def read_curves(paths: Sequence[str]) -> Curves:
     """Read the curves of files and folders; what can't be read is noted."""
     from dtdebug.recorded.job_logs.rank_from_path import of_paths
-    from dtdebug.recorded.log_files.sources import find_logs, open_log
+    from dtdebug.recorded.log_files.sources import find_logs
 
     sources, unread = find_logs(list(paths))
-    series, notes = Series(), [*unread]
-    for source, whose in zip(sources, of_paths([source.name for source in sources]), strict=True):
-        if whose.machine:
-            continue
-        try:
-            with open_log(source) as file:
-                notes += _read(file, series, source.name, whose.rank)
-        except (OSError, ValueError) as error:
-            notes.append(f"{source.name}: {error}")
-    if series.full:
-        notes.append("more curves or values than are read: the rest was left out")
-    found = series.curves()
-    notes += [
-        f"{curve.owner.file}: several counters run through each other in `{curve.name.name}`: not judged"
-        for curve in found
-        if curve.mixed and curve.kind == "loss"
-    ][:_SHOWN]
-    return Curves(found, notes)
+    collected = LogCurves()
+    collected.notes += unread
+    owners = of_paths([source.name for source in sources])
+    collected.left = [(source, whose) for source, whose in zip(sources, owners, strict=True) if not whose.machine]
+    return collected.curves()
 
 
 def read_printed(text: str, name: str) -> Curves:

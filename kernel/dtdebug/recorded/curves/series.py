@@ -34,6 +34,12 @@ class Series:
             curve = self._found[key] = Curve(owner, name, unit)
         return curve
 
+    def add(self, other: Series) -> None:
+        """Add the curves of other files."""
+        room = _CURVES - len(self._found)
+        self.full = self.full or other.full or len(other._found) > room
+        self._found.update(itertools.islice(other._found.items(), max(room, 0)))
+
     def curves(self) -> list[Curve]:
         """Return the curves, each divided into its attempts."""
         for curve in self._found.values():

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from dtdebug.errors import UsageError
 from dtdebug.recorded.job_logs import workers as engines
 from dtdebug.recorded.job_logs.job_view import Job, view
 from dtdebug.recorded.job_logs.part import Part, decode, is_part, merge
 from dtdebug.recorded.job_logs.rank_from_path import of_paths
+from dtdebug.recorded.job_logs.reduce import NoCollector
+from dtdebug.recorded.job_logs.workers import C
 from dtdebug.recorded.log_files.sources import LogSource, find_logs
 from dtdebug.storage import safe_open
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
@@ -53,6 +55,13 @@ def conclude(
 
 def read_part(paths: Sequence[str], processes: int = 0, engine: str = engines.HERE) -> Part:
     """Return the part with everything that the paths name: logs are read, parts are taken as they are."""
+    return read_part_and(paths, NoCollector, processes, engine)[0]
+
+
+def read_part_and(
+    paths: Sequence[str], collect: Callable[[], C], processes: int = 0, engine: str = engines.HERE
+) -> tuple[Part, list[C]]:
+    """Return the same part, with what else was collected while the logs were read."""
     sources, unread = find_logs(list(paths))
     parts, logs = [], []
     for source in sources:
@@ -61,11 +70,10 @@ def read_part(paths: Sequence[str], processes: int = 0, engine: str = engines.HE
             parts.append(known)
         else:
             logs.append(source)
-    whose = of_paths([s.name for s in logs])
-    parts += engines.parts(logs, whose, engine, processes)
-    whole = merge(parts)
+    read = engines.parts(logs, of_paths([s.name for s in logs]), engine, processes, collect=collect)
+    whole = merge([*parts, *(part for part, _ in read)])
     whole.unread = [*unread, *whole.unread]
-    return whole
+    return whole, [collected for _, collected in read]
 
 
 def _as_part(source: LogSource) -> Part | None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from dtdebug.recorded.job_logs.job_view import Job
 from dtdebug.recorded.log_files.training_share import Share
+from dtdebug_taxonomy.model.status import Status
 
-Status = Literal["failed", "program_error", "healthy", "no_failure", "unread", "not_understood"]
-"""`program_error`: an ordinary error of the program; `healthy`: training continues to the end."""
 _EXPECTED = "Expected: what a training job prints, such as steps, losses, ranks, NCCL or a traceback."
 _NAMELESS = "that name no failure"
 _NOT_TEXT, _OF_LOGS = "is not text", (".log", ".out", ".err")

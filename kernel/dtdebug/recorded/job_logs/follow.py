@@ -12,7 +12,7 @@ from dtdebug.recorded.job_logs.job_view import Job, view
 from dtdebug.recorded.job_logs.line_judge import Judge
 from dtdebug.recorded.job_logs.part import Part
 from dtdebug.recorded.job_logs.rank_from_path import LogOwner, of_paths
-from dtdebug.recorded.log_files.excerpt import LogError
+from dtdebug.recorded.log_files.excerpt import LogError, LogLines
 from dtdebug.recorded.log_files.sources import LogSource, find_logs
 from dtdebug.storage import safe_open
 
@@ -27,7 +27,7 @@ class _GrowingLog:
 
     def __init__(self, source: LogSource) -> None:
         self.source = source
-        self.log = reduce.Log()
+        self.log = LogLines(reduce.MOST)
         self._at = 0
         self.bad = ""
 
@@ -36,7 +36,7 @@ class _GrowingLog:
         try:
             with safe_open.log(self.source.path) as file:
                 if file.seek(0, 2) < self._at:  # it was truncated or replaced
-                    self.log, self._at = reduce.Log(), 0
+                    self.log, self._at = LogLines(reduce.MOST), 0
                 file.seek(self._at)
                 before = self._at
                 while chunk := file.read(_CHUNK):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -14,12 +14,10 @@ from dtdebug.recorded.job_logs import last_program, streams
 from dtdebug.recorded.job_logs.line_judge import Judge
 from dtdebug.recorded.job_logs.part import LaunchedNode, Part
 from dtdebug.recorded.job_logs.rank_from_path import LogOwner
-from dtdebug.recorded.job_logs.streams import SHARED_TAIL
 from dtdebug.recorded.job_logs.timestamps import when
-from dtdebug.recorded.log_files import excerpt
-from dtdebug.recorded.log_files.excerpt import LogError
-from dtdebug.recorded.log_files.line_blocks import CHUNK, LineBuffer
-from dtdebug.recorded.log_files.line_shapes import KeptLine, Shapes
+from dtdebug.recorded.log_files.excerpt import LineReader, LogError, LogLines
+from dtdebug.recorded.log_files.line_blocks import CHUNK
+from dtdebug.recorded.log_files.line_shapes import KeptLine
 from dtdebug.recorded.log_files.sources import LogSource, open_log
 from dtdebug.recorded.log_files.training_share import measure
 from dtdebug_taxonomy.knowledge.hardware import Event, parse_event
@@ -27,90 +25,69 @@ from dtdebug_taxonomy.logs import prefixes
 
 _TABLE_HOST = re.compile(r" {1,4}host {1,10}: ([\w.-]{1,100})$")
 _TABLE_RANK = re.compile(r" {1,4}rank {1,10}: (\d{1,7}) \(local_rank: (\d{1,5})\)")
-_MOST = 256 << 10
+MOST = 256 << 10
 """Maximum bytes of lines kept of one log."""
 
 
-def part_of(sources: Sequence[LogSource], whose: Sequence[LogOwner]) -> Part:
+class Collector(Protocol):
+    """Something else that is collected from the logs while they are read."""
+
+    def reader(self, source: LogSource, whose: LogOwner) -> LineReader | None:
+        """Return what is to look at the lines of a log; None if nothing is."""
+
+
+class NoCollector:
+    """Collector of nothing."""
+
+    def reader(self, source: LogSource, whose: LogOwner) -> None:
+        """Return nothing."""
+
+
+def part_of(sources: Sequence[LogSource], whose: Sequence[LogOwner], collector: Collector) -> Part:
     """Return the part of these logs; unreadable ones are listed in it."""
     part, judge = Part(), Judge()
     for source, names in zip(sources, whose, strict=True):
-        try:
-            one(part, judge, source, names)
-        except (OSError, EOFError, ValueError) as error:  # truncated archives raise EOFError, other data LogError
-            why = str(error) if isinstance(error, LogError) else f"{source.name}: {_why(error)}"
-            part.unread.append(clean(why)[:300])
-        else:
-            part.files += 1
-            part.read.append(source.name)
+        lines = LogLines(MOST, collector.reader(source, names))
+        add_log(part, judge, source, names, (lines, read_log(source, lines)))
     return part
+
+
+def read_log(source: LogSource, lines: LogLines) -> str:
+    """Read a log to its end; return why it could not be read, or only a part of it, else ""."""
+    try:
+        with open_log(source) as file:
+            while chunk := file.read(CHUNK):
+                lines.add(chunk, source.name)
+    except (OSError, EOFError, ValueError) as error:  # truncated archives raise EOFError, other data LogError
+        lines.end()
+        if isinstance(error, LogError):
+            return str(error)
+        after = f"after {lines.size:,} bytes: " if lines.size else ""
+        return f"{source.name}: {after}{_why(error)}"
+    lines.end()
+    return ""
+
+
+def add_log(part: Part, judge: Judge, source: LogSource, whose: LogOwner, read: tuple[LogLines, str]) -> None:
+    """Add to a part what was read of one log: its lines, and why they are not all."""
+    lines, fault = read
+    if not fault or lines.size:  # what was read before it is valid
+        try:
+            add(part, judge, lines, source, whose)
+        except ValueError as error:
+            fault = f"{source.name}: {error}"
+    if fault:
+        part.unread.append(clean(fault)[:300])
+    else:
+        part.files += 1
+        part.read.append(source.name)
 
 
 def _why(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
-def one(part: Part, judge: Judge, source: LogSource, whose: LogOwner) -> None:
-    """Add one log to a part."""
-    log = Log()
-    cut_off = None
-    with open_log(source) as file:
-        try:
-            while chunk := file.read(CHUNK):
-                log.add(chunk, source.name)
-        except (OSError, EOFError) as error:
-            if not log.size:
-                raise
-            cut_off = error
-    log.end()
-    add(part, judge, log, source, whose)
-    if cut_off is not None:  # what was read before it is valid
-        raise OSError(0, f"after {log.size:,} bytes: {_why(cut_off)}")
-
-
-class Log:
-    """Lines kept of one log while it is read."""
-
-    def __init__(self) -> None:
-        self.shapes = Shapes(most=_MOST, choose=excerpt.telling)
-        self.size = 0
-        self._runs: deque[bytes] = deque()
-        self._kept = 0
-        """Total bytes of those runs."""
-        self._whole = LineBuffer()
-
-    @property
-    def tail(self) -> bytes:
-        """End of the log, in whole lines except for the first."""
-        return b"".join(self._runs)[-SHARED_TAIL:]
-
-    def add(self, chunk: bytes, name: str) -> None:
-        """Add the next bytes.
-
-        Raises:
-            LogError: it is not text.
-
-        """
-        if not self.size:
-            excerpt.refuse_binary(chunk[:8192], name)
-        self.size += len(chunk)
-        if run := self._whole.add(chunk):
-            self._take(run)
-
-    def end(self) -> None:
-        """Finish the log; its last line may lack a line end."""
-        if rest := self._whole.end():
-            self._take(rest)
-
-    def _take(self, run: bytes) -> None:
-        self.shapes.take(run)
-        self._runs.append(run)
-        self._kept += len(run)
-        while self._kept - len(self._runs[0]) >= SHARED_TAIL:
-            self._kept -= len(self._runs.popleft())
-
-
-def add(part: Part, judge: Judge, log: Log, source: LogSource, whose: LogOwner) -> None:
+def add(part: Part, judge: Judge, log: LogLines, source: LogSource, whose: LogOwner) -> None:
     """Add the lines kept of one log to a part."""
     kept = log.shapes.kept
     part.size += log.size
@@ -130,7 +107,7 @@ def add(part: Part, judge: Judge, log: Log, source: LogSource, whose: LogOwner) 
         part.unread.append(f"{source.name}: {log.shapes.dropped} lines of unlike shapes that name no failure")
     if whose.machine:
         return
-    text = streams.KeptLog(source, whose, kept, telling, log.tail, log.shapes.lines, year, begin)
+    text = streams.KeptLog(source, whose, kept, telling, log.tail, log.text, log.shapes.lines, year, begin)
     part.streams += streams.of_log(judge, text)
 
 

@@ -1,10 +1,11 @@
-"""Reads a log of many ranks a second time and keeps telling lines of every rank instead of the first eight lines."""
+"""Looks at a log of many ranks again and keeps telling lines of every rank instead of the first eight lines."""
 
 from __future__ import annotations
 
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
+from io import BytesIO
 
 from dtdebug.recorded.job_logs.line_judge import shape
 from dtdebug.recorded.log_files.line_blocks import lines_of
@@ -55,12 +56,17 @@ def _name(raw: bytes) -> bytes:
     return _CLOCK.sub(b"", raw[:_HEAD])[:_NAME] + (named[0] if named is not None else b"")
 
 
-def lines_of_shapes(source: LogSource, shapes: set[bytes]) -> list[KeptLine]:
-    """Return the lines of these shapes in a log, bounded."""
+def lines_of_shapes(source: LogSource, shapes: set[bytes], text: bytes | None = None) -> list[KeptLine]:
+    """Return the lines of these shapes in a log, bounded; `text` is the whole log, if it is small enough to be at hand.
+
+    A larger one is read again: which shapes matter is known only now, and lines of all shapes and ranks are too many.
+    """
+    if text is None and source.path == "-":
+        return []
     found: dict[bytes, _ShapeSample] = {}
     wanted, long = set(shapes), any(len(key) > _LONG for key in shapes)
     number = 1
-    with open_log(source) as file:
+    with open_log(source) if text is None else BytesIO(text) as file:
         for run in lines_of(file):
             keys = run.translate(None, b"0123456789abcdefABCDEF").split(b"\n")
             if run.endswith(b"\n"):

@@ -29,8 +29,8 @@ from dtdebug.recorded.log_files.sources import LogSource
 from dtdebug_taxonomy.logs import completion, log_end, prefixes
 from dtdebug_taxonomy.logs.lines import Line
 
-TAIL, SHARED_TAIL = 32 << 10, 4 << 20
-"""Bytes at the end of a log searched for the last line of a printer: alone in a file, or one of many."""
+TAIL = 32 << 10
+"""Bytes at the end of a log searched for the last line of a printer that is alone in it."""
 _RAY = re.compile(rb"(?:\x1b\[[0-9;]{1,8}m)?\(\w{1,60}(?:\[rank=\d{1,7}\])? pid=\d{1,9}[,)]")
 """Prefix that Ray's driver adds to its workers' lines; the driver's own lines have none."""
 _BEGIN, _ENDING = 400, 200
@@ -49,6 +49,8 @@ class KeptLog(NamedTuple):
     kept: Sequence[KeptLine]
     telling: Sequence[KeptLine]
     tail: bytes
+    whole: bytes | None
+    """The whole log, if it is small enough to be at hand."""
     lines: int
     year: int
     begin: int = 0
@@ -104,7 +106,7 @@ def _shared_streams(judge: Judge, text: KeptLog) -> Iterable[Stream]:
     source, whose, kept = text.source, text.whose, text.kept
     common = {key for key in map(shape, (row.raw for row in kept)) if judge.telling.get(key)}
     common |= {shape(row.raw) for row in kept if b"nranks" in row.raw and line_printer.NCCL.search(row.raw[:800])}
-    again = lines_of_shapes(source, common) if source.path != "-" else []
+    again = lines_of_shapes(source, common, text.whole)
     ends = last_of_each(lines_at_end(text.tail, text.lines), _ENDING // 2)
     both = sorted({r.number: r for r in (*kept, *again, *ends) if r.number >= text.begin}.values())
     found = line_printer.lines_by_printer(both)

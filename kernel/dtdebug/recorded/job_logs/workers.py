@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from dtdebug.errors import UsageError
 from dtdebug.privacy.sanitize import clean
 from dtdebug.recorded.job_logs.part import Part, decode, encode
 from dtdebug.recorded.job_logs.rank_from_path import LogOwner
+from dtdebug.recorded.job_logs.reduce import Collector, NoCollector, part_of
 from dtdebug.recorded.log_files.sources import LogSource
 
 HERE = "processes"
@@ -27,21 +28,28 @@ _LOOK, _ALONE = 2.0, 60.0
 _TASKS, _RETRIES = 128, 2
 """Maximum number of tasks for a cluster, and number of retries of a failed task."""
 
+
+C = TypeVar("C", bound=Collector)
 Work = Callable[[Sequence[LogSource], Sequence[LogOwner]], bytes]
 """Task: some logs and their owners to a part as text."""
 
 
 def work(logs: Sequence[LogSource], whose: Sequence[LogOwner]) -> bytes:
     """Return the part of some logs, as text."""
-    from dtdebug.recorded.job_logs.reduce import part_of
-
-    return encode(part_of(logs, whose))
+    return encode(part_of(logs, whose, NoCollector()))
 
 
-def parts(
-    logs: Sequence[LogSource], whose: Sequence[LogOwner], engine: str = HERE, processes: int = 0, task: Work = work
-) -> list[Part]:
-    """Return the parts of all logs.
+def parts(  # noqa: PLR0917
+    logs: Sequence[LogSource],
+    whose: Sequence[LogOwner],
+    engine: str = HERE,
+    processes: int = 0,
+    task: Work = work,
+    collect: Callable[[], C] = NoCollector,  # type: ignore[assignment]
+) -> list[tuple[Part, C]]:
+    """Return the parts of all logs, each with what was collected while they were read.
+
+    On a cluster nothing else is collected: the collectors only know of the logs.
 
     Raises:
         UsageError: the engine is unknown, or its cluster cannot be reached.
@@ -53,27 +61,42 @@ def parts(
     if not logs:
         return []
     if engine == HERE:
-        return _here(logs, whose, processes)
+        return _here(logs, whose, processes, collect)
     size = max(1, min(_BATCH, -(-len(logs) // _TASKS)))
     cuts = [slice(i, i + size) for i in range(0, len(logs), size)]
     done = _ENGINES[kind](address, task, [(logs[cut], whose[cut]) for cut in cuts])
-    return [
-        decode(one, engine) if isinstance(one, bytes) else _lost_part(logs[cut], one)
-        for cut, one in zip(cuts, done, strict=True)
-    ]
+    found = []
+    for cut, one in zip(cuts, done, strict=True):
+        collector = collect()
+        for log, owner in zip(logs[cut], whose[cut], strict=True):
+            collector.reader(log, owner)
+        part = decode(one, engine) if isinstance(one, bytes) else _lost_part(logs[cut], one)
+        found.append((part, collector))
+    return found
 
 
-def _here(logs: Sequence[LogSource], whose: Sequence[LogOwner], processes: int) -> list[Part]:
-    from dtdebug.recorded.job_logs.reduce import part_of
-
+def _here(
+    logs: Sequence[LogSource], whose: Sequence[LogOwner], processes: int, collect: Callable[[], C]
+) -> list[tuple[Part, C]]:
     workers = processes or min(len(os.sched_getaffinity(0)), 16)
     size = sum(s.size for s in logs)
     if workers <= 1 or len(logs) <= 1 or (size < _FEW and not processes):
-        return [part_of(logs, whose)]
+        return [_part_of(logs, whose, collect())]
     batch = max(1, min(_BATCH, -(-len(logs) // (workers * 4))))
     cuts = range(0, len(logs), batch)
     with ProcessPoolExecutor(workers) as pool:
-        return list(pool.map(part_of, [logs[i : i + batch] for i in cuts], [whose[i : i + batch] for i in cuts]))
+        return list(
+            pool.map(
+                _part_of,
+                [logs[i : i + batch] for i in cuts],
+                [whose[i : i + batch] for i in cuts],
+                [collect() for _ in cuts],
+            )
+        )
+
+
+def _part_of(logs: Sequence[LogSource], whose: Sequence[LogOwner], collector: C) -> tuple[Part, C]:
+    return part_of(logs, whose, collector), collector
 
 
 def _lost_part(logs: Sequence[LogSource], why: Exception) -> Part:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 from collections import deque
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple, Protocol, cast
 
 from dtdebug.recorded.log_files.line_blocks import CHUNK, LineBuffer
 from dtdebug.recorded.log_files.line_shapes import LINE, KeptLine, Shapes, cut, runs
@@ -19,6 +19,8 @@ WHOLE = 512 << 10
 TAIL = 384 << 10
 REGIONS = 512 << 10
 """Bytes of the tail of a longer log, and of the unusual lines before it."""
+SHARED_TAIL = 4 << 20
+"""Bytes kept of the end of a log, in which the last line of each of many printers is searched."""
 _BINARY = 0.05
 """Share of bytes that no text has, from which data is not text."""
 _NEVER_PRINTED = bytes({*range(1, 7), *range(14, 27), *range(28, 32)})
@@ -48,11 +50,23 @@ def read_path(path: Path) -> Excerpt:
         LogError: a folder, missing, no permission, or not text.
 
     """
+    lines = LogLines()
+    read_file(path, lines)
+    return lines.excerpt()
+
+
+def read_file(path: Path, lines: LogLines) -> None:
+    """Read a file to its end.
+
+    Raises:
+        LogError: a folder, missing, no permission, or not text.
+
+    """
     if path.is_dir():
         raise LogError(f"{path}: is a folder; name one log file in it, or `dtdebug triage` reads all")
     try:
         with safe_open.log(path, pipes=True) as file:
-            return read_excerpt(cast("BinaryIO", file), str(path))
+            read_stream(cast("BinaryIO", file), str(path), lines)
     except FileNotFoundError:
         raise LogError(f"{path}: no such file") from None
     except OSError as error:
@@ -60,22 +74,23 @@ def read_path(path: Path) -> Excerpt:
 
 
 def read_excerpt(stream: BinaryIO, name: str) -> Excerpt:
-    """Return the excerpt of a stream, read to its end.
+    """Return the excerpt of a stream, read to its end; raises `LogError` if it is not text."""
+    lines = LogLines()
+    read_stream(stream, name, lines)
+    return lines.excerpt()
 
-    Raises:
-        LogError: it is not text.
 
-    """
-    parts = _Parts()
+def read_stream(stream: BinaryIO, name: str, lines: LogLines) -> None:
+    """Read a stream to its end; raises `LogError` if it is not text."""
     pending = bytearray()  # a pipe delivers a few bytes at a time: each is copied once
     while chunk := stream.read(CHUNK):
         pending += chunk
         if len(pending) >= CHUNK:
-            parts.add(bytes(pending), name)
+            lines.add(bytes(pending), name)
             pending.clear()
     if pending:
-        parts.add(bytes(pending), name)
-    return parts.excerpt()
+        lines.add(bytes(pending), name)
+    lines.end()
 
 
 def refuse_binary(begin: bytes, name: str) -> None:
@@ -108,50 +123,86 @@ def telling(rows: list[KeptLine]) -> list[KeptLine]:
     return [rows[i] for i in sorted(wanted) if 0 <= i < len(rows)]
 
 
-class _Parts:
-    """Unusual lines and tail of a stream, with the line numbers where they begin."""
+class LineReader(Protocol):
+    """Something else that looks at the lines of a log while they are read."""
 
-    def __init__(self) -> None:
+    def read(self, block: bytes, number: int = 1) -> int:
+        """Read a run of whole lines, of which the first has this number; return the number of the next one."""
+
+
+class LogLines:
+    """Lines kept of a log of any size while its bytes are read, once for all that is to be known of it."""
+
+    def __init__(self, most: int = REGIONS, reader: LineReader | None = None) -> None:
+        self.shapes = Shapes(most=most, choose=telling)
         self.size = 0
-        self._whole = bytearray()
-        self._shapes = Shapes(most=REGIONS, choose=telling)
-        self._tail: deque[tuple[int, bytes]] = deque()
-        self._tail_size = 0
+        """Bytes that were read."""
+        self._runs: deque[tuple[int, bytes]] = deque()
+        """(number of the first line, whole lines) at the end of the log."""
+        self._kept = 0
+        """Total bytes of those runs."""
         self._line = 1
-        self._lines = LineBuffer()
+        self._whole = LineBuffer()
+        self._reader = reader
+
+    @property
+    def tail(self) -> bytes:
+        """End of the log, in whole lines except for the first."""
+        return b"".join(run for _, run in self._runs)[-SHARED_TAIL:]
+
+    @property
+    def text(self) -> bytes | None:
+        """The whole log; None for one that is larger than the end that is kept."""
+        return self.tail if self.size <= SHARED_TAIL else None
 
     def add(self, chunk: bytes, name: str) -> None:
-        if self.size == 0:
+        """Add the next bytes.
+
+        Raises:
+            LogError: it is not text.
+
+        """
+        if not self.size:
             refuse_binary(chunk[:8192], name)
         self.size += len(chunk)
-        if self.size <= WHOLE:
-            self._whole += chunk
-        if run := self._lines.add(chunk):
+        if run := self._whole.add(chunk):
             self._take(run)
 
-    def _take(self, whole: bytes) -> None:
-        """Add a run of whole lines to the unusual ones and to the tail."""
-        self._shapes.take(whole)
-        self._tail.append((self._line, whole))
-        self._tail_size += len(whole)
-        while len(self._tail) > 1 and self._tail_size - len(self._tail[0][1]) >= TAIL:
-            self._tail_size -= len(self._tail.popleft()[1])
-        self._line += whole.count(b"\n")
+    def end(self) -> None:
+        """Finish the log; its last line may lack a line end."""
+        if rest := self._whole.end():
+            self._take(rest)
+
+    def _take(self, run: bytes) -> None:
+        """Add a run of whole lines to the unusual ones and to the end."""
+        self.shapes.take(run)
+        if self._reader is not None:
+            self._reader.read(run, self._line)
+        self._runs.append((self._line, run))
+        self._kept += len(run)
+        while self._kept - len(self._runs[0][1]) >= SHARED_TAIL:
+            self._kept -= len(self._runs.popleft()[1])
+        self._line += run.count(b"\n")
 
     def excerpt(self) -> Excerpt:
-        if rest := self._lines.end():
-            self._take(rest)
+        """Return the part that an answer is sought in: all of a small log, else its unusual lines and its end."""
         if self.size <= WHOLE:
-            return Excerpt(_text(_clip_lines(bytes(self._whole))), (), self.size)
-        first = self._tail[0][0]
-        joined = _clip_lines(b"".join(part for _, part in self._tail))
+            return Excerpt(_text(_clip_lines(self.tail)), (), self.size)
+        parts: deque[bytes] = deque()
+        first, left = 1, TAIL
+        for first, run in reversed(self._runs):  # noqa: B007 - the first line of the last one taken
+            parts.appendleft(run)
+            left -= len(run)
+            if left <= 0:
+                break
+        joined = _clip_lines(b"".join(parts))
         if first == 1 and len(joined) <= WHOLE:  # few lines, but long ones
             return Excerpt(_text(joined), (), self.size)
         skipped = joined.find(b"\n", max(len(joined) - TAIL, 0)) + 1 if len(joined) > TAIL else 0
         last = first + joined.count(b"\n", 0, skipped)
         before = [
             (number, b"\n".join(lines) + b"\n")
-            for number, lines in runs(row for row in self._shapes.kept if row.number < last)
+            for number, lines in runs(row for row in self.shapes.kept if row.number < last)
         ]
         return _assemble([*before, (last, joined[skipped:])], self.size)
 
