@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from dtdebug_taxonomy.checks.divergence.origins import (
     AGREED,
@@ -19,15 +18,19 @@ from dtdebug_taxonomy.checks.divergence.origins import (
     value_of_attribute,
     value_of_call,
 )
-from dtdebug_taxonomy.checks.divergence.summaries import Decision, Summary, method_of, replaced, without_parameters
+from dtdebug_taxonomy.checks.divergence.summaries import (
+    Decision,
+    Program,
+    Summary,
+    method_of,
+    replaced,
+    without_parameters,
+)
 from dtdebug_taxonomy.checks.shared.names import COLLECTIVES
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.ranks import is_main, may_tell_rank, rank, several
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS, Function
-
-if TYPE_CHECKING:
-    from dtdebug_taxonomy.checks.divergence.interpreter import Interpreter
 
 _NESTED = 60
 """Maximum depth of an expression or of nested blocks that is followed."""
@@ -75,7 +78,7 @@ _EXPRESSIONS: dict[type, str] = {
 class Frame:
     """Interpretation of one function: the values of its names, statement by statement."""
 
-    def __init__(self, home: Interpreter, node: ast.AST, *, quiet: bool = False) -> None:
+    def __init__(self, home: Program, node: ast.AST, *, quiet: bool = False) -> None:
         self.home, self.code, self.node, self.quiet = home, home.code, node, quiet
         self.env: dict[str, Value] = {}
         self.returns = EQUAL
@@ -472,11 +475,10 @@ class Frame:
                 if owner not in {"self", "cls"}:
                     self.env[owner] = mixed(self.value(object_), kept)
                 found = mixed(found, kept) if summary.returns.origins or found is not EQUAL else found
-            for decision in summary.decisions if not self.quiet else ():
+            for decision in summary.decisions if not self.quiet and callee.code is self.code else ():
                 value = replaced(decision.value, values)
-                if value != decision.value and value.origins:
-                    place = decision.node if decision.code is self.code else node
-                    self.decisions.setdefault(place, decision._replace(code=self.code, node=place, value=value))
+                if value != decision.value and value.origins and decision.code is self.code:
+                    self.decisions.setdefault(decision.node, decision._replace(value=value))
         return found
 
     def _passed(self, node: ast.Call, callee: Callee) -> dict[str, ast.expr]:

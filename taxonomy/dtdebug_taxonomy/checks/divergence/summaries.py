@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
 
-from dtdebug_taxonomy.checks.divergence.origins import EQUAL, Origin, Value, mixed
+from dtdebug_taxonomy.checks.divergence.origins import EQUAL, Callee, Origin, Value, mixed
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS, Function
 
@@ -27,6 +28,22 @@ class Summary(NamedTuple):
     kept: Value = EQUAL
     """Parameters that its object keeps in attributes."""
     decisions: tuple[Decision, ...] = ()
+
+
+class Program(Protocol):
+    """Functions of one program, as the interpretation of one of them needs the others: `interpreter.Interpreter`."""
+
+    code: Code
+    waits: set[ast.Call]
+
+    def of(self, code: Code) -> Program: ...  # noqa: D102 - as there
+    def summary(self, node: ast.AST) -> Summary: ...  # noqa: D102
+    def globals(self) -> dict[str, Value]: ...  # noqa: D102
+    def attributes(self, home: ast.ClassDef) -> dict[str, Value]: ...  # noqa: D102
+    def meetings(self, node: ast.AST) -> tuple[str, ...]: ...  # noqa: D102
+    def met(self, call: ast.Call, callee: Value | None = None) -> tuple[str, ...]: ...  # noqa: D102
+    def note(self, call: ast.Call, names: tuple[str, ...]) -> None: ...  # noqa: D102
+    def callees(self, call: ast.Call) -> Iterable[Callee | str]: ...  # noqa: D102
 
 
 def method_of(home: ast.ClassDef, name: str) -> Function | None:
