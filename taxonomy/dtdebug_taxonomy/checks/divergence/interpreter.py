@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Iterator
 
 from dtdebug_taxonomy.checks.divergence.frame import Frame
@@ -18,7 +17,6 @@ _DEEPEST = 12
 """Maximum number of functions that are followed into one another."""
 _LONGEST = 8
 """Maximum number of meetings of a function that are compared."""
-_COMMUNICATES = re.compile(r"torch.distributed|accelerate|deepspeed|horovod|\bdist\.")
 
 
 class Interpreter:
@@ -177,7 +175,7 @@ def interpreter(code: Code) -> Interpreter:
 def all_decisions(code: Code) -> Iterator[Decision]:
     """Yield the decisions of the functions in which ranks wait, each once, with all that is known of their values."""
     home = interpreter(code)
-    if not home.waits and not code.imports_any("torch.distributed") and not _leads_elsewhere(code):
+    if not home.waits and not code.imports_any("torch.distributed"):
         return
     found: dict[ast.AST, Decision] = {}
     for node in (code.tree, *code.all_functions):
@@ -192,12 +190,3 @@ def all_decisions(code: Code) -> Iterator[Decision]:
             value = decision.value if known is None else mixed(known.value, decision.value)
             found[decision.node] = decision._replace(value=value)
     yield from sorted(found.values(), key=lambda d: code.order[d.node])
-
-
-def _leads_elsewhere(code: Code) -> bool:
-    """True if the program imports a module of its project that may make the ranks wait."""
-    project = code.project
-    if project is None:
-        return False
-    modules = (project.module(code, name)[0] for name in dict.fromkeys(code.imports.values()))
-    return any(m is not None and _COMMUNICATES.search(m.text) for m in modules)
