@@ -218,7 +218,7 @@ class Frame:
     def _loop(self, body: list[ast.stmt], control: Value) -> None:
         before = dict(self.env)
         self.depth += 1
-        for _ in range(2 if self.depth < 3 else 1):
+        for _ in range(2 if self.depth < 2 else 1):
             self.block(body, control)
         self.depth -= 1
         self._merge(before)

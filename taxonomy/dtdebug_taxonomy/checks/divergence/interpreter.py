@@ -136,20 +136,20 @@ class Interpreter:
         if call in self.waits:
             return (self.code.name(call.func).rpartition(".")[2] or getattr(call.func, "attr", "wait"),)
         found: tuple[str, ...] = ()
-        for function in self.callees(call) if callee is None else callee.callees:
+        for function in self.callees(call, elsewhere=False) if callee is None else callee.callees:
             if isinstance(function, str):
                 found = found or (function,)
             elif not isinstance(function.node, ast.ClassDef):
                 found = found or self.of(function.code).meetings(function.node)
         return found
 
-    def callees(self, call: ast.Call) -> Iterable[Callee | str]:
+    def callees(self, call: ast.Call, *, elsewhere: bool = True) -> Iterable[Callee | str]:
         """Return the functions that a call may refer to, by its scope and the project; empty if unknown."""
         code = self.code
         here = code.local_function(call)
         if here is not None:
             return (Callee(code, here, code.class_of(here)),) if code.is_plain(here) else ()
-        if code.project is not None and code.project.may_hold(code, call.func):
+        if elsewhere and code.project is not None and code.project.may_hold(code, call.func):
             found = code.project.resolve_call(code, call)
             if found is not None and not isinstance(found.node, ast.ClassDef):
                 return (Callee(found.code, found.node, found.code.class_of(found.node)),)
