@@ -126,7 +126,7 @@ def test_it_says_what_to_do_next(home, recorded, capsys):
     assert main([NAME], home, recorded) == 0
     out = capsys.readouterr().out
 
-    for part in (f"{NAME}.toml", f"{NAME}/torch-example.txt", "make tidy", "tests/taxonomy/diagnosis/test_samples.py"):
+    for part in (f"{NAME}.toml", f"{NAME}/torch-example.txt", "make tidy", "pytest tests/taxonomy/diagnosis"):
         assert part in out
 
 

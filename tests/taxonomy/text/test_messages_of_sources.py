@@ -5,12 +5,12 @@ shows; `python benchmarks/ablate.py --indicators` lists those that still have no
 """
 
 import json
-from pathlib import Path
+from places import TESTS
 
 from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.text.matchers import matchers_of
 
-ROWS = [json.loads(row) for row in Path(__file__).with_name("messages_of_sources.jsonl").read_text().splitlines()]
+ROWS = [json.loads(row) for row in (TESTS / "messages_of_sources.jsonl").read_text().splitlines()]
 
 
 def test_the_message_of_a_framework_shows_its_indicator():

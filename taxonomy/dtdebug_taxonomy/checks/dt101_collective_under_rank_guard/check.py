@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Fix, Hit
+from dtdebug_taxonomy.checks.divergence.decisions import of_check
 from dtdebug_taxonomy.checks.shared.diverging import collectives, diverging, last_name
 from dtdebug_taxonomy.checks.shared.elsewhere import diverging_elsewhere
 from dtdebug_taxonomy.checks.shared.lifting import lift_call
@@ -25,6 +26,13 @@ def check(code: Code) -> Iterator[Hit]:
                 "until the timeout.",
                 _fix(code, call, calls) if call in calls or code.local_function(call) else None,
             )
+    for found in of_check(code, "DT101"):
+        where = found.guard.test.words if found.guard else "on some ranks only"
+        yield Hit(
+            code.span(found.node),
+            f"This leads to {found.call}() and runs {where}: the other ranks never call it, so it waits for them "
+            "until the timeout.",
+        )
 
 
 def _fix(code: Code, call: ast.Call, calls: list[ast.Call]) -> Fix | None:

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.shared.stepping import agrees, is_agreed, synchronising_calls
+from dtdebug_taxonomy.checks.divergence.decisions import of_check
+from dtdebug_taxonomy.checks.shared.stepping import agrees
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.guards import Guard, guards
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
@@ -16,40 +17,16 @@ _FLAGS = {"should_stop", "should_training_stop", "should_epoch_stop"}
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Report the name by which the loop is left, or the place that sets a trainer's flag."""
+    """Report the condition by which the loop is left, or the place that sets a trainer's flag."""
     if code.role == "test":
         return
     yield from _flags(code)
-    loops = dict.fromkeys(
-        a for t in synchronising_calls(code) for a in code.ancestors(t) if isinstance(a, ast.For | ast.While)
-    )
-    for condition in code.nodes(ast.If) if loops else ():
-        if not isinstance(condition.body[-1], ast.Break) or guards(code).around(condition, early=False):
-            continue
-        loop = next((a for a in code.ancestors(condition) if isinstance(a, ast.For | ast.AsyncFor | ast.While)), None)
-        if loop not in loops or guards(code).test(condition.test) or is_agreed(code, [condition.test]):
-            continue
-        for name in code.inside(condition.test, ast.Name):
-            if (guard := _changed_on_one(code, name, loop)) is not None:
-                line = code.text.place(code.span(guard.node).start).line
-                yield Hit(
-                    code.span(name),
-                    f"{name.id} changes {guard.test.words} (line {line}), so the ranks leave this loop at different "
-                    "times: those that go on wait for the others.",
-                )
-                break
-
-
-def _changed_on_one(code: Code, name: ast.Name, loop: ast.AST) -> Guard | None:
-    """Return the condition on the main process under which a loop last assigns a name."""
-    for binding in code.bound(name):
-        if binding.how != "assign" or loop not in set(code.ancestors(binding.node)):
-            continue
-        around = [g for g in guards(code).around(binding.node, early=False) if loop in set(code.ancestors(g.node))]
-        guard = next((g for g in around if _is_main(g)), None)
-        if guard is not None and not any(agrees(code, c) for c in code.inside(guard.node, ast.Call)):
-            return guard
-    return None
+    for found in of_check(code, "DT118"):
+        yield Hit(
+            code.span(found.node),
+            "Only some ranks change this, by a condition on the rank, so the ranks leave this loop at different times: "
+            "those that go on wait for the others.",
+        )
 
 
 def _is_main(guard: Guard) -> bool:

@@ -1,4 +1,4 @@
-"""Verifies fixes before they are shown: the text still parses, the hits are gone, no severe one is new."""
+"""Verifies fixes before they are shown: the text parses, the hits are gone, no severe one and no divergence is new."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from dtdebug_taxonomy.checks import Edit, Fix
+from dtdebug_taxonomy.checks.run.effects_of_fix import breaks
 from dtdebug_taxonomy.checks.run.examine import CheckedHit, examine
 from dtdebug_taxonomy.checks.run.settings import Settings
 from dtdebug_taxonomy.source.config.document import Config
@@ -156,6 +157,8 @@ class _Proof:
         if not self._reads_as_well(result):
             return None
         try:
+            if isinstance(result, Code) and isinstance(self.source, Code) and breaks(self.source, result):
+                return None
             return [f for f in examine(result, self.settings) if f.check.id in fixed or f.severity in _GRAVE]
         except Exception:  # a check that fails on the new text proves nothing
             return None

@@ -14,7 +14,7 @@ from dtdebug_taxonomy.source.python.guards import guards
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.syntax import Function
 
-_AGREES = re.compile(
+AGREES = re.compile(
     r"reduce|gather|sync|broadcast|all_?ranks|any_?rank|across|consensus|agree|(^|_)(global|dist|distributed)_|barrier",
     re.IGNORECASE,
 )
@@ -77,7 +77,7 @@ def _communication(code: Code) -> dict[Function | None, list[ast.Call]]:
     if found is None:
         found = code.__dict__["_communication"] = {}
         for call in code.nodes(ast.Call):
-            if _AGREES.search(_last(call)):
+            if AGREES.search(_last(call)):
                 found.setdefault(code.function(call), []).append(call)
     return found
 
@@ -92,10 +92,10 @@ def _passed_names(code: Code, call: ast.Call) -> set[str]:
 
 def agrees(code: Code, call: ast.Call) -> bool:
     """True if ranks may agree by a call: it communicates, or a function of this file that it calls does."""
-    if _AGREES.search(_last(call)) and not code.name(call.func).startswith("torch.cuda."):
+    if AGREES.search(_last(call)) and not code.name(call.func).startswith("torch.cuda."):
         return True
     function = code.local_function(call)
-    return function is not None and any(_AGREES.search(_last(c)) for c in code.inside(function, ast.Call))
+    return function is not None and any(AGREES.search(_last(c)) for c in code.inside(function, ast.Call))
 
 
 def _last(call: ast.Call) -> str:

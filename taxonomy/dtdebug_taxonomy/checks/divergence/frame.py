@@ -1,0 +1,512 @@
+"""Interpretation of one function: the values of its names, statement by statement."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+
+from dtdebug_taxonomy.checks.divergence.origins import (
+    AGREED,
+    EQUAL,
+    Callee,
+    Origin,
+    Value,
+    communicates,
+    mixed,
+    own,
+    value_of_attribute,
+    value_of_call,
+)
+from dtdebug_taxonomy.checks.divergence.summaries import (
+    Decision,
+    Program,
+    Summary,
+    method_of,
+    replaced,
+    without_parameters,
+)
+from dtdebug_taxonomy.checks.shared.names import COLLECTIVES
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.ranks import is_main, may_tell_rank, rank, several
+from dtdebug_taxonomy.source.python.syntax import FUNCTIONS, Function
+
+_NESTED = 60
+"""Maximum depth of an expression or of nested blocks that is followed."""
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+_OF_ARGUMENTS = re.compile(
+    r"(?i)(^|_)(module|model|net|network|criterion|loss|loss_fn|forward|encoder|decoder|head|policy)$|stop|converged"
+)
+"""Attributes that are modules, losses, or ask whether to stop: what they return depends on what they get."""
+_BATCH = re.compile(r"(?i)batch|inputs?|images?|samples?|x|data")
+"""Parameters of a training step that are batches."""
+_PLACES = ("device", "device_ids", "output_device", "map_location", "dst", "src", "group")
+_LOADER_NAME = ("loader", "batches")
+_WAITING = frozenset(name.rpartition(".")[2] for name in COLLECTIVES)
+_STATEMENTS: dict[type, str] = {
+    ast.FunctionDef: "_define",
+    ast.AsyncFunctionDef: "_define",
+    ast.Assign: "_assign",
+    ast.AnnAssign: "_assign",
+    ast.AugAssign: "_add",
+    ast.Return: "_return",
+    ast.If: "_if",
+    ast.While: "_while",
+    ast.For: "_for",
+    ast.AsyncFor: "_for",
+    ast.Try: "_try",
+    ast.With: "_with",
+    ast.AsyncWith: "_with",
+    ast.Match: "_match",
+    ast.ClassDef: "_skip",
+}
+_EXPRESSIONS: dict[type, str] = {
+    ast.Name: "_named",
+    ast.Attribute: "_named",
+    ast.Call: "_call",
+    ast.IfExp: "_if_expression",
+    ast.Compare: "_compare",
+    ast.Subscript: "_subscript",
+    ast.JoinedStr: "_text",
+    ast.NamedExpr: "_walrus",
+    ast.Lambda: "_lambda",
+    **dict.fromkeys(_COMPREHENSIONS, "_comprehension"),
+}
+
+
+class Frame:
+    """Interpretation of one function: the values of its names, statement by statement."""
+
+    def __init__(self, home: Program, node: ast.AST, *, quiet: bool = False) -> None:
+        self.home, self.code, self.node, self.quiet = home, home.code, node, quiet
+        self.env: dict[str, Value] = {}
+        self.returns = EQUAL
+        self.exchanged: set[str] = set()
+        self.decisions: dict[ast.AST, Decision] = {}
+        self.depth = 0
+        self.nested = 0
+        self.owner = self.code.class_of(node) if isinstance(node, FUNCTIONS) else None
+        self.parameters: list[str] = []
+        if not isinstance(node, ast.Module):
+            a: ast.arguments = node.args  # type: ignore[attr-defined]
+            self.parameters = [x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
+            for name in self.parameters:
+                if name not in {"self", "cls"}:
+                    told = may_tell_rank(name) and not name.startswith(("gpu", "device"))
+                    batch = _BATCH.fullmatch(name) and self._is_step(node)
+                    self.env[name] = own("rank" if told else "batch" if batch else "parameter", name)
+
+    def _is_step(self, node: ast.AST) -> bool:
+        """True if a function is a step of a training that nothing in this file calls."""
+        if node in self.code.callers:
+            return False
+        return any(c in self.home.waits for c in self.code.methods("backward") if self.code.function(c) is node)
+
+    def run(self) -> Summary:
+        """Interpret the whole function."""
+        if isinstance(self.node, ast.Lambda):
+            self.returns = self.value(self.node.body)
+        else:
+            self.block(self.node.body, EQUAL)  # type: ignore[attr-defined]
+        kept = mixed(*(v for n, v in self.env.items() if n.startswith("self.")))
+        parameters = Value(frozenset(o for o in kept.origins if o.kind == "parameter"))
+        return Summary(self.returns, frozenset(self.exchanged), parameters, tuple(self.decisions.values()))
+
+    # statements
+
+    def block(self, statements: list[ast.stmt], control: Value) -> None:
+        """Interpret statements in order, under conditions of a value."""
+        if self.nested > _NESTED:
+            return
+        self.nested += 1
+        for statement in statements:
+            name = _STATEMENTS.get(type(statement))
+            if name is not None:
+                getattr(self, name)(statement, control)
+            else:
+                for part in ast.iter_child_nodes(statement):
+                    if isinstance(part, ast.expr):
+                        self.value(part)
+        self.nested -= 1
+
+    def _skip(self, node: ast.stmt, control: Value) -> None:
+        """Leave a statement out."""
+
+    def _define(self, node: Function, control: Value) -> None:
+        self.env[node.name] = Value(callees=frozenset({Callee(self.code, node)}))
+
+    def _assign(self, node: ast.Assign | ast.AnnAssign, control: Value) -> None:
+        if node.value is None:
+            return
+        value = self.value(node.value)
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            self._bind(target, value, node.value, control)
+
+    def _bind(self, target: ast.expr, value: Value, source: ast.expr | None, control: Value) -> None:
+        if isinstance(target, ast.Tuple | ast.List):
+            parts = source.elts if isinstance(source, ast.Tuple | ast.List) else []
+            for place, inner in enumerate(target.elts):
+                part = parts[place] if len(parts) == len(target.elts) else None
+                self._bind(inner, value if part is None else self.value(part), part, control)
+            return
+        if control.origins and isinstance(source, ast.Constant | ast.UnaryOp | ast.Compare | ast.BoolOp):
+            value = mixed(value, control)
+        name = dotted_name(target)
+        if name:
+            self.env[name] = value
+        elif isinstance(target, ast.Subscript) and (name := dotted_name(target.value)):
+            self.env[name] = self._named(target.value) | value
+
+    def _add(self, node: ast.AugAssign, control: Value) -> None:
+        name = dotted_name(node.target)
+        if name:
+            self.env[name] = mixed(self._named(node.target), self.value(node.value), control)
+
+    def _return(self, node: ast.Return, control: Value) -> None:
+        value = self.value(node.value) if node.value is not None else EQUAL
+        if node.value is None or isinstance(node.value, ast.Constant):
+            value = mixed(value, control)
+        self.returns = self.returns | value if self.returns is not EQUAL else value
+
+    def _if(self, node: ast.If, control: Value) -> None:
+        value = self.value(node.test)
+        many = several(self.code, node.test)
+        if many is not None:
+            self.block(node.body if many else node.orelse, control)
+            return
+        inner = mixed(control, value)
+        before = dict(self.env)
+        self.block(node.body, inner)
+        after, self.env = self.env, before
+        self.block(node.orelse, inner)
+        self._merge(after)
+        self._decide(node, value)
+
+    def _merge(self, other: dict[str, Value]) -> None:
+        env = self.env
+        for name, value in other.items():
+            mine = env.get(name)
+            if mine is not value:
+                env[name] = value if mine is None else mine | value
+
+    def _while(self, node: ast.While, control: Value) -> None:
+        self._loop(node.body, mixed(control, self.value(node.test)))
+        self._decide(node, self.value(node.test))
+        self.block(node.orelse, control)
+
+    def _for(self, node: ast.For | ast.AsyncFor, control: Value) -> None:
+        value = self.value(node.iter)
+        if not value.origins - {o for o in value.origins if o.kind == "parameter"} and self._is_loader(node):
+            value = mixed(value, own("loader"))
+        item = value.items
+        if isinstance(node.target, ast.Tuple) and dotted_name(getattr(node.iter, "func", None)) == "enumerate":
+            self._bind(node.target.elts[0], EQUAL, None, EQUAL)
+            self._bind(node.target.elts[-1], item, None, EQUAL)
+        else:
+            self._bind(node.target, item, None, EQUAL)
+        self._loop(node.body, control)
+        if value.of_kind("part", "parameter"):
+            self._decide(node, value)
+        self.block(node.orelse, control)
+
+    def _is_loader(self, node: ast.For | ast.AsyncFor) -> bool:
+        """True if a loop with meetings reads what is called a loader: each rank gets batches of its own."""
+        names = (dotted_name(n).lower() for n in self.code.inside(node.iter, ast.Name, ast.Attribute))
+        return any(word in name for name in names for word in _LOADER_NAME) and bool(self.home.meetings(node))
+
+    def _loop(self, body: list[ast.stmt], control: Value) -> None:
+        before = dict(self.env)
+        self.depth += 1
+        for _ in range(2 if self.depth < 2 else 1):
+            self.block(body, control)
+        self.depth -= 1
+        self._merge(before)
+
+    def _try(self, node: ast.Try, control: Value) -> None:
+        self.block(node.body, control)
+        for handler in node.handlers:
+            taken = self._next_of_part(node) if dotted_name(handler.type) == "StopIteration" else EQUAL
+            before = dict(self.env)
+            self.block(handler.body, mixed(control, taken))
+            self._merge(before)
+            if taken.origins:
+                self._decide(handler, taken)
+        self.block(node.orelse, control)
+        self.block(node.finalbody, control)
+
+    def _next_of_part(self, node: ast.Try) -> Value:
+        """Return what the `next()` of a try block reads."""
+        calls = (c for s in node.body for c in self.code.inside(s, ast.Call) if self.code.name(c.func) == "next")
+        read = mixed(*(self.value(a) for c in calls for a in c.args[:1]))
+        return Value(frozenset(o for o in read.origins if o.kind in {"part", "parameter"}))
+
+    def _with(self, node: ast.With | ast.AsyncWith, control: Value) -> None:
+        for item in node.items:
+            value = self.value(item.context_expr)
+            if item.optional_vars is not None:
+                self._bind(item.optional_vars, value, None, EQUAL)
+        self.block(node.body, control)
+
+    def _match(self, node: ast.Match, control: Value) -> None:
+        inner = mixed(control, self.value(node.subject))
+        before = dict(self.env)
+        for case in node.cases:
+            after, self.env = self.env, dict(before)
+            self.block(case.body, inner)
+            self._merge(after)
+
+    def _decide(self, node: ast.AST, value: Value) -> None:
+        """Note a condition by which a rank alone may decide."""
+        if value.origins and not self.quiet:
+            known = self.decisions.get(node)
+            self.decisions[node] = Decision(self.code, node, value if known is None else mixed(known.value, value))
+
+    # expressions
+
+    def value(self, node: ast.expr | None) -> Value:
+        """Return the value of an expression, and note what its calls exchange."""
+        if node is None or isinstance(node, ast.Constant):
+            return EQUAL
+        if self.nested > _NESTED:
+            return EQUAL
+        self.nested += 1
+        name = _EXPRESSIONS.get(type(node))
+        if name is not None:
+            found: Value = getattr(self, name)(node)
+        else:
+            found = mixed(*(self.value(n) for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)))
+        self.nested -= 1
+        return found
+
+    def _named(self, node: ast.expr) -> Value:
+        """Return the value of a name or attribute."""
+        name = dotted_name(node)
+        if name in self.env:
+            return self.env[name]
+        if isinstance(node, ast.Name):
+            return self._outer(node)
+        if not isinstance(node, ast.Attribute):
+            return EQUAL
+        which = rank(self.code, node)
+        if which in {"global", "local"} and not node.attr.startswith(("gpu", "device")):
+            return own("rank")
+        if is_main(name):
+            return own("rank")
+        if dotted_name(node.value) in {"self", "cls"} and self.owner is not None:
+            return self._attribute_of(Callee(self.code, self.owner, made=True), node.attr)
+        of = self.value(node.value)
+        objects = [c for c in of.callees if isinstance(c, Callee) and c.made]
+        if objects:
+            return mixed(*(self._attribute_of(o, node.attr) for o in objects), Value(of.origins))
+        called = self.code.name(node)
+        if called.startswith("torch.distributed."):
+            return self._library(called)
+        return value_of_attribute(of, node.attr)
+
+    def _library(self, called: str) -> Value:
+        last = called.rpartition(".")[2]
+        return Value(callees=frozenset({last})) if last in _WAITING else EQUAL
+
+    def _attribute_of(self, of: Callee, attribute: str) -> Value:
+        """Return an attribute of an object of a class of the project."""
+        home = self.home.of(of.code)
+        if not isinstance(of.node, ast.ClassDef):
+            return EQUAL
+        method = method_of(of.node, attribute)
+        if method is None:
+            return without_parameters(home.attributes(of.node).get(attribute, EQUAL))
+        if any(dotted_name(d).rpartition(".")[2] in {"property", "cached_property"} for d in method.decorator_list):
+            return without_parameters(home.summary(method).returns)
+        return Value(callees=frozenset({Callee(of.code, method, of.node)}))
+
+    def _outer(self, node: ast.Name) -> Value:
+        """Return the value of a name of an enclosing scope."""
+        code = self.code
+        if node.id in _signalled(code):
+            return own("signal", node.id)
+        which = rank(code, node)
+        if (which in {"global", "local"} and not node.id.startswith(("gpu", "device"))) or is_main(node.id):
+            return own("rank")
+        if node.id in code.imports:
+            called = code.name(node)
+            if called.startswith("torch.distributed."):
+                return self._library(called)
+            if code.project is not None and code.project.may_hold(code, node):
+                found = code.project.find_definition(code, called)
+                if found is not None:
+                    return Value(callees=frozenset({Callee(found.code, found.node)}))
+            return EQUAL
+        found_here = code.at_top.get(node.id, ())
+        if len(found_here) == 1:
+            if isinstance(found_here[0], FUNCTIONS) and not code.is_plain(found_here[0]):
+                return EQUAL
+            return Value(callees=frozenset({Callee(code, found_here[0])}))
+        if self.node is not code.tree and (code.tree, node.id) in code.bindings:
+            return without_parameters(self.home.globals().get(node.id, EQUAL))
+        return EQUAL
+
+    def _if_expression(self, node: ast.IfExp) -> Value:
+        test = self.value(node.test)
+        many = several(self.code, node.test)
+        if many is not None:
+            return self.value(node.body if many else node.orelse)
+        body, orelse = self.value(node.body), self.value(node.orelse)
+        if (
+            body.callees != orelse.callees
+            or isinstance(node.body, ast.Constant)
+            or isinstance(node.orelse, ast.Constant)
+        ):
+            return mixed(test, body, orelse)
+        return body | orelse
+
+    def _compare(self, node: ast.Compare) -> Value:
+        return Value(mixed(self.value(node.left), *(self.value(c) for c in node.comparators)).origins)
+
+    def _subscript(self, node: ast.Subscript) -> Value:
+        which = rank(self.code, node)
+        if which in {"global", "local"}:
+            return own("rank")
+        of, at = self.value(node.value), self.value(node.slice)
+        if at.of_kind("rank"):
+            return own("part" if isinstance(node.slice, ast.Slice) else "batch")
+        return of if isinstance(node.slice, ast.Slice | ast.Constant) else mixed(of.items, at)
+
+    def _text(self, node: ast.JoinedStr) -> Value:
+        return mixed(*(self.value(v.value) for v in node.values if isinstance(v, ast.FormattedValue)))
+
+    def _walrus(self, node: ast.NamedExpr) -> Value:
+        value = self.value(node.value)
+        self._bind(node.target, value, node.value, EQUAL)
+        return value
+
+    def _lambda(self, node: ast.Lambda) -> Value:
+        return Value(callees=frozenset({Callee(self.code, node)}))
+
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
+        found = EQUAL
+        for part in node.generators:
+            over = self.value(part.iter)
+            self._bind(part.target, over.items, None, EQUAL)
+            kept = mixed(*(self.value(t) for t in part.ifs))
+            found = mixed(
+                found,
+                over,
+                Value(frozenset(Origin("part") for o in kept.origins if o.kind in {"rank", "batch", "part"})),
+            )
+        elements = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        return mixed(found, *(self.value(e) for e in elements))
+
+    def _call(self, node: ast.Call) -> Value:
+        code = self.code
+        which = rank(code, node)
+        if which:
+            return own("rank") if which in {"global", "local"} else EQUAL
+        name = code.name(node.func)
+        if is_main(name, called_with=len(node.args) + len(node.keywords)):
+            return own("rank")
+        arguments = [*node.args, *(k.value for k in node.keywords if k.arg not in _PLACES)]
+        given = [self.value(a) for a in arguments]
+        if name == "functools.partial" and node.args:
+            return Value(callees=given[0].callees)
+        callee = self._callee(node)
+        known = [c for c in callee.callees if isinstance(c, Callee)]
+        if known:
+            return self._called(node, known)
+        if node in self.home.waits or communicates(name or getattr(node.func, "attr", "")):
+            self._exchange(arguments)
+            return AGREED
+        found = value_of_call(code, node, name, mixed(*given, self._receiver(node)))
+        if found is not None:
+            return found
+        if isinstance(node.func, ast.Attribute):
+            of = value_of_attribute(self.value(node.func.value), node.func.attr)
+            if _OF_ARGUMENTS.search(node.func.attr):
+                return Value(mixed(of, *given).origins)
+            return of
+        if isinstance(node.func, ast.Name) and node.func.id not in code.imports:
+            return Value(mixed(*given).origins) if self._is_object(node.func) else EQUAL
+        return EQUAL
+
+    def _is_object(self, func: ast.Name) -> bool:
+        """True if a called name is an object, such as a model or a criterion, rather than a function."""
+        return func.id in self.env or not any(b.how in {"definition", "import"} for b in self.code.bound(func))
+
+    def _receiver(self, node: ast.Call) -> Value:
+        return self.value(node.func.value) if isinstance(node.func, ast.Attribute) else EQUAL
+
+    def _callee(self, node: ast.Call) -> Value:
+        """Return the functions that a call refers to."""
+        found = frozenset(self.home.callees(node))
+        if found:
+            return Value(callees=found)
+        func = node.func
+        if self.code.name(func).startswith("torch.distributed."):
+            return EQUAL
+        value = self.value(func) if isinstance(func, ast.Name | ast.Attribute | ast.IfExp | ast.Subscript) else EQUAL
+        met = {self.home.met(node, Value(callees=frozenset({c}))) for c in value.callees}
+        if any(met) and node not in self.home.waits and not self.quiet:
+            self.home.note(node, max(met))
+            self.decisions.setdefault(node, Decision(self.code, node, value if len(met) > 1 else EQUAL))
+        return value
+
+    def _called(self, node: ast.Call, callees: list[Callee]) -> Value:
+        """Return the value that functions of the project return, with what they do to their arguments."""
+        found = EQUAL
+        for called in callees:
+            callee = called
+            if isinstance(called.node, ast.ClassDef):
+                method = method_of(called.node, "__call__") if called.made else None
+                if method is None:
+                    found |= EQUAL if called.made else Value(callees=frozenset({called._replace(made=True)}))
+                    continue
+                callee = Callee(called.code, method, called.node)
+            home = self.home.of(callee.code)
+            if callee.owner is not None:
+                home.attributes(callee.owner)
+            summary = home.summary(callee.node)
+            passed = self._passed(node, callee)
+            values = {name: self.value(argument) for name, argument in passed.items()}
+            found |= replaced(summary.returns, values)
+            self._exchange(passed[name] for name in summary.exchanged if name in passed)
+            kept = replaced(summary.kept, values)
+            object_ = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+            if kept.origins and callee.owner is not None and (owner := dotted_name(object_)):
+                if owner not in {"self", "cls"}:
+                    self.env[owner] = mixed(self.value(object_), kept)
+                found = mixed(found, kept) if summary.returns.origins or found is not EQUAL else found
+            for decision in summary.decisions if not self.quiet and callee.code is self.code else ():
+                value = replaced(decision.value, values)
+                if value != decision.value and value.origins and decision.code is self.code:
+                    self.decisions.setdefault(decision.node, decision._replace(value=value))
+        return found
+
+    def _passed(self, node: ast.Call, callee: Callee) -> dict[str, ast.expr]:
+        """Return the arguments of a call by the names of the parameters."""
+        a: ast.arguments = callee.node.args  # type: ignore[union-attr]
+        names = [x.arg for x in (*a.posonlyargs, *a.args)]
+        if names and names[0] in {"self", "cls"}:
+            names = names[1:]
+        found = {n: v for n, v in zip(names, node.args, strict=False) if not isinstance(v, ast.Starred)}
+        return found | {k.arg: k.value for k in node.keywords if k.arg}
+
+    def _exchange(self, arguments: Iterable[ast.expr]) -> None:
+        """Note that ranks have exchanged what some arguments name."""
+        for argument in arguments:
+            for node in self.code.inside(argument, ast.Name, ast.Attribute):
+                name = dotted_name(node)
+                if name and (name in self.env or name.startswith("self.")):
+                    self.env[name] = AGREED
+                    if name in self.parameters:
+                        self.exchanged.add(name)
+
+
+def _signalled(code: Code) -> set[str]:
+    """Return the global names that a handler of signals sets."""
+    known: set[str] | None = code.__dict__.get("_signalled")
+    if known is None:
+        handlers = {dotted_name(code.argument(c, "handler", 1)) for c in code.calls("signal.signal")}
+        functions = [f for name in handlers for f in code.functions.get(name.rpartition(".")[2], ())]
+        known = {n for f in functions for g in code.inside(f, ast.Global) for n in g.names}
+        code.__dict__["_signalled"] = known
+    return known

@@ -1,0 +1,192 @@
+"""Summaries of the functions of a program, and the calls in which its ranks wait."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from dtdebug_taxonomy.checks.divergence.frame import Frame
+from dtdebug_taxonomy.checks.divergence.origins import EQUAL, Callee, Value, mixed
+from dtdebug_taxonomy.checks.divergence.summaries import Decision, Summary, method_of, replaced
+from dtdebug_taxonomy.checks.shared.stepping import synchronising_calls
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import guards
+from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
+
+_DEEPEST = 12
+"""Maximum number of functions that are followed into one another."""
+_LONGEST = 8
+"""Maximum number of meetings of a function that are compared."""
+
+
+class Interpreter:
+    """Summaries of the functions of one program."""
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        self.waits = {n for n in synchronising_calls(code) if isinstance(n, ast.Call)}
+        self._summaries: dict[ast.AST, Summary] = {}
+        self._meetings: dict[ast.AST, tuple[str, ...]] = {}
+        self._attributes: dict[ast.ClassDef, dict[str, Value]] = {}
+        self._module: dict[str, Value] | None = None
+        self.depth = 0
+        """Number of functions that are being interpreted, within one another."""
+        self._led: dict[ast.Call, tuple[str, ...]] = {}
+        """Calls of a value, such as a lambda's name or an attribute -> the waiting calls that it leads to."""
+
+    def of(self, code: Code) -> Interpreter:
+        """Return the interpreter of another program of the project."""
+        return self if code is self.code else interpreter(code)
+
+    def summary(self, node: ast.AST) -> Summary:
+        """Return the effects of a function, lambda or the module."""
+        if node not in self._summaries:
+            self._summaries[node] = Summary()  # stops at recursion
+            if self.depth < _DEEPEST:
+                self.depth += 1
+                try:
+                    self._summaries[node] = Frame(self, node).run()
+                finally:
+                    self.depth -= 1
+        return self._summaries[node]
+
+    def globals(self) -> dict[str, Value]:
+        """Return the values of the module's names."""
+        if self._module is None:
+            self._module = {}
+            frame = Frame(self, self.code.tree)
+            self._summaries[self.code.tree] = frame.run()
+            self._module = frame.env
+        return self._module
+
+    def attributes(self, home: ast.ClassDef) -> dict[str, Value]:
+        """Return the values of a class's attributes, by all methods that set them."""
+        if home not in self._attributes:
+            self._attributes[home] = {}
+            given = self._constructor_arguments(home)
+            methods = [m for m in home.body if isinstance(m, FUNCTIONS)]
+            for _ in range(2 if len(methods) > 1 else 1):  # what one method sets, another one may pass on
+                found: dict[str, Value] = {}
+                for method in methods:
+                    frame = Frame(self, method)
+                    frame.run()
+                    for name, value in frame.env.items():
+                        if name.startswith("self.") and "." not in (attribute := name[5:]):
+                            known = replaced(value, given if method.name == "__init__" else {})
+                            found[attribute] = found.get(attribute, EQUAL) | known
+                self._attributes[home] = found
+            for method in methods:
+                self._summaries.pop(method, None)  # they were made before all attributes were known
+        return self._attributes[home]
+
+    def _constructor_arguments(self, home: ast.ClassDef) -> dict[str, Value]:
+        """Return the values that calls in this file pass to a class's constructor."""
+        init = method_of(home, "__init__")
+        calls = self.code.calls(home.name) if init is not None else []
+        names = [a.arg for a in init.args.args[1:]] if init is not None else []
+        found: dict[str, Value] = {}
+        for call in calls:
+            frame = Frame(self, self.code.tree, quiet=True)
+            for name, place in zip(names, range(len(names)), strict=True):
+                argument = self.code.argument(call, name, place)
+                if argument is not None and not (isinstance(argument, ast.Name) and argument.id == name):
+                    value = Value(callees=frame.value(argument).callees)
+                    found[name] = found.get(name, EQUAL) | value
+        return found
+
+    def meetings(self, node: ast.AST) -> tuple[str, ...]:
+        """Return the names of the calls in a piece of code, or a function, in which the ranks wait, in order."""
+        if node not in self._meetings:
+            self._meetings[node] = ()  # stops at recursion
+            found: list[str] = []
+            for call in self.code.inside(node, ast.Call):
+                if len(found) >= _LONGEST:
+                    break
+                home = self.code.function(call)
+                if home is not None and home is not node and node in set(self.code.ancestors(home)):
+                    continue  # in a function that is only defined here
+                found += self.leads(call)
+            self._meetings[node] = tuple(found[:_LONGEST])
+        return self._meetings[node]
+
+    def meetings_of(self, block: list[ast.stmt]) -> tuple[str, ...]:
+        """Return the names of the calls in a block in which the ranks wait, in order."""
+        found = [n for s in block if not isinstance(s, (*FUNCTIONS, ast.ClassDef)) for n in self.meetings(s)]
+        return tuple(found[:_LONGEST])
+
+    def may_wait(self, node: ast.AST) -> bool:
+        """True if a function may come to a waiting call, also by a value that holds a function."""
+        if self.meetings(node):
+            return True
+        calls = (c for c in self.code.inside(node, ast.Call) if self.code.function(c) is node)
+        return any(_is_by_value(self.code, c) and guards(self.code).around(c) for c in calls)
+
+    def leads(self, call: ast.Call) -> tuple[str, ...]:
+        """Return the names of the waiting calls that a call leads to, after its function has been interpreted."""
+        return self._led.get(call) or self.met(call)
+
+    def note(self, call: ast.Call, names: tuple[str, ...]) -> None:
+        """Note to which waiting calls the call of a value leads."""
+        self._led[call] = names
+        for around in (call, *self.code.ancestors(call)):
+            self._meetings.pop(around, None)
+
+    def met(self, call: ast.Call, callee: Value | None = None) -> tuple[str, ...]:
+        """Return the names of the waiting calls that one call leads to."""
+        if call in self.waits:
+            return (self.code.name(call.func).rpartition(".")[2] or getattr(call.func, "attr", "wait"),)
+        found: tuple[str, ...] = ()
+        for function in self.callees(call, elsewhere=False) if callee is None else callee.callees:
+            if isinstance(function, str):
+                found = found or (function,)
+            elif not isinstance(function.node, ast.ClassDef):
+                found = found or self.of(function.code).meetings(function.node)
+        return found
+
+    def callees(self, call: ast.Call, *, elsewhere: bool = True) -> Iterable[Callee | str]:
+        """Return the functions that a call may refer to, by its scope and the project; empty if unknown."""
+        code = self.code
+        here = code.local_function(call)
+        if here is not None:
+            return (Callee(code, here, code.class_of(here)),) if code.is_plain(here) else ()
+        if elsewhere and code.project is not None and code.project.may_hold(code, call.func):
+            found = code.project.resolve_call(code, call)
+            if found is not None and not isinstance(found.node, ast.ClassDef):
+                return (Callee(found.code, found.node, found.code.class_of(found.node)),)
+        return ()
+
+
+def _is_by_value(code: Code, call: ast.Call) -> bool:
+    """True if a call is of a variable or attribute that may hold a function."""
+    func = call.func
+    if isinstance(func, ast.Name):
+        return func.id not in code.imports and any(b.how in {"assign", "argument"} for b in code.bound(func))
+    return isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self"
+
+
+def interpreter(code: Code) -> Interpreter:
+    """Return the summaries of a program, kept with it."""
+    found: Interpreter | None = code.__dict__.get("_interpreter")
+    if found is None:
+        found = code.__dict__["_interpreter"] = Interpreter(code)
+    return found
+
+
+def all_decisions(code: Code) -> Iterator[Decision]:
+    """Yield the decisions of the functions in which ranks wait, each once, with all that is known of their values."""
+    home = interpreter(code)
+    if not home.waits and not code.imports_any("torch.distributed"):
+        return
+    found: dict[ast.AST, Decision] = {}
+    for node in (code.tree, *code.all_functions):
+        if isinstance(node, ast.Module):
+            home.globals()
+        elif not home.may_wait(node):
+            continue
+        elif (owner := code.parent.get(node)) and isinstance(owner, ast.ClassDef):
+            home.attributes(owner)
+        for decision in home.summary(node).decisions:
+            known = found.get(decision.node)
+            value = decision.value if known is None else mixed(known.value, decision.value)
+            found[decision.node] = decision._replace(value=value)
+    yield from sorted(found.values(), key=lambda d: code.order[d.node])

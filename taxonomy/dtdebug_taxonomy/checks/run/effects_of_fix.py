@@ -1,0 +1,115 @@
+"""What a fix may break: names that are not bound yet, and calls to which the ranks no longer come together."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks.divergence.decisions import divergences
+from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.pairs import goes
+from dtdebug_taxonomy.source.python.syntax import FUNCTIONS, SCOPES
+
+
+def breaks(before: Code, after: Code) -> bool:
+    """True if a changed program may read what is not bound yet, or has a divergence that it did not have."""
+    unbound = Counter(_unbound(after)) - Counter(_unbound(before))
+    return bool(unbound) or bool(_parted(after) - _parted(before)) or bool(_half_changed(before, after))
+
+
+def _parted(code: Code) -> Counter[tuple[str, str, str]]:
+    return Counter((d.kind, d.how, d.call) for d in divergences(code))
+
+
+def _unbound(code: Code) -> Iterator[str]:
+    """Yield the names and attributes of arguments that a function reads before any path to there has bound them."""
+    for home in (code.tree, *code.all_functions):
+        yield from _Paths(code, home).run()
+
+
+def _half_changed(before: Code, after: Code) -> bool:
+    """True if one of two equal calls in one expression was changed: `gather(a) == gather(b)` belong together."""
+    return Counter(_lone_halves(after)) - Counter(_lone_halves(before)) != Counter()
+
+
+def _lone_halves(code: Code) -> Iterator[str]:
+    """Yield the calls that gather one side only of a comparison or arithmetic with two tensors."""
+    pairs: list[tuple[ast.expr, ast.expr, ast.expr]] = [(n, n.left, n.comparators[0]) for n in code.nodes(ast.Compare)]
+    pairs += [(n, n.left, n.right) for n in code.nodes(ast.BinOp)]
+    for node, *sides in pairs:
+        names = [getattr(s.func, "attr", dotted_name(s.func)) if isinstance(s, ast.Call) else "" for s in sides]
+        if all("gather" in name for name in names) and names[0] != names[1]:
+            yield code.source_of(node)
+
+
+class _Paths:
+    """Names that are bound on every path through a scope; only those that the scope itself binds are of interest."""
+
+    def __init__(self, code: Code, home: ast.AST) -> None:
+        self.code, self.home = code, home
+        self.own = {name for (scope, name), rows in code.bindings.items() if scope is home and rows}
+        self.found: list[str] = []
+
+    def run(self) -> list[str]:
+        """Return the names that are read too early; a name of a loop or a `try` counts as bound."""
+        bound: set[str] = set()
+        if isinstance(self.home, FUNCTIONS):
+            a = self.home.args
+            bound |= {x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg)))}
+            bound |= {n for g in self.code.inside(self.home, ast.Global) for n in g.names}
+            bound |= {n for g in self.code.inside(self.home, ast.Nonlocal) for n in g.names}
+        self._block(self.home.body, bound)  # type: ignore[attr-defined]
+        return self.found
+
+    def _block(self, statements: list[ast.stmt], bound: set[str]) -> None:
+        for statement in statements:
+            if isinstance(statement, ast.If):
+                self._read(statement.test, bound)
+                body, orelse = set(bound), set(bound)
+                self._block(statement.body, body)
+                self._block(statement.orelse, orelse)
+                ends = (
+                    goes(statement.body) or _raises(statement.body),
+                    goes(statement.orelse) or _raises(statement.orelse),
+                )
+                bound |= orelse if ends[0] else body if ends[1] else body & orelse
+                continue
+            inner = [s for part in ("body", "orelse", "finalbody") for s in getattr(statement, part, ())]
+            if inner and not isinstance(statement, SCOPES):
+                for part in ast.iter_child_nodes(statement):
+                    if isinstance(part, ast.expr | ast.withitem):
+                        self._read(part, bound)
+                        self._bind(part, bound)
+                self._block(inner, bound)
+                for handler in getattr(statement, "handlers", ()):
+                    self._block(handler.body, set(bound))
+                continue
+            self._read(statement, bound)
+            self._bind(statement, bound)
+
+    def _read(self, node: ast.AST, bound: set[str]) -> None:
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            return
+        for name in self.code.inside(node, ast.Name):
+            if isinstance(name.ctx, ast.Load) and name.id in self.own - bound and self.code.scope(name) is self.home:
+                self.found.append(name.id)
+        for read in self.code.inside(node, ast.Attribute):
+            written = dotted_name(read)
+            if isinstance(read.ctx, ast.Load) and written in self.own - bound and not written.startswith("self."):
+                self.found.append(written)
+
+    def _bind(self, node: ast.AST, bound: set[str]) -> None:
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            bound.add(node.name)
+            return
+        targets: list[ast.Name | ast.Attribute] = [*self.code.inside(node, ast.Name)]
+        targets += self.code.inside(node, ast.Attribute)
+        bound |= {dotted_name(t) for t in targets if isinstance(t.ctx, ast.Store | ast.Del)}
+        for alias in self.code.inside(node, ast.alias):
+            bound.add((alias.asname or alias.name).partition(".")[0])
+
+
+def _raises(block: list[ast.stmt]) -> bool:
+    return bool(block) and isinstance(block[-1], ast.Raise)
