@@ -5,6 +5,7 @@ shows; `python benchmarks/ablate.py --indicators` lists those that still have no
 """
 
 import json
+
 from places import TESTS
 
 from dtdebug_taxonomy.knowledge.loader import load
