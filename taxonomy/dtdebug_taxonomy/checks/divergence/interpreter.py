@@ -118,8 +118,10 @@ class Interpreter:
         """True if a function may come to a waiting call, also by a value that holds a function."""
         if self.meetings(node):
             return True
-        calls = (c for c in self.code.inside(node, ast.Call) if self.code.function(c) is node)
-        return any(_is_by_value(self.code, c) and guards(self.code).around(c) for c in calls)
+        calls = (c for c in self.code.inside(node, ast.Call) if (self.code.function(c) or self.code.tree) is node)
+        return any(
+            _is_by_value(self.code, c) and (guards(self.code).around(c) or _is_chosen(self.code, c)) for c in calls
+        )
 
     def leads(self, call: ast.Call) -> tuple[str, ...]:
         """Return the names of the waiting calls that a call leads to, after its function has been interpreted."""
@@ -158,10 +160,15 @@ class Interpreter:
 
 def _is_by_value(code: Code, call: ast.Call) -> bool:
     """True if a call is of a variable or attribute that may hold a function."""
-    func = call.func
+    func = call.func.value if isinstance(call.func, ast.Subscript) else call.func
     if isinstance(func, ast.Name):
         return func.id not in code.imports and any(b.how in {"assign", "argument"} for b in code.bound(func))
     return isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self"
+
+
+def _is_chosen(code: Code, call: ast.Call) -> bool:
+    """True if a call is of a name that holds one of several functions."""
+    return isinstance(call.func, ast.Name) and any(isinstance(v, ast.IfExp) for v in code.values(call.func))
 
 
 def interpreter(code: Code) -> Interpreter:
@@ -179,10 +186,10 @@ def all_decisions(code: Code) -> Iterator[Decision]:
         return
     found: dict[ast.AST, Decision] = {}
     for node in (code.tree, *code.all_functions):
+        if not home.may_wait(node):
+            continue
         if isinstance(node, ast.Module):
             home.globals()
-        elif not home.may_wait(node):
-            continue
         elif (owner := code.parent.get(node)) and isinstance(owner, ast.ClassDef):
             home.attributes(owner)
         for decision in home.summary(node).decisions:
