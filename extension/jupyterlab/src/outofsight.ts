@@ -85,7 +85,8 @@ export class OutOfSight extends Widget {
     if (panel && line) {
       this.#answered = { panel, cell, line };
       this.#text.textContent = `${numberOf(cell)} ${line}`;
-      this.#press.title = `${line}\n${this.means.trans.__("Click to see the answer.")}`;
+      const trans = this.means.trans;
+      this.#press.title = `${line}\n${trans.__("Click to see the answer.")}`;
       this.#told.textContent = `dtdebug: ${line}`;
     } else {
       this.#answered = null;
@@ -130,10 +131,11 @@ export function addOutOfSight(
     });
     return;
   }
+  const trans = means.trans;
   let shown: string | null = null; // Notebook 7 has no status bar
   item.activeStateChanged.connect(() => {
     if (item.isActive && shown === null) {
-      const actions = [{ label: means.trans.__("Show"), callback: () => void item.reveal() }];
+      const actions = [{ label: trans.__("Show"), callback: () => void item.reveal() }];
       shown = Notification.info(`dtdebug: ${item.line}`, { autoClose: false, actions });
     } else if (!item.isActive && shown !== null) {
       Notification.dismiss(shown);

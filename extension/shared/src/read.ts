@@ -133,6 +133,7 @@ function fix(data: unknown): Filled<Fix> | null {
         file: text(field("file"), 400),
         line: whole(field("line")) ?? 0,
         diff: text(field("diff"), LONGEST_DIFF),
+        proven: field("proven") !== false,
       };
 }
 

@@ -13,7 +13,7 @@ const MOST_PLACES = 3;
 
 /** The answer in the few lines that every front end shows; `more` opens the rest, `guide` goes on beside the notebook. */
 export function shortView(a: Filled<Answer>, host: Actions, more: HTMLElement, guide: HTMLElement | null): HTMLElement {
-  const sure = sureWord(a.sure);
+  const sure = sureWord(a);
   const removed = a.fix ? removedLines(a.fix.diff) : [];
   const changed = a.spots.find((s) => s.code && removed.includes(s.code)); // the diff shows this line
   const places = a.spots.slice(0, MOST_PLACES).map((s) => placeView(s === changed ? { ...s, code: "" } : s, host));
@@ -82,11 +82,11 @@ function stepView(s: Filled<Step>): HTMLElement {
   return make("div", "dtd-next", line("", trans.__("Next"), s.text), command);
 }
 
-/** How sure the cause is. */
-function sureWord(sure: Filled<Answer>["sure"]): string {
-  switch (sure) {
+/** How sure the cause is; over a fix that nothing proves, of the cause alone. */
+function sureWord(a: Filled<Answer>): string {
+  switch (a.sure) {
     case "certain":
-      return trans.__("certain");
+      return a.fix === null || a.fix.proven ? trans.__("certain") : trans.__("the cause is certain, the fix is not proven");
     case "likely":
       return trans.__("likely");
     case "possible":
