@@ -231,7 +231,10 @@ def _below_labs() -> Iterator[str]:
 
 def _all_checks() -> Iterator[str]:
     yield "## All checks"
-    rows = ((_to_check(c, ""), c.severity, "safe" if c.safe else "", ", ".join(c.files)) for c in known_checks())
+    rows = (
+        (_to_check(c, ""), f"{c.severity}{', off' * c.optional}", "safe" if c.safe else "", ", ".join(c.files))
+        for c in known_checks()
+    )
     yield _table(("Check", "Severity", "Fix", "Reads"), rows)
 
 
@@ -256,7 +259,8 @@ def _check(c: Check) -> Iterator[str]:
         yield from (f"`{c.name}`: a {c.severity}.", c.page)
         return
     releases = f" Applies to: {prose(c.versions)}." if c.versions else ""
-    yield f"`{c.name}`: a {c.severity}, of {c.precision} precision, in {', '.join(c.files)}.{releases}"
+    off = ", off unless it is selected" * c.optional
+    yield f"`{c.name}`: a {c.severity}, of {c.precision} precision, in {', '.join(c.files)}{off}.{releases}"
     yield "Such a program shows: " + "; ".join(_to_symptom(code) for code in c.symptom) + "."
     yield c.page
     yield "## Tested examples"

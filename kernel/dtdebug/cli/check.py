@@ -38,7 +38,12 @@ def add(commands: Any) -> None:
     check.add_argument(
         "--format", choices=("text", "concise", "json", "sarif", "github", "gitlab", "junit"), default="text"
     )
-    check.add_argument("--select", default="", metavar="IDS", help="only these: DT101,DT5,collective-under-rank-guard")
+    check.add_argument(
+        "--select",
+        default="",
+        metavar="IDS",
+        help="only these: DT101,DT5,collective-under-rank-guard; ALL takes those in that are off by default",
+    )
     check.add_argument("--ignore", default="", metavar="IDS", help="not these")
     check.add_argument("--min-severity", choices=_SHOWN, default="hint", help="show nothing below it (default: hint)")
     check.add_argument(
@@ -160,11 +165,12 @@ def find_files(named: Sequence[Path], command: str, *, exclude_named: bool = Fal
 def parse_checks(listed: str, option: str) -> tuple[str, ...]:
     """Parse the ids and names of checks that an option lists."""
     from dtdebug_taxonomy.checks import known_checks
+    from dtdebug_taxonomy.checks.run.settings import ALL
 
     known = list(known_checks())
     ids = tuple(i.strip() for i in listed.split(",") if i.strip())
     for i in ids:
-        if not any(c.id.startswith(i) or c.name == i for c in known):
+        if i != ALL and not any(c.id.startswith(i) or c.name == i for c in known):
             raise UsageError(f"{option} {i}: no such check; `dtdebug check --list` lists them")
     return ids
 
@@ -173,7 +179,7 @@ def _list() -> int:
     from dtdebug_taxonomy.checks import known_checks
 
     for c in known_checks():
-        fix = "safe fix" if c.safe else ""
+        fix = "off by default" if c.optional else "safe fix" if c.safe else ""
         print(
             f"{c.id}  {c.severity:<11}  {','.join(c.symptom):<12}  {c.name:<44}  {c.title}{f' ({fix})' if fix else ''}"
         )

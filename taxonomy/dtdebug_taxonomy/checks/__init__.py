@@ -85,6 +85,8 @@ class Check(KnowledgeRecord, frozen=True, kw_only=True):
     """Off in tests and libraries, where the missing code may be in another file."""
     safe: bool = False
     """True if its fix preserves correct programs; only such fixes are applied in bulk."""
+    optional: bool = False
+    """Off unless its own id or name is selected, or ALL: what it reports is true, and seldom worth a change."""
     versions: str = ""
     """Releases that it applies to, in words."""
     reference: tuple[Reference, ...]

@@ -51,6 +51,8 @@ class _Paths:
         self.code, self.home = code, home
         self.own = {name for (scope, name), rows in code.bindings.items() if scope is home and rows}
         self.found: list[str] = []
+        self.under: dict[str, set[str]] = {}
+        """Condition as written -> names that are bound where it holds, as a later `if` with it finds them."""
 
     def run(self) -> list[str]:
         """Return the names that are read too early; a name of a loop or a `try` counts as bound."""
@@ -67,9 +69,11 @@ class _Paths:
         for statement in statements:
             if isinstance(statement, ast.If):
                 self._read(statement.test, bound)
-                body, orelse = set(bound), set(bound)
+                test = ast.unparse(statement.test)
+                body, orelse = bound | self.under.get(test, set()), set(bound)
                 self._block(statement.body, body)
                 self._block(statement.orelse, orelse)
+                self.under[test] = body - bound
                 ends = (
                     goes(statement.body) or _raises(statement.body),
                     goes(statement.orelse) or _raises(statement.orelse),

@@ -62,13 +62,14 @@ class Ignores:
         real = _python_comments(self._source.text) if isinstance(self._source, Code) else None
         enabled = settings.enabled_ids(self._source.path)
         checks = list(known_checks())
+        usual = {c.id for c in checks if not c.optional}
         for comment in self._comments:
             if real is not None and comment.span.start not in real:  # within a string
                 continue
             idle = []
             for i in comment.ids:
                 meant = {c.id for c in checks if _covers(i, c)}
-                known = meant <= enabled if i == _ALL else not meant or not meant.isdisjoint(enabled)
+                known = meant & usual <= enabled if i == _ALL else not meant or not meant.isdisjoint(enabled)
                 if known and (comment.span, i) not in self._used:
                     idle.append(i)
             if idle:

@@ -1,7 +1,7 @@
 """Settings of a project: `[tool.dtdebug]` in its `pyproject.toml`.
 
 [tool.dtdebug]
-select = ["DT"]                      # prefixes of ids, or names; all if it is left out
+select = ["DT"]                      # prefixes of ids, or names; ALL takes in those that are off by default
 ignore = ["DT5", "hard-coded-port"]
 severity = { DT101 = "error" }
 per-file-ignores = { "tests/**" = ["DT"] }
@@ -18,6 +18,10 @@ from typing import Any, NamedTuple, get_args
 from dtdebug_taxonomy.checks import Severity, known_checks
 
 KEYS = ("select", "ignore", "severity", "per-file-ignores", "exclude")
+
+
+ALL = "ALL"
+"""Selects every check, those that are off by default included."""
 
 
 class Settings(NamedTuple):
@@ -46,12 +50,15 @@ def _select(select: tuple[str, ...], off: tuple[str, ...]) -> frozenset[str]:
     """Return the enabled ids; the longer prefix wins: `select = ["DT101"]` with `ignore = ["DT1"]` keeps DT101."""
 
     def weight(rows: tuple[str, ...], name: str, number: str) -> int:
-        return max(
-            (99 if row == name else len(row) for row in rows if row == name or number.startswith(row)), default=-1
-        )
+        fits = (row for row in rows if row in {name, ALL} or number.startswith(row))
+        return max((99 if row == name else 0 if row == ALL else len(row) for row in fits), default=-1)
 
     return frozenset(
-        c.id for c in known_checks() if (on := weight(select, c.name, c.id)) >= 0 and on > weight(off, c.name, c.id)
+        c.id
+        for c in known_checks()
+        if (on := weight(select, c.name, c.id)) >= 0
+        and on > weight(off, c.name, c.id)
+        and (not c.optional or not {ALL, c.id, c.name}.isdisjoint(select))
     )
 
 
@@ -100,7 +107,8 @@ def _table(value: Any, key: str, problems: list[str]) -> dict[str, Any]:
 def _ids(value: Any, key: str, problems: list[str]) -> tuple[str, ...]:
     ids = _texts(value, key, "ids", problems)
     known = list(known_checks())
-    problems += [f"{key}: no check {v!r}" for v in ids if not any(c.id.startswith(v) or c.name == v for c in known)]
+    fits = {v for v in ids if v == ALL or any(c.id.startswith(v) or c.name == v for c in known)}
+    problems += [f"{key}: no check {v!r}" for v in ids if v not in fits]
     return ids
 
 
