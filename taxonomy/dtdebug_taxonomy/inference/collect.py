@@ -32,7 +32,7 @@ from dtdebug_taxonomy.text.phrase_table import spoken_phrases
 
 WITHOUT_ERROR = frozenset(("B.2", "C.4", "D.2.1", "D.2.3"))
 """Symptoms of hanging and slow programs, which their users interrupt."""
-_BESIDE, _READ_BESIDE = 0.55, 0.26
+_BESIDE, _READ_BESIDE = 0.55, 0.22
 """Factors on what the output and the words say as wholes if there are both: they are no independent witnesses, and what
 was printed is trusted more."""
 _OF_A_DEVICE = re.compile(r"(?i)gpu|cuda|device|card|vram|video|hbm")

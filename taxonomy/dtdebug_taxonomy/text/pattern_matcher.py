@@ -217,7 +217,7 @@ class Matcher:
         text = clip_lines(text)
         lower = text.replace("\u0130", "i").lower()  # the one letter that grows when lowered: offsets stay correct
         starts: list[int] = []
-        seen: set[tuple[str, int]] = set()
+        seen: set[tuple[str, tuple[int, int]]] = set()
         for literal in self._present(lower):
             lines = _lines_with(literal, lower)
             for name, regex, whole, others in self._rows(literal):
@@ -226,8 +226,8 @@ class Matcher:
                     continue
                 for match in islice(_matches(regex, text, near, whole=whole), HITS_PER_PATTERN):
                     starts = starts or list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))
-                    if (name, match.start()) not in seen:
-                        seen.add((name, match.start()))
+                    if (name, match.span()) not in seen:
+                        seen.add((name, match.span()))
                         yield PatternHit(name, bisect_right(starts, match.start()), match.start(), match.group(0))
 
     def _present(self, lower: str) -> list[str]:

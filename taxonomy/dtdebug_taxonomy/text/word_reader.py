@@ -1,8 +1,9 @@
 """Reads a symptom from the user's words by a learned linear model: evidence of the least trust.
 
-Multinomial logistic regression over TF-IDF weighted words, pairs of words, and runs of three to five characters within
-words, fitted by `benchmarks/fit_words.py`. Characters make it indifferent to endings and compounds, and the weights
-are counts of what people wrote, not what an author expected them to write.
+Multinomial logistic regression over TF-IDF weighted words and pairs of words, as they are and in their common form
+(`word_forms`), and over runs of three to five characters within words, fitted by `benchmarks/fit_words.py`. Characters
+make it indifferent to endings and compounds, and the weights are counts of what people wrote, not what an author
+expected them to write.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
+from dtdebug_taxonomy.text.word_forms import common_words
+
 WEIGHTS = Path(__file__).with_name("word_weights.bin")
 """The fitted model: a line of JSON, then hashes, document counts and weights of the features."""
 _FIRST, _LAST = 2_000, 2_000
@@ -35,7 +38,9 @@ _SHOWN = 4
 _SHORTEST = 3
 """Letters of a word that is shown."""
 _WORD = re.compile(r"[a-z]+|\d+")
-_STRENGTH, _REACH = 1.5, 6.0
+_COMMON = "~"
+"""First letter of a word in its common form."""
+_STRENGTH, _REACH = 1.8, 7.2
 """Factor on calibrated scores, and the largest difference of two log likelihood ratios. Chosen on rated cases that are
 not fitted: at this weight no single pattern on words decides against the text as a whole."""
 
@@ -77,7 +82,7 @@ def read_words(text: str, prior: dict[str, float]) -> Reading:
     model = load_model()
     terms = terms_of(text)
     found = _known(model, terms)
-    if sum(1 for row in found if row.is_word) < _FEW:
+    if sum(row.is_word and row.term[0][0] != _COMMON for row in found) < _FEW:
         return Reading({}, "")
     size = len(model.codes)
     table = memoryview(b"".join(model.weights[r.place * size : (r.place + 1) * size] for r in found)).cast("b")
@@ -102,7 +107,8 @@ def terms_of(text: str) -> tuple[Counter[str], Counter[str]]:
         for n in _CHARACTERS:
             for i in range(len(padded) - n + 1):
                 runs[padded[i : i + n]] += times
-    return Counter([*words, *(f"{a} {b}" for a, b in pairwise(words))]), runs
+    common = [f"{_COMMON}{word}" for word in common_words(text)]
+    return Counter([*words, *(f"{a} {b}" for each in (words, common) for a, b in pairwise(each)), *common]), runs
 
 
 def weigh_terms(counts: Counter[str], seen: dict[str, int], documents: int) -> dict[str, float]:
@@ -166,7 +172,7 @@ def _known(model: Model, terms: tuple[Counter[str], Counter[str]]) -> list[_Know
 
 def _telling(terms: tuple[Counter[str], Counter[str]], weight: dict[tuple[str, bool], float]) -> str:
     """Return the words that add most: alone, in pairs, and by their characters."""
-    alone = [w for w in terms[0] if " " not in w and len(w) >= _SHORTEST]
+    alone = [w for w in terms[0] if " " not in w and len(w) >= _SHORTEST and w[0] != _COMMON]
     times = terms[0]
     total = {w: weight.get((w, True), 0.0) for w in alone}
     for word in alone:

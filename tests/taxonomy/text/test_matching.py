@@ -88,6 +88,14 @@ def test_hits_of_one_pattern_are_bounded():
     assert len(hits) == HITS_PER_PATTERN
 
 
+@pytest.mark.parametrize("patterns", [("setup.py", "setup.py install"), ("setup.py install", "setup.py")])
+def test_two_matches_at_one_place_are_two_hits(patterns):
+    """Whichever pattern comes first: a reader may refuse one of them, and need the other."""
+    hits = Matcher(index_of([("installing", pattern) for pattern in patterns])).hits("python setup.py install fails")
+
+    assert {"setup.py", "setup.py install"} == {hit.words for hit in hits}
+
+
 @given(st.text(max_size=5_000))
 def test_any_text_is_matched_without_failing(text):
     """Letters that change their length when lowered, control characters, anything."""

@@ -90,7 +90,7 @@ def test_long_texts_are_read_at_both_ends():
     """A text of 100 kB costs as much as one of 4 kB."""
     words, runs = terms_of("first " + "x " * 50_000 + "last")
     assert words["first"] == words["last"] == 1
-    assert words.total() < 5_000
+    assert words.total() < 10_000
     assert runs
 
 

@@ -41,13 +41,13 @@ def conclude(
     job: Job, answers: Mapping[str, str] | None = None, unknown: tuple[str, ...] = ()
 ) -> tuple[Snapshot, Diagnosis, bool]:
     """Return what is known of a job, its diagnosis, and whether something is wrong with it."""
-    from dtdebug.check.stack_files import sourced_snapshot
+    from dtdebug.account.printed import with_program
     from dtdebug.privacy.boundary import diagnose
     from dtdebug.recorded.job_logs import render
     from dtdebug_taxonomy.knowledge.loader import load
     from dtdebug_taxonomy.logs.log_end import is_stop
 
-    snapshot = sourced_snapshot(job.snapshot)
+    snapshot = with_program(job.snapshot)
     diagnosis = render.relocate_lines(diagnose(load(), snapshot, answers, unknown), job.places)
     wrong = diagnosis.recognised and job.went_on is None and not job.is_completed
     return snapshot, diagnosis, bool(job.first or job.tells_more or wrong or is_stop(job.verdict))
