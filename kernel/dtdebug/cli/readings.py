@@ -133,7 +133,7 @@ class Reading(NamedTuple):
 
     @property
     def subject(self) -> Subject:
-        """What the answer is about."""
+        """Subject of the answer."""
         from dtdebug_taxonomy.explanations.leads import Seen, subject_of
 
         d, job = self.diagnosis, self.job

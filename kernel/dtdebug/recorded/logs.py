@@ -75,7 +75,7 @@ class Logs:
 
         part, collected = api.read_part_and(self.paths, LogCurves, self._processes, self._engine)
         for other in collected:
-            self._collected.add(other)
+            self._collect_curves.add(other)
         return part
 
     def curves_with(self, metrics: Sequence[str] = ()) -> CurveReading | None:
@@ -89,7 +89,7 @@ class Logs:
             self.part  # noqa: B018 - the curves are collected while it is read
         else:
             self._alone  # noqa: B018
-        found = self._collected.curves()
+        found = self._collect_curves.curves()
         if metrics:
             more = read_curves(metrics)
             found = found._replace(curves=[*found.curves, *more.curves], notes=[*found.notes, *more.notes])
@@ -97,7 +97,7 @@ class Logs:
 
     @cached_property
     def decision(self) -> Decision | None:
-        """What to do after several attempts; None if the logs are not those of several, or none of them failed."""
+        """Decision after several attempts; None if the logs are not those of several, or none of them failed."""
         from dtdebug.recorded.attempts.decision import decide
         from dtdebug.recorded.attempts.history import attempts_of, in_one_log, is_small
 
@@ -111,7 +111,7 @@ class Logs:
         return decide(attempts) if len(attempts) > 1 and any(a.failed for a in attempts) else None
 
     @cached_property
-    def _collected(self) -> LogCurves:
+    def _collect_curves(self) -> LogCurves:
         return LogCurves()
 
     @cached_property
@@ -121,7 +121,7 @@ class Logs:
 
         name = cast("str", self.alone)
         source = find_logs([name])[0][0] if self.is_file else LogSource("standard input" if name == "-" else name, name)
-        lines = LogLines(reader=self._collected.reader(source, of_paths([source.name])[0]))
+        lines = LogLines(reader=self._collect_curves.reader(source, of_paths([source.name])[0]))
         if name == "-":
             stream = _Tee(sys.stdin.buffer, sys.stdout.buffer) if self._tee else sys.stdin.buffer
             read_stream(cast("BinaryIO", stream), source.name, lines)

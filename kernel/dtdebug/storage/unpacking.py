@@ -32,7 +32,7 @@ class GunzippedStream:
         self._member = zlib.decompressobj(_GZIP)
 
     def read1(self, size: int) -> bytes:
-        """Return at most so many bytes, none at the end.
+        """Return up to `size` bytes, none at the end.
 
         Raises:
             EOFError: the file is cut off.

@@ -1,4 +1,4 @@
-"""What an answer is about, where several readers of one failure have found something: the table of its subjects.
+"""Subject of an answer where several readers of one failure have found something: the table of its subjects.
 
 Each subject looks at what was read, never at whether another one applies; the first that applies leads, and the others
 are added below it.
@@ -21,7 +21,7 @@ _INDIRECT = frozenset({"checked", "said", "similar"})
 
 
 class Seen(NamedTuple):
-    """What the readers of one failure have found, each for itself."""
+    """Findings of the readers of one failure, each for itself."""
 
     verdict: Verdict | None = None
     """On the ranks, by what they printed."""
@@ -48,12 +48,12 @@ class Lead(NamedTuple):
     name: str
     applies: Callable[[Seen], bool]
     grade: Grade
-    """What it rests on."""
+    """Grade of its evidence."""
     below: str
-    """What becomes of it below another subject."""
+    """Its place below another subject."""
 
 
-def _ended(seen: Seen) -> bool:
+def _shows_end(seen: Seen) -> bool:
     """True if the output shows a failure that a curve does not show better."""
     if is_stop(seen.verdict) or (_is_numeric(seen) and not seen.happened):
         return False
@@ -67,7 +67,7 @@ def _is_numeric(seen: Seen) -> bool:
 LEADS = (
     Lead("attempts", "several attempts of one job", lambda seen: seen.attempts, "measured", "a note"),
     Lead("ranks", "a rank that failed, went silent or fell behind", lambda seen: seen.ranks, "measured", "a note"),
-    Lead("end", "what ended a process, by its output", _ended, "printed", "(always shown, unless attempts lead)"),
+    Lead("end", "what ended a process, by its output", _shows_end, "printed", "(always shown, unless attempts lead)"),
     Lead("curves", "a fault in a curve", lambda seen: seen.curves, "measured", "a line"),
     Lead(
         "message",
@@ -81,7 +81,7 @@ LEADS = (
 
 
 def subject_of(seen: Seen) -> Subject:
-    """Return what the answer is about."""
+    """Return the subject of the answer."""
     return next((lead.subject for lead in LEADS if lead.applies(seen)), "nothing")
 
 

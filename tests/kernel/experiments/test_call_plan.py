@@ -78,7 +78,7 @@ def test_a_rank_that_leaves_early_or_goes_on_is_seen_at_the_call():
     assert follower.take(step)
     assert follower.take(step)
     assert not follower.take(end)
-    assert (follower.rounds(), [c.line for c in follower.expected()]) == ("round 3 of 3", ["t.py:4"])
+    assert (follower.rounds(), [c.line for c in follower.next_calls()]) == ("round 3 of 3", ["t.py:4"])
     assert follower.take(step)
     assert not follower.take(step)
     assert not follower.can_end()

@@ -21,7 +21,7 @@ class Follower:
         self._items, self._world, self._free = items, world, free_loops
         self._places = set(self._entries((), 0))
 
-    def expected(self) -> list[PlannedCall]:
+    def next_calls(self) -> list[PlannedCall]:
         """Return the calls that may come next."""
         return [self._call(place) for place in sorted(self._places) if place]
 

@@ -31,7 +31,7 @@ def branches(file: str, line: int) -> list[tuple[int, int]]:
     module = source_branches.parsed_file(file)
     if module is None:
         return []
-    statements = list(_decided(module, line))
+    statements = list(_decided_statements(module, line))
     called = {
         c.func.id for s in statements for c in ast.walk(s) if isinstance(c, ast.Call) and isinstance(c.func, ast.Name)
     }
@@ -44,7 +44,7 @@ def branches(file: str, line: int) -> list[tuple[int, int]]:
     return [(s.lineno, s.end_lineno or s.lineno) for s in (*statements, *functions)]
 
 
-def _decided(module: ast.Module, line: int) -> Iterator[ast.stmt]:
+def _decided_statements(module: ast.Module, line: int) -> Iterator[ast.stmt]:
     names = {
         n.id
         for s in ast.walk(module)

@@ -16,7 +16,7 @@ from dtdebug_taxonomy.source.text import Span
 _EVERY, _STEPS = 4, 40
 _HOMES = (ast.For, ast.While, ast.FunctionDef, ast.AsyncFunctionDef)
 _AVERAGES = ("all_reduce", "reduce_scatter", "all_gather", "allreduce", "require_backward_grad_sync")
-"""What programs that average the gradients by themselves contain."""
+"""Names in programs that average the gradients by themselves."""
 _OPERATORS: dict[type, Callable[[int, int], int]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mod: operator.mod, ast.Mult: operator.mul,
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,

@@ -1,4 +1,4 @@
-"""What a fix may break: names that are not bound yet, and calls to which the ranks no longer come together."""
+"""Damage that a fix may do: names that are not bound yet, and calls to which the ranks no longer come together."""
 
 from __future__ import annotations
 
@@ -16,10 +16,14 @@ from dtdebug_taxonomy.source.python.syntax import FUNCTIONS, SCOPES
 def breaks(before: Code, after: Code) -> bool:
     """True if a changed program may read what is not bound yet, or has a divergence that it did not have."""
     unbound = Counter(_unbound(after)) - Counter(_unbound(before))
-    return bool(unbound) or bool(_parted(after) - _parted(before)) or bool(_half_changed(before, after))
+    return (
+        bool(unbound)
+        or bool(_count_divergences(after) - _count_divergences(before))
+        or bool(_half_changed(before, after))
+    )
 
 
-def _parted(code: Code) -> Counter[tuple[str, str, str]]:
+def _count_divergences(code: Code) -> Counter[tuple[str, str, str]]:
     return Counter((d.kind, d.how, d.call) for d in divergences(code))
 
 

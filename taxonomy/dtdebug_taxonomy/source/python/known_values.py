@@ -147,7 +147,7 @@ class KnownValues:
         if any(isinstance(part, ast.Starred) for part in parts):
             return None
         found = [self.value(part, depth - 1) for part in parts]
-        return _listed("list" if isinstance(node, ast.List) else "tuple", found)
+        return _list_of("list" if isinstance(node, ast.List) else "tuple", found)
 
     def _comprehension(self, element: ast.expr, loop: ast.comprehension, depth: int) -> Value | None:
         length = _length(self.value(loop.iter, depth - 1))
@@ -156,7 +156,7 @@ class KnownValues:
         names = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
         varies = any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(element))
         item = None if varies else self.value(element, depth - 1)
-        return _repeated("list", item, length)
+        return _repeat("list", item, length)
 
     def _arithmetic(self, node: ast.BinOp, depth: int) -> Value | None:
         left, right = self.value(node.left, depth - 1), self.value(node.right, depth - 1)
@@ -168,7 +168,7 @@ class KnownValues:
             if row.length is None or not isinstance(number, int) or not 0 <= number <= MAX_NUMBER:
                 return None
             if len(row.items) == 1 and row.whole:
-                return _repeated(row.name, row.items[0], row.length * number)
+                return _repeat(row.name, row.items[0], row.length * number)
             return Value(kind="sequence", name=row.name, length=row.length * number)
         one, other = _number(left), _number(right)
         work = _NUMBERS.get(type(node.op))
@@ -248,7 +248,7 @@ class KnownValues:
         if name in _ENVIRONMENT and call.args:
             return self._variable(self.code.constant(call.args[0]), as_text=True)
         if name in _FILLED:
-            return self._filled(call, _FILLED[name], depth)
+            return self._fill(call, _FILLED[name], depth)
         if name in _ALIKE and call.args:
             return self._with_dtype(call, self.value(call.args[0], depth - 1), depth)
         if name == "torch.full":
@@ -297,7 +297,7 @@ class KnownValues:
                 return plain_value((max if name == "max" else min)(known)) if len(known) == len(found) else None
         return None
 
-    def _filled(self, call: ast.Call, dtype: str, depth: int) -> Value | None:
+    def _fill(self, call: ast.Call, dtype: str, depth: int) -> Value | None:
         size = self.code.argument(call, "size")
         return self._with_dtype(call, _tensor(self._shape([size] if size else call.args, depth), dtype), depth)
 
@@ -332,7 +332,7 @@ class KnownValues:
         if func.attr in _TURNED:
             return _tensor(owner.shape, _TURNED[func.attr])
         if func.attr == "to":
-            return None if call.keywords or len(call.args) != 1 else self._moved(owner, call.args[0], depth)
+            return None if call.keywords or len(call.args) != 1 else self._move(owner, call.args[0], depth)
         if func.attr == "numel":
             return plain_value(math.prod(owner.shape))
         if func.attr == "dim":
@@ -350,7 +350,7 @@ class KnownValues:
             count = -(-owner.shape[0] // each)
             even = count * each == owner.shape[0]
             part = _tensor((each, *owner.shape[1:]), owner.dtype) if even else None
-            return _repeated("tuple", part, count)
+            return _repeat("tuple", part, count)
         if (
             func.attr in {"view", "reshape"}
             and whole
@@ -360,7 +360,7 @@ class KnownValues:
             return _tensor(tuple(whole), owner.dtype)
         return None
 
-    def _moved(self, owner: Value, to: ast.expr, depth: int) -> Value | None:
+    def _move(self, owner: Value, to: ast.expr, depth: int) -> Value | None:
         """Return a tensor after `.to(...)`: of a dtype, or moved to a device."""
         known = self.value(to, depth - 1)
         if known is not None and known.kind == "type":
@@ -399,7 +399,7 @@ def _length(value: Value | None) -> int | None:
     return value.length if value.kind in {"sequence", "text"} else None
 
 
-def _listed(name: str, found: list[Value | None]) -> Value:
+def _list_of(name: str, found: list[Value | None]) -> Value:
     """Return a sequence; its elements count only if all are known, and equal ones stand once, as texts show them."""
     items = tuple(value for value in found if value is not None)
     whole = len(items) == len(found)
@@ -408,14 +408,14 @@ def _listed(name: str, found: list[Value | None]) -> Value:
     return Value(kind="sequence", name=name, length=len(found), items=items if whole else (), whole=whole)
 
 
-def _repeated(name: str, item: Value | None, times: int) -> Value:
+def _repeat(name: str, item: Value | None, times: int) -> Value:
     items = () if item is None or not times else (item,)
     return Value(kind="sequence", name=name, length=times, items=items, whole=bool(items) or not times)
 
 
 def _shape_of(tensor: Value) -> Value:
     shape = tensor.shape or ()
-    return _listed("tuple", [plain_value(size) for size in shape])
+    return _list_of("tuple", [plain_value(size) for size in shape])
 
 
 def _tensor(shape: tuple[int, ...] | None, dtype: str | None) -> Value | None:

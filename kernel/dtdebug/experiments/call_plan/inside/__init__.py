@@ -69,7 +69,7 @@ class Comparer:
             self._compared += 1
             self._last = begun.line
         else:
-            self._leave(file, line, str(begun), self._place.expected())
+            self._leave(file, line, str(begun), self._place.next_calls())
 
     def after(self, call: dispatcher_hook.OwnCall, result: Any) -> None:
         """Do nothing: a call is compared before it begins."""
@@ -82,7 +82,7 @@ class Comparer:
             return
         with suppress(Exception):
             if not self._place.can_end():
-                self._leave("", 0, "", self._place.expected())
+                self._leave("", 0, "", self._place.next_calls())
             else:
                 self._put(Departure(rank=self._rank, world=self._world, compared=self._compared, is_kept=True))
 
