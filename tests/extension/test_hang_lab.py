@@ -101,7 +101,7 @@ def hanging(opened, tmp_path):
 
 
 def item(page):
-    return page.locator(".dtdebug-stands button")
+    return page.locator(".dtdebug-hangs button")
 
 
 def panel(page):
@@ -137,9 +137,7 @@ def test_a_hang_is_told_and_its_ranks_are_ended_while_the_kernel_keeps_its_varia
 
     assert re.fullmatch(r"rank 0 waits \d+ s in all_?reduce( #\d+)?( for rank 1)?", item(page).inner_text())
     before = item(page).inner_text()
-    page.wait_for_function(
-        "before => document.querySelector('.dtdebug-stands button').innerText !== before", arg=before
-    )
+    page.wait_for_function("before => document.querySelector('.dtdebug-hangs button').innerText !== before", arg=before)
     assert "rank 1" in item(page).get_attribute("title").lower()
 
     item(page).click()

@@ -41,7 +41,8 @@ export class OutOfSight extends Widget {
     private readonly turnTo: (panel: NotebookPanel) => void,
   ) {
     super();
-    this.addClass("dtdebug-stands");
+    this.addClass("dtdebug-stands"); // it looks as that of a hang
+    this.addClass("dtdebug-answers");
     this.#press.type = "button";
     this.#press.addEventListener("click", () => void this.reveal());
     this.#told.setAttribute("role", "status");

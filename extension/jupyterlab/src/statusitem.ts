@@ -38,6 +38,7 @@ export class StatusItem extends Widget {
   ) {
     super();
     this.addClass("dtdebug-stands");
+    this.addClass("dtdebug-hangs");
     this.#press.type = "button";
     this.#press.addEventListener("click", () => this.#standing && this.open(this.#standing));
     this.#told.setAttribute("role", "status");

@@ -307,9 +307,9 @@ def test_memory_is_bounded_whatever_the_size(piece, size):
 def test_a_stream_that_gives_single_bytes_is_gathered(monkeypatch):
     """What a pipe gives piece by piece is looked at in large pieces: else a long line would be copied for each."""
     looked = []
-    add = log_excerpt._Parts.add
+    add = log_excerpt.LogLines.add
     monkeypatch.setattr(
-        log_excerpt._Parts, "add", lambda parts, chunk, name: (looked.append(1), add(parts, chunk, name))
+        log_excerpt.LogLines, "add", lambda parts, chunk, name: (looked.append(1), add(parts, chunk, name))
     )
 
     class Drop(io.BytesIO):

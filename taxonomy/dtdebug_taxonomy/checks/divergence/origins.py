@@ -75,7 +75,7 @@ class Callee(NamedTuple):
 
 
 class Value(NamedTuple):
-    """What is known of an expression's value."""
+    """Knowledge of an expression's value."""
 
     origins: frozenset[Origin] = frozenset()
     callees: frozenset[Callee | str] = frozenset()
