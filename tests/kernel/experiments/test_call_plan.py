@@ -171,7 +171,8 @@ def test_the_rank_that_leaves_the_contract_names_itself_at_the_call(tmp_path):
     def run(ranks, **env):
         return dtdebug(
             tmp_path, "run", "--hang-after", "8", "--stop-on-hang", "--contract", "calls.toml", "--",
-            sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), "train.py", **env,
+            sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), "train.py",
+            **env,
         )  # fmt: skip
 
     status, said = run(3)
