@@ -66,7 +66,7 @@ def short_answer(reading: CurveReading, stream: TextIO) -> Answer:
         headline=clean(f"{run}{first.says}"),
         spots=(_spot(first, curve, plain=not is_unicode(stream)),),
         why=clean(first.why),
-        sure="unknown",
+        sure="likely" if first.cause else "unknown",
         next=Step(text=first.next, command=first.command) if first.next else None,
         notes=tuple(clean(note) for note in also[:1]),
     )
