@@ -163,10 +163,16 @@ def cosine(i, count=400, warm=40):
     return 1e-3 * min(1, (i + 1) / warm) * (0.5 + 0.5 * math.cos(math.pi * i / count))
 
 
+def wave(i):
+    return 50 - abs(i % 100 - 50)
+
+
 HEALTHY = {
     "warm-up and cosine": (lambda i, x, r: x, cosine),
-    "cyclic": (lambda i, x, r: x * (1 + 0.4 * abs(i % 100 - 50) / 50), lambda i: 1e-4 + 1e-5 * (50 - abs(i % 100 - 50))),
-    "warm restarts": (lambda i, x, r: x * (1 + 2.5 * math.exp(-(i % 100) / 10) * (i >= 100)), lambda i: cosine(i % 100, 100, 1)),
+    "cyclic": (lambda i, x, r: x * (1.4 - wave(i) / 125), lambda i: 1e-4 + 1e-5 * (50 - wave(i))),
+    "warm restarts": (
+        lambda i, x, r: x * (1 + 2.5 * math.exp(-(i % 100) / 10) * (i >= 100)), lambda i: cosine(i % 100, 100, 1),
+    ),
     "small batches": (lambda i, x, r: x * math.exp(0.6 * r.gauss(0, 1)), steady),
     "harder data": (lambda i, x, r: x * (2 if i >= 200 else 1), steady),
     "harder data twice": (lambda i, x, r: x * (2 if 130 <= i < 260 else 1.8 if i >= 260 else 1), steady),

@@ -20,8 +20,8 @@ from dtdebug.recorded.curves.statistics import bins, step_noise
 _BEFORE, _AFTER = 8, 5
 """Values on each side of a jump whose medians are its levels."""
 _JUMP, _OVER_NOISE, _OF_FALL = 3.0, 10.0, 0.15
-"""A jump is to this multiple of the level before, by this multiple of the noise of both sides, and by this share of what
-the loss had fallen: data that are twice as hard are no fault."""
+"""A jump is to this multiple of the level before, by this multiple of its noise, and by this share of what the loss had
+fallen: data that are twice as hard are no fault."""
 _ALONE = 2.0
 """A jump exceeds the next one by this multiple: what comes with each epoch is how the program counts."""
 _CAUSED, _MOVED, _ABOVE = 1.5, 3.0, 2.0
@@ -83,7 +83,7 @@ def _moves(settings: Sequence[Curve]) -> list[_Move]:
 
 
 def _cause(curve: Curve, place: int, moves: Sequence[_Move]) -> _Move | None:
-    """Return the rate that moved at the step of a jump, or at the value before: its step is the first with that rate."""
+    """Return the rate that moved at the step of a jump, or at the value before it."""
     since, until = curve.steps[max(0, place - 2)], curve.steps[place]
     return next((row for row in moves if since < row.curve.steps[row.place] <= until), None)
 
@@ -117,7 +117,7 @@ def jumps(curve: Curve, rates: Sequence[Curve], settings: Sequence[Curve]) -> Cu
         or _restarted(top, curve, rates)
     ):
         return None
-    says = f"The {title(curve)} jumped from {_value(curve, top.at - 1)} to {_value(curve, top.at)} at {curve.label(top.at)}"
+    says = _says(curve, top)
     known = f"level {spell(top.before)} before, {spell(top.after)} after, {spell(last)} at the end"
     if lost and slow:
         return make(
@@ -138,18 +138,21 @@ def _with_rate(curve: Curve, jump: _Jump, move: _Move) -> CurveFinding:
     old, new = rate.values[at - 1], rate.values[at]
     same = rate.steps[at] == curve.steps[jump.at]
     says = (
-        f"The {title(curve)} jumped from {_value(curve, jump.at - 1)} to {_value(curve, jump.at)} at "
-        f"{curve.label(jump.at)}, "
-        f"{'where' if same else 'after'} {rate.name.name} went from {spell(old)} to {spell(new)}"
+        f"{_says(curve, jump)}, {'where' if same else 'after'} {rate.name.name} went from {spell(old)} to {spell(new)}"
         f"{'' if same else f' at {rate.label(at)}'}"
     )
-    why = f"{rate.name.name} is {new / old:.3g} times that of the value before; the loss was near {spell(jump.before)} before"
+    why = f"{rate.name.name} is {new / old:.3g} times its last value; the loss was near {spell(jump.before)} before"
     return make(
         "jumps", curve, jump.at, says, f"{why}, {spell(curve.values[-1])} at the end",
-        cause=True, values=[*_pair(curve, jump.at), Value(rate.label(at), spell(new), rate.lines[at], rate.name.name)],
+        cause=True, values=[*_pair(curve, jump.at), _record(rate, at)],
         next=f"Correct the schedule or setting that gives {spell(new)} there, and go back to a checkpoint before "
         f"{rate.label(at)}.",
     )  # fmt: skip
+
+
+def _says(curve: Curve, jump: _Jump) -> str:
+    old, new = _value(curve, jump.at - 1), _value(curve, jump.at)
+    return f"The {title(curve)} jumped from {old} to {new} at {curve.label(jump.at)}"
 
 
 def _restarted(jump: _Jump, curve: Curve, rates: Sequence[Curve]) -> bool:
@@ -242,7 +245,7 @@ def rises_with_rate(curve: Curve, rates: Sequence[Curve]) -> CurveFinding | None
     return make(
         "rises_with_rate", curve, at, says, f"{name} was {spell(then)} at {curve.label(at)}, and is "
         f"{rate.values[-1] / then:.3g} times that at the end",
-        cause=True, values=[_record(curve, at), Value(rate.label(len(rate) - 1), spell(rate.values[-1]), rate.lines[-1], name)],
+        cause=True, values=[_record(curve, at), _record(rate, len(rate) - 1)],
         next=f"Correct the schedule (a factor above 1, a warm-up that does not end), and go back to a checkpoint near "
         f"{curve.label(at)}. A search for the best rate ends like this: take one below {spell(then)}.",
     )  # fmt: skip

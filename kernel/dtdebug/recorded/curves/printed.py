@@ -50,10 +50,11 @@ _VALUES = (b"oss", b"OSS", b"norm", b"lr", b"LR", b"earning", b"tim", b"seconds"
 """Each line that is read holds one of these."""
 _LOAD_WORDS = (b"esum", b"heckpoint", b"estor")
 _LOADS = re.compile(
-    rb"(?i)\b(?:resum(?:ed|ing) (?:the )?(?:training |run |job )?(?:from|at)|(?:re-?)?load(?:ed|ing) (?:the |model |a )?"
-    rb"checkpoint|restor(?:ed|ing) (?:the |model |training )?(?:checkpoint|states?|weights|from)|(?:continu|restart)ing "
-    rb"(?:training )?from (?:the |a )?checkpoint)\b|[\"'](?:event|type|msg|message)[\"']: ?[\"']resumed?\b"
-    rb"|\bevent[=:] ?resumed?\b",
+    rb"(?i)\b(?:resum(?:ed|ing) (?:the )?(?:training |run |job )?(?:from|at)"
+    rb"|(?:re-?)?load(?:ed|ing) (?:the |model |a )?checkpoint"
+    rb"|restor(?:ed|ing) (?:the |model |training )?(?:checkpoint|states?|weights|from)"
+    rb"|(?:continu|restart)ing (?:training )?from (?:the |a )?checkpoint)\b"
+    rb"|[\"'](?:event|type|msg|message)[\"']: ?[\"']resumed?\b|\bevent[=:] ?resumed?\b",
     re.ASCII,
 )
 _NOT_LOADED = re.compile(
