@@ -209,3 +209,18 @@ def test_each_line_of_a_log_is_counted_once(tmp_path, count, ranks):
         (tmp_path / f"rank_{rank}.log").write_text(lines(falling(count)))
     part = Logs([str(tmp_path)]).part
     assert (part.looked, part.known) == (ranks * count, ranks * count)
+
+
+def test_an_average_that_fills_from_0_does_not_diverge():
+    text = "".join(
+        f"Iteration: {i * 20}, Loss function: {x:.3f}, Average Loss: {3.6 * (1 - 0.97**i) + 0.8:.3f}\n"
+        for i, x in enumerate(falling(200, start=6, least=3.4))
+    )
+    assert found(text) == []
+
+
+def test_lines_with_and_without_an_epoch_are_one_curve():
+    text = "".join(f"epoch 1 step {i} loss={x:.4f}\n" for i, x in enumerate(falling(60)))
+    text += "".join(f"step={i + 60} loss={x:.4f}\n" for i, x in enumerate(falling(120)[60:]))
+    (curve,) = read_printed(text, "log").curves
+    assert len(curve.steps) == len(curve.values) == len(curve.epochs) == 120

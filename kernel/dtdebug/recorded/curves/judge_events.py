@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from dtdebug.recorded.curves.curve import Curve, spell
 from dtdebug.recorded.curves.finding import CurveFinding, Value
-from dtdebug.recorded.curves.judge_loss import make, title
+from dtdebug.recorded.curves.judge_loss import is_average, make, title
 from dtdebug.recorded.curves.statistics import bins, step_noise
 
 _BEFORE, _AFTER = 8, 5
@@ -231,7 +231,12 @@ def rises_with_rate(curve: Curve, rates: Sequence[Curve]) -> CurveFinding | None
     tail = levels[least + 1 :]
     low, last = levels[least], levels[-1]
     noise = max(median(part.noise for part in parts[: least + 1]), 1e-9)
-    if len(tail) < max(3, len(levels) // 8) or last < _RISEN * low or last - low < 6 * noise:
+    if (
+        (least == 0 and is_average(curve))
+        or len(tail) < max(3, len(levels) // 8)
+        or last < _RISEN * low
+        or last - low < 6 * noise
+    ):
         return None
     if last - low < _REGAINED * (levels[0] - low) or max(levels[-len(levels) // 5 :]) < max(tail):
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from statistics import median
 
@@ -174,6 +175,8 @@ def diverges(curve: Curve, rates: Sequence[Curve]) -> CurveFinding | None:
     start, low, last = levels[0], levels[least], levels[-1]
     rise, fell, peak = last - low, max(start - low, 0.0), max(levels[least:])
     tail = levels[least + 1 :]
+    if least == 0 and is_average(curve):  # it begins at 0, and fills with what the loss is
+        return None
     if len(tail) < max(2, len(levels) // 20) or rise < _DIVERGED * noise or rise < _RATIO * abs(low):
         return None
     if rise < _REGAINED * fell or rise < _HOLDS * (peak - low):
@@ -193,6 +196,11 @@ def diverges(curve: Curve, rates: Sequence[Curve]) -> CurveFinding | None:
         next="Go back to a checkpoint before that step; lower the learning rate or clip gradients, and compare what "
         "changed there (data, learning rate, a resume).",
     )  # fmt: skip
+
+
+def is_average(curve: Curve) -> bool:
+    """True if the name says that a value is an average of those before."""
+    return re.search(r"(?i)avg|average|running|smooth|ema\b", curve.name.name) is not None
 
 
 def _onset(values: Sequence[float], parts: Sequence[Bin], least: int, above: float) -> int:

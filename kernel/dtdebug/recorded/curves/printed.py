@@ -235,6 +235,8 @@ class PrintedLines:
         for curve, value in zip(curves, values, strict=True):
             if len(curve.steps) >= MOST_VALUES:
                 continue
+            if curve.epochs:  # other lines of it name an epoch
+                curve.epochs.append(-1.0)
             curve.steps.append(step)
             curve.values.append(value * curve.name.factor)
             curve.lines.append(number)
