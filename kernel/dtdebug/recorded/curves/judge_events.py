@@ -114,7 +114,7 @@ def jumps(curve: Curve, rates: Sequence[Curve], settings: Sequence[Curve]) -> Cu
     if (
         (others and top.size < _ALONE * others[0].size)
         or (back and not (lost and slow))
-        or _restarted(top, curve, rates)
+        or _is_restart(top, curve, rates)
     ):
         return None
     says = _says(curve, top)
@@ -155,7 +155,7 @@ def _says(curve: Curve, jump: _Jump) -> str:
     return f"The {title(curve)} jumped from {old} to {new} at {curve.label(jump.at)}"
 
 
-def _restarted(jump: _Jump, curve: Curve, rates: Sequence[Curve]) -> bool:
+def _is_restart(jump: _Jump, curve: Curve, rates: Sequence[Curve]) -> bool:
     """True if a rate rises at a jump to where it was before: a warm restart, after which a loss falls again."""
     step, before = curve.steps[jump.at], curve.steps[max(0, jump.at - 3)]
     for rate in rates:

@@ -172,7 +172,7 @@ class PrintedLines:
             self._epoch = float(found[1])
         for word in _LOAD_WORDS:
             if word in line and _LOADS.search(line, 0, _CUT) and not _NOT_LOADED.search(line, 0, _CUT):
-                self._series.loaded(self._file, number)
+                self._series.note_load(self._file, number)
                 break
         for word in _VALUES:
             if word in line:

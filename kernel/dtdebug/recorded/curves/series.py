@@ -39,7 +39,7 @@ class Series:
             curve = self._found[key] = Curve(owner, name, unit)
         return curve
 
-    def loaded(self, file: str, line: int) -> None:
+    def note_load(self, file: str, line: int) -> None:
         """Note that a line of a file says that a checkpoint is loaded, or that training is resumed."""
         if len(self._loads[file]) < _LOADS:
             self._loads[file].append(line)
