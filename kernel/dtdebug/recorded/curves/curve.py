@@ -21,7 +21,9 @@ class Owner(NamedTuple):
 class Curve:
     """Values of one name over the steps of one process or run."""
 
-    __slots__ = ("attempts", "epochs", "exact", "lines", "mixed", "name", "owner", "steps", "total", "unit", "values")
+    __slots__ = (
+        "attempts", "epochs", "exact", "lines", "loads", "mixed", "name", "owner", "steps", "total", "unit", "values",
+    )  # fmt: skip
 
     def __init__(self, owner: Owner, name: Name, unit: str = "step") -> None:
         self.owner, self.name, self.unit = owner, name, unit
@@ -29,6 +31,8 @@ class Curve:
         self.lines = array("q")
         self.attempts: list[int] = [0]
         """Places at which the counter was set back: a restart or a resumed attempt begins there."""
+        self.loads: list[int] = []
+        """Places before which a line says that a checkpoint is loaded, or that training is resumed."""
         self.mixed = False
         """True if several counters run through each other: the values are not of one training."""
         self.total = 0.0
@@ -68,7 +72,10 @@ class Curve:
         thin = Curve(self.owner, self.name, self.unit)
         thin.steps, thin.values, thin.lines = self.steps[::every], self.values[::every], self.lines[::every]
         thin.epochs, thin.total, thin.mixed, thin.exact = self.epochs[::every], self.total, self.mixed, self.exact
-        thin.attempts = sorted({-(-begin // every) for begin in self.attempts if -(-begin // every) < len(thin)})
+        thin.attempts, thin.loads = (
+            sorted({-(-begin // every) for begin in places if -(-begin // every) < len(thin)})
+            for places in (self.attempts, self.loads)
+        )
         return thin
 
     def spans(self) -> list[tuple[int, int]]:

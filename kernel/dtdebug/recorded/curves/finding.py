@@ -12,8 +12,8 @@ from typing import Literal
 import msgspec
 
 FindingKind = Literal[
-    "not_finite", "ranks_differ", "diverges", "resumed_from_start", "repeats", "zero_rate", "scale_at_floor",
-    "does_not_move", "spike", "slower", "drifts", "overfits",
+    "not_finite", "ranks_differ", "rises_with_rate", "diverges", "resumed_from_start", "jumps", "repeats", "zero_rate",
+    "scale_at_floor", "does_not_move", "spike", "slower", "drifts", "overfits", "runs_differ",
 ]  # fmt: skip
 """Kinds of findings, the gravest first."""
 ORDER: tuple[FindingKind, ...] = FindingKind.__args__  # type: ignore[attr-defined]
@@ -45,11 +45,16 @@ class CurveFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     step: str = ""
     run: str = ""
     values: tuple[Value, ...] = ()
+    cause: bool = False
+    """True if it names another curve that moved with it, not the event alone."""
     next: str = ""
     """The first thing to look at."""
     command: str = ""
 
     @property
     def grave(self) -> bool:
-        """True if it is a fault by itself; a spike from which the loss came back is only worth a look."""
-        return self.kind != "spike"
+        """True if it is a fault by itself; a spike from which the loss came back is only worth a look.
+
+        Two runs may differ on purpose: what was changed between them is not in their curves.
+        """
+        return self.kind not in ("spike", "runs_differ")

@@ -6,10 +6,11 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 
-from dtdebug.recorded.curves import judge_loss, judge_rest
+from dtdebug.recorded.curves import judge_events, judge_loss, judge_rest
 from dtdebug.recorded.curves.curve import Curve, Owner
-from dtdebug.recorded.curves.finding import ORDER, CurveFinding
+from dtdebug.recorded.curves.finding import ORDER, CurveFinding, FindingKind
 
+_RISES: frozenset[FindingKind] = frozenset({"rises_with_rate", "diverges", "jumps"})
 _SHORTEST, _LONGEST = 3, 20_000
 """Values from which a curve is judged, and up to which each of them is: of longer ones, each n-th."""
 
@@ -51,17 +52,32 @@ def _of_one(group: Sequence[Curve]) -> list[CurveFinding]:
     broken = any(row is not None for row in found)
     found += [judge_rest.scale_at_floor(curve) for curve in by["loss_scale"]]
     if not broken:
-        found += [judge_loss.diverges(curve, rates) for curve in losses]
-        diverged = any(row is not None and row.kind == "diverges" for row in found)
-        found += [judge_loss.resumed_from_start(curve) for curve in whole]
-        found += [] if diverged else [judge_loss.spike(curve) for curve in whole]
+        found += _rises(losses, rates, [*rates, *by["batch_size"]])
+        risen = any(row is not None and row.kind in _RISES for row in found)
+        found += [] if risen else [judge_loss.spike(curve) for curve in whole]
         found += [judge_loss.does_not_move(curve, rates) for curve in whole]
         found += [judge_rest.overfits(curve, losses) for curve in held_out[:1]]
-    found += [judge_loss.repeats(curve) for curve in whole]
+    found += [judge_loss.repeats(curve) for curve in whole] + [judge_events.runs_differ(group)]
     found += [judge_rest.zero_rate(curve, losses) for curve in rates[:1]]
     paces = [c for c in by["step_time"] if len(c) > 2][:1] or by["throughput"][:1]
     found += [judge_rest.slower(curve, by["batch_size"]) for curve in paces]
     return [row for row in found if row is not None]
+
+
+def _rises(losses: Sequence[Curve], rates: Sequence[Curve], settings: Sequence[Curve]) -> list[CurveFinding | None]:
+    """Return what made a loss rise: what is known to have happened at a step comes before that it rises."""
+    whole = losses[:1]
+    growth = [row for curve in whole if (row := judge_events.rises_with_rate(curve, rates))]
+    resumed = [row for curve in whole if (row := judge_events.resumed_from_start(curve))]
+    jumped = [row for curve in whole if (row := judge_events.jumps(curve, rates, settings))]
+    diverged = [row for curve in losses if (row := judge_loss.diverges(curve, rates))]
+    if growth:
+        return [*growth]
+    if resumed:
+        return [*resumed, *diverged]
+    if jumped and (not diverged or jumped[0].cause):
+        return [*jumped]
+    return [*diverged]
 
 
 def _first_only(found: Sequence[CurveFinding | None]) -> list[CurveFinding | None]:

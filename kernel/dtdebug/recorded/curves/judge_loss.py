@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
+import re
 from collections.abc import Sequence
 from statistics import median
 
@@ -23,6 +23,8 @@ _HOLDS = 0.7
 _SPIKE, _HIGHER, _ALONE = 20.0, 0.5, 4.0
 """A spike exceeds the median of its neighbours by this multiple of the noise, by this share of that median, and by this
 multiple of the next highest excess: where outliers are usual, none is a spike."""
+_OF_FALL = 0.15
+"""Share of what the loss has fallen in all that a spike rises at least: what is less is the noise of a loss near 0."""
 _SETTLED = 10
 """First values of an attempt, which are no spikes."""
 _CHANCE = (2, 3, 4, 5, 10, 20, 100, 1000, 30522, 32000, 32768, 50257, 50304, 128256, 151936)
@@ -36,7 +38,15 @@ def _record(curve: Curve, place: int) -> Value:
 
 
 def make(
-    kind: FindingKind, curve: Curve, place: int, says: str, why: str, *, values: Sequence[Value] = (), **more: str
+    kind: FindingKind,
+    curve: Curve,
+    place: int,
+    says: str,
+    why: str,
+    *,
+    values: Sequence[Value] = (),
+    cause: bool = False,
+    **more: str,
 ) -> CurveFinding:
     """Return a finding at one place of a curve."""
     return CurveFinding(
@@ -50,6 +60,7 @@ def make(
         step=curve.label(place),
         run=curve.owner.run,
         values=tuple(values) or (_record(curve, place),),
+        cause=cause,
         **more,
     )
 
@@ -164,6 +175,8 @@ def diverges(curve: Curve, rates: Sequence[Curve]) -> CurveFinding | None:
     start, low, last = levels[0], levels[least], levels[-1]
     rise, fell, peak = last - low, max(start - low, 0.0), max(levels[least:])
     tail = levels[least + 1 :]
+    if least == 0 and is_average(curve):  # it begins at 0, and fills with what the loss is
+        return None
     if len(tail) < max(2, len(levels) // 20) or rise < _DIVERGED * noise or rise < _RATIO * abs(low):
         return None
     if rise < _REGAINED * fell or rise < _HOLDS * (peak - low):
@@ -183,6 +196,11 @@ def diverges(curve: Curve, rates: Sequence[Curve]) -> CurveFinding | None:
         next="Go back to a checkpoint before that step; lower the learning rate or clip gradients, and compare what "
         "changed there (data, learning rate, a resume).",
     )  # fmt: skip
+
+
+def is_average(curve: Curve) -> bool:
+    """True if the name says that a value is an average of those before."""
+    return re.search(r"(?i)avg|average|running|smooth|ema\b", curve.name.name) is not None
 
 
 def _onset(values: Sequence[float], parts: Sequence[Bin], least: int, above: float) -> int:
@@ -287,6 +305,8 @@ def spike(curve: Curve) -> CurveFinding | None:
         return None
     near = values[max(0, top - 60) : max(0, top - 5)] + values[top + 6 : top + 61]
     noise = max(step_noise(near), 1e-9)
+    if over[top] < _OF_FALL * (median(values[:3]) - median(values)) or over[top] < _HIGHER * median(values):
+        return None
     rest = [over[i] for i in range(begin, len(values)) if abs(i - top) > 10]
     if over[top] < _SPIKE * noise or over[top] < _HIGHER * abs(usual[top]):
         return None
@@ -337,33 +357,3 @@ def repeats(curve: Curve) -> CurveFinding | None:
 
 def _has_digits(run: Sequence[float]) -> bool:
     return sum(len(f"{abs(value):.6g}".replace(".", "").lstrip("0")) >= 4 for value in run) >= _RUN - 1
-
-
-def resumed_from_start(curve: Curve) -> CurveFinding | None:
-    """Find an attempt that continues counting, with the loss of the beginning: its weights were not loaded."""
-    if curve.name.held_out:
-        return None
-    spans = curve.spans()
-    _, first = curve.finite(*spans[0])
-    if len(first) < 20:
-        return None
-    start = median(first[:3])
-    for (begin, end), (now, until) in itertools.pairwise(spans):
-        _, before = curve.finite(begin, end)
-        _, after = curve.finite(now, until)
-        if len(before) < 8 or len(after) < 3 or curve.steps[now] <= curve.steps[spans[0][0]] + 5:
-            continue
-        level, then = median(before[-5:]), median(after[:3])
-        noise = step_noise(before)
-        if start - level > 10 * noise and then - level > max(8 * noise, 0.6 * (start - level)):
-            says = (
-                f"Resumed at {curve.label(now)} with the {title(curve)} of the beginning: {spell(then)}, it was "
-                f"{spell(level)} before"
-            )
-            return make(
-                "resumed_from_start", curve, now, says, f"the first steps of all had {spell(start)}",
-                values=[_record(curve, now - 1), _record(curve, now)],
-                next="The step was restored, the weights were not: check that the checkpoint is loaded into the model "
-                "that is trained, and what `load_state_dict` says of missing keys.",
-            )  # fmt: skip
-    return None

@@ -48,7 +48,20 @@ _HELD_OUT = re.compile(rb"(?i)\b(?:validation|validating|valid|val|eval|evaluati
 _ESCAPE = re.compile(rb"\x1b\[[0-9;]{0,12}[A-Za-z]")
 _VALUES = (b"oss", b"OSS", b"norm", b"lr", b"LR", b"earning", b"tim", b"seconds", b"elapsed")
 """Each line that is read holds one of these."""
-_ALL_WORDS = (*_VALUES, b"Epoch", b"epoch", b"%|", b"[batch=")
+_LOAD_WORDS = (b"esum", b"heckpoint", b"estor")
+_LOADS = re.compile(
+    rb"(?i)\b(?:resum(?:ed|ing) (?:the )?(?:training |run |job )?(?:from|at)"
+    rb"|(?:re-?)?load(?:ed|ing) (?:the |model |a )?checkpoint"
+    rb"|restor(?:ed|ing) (?:the |model |training )?(?:checkpoint|states?|weights|from)"
+    rb"|(?:continu|restart)ing (?:training )?from (?:the |a )?checkpoint)\b"
+    rb"|[\"'](?:event|type|msg|message)[\"']: ?[\"']resumed?\b|\bevent[=:] ?resumed?\b",
+    re.ASCII,
+)
+_NOT_LOADED = re.compile(
+    rb"(?i)\b(?:no|not|without|n't|fail(?:ed|ure)?|unable|skip\w{0,4}|if|eval\w{0,7}|test\w{0,3})\b", re.ASCII
+)
+"""Words of a line that loads nothing into the training."""
+_ALL_WORDS = (*_VALUES, *_LOAD_WORDS, b"Epoch", b"epoch", b"%|", b"[batch=")
 _MANY, _EACH = 12_000, 4
 """Lines of one shape that are read; after them, each fourth is. NaN is another shape, and so is never left out."""
 _EPOCH_HEADS = (b"Epoch", b"epoch")
@@ -157,6 +170,10 @@ class PrintedLines:
         """Read one line, or one state of a line that is printed over and over."""
         if line[:5] in _EPOCH_HEADS and (found := _EPOCH.match(line)) is not None:
             self._epoch = float(found[1])
+        for word in _LOAD_WORDS:
+            if word in line and _LOADS.search(line, 0, _CUT) and not _NOT_LOADED.search(line, 0, _CUT):
+                self._series.note_load(self._file, number)
+                break
         for word in _VALUES:
             if word in line:
                 self._line(line, number)
@@ -218,6 +235,8 @@ class PrintedLines:
         for curve, value in zip(curves, values, strict=True):
             if len(curve.steps) >= MOST_VALUES:
                 continue
+            if curve.epochs:  # other lines of it name an epoch
+                curve.epochs.append(-1.0)
             curve.steps.append(step)
             curve.values.append(value * curve.name.factor)
             curve.lines.append(number)

@@ -66,7 +66,7 @@ def short_answer(reading: CurveReading, stream: TextIO) -> Answer:
         headline=clean(f"{run}{first.says}"),
         spots=(_spot(first, curve, plain=not is_unicode(stream)),),
         why=clean(first.why),
-        sure="unknown",
+        sure="likely" if first.cause else "unknown",
         next=Step(text=first.next, command=first.command) if first.next else None,
         notes=tuple(clean(note) for note in also[:1]),
     )
@@ -106,10 +106,11 @@ def summary_line(reading: CurveReading, stream: TextIO) -> str:
     if not values:
         return ""
     drawn, _ = sparkline(curve, _NARROW, plain=not is_unicode(stream))
+    parts = f" in {len(curve.attempts)} parts" if len(curve.attempts) > 1 and not curve.mixed else ""
     mixed = ": several counters run through each other, not judged" if curve.mixed else ""
     return clean(
         f"{curve.name.name} {drawn} {spell(values[0])} -> {spell(median(values[-3:]))}, {curve.label(0)} to "
-        f"{curve.label(len(curve) - 1)}{mixed or '; nothing found in ' + _count(reading)}"
+        f"{curve.label(len(curve) - 1)}{parts}{mixed or '; nothing found in ' + _count(reading)}"
     )
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
+from bisect import bisect_left
+from collections import defaultdict
 
 from dtdebug.recorded.curves.curve import Curve, Owner
 from dtdebug.recorded.curves.names import Name
 
 _CURVES, MOST_VALUES = 512, 4_000_000
 """Maximum number of curves of one reading, and of values of each."""
+_LOADS = 1_000
+"""Maximum number of lines of one file that say that a checkpoint is loaded."""
 _MIXED = 0.2
 """Share of steps that go back from which counters run through each other, and nothing is a restart."""
 _NEAR = 0.9
@@ -21,6 +25,7 @@ class Series:
 
     def __init__(self) -> None:
         self._found: dict[tuple[Owner, str, bool], Curve] = {}
+        self._loads: dict[str, list[int]] = defaultdict(list)
         self.full = False
 
     def curve(self, owner: Owner, name: Name, unit: str = "step") -> Curve | None:
@@ -34,8 +39,15 @@ class Series:
             curve = self._found[key] = Curve(owner, name, unit)
         return curve
 
+    def note_load(self, file: str, line: int) -> None:
+        """Note that a line of a file says that a checkpoint is loaded, or that training is resumed."""
+        if len(self._loads[file]) < _LOADS:
+            self._loads[file].append(line)
+
     def add(self, other: Series) -> None:
         """Add the curves of other files."""
+        for file, lines in other._loads.items():
+            self._loads[file] += lines
         room = _CURVES - len(self._found)
         self.full = self.full or other.full or len(other._found) > room
         self._found.update(itertools.islice(other._found.items(), max(room, 0)))
@@ -44,6 +56,8 @@ class Series:
         """Return the curves, each divided into its attempts."""
         for curve in self._found.values():
             _divide(curve)
+            places = {bisect_left(curve.lines, line) for line in self._loads.get(curve.owner.file, ())}
+            curve.loads = sorted(place for place in places if 0 < place < len(curve))
         return [curve for curve in self._found.values() if len(curve)]
 
 

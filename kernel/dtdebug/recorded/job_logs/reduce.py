@@ -91,7 +91,8 @@ def add(part: Part, judge: Judge, log: LogLines, source: LogSource, whose: LogOw
     """Add the lines kept of one log to a part."""
     kept = log.shapes.kept
     part.size += log.size
-    share = measure([row.raw for row in kept] + log.tail[-streams.TAIL :].splitlines())
+    at_end = streams.lines_at_end(log.tail[-streams.TAIL :], log.shapes.lines)
+    share = measure([row.raw for row in {row.number: row for row in [*kept, *at_end]}.values()])  # each line once
     part.looked += share.lines
     part.known += share.known
     year = datetime.fromtimestamp(source.time, UTC).year if source.time else datetime.now(UTC).year
