@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import os
 import re
+import stat
 import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from dtdebug.account.objects import is_exactly, stored
 from dtdebug.account.scopes import Scope
-from dtdebug.account.sources import Program
+from dtdebug.account.sources import Program, started
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Text
 
@@ -97,10 +98,19 @@ def _files(scope: Scope, programs: dict[str, Program]) -> list[str]:
     for word in dict.fromkeys(w for w in words if w.endswith(_SUFFIXES) and len(w) < 1000 and "\n" not in w):
         for folder in folders:
             path = os.path.normpath(os.path.join(folder, word))  # noqa: PTH118
-            if os.path.isfile(path) and os.path.getsize(path) <= _MOST_BYTES:  # noqa: PTH113, PTH202
+            if _is_given(path):
                 found[path] = None
                 break
     return list(found)[:_MOST_FILES]
+
+
+def _is_given(path: str) -> bool:
+    """True for a file that was there before the program began: it did not write that itself."""
+    try:
+        known = os.stat(path)  # noqa: PTH116
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(known.st_mode) and known.st_size <= _MOST_BYTES and known.st_mtime < started()
 
 
 def _paths_in(value: object) -> Iterator[object]:

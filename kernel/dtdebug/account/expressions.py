@@ -112,6 +112,7 @@ def positional(call: ast.Call, defined: ast.ClassDef, name: str) -> ast.expr | N
     number = fields.index(name) if name in fields else _LAST
     return call.args[number] if number < len(call.args) else None
 
+
 def packed_item(call: ast.Call, name: str) -> ast.expr | None:
     """Return the item of `**options` that a call passes as an argument, as an expression."""
     packed = next((k.value for k in call.keywords if k.arg is None), None)
