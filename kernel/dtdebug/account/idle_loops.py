@@ -65,11 +65,13 @@ def _changes(node: ast.expr, scope: Scope) -> Iterator[tuple[Program, ast.AST]]:
     text = ast.unparse(node)
     home = scope.node or program.tree
     for each in (*program.code.nodes(ast.AugAssign), *program.code.nodes(ast.Call)):
-        target = each.target if isinstance(each, ast.AugAssign) else each.func
-        if isinstance(each, ast.Call):
-            if not isinstance(target, ast.Attribute) or target.attr not in _GROWS:
+        match each:
+            case ast.AugAssign(target=target):
+                pass
+            case ast.Call(func=ast.Attribute(value=target, attr=name)) if name in _GROWS:
+                pass
+            case _:
                 continue
-            target = target.value
         if ast.unparse(target) != text:
             continue
         where = program.code.scope(each)

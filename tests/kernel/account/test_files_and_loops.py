@@ -33,7 +33,7 @@ def account(folder, text, **files):
 def held(found):
     """Return file, line and value of the links into configuration files."""
     return [
-        (os.path.basename(link.place.file), link.place.line, link.value.text)
+        (Path(link.place.file).name, link.place.line, link.value.text)
         for link in found.links
         if link.how == "file" and not link.place.file.endswith(".py")
     ]
@@ -106,11 +106,11 @@ def test_own_class_of_fields_leads_to_the_file(tmp_path):
     "text",
     [
         f"import yaml\n{TAKE}cfg = yaml.safe_load(Path('run.yaml').read_text())\nat = 7\ntake(at)\n",
-        f"import yaml\n{TAKE}cfg = yaml.safe_load(Path('run.yaml').read_text())\nmine = {{'at': 7}}\ntake(mine['at'])\n",
+        f"import yaml\n{TAKE}yaml.safe_load(Path('run.yaml').read_text())\nmine = {{'at': 7}}\ntake(mine['at'])\n",
         f"{TAKE}name, mine = 'run.yaml', type('M', (), {{}})()\nmine.at = 7\ntake(mine.at)\n",
         (
-            f"import yaml, argparse\n{TAKE}yaml.safe_load(Path('run.yaml').read_text())\np = argparse.ArgumentParser()\n"
-            "p.add_argument('--at', default=7)\na = p.parse_args()\ntake(a.at)\n"
+            f"import yaml, argparse\n{TAKE}yaml.safe_load(Path('run.yaml').read_text())\n"
+            "p = argparse.ArgumentParser()\np.add_argument('--at', default=7)\na = p.parse_args()\ntake(a.at)\n"
         ),
     ],
 )

@@ -139,8 +139,10 @@ _CLEARING: tuple[tuple[str, Callable[[Step], bool], str], ...] = (
 )
 _FOREIGN = (
     "The optimizer holds other parameters than the model that is trained",
-    "Make the optimizer after the last change of the model (a replaced layer, a wrapper that copies the weights), or "
-    "give it the parameters that the loss is computed with.",
+    (
+        "Make the optimizer after the last change of the model (a replaced layer, a wrapper that copies the weights), "
+        "or give it the parameters that the loss is computed with."
+    ),
 )
 """Cause and remedy of steps without gradients."""
 
