@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dtdebug.account.objects import is_exactly, stored
 from dtdebug.account.scopes import Scope
-from dtdebug.account.sources import Program, started
+from dtdebug.account.sources import Program, process_start
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Text
 
@@ -110,7 +110,7 @@ def _is_given(path: str) -> bool:
         known = os.stat(path)  # noqa: PTH116
     except (OSError, ValueError):
         return False
-    return stat.S_ISREG(known.st_mode) and known.st_size <= _MOST_BYTES and known.st_mtime < started()
+    return stat.S_ISREG(known.st_mode) and known.st_size <= _MOST_BYTES and known.st_mtime < process_start()
 
 
 def _paths_in(value: object) -> Iterator[object]:

@@ -24,7 +24,7 @@ class IdleLoop(NamedTuple):
     loop: ast.For | ast.AsyncFor
     scope: Scope
     over: ast.expr
-    """What it goes through, without `enumerate` and the like."""
+    """Expression that it goes through, without `enumerate` and the like."""
 
 
 def idle_loop(node: ast.expr, scope: Scope) -> IdleLoop | None:
