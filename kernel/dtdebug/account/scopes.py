@@ -255,7 +255,10 @@ def argument(scope: Scope, name: str) -> tuple[ast.expr, Scope] | None:
     """Return the expression that a parameter got, and the frame of the caller; frames that only pass on are skipped."""
     if scope.bound is not None:
         entered, caller = scope.bound
-        found = bind(entered, scope).get(name) or _unpack(entered, scope, name)
+        found = bind(entered, scope).get(name)
+        packed = _unpack(entered, scope, name) if found is None else None
+        if packed is not None and (default(scope, name) is None or caller.value(packed) is not MISSING):
+            found = packed  # else it may not be among them
         return (found, caller) if found is not None else None
     for caller in scope.callers:
         call = caller.call
