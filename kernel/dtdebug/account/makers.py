@@ -488,7 +488,9 @@ def _of_field(
     for row in program.bindings.get((defined, node.attr), ()):
         if made is not None and _has_fields(defined):
             given = keyword(made[0], node.attr) or positional(made[0], defined, node.attr)
-            given = given or packed_item(made[0], node.attr)
+            packed = packed_item(made[0], node.attr) if given is None else None
+            if packed is not None and (row.how != "assign" or made[1].value(packed) is not MISSING):
+                given = packed  # else it may not be among them
             if given is not None:
                 yield _given(given, made[1])
                 return
