@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dtdebug.account import chain, scopes
-from dtdebug.account.objects import loaded
+from dtdebug.account.objects import is_exactly, loaded
 from dtdebug.account.parts import leaves
 from dtdebug.account.refusal import refusal_of
 from dtdebug.account.scopes import Scope
@@ -78,7 +78,8 @@ def explain(
     refusal, refused = refusal_of(stack, own, sources, message or account.exception)
     way = WayBack(sources, deadline, message or account.exception, (scope.file, scope.line))
     for node, where in refused:
-        way.follow(node, where)
+        if not (_is_nothing(where.value(node)) and way.idle(node, where)):
+            way.follow(node, where)
     for each in [own, *(n for n in users[:-1][-1:] if scope.inner is not None)]:
         call = stack[each].call
         if isinstance(call, ast.expr):
@@ -102,6 +103,11 @@ def _unlike(found: re.Match[str]) -> str:
     if len(one) != len(other):
         return found[0]
     return " ".join(f"{a} {b}" for a, b in zip(one, other, strict=True) if a != b)
+
+
+def _is_nothing(value: object) -> bool:
+    """True for a number or container as it is before anything was added to it."""
+    return (is_exactly(value, (int, float)) and value == 0) or (is_exactly(value, (list, dict, set)) and not value)
 
 
 def _is_gone_through(node: ast.expr, scope: Scope) -> bool:

@@ -111,3 +111,16 @@ def positional(call: ast.Call, defined: ast.ClassDef, name: str) -> ast.expr | N
     fields = [s.target.id for s in defined.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
     number = fields.index(name) if name in fields else _LAST
     return call.args[number] if number < len(call.args) else None
+
+
+def packed_item(call: ast.Call, name: str) -> ast.expr | None:
+    """Return the item of `**options` that a call passes as an argument, as an expression."""
+    packed = next((k.value for k in call.keywords if k.arg is None), None)
+    if packed is None or entry(packed, name) is not None:
+        return entry(packed, name)
+    if isinstance(packed, ast.Call) and dotted_name(packed.func) == "vars" and packed.args:
+        return ast.Attribute(packed.args[0], name)
+    inner = packed
+    while isinstance(inner, ast.Subscript | ast.Attribute):
+        inner = inner.value
+    return ast.Subscript(packed, ast.Constant(name)) if isinstance(inner, ast.Name) else None

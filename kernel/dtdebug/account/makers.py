@@ -17,6 +17,7 @@ from dtdebug.account.expressions import (
     how_of,
     is_literal,
     keyword,
+    packed_item,
     position_in,
     positional,
 )
@@ -487,6 +488,9 @@ def _of_field(
     for row in program.bindings.get((defined, node.attr), ()):
         if made is not None and _has_fields(defined):
             given = keyword(made[0], node.attr) or positional(made[0], defined, node.attr)
+            packed = packed_item(made[0], node.attr) if given is None else None
+            if packed is not None and (row.how != "assign" or made[1].value(packed) is not MISSING):
+                given = packed  # else it may not be among them
             if given is not None:
                 yield _given(given, made[1])
                 return
@@ -520,9 +524,12 @@ def _only_creation(defined: ast.ClassDef, program: Program, inside: Scope) -> tu
 
 
 def creation(
-    node: ast.expr | None, scope: Scope, sources: Sources, steps: int = _STEPS
+    node: ast.expr | None, scope: Scope, sources: Sources, steps: int = _STEPS, position: int | None = None
 ) -> tuple[ast.Call, Scope] | None:
-    """Return the call that made an object, through names, arguments and own functions."""
+    """Return the call that made an object, through names, arguments and own functions.
+
+    `position`: its number among those that a function returns.
+    """
     if node is None or not steps or scope.program is None:
         return None
     if isinstance(node, ast.Call):
@@ -535,11 +542,16 @@ def creation(
         inside = Scope(scope.file, (function.end_lineno or 0) + 1, function.name, program=scope.program,
                        node=function, bound=(node, scope))  # fmt: skip
         returned = [s.value for s in scopes.statements(function) if isinstance(s, ast.Return)]
-        return creation(returned[-1], inside, sources, steps - 1) if returned else None
+        last = returned[-1] if returned else None
+        if isinstance(last, ast.Tuple) and position is not None and position < len(last.elts):
+            last = last.elts[position]
+        return creation(last, inside, sources, steps - 1) if last is not None else None
     if isinstance(node, ast.Tuple | ast.List):
         return None
     for made in makings(node, scope, sources):
-        return creation(made.value, made.scope, sources, steps - 1)
+        targets = made.node.targets if isinstance(made.node, ast.Assign) and isinstance(node, ast.Name) else ()
+        at = next((n for each in targets if (n := position_in(ast.unparse(node), each)) is not None), None)
+        return creation(made.value, made.scope, sources, steps - 1, at)
     return None
 
 

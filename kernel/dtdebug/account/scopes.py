@@ -11,6 +11,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, Modul
 from typing import Any
 
 from dtdebug.account import evaluate
+from dtdebug.account.expressions import packed_item
 from dtdebug.account.objects import MISSING, is_class, is_exactly
 from dtdebug.account.sources import Program, Sources, is_stale
 from dtdebug.process.thread_frames import copy_locals
@@ -255,6 +256,9 @@ def argument(scope: Scope, name: str) -> tuple[ast.expr, Scope] | None:
     if scope.bound is not None:
         entered, caller = scope.bound
         found = bind(entered, scope).get(name)
+        packed = _unpack(entered, scope, name) if found is None else None
+        if packed is not None and (default(scope, name) is None or caller.value(packed) is not MISSING):
+            found = packed  # else it may not be among them
         return (found, caller) if found is not None else None
     for caller in scope.callers:
         call = caller.call
@@ -279,11 +283,7 @@ def _unpack(call: ast.Call, scope: Scope, name: str) -> ast.expr | None:
     node = scope.node
     if isinstance(node, FUNCTIONS) and node.args.kwarg is not None and node.args.kwarg.arg == name:
         return packed
-    if packed is None or name not in scope.parameters:
-        return None
-    if isinstance(packed, ast.Call) and dotted_name(packed.func) == "vars" and packed.args:
-        return ast.Attribute(packed.args[0], name)
-    return ast.Subscript(packed, ast.Constant(name)) if dotted_name(packed) else None
+    return packed_item(call, name) if packed is not None and name in scope.parameters else None
 
 
 def is_forwarding(call: ast.Call) -> bool:

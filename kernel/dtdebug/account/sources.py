@@ -129,7 +129,7 @@ def live_lines(file: str) -> Sequence[str]:
 def is_stale(program: Program, code: CodeType) -> bool:
     """True if the file on disk was written since this process began, and is not what the running code was made of."""
     try:
-        if Path(program.file).stat().st_mtime < _started() - 1:
+        if Path(program.file).stat().st_mtime < process_start() - 1:
             return False
     except (OSError, ValueError):  # a cell, or code that was made in memory
         return False
@@ -141,7 +141,7 @@ def is_stale(program: Program, code: CodeType) -> bool:
     return found is None or found.co_code != code.co_code or found.co_names != code.co_names
 
 
-def _started() -> float:
+def process_start() -> float:
     """Return when this process began, in seconds since the epoch; now, where the system does not tell."""
     try:
         ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])

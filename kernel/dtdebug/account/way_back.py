@@ -18,8 +18,10 @@ from typing import Any
 import msgspec
 
 from dtdebug.account import evaluate, scopes
+from dtdebug.account.configs import entry_of, keys_of
 from dtdebug.account.expressions import computes, is_literal, literal_text
 from dtdebug.account.files import writer_of
+from dtdebug.account.idle_loops import idle_loop, loader_of
 from dtdebug.account.makers import Making, creation, is_current, makings, of_class
 from dtdebug.account.objects import MISSING, attribute, class_of_value, is_exactly, is_kind, loaded, module_of
 from dtdebug.account.parts import leaves, operands_of
@@ -157,6 +159,8 @@ class WayBack:
             return
         if value is not MISSING and not scopes.is_plain_value(value):
             return
+        if self._from_file(node, value, scope, parent):
+            return
         found = False
         for made in makings(node, scope, self._sources):
             found = True
@@ -167,6 +171,41 @@ class WayBack:
         if not found and isinstance(node, ast.Attribute | ast.Subscript) and self._is_new(text, scope.node, scope.line):
             for leaf in leaves(node.value, scope):
                 self._follow(leaf, scope, parent)
+
+    def _from_file(self, node: ast.expr, value: Any, scope: Scope, parent: int) -> bool:
+        """Add the line of a configuration file, where no line of the program decided a value."""
+        keys = keys_of(node)
+        if not keys or not scope.user or not is_exactly(value, (int, float, str)):
+            return False
+        ends = next(makings(node, scope, self._sources), None)
+        decided = ends is not None and (is_literal(ends.value) or ends.how in ("option", "environment"))
+        if decided and (ends is None or scope.value(ends.value) == value or ends.how != "default"):
+            return False
+        held = entry_of(keys, value, scope)
+        if held is None:
+            return False
+        at = Place(file=one_line(held.file), line=held.line, code=one_line(held.code))
+        link = Link(value=named(ast.unparse(node), value), how="file", place=at, depth=self._depth(parent))
+        self._add(link, parent, scalar=True, sure=_DECIDED)
+        return True
+
+    def idle(self, node: ast.expr, scope: Scope) -> bool:
+        """Add the loop that was to change a value, if it ran no round, and what leaves it empty."""
+        idle = idle_loop(node, scope)
+        if idle is None:
+            return False
+        size = NamedValue(f"len({one_line(ast.unparse(idle.over))})", "0")
+        link = Link(value=size, how="loop", place=place(idle.scope, idle.loop.target))
+        at = self._add(link, -1, plain=True, scalar=True)
+        loader = loader_of(idle, self._sources)
+        if loader is not None:
+            why, home, text = loader
+            value = NamedValue(one_line(ast.unparse(idle.over)), text)
+            self._add(Link(value=value, how="called", place=place(home, why), depth=1), at, sure=_DECIDED)
+            return True
+        for leaf in leaves(idle.over, idle.scope):
+            self._follow(leaf, dataclasses.replace(idle.scope, line=idle.loop.lineno), at)
+        return True
 
     def _is_new(self, *key: object) -> bool:
         if key in self._seen:

@@ -181,12 +181,29 @@ def _links_of(found: Broken) -> tuple[Link, ...]:
         lines = [account.place, *(known.place for known in links)]
         if link is not None and not any(p is not None and where(p) == where(link.place) for p in lines):
             links.append(link)
+    held = _in_file(found)
+    if held is not None:
+        return (held,)
     made = [link for link in links if not is_given(link)]
     links = sorted(made or links, key=_hands_on)
     inner = contract.about and contract.about not in call.expressions
     if not links and inner and 0 <= account.root < len(account.links):
         links.append(account.links[account.root])
     return tuple(links[:2])
+
+
+def _in_file(found: Broken) -> Link | None:
+    """Return the line of a configuration file that holds one of the two numbers which the demand compares."""
+    compared = set()
+    for side in sides(found.contract.demand)[::2]:
+        with suppress(UnknownTermError):
+            compared.add(show(value_of(side, found.call.scope)) if side else "")
+    held = [
+        link
+        for link in found.account.links
+        if link.how == "file" and not link.place.file.endswith(".py") and link.value.text in compared
+    ]
+    return held[0] if len(held) == 1 else None
 
 
 def _hands_on(link: Link) -> bool:
@@ -322,6 +339,21 @@ def _of_guard(context: Context, account: Account, refusal: Refusal, accounts: Se
     if typed is not None:
         fix = f"Edit {where_to}: {account_edits.UNTYPED}"
     why = _guard_ranks(account, values, accounts)
+    number = account_edits.written_as_number(link)
+    if number and link is not None and "'str'" in account.exception:
+        said = f"{prefix}`{link.value.name}` is {link.value.text}, a string, not a number"
+        fix = f"Edit {where_to}: write {number}."
+        return _explanation(
+            context,
+            account,
+            f"{said}{decided_clause(account, link)}",
+            fix,
+            _SURE,
+            "text-for-a-number",
+            why,
+            None,
+            place,
+        )
     evidence = "refused-by-a-test" if test else "call-failed"
     return _explanation(context, account, title, fix, probability, evidence, why, typed)
 

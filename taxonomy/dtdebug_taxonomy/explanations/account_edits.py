@@ -16,7 +16,7 @@ from dtdebug_taxonomy.model.account import Link, Place
 from dtdebug_taxonomy.text.contract_call import UnknownSlotError, UserCall, fill, show
 from dtdebug_taxonomy.text.demands import Plain, UnknownTermError, sides, value_of
 
-__all__ = ["UNTYPED", "Edit", "of_contract", "option_to_pass", "typed_option"]
+__all__ = ["UNTYPED", "Edit", "of_contract", "option_to_pass", "typed_option", "written_as_number"]
 
 _OPTION = re.compile(r"['\"](--[\w-]{1,40})['\"]")
 _TEXT = re.compile(r"'(?P<whole>-?\d{1,12})'|'-?\d{0,12}\.?\d{1,12}(?:e[+-]?\d{1,3})?'")
@@ -58,6 +58,20 @@ def typed_option(link: Link | None) -> Edit | None:
     at, kind = call.args[-1].end_col_offset or 0, "int" if text["whole"] else "float"
     code = f"{link.place.code[:at]}, type={kind}{link.place.code[at:]}"
     return Edit(link.place, code) if parse_line(code) is not None else None
+
+
+def written_as_number(link: Link | None) -> str:
+    """Return how a configuration file has to write a number that is a text there; empty if it is none."""
+    if link is None or link.how != "file" or not _TEXT.fullmatch(link.value.text):
+        return ""
+    number = link.value.text.strip("'")
+    if re.search(rf"[\"']{re.escape(number)}[\"']", link.place.code):
+        return f"{number}, without quotes"
+    base, _, power = number.partition("e")
+    if not power:
+        return number
+    sign = "" if power[0] in "+-" else "+"
+    return f"{base if '.' in base else f'{base}.0'}e{sign}{power}"
 
 
 UNTYPED = "give the option a `type`: without one, what is passed stays text."

@@ -38,7 +38,7 @@ def decide(link: Link) -> str:
             return f"`{option['name']}` {verb}{known} ({at})"
         case "default":
             return f"`{name}` defaults to{known} ({at})" if text else f"`{name}` has its default ({at})"
-        case "file":
+        case "file" if link.place.file.endswith(".py") or not link.place.code:
             return f"`{name}` is read from a file ({at})"
         case "cell":
             return (

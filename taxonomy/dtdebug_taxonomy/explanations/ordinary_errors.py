@@ -344,6 +344,9 @@ def _of_division(account: Account) -> _Found | None:
     exact = any(link.value.name == words for link in account.links)
     node = next(n.right for n in _nodes(account, ast.BinOp) if ast.unparse(n.right) == words)  # type: ignore[attr-defined]
     made = ast.unparse(node.value) if isinstance(node, ast.Subscript) and not exact else words  # its key made no 0
+    idle = _of_idle_loop(account, words)
+    if idle is not None:
+        return idle
     chain = [each for each in _chain(account, made) if not re.search(r"[-+*/]= ", each.place.code)]  # these change it
     link = _root_in(account, chain) or next((each for each in reversed(chain) if each.value.text), None)
     link = link or (chain[0] if chain else None)
@@ -352,6 +355,27 @@ def _of_division(account: Account) -> _Found | None:
         f"keep `{words}` above 0, or leave the line out where it is 0.",
         link,
     )
+
+
+_SIZES = re.compile(r"(?P<samples>\d{1,12}) samples, batch_size=(?P<size>\d{1,12}), drop_last=(?P<drops>True|False):")
+
+
+def _of_idle_loop(account: Account, words: str) -> _Found | None:
+    """Return the loop that was to change a value and ran no round, and what leaves it empty."""
+    links = account.links
+    at = next((n for n, each in enumerate(links) if each.how == "loop" and each.value.name.startswith("len(")), None)
+    if at is None or links[at].value.text != "0":
+        return None
+    loop, chain = links[at], _chain(account, links[at].value.name)
+    link, over = chain[-1], loop.value.name[4:-1]
+    said = f"`{words}` is 0, because the loop over `{over}` ({where(loop.place)}) ran no round"
+    sizes = _SIZES.match(link.value.text)
+    if sizes is None:
+        return _Found(said, f"`{over}` is empty: fill it, or leave out what follows where it is.", link)
+    if sizes["samples"] == "0":
+        return _Found(f"{said}: its data set has no samples", "give the loader samples.", link)
+    said += f": {sizes['samples']} samples, batch_size={sizes['size']} and drop_last={sizes['drops']} give 0 batches"
+    return _Found(said, f"use a batch size of at most {sizes['samples']}, or drop_last=False.", link)
 
 
 def _of_number(account: Account) -> _Found | None:

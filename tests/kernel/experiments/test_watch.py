@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from places import ROOT, TESTS
 
-from dtdebug.experiments.invariants.announce import Announcer
+from dtdebug.experiments.invariants.announce import Announcer, violation_line
 from dtdebug.experiments.invariants.inside import fingerprints
 from dtdebug.experiments.invariants.inside.clipping import Clipping
 from dtdebug.experiments.invariants.inside.lost_updates import LostWork
@@ -318,6 +318,10 @@ def test_gradient_sync_of_a_sharded_model_that_stays_off_is_named(synced, grads,
     assert [row.invariant for row in found] == expected
     if expected == ["not-reduced"]:
         assert found[0].step == 1 + synced.index(False)
+    if expected == ["step-without-gradients"]:
+        assert found[0].cause.startswith("The optimizer holds other parameters")
+        assert found[0].sure
+        assert violation_line(found[0]).count("The optimizer holds other parameters") == 1
 
 
 @pytest.mark.parametrize(

@@ -59,5 +59,6 @@ def violation_line(violation: Violation) -> str:
     """Return the violation in one line."""
     v = violation
     place = f", {PurePath(v.file).name}:{v.line}" if v.file else ""
+    said = f"{v.cause}. {v.means}" if v.cause else v.means
     far = " so far" if v.invariant in _REVOCABLE else ""
-    return f"watch: {v.invariant}{far}: {spell(v.ranks, 8)}, step {v.step}{place}: {v.means}"
+    return f"watch: {v.invariant}{far}: {spell(v.ranks, 8)}, step {v.step}{place}: {said}"

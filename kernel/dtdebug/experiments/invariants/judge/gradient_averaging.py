@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
+import msgspec
+
 from dtdebug.experiments.invariants.judge.common import violation
 from dtdebug.experiments.invariants.judge.replica_weights import StepPart, tables
 from dtdebug.experiments.invariants.read_records import Rank
@@ -132,12 +134,17 @@ _CLEARING: tuple[tuple[str, Callable[[Step], bool], str], ...] = (
     (
         "step-without-gradients",
         lambda s: not s.grads and s.backwards > 0 and s.trainable > 0,
-        (
-            "There was a backward pass, and no parameter of this optimizer got a gradient from it: the optimizer holds "
-            "other parameters than the model that is trained, and its steps change nothing."
-        ),
+        "No parameter of this optimizer got a gradient from the backward pass, so its steps change nothing.",
     ),
 )
+_FOREIGN = (
+    "The optimizer holds other parameters than the model that is trained",
+    (
+        "Make the optimizer after the last change of the model (a replaced layer, a wrapper that copies the weights), "
+        "or give it the parameters that the loss is computed with."
+    ),
+)
+"""Cause and remedy of steps without gradients."""
 
 
 def clearing(ranks: Sequence[Rank]) -> Iterator[Violation]:
@@ -155,7 +162,11 @@ def clearing(ranks: Sequence[Rank]) -> Iterator[Violation]:
                         break
         if hits:
             step, rank = min(hits.values(), key=lambda h: h[0].s)
-            yield violation(invariant, "D.2.5", hits, step.s, rank.place(step.site), means)
+            seen = violation(invariant, "D.2.5", hits, step.s, rank.place(step.site), means)
+            if invariant == "step-without-gradients":
+                alone = all(len({s.o for s in row.of(Step)}) == 1 for _, row in hits.values())
+                seen = msgspec.structs.replace(seen, cause=_FOREIGN[0], fix=_FOREIGN[1], sure=alone)
+            yield seen
 
 
 def hook_results(ranks: Sequence[Rank]) -> Iterator[Violation]:

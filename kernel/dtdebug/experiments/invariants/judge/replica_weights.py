@@ -203,8 +203,8 @@ def _gradient_divergence(row: dict[int, StepPart], step: int, place: tuple[str, 
     ]  # fmt: skip
     if inner:
         why = (
-            "there was a backward pass, and no forward pass through DistributedDataParallel: the inner module was "
-            "called, so that no gradient was averaged"
+            "the inner module was called, and no forward pass went through DistributedDataParallel: no gradient was "
+            "averaged in the backward pass"
         )
         return violation("not-reduced", "D.2.5", inner, step, _forward_place(row, place), f"{who(inner)}: {why}.")
     if quiet:
