@@ -16,6 +16,7 @@ from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.grades import split_guesses
 from dtdebug_taxonomy.explanations.model import Band, Explanation, Reason, band
 from dtdebug_taxonomy.explanations.ranked_causes import reason_of, ruled_out
+from dtdebug_taxonomy.explanations.source_check import is_shown_fault
 from dtdebug_taxonomy.explanations.table import explain, explain_alone
 from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.inference import questions
@@ -199,7 +200,9 @@ def _is_recognised_by_cause(incident: Incident, causes: Sequence[Explanation]) -
     error = incident.first_error
     if error is not None and (_names(causes) or error.told == "layer"):
         return True
-    return any(is_comparison(a) for a in causes) and incident.mentions_several
+    if any(is_comparison(a) for a in causes) and incident.mentions_several:
+        return True
+    return bool(causes) and incident.prose.text.strip() != "" and is_shown_fault(incident.snapshot, causes[0])
 
 
 def _is_described(incident: Incident) -> bool:

@@ -13,7 +13,7 @@ from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation
 from dtdebug_taxonomy.explanations.ranked_causes import reason_of
 from dtdebug_taxonomy.inference.finding import LIKELY, POSSIBLE, Finding
 from dtdebug_taxonomy.inference.shown_source import SHOWN, ShownHit, hits_in_shown
-from dtdebug_taxonomy.model.snapshot import SourceFinding
+from dtdebug_taxonomy.model.snapshot import Snapshot, SourceFinding
 from dtdebug_taxonomy.text.pattern_matcher import plain
 
 _VALUES = ("D.2.4", "D.2.5")
@@ -84,6 +84,13 @@ def explain_shown(context: Context) -> Iterator[Explanation]:
     found = (h for h in hits_in_shown(context.incident.snapshot) if h.hit.severity in _WRONG)
     if (first := next((h for h in found if not likely.isdisjoint(h.hit.check.symptom)), None)) is not None:
         yield _of_shown(context, first, next(code for code in first.hit.check.symptom if code in likely))
+
+
+def is_shown_fault(snapshot: Snapshot, found: Explanation) -> bool:
+    """True if an explanation is of what contradicts a contract in the shown source."""
+    if not (found.because and found.because[0].source == "checked" and found.because[0].file == SHOWN):
+        return False
+    return any(h.hit.severity in _WRONG and h.hit.check.cause == found.cause for h in hits_in_shown(snapshot))
 
 
 def explain_beside(context: Context) -> Iterator[Explanation]:
