@@ -156,6 +156,8 @@ def diagnose(
         skip = {*(answers or {}), *unknown, *(("error_text_on_some_rank",) if raised_in_output(incident) else ())}
         question = _question(knowledge, ranking, findings, sure, skip)
     told, supports = headline(Outlook(knowledge, incident, findings, sure, symptoms[0].why, causes))
+    if not told and sure == "unknown" and causes and is_shown_fault(snapshot, causes[0]):
+        told = f"What fails is not said; the source shown has a mistake in line {causes[0].because[0].line}."
     if told and not (causes or guesses or roots) and all(r.scores for r in _telling_of(ranking)):
         sure = "unknown"  # the event is known; a likeness of words alone names no symptom
     return Diagnosis(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dtdebug_taxonomy.text.lazy_re import lazy_re
 
-_QUOTE = lazy_re(r" {0,3}(?:> ?){1,3}(?!>)")
+_QUOTE = lazy_re(r" {0,3}(?:> ?){1,2}(?!>)")
 _NUMBER = lazy_re(r"[ \t]{0,8}(?P<number>\d{1,6})(?:[ \t]{0,2}[|:\u2502][ \t]?|[ \t]|$)")
 _PROMPT = lazy_re(r"(?:>>>|\.\.\.)(?: |$)")
 _LEFT_OUT = lazy_re(
