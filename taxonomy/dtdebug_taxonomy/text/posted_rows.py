@@ -55,28 +55,25 @@ def _is_diff(rows: Sequence[str]) -> bool:
 
 def _without_numbers(rows: list[str]) -> list[str]:
     """Return the rows without line numbers, where several in a row count on."""
-    found = [_NUMBER.match(row) for row in rows]
+    found = list(map(_NUMBER.match, rows))
+    numbers = [-1 if one is None else int(one["number"]) for one in found]
     at = 0
     while at < len(rows):
-        end = at
-        while end < len(rows) and (one := found[end]) is not None and int(one["number"]) == _first(found, at) + end - at:
+        end = at + 1
+        while numbers[at] >= 0 and end < len(rows) and numbers[end] == numbers[at] + end - at:
             end += 1
-        if end - at >= _FEWEST:
-            for i in range(at, end):
-                rows[i] = rows[i][found[i].end() :]  # type: ignore[union-attr]
-        at = max(end, at + 1)
+        for i, one in enumerate(found[at:end], at):
+            if end - at >= _FEWEST and one is not None:
+                rows[i] = rows[i][one.end() :]
+        at = end
     return rows
-
-
-def _first(found: Sequence, at: int) -> int:  # type: ignore[type-arg]
-    return int(found[at]["number"])
 
 
 def _shifted(rows: list[str]) -> list[str]:
     """Return the rows with the first ones where the later ones are: a paste often begins inside a block or a row."""
     full = [at for at, row in enumerate(rows) if row.strip()]
     widths = {at: len(rows[at]) - len(rows[at].lstrip()) for at in full}
-    if len(full) < 2:  # noqa: PLR2004
+    if len(full) < 2:
         return rows
     first, second = full[:2]
     if widths[first] == 0 < widths[second] and not rows[first].rstrip().endswith((":", "(", "[", "{", ",", "\\")):
