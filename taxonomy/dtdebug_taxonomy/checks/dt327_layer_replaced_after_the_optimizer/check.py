@@ -18,7 +18,7 @@ _LAYERS = {
         *("Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "LSTM", "GRU", "RNN"),
     )
 }
-"""What has parameters of its own that are to be trained."""
+"""Modules with parameters of their own."""
 
 
 def check(code: Code) -> Iterator[Hit]:
