@@ -20,6 +20,7 @@ from dtdebug_taxonomy.stacks.frames import is_library, short
 
 if TYPE_CHECKING:
     from dtdebug_taxonomy.source.python.code import Code
+    from dtdebug_taxonomy.source.python.project import Project
     from dtdebug_taxonomy.source.source import Source
 
 _SCRIPTS = frozenset((".sh", ".bash", ".sbatch", ".slurm"))
@@ -150,6 +151,7 @@ def _sources(stacks: Mapping[int | None, Sequence[Frame]], culprits: Sequence[in
     order = sorted(stacks, key=lambda rank: rank not in culprits)
     files = dict.fromkeys(f.file for rank in order for f in reversed(stacks[rank]))
     sources: dict[str, Code] = {}
+    project: Project | None = None
     for file in files:
         if len(sources) == MOST_FILES:
             break
@@ -157,12 +159,27 @@ def _sources(stacks: Mapping[int | None, Sequence[Frame]], culprits: Sequence[in
             continue  # on another machine, deleted, or no source of this user's
         from dtdebug.check.files import UnreadableError, decode_source
         from dtdebug_taxonomy.source.python.code import Code
+        from dtdebug_taxonomy.source.python.project import Project
 
         try:
-            sources[file] = Code(decode_source(Path(file), data).text, path=file)
+            code = Code(decode_source(Path(file), data).text, path=file)
         except (ValueError, UnreadableError):  # not text
             continue
+        project = Project(_module_text) if project is None else project
+        code.project = project
+        sources[file] = code
     return sources
+
+
+def _module_text(path: str) -> str | None:
+    """Return the text of a module of the user's that one of the files imports; None if it may not be read."""
+    from dtdebug.check.files import UnreadableError, decode_source
+
+    try:
+        data = None if is_library(path) else named_files.read_shown_source(path, MOST_BYTES)
+        return None if data is None else str(decode_source(Path(path), data).text)
+    except (OSError, ValueError, UnreadableError):
+        return None
 
 
 def _launch_scripts(sources: Mapping[str, Code]) -> dict[str, Source]:

@@ -16,6 +16,7 @@ from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.grades import split_guesses
 from dtdebug_taxonomy.explanations.model import Band, Explanation, Reason, band
 from dtdebug_taxonomy.explanations.ranked_causes import reason_of, ruled_out
+from dtdebug_taxonomy.explanations.source_check import is_shown_fault
 from dtdebug_taxonomy.explanations.table import explain, explain_alone
 from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.inference import questions
@@ -155,6 +156,8 @@ def diagnose(
         skip = {*(answers or {}), *unknown, *(("error_text_on_some_rank",) if raised_in_output(incident) else ())}
         question = _question(knowledge, ranking, findings, sure, skip)
     told, supports = headline(Outlook(knowledge, incident, findings, sure, symptoms[0].why, causes))
+    if not told and sure == "unknown" and causes and is_shown_fault(snapshot, causes[0]):
+        told = f"What fails is not said; the source shown has a mistake in line {causes[0].because[0].line}."
     if told and not (causes or guesses or roots) and all(r.scores for r in _telling_of(ranking)):
         sure = "unknown"  # the event is known; a likeness of words alone names no symptom
     return Diagnosis(
@@ -199,7 +202,9 @@ def _is_recognised_by_cause(incident: Incident, causes: Sequence[Explanation]) -
     error = incident.first_error
     if error is not None and (_names(causes) or error.told == "layer"):
         return True
-    return any(is_comparison(a) for a in causes) and incident.mentions_several
+    if any(is_comparison(a) for a in causes) and incident.mentions_several:
+        return True
+    return bool(causes) and incident.prose.text.strip() != "" and is_shown_fault(incident.snapshot, causes[0])
 
 
 def _is_described(incident: Incident) -> bool:

@@ -13,7 +13,7 @@ from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation
 from dtdebug_taxonomy.explanations.ranked_causes import reason_of
 from dtdebug_taxonomy.inference.finding import LIKELY, POSSIBLE, Finding
 from dtdebug_taxonomy.inference.shown_source import SHOWN, ShownHit, hits_in_shown
-from dtdebug_taxonomy.model.snapshot import SourceFinding
+from dtdebug_taxonomy.model.snapshot import Snapshot, SourceFinding
 from dtdebug_taxonomy.text.pattern_matcher import plain
 
 _VALUES = ("D.2.4", "D.2.5")
@@ -23,6 +23,7 @@ _HANG = "D.2.1"
 _PROBABILITY = 0.5
 _OTHER_KINDS = frozenset(("dead", "none"))
 """Kinds of verdicts on ranks of which none left the others by its own program."""
+_SURE = ("certain", "high")
 _WRONG = ("error", "warning")
 """Severities of what contradicts the contract of an API or a launcher."""
 
@@ -83,17 +84,27 @@ def explain_shown(context: Context) -> Iterator[Explanation]:
     likely = {code for code, p in context.ranking.symptoms.items() if p >= POSSIBLE}
     found = (h for h in hits_in_shown(context.incident.snapshot) if h.hit.severity in _WRONG)
     if (first := next((h for h in found if not likely.isdisjoint(h.hit.check.symptom)), None)) is not None:
-        yield _of_shown(context, first, next(code for code in first.hit.check.symptom if code in likely))
+        check, leading = first.hit.check, next(iter(context.ranking.symptoms))
+        fits = leading in check.symptom and check.precision in _SURE
+        symptom = leading if fits else next(code for code in check.symptom if code in likely)
+        yield _of_shown(context, first, symptom, LIKELY if fits else _PROBABILITY)
+
+
+def is_shown_fault(snapshot: Snapshot, found: Explanation) -> bool:
+    """True if an explanation is of what contradicts a contract in the shown source."""
+    if not (found.because and found.because[0].source == "checked" and found.because[0].file == SHOWN):
+        return False
+    return any(h.hit.severity in _WRONG and h.hit.check.cause == found.cause for h in hits_in_shown(snapshot))
 
 
 def explain_beside(context: Context) -> Iterator[Explanation]:
     """Yield what a check finds there, whatever the failure is."""
     found = (h for h in hits_in_shown(context.incident.snapshot) if h.hit.severity != "hint")
     if (first := next(found, None)) is not None:
-        yield _of_shown(context, first, first.hit.check.symptom[0])
+        yield _of_shown(context, first, first.hit.check.symptom[0], _PROBABILITY)
 
 
-def _of_shown(context: Context, found: ShownHit, symptom: str) -> Explanation:
+def _of_shown(context: Context, found: ShownHit, symptom: str, probability: float) -> Explanation:
     check = found.hit.check
     _, cause = context.knowledge.causes[check.cause]
     message = " ".join(found.hit.message.split())
@@ -107,5 +118,5 @@ def _of_shown(context: Context, found: ShownHit, symptom: str) -> Explanation:
         file=SHOWN,
     )
     pattern, fix = context.knowledge.patterns[cause.pattern].name, found.hit.fix.title if found.hit.fix else cause.fix
-    made = explanation_for(symptom, cause.title, cause.why, fix, _PROBABILITY, shown, pattern=pattern)
+    made = explanation_for(symptom, check.title, cause.why, fix, probability, shown, pattern=pattern)
     return msgspec.structs.replace(made, cause=cause.id, diff=found.diff, diff_of="yours" if found.diff else "")

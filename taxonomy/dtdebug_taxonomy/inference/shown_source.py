@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 SHOWN = "the source shown"
 """Replaces a file's name: source shown by the user is the user's own."""
 
+_SHORT = 20_000
+"""Maximum characters of an output in which source without fences is looked for."""
+
 
 class ShownHit(NamedTuple):
     """A hit of a check, where the text shows it."""
@@ -33,7 +36,7 @@ def hits_in_shown(snapshot: Snapshot) -> tuple[ShownHit, ...]:
 def _hits(output: str, situation: str) -> tuple[ShownHit, ...]:
     from dtdebug_taxonomy.source.fenced_blocks import source_blocks
 
-    blocks = [*source_blocks(output), *source_blocks(situation, code=True)]
+    blocks = [*source_blocks(output, code=len(output) <= _SHORT), *source_blocks(situation, code=True)]
     if not blocks:
         return ()
     from dtdebug_taxonomy.checks.run.examine import examine
@@ -42,7 +45,7 @@ def _hits(output: str, situation: str) -> tuple[ShownHit, ...]:
 
     settings = Settings()
     found: dict[str, ShownHit] = {}
-    for source, first, added in blocks:
+    for source, first, added, verbatim in blocks:
         hits = examine(source, settings, failed=lambda check, error: None)
         for hit in hits:
             if hit.check.id in found:  # one is enough, and proving each diff takes another examination
@@ -53,6 +56,6 @@ def _hits(output: str, situation: str) -> tuple[ShownHit, ...]:
                 hit,
                 first + line - 1,
                 source.text.line(line).strip(),
-                diff_of(name, source, hits, hit, settings, added),
+                diff_of(name, source, hits, hit, settings, added) if verbatim else "",
             )
     return tuple(found.values())

@@ -5,16 +5,18 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.lenient_parser import parse_program
 from dtdebug_taxonomy.source.shell.script import Script
 from dtdebug_taxonomy.source.source import Source
-from dtdebug_taxonomy.text import shown_code
+from dtdebug_taxonomy.text import posted_rows, shown_code
 
 _FENCE = re.compile(r"\s{0,3}(?:`{3,}|~{3,})\s{0,3}(?P<language>\w{0,20})")
 _PYTHON, _SHELL = frozenset({"python", "py", "python3"}), frozenset({"bash", "sh", "shell", "slurm", "zsh"})
+_DIFFS = frozenset({"diff", "patch"})
 _SCRIPT = re.compile(r"#!\s{0,2}/\S{0,60}\b(?:ba|z|k|da)?sh\b|#SBATCH ")
 """Beginning of a script, which people show without fences too."""
 _USUAL = {
@@ -25,11 +27,19 @@ _USUAL = {
     "DistributedDataParallel": "from torch.nn.parallel import DistributedDataParallel",
     "DataLoader": "from torch.utils.data import DataLoader",
     "DistributedSampler": "from torch.utils.data import DistributedSampler",
+    "FSDP": "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP",
+    "F": "import torch.nn.functional as F",
+    "os": "import os",
+    "Accelerator": "from accelerate import Accelerator",
+    "accelerator": "from accelerate import Accelerator",
+    "deepspeed": "import deepspeed",
     "hvd": "import horovod.torch as hvd",
 }
 """Imports for names that a fragment uses without showing them: their meaning in nearly every program."""
 _MOST, _LONGEST = 4, 60_000
 """Maximum number of blocks read per text, and of characters of one."""
+_MOST_ROWS, _STATEMENTS, _UNREAD = 800, 3, 0.4
+"""Maximum rows of a block that is repaired, its least number of statements, and the largest share that is not read."""
 
 
 class SourceBlock(NamedTuple):
@@ -40,6 +50,8 @@ class SourceBlock(NamedTuple):
     """1-based line of the text that is its first."""
     added: str = ""
     """Imports added in its first line, which the text does not show."""
+    verbatim: bool = True
+    """True if nothing is left out or replaced: a diff would apply to it."""
 
 
 def source_blocks(text: str, *, code: bool = False) -> Iterator[SourceBlock]:
@@ -48,6 +60,8 @@ def source_blocks(text: str, *, code: bool = False) -> Iterator[SourceBlock]:
     With `code`, for what a person wrote, pieces of Python without fences come as well.
     """
     rows = text.split("\n")
+    if len(text) <= _LONGEST:
+        rows = posted_rows.unquoted(rows)
     found = 0
     for first, language, block in _blocks(rows):
         body = textwrap.dedent("\n".join([*block, ""]))
@@ -56,24 +70,61 @@ def source_blocks(text: str, *, code: bool = False) -> Iterator[SourceBlock]:
         if language in _SHELL or _SCRIPT.match(body.lstrip()):
             found += 1
             yield SourceBlock(Script(body), first + 1)
-        elif language in _PYTHON or (not language and _parses(body)):
+        elif (made := _python_block(block, first, language)) is not None:
             found += 1
-            added = _imports(body)
-            yield SourceBlock(Code(added + body), first + (0 if added else 1), added)
+            yield made
     if len(text) > _LONGEST:
         return
     fenced = {at for first, _, block in _blocks(rows) for at in range(first, first + len(block))}
-    for at, command in shown_code.commands(text):
+    for at, command in shown_code.commands("\n".join(rows)):
         if at not in fenced and found < 2 * _MOST:
             found += 1
             yield SourceBlock(Script(f"{command}\n"), at + 1)
     open_rows = ["" if at in fenced else row for at, row in enumerate(rows)] if code else []
-    for piece in shown_code.pieces(open_rows):
-        if found < 2 * _MOST:
+    for piece in _joined(shown_code.pieces(open_rows), rows):
+        if found < 2 * _MOST and (made := _python_block(rows[piece.start : piece.stop], piece.start)) is not None:
             found += 1
-            body = textwrap.dedent("\n".join([*rows[piece.start : piece.stop], ""]))
-            added = _imports(body)
-            yield SourceBlock(Code(added + body), piece.start + (0 if added else 1), added)
+            yield made
+
+
+def _joined(pieces: Iterable[range], rows: list[str]) -> Iterator[range]:
+    """Yield the pieces, as one where only blank, indented or left-out rows are between them."""
+    whole: range | None = None
+    for piece in pieces:
+        if whole is not None and all(map(posted_rows.is_between, rows[whole.stop : piece.start])):
+            whole = range(whole.start, piece.stop)
+            continue
+        if whole is not None:
+            yield whole
+        whole = piece
+    if whole is not None:
+        yield whole
+
+
+def _python_block(block: list[str], first: int, language: str = "") -> SourceBlock | None:
+    """Return rows of a text as Python, as far as they can be read; None if they are something else."""
+    if language and language not in _PYTHON | _DIFFS:
+        return None
+    rows, left_out = posted_rows.source_rows(block, diff=language in _DIFFS)
+    body = textwrap.dedent("\n".join([*rows, ""]))
+    parses = _parses(body)
+    if not (parses or language in _PYTHON or _reads_as_python(body)):
+        return None
+    added = _imports(body)
+    code = Code(added + body)
+    if left_out or not parses:
+        code.__dict__["role"] = "library"  # what is missing may be in the part that is not shown
+    return SourceBlock(code, first + (0 if added else 1), added, verbatim=parses and not left_out)
+
+
+def _reads_as_python(body: str) -> bool:
+    """True if most rows of a text can be parsed, and several begin statements as no output does."""
+    rows = body.split("\n")
+    if len(rows) > _MOST_ROWS or sum(map(shown_code.is_statement, rows)) < _STATEMENTS:
+        return False
+    gaps = {at for low, high in parse_program(body).gaps for at in range(low - 1, high)}
+    full = [at for at, row in enumerate(rows) if row.strip()]
+    return len(gaps.intersection(full)) <= _UNREAD * len(full)
 
 
 def _blocks(rows: list[str]) -> Iterator[tuple[int, str, list[str]]]:
@@ -83,7 +134,10 @@ def _blocks(rows: list[str]) -> Iterator[tuple[int, str, list[str]]]:
         fence = _FENCE.match(rows[at])
         if fence is not None:
             end = next((i for i in range(at + 1, len(rows)) if _FENCE.match(rows[i])), len(rows))
-            yield at + 1, fence["language"].lower(), rows[at + 1 : end]
+            if shown_code.is_statement(code := rows[at].lstrip(" `~")):
+                yield at, "", [code, *rows[at + 1 : end]]
+            else:
+                yield at + 1, fence["language"].lower(), rows[at + 1 : end]
             at = end + 1
         elif _SCRIPT.match(rows[at]):
             end = next((i for i in range(at + 1, len(rows)) if not rows[i].strip() or _FENCE.match(rows[i])), len(rows))
@@ -101,7 +155,7 @@ def _imports(body: str) -> str:
         if re.search(rf"(?<![\w.]){name}[.(]", body)
         and not re.search(rf"(?m)\bimport\b.{{0,120}}\b{name}\b|^[ \t]{{0,80}}{name} =", body)
     ]
-    return f"{'; '.join(rows)}\n" if rows else ""
+    return f"{'; '.join(dict.fromkeys(rows))}\n" if rows else ""
 
 
 def _parses(body: str) -> bool:

@@ -104,6 +104,11 @@ def pieces(rows: Sequence[str]) -> Iterator[range]:
         at = end
 
 
+def is_statement(row: str) -> bool:
+    """True if a row begins a statement of Python as prose and messages do not."""
+    return len(row) <= _LONGEST and bool(_BEGINS.match(row))
+
+
 def _goes_on(rows: Sequence[str], at: int) -> bool:
     row = rows[at]
     return bool(row[:1].isspace() and row.strip()) or bool(_BEGINS.match(row)) or row.strip() in {")", "]", "}"}

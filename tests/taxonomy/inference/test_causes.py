@@ -348,6 +348,39 @@ def test_the_source_corrects_who_was_named_though_the_other_side_is_as_large(pro
     assert found.summary.startswith("Rank 0 called broadcast #4 at train.py:6" if sure == 0.5 else said)
 
 
+@pytest.mark.parametrize(
+    ("line", "body", "found"),
+    [
+        ("if is_main and metric.compute() < best:", "dist.all_reduce(t)", True),
+        ("if rank == 0 and step % 2: metric.compute()", "dist.all_reduce(t)", True),
+        ("best = metric.compute() if rank == 0 else best", "dist.barrier()", True),
+        ("if is_main and metric.compute() < best:", "print(t)", False),
+        ("if metric.compute() < best and is_main:", "dist.all_reduce(t)", False),
+    ],
+)
+def test_a_collective_in_another_module_is_found_at_the_condition_before_it(program, line, body, found):
+    """The imports of the files on the stacks are followed, as `check` follows them."""
+    other = program.parent / "own_metrics.py"
+    other.write_text(
+        "import torch.distributed as dist\n\n\nclass Metric:\n    def compute(self):\n        t = state()\n"
+        f"        {body}\n        return t.item()\n"
+    )
+    end = "\n            best = 0" if line.endswith(":") else ""
+    program.write_text(
+        "import torch.distributed as dist\nfrom own_metrics import Metric\n\n\ndef main(best):\n"
+        "    rank = dist.get_rank()\n    is_main = rank == 0\n    metric = Metric()\n    for step in range(9):\n"
+        f"        {line}{end}\n        dist.barrier()\n"
+    )
+    site = CallSite(0, str(program), 10, "main")
+    said = Verdict(kind="extra", culprits=(0,), waiting=(1,), sites=(site,), confidence=0.9, summary="Rank 0 parted.")
+    snapshot = sourced_snapshot(Snapshot(verdict=said))
+
+    hits = {(f.check, f.line, f.near) for f in snapshot.source_findings}
+    assert (("DT101", 10, "line") in hits) == found
+    if found:
+        assert diagnose(KNOWLEDGE, snapshot).advice[0].because[0].line == 10
+
+
 def test_sources_that_are_not_here_are_left_out(tmp_path):
     """Files of another machine, folders and large files cost nothing and say nothing."""
     (tmp_path / "folder.py").mkdir()

@@ -121,3 +121,159 @@ def test_of_many_hits_of_one_kind_the_first_is_told_and_hostile_blocks_are_bound
     assert [f.line for f in rows] == [3]
     assert len(list(source_blocks("```python\n" + "import " * 8_000 + "dist.x\n```\n"))) == 1
     assert not list(source_blocks("```python\n" + "x = 1\n" * 20_000 + "```\n"))
+
+
+NUMBERED = """My training hangs at the end of each epoch on 4 GPUs. Around there:
+
+ 41 | for epoch in range(epochs):
+ 42 |     for batch in loader:
+ 43 |         loss = step(batch)
+ 44 |     if dist.get_rank() == 0:
+ 45 |         dist.all_reduce(loss)
+"""
+QUOTED = """I have the same problem, it hangs after validation.
+
+> ```python
+> if accelerator.is_main_process:
+>     metrics = evaluate(model)
+>     metrics = accelerator.gather(metrics)
+> ```
+"""
+DIFF = """Since this change of mine the job gets stuck on 8 ranks:
+
+```diff
+@@ -10,5 +10,6 @@ def train(args):
+         train_epoch(model, loader)
+         if dist.get_rank() == 0:
+             torch.save(model.module.state_dict(), "ckpt.pt")
++            dist.barrier()
+         scheduler.step()
+```
+"""
+UNFENCED = """Our job hangs when saving a checkpoint with 2 nodes. Code:
+
+def save(epoch):
+    if rank == 0:
+        torch.save(model.state_dict(), path)
+
+        ...
+        dist.barrier()
+
+for epoch in range(10):
+    save(epoch)
+
+Any ideas?
+"""
+ELIDED = """The job hangs after validation on 8 GPUs.
+
+```def main()
+  ......
+    accelerator = Accelerator(
+        mixed_precision=args.mixed_precision,
+    )
+  ... ...
+    for epoch in range(args.epochs):
+        for batch in loader:
+            ... ...
+        if accelerator.is_main_process:
+            if (
+                epoch % 2 == 0
+            ):
+                accelerator.wait_for_everyone()
+
+                # The models
+```
+"""
+INDENTED = """After one epoch the run hangs on 2 nodes. Snippet:
+
+```py
+if is_main_process():
+            dist.barrier()
+            validate(model)
+    scheduler.step()
+```
+"""
+PROMPT = """It hangs in the interactive session on two hosts:
+
+>>> dist.init_process_group("gloo")
+>>> if dist.get_rank() == 0:
+...     t = torch.ones(1)
+...     dist.broadcast(t, src=0)
+...
+>>> print("done")
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (NUMBERED, "45 |         dist.all_reduce(loss)"),
+        (QUOTED, ">     metrics = accelerator.gather(metrics)"),
+        (DIFF, "+            dist.barrier()"),
+        (UNFENCED, "dist.barrier()"),
+        (ELIDED, "accelerator.wait_for_everyone()"),
+        (INDENTED, "dist.barrier()"),
+        (PROMPT, "...     dist.broadcast(t, src=0)"),
+    ],
+    ids=["numbered", "quoted", "diff", "unfenced", "elided", "indented", "prompt"],
+)
+def test_code_is_read_as_people_post_it_and_its_fault_leads(text: str, line: str) -> None:
+    advice = first(text)
+    assert advice.cause == "collective-under-rank-guard"
+    assert text.split("\n")[advice.because[0].line - 1].strip() == line
+
+
+def test_a_diff_that_removes_the_fault_and_code_without_one_name_none() -> None:
+    fixed = DIFF.replace("             torch.save", "-            dist.barrier()\n             torch.save")
+    fixed = fixed.replace("+            dist.barrier()", "+        dist.barrier()")
+    assert not [f for f in of_shown(load(), Snapshot(output=fixed)) if f.check == "DT101"]
+    outside = UNFENCED.replace("        dist.barrier()", "    dist.barrier()")
+    assert not [f for f in of_shown(load(), Snapshot(output=outside)) if f.check == "DT101"]
+
+
+def test_what_is_left_out_of_the_shown_code_is_not_missing() -> None:
+    text = """It trains badly on 4 GPUs.
+
+```python
+dist.init_process_group("nccl")
+model = DDP(model, ...)
+...
+loader = DataLoader(data, ...)
+for epoch in range(3):
+    for x in loader:
+        model(x).sum().backward()
+```
+"""
+    assert not list(of_shown(load(), Snapshot(output=text)))
+
+
+def test_a_log_with_a_line_that_looks_like_code_is_no_source() -> None:
+    log = """```
+step 1 loss = 3.2
+if you see this: set NCCL_DEBUG=INFO
+for more information see https://x
+while waiting for rank 3:
+  File "/home/u/train.py", line 40, in main
+    dist.barrier()
+RuntimeError: boom
+```
+"""
+    assert not list(source_blocks(log, code=True))
+
+
+def test_a_fault_in_shown_code_is_said_where_nothing_names_a_failure() -> None:
+    situation, output = split_prose("""I used torch 2.3 on 8 GPUs. My losses are not the ones of one micro-batch.
+
+```
+    for micro_step in range(steps):
+        with torch.autocast(device_type="cuda"):
+            logits, loss = model(x, y)
+        loss = loss / steps
+        if ddp:
+            model.require_backward_grad_sync = (micro_step == steps - 1)
+        loss.backward()
+```
+""")
+    d = diagnose(load(), Snapshot(situation=situation, output=output))
+    assert d.recognised
+    assert d.advice[0].title == "no_sync() is entered after the forward pass"

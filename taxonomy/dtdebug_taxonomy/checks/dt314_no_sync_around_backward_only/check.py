@@ -40,7 +40,7 @@ def _late_switches(code: Code) -> Iterator[Hit]:
         target = assign.targets[0]
         if not isinstance(target, ast.Attribute) or target.attr != _SWITCH:
             continue
-        model, block = dotted_name(target.value), code.block(assign)
+        model, block = dotted_name(target.value), _statements_around(code, assign)
         forwards = {s for s in block for c in code.inside(s, ast.Call) if dotted_name(c.func) == model}
         backwards = {s for s in block for c in code.inside(s, ast.Call) if getattr(c.func, "attr", "") == "backward"}
         here = code.order[assign]
@@ -53,6 +53,16 @@ def _late_switches(code: Code) -> Iterator[Hit]:
                 "averages the gradients, "
                 "or leaves it, by what was set in the step before.",
             )
+
+
+def _statements_around(code: Code, inner: ast.stmt) -> list[ast.stmt]:
+    """Return the statements of a block and of those around it that run in the same pass: `if ddp:` is no loop."""
+    block = list(code.block(inner))
+    for up in code.ancestors(inner):
+        if not isinstance(up, ast.If | ast.With):
+            break
+        block += [s for s in code.block(up) if s is not up]
+    return block
 
 
 def _no_sync(code: Code, node: ast.expr, depth: int = 3) -> ast.expr | None:

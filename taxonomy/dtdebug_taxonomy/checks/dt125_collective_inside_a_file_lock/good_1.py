@@ -1,0 +1,11 @@
+import os
+
+import torch.distributed as dist
+from filelock import FileLock
+
+
+def load(path):
+    with FileLock(path + ".lock"):
+        if not os.path.exists(path):
+            build(path)
+    dist.barrier()
