@@ -158,6 +158,8 @@ class Reading(NamedTuple):
             return clearance.status_of(self.job, found=self.found)
         if self.found:
             return "failed"
+        if self.diagnosis.ordinary.startswith("A warning"):
+            return "no_failure"
         if self.diagnosis.ordinary or self.diagnosis.happened:
             return "program_error"
         return "no_failure" if self.share.is_enough or not self.snapshot.output.strip() else "not_understood"
@@ -280,9 +282,10 @@ def show_text(text: str, name: str, asked: Asked) -> int:
     from dtdebug.privacy.boundary import diagnose as diagnosis_of
     from dtdebug.privacy.sanitize import plain
     from dtdebug_taxonomy.knowledge.loader import load
+    from dtdebug_taxonomy.logs.pasted_margins import without_margins
     from dtdebug_taxonomy.model.snapshot import Snapshot
 
-    snapshot = with_program(Snapshot(situation=plain(asked.situation), output=plain(text), source=name))
+    snapshot = with_program(Snapshot(situation=plain(asked.situation), output=without_margins(plain(text)), source=name))
     d = diagnosis_of(load(), snapshot, *parse_answers(asked.answers))
     return print_reading(Reading(snapshot, d, _tells(d), len(text)), name, asked)
 
