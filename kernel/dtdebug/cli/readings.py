@@ -285,7 +285,8 @@ def show_text(text: str, name: str, asked: Asked) -> int:
     from dtdebug_taxonomy.logs.pasted_margins import without_margins
     from dtdebug_taxonomy.model.snapshot import Snapshot
 
-    snapshot = with_program(Snapshot(situation=plain(asked.situation), output=without_margins(plain(text)), source=name))
+    output = without_margins(plain(text))
+    snapshot = with_program(Snapshot(situation=plain(asked.situation), output=output, source=name))
     d = diagnosis_of(load(), snapshot, *parse_answers(asked.answers))
     return print_reading(Reading(snapshot, d, _tells(d), len(text)), name, asked)
 

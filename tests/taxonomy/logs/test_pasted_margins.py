@@ -53,7 +53,7 @@ def test_a_lone_error_stands_at_the_margin(margin: str, error: str) -> None:
         "step 1 loss 2\n  caught ValueError: bad sample, skipping\nstep 2 loss 1",
         'def f():\n    """Do.\n    Raises:\n        ValueError: if it is odd.\n    """',
         "    step 1 loss 2\n    step 2 loss 1",
-        "0: Traceback (most recent call last):\n0:   File \"a.py\", line 1\n0: ValueError: x",
+        '0: Traceback (most recent call last):\n0:   File "a.py", line 1\n0: ValueError: x',
         "0: Traceback (most recent call last):\n1: Traceback (most recent call last):\n2: ValueError: x",
         "0: ready\n1: ready\n2: ready\n3: RuntimeError: gone",
         "╭── Traceback (most recent call last) ──╮\n│ a.py:3 in f │\n╰──╯\nValueError: x",
