@@ -1,18 +1,23 @@
-"""Recognises lines in which a program says that it stands or begins to wait for others, or does otherwise than usual."""
+"""Recognises lines in which a program says that it stands, begins to wait, or does otherwise than usual."""
 
 from __future__ import annotations
 
 from dtdebug_taxonomy.text.lazy_re import lazy_re
 
 _LONGEST = 400
-_CALL = r"(?:barrier|all[_ -]?(?:reduce|gather|to[_ -]?all)\w{0,12}|broadcast\w{0,12}|reduce[_ -]?scatter\w{0,12}|collective)"
+_CALL = (
+    r"(?:barrier|all[_ -]?(?:reduce|gather|to[_ -]?all)\w{0,12}|broadcast\w{0,12}|reduce[_ -]?scatter\w{0,12}"
+    r"|collective)"
+)
 _STANDS = lazy_re(
-    r"(?i)\b(?:no|without(?: any)?|not? making(?: any)?|made no) (?:\w{1,12} )?(?:progress|heart-?beat|response|output|update|step)s?"
-    r"\b(?: \w{1,12}){0,3}? ?(?:for|in|since|within|after|from)\b"
-    r"|\b(?:is|are|seems?|appears?|got|still|looks?|be) (?:to be )?(?:stuck|hung|hanging|stalled|blocked)\b|\bhang detected\b"
-    r"|\bstall(?:ed)? (?:detected|for|since)\b|\b(?:not|hasn't|has not|have not) (?:\w{1,12} )?(?:progressed|advanced|moved)\b"
+    r"(?i)\b(?:no|without(?: any)?|not? making(?: any)?|made no) (?:\w{1,12} )?"
+    r"(?:progress|heart-?beat|response|output|update|step)s?\b(?: \w{1,12}){0,3}? ?(?:for|in|since|within|after|from)\b"
+    r"|\b(?:is|are|seems?|appears?|got|still|looks?|be) (?:to be )?(?:stuck|hung|hanging|stalled|blocked)\b"
+    r"|\bhang detected\b|\bstall(?:ed)? (?:detected|for|since)\b"
+    r"|\b(?:not|hasn't|has not|have not) (?:\w{1,12} )?(?:progressed|advanced|moved)\b"
     r"|\b(?:still |is |are |been )?(?:waiting|blocked) (?:\w{1,12} )?(?:for|in|at|on) "
-    rf"|\b(?:wait|{_CALL}|heart-?beat|watchdog)\b.{{0,60}}\b(?:timed? ?out|timeout)\b|\btimed out (?:waiting|after \d|in )"
+    rf"|\b(?:wait|{_CALL}|heart-?beat|watchdog)\b.{{0,60}}\b(?:timed? ?out|timeout)\b"
+    r"|\btimed out (?:waiting|after \d|in )"
 )
 _ENTERS = lazy_re(
     rf"(?i)\b(?:enter(?:s|ed|ing)?|before|reach(?:es|ed|ing)?|arrived? at|calling|start(?:s|ed|ing)?|begin(?:s|ning)?"
@@ -20,16 +25,17 @@ _ENTERS = lazy_re(
     r"|\b(?:synchroni[sz]ing|waiting)(?: \w{1,12}){0,3} (?:ranks|workers|peers|processes)\b"
 )
 _OVER = lazy_re(
-    r"(?i)\b(?:no longer|not stuck|done|finished|passed|left|leaving|resumed|recovered|ended|complet\w{1,6}|waited|returned|over"
-    r"|progress again|wandb|W&B|upload\w{0,3})\b"
+    r"(?i)\b(?:no longer|not stuck|done|finished|passed|left|leaving|resumed|recovered|ended|complet\w{1,6}|waited"
+    r"|returned|over|progress again|wandb|W&B|upload\w{0,3})\b"
 )
-"""Words of a wait that has come to its end."""
+"""Words of a wait that has come to its end, or of one for a service."""
 _HAS_ENDED = lazy_re(r"(?i)\b(?:done|finished|stopped|no longer) \Z")
 _DEVIATES = lazy_re(
     r"(?i)\b(?:skip(?:s|ped|ping)?|ignor(?:e|es|ed|ing)|drop(?:s|ped|ping)|discard(?:s|ed|ing)?|retr(?:y|ies|ied|ying)"
-    r"|fall(?:s|ing)? ?back|fell back|bail(?:s|ing|ed)?|break(?:s|ing)?|early (?:stop|exit)\w{0,4}|stop(?:s|ped|ping)? early"
-    r"|exhausted|no more|ran out|end of (?:data|epoch|shard|iterator)|empty (?:batch|shard|data)|continu(?:e|es|ing) without"
-    r"|return(?:s|ed|ing) early|missing|corrupt\w{0,4}|cannot|could not|can't|fail(?:s|ed|ing)?|unable)\b"
+    r"|fall(?:s|ing)? ?back|fell back|bail(?:s|ing|ed)?|break(?:s|ing)?|early (?:stop|exit)\w{0,4}"
+    r"|stop(?:s|ped|ping)? early|exhausted|no more|ran out|end of (?:data|epoch|shard|iterator)"
+    r"|empty (?:batch|shard|data)|continu(?:e|es|ing) without|return(?:s|ed|ing) early|missing|corrupt\w{0,4}"
+    r"|cannot|could not|can't|fail(?:s|ed|ing)?|unable)\b"
 )
 
 

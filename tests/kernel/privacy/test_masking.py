@@ -402,34 +402,15 @@ def test_a_name_is_read_word_by_word(name, kind):
     assert kind == secret(name)
 
 
-@pytest.mark.parametrize(
-    "word",
-    [
-        "re-entrant",
-        "non-reentrant",
-        "re-computed",
-        "mixed-precision",
-        "fully-sharded",
-        "non-blocking",
-        "de-synchronized",
-        "double-buffered",
-        "reentrant",
-        "checkpointing",
-        "recomputation",
-        "static-graph",
-        "find_unused_parameters",
-        "use_reentrant=False",
-        "use_orig_params=True",
-        "gradient_as_bucket_view",
-        "sync_module_states",
-        "pre-forward",
-        "post-backward",
-        "all-reduced",
-    ],
+WORDS = (
+    "re-entrant non-reentrant re-computed mixed-precision fully-sharded non-blocking de-synchronized double-buffered"
+    " reentrant checkpointing recomputation static-graph find_unused_parameters use_reentrant=False pre-forward"
+    " use_orig_params=True gradient_as_bucket_view sync_module_states post-backward all-reduced"
 )
-@pytest.mark.parametrize(
-    "line", ["ready twice in one backward pass: {}\n      hooks", "in each pass: {} hooks run", "{}"]
-)
+
+
+@pytest.mark.parametrize("word", WORDS.split())
+@pytest.mark.parametrize("line", ["twice in one backward pass: {}\n      hooks", "in each pass: {} hooks run", "{}"])
 def test_names_of_options_and_words_after_a_pass_stay(word: str, line: str) -> None:
     text = line.format(word)
     assert clean(text) == text

@@ -1,4 +1,4 @@
-"""The rank outside of the step in which the others wait is named, by stacks of any tool; where most are outside, none."""
+"""The rank outside of the step in which the others wait is named, by stacks of any tool."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def faulthandler(rank: int, rows: Sequence[Row]) -> str:
 def py_spy(rank: int, rows: Sequence[Row]) -> str:
     body = "".join(f"    {name} ({file}:{line})\n" for file, line, name in rows)
     pid = 4000 + rank
-    return f'Process {pid}: python train.py\nPython v3.11.7 (/usr/bin/python3)\n\nThread {pid} (active): "MainThread"\n{body}'
+    head = f"Process {pid}: python train.py\nPython v3.11.7 (/usr/bin/python3)\n\n"
+    return f'{head}Thread {pid} (active): "MainThread"\n{body}'
 
 
 def verdict_on(folder: Path, write: Callable[[int, Sequence[Row]], str], ranks: Sequence[Sequence[Row]]):
