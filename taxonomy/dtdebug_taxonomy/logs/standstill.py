@@ -40,7 +40,7 @@ _DEVIATES = lazy_re(
 
 
 def states_standstill(body: str) -> bool:
-    """True if a line says that nothing goes on, or that its program waits."""
+    """True if a line says that there is no progress, or that its program waits."""
     head = body[:_LONGEST]
     return _STANDS.search(head) is not None and _OVER.search(head) is None
 
