@@ -132,6 +132,15 @@ class Reading(NamedTuple):
         return self.job.share if self.job is not None else measure(self.snapshot.output.splitlines())
 
     @property
+    def build_errors(self) -> tuple[str, ...] | None:
+        """The first errors of a build that has to do with no training; None if it is none, or is recognised."""
+        from dtdebug_taxonomy.logs.build_logs import errors_of_build
+
+        d = self.diagnosis
+        unknown = self.job is None and not (self.found or d.ordinary or d.happened or self.snapshot.situation)
+        return errors_of_build(self.snapshot.output) if unknown else None
+
+    @property
     def subject(self) -> Subject:
         """Subject of the answer."""
         from dtdebug_taxonomy.explanations.leads import Seen, subject_of
@@ -158,6 +167,10 @@ class Reading(NamedTuple):
             return clearance.status_of(self.job, found=self.found)
         if self.found:
             return "failed"
+        if self.build_errors is not None:
+            return "not_understood"
+        if self.diagnosis.ordinary.startswith("A warning"):
+            return "no_failure"
         if self.diagnosis.ordinary or self.diagnosis.happened:
             return "program_error"
         return "no_failure" if self.share.is_enough or not self.snapshot.output.strip() else "not_understood"
@@ -220,6 +233,7 @@ def _read_log(logs: Logs, asked: Asked) -> Reading:
     from dtdebug.privacy.boundary import diagnose as diagnosis_of
     from dtdebug_taxonomy.diagnosis.out_of_scope import complains
     from dtdebug_taxonomy.knowledge.loader import load
+    from dtdebug_taxonomy.logs.build_logs import errors_of_build
     from dtdebug_taxonomy.logs.log_end import is_stop
     from dtdebug_taxonomy.logs.split_post import only_words
 
@@ -237,6 +251,8 @@ def _read_log(logs: Logs, asked: Asked) -> Reading:
         snapshot = _with_stop(snapshot)
         d = d if snapshot.verdict is None else diagnosis_of(knowledge, snapshot, answers, unknown)
     found = _tells(d) or is_stop(snapshot.verdict)
+    if d.ordinary and not snapshot.situation and errors_of_build(snapshot.output) is not None:
+        d = msgspec.structs.replace(d, ordinary="", happened="")  # the last line of a build says nothing of training
     return Reading(snapshot, d, found, size, None, time.perf_counter() - begin)
 
 
@@ -280,9 +296,11 @@ def show_text(text: str, name: str, asked: Asked) -> int:
     from dtdebug.privacy.boundary import diagnose as diagnosis_of
     from dtdebug.privacy.sanitize import plain
     from dtdebug_taxonomy.knowledge.loader import load
+    from dtdebug_taxonomy.logs.pasted_margins import without_margins
     from dtdebug_taxonomy.model.snapshot import Snapshot
 
-    snapshot = with_program(Snapshot(situation=plain(asked.situation), output=plain(text), source=name))
+    output = without_margins(plain(text))
+    snapshot = with_program(Snapshot(situation=plain(asked.situation), output=output, source=name))
     d = diagnosis_of(load(), snapshot, *parse_answers(asked.answers))
     return print_reading(Reading(snapshot, d, _tells(d), len(text)), name, asked)
 
@@ -375,7 +393,8 @@ def _print_logs(reading: Reading, asked: Asked, rows: Job | None) -> None:
     elif reading.found or d.ordinary:
         print(full_text(d) if asked.full else answer_text(d, snapshot))
     else:
-        print(f"dtdebug: {_event_of(reading)}" if _completed_at(reading) else f"dtdebug: {_event_of(reading)}\n{_ASK}")
+        plain = _completed_at(reading) or reading.build_errors is not None
+        print(f"dtdebug: {_event_of(reading)}" if plain else f"dtdebug: {_event_of(reading)}\n{_ASK}")
 
 
 def _event_of(reading: Reading) -> str:
@@ -388,6 +407,11 @@ def _event_of(reading: Reading) -> str:
     lines = len(reading.snapshot.output.splitlines())
     if line := _completed_at(reading):
         return f"No failure: the run says that its training was completed (line {line:,})."
+    if (errors := reading.build_errors) is not None:
+        from dtdebug.privacy.sanitize import clean
+
+        rows = "".join(f"\n  {clean(row)}" for row in errors)
+        return f"Not understood: this is the log of a build, not of training.{rows}"
     if reading.status == "not_understood":
         from dtdebug.recorded.job_logs import clearance
 

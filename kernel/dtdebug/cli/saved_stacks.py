@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from dtdebug.errors import UsageError
 from dtdebug.privacy.sanitize import clean, one_line
 from dtdebug_taxonomy.model.ranks import Alternative, RankState, Verdict, say, spell
 from dtdebug_taxonomy.model.waiting import ACTIVE, phrase
-from dtdebug_taxonomy.stacks.frames import short, shown_frame
+from dtdebug_taxonomy.stacks.frames import call_sites, is_library, short, shown_frame
 
 if TYPE_CHECKING:
     from dtdebug.live.job.saved_case import Saved
@@ -25,6 +25,7 @@ _AGAIN = "read once: if a second dump, 30 s later, shows it elsewhere, it is slo
 _AGAIN_STEP = "Save the stacks once more, 30 s later, and give both: that shows which ranks move."
 _OTHERS_STEP = "Save the stacks of all ranks, twice, 30 s apart, and give them together."
 _NAMED = 3
+_SYNCS = ("synchronize", "wait_stream", "wait")
 
 
 def case_of_stacks(paths: Sequence[Path]) -> Saved | str:
@@ -52,6 +53,7 @@ def case_of_stacks(paths: Sequence[Path]) -> Saved | str:
     once = len(found.rounds) == 1  # then they are taken to stand, and the verdict says what would refute that
     seen = LiveRanks(states=states, progress={s.rank or 0: "stuck" for s in states} if once else progress)
     case = conclude(None, seen, keep=False)
+    case = replace(case, verdict=_outside_of_wait(case.verdict, states, {} if once else progress))
     case = replace(case, verdict=_read_once(case.verdict)) if once else case
     verdict = _without_sure_world(_with_looks(case.verdict, found, progress), found, progress)
     step = "" if not once else _AGAIN_STEP if len(states) > 1 else _OTHERS_STEP
@@ -80,6 +82,39 @@ def _progress(rounds: Sequence[Sequence[RankState]]) -> dict[int, str]:
             if found.get(rank) not in ("busy", "slow") or now in ("busy", "slow"):
                 found[rank] = now if now != "unknown" else found.get(rank, now)
     return found
+
+
+def _outside_of_wait(verdict: Verdict, states: Sequence[RankState], progress: Mapping[int, str]) -> Verdict:
+    """Return the verdict on the ranks that are outside of the step in which the others wait, if no record names them.
+
+    The frames of a backward pass or of a synchronisation show no collective, and wait for the other ranks in one.
+    """
+    inside = [s for s in states if _in_step_of_all(s)]
+    outside = [s for s in states if s not in inside]
+    known = all(s.rank is not None and shown_frame(s.stack) is not None and not s.beside for s in states)
+    if verdict.kind != "not_understood" or verdict.culprits or not inside or not outside or not known:
+        return verdict
+    if len(outside) > len(inside) or any(progress.get(s.rank or 0) in ("busy", "slow") for s in states):
+        return verdict
+    who, rest = (tuple(s.rank for s in part if s.rank is not None) for part in (outside, inside))
+    words = "; ".join(dict.fromkeys(_place_words(s).partition(" ")[2] for s in outside[:_NAMED]))
+    step = "backward" if any(f.function == "backward" for f in inside[0].stack) else inside[0].stack[-1].function
+    summary = f"{say(who, 'are').capitalize()} {words}, outside of the {step} in which {say(rest, 'wait')}."
+    return replace(
+        verdict, kind="not_arrived", culprits=who, waiting=rest, confidence=_ONCE, summary=summary,
+        sites=call_sites((*outside, *inside)),
+    )  # fmt: skip
+
+
+def _in_step_of_all(state: RankState) -> bool:
+    """True if a rank is in communication, in a backward pass, or waits for its device."""
+    if state.pending is not None or (state.waiting is not None and state.waiting.kind == "collective"):
+        return True
+    inner = [f for f in state.stack[-3:] if is_library(f.file)]
+    return any(
+        "/torch/autograd/" in (file := f.file.replace("\\", "/")) or ("/torch/cuda/" in file and f.function in _SYNCS)
+        for f in inner
+    )
 
 
 def _read_once(verdict: Verdict) -> Verdict:

@@ -17,6 +17,7 @@ from dtdebug.recorded.curves.read import LogCurves
 from dtdebug.recorded.log_files.excerpt import Excerpt, LogError, LogLines, read_file, read_stream
 from dtdebug.recorded.log_files.sources import LogSource, find_logs
 from dtdebug.recorded.things import one_plain_log
+from dtdebug_taxonomy.logs.pasted_margins import without_margins
 from dtdebug_taxonomy.model.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Logs:
     def snapshot(self) -> Snapshot:
         """The one log as printed; raises LogError."""
         kept = self.excerpt
-        return Snapshot(output=plain(kept.text), source=self.alone or "", first_lines=kept.first_lines)
+        return Snapshot(output=without_margins(plain(kept.text)), source=self.alone or "", first_lines=kept.first_lines)
 
     @cached_property
     def part(self) -> Part:

@@ -99,7 +99,7 @@ def is_last(last: re.Match[str]) -> bool:
 
 
 _START = "Traceback (most recent call last)"
-_BARE = lazy_re(rf"({PATH}[A-Z]\w{{0,100}}(?:Error|Exception|Interrupt)|Exception(?=: ))(?:: (.{{0,2000}})|$)")
+_BARE = lazy_re(rf" {{0,2}}({PATH}[A-Z]\w{{0,100}}(?:Error|Exception|Interrupt)|Exception(?=: ))(?:: (.{{0,2000}})|$)")
 _IPYTHON = lazy_re(rf"{TYPE}\s{{2,80}}$")
 _SPAWNED = lazy_re(r"-- Process (\d{1,7}) terminated with the following error:")
 _SNIPPET = lazy_re(r"\[Rank (\d{1,7}) Error Snippet\]:|Error on Rank (\d{1,7})\b|Worker \(rank (\d{1,7})[,)]")

@@ -10,5 +10,5 @@ Status = Literal[
 """`failed`: a failure is recognised; `program_error`: an ordinary error of the program; `late`: a rank holds up the
 others; `exceeded`: a limit of a comparison is; `healthy`: a measure shows that all is well; `no_failure`: nothing was
 found, which proves little; `unread`: some of it could not be read; `not_understood`: too little of it is known."""
-CLEAR: frozenset[Status] = frozenset({"program_error", "healthy", "no_failure"})
-"""Results after which a command ends with status 0: nothing of distributed training is wrong as far as is known."""
+CLEAR: frozenset[Status] = frozenset({"healthy", "no_failure"})
+"""Results after which a command ends with status 0: nothing is wrong as far as is known."""

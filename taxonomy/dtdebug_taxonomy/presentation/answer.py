@@ -29,6 +29,7 @@ from dtdebug_taxonomy.presentation.account_spots import Lead, origin_of, spots_o
 from dtdebug_taxonomy.stacks.frames import own_frame, short
 from dtdebug_taxonomy.text.pattern_matcher import plain
 from dtdebug_taxonomy.text.whole_parts import first_parts, message_parts
+from dtdebug_taxonomy.verdicts.lost_peer import of_explained
 
 NOT_UNDERSTOOD = "Not enough is known to say what this is."
 FIRST_ERROR = Step(text="Find the earliest error of every rank, and the rank that printed nothing.")
@@ -78,6 +79,8 @@ def build_answer(
     broken = _broken(snapshot, verdict)
     happened = plain(broken.means, _SENTENCE) if broken is not None and not broken.cause else _event(d, verdict, event)
     cause = _cause(d)
+    if cause is not None and (cause.named or cause.band == "likely"):
+        happened = of_explained(happened)
     sentence = _cause_sentence(cause, verdict) if cause is not None else ""
     lead = (cause.file, cause.line) if cause is not None and any(r.of_account for r in cause.because) else ("", 0)
     spots = tuple(_spots(snapshot, verdict, sentence or happened, code_at, lead))[:_SPOTS]

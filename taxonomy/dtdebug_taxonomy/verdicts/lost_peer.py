@@ -12,6 +12,7 @@ from dtdebug_taxonomy.model.ranks import CallSite, Verdict, spell
 
 _TIMED_OUT = re.compile(r"(?i)timed? ?out")
 _SHOWN, _PLACES = 8, 4
+_UNEXPLAINED = "; the log does not show why"
 
 
 def only_lost(
@@ -34,7 +35,7 @@ def only_lost(
         kind="not_understood",
         waiting=ranks,
         sites=tuple(site for site in sites if site.rank in ranks),
-        summary=f"{spell(ranks, _SHOWN).capitalize()} {did}{where}; the log does not show why{still if ended else ''}.",
+        summary=f"{spell(ranks, _SHOWN).capitalize()} {did}{where}{_UNEXPLAINED}{still if ended else ''}.",
         claims=tuple(claims),
         evidence=texts(claims),
     )
@@ -43,3 +44,8 @@ def only_lost(
 def called_at(site: CallSite) -> str:
     """Return ` at train.py:12 in main`; a syntax error has no function."""
     return f" at {site.file}:{site.line}{f' in {site.function}' if site.function else ''}" if site.file else ""
+
+
+def of_explained(text: str) -> str:
+    """Return what happened without the words that nothing shows why, if the cause is known."""
+    return text.replace(_UNEXPLAINED, "")

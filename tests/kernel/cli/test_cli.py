@@ -108,7 +108,7 @@ def test_an_exception_that_nothing_known_explains_is_named(tmp_path, capsys):
         "RuntimeError: please name the rank in pick of 4 GPUs\n"
     )
 
-    assert main(["diagnose", str(log)]) == 0
+    assert main(["diagnose", str(log)]) == 1
     told = capsys.readouterr().out
     assert told.startswith("dtdebug: RuntimeError: please name the rank in pick of 4 GPUs")
     assert "\nNo known failure of distributed training: it may be the program's own.\n" in told

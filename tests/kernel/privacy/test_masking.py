@@ -400,3 +400,23 @@ def test_the_table_of_vendors_is_what_it_says():
 )
 def test_a_name_is_read_word_by_word(name, kind):
     assert kind == secret(name)
+
+
+WORDS = (
+    "re-entrant non-reentrant re-computed mixed-precision fully-sharded non-blocking de-synchronized double-buffered"
+    " reentrant checkpointing recomputation static-graph find_unused_parameters use_reentrant=False pre-forward"
+    " use_orig_params=True gradient_as_bucket_view sync_module_states post-backward all-reduced"
+)
+
+
+@pytest.mark.parametrize("word", WORDS.split())
+@pytest.mark.parametrize("line", ["twice in one backward pass: {}\n      hooks", "in each pass: {} hooks run", "{}"])
+def test_names_of_options_and_words_after_a_pass_stay(word: str, line: str) -> None:
+    text = line.format(word)
+    assert clean(text) == text
+
+
+def test_a_value_named_pass_is_masked_as_before() -> None:
+    assert "xk7-Qm2pLw9" not in clean("db pass: xk7-Qm2pLw9")
+    assert "blue-horse-staple" not in clean("pass: blue-horse-staple")
+    assert "hunter2x" not in clean("user: a pass=hunter2x")

@@ -6,7 +6,7 @@ import re
 
 from dtdebug.privacy.redact import nearby_values, value_end
 from dtdebug.privacy.redact.randomness import is_hash
-from dtdebug.privacy.redact.secret_names import secret
+from dtdebug.privacy.redact.secret_names import is_a_run_through, secret
 from dtdebug_taxonomy.text.lazy_re import lazy_re
 
 _TRIGGERS = lazy_re(
@@ -87,7 +87,7 @@ def spans(text: str) -> list[tuple[int, int]]:
 def value(text: str, begin: int, end: int, name: str) -> tuple[int, int] | None:
     """Return the span of the name's value if it is a secret."""
     kind = secret(name.lstrip("-"))
-    if not kind:
+    if not kind or is_a_run_through(text[max(0, begin - _LONGEST) : begin], name):
         return None
     assigns = _ASSIGNS.match(text, end)
     if assigns is None:
@@ -124,6 +124,8 @@ def value(text: str, begin: int, end: int, name: str) -> tuple[int, int] | None:
     else:
         written = assigns["sep"] == "="  # as in a query, shell or argument, but not in a table or arrow
         certain = kind == "token" and "=" in assigns["sep"] and value_end.is_made_up(said, letters=written)
+        if kind == "token" and "=" not in assigns["sep"] and value_end.is_hyphenated_prose(text, start, stop):
+            return None
     signed = kind == "weak" and text[begin - 1 : begin] in ("?", "&") and "sig" in name.lower() and is_hash(said)
     return (start, stop) if certain or signed or value_end.credible(said, kind) else None
 

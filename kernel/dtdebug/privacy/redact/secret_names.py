@@ -14,6 +14,7 @@ import msgspec
 from dtdebug_taxonomy.knowledge.cache import load_cached
 
 _WORDS = re.compile(r"[A-Z]{2,40}(?![a-z])|[A-Z]?[a-z]{1,40}|[A-Z]")
+_LAST_WORD = re.compile(r"([A-Za-z]{1,24})[ -]\Z")
 _BETWEEN = re.compile(r"[-_. ]")
 _WEAK = re.compile(
     r"(?i)(?:(?:oauth_)?sig|(?:oauth_)?signature|x-amz-(?:signature|credential|security-token)|x-goog-"
@@ -70,6 +71,14 @@ def secret(name: str) -> str:
     if not known["named"].isdisjoint(words) and last not in known["about"]:
         return "key"
     return _weak(name)
+
+
+def is_a_run_through(before: str, name: str) -> bool:
+    """True for the name `pass` after a word for what is passed through: `in one backward pass: ...`."""
+    if name.lower() != "pass":
+        return False
+    found = _LAST_WORD.search(before)
+    return found is not None and found[1].lower() in _table()["passes"]
 
 
 def _weak(name: str) -> str:

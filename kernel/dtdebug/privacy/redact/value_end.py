@@ -46,6 +46,7 @@ _WRITTEN = lazy_re(
     r"|[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){1,8}\Z"
 )
 _PLAIN = lazy_re(r"[A-Z]{2,12}\Z|[a-z]{1,32}[.,;:!?]?\Z|[A-Z][a-z]{1,32}[.,;:!?]?\Z")
+_HYPHENATED = lazy_re(r"[A-Z]?[a-z]{1,16}(?:-[a-z]{2,16}){1,3}\Z")
 _COUNTS = lazy_re(r"[ ][%*/+-][ ][\w(]")
 _WORD_FOLLOWS = lazy_re(r"[ \t]{1,3}[A-Za-z(*]")
 
@@ -91,6 +92,11 @@ def is_number(said: str) -> bool:
 def is_prose(text: str, start: int, stop: int) -> bool:
     """True for a word followed by another."""
     return _PLAIN.match(text[start:stop]) is not None and _WORD_FOLLOWS.match(text, stop) is not None
+
+
+def is_hyphenated_prose(text: str, start: int, stop: int) -> bool:
+    """True for a word of several parts followed by another word: `re-entrant checkpointing`."""
+    return _HYPHENATED.match(text[start:stop]) is not None and _WORD_FOLLOWS.match(text, stop) is not None
 
 
 def is_made_up(said: str, *, letters: bool) -> bool:

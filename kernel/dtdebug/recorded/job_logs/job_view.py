@@ -21,6 +21,7 @@ from dtdebug.recorded.job_logs import (
     odd_rank,
     silent_ranks,
     slowness,
+    standing_ranks,
 )
 from dtdebug.recorded.job_logs.first_failures import FirstFailure, first_failures, followers
 from dtdebug.recorded.job_logs.merged_output import MergedOutput
@@ -265,6 +266,8 @@ def view(part: Part) -> Job:  # noqa: PLR0915 - the stages, in their order
         verdict = silent_ranks.of_silent(silent, by_rank) or odd_rank.quiet(by_rank, absent, found) or verdict
     elif set(verdict.culprits) <= set(verdict.waiting):
         verdict = hardware_events.machine_verdict(hardware, by_rank) or verdict
+    if (verdict is None or not verdict.names_ranks) and not (well or end or found.own or found.exits or silent):
+        verdict = standing_ranks.verdict(by_rank) or verdict
     if verdict is not None and verdict.kind == "not_arrived":
         silent = silent or silent_ranks.quiet(verdict.culprits, by_rank)
     verdict = widen_verdict(verdict, by_rank, laid) if verdict is not None else None

@@ -26,6 +26,17 @@ class TellingLine(msgspec.Struct, frozen=True, array_like=True):
     """Latest time at which it was printed: its own, else that of the next line below with a time, or None."""
 
 
+class Standing(msgspec.Struct, frozen=True, array_like=True):
+    """Wait in which the output of a printer ends."""
+
+    says: str
+    """Line that says so; empty if the output ends in the line that enters a collective."""
+    last: TellingLine
+    """Last line above."""
+    odd: tuple[TellingLine, ...] = ()
+    """Rare lines that say that something was left out or done otherwise."""
+
+
 class Gap(msgspec.Struct, frozen=True, array_like=True):
     """Step that took far longer than those around it."""
 
@@ -80,6 +91,8 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Its training stops without a sign of an end."""
     ends: bool = False
     """Its last lines show a sign of an end."""
+    standing: Standing | None = None
+    """Wait in which it ends."""
     done: int = 0
     """Line in which it says that the training was completed."""
 

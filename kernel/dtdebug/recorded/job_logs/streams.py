@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from dtdebug.privacy.sanitize import clean
-from dtdebug.recorded.job_logs import line_printer, training_steps
+from dtdebug.recorded.job_logs import line_printer, standing_ranks, training_steps
 from dtdebug.recorded.job_logs.last_program import last_begin
 from dtdebug.recorded.job_logs.line_judge import Judge, shape
 from dtdebug.recorded.job_logs.part import Stream
@@ -185,6 +185,7 @@ def _stream(
         stall=training_steps.longest(ending, at),
         stops=end.stops,
         ends=end.ends,
+        standing=standing_ranks.standing(lined, at),
         done=_completed_at(lined[-_COMPLETION:]),
     )
 
