@@ -92,6 +92,7 @@ RULES = (
         raises=True,
     ),
     Rule("newer release", comparison.explain_newer_release, Standing.LIKELY),
+    Rule("number that scales", comparison.explain_scaled, Standing.LIKELY, over_words=True),
     Rule("factor", comparison.explain_factor, Standing.LIKELY, over_words=True),
     Rule("part", comparison.explain_part, Standing.LIKELY),
     Rule("condition", comparison.explain_condition, Standing.LIKELY),
