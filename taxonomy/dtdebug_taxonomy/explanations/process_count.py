@@ -26,6 +26,11 @@ _ORDINAL = re.compile(r"(?i)\binvalid device ordinal\b")
 _STARTED = re.compile(r"--(?:nproc[_-]per[_-]node|num_gpus|nproc)[ =](?P<count>\d{1,3})\b")
 """Option that sets the number of processes per host."""
 _SCRIPT = re.compile(r"(?:^|\s)(?:ba)?sh (?P<script>[\w./-]{1,60}\.sh)\b|(?:^|\s)(?P<own>\./[\w./-]{1,60}\.sh)\b")
+_HOSTS = re.compile(
+    r"(?i)\b(?:[2-9]|\d\d|two|three|four|several|multiple|both|multi|each|per|across|other)[ -](?:nodes?|machines?"
+    r"|hosts?|servers?)\b|\bhorovodrun\b|\bmpirun\b|\bsrun\b|--nnodes[ =](?!1\b)|(?:^|\s)-H \S"
+)
+"""Words of several hosts, where the global rank may be what is too high."""
 _CPU = re.compile(r"(?i)\bgloo\b|\bon (?:the )?cpus?\b|--no[_-]cuda|\buse[_-]cpu\b")
 
 
@@ -74,7 +79,7 @@ def _of_ordinal(context: Context, gpus: int, found: re.Match[str]) -> Iterator[E
     error = next((e for e in context.incident.errors if _ORDINAL.search(e.message)), None)
     text = found.string
     started = _STARTED.search(text)
-    if error is None or gpus < 2 or started is not None or _CPU.search(text):
+    if error is None or gpus < 2 or started is not None or _CPU.search(text) or _HOSTS.search(text):
         return
     script = _SCRIPT.search(text)
     where = f" in {plain(script['script'] or script['own'])}" if script is not None else ""
