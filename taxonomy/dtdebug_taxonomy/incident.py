@@ -11,7 +11,7 @@ from dtdebug_taxonomy.logs.program_errors import OwnError, own_errors
 from dtdebug_taxonomy.logs.relevance import Bearing
 from dtdebug_taxonomy.model.snapshot import Snapshot
 from dtdebug_taxonomy.text import comparisons
-from dtdebug_taxonomy.text.compared_runs import find_in_blocks, find_in_tables
+from dtdebug_taxonomy.text.compared_runs import find_bounds, find_in_blocks, find_in_tables
 from dtdebug_taxonomy.text.comparisons import Condition, Regression
 from dtdebug_taxonomy.text.contrasts import Contrast, find_contrasts
 from dtdebug_taxonomy.text.distributed_signs import is_distributed, speaks_of_several
@@ -77,7 +77,7 @@ class Incident:
         """Differences between runs that work and runs that do not: in tables and lists of settings, then in words."""
         words, output = self.prose.text, self.snapshot.output
         pasted = (*find_in_tables(words), *find_in_blocks(words), *find_in_tables(output), *find_in_blocks(output))
-        return (*pasted, *find_contrasts(words))
+        return (*pasted, *find_bounds(f"{words}\n{output}"), *find_contrasts(words))
 
     @cached_property
     def message(self) -> MessageAdvice | None:

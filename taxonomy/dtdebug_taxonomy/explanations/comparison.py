@@ -9,15 +9,41 @@ from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation
 from dtdebug_taxonomy.inference.next_step import BISECT, Next
 from dtdebug_taxonomy.text.comparisons import Condition, Regression
 from dtdebug_taxonomy.text.contrasts import UNNAMED, Contrast
+from dtdebug_taxonomy.text.lazy_re import lazy_re
 
 COMPARED = "what-makes-the-difference"
 """Cause of an explanation that knows only the condition under which it works."""
 _COUNTED = "number-makes-the-difference"
 """The same for a number of devices, hosts or processes, of which the ordinary next step tells more."""
 _RELEASES = "release-changed"
+_NO_CRASH = lazy_re(r"(?i)\b(?:no|without|not an?) (?:\w{2,10} )?(?:error|exception|hang|crash)\w{0,2}")
+SCALED = "value-follows-a-number"
+"""Cause of an explanation that knows the number with which a value changes: it is the whole of what is stated."""
+_SPLIT = "parallelism-makes-the-difference"
+_VALUES = lazy_re(
+    r"(?i)(?<![a-z])(?:nan|loss(?:es)?|grad\w{0,6}[ _]?norm|gradients?|accurac\w{1,3}|top[-@]?[15]|rewards?|scores?"
+    r"|perplexity|converg\w{1,4}|results?|metrics?|mAP|F1)\b(?!\.backward|\()"
+)
+"""Words of what a training gives."""
+_NAN = lazy_re(r"(?i)\bnan\b")
+_CRASH = lazy_re(
+    r"(?i)\b(?:hang|hung|hangs|stuck|crash\w{0,3}|error|exception|oom|out of memory|timeout|deadlock|killed)\b"
+)
+_AMOUNT = lazy_re(r"(?i)accum|steps?$|batch|world|nproc|n_?gpu|num_(?:proc|gpu|dev|node|work)")
+"""Names of options by which a sum of the training grows."""
+_CUT = (
+    ("context", "the sequence: each rank has a piece of it, and one may have only padding"),
+    ("sequence", "the sequence: each rank has a piece of it, and one may have only padding"),
+    ("tensor", "the weights of a layer: each rank has some heads and columns"),
+    ("pipeline", "the layers: only the last stage has the loss"),
+    ("expert", "the experts: each rank gets as many tokens as are routed to it, perhaps none"),
+    ("data", "the samples: each rank has its own"),
+)
+"""Kind of parallelism -> what it cuts."""
 _SLOW = "D.2.3"
 """Symptom of which a number of devices is no factor, but the complaint."""
 _UNITS = {"GPU": "GPUs", "node": "nodes", "process": "processes", "worker": "workers"}
+_TWO = lazy_re(r"\d{1,5} and \d{1,5}")
 _COMPARED = 0.5
 """Probability of what differs between two runs."""
 
@@ -31,9 +57,12 @@ def explain_releases(context: Context) -> Iterator[Explanation]:
 
 def explain_stated_release(context: Context) -> Iterator[Explanation]:
     """Yield a pair of releases that neighbouring statements, a table or two lists of settings show to differ."""
-    found = next((c for c in context.incident.contrasts if c.kind == "release"), None)
-    if found is not None and context.incident.prose.regression is None:
-        yield _of_factor(found, context.symptom)
+    rows = context.incident.contrasts
+    found = next((c for c in rows if c.kind == "release"), None)
+    pair = context.incident.prose.regression
+    if found is not None and (pair is None or not pair.good):
+        second = next((c for c in rows if c.kind == "option" and (c.start, c.end) == (found.start, found.end)), None)
+        yield _of_factor(found, context.symptom, second)
 
 
 def explain_factor(context: Context) -> Iterator[Explanation]:
@@ -53,9 +82,17 @@ def _of_kinds(context: Context, kinds: frozenset[str] | set[str]) -> Iterator[Ex
         yield _of_factor(rows[0], context.symptom, second)
 
 
+def explain_scaled(context: Context) -> Iterator[Explanation]:
+    """Yield the number of devices, or of steps and the like, with which a value of the training changes."""
+    for c in context.incident.contrasts:
+        if c.kind in {"count", "option"} and (found := _of_scale(c, context)) is not None:
+            yield found
+            return
+
+
 def explain_count(context: Context) -> Iterator[Explanation]:
     """Yield the number of devices, hosts or processes with which it works, if nothing else is known of it."""
-    found = next((c for c in context.incident.contrasts if c.kind == "count"), None)
+    found = next((c for c in context.incident.contrasts if c.kind == "count" and c.good), None)
     if found is not None and context.symptom != _SLOW:
         yield _of_factor(found, context.symptom)
 
@@ -74,6 +111,15 @@ def next_after(found: Explanation) -> Next | None:
             minutes=BISECT.minutes,
             why="The first release that fails names the release notes to read, and belongs into a report.",
         )
+    if found.cause in {SCALED, _SPLIT}:
+        return Next(
+            kind="measure",
+            text="Print samples, tokens, accumulation steps and lr of each rank, in the first step of both runs."
+            if found.cause == SCALED
+            else "Print the size of each rank's part and how many tokens count there, in the first step of both runs.",
+            minutes=BISECT.minutes,
+            why="What is 0 on a rank, or has another sum over the ranks in the run that fails, is it.",
+        )
     return BISECT if found.cause == COMPARED else None
 
 
@@ -83,6 +129,9 @@ _DIFFERS = "What differs: "
 def _sentence(c: Contrast) -> str:
     """Return a contrast as words: which value works, and which does not."""
     if not c.good:
+        if c.kind == "count":
+            both = (f"{n} {c.factor if n == '1' else _UNITS[c.factor]}" for n in c.bad.split(" and "))
+            return f"{' and '.join(both)} give different results"
         return f"it fails {c.bad}" if c.bad.startswith("only ") else f"{_named(c, c.bad)} give different results"
     if not c.bad:
         return f"it works {c.good}"
@@ -96,7 +145,7 @@ def _sentence(c: Contrast) -> str:
         return (
             f"{c.good} {one} works, {c.bad} {many} do not" if c.good == "1" else f"{c.good} {one} work, {c.bad} do not"
         )
-    bad = _named(c, c.bad) if "=" in _named(c, c.bad) else c.bad
+    bad = _named(c, c.bad) if "=" in _named(c, c.bad) or c.bad.startswith(">") else c.bad
     return f"{_named(c, c.good)} works, {bad} does not"
 
 
@@ -105,7 +154,7 @@ def _named(c: Contrast, value: str) -> str:
     if c.kind == "choice":
         return value
     if c.kind == "option" and c.factor.isidentifier() and (c.factor.isupper() or "_" in c.factor):
-        return f"{c.factor}={value}"
+        return f"{c.factor} {value}" if value.startswith(">") else f"{c.factor}={value}"
     return f"release {value}" if c.factor == UNNAMED else f"{c.factor} {value}"
 
 
@@ -114,16 +163,19 @@ def _of_factor(c: Contrast, symptom: str, second: Contrast | None = None) -> Exp
     good = _good_side(c)
     more = f"; {_sentence(second)}" if second is not None else ""
     release = c.kind == "release"
+    other = f" or go on {_good_side(second)}" if release and second is not None else ""
     fix = f"Go on {good} for now. Then look at what it changes: its options, the code behind it, its release notes."
     if release:
         fix = (
-            f"Go back to {_named(c, c.good)} for now. Then read the release notes from there to {c.bad}, and the issues"
-            " with your message: a later release may have the fix."
+            f"Go back to {_named(c, c.good)}{other} for now. Then read the release notes from there to {c.bad}, and the"
+            " issues with your message: a later release may have the fix."
         )
     elif not c.good:
         fix = "Take the one that gives the values of one device, for now. Then look at what the other does differently."
         if c.bad.startswith("only "):
             fix = "Avoid that for now. Then change one part of it at a time, until one alone decides."
+    elif c.factor == "parallelism":
+        return _of_split(c, symptom)
     elif c.kind == "count":
         fix = f"Go on {good} for now. Then look at what only several have: their exchange, and what each rank does."
     return explanation_for(
@@ -143,6 +195,67 @@ def _of_factor(c: Contrast, symptom: str, second: Contrast | None = None) -> Exp
         pattern="fix framework version" if release else "fix behavior logic",
         effort="reinstall" if release else "rerun",
         named=release,
+    )
+
+
+def _of_scale(c: Contrast, context: Context) -> Explanation | None:
+    """Return what grows or shrinks with a number, if a value of the training differs with it."""
+    said = c.words if c.good else context.incident.prose.text
+    crashed = _CRASH.search(_NO_CRASH.sub("", said))
+    if not _VALUES.search(said) or crashed or (c.kind == "option" and not _AMOUNT.search(c.factor)):
+        return None
+    if c.kind == "option":
+        fix = (
+            f"Where it grows by the ratio of {c.factor}, it is summed instead of averaged: divide it by {c.factor}, or"
+            " by the tokens of all parts, once."
+        )
+        if not c.good:
+            return None
+    elif c.good:
+        fix = "Look at what is multiplied with or divided by the number of devices: batch, accumulation steps, lr."
+        if _NAN.search(c.words):
+            fix = (
+                "Look at what is divided by the number of devices, batch and accumulation steps first, for a share that"
+                " is rounded down to 0: it gives 0/0."
+            )
+    else:
+        usual, mine = (int(n) for n in c.bad.split(" and ")) if _TWO.fullmatch(c.bad) else (0, 0)
+        if not (usual and mine) or max(usual, mine) % min(usual, mine):
+            return None
+        ratio = max(usual, mine) // min(usual, mine)
+        size, change, rate = ("smaller", "multiply", "divide") if mine < usual else ("larger", "divide", "multiply")
+        fix = (
+            f"With the same batch per device, the global batch is {ratio} times {size} with {mine} than with {usual}:"
+            f" {change} the batch per device (or the accumulation steps) by {ratio}, or {rate} lr by {ratio}."
+        )
+    return _stated(c, context.symptom, _sentence(c), fix, SCALED)
+
+
+def _of_split(c: Contrast, symptom: str) -> Explanation:
+    """Return which kind of parallelism fails, and what it cuts."""
+    bad = c.bad.lower()
+    cut = next((f" {c.bad[:1].upper()}{c.bad[1:]} cuts {what}." for word, what in _CUT if bad.startswith(word)), "")
+    fix = f"Look at what only {c.bad} does.{cut}"
+    return _stated(c, symptom, _sentence(c), fix, _SPLIT)
+
+
+def _stated(c: Contrast, symptom: str, title: str, fix: str, cause: str) -> Explanation:
+    return explanation_for(
+        symptom,
+        f"{_DIFFERS}{title}",
+        "Two runs that differ in one thing, one of which works, tell where the fault is.",
+        fix,
+        _COMPARED,
+        Reason(
+            evidence=cause,
+            means="You say with what it works and with what it does not.",
+            source="said",
+            weight=1.5,
+            line=c.line,
+            words=c.words,
+        ),
+        effort="rerun",
+        named=False,
     )
 
 

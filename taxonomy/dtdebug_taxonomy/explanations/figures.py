@@ -18,12 +18,19 @@ _N = r"\d{1,9}"
 _NAME = r"[`'\"(]?(?P<{0}>[A-Za-z_][\w./-]{{2,50}}(?: [A-Za-z][\w-]{{1,20}}){{0,3}})[`'\"]?"
 _VALUE = r"(?: ?[(\[=:]{{1,2}} ?| (?:is|of|was) | )[`'\"]?(?P<{0}>\d{{1,9}})\b[)`'\"\]]{{0,3}}"
 _ONE = _NAME.format("what") + _VALUE.format("a")
+_LONG = _NAME.replace("{{0,3}})", "{{0,6}})")
+_FACTORS = rf" ?[(=:]{{1,2}} ?(?P<factors>{_N}(?: ?[*x\u00d7] ?{_N}){{1,4}})\)?"
+"""A product in place of a value: `batch size (2 x 3)`."""
 _OTHER = r"(?:the )?" + _NAME.format("by") + _VALUE.format("b")
 _NOT = (
     r"(?:is not|must be|should be|has to be|needs to be|isn't|not) (?:evenly )?"
     r"(?:divisible by|a multiple of|multiple of)"
 )
 _DIVIDES = (
+    lazy_re(
+        rf"{_NAME.format('what')}{_FACTORS},? {_NOT} (?:the )?"
+        rf"(?:{_LONG.format('by')}{_VALUE.format('b')}|(?P<b3>{_N})\b)"
+    ),
     lazy_re(rf"{_ONE},? {_NOT} {_OTHER}(?: (?:times|[*x]) {_NAME.format('by2')}{_VALUE.format('b2')})?"),
     lazy_re(rf"{_ONE},? {_NOT} (?P<b>{_N})\b"),
     lazy_re(rf"(?<![\w.])(?P<a>{_N}) {_NOT} (?P<b>{_N})\b"),
@@ -157,20 +164,23 @@ def _arrivals(found: re.Match[str]) -> Misfit | None:
 
 def _division(found: re.Match[str]) -> Misfit | None:
     seen = found.groupdict()
-    a, b = int(found["a"]), int(found["b"]) * int(seen.get("b2") or 1)
+    a = prod(int(n) for n in re.findall(_N, seen.get("factors") or found["a"]))
+    b = int(found["b"] or seen["b3"]) * int(seen.get("b2") or 1)
     if b < 2 or a % b == 0:
         return None
     what, by = seen.get("what") or "", seen.get("by") or ""
     if seen.get("by2"):
         by = f"{by} x {seen['by2']} ="
     below, above = a // b * b, (a // b + 1) * b
-    whole = f"{below} or {above}" if below else f"{above}"
-    one = f"{what} {a}" if what else f"{a}"
+    whole = f"{below} or {above}" if below else f"{above} or {2 * above}" if seen.get("factors") else f"{above}"
+    one = f"{what} {seen['factors']} = {a}" if seen.get("factors") else f"{what} {a}" if what else f"{a}"
     other = f"{by} {b}" if by else f"{b}"
     larger = f"make {what or f'the {a}'} a multiple of {b} ({whole})"
     smaller = f"choose {by.rstrip(' =') or f'the {b}'} so that it divides {a} ({_divisors(a)})"
     first, second = (smaller, larger) if _OF_MODEL.search(what) else (larger, smaller)
-    fix = f"{first[0].upper()}{first[1:]}; or {second}."
+    if seen.get("factors"):
+        first, second = f"{larger}: change one of the factors {seen['factors']}", smaller
+    fix = f"{first[0].upper()}{first[1:]}{f'; or {second}' if a > 1 else ''}."
     return Misfit(f"{one} is not a multiple of {other}", fix, found[0][:_LONGEST])
 
 

@@ -33,7 +33,15 @@ from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.examples import drop_foreign_examples
 from dtdebug_taxonomy.explanations.model import GRADES, MAX_EXPLANATIONS, Explanation, Grade, band
 from dtdebug_taxonomy.explanations.ranked_causes import Standing, standing_of, without_diff
-from dtdebug_taxonomy.explanations.reckoners import assertions, devices, resources, shares, world_size
+from dtdebug_taxonomy.explanations.reckoners import (
+    assertions,
+    devices,
+    indices,
+    parameters,
+    resources,
+    shares,
+    world_size,
+)
 from dtdebug_taxonomy.explanations.vetoes import drop_vetoed
 
 
@@ -76,6 +84,8 @@ RULES = (
     Rule("sides of an assertion", assertions.explain, Standing.NAMED),
     Rule("batch and processes", world_size.explain, Standing.PROVEN),
     Rule("visible devices", devices.explain, Standing.LIKELY),
+    Rule("index and size", indices.explain, Standing.PROVEN),
+    Rule("parameters without gradient", parameters.explain, Standing.PROVEN),
     Rule("uneven shares", shares.explain, Standing.NAMED, over_words=True),
     Rule("figures", figures.explain_misfit, Standing.NAMED, sharpens=True),
     Rule("excess", figures.explain_excess, Standing.NAMED),
@@ -92,6 +102,7 @@ RULES = (
         raises=True,
     ),
     Rule("newer release", comparison.explain_newer_release, Standing.LIKELY),
+    Rule("number that scales", comparison.explain_scaled, Standing.LIKELY, over_words=True),
     Rule("factor", comparison.explain_factor, Standing.LIKELY, over_words=True),
     Rule("part", comparison.explain_part, Standing.LIKELY),
     Rule("condition", comparison.explain_condition, Standing.LIKELY),

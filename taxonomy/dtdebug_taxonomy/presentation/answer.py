@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
 from dtdebug_taxonomy.explanations import ordinary_errors, origin, parting
-from dtdebug_taxonomy.explanations.comparison import is_comparison
+from dtdebug_taxonomy.explanations.comparison import SCALED, is_comparison
 from dtdebug_taxonomy.explanations.measured_step import measured
 from dtdebug_taxonomy.explanations.model import Explanation, Reason
 from dtdebug_taxonomy.incident import Incident
@@ -85,6 +85,7 @@ def build_answer(
     lead = (cause.file, cause.line) if cause is not None and any(r.of_account for r in cause.because) else ("", 0)
     spots = tuple(_spots(snapshot, verdict, sentence or happened, code_at, lead))[:_SPOTS]
     told = sentence and spots and (all(s.state for s in spots) or any(s.state.startswith("raised ") for s in spots))
+    told = told or (cause is not None and cause.cause == SCALED)  # a class of symptoms would say more than the user
     headline = _without_places(sentence or happened, () if sentence else spots)
     reason = _reason(cause, headline, spots) if cause is not None else None
     sure = _certainty(d, cause, verdict)

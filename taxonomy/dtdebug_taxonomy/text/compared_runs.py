@@ -1,4 +1,4 @@
-"""Contrasts in what users paste: tables of runs with their outcome, and two lists of settings, good and bad.
+"""Contrasts in what users paste: tables of runs with their outcome, lists of settings, runs below and from a release.
 
 A column (or key) is the factor if runs that work and runs that fail, or values far apart, differ in it and in nothing
 else.
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import combinations, islice
 
-from dtdebug_taxonomy.text.contrasts import Contrast, Kind
+from dtdebug_taxonomy.text.contrasts import NO_PACKAGE, Contrast, Kind, contrast_at, outcome_of, settings_of
 from dtdebug_taxonomy.text.lazy_re import lazy_re
 from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
 
@@ -46,6 +46,20 @@ _VARIES = lazy_re(
     r"|elapsed|loss|step)\b"
 )
 """Keys that differ between any two runs."""
+_NAME = r"(?<![\w/.-])(?P<name>[A-Za-z][\w-]{1,30})"
+_BOUND = r"v?(?P<release>\d{1,4}\.\d{1,4}(?:\.\d{1,5})?)(?![\w.]\d)"
+_BELOW = lazy_re(rf"(?i){_NAME} ?(?:(?:version|release)s? )?(?:<|before|below|older than|prior to|up to) ?{_BOUND}")
+_FROM_ON = lazy_re(
+    rf"(?i){_NAME} ?(?:to )?(?:(?:version|release)s? )?"
+    rf"(?:>=|\u2265|since|from|as of|starting (?:with|from)) ?{_BOUND}(?P<rest>[^\n]{{0,120}})"
+)
+_PRINTED = lazy_re(
+    r"(?i)\b(loss|grad_?norm|acc(?:uracy)?|reward|throughput|tokens/s) ?[=:] ?"
+    r"(\d{1,9}(?:\.\d{1,9})?(?:e[+-]?\d{1,3})?)(?![\w.])"
+)
+_BELOW_LABEL = 400
+"""Characters below a label in which its values are printed."""
+_RATIO = 1.25
 _LINES = 80
 _FACTORS = 3
 
@@ -138,3 +152,36 @@ def _settings(text: str, label: re.Match[str], labels: Sequence[re.Match[str]]) 
     stop = min((m.start() for m in labels if m.start() > label.start()), default=len(text))
     lines = text[label.end() : stop].split("\n")[:_LINES]
     return {m["key"].strip().lower(): m["value"].strip() for m in map(_KEY.match, lines) if m is not None}
+
+
+def find_bounds(text: str) -> Iterator[Contrast]:
+    """Yield a release below which and from which on runs print other values, and another setting that is right."""
+    text = clip_lines(text)
+    for low in islice(_BELOW.finditer(text), 8):
+        name, release = low["name"].lower(), low["release"]
+        above = [m for m in _FROM_ON.finditer(text) if m["name"].lower() == name and m["release"] == release]
+        before = text[low.end() : low.end() + _BELOW_LABEL]
+        shown = next((s for m in above if (s := _parted(before, text[m.end() : m.end() + _BELOW_LABEL]))), "")
+        if name in NO_PACKAGE or not shown:
+            continue
+        span = (low.start(), low.end())
+        yield contrast_at(text, "release", name, (f"before {release}", f"{release} ({shown})"), span)
+        mine = [*settings_of(before.partition("\n")[0], low.end())]
+        for m in above:
+            if outcome_of(m["rest"], None):
+                others = settings_of(m["rest"], m.start("rest"))
+                pairs = ((a, b) for a in mine for b in others if a.factor == b.factor and a.value != b.value)
+                for a, b in islice(pairs, 1):
+                    yield contrast_at(text, a.kind, a.factor, (b.value, a.value), span)
+        return
+
+
+def _parted(before: str, after: str) -> str:
+    """Return the value whose first prints of two runs are far apart: `grad_norm 4.7 -> 1.6 at equal loss`."""
+    one, two = ({k: float(v) for k, v in reversed(_PRINTED.findall(part))} for part in (before, after))
+    for key in (k for k in one if k in two):
+        a, b = one[key], two[key]
+        if min(a, b) > 0 and max(a, b) / min(a, b) >= _RATIO:
+            equal = key != "loss" and "loss" in one and one["loss"] == two.get("loss")
+            return f"{key} {a:.4g} -> {b:.4g}{' at equal loss' if equal else ''}"
+    return ""

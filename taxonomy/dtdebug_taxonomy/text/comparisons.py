@@ -356,4 +356,4 @@ def _by_outcome(text: str, known: str) -> tuple[_Mention | None, _Mention | None
 
 def _package(found: re.Match[str]) -> str:
     name = (found["name"] or "").lower()
-    return "" if name in _NOISE else name
+    return "" if name.rpartition("_")[2] in _NOISE else name

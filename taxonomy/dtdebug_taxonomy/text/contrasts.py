@@ -70,7 +70,7 @@ _HYPOTHETICAL = lazy_re(
 )
 _GOOD_WORDS = (
     r"(?:works?|worked|working|is fine|are fine|was fine|were fine|(?:fine|right|correct|good|okay|ok|normal"
-    r"|stable)(?=\W*$)|go(?:es)? well"
+    r"|stable)(?=\W*$)|(?:go(?:es)?|is|are|was) well"
     r"|(?:trains?|trained|runs?|ran|learns?|learned|goes|went|resum\w{1,4}|behaves?|starts?|started) "
     r"(?:\w{2,8} ){0,2}?(?:well|fine|normally|smoothly|properly|correctly|as expected|through"
     r"|without (?:\w{2,8} )?(?:error|problem|issue|hang)s?)"
@@ -93,7 +93,8 @@ _BAD_WORDS = (
     r"|out of (?:\w{2,8} )?memory|OOMs?|nan|incorrect|dies|diverge[sd]?|explodes?|spikes?|leaks?|regress\w{0,5}"
     r"|problems?|trouble"
     r"|times? out|timed out|timeouts?|terminates?|aborts?|segfaults?|killed|loss (?:is |goes |went "
-    r"|keeps )?(?:going |rising |increas\w{0,3} )?(?:up|increas\w{0,3}|rises)"
+    r"|keeps |gets )?(?:also )?(?:going |rising |increas\w{0,3} )?(?:up|increas\w{0,3}|rises|larger"
+    r"|bigger|higher|grows)"
     r"|(?:this|it|(?:error|problem|issue|hang)s?) (?:only )?(?:is (?:only )?(?:observed|seen)|happens|occurs"
     r"|appears)|empty tensors?|stays pending|pending|garbage)\b"
 )
@@ -125,6 +126,8 @@ _NUMBER = r"\d{1,5}|one|single|a single|two|three|four|eight|sixteen|several|mul
 _COUNT = lazy_re(
     rf"(?i)(?<![\w.])(?P<n>{_NUMBER})(?:[ -]|x )?(?:(?!per\b)[a-z]\w{{0,9}}[ -]){{0,2}}?"
     r"(?P<unit>gpu|card|device|node|machine|host|server|process|rank|worker)(?:e?s)?\b(?!/)"
+    r"|(?<![\w.])(?P<n2>\d{1,4}) ?[x*\u00d7] ?(?:nvidia )?(?:[abhv]\d00|a10g?|t4|l40s?"
+    r"|rtx ?\d{4}|[3-5]0[5-9]0|mi\d{3}x?)(?:s|ti)?\b"
 )
 _UNITS = {
     "gpu": "GPU", "card": "GPU", "device": "GPU", "node": "node", "machine": "node", "host": "node", "server": "node",
@@ -136,7 +139,7 @@ _RELEASE = lazy_re(
     r"v?(?P<release>\d{1,4}\.\d{1,4}(?:\.\d{1,5})?(?:\.?(?:post|rc|dev)\d{0,8})?)(?![\w%/]|\.\d| ?(?:s|ms"
     r"|sec\w{0,4}|min\w{0,4}|hours?|it/s|[GMK]i?B|percent|x)\b)"
 )
-_NO_PACKAGE = frozenset(
+NO_PACKAGE = frozenset(
     [
         "with",
         "in",
@@ -218,9 +221,25 @@ _BRANCH = lazy_re(r"(?i)\b(?!the |a |this |that |my )[\w-]{2,24} (?:branch|build
 _OPTION = lazy_re(
     r"(?<![\w-])(?P<name>--?[a-zA-Z][\w-]{1,40}|[A-Za-z]\w{0,30}(?:_\w{1,30}){1,6}|[tpcedv]p(?:[_ ]size)?|TP|PP"
     r"|DP|EP|CP)"
-    r"(?: ?[=:>] ?| is | (?:set )?to | of | (?=\d|[Tt]rue|[Ff]alse))[\"']?(?P<value>\d[\d,]{0,12}|[Tt]rue"
+    r"(?: ?[=:] ?| ?(?P<above>>) ?| is | (?:set )?to | of | (?=\d|[Tt]rue|[Ff]alse))[\"']?"
+    r"(?P<value>\d[\d,]{0,12}(?:\.\d{1,6})?|[Tt]rue"
     r"|[Ff]alse|None|[\w./-]{1,24})"
 )
+_BARE = lazy_re(
+    r"(?i)^\W*(?:but |and |while )?(?:with|at|for) (?P<value>\d{1,6}),? (?:it|this|that|everything|all|the)\b"
+)
+"""The other value of the option that the sentence before names: "with 1 it is normal"."""
+_QUANTITY = lazy_re(
+    r"(?i)^(?!--|(?:max|min|clip|target|limit|use|log|eval|no|init|weight)[_-])(?:[a-z0-9]{1,20}[_-]){0,4}"
+    r"(?:loss(?:es)?|grad(?:ient)?s?|(?:grad(?:ient)?|global)[_-]norm|acc(?:uracy)?|memory|speed|time|throughput|outputs?"
+    r"|errors?|reward|score|ppl|perplexity|mfu|results?|top1|top5)$"
+)
+"""Names of what a run gives: their values are symptoms, no settings."""
+_STATE = frozenset({
+    "normal", "nan", "inf", "fine", "right", "wrong", "ok", "good", "bad", "not", "too", "very", "much", "always",
+    "still", "zero", "high", "higher", "low", "lower", "larger", "smaller", "correct", "stable", "the", "a", "also",
+})  # fmt: skip
+"""Words after `is` that are an outcome, no value."""
 _STAGE = lazy_re(r"(?i)\b(?:(?:deepspeed )?zero[- _]?(?:stage)?[- _=]{0,3}|stage ?=? ?)(?P<value>[0-3])\b")
 _FSDP = lazy_re(r"(?i)\bfsdp(?:[ _]?version)?[ _=]{0,2}(?P<value>[12])\b")
 _CHOICES: dict[str, str] = {
@@ -298,6 +317,9 @@ _FROM_TO = lazy_re(
     r"|revert)\w{0,4}\b[^\n.;]{0,40}? from (?P<old>[^\n,.;]{1,40}?(?:\.\d{1,4}){0,3}) to "
     r"(?P<new>[^\n,;]{1,40}?)(?=\s|[,;.](?:\s|$)|$)"
 )
+_INSTEAD = lazy_re(r"(?i) (?:instead of|rather than|in place of) ")
+_COMPARES = lazy_re(r"(?i)\b(?:differences?|differs?|different|in contrast|discrepanc\w{1,3}|impact\w{0,3}|affects?)\b")
+_BARE_COUNT = lazy_re(r"\d{1,4}\b(?![.\d%])")
 _END = lazy_re(r"[.!?](?:\s|$)|\n")
 _THAN = lazy_re(r"(?i)\b(?:slow(?:er)?|worse|longer|more memory|higher)\b[^\n.;]{0,30}\bthan (?=[^\n])")
 _TOGETHER = lazy_re(r"(?i)\b(?:together|both|combined|combination|at the same time|and)\b")
@@ -307,7 +329,13 @@ def find_contrasts(text: str) -> tuple[Contrast, ...]:
     """Return the contrasts that a text states, the most telling first; each factor once."""
     text = clip_lines(text)[:_MOST]
     clauses = [*islice(_clauses(text), _CLAUSES)]
-    rows = [*_pairs(text, clauses), *_changes(text), *_only(text, clauses), *_differences(text, clauses)]
+    rows = [
+        *_pairs(text, clauses),
+        *_changes(text),
+        *_only(text, clauses),
+        *_instead(text),
+        *_differences(text, clauses),
+    ]
     rows.sort(key=lambda c: (KINDS.index(c.kind), not c.good, c.start))
     found: dict[str, Contrast] = {}
     for c in rows:
@@ -325,22 +353,24 @@ def _clauses(text: str) -> Iterator[_Clause]:
     before: bool | None = None
     carried: tuple[_Setting, ...] = ()
     last: tuple[_Setting, ...] = ()
+    named: _Setting | None = None
     for end, stop in (*((m.start(), m[0]) for m in _BREAK.finditer(text)), (len(text), "\n")):
         part = text[start:end]
         hard = stop[:1] in _HARD
-        works = None if stop[:1] == "?" or _HYPOTHETICAL.search(part) else _outcome(part, before)
+        works = None if stop[:1] == "?" or _HYPOTHETICAL.search(part) else outcome_of(part, before)
         if works is not None:
             whole = text[begin:end]
-            settings = (*_settings(whole, begin), *carried)
-            settings = settings or (last if _GOES_ON.match(whole) else ())
+            settings = (*settings_of(whole, begin), *carried)
+            settings = settings or _other_value(whole, begin, named) or (last if _GOES_ON.match(whole) else ())
             yield _Clause(begin, whole, works, settings)
             last = settings
+            named = next((s for s in settings if s.kind == "option"), named)
         elif _RATE.search(part) is not None:
             whole = text[begin:end]
-            yield _Clause(begin, whole, None, (*_settings(whole, begin), *carried))
+            yield _Clause(begin, whole, None, (*settings_of(whole, begin), *carried))
         elif hard and part.strip():
             whole = text[begin:end]
-            settings = tuple(_settings(whole, begin))
+            settings = tuple(settings_of(whole, begin))
             yield _Clause(begin, whole, None, settings)
             carried = settings
         start = end + len(stop)
@@ -352,7 +382,15 @@ def _clauses(text: str) -> Iterator[_Clause]:
             before = None
 
 
-def _outcome(clause: str, before: bool | None) -> bool | None:
+def _other_value(clause: str, at: int, named: _Setting | None) -> tuple[_Setting, ...]:
+    """Return the bare number at the beginning of a clause as another value of the option named last."""
+    found = _BARE.match(clause)
+    if found is None or named is None or not re.fullmatch(r"(?:> )?\d{1,6}", named.value):
+        return ()
+    return (named._replace(value=found["value"], at=at + found.start("value")),)
+
+
+def outcome_of(clause: str, before: bool | None) -> bool | None:
     """Return whether a clause says that it works; None if it says neither. "Not with X" turns the clause before."""
     words = _DENIED.sub("works", clause)
     if _DENIED_GOOD.search(words) is not None:
@@ -367,21 +405,17 @@ def _outcome(clause: str, before: bool | None) -> bool | None:
     return None
 
 
-def _settings(clause: str, at: int) -> Iterator[_Setting]:
+def settings_of(clause: str, at: int) -> Iterator[_Setting]:
     """Yield what a clause says of how it was run."""
     for m in _RELEASE.finditer(clause):
         name = (m["name"] or "").lower()
+        if "_" in name and name.rpartition("_")[2] in NO_PACKAGE:
+            continue  # max_grad_norm=1.0 is an option
         if len(m["release"].split(".")) > 1:
-            yield _Setting("release", "" if name in _NO_PACKAGE else name, m["release"], at + m.start())
+            yield _Setting("release", "" if name in NO_PACKAGE else name, m["release"], at + m.start())
     for m in _BRANCH.finditer(clause):
         yield _Setting("release", "", m[0].strip(), at + m.start())
-    for m in _STAGE.finditer(clause):
-        yield _Setting("option", "ZeRO stage", m["value"], at + m.start())
-    for m in _FSDP.finditer(clause):
-        yield _Setting("option", "FSDP version", m["value"], at + m.start())
-    for m in _OPTION.finditer(clause):
-        if not (m["name"].lower().startswith("zero") or "version" in m["name"]):
-            yield _Setting("option", m["name"], m["value"].rstrip(","), at + m.start())
+    yield from _options(clause, at)
     for m in _CHOICE.finditer(clause):
         before = clause[: m.start()].split()[-1:]
         if not (before and before[0].lower() in _BY) and not _IS_SUBJECT.match(clause, m.end()):
@@ -389,13 +423,32 @@ def _settings(clause: str, at: int) -> Iterator[_Setting]:
         yield _Setting("choice", _FAMILIES[int((m.lastgroup or "f0")[1:])], m[0], at + m.start())
     for m in _PART.finditer(clause):
         thing = " ".join((m["thing"] or m["thing2"]).split())
+        if _QUANTITY.search(thing.split()[0]) or _QUANTITY.search(thing.replace(" ", "_")):
+            continue
         how = f"{m['how'] or ''}{m['after'] or m['after2'] or ''}".strip()
         off = _OFF.search(how) is not None
         yield _Setting("part", thing.lower(), "off" if off else "on", at + m.start())
     for m in _PLACE.finditer(clause):
         yield _Setting("place", "place", (m["place"] or m["here"]).lower(), at + m.start())
+    yield from _counts(clause, at)
+
+
+def _options(clause: str, at: int) -> Iterator[_Setting]:
+    for m in _STAGE.finditer(clause):
+        yield _Setting("option", "ZeRO stage", m["value"], at + m.start())
+    for m in _FSDP.finditer(clause):
+        yield _Setting("option", "FSDP version", m["value"], at + m.start())
+    for m in _OPTION.finditer(clause):
+        value = m["value"].rstrip(",")
+        if m["name"].lower().startswith("zero") or "version" in m["name"]:
+            continue
+        if not (_QUANTITY.search(m["name"]) or value.lower().rstrip(".") in _STATE):
+            yield _Setting("option", m["name"], f"> {value}" if m["above"] else value, at + m.start())
+
+
+def _counts(clause: str, at: int) -> Iterator[_Setting]:
     for m in _COUNT.finditer(clause):
-        n = m["n"].lower()
+        n = (m["n"] or m["n2"]).lower()
         value = (
             "1"
             if n in _ONES
@@ -403,7 +456,7 @@ def _settings(clause: str, at: int) -> Iterator[_Setting]:
             if not n.isdigit() and n not in {"two", "three", "four", "eight", "sixteen"}
             else n
         )
-        yield _Setting("count", _UNITS[m["unit"].lower()], value, at + m.start())
+        yield _Setting("count", _UNITS[(m["unit"] or "gpu").lower()], value, at + m.start())
 
 
 def _pairs(text: str, clauses: Sequence[_Clause]) -> Iterator[Contrast]:
@@ -480,6 +533,28 @@ def _is_fewer(value: str, other: str) -> bool:
     return one < two and (one == 1 or two < words["several"])
 
 
+def _instead(text: str) -> Iterator[Contrast]:
+    """Yield two numbers of devices that are said to be the difference of runs with different results."""
+    for m in islice(_INSTEAD.finditer(text), 8):
+        begin, end = (max(text.rfind(c, 0, m.start()) for c in "\n.!?") + 1, _END.search(text, m.end()))
+        stop = end.start() if end is not None else len(text)
+        if not (_COMPARES.search(text[begin:stop]) or outcome_of(text[begin:stop], None) is False):
+            continue
+        sides = [
+            next((s for s in settings_of(f"{part} ", at) if s.kind == "count"), None)
+            for part, at in ((text[begin : m.start()], begin), (text[m.end() : stop][:60], m.end()))
+        ]
+        mine, usual = sides
+        if mine is None or usual is None or mine.value == usual.value or "several" in {mine.value, usual.value}:
+            bare = _BARE_COUNT.match(text, m.end())
+            if mine is None or usual is not None or bare is None or not mine.value.isdigit() or mine.value == bare[0]:
+                continue
+            usual = mine._replace(value=bare[0])
+        if mine.factor == usual.factor:
+            yield contrast_at(text, "count", mine.factor, ("", f"{usual.value} and {mine.value}"), (begin, stop))
+            return
+
+
 def _changes(text: str) -> Iterator[Contrast]:
     """Yield what was changed from one value to another, if what follows fails, or differs."""
     for m in islice(_FROM_TO.finditer(text), 8):
@@ -488,11 +563,11 @@ def _changes(text: str) -> Iterator[Contrast]:
         rest = f"{text[begin : m.start()]} {following}"
         if m["verb"].lower() in {"downgrad", "revert"}:
             continue
-        failed = _outcome(rest, None) is False
+        failed = outcome_of(rest, None) is False
         if not failed and not _DIFFERENT.search(rest):
             continue
-        old, new = ([*_settings(f"x {m[side].strip('`')} ", m.start(side))] for side in ("old", "new"))
-        whole = [*_settings(m[0], m.start())]
+        old, new = ([*settings_of(f"x {m[side].strip('`')} ", m.start(side))] for side in ("old", "new"))
+        whole = [*settings_of(m[0], m.start())]
         for mine in old:
             theirs = next((s for s in new if s.kind == mine.kind and s.value.lower() != mine.value.lower()), None)
             if theirs is None or mine.kind in {"part", "count"}:
@@ -503,7 +578,7 @@ def _changes(text: str) -> Iterator[Contrast]:
             if factor:
                 good = mine.value if failed or mine.kind == "release" else ""
                 bad = theirs.value if good else f"{mine.value} and {theirs.value}"
-                yield _spanning(text, mine.kind, factor, (good, bad), (m.start(), m.end()))
+                yield contrast_at(text, mine.kind, factor, (good, bad), (m.start(), m.end()))
                 break
 
 
@@ -520,7 +595,7 @@ def _only(text: str, clauses: Iterable[_Clause]) -> Iterator[Contrast]:
         works = c.works is True
         kind: Kind = "part"
         values = (f"only {how} {thing}", "") if works else ("", f"only {how} {thing}")
-        yield _spanning(text, kind, thing.lower(), values, (c.at + found.start(), c.at + found.end()))
+        yield contrast_at(text, kind, thing.lower(), values, (c.at + found.start(), c.at + found.end()))
 
 
 def _differences(text: str, clauses: Iterable[_Clause]) -> Iterator[Contrast]:
@@ -534,7 +609,7 @@ def _differences(text: str, clauses: Iterable[_Clause]) -> Iterator[Contrast]:
         )
         if stages is not None:
             both = f"{stages['a']} and {stages['b']}"
-            yield _spanning(text, "option", "ZeRO stage", ("", both), (c.at, c.at + len(c.text)))
+            yield contrast_at(text, "option", "ZeRO stage", ("", both), (c.at, c.at + len(c.text)))
             continue
         for n, one in enumerate(c.settings):
             other = next(
@@ -561,10 +636,11 @@ def _contrast(
     text: str, kind: Kind, factor: str, values: tuple[str, str], clauses: tuple[_Clause, _Clause]
 ) -> Contrast:
     start = min(c.at for c in clauses)
-    return _spanning(text, kind, factor, values, (start, max(c.at + len(c.text) for c in clauses)))
+    return contrast_at(text, kind, factor, values, (start, max(c.at + len(c.text) for c in clauses)))
 
 
-def _spanning(text: str, kind: Kind, factor: str, values: tuple[str, str], span: tuple[int, int]) -> Contrast:
+def contrast_at(text: str, kind: Kind, factor: str, values: tuple[str, str], span: tuple[int, int]) -> Contrast:
+    """Return a contrast that a span of a text states."""
     start, end = span
     factor = _package(text, span) if factor == UNNAMED else factor
     words = plain(" ".join(text[start:end].split()))[:200]

@@ -3,6 +3,7 @@
 import pytest
 
 from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.explanations.figures import find_misfit
 from dtdebug_taxonomy.explanations.reckoners.shares import divide
 from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.model.snapshot import Snapshot
@@ -91,3 +92,131 @@ def test_uneven_steps_are_worked_out():
     found = diagnose(load(), Snapshot(situation=said))
 
     assert "0-1 make 4 steps and the others 3" in found.advice[0].title
+
+
+REDUCER = "[rank0]: RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one."
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "audio params: 12, requires_grad: 12\nno gradient after backward: 12",
+            "All 12 audio parameters get no gradient",
+        ),
+        ("text tower parameters: 40\nwithout grad: 7", "7 of 40 text tower parameters get no gradient"),
+        (
+            "parameters without gradient: head.fc.weight, head.fc.bias",
+            "No gradient reaches head.fc.weight, head.fc.bias",
+        ),
+        ("9 of the 9 adapter parameters have no gradient", "All 9 adapter parameters get no gradient"),
+    ],
+)
+def test_parameters_without_gradient_are_named(text, says):
+    found = first(f"{REDUCER}\n\n{text}\n", "It stops on 2 GPUs.")
+
+    assert found.title == says
+    assert "Freeze" in found.fix
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        f"{REDUCER}\nvision params: 31\nno gradient after backward: 0",
+        "vision params: 31\nno gradient after backward: 31\nRuntimeError: NCCL error: unhandled system error",
+        f'{REDUCER}\n    print(f"no gradient after backward: {{n}} 31")',
+    ],
+)
+def test_no_parameter_is_named_where_none_is_missing_or_nobody_waits(output):
+    advice = diagnose(load(), Snapshot(situation="It stops on 2 GPUs.", output=output)).advice
+
+    assert "parameters-named-without-gradient" not in {a.cause for a in advice}
+
+
+ASSERT = "On 2 GPUs: RuntimeError: CUDA error: device-side assert triggered. "
+
+
+@pytest.mark.parametrize(
+    ("said", "says"),
+    [
+        ("The eos token id is 64001 and the vocab_size is 64000.", "Token id 64001 is outside the vocabulary of 64000"),
+        (
+            "pad_token_id=32000, the model has Embedding(32000, 4096).",
+            "Token id 32000 is outside the vocabulary of 32000",
+        ),
+        ("The largest label is 10, with num_classes=10.", "Label 10 is outside the number of classes of 10"),
+        (
+            "I set CUDA_LAUNCH_BLOCKING=1. The pad token id is 50257.",
+            "Token id 50257 needs an embedding of at least 50258",
+        ),
+    ],
+)
+def test_an_index_is_held_against_the_size(said, says):
+    found = first("", ASSERT + said)
+
+    assert found.title.startswith(says)
+    assert "CUDA_LAUNCH_BLOCKING" not in found.fix
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"{ASSERT}The eos token id is 2 of a vocab_size of 32000.",
+        f"{ASSERT}The labels are 10 classes.",
+        "The eos token id is 64001 and the vocab_size is 64000; on 2 GPUs it hangs.",
+    ],
+)
+def test_an_index_that_fits_or_that_nothing_refuses_is_none(said):
+    assert "index-against-size" not in {a.cause for a in diagnose(load(), Snapshot(situation=said)).advice}
+
+
+@pytest.mark.parametrize(
+    ("message", "title", "fix"),
+    [
+        (
+            "The global train batch size (1 x 1) must be evenly divisible by the number of generations per prompt (4).",
+            "global train batch size 1 x 1 = 1 is not a multiple of number of generations per prompt 4",
+            "(4 or 8): change one of the factors 1 x 1",
+        ),
+        (
+            "global batch size (6 * 3) is not divisible by micro batch size times data parallel size (4)",
+            "global batch size 6 * 3 = 18 is not a multiple of micro batch size times data parallel size 4",
+            "(16 or 20)",
+        ),
+        ("total batch size: 3 x 5 is not a multiple of 4", "total batch size 3 x 5 = 15 is not a multiple of 4", "16"),
+    ],
+)
+def test_a_product_is_held_against_its_divisor(message, title, fix):
+    found = find_misfit(message)
+
+    assert found.title == title
+    assert fix in found.fix
+
+
+def test_a_product_that_fits_is_no_misfit():
+    assert find_misfit("batch size (2 x 4) must be divisible by the number of generations (4)") is None
+    assert find_misfit("image of (3 x 224 x 224) is larger than expected") is None
+
+
+ORDINAL = 'Traceback (most recent call last):\n  File "t.py", line 3, in <module>\n    torch.cuda.set_device(r)\n{0}\n'
+
+
+@pytest.mark.parametrize(
+    ("said", "start"),
+    [
+        ("The server has 4*4090. I start it with sh run.sh", "A process asks for a device number above 3"),
+        ("A node with 8x A100, started by bash go.sh", "A process asks for a device number above 7"),
+        ("The machine has 2 GPUs.", "A process asks for a device number above 1"),
+        ("With 4x3090: torchrun --nproc_per_node=8 t.py", "8 processes are started on a host that has 4 GPUs"),
+    ],
+)
+def test_a_device_number_is_held_against_the_devices_that_are_counted(said, start):
+    assert first(ORDINAL.format("RuntimeError: CUDA error: invalid device ordinal"), said).title.startswith(start)
+
+
+def test_devices_alone_say_nothing_of_another_error():
+    advice = diagnose(
+        load(), Snapshot(situation="8x A100, sh run.sh", output=ORDINAL.format("RuntimeError: CUDA out of memory."))
+    ).advice
+
+    assert "more-processes-than-gpus" not in {a.cause for a in advice}

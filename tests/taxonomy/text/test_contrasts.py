@@ -5,7 +5,9 @@ import pytest
 from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.text.compared_runs import find_bounds
 from dtdebug_taxonomy.text.comparisons import find_condition
+from dtdebug_taxonomy.text.contrasts import find_contrasts
 
 
 @pytest.mark.parametrize(
@@ -81,3 +83,82 @@ def test_it_comes_before_a_mere_resemblance():
 
     assert advice[0].cause == "what-makes-the-difference"
     assert advice[0].title == "What differs: it works without gradient checkpointing"
+
+
+@pytest.mark.parametrize(
+    ("said", "rows"),
+    [
+        (
+            "Training with a single GPU is well but grad_norm is NaN with 4 GPUs. On single GPU grad_norm is normal.",
+            [("count", "GPU", "1", "4")],
+        ),
+        ("On one GPU eval_accuracy is right, on 8 GPUs eval_accuracy is wrong.", [("count", "GPU", "1", "8")]),
+        ("train_loss is nan and it crashes. Without it train_loss is fine.", []),
+        (
+            "With max_grad_norm=1.0 it works, with max_grad_norm=5.0 it diverges.",
+            [("option", "max_grad_norm", "1.0", "5.0")],
+        ),
+        (
+            "With gradient_accumulation_steps > 1 the loss gets larger. With 1 it is normal.",
+            [("option", "gradient_accumulation_steps", "1", "> 1")],
+        ),
+        ("With num_workers 4 it hangs. With 0 it works.", [("option", "num_workers", "0", "4")]),
+        ("The difference was that we used 1xA100 instead of 8xA100.", [("count", "GPU", "", "8 and 1")]),
+        ("We train on 2 GPUs instead of 16 because they are cheaper.", []),
+    ],
+)
+def test_a_value_of_the_training_is_no_setting(said, rows):
+    assert [c[:4] for c in find_contrasts(said)] == rows
+
+
+@pytest.mark.parametrize(
+    ("said", "in_fix", "cause"),
+    [
+        ("On 1 GPU it is fine, but grad_norm is NaN with 4 GPUs.", "rounded down to 0", "value-follows-a-number"),
+        (
+            "We reach top1 of 0.72, in contrast to 0.77. The difference is that we used 2xA100 instead of 8xA100.",
+            "the global batch is 4 times smaller with 2 than with 8",
+            "value-follows-a-number",
+        ),
+        (
+            "DDP on 4 GPUs. With gradient_accumulation_steps > 1 the loss gets larger. With 1 it is normal.",
+            "divide it by gradient_accumulation_steps",
+            "value-follows-a-number",
+        ),
+        (
+            "I get a nan loss with context parallel on 8 GPUs. Tensor parallel works fine.",
+            "Context parallel cuts the sequence",
+            "parallelism-makes-the-difference",
+        ),
+    ],
+)
+def test_what_a_number_scales_or_a_parallelism_cuts_is_named(said, in_fix, cause):
+    found = diagnose(load(), Snapshot(situation=said)).advice[0]
+
+    assert found.cause == cause
+    assert in_fix in found.fix
+    assert "Go on" not in found.fix
+
+
+def test_a_hang_or_crash_is_not_scaled():
+    for said in (
+        "On one GPU it works, on 4 GPUs it hangs after the loss of step 1.",
+        "With batch_size 4 it works, with batch_size 8 it is out of memory in loss.backward().",
+    ):
+        causes = {a.cause for a in diagnose(load(), Snapshot(situation=said)).advice}
+        assert "value-follows-a-number" not in causes
+
+
+def test_runs_below_and_from_a_release_are_compared_by_what_they_print():
+    text = (
+        "1. DeepSpeed < 0.17.6 + ZeRO-2:\nloss: 1.44 | grad_norm: {0}\n2. DeepSpeed \u2265 0.17.6 + ZeRO-2:\nloss: 1.44"
+        " | grad_norm: 1.6262\nWith DeepSpeed \u2265 0.17.6 + ZeRO-3 it works correctly.\n"
+    )
+
+    assert [c[:4] for c in find_bounds(text.format(4.7373))] == [
+        ("release", "deepspeed", "before 0.17.6", "0.17.6 (grad_norm 4.737 -> 1.626 at equal loss)"),
+        ("option", "ZeRO stage", "3", "2"),
+    ]
+    assert not [*find_bounds(text.format(1.63))]
+    assert not [*find_bounds("torch < 2.4: loss: 3.1\n torch >= 2.5: loss: 9.1")]
+    assert not [*find_bounds("the loss is below 0.5: loss: 0.4\n loss from 0.5: loss: 0.8")]
