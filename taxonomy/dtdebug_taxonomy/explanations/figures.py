@@ -20,7 +20,7 @@ _VALUE = r"(?: ?[(\[=:]{{1,2}} ?| (?:is|of|was) | )[`'\"]?(?P<{0}>\d{{1,9}})\b[)
 _ONE = _NAME.format("what") + _VALUE.format("a")
 _LONG = _NAME.replace("{{0,3}})", "{{0,6}})")
 _FACTORS = rf" ?[(=:]{{1,2}} ?(?P<factors>{_N}(?: ?[*x\u00d7] ?{_N}){{1,4}})\)?"
-"""A product in place of a value: `batch size (2 x 3)`."""
+"""A product instead of a value: `batch size (2 x 3)`."""
 _OTHER = r"(?:the )?" + _NAME.format("by") + _VALUE.format("b")
 _NOT = (
     r"(?:is not|must be|should be|has to be|needs to be|isn't|not) (?:evenly )?"

@@ -75,7 +75,7 @@ def explain(context: Context) -> Iterator[Explanation]:
 
 
 def _of_ordinal(context: Context, gpus: int, found: re.Match[str]) -> Iterator[Explanation]:
-    """Yield that a device number is too high for the devices that the user counts, whatever started so many."""
+    """Yield that a device number is too high for the devices that the user counts, whatever started them."""
     error = next((e for e in context.incident.errors if _ORDINAL.search(e.message)), None)
     text = found.string
     started = _STARTED.search(text)

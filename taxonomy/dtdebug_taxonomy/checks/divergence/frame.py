@@ -13,7 +13,7 @@ from dtdebug_taxonomy.checks.divergence.origins import (
     Origin,
     Value,
     communicates,
-    mixed,
+    mix,
     own,
     value_of_attribute,
     value_of_call,
@@ -23,7 +23,7 @@ from dtdebug_taxonomy.checks.divergence.summaries import (
     Program,
     Summary,
     method_of,
-    replaced,
+    replace_parameters,
     without_parameters,
 )
 from dtdebug_taxonomy.checks.shared.names import COLLECTIVES
@@ -109,7 +109,7 @@ class Frame:
             self.returns = self.value(self.node.body)
         else:
             self.block(self.node.body, EQUAL)  # type: ignore[attr-defined]
-        kept = mixed(*(v for n, v in self.env.items() if n.startswith("self.")))
+        kept = mix(*(v for n, v in self.env.items() if n.startswith("self.")))
         parameters = Value(frozenset(o for o in kept.origins if o.kind == "parameter"))
         return Summary(self.returns, frozenset(self.exchanged), parameters, tuple(self.decisions.values()))
 
@@ -151,7 +151,7 @@ class Frame:
                 self._bind(inner, value if part is None else self.value(part), part, control)
             return
         if control.origins and isinstance(source, ast.Constant | ast.UnaryOp | ast.Compare | ast.BoolOp):
-            value = mixed(value, control)
+            value = mix(value, control)
         name = dotted_name(target)
         if name:
             self.env[name] = value
@@ -161,12 +161,12 @@ class Frame:
     def _add(self, node: ast.AugAssign, control: Value) -> None:
         name = dotted_name(node.target)
         if name:
-            self.env[name] = mixed(self._named(node.target), self.value(node.value), control)
+            self.env[name] = mix(self._named(node.target), self.value(node.value), control)
 
     def _return(self, node: ast.Return, control: Value) -> None:
         value = self.value(node.value) if node.value is not None else EQUAL
         if node.value is None or isinstance(node.value, ast.Constant):
-            value = mixed(value, control)
+            value = mix(value, control)
         self.returns = self.returns | value if self.returns is not EQUAL else value
 
     def _if(self, node: ast.If, control: Value) -> None:
@@ -175,7 +175,7 @@ class Frame:
         if many is not None:
             self.block(node.body if many else node.orelse, control)
             return
-        inner = mixed(control, value)
+        inner = mix(control, value)
         before = dict(self.env)
         self.block(node.body, inner)
         after, self.env = self.env, before
@@ -191,14 +191,14 @@ class Frame:
                 env[name] = value if mine is None else mine | value
 
     def _while(self, node: ast.While, control: Value) -> None:
-        self._loop(node.body, mixed(control, self.value(node.test)))
+        self._loop(node.body, mix(control, self.value(node.test)))
         self._decide(node, self.value(node.test))
         self.block(node.orelse, control)
 
     def _for(self, node: ast.For | ast.AsyncFor, control: Value) -> None:
         value = self.value(node.iter)
         if not value.origins - {o for o in value.origins if o.kind == "parameter"} and self._is_loader(node):
-            value = mixed(value, own("loader"))
+            value = mix(value, own("loader"))
         item = value.items
         if isinstance(node.target, ast.Tuple) and dotted_name(getattr(node.iter, "func", None)) == "enumerate":
             self._bind(node.target.elts[0], EQUAL, None, EQUAL)
@@ -228,7 +228,7 @@ class Frame:
         for handler in node.handlers:
             taken = self._next_of_part(node) if dotted_name(handler.type) == "StopIteration" else EQUAL
             before = dict(self.env)
-            self.block(handler.body, mixed(control, taken))
+            self.block(handler.body, mix(control, taken))
             self._merge(before)
             if taken.origins:
                 self._decide(handler, taken)
@@ -238,7 +238,7 @@ class Frame:
     def _next_of_part(self, node: ast.Try) -> Value:
         """Return what the `next()` of a try block reads."""
         calls = (c for s in node.body for c in self.code.inside(s, ast.Call) if self.code.name(c.func) == "next")
-        read = mixed(*(self.value(a) for c in calls for a in c.args[:1]))
+        read = mix(*(self.value(a) for c in calls for a in c.args[:1]))
         return Value(frozenset(o for o in read.origins if o.kind in {"part", "parameter"}))
 
     def _with(self, node: ast.With | ast.AsyncWith, control: Value) -> None:
@@ -249,7 +249,7 @@ class Frame:
         self.block(node.body, control)
 
     def _match(self, node: ast.Match, control: Value) -> None:
-        inner = mixed(control, self.value(node.subject))
+        inner = mix(control, self.value(node.subject))
         before = dict(self.env)
         for case in node.cases:
             after, self.env = self.env, dict(before)
@@ -260,7 +260,7 @@ class Frame:
         """Note a condition by which a rank alone may decide."""
         if value.origins and not self.quiet:
             known = self.decisions.get(node)
-            self.decisions[node] = Decision(self.code, node, value if known is None else mixed(known.value, value))
+            self.decisions[node] = Decision(self.code, node, value if known is None else mix(known.value, value))
 
     # expressions
 
@@ -275,7 +275,7 @@ class Frame:
         if name is not None:
             found: Value = getattr(self, name)(node)
         else:
-            found = mixed(*(self.value(n) for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)))
+            found = mix(*(self.value(n) for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)))
         self.nested -= 1
         return found
 
@@ -298,7 +298,7 @@ class Frame:
         of = self.value(node.value)
         objects = [c for c in of.callees if isinstance(c, Callee) and c.made]
         if objects:
-            return mixed(*(self._attribute_of(o, node.attr) for o in objects), Value(of.origins))
+            return mix(*(self._attribute_of(o, node.attr) for o in objects), Value(of.origins))
         called = self.code.name(node)
         if called.startswith("torch.distributed."):
             return self._library(called)
@@ -357,11 +357,11 @@ class Frame:
             or isinstance(node.body, ast.Constant)
             or isinstance(node.orelse, ast.Constant)
         ):
-            return mixed(test, body, orelse)
+            return mix(test, body, orelse)
         return body | orelse
 
     def _compare(self, node: ast.Compare) -> Value:
-        return Value(mixed(self.value(node.left), *(self.value(c) for c in node.comparators)).origins)
+        return Value(mix(self.value(node.left), *(self.value(c) for c in node.comparators)).origins)
 
     def _subscript(self, node: ast.Subscript) -> Value:
         which = rank(self.code, node)
@@ -370,10 +370,10 @@ class Frame:
         of, at = self.value(node.value), self.value(node.slice)
         if at.of_kind("rank"):
             return own("part" if isinstance(node.slice, ast.Slice) else "batch")
-        return of if isinstance(node.slice, ast.Slice | ast.Constant) else mixed(of.items, at)
+        return of if isinstance(node.slice, ast.Slice | ast.Constant) else mix(of.items, at)
 
     def _text(self, node: ast.JoinedStr) -> Value:
-        return mixed(*(self.value(v.value) for v in node.values if isinstance(v, ast.FormattedValue)))
+        return mix(*(self.value(v.value) for v in node.values if isinstance(v, ast.FormattedValue)))
 
     def _walrus(self, node: ast.NamedExpr) -> Value:
         value = self.value(node.value)
@@ -388,14 +388,14 @@ class Frame:
         for part in node.generators:
             over = self.value(part.iter)
             self._bind(part.target, over.items, None, EQUAL)
-            kept = mixed(*(self.value(t) for t in part.ifs))
-            found = mixed(
+            kept = mix(*(self.value(t) for t in part.ifs))
+            found = mix(
                 found,
                 over,
                 Value(frozenset(Origin("part") for o in kept.origins if o.kind in {"rank", "batch", "part"})),
             )
         elements = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
-        return mixed(found, *(self.value(e) for e in elements))
+        return mix(found, *(self.value(e) for e in elements))
 
     def _call(self, node: ast.Call) -> Value:
         code = self.code
@@ -412,20 +412,20 @@ class Frame:
         callee = self._callee(node)
         known = [c for c in callee.callees if isinstance(c, Callee)]
         if known:
-            return self._called(node, known)
+            return self._call_value(node, known)
         if node in self.home.waits or communicates(name or getattr(node.func, "attr", "")):
             self._exchange(arguments)
             return AGREED
-        found = value_of_call(code, node, name, mixed(*given, self._receiver(node)))
+        found = value_of_call(code, node, name, mix(*given, self._receiver(node)))
         if found is not None:
             return found
         if isinstance(node.func, ast.Attribute):
             of = value_of_attribute(self.value(node.func.value), node.func.attr)
             if _OF_ARGUMENTS.search(node.func.attr):
-                return Value(mixed(of, *given).origins)
+                return Value(mix(of, *given).origins)
             return of
         if isinstance(node.func, ast.Name) and node.func.id not in code.imports:
-            return Value(mixed(*given).origins) if self._is_object(node.func) else EQUAL
+            return Value(mix(*given).origins) if self._is_object(node.func) else EQUAL
         return EQUAL
 
     def _is_object(self, func: ast.Name) -> bool:
@@ -450,7 +450,7 @@ class Frame:
             self.decisions.setdefault(node, Decision(self.code, node, value if len(met) > 1 else EQUAL))
         return value
 
-    def _called(self, node: ast.Call, callees: list[Callee]) -> Value:
+    def _call_value(self, node: ast.Call, callees: list[Callee]) -> Value:
         """Return the value that functions of the project return, with what they do to their arguments."""
         found = EQUAL
         for called in callees:
@@ -465,23 +465,23 @@ class Frame:
             if callee.owner is not None:
                 home.attributes(callee.owner)
             summary = home.summary(callee.node)
-            passed = self._passed(node, callee)
+            passed = self._arguments_of(node, callee)
             values = {name: self.value(argument) for name, argument in passed.items()}
-            found |= replaced(summary.returns, values)
+            found |= replace_parameters(summary.returns, values)
             self._exchange(passed[name] for name in summary.exchanged if name in passed)
-            kept = replaced(summary.kept, values)
+            kept = replace_parameters(summary.kept, values)
             object_ = node.func.value if isinstance(node.func, ast.Attribute) else node.func
             if kept.origins and callee.owner is not None and (owner := dotted_name(object_)):
                 if owner not in {"self", "cls"}:
-                    self.env[owner] = mixed(self.value(object_), kept)
-                found = mixed(found, kept) if summary.returns.origins or found is not EQUAL else found
+                    self.env[owner] = mix(self.value(object_), kept)
+                found = mix(found, kept) if summary.returns.origins or found is not EQUAL else found
             for decision in summary.decisions if not self.quiet and callee.code is self.code else ():
-                value = replaced(decision.value, values)
+                value = replace_parameters(decision.value, values)
                 if value != decision.value and value.origins and decision.code is self.code:
                     self.decisions.setdefault(decision.node, decision._replace(value=value))
         return found
 
-    def _passed(self, node: ast.Call, callee: Callee) -> dict[str, ast.expr]:
+    def _arguments_of(self, node: ast.Call, callee: Callee) -> dict[str, ast.expr]:
         """Return the arguments of a call by the names of the parameters."""
         a: ast.arguments = callee.node.args  # type: ignore[union-attr]
         names = [x.arg for x in (*a.posonlyargs, *a.args)]

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from dtdebug_taxonomy.checks.divergence.frame import Frame
-from dtdebug_taxonomy.checks.divergence.origins import EQUAL, Callee, Value, mixed
-from dtdebug_taxonomy.checks.divergence.summaries import Decision, Summary, method_of, replaced
+from dtdebug_taxonomy.checks.divergence.origins import EQUAL, Callee, Value, mix
+from dtdebug_taxonomy.checks.divergence.summaries import Decision, Summary, method_of, replace_parameters
 from dtdebug_taxonomy.checks.shared.stepping import synchronising_calls
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.guards import guards
@@ -72,7 +72,7 @@ class Interpreter:
                     frame.run()
                     for name, value in frame.env.items():
                         if name.startswith("self.") and "." not in (attribute := name[5:]):
-                            known = replaced(value, given if method.name == "__init__" else {})
+                            known = replace_parameters(value, given if method.name == "__init__" else {})
                             found[attribute] = found.get(attribute, EQUAL) | known
                 self._attributes[home] = found
             for method in methods:
@@ -194,6 +194,6 @@ def all_decisions(code: Code) -> Iterator[Decision]:
             home.attributes(owner)
         for decision in home.summary(node).decisions:
             known = found.get(decision.node)
-            value = decision.value if known is None else mixed(known.value, decision.value)
+            value = decision.value if known is None else mix(known.value, decision.value)
             found[decision.node] = decision._replace(value=value)
     yield from sorted(found.values(), key=lambda d: code.order[d.node])

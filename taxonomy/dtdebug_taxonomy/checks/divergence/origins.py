@@ -118,7 +118,7 @@ def own(kind: Kind, name: str = "") -> Value:
     return Value(frozenset({Origin(kind, name)}))
 
 
-def mixed(*values: Value) -> Value:
+def mix(*values: Value) -> Value:
     """Return the value of an expression that is computed from these."""
     if all(v is EQUAL for v in values):
         return EQUAL

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
-from dtdebug_taxonomy.checks.divergence.origins import EQUAL, Callee, Origin, Value, mixed
+from dtdebug_taxonomy.checks.divergence.origins import EQUAL, Callee, Origin, Value, mix
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS, Function
 
@@ -51,12 +51,12 @@ def method_of(home: ast.ClassDef, name: str) -> Function | None:
     return next((m for m in home.body if isinstance(m, FUNCTIONS) and m.name == name), None)
 
 
-def replaced(value: Value, given: dict[str, Value]) -> Value:
+def replace_parameters(value: Value, given: dict[str, Value]) -> Value:
     """Return a function's value with the values of its arguments in the place of its parameters."""
     if not value.of_kind("parameter"):
         return value
     rest = Value(frozenset(o for o in value.origins if o.kind != "parameter"), value.callees)
-    return mixed(rest, *(_given(o, given) for o in value.origins if o.kind == "parameter"))
+    return mix(rest, *(_given(o, given) for o in value.origins if o.kind == "parameter"))
 
 
 def _given(origin: Origin, given: dict[str, Value]) -> Value:
@@ -66,4 +66,4 @@ def _given(origin: Origin, given: dict[str, Value]) -> Value:
 
 def without_parameters(value: Value) -> Value:
     """Return a value without the parameters of the function that it comes from."""
-    return replaced(value, {})
+    return replace_parameters(value, {})
