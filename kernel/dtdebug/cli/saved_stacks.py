@@ -97,9 +97,11 @@ def _outside_of_wait(verdict: Verdict, states: Sequence[RankState], progress: Ma
     if len(outside) > len(inside) or any(progress.get(s.rank or 0) in ("busy", "slow") for s in states):
         return verdict
     who, rest = (tuple(s.rank for s in part if s.rank is not None) for part in (outside, inside))
-    words = "; ".join(dict.fromkeys(_place_words(s).partition(" ")[2] for s in outside[:_NAMED]))
+    said = [_place_words(s).partition(" ") for s in outside[:_NAMED]]
+    verb = said[0][0]
+    words = "; ".join(dict.fromkeys(rest for first, _, rest in said if first == verb))
     step = "backward" if any(f.function == "backward" for f in inside[0].stack) else inside[0].stack[-1].function
-    summary = f"{say(who, 'are').capitalize()} {words}, outside of the {step} in which {say(rest, 'wait')}."
+    summary = f"{say(who, verb).capitalize()} {words}, outside of the {step} in which {say(rest, 'wait')}."
     return replace(
         verdict, kind="not_arrived", culprits=who, waiting=rest, confidence=_ONCE, summary=summary,
         sites=call_sites((*outside, *inside)),

@@ -291,7 +291,7 @@ def _frame(line: str) -> tuple[str, str, int | None] | None:
 def _whole(file: str) -> str:
     """Return a path as if the tool had not shortened it: packages and the standard library lie below their folders."""
     if _SHORTENED.match(file):
-        return f"site-packages/{file}"
+        return f"/site-packages/{file}"
     return f"/lib/python3/{file}" if _STANDARD.match(file) else file
 
 
