@@ -224,3 +224,26 @@ def test_lines_with_and_without_an_epoch_are_one_curve():
     text += "".join(f"step={i + 60} loss={x:.4f}\n" for i, x in enumerate(falling(120)[60:]))
     (curve,) = read_printed(text, "log").curves
     assert len(curve.steps) == len(curve.values) == len(curve.epochs) == 120
+
+
+def warm_cosine(i, count=200, warm=10, high=3e-4):
+    return high * (i + 1) / warm if i < warm else high * (1 + math.cos(math.pi * (i - warm) / (count - warm))) / 2
+
+
+@pytest.mark.parametrize(
+    ("rate", "resumed", "is_found"),
+    [
+        (lambda i: warm_cosine(i if i < 140 else i - 140), True, True),  # the schedule begins anew
+        (warm_cosine, True, False),  # it goes on
+        (lambda i: warm_cosine(i if i < 140 else i - 140), False, False),  # a warm restart, nothing was resumed
+        (lambda i: warm_cosine(i % 50, 50), True, False),  # cyclic
+    ],
+)
+def test_a_rate_that_starts_over_after_a_resume_is_a_scheduler_that_was_not_restored(rate, resumed, is_found):
+    """Also where the loss rises by little."""
+    losses = falling(200)
+    text = lines(losses[:140], lr=rate)
+    text += "resumed from ckpt/step_140.pt at step 140\n" if resumed else ""
+    text += lines(losses[140:], 140, lr=lambda i: rate(i + 140))
+    kinds = {row.kind for row in found(text)}
+    assert ("rate_starts_over" in kinds) == is_found

@@ -12,8 +12,8 @@ from typing import Literal
 import msgspec
 
 FindingKind = Literal[
-    "not_finite", "ranks_differ", "rises_with_rate", "diverges", "resumed_from_start", "jumps", "repeats", "zero_rate",
-    "scale_at_floor", "does_not_move", "spike", "slower", "drifts", "overfits", "runs_differ",
+    "not_finite", "ranks_differ", "rises_with_rate", "diverges", "resumed_from_start", "rate_starts_over", "jumps",
+    "repeats", "zero_rate", "scale_at_floor", "does_not_move", "spike", "slower", "drifts", "overfits", "runs_differ",
 ]  # fmt: skip
 """Kinds of findings, the gravest first."""
 ORDER: tuple[FindingKind, ...] = FindingKind.__args__  # type: ignore[attr-defined]

@@ -69,6 +69,7 @@ def _rises(losses: Sequence[Curve], rates: Sequence[Curve], settings: Sequence[C
     whole = losses[:1]
     growth = [row for curve in whole if (row := judge_events.rises_with_rate(curve, rates))]
     resumed = [row for curve in whole if (row := judge_events.resumed_from_start(curve))]
+    resumed = resumed or [row for curve in rates[:1] if (row := judge_events.rate_starts_over(curve))]
     jumped = [row for curve in whole if (row := judge_events.jumps(curve, rates, settings))]
     diverged = [row for curve in losses if (row := judge_loss.diverges(curve, rates))]
     if growth:

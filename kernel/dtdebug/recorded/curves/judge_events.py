@@ -35,6 +35,8 @@ _GROWN, _STEADY = 4.0, 0.9
 """A rate grows all the time if it ends at this multiple of its first value, and this share of its moves is upward."""
 _RISEN, _REGAINED = 1.5, 0.25
 """A loss rises with the rate if it ends at this multiple of its least level, and regains this share of its fall."""
+_FALLEN, _HIGH_AGAIN = 0.6, 0.75
+"""A rate has fallen below this share of its highest value, and is high again from that share on."""
 _EQUAL, _DIFFER, _SAME_STEPS = 0.01, 1.4, 3
 """Two runs have equal losses within this share, and other norms from this ratio on; common steps that are needed."""
 
@@ -214,6 +216,35 @@ def resumed_from_start(curve: Curve) -> CurveFinding | None:
         return make(
             "resumed_from_start", curve, now, says, f"the first steps of all had {spell(start)}",
             values=_pair(curve, now), next=f"{what}; this compares a resumed run with one that was not stopped:",
+            command="dtdebug run --resume-check -- ...",
+        )  # fmt: skip
+    return None
+
+
+def rate_starts_over(rate: Curve) -> CurveFinding | None:
+    """Find a learning rate that had fallen and, after a line that speaks of a resume, comes near its highest value.
+
+    Leave out a rate that came back before without a resume, as cyclic schedules do.
+    """
+    for now in rate.loads:
+        before, after = rate.values[:now], rate.values[now:]
+        if len(before) < 10 or len(after) < 3:
+            continue
+        high, last = max(before), before[-1]
+        top = max(range(len(before)), key=before.__getitem__)
+        low = next((n for n in range(top, now) if before[n] <= last), now)
+        came_back = max(before[low:], default=0) > 1.5 * last
+        if last >= _FALLEN * high or max(after) < _HIGH_AGAIN * high or came_back:
+            continue
+        at = next(n for n in range(now, len(rate)) if rate.values[n] >= _HIGH_AGAIN * high)
+        name = rate.name.name
+        return make(
+            "rate_starts_over", rate, now,
+            f"After the resume at {rate.label(now)} {name} starts over: it had fallen to {spell(last)}, and is "
+            f"{spell(rate.values[at])} at {rate.label(at)}: the scheduler was not restored",
+            f"its highest value before was {spell(high)}", cause=True, values=[*_pair(rate, now), _record(rate, at)],
+            next="Save `scheduler.state_dict()` with the checkpoint and load it; this compares a resumed run with one "
+            "that was not stopped:",
             command="dtdebug run --resume-check -- ...",
         )  # fmt: skip
     return None
