@@ -14,7 +14,7 @@ from dtdebug_taxonomy.inference.account_call import parse_line
 from dtdebug_taxonomy.inference.contracts import Broken
 from dtdebug_taxonomy.model.account import Link, Place
 from dtdebug_taxonomy.text.contract_call import UnknownSlotError, UserCall, fill, show
-from dtdebug_taxonomy.text.demands import Plain, UnknownTermError, sides, value_of
+from dtdebug_taxonomy.text.demands import Plain, UnknownTermError, apply_operator, sides, value_of
 
 __all__ = ["UNTYPED", "Edit", "of_contract", "option_to_pass", "typed_option", "written_as_number"]
 
@@ -142,20 +142,11 @@ def _counted(place: Place, call: UserCall, given: int, wanted: int) -> Edit | No
     return replace_expression(place, (begin, end), ast.unparse(side))
 
 
-def _result(node: ast.BinOp, world: ast.expr, size: int) -> int | None:
+def _result(node: ast.BinOp, world: ast.expr, size: int) -> int | float | None:
     left, right = (size if part is world else getattr(part, "value", None) for part in (node.left, node.right))
     if not isinstance(left, int) or not isinstance(right, int):
         return None
-    match node.op:
-        case ast.Add():
-            return left + right
-        case ast.Sub():
-            return left - right
-        case ast.Mult():
-            return left * right
-        case ast.FloorDiv() if right:
-            return left // right
-    return None
+    return apply_operator(node.op, left, right)
 
 
 def _world(call: UserCall) -> Plain:

@@ -253,9 +253,15 @@ def _number(found: Term) -> int | float:
 
 def _arithmetic(node: ast.BinOp, scope: Scope) -> int | float:
     left, right = _number(_term(node.left, scope)), _number(_term(node.right, scope))
-    if max(abs(left), abs(right)) > MAX_NUMBER:
+    found = apply_operator(node.op, left, right) if max(abs(left), abs(right)) <= MAX_NUMBER else None
+    if found is None:
         raise UnknownTermError
-    match node.op:
+    return found
+
+
+def apply_operator(operator: ast.operator, left: float, right: float) -> int | float | None:
+    """Return the result of `+`, `-`, `*`, `//` or `%`; None for other operators, and for a division by 0."""
+    match operator:
         case ast.Add():
             return left + right
         case ast.Sub():
@@ -266,7 +272,7 @@ def _arithmetic(node: ast.BinOp, scope: Scope) -> int | float:
             return left // right
         case ast.Mod() if right:
             return left % right
-    raise UnknownTermError
+    return None
 
 
 def _length(of: Term) -> Term:
