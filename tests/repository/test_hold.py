@@ -51,7 +51,8 @@ def test_whatever_the_kind_it_is_held(tmp_path: Path, kind: str) -> None:
     assert done.returncode in (0, 1, 2), said
     assert b"internal error" not in said
     assert kinds.SECRET.encode() not in said
-    assert max(before, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) << 10 < RESIDENT
+    largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss  # of all children, those of other tests included
+    assert largest == before or largest << 10 < RESIDENT
     if kind.startswith("frames of a dump"):
         assert b"Rank 5 never called all_reduce" in said
     for archive in folder.glob("dtdebug-*.tar.gz"):

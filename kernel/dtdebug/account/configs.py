@@ -13,6 +13,7 @@ from typing import NamedTuple
 from dtdebug.account.objects import is_exactly, stored
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Program, process_start
+from dtdebug_taxonomy import named_files
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.text import Text
 
@@ -124,8 +125,7 @@ def _paths_in(value: object) -> Iterator[object]:
 def _entries(file: str) -> Iterator[tuple[Entry, object]]:
     """Yield the entries of a file with a scalar value, and what is written there."""
     try:
-        with open(file, encoding="utf-8") as stream:  # noqa: PTH123
-            text = Text(stream.read(_MOST_BYTES))
+        text = Text(named_files.read_file(file, _MOST_BYTES).decode())
     except (OSError, ValueError):
         return
     for keys, offset, said in _toml(text) if file.endswith(".toml") else _tree(text, file):

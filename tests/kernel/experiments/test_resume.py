@@ -170,6 +170,6 @@ def test_a_program_without_such_an_option_gets_none(tmp_path):
 )
 def test_wrong_usage_is_one_line(capsys, words, said):
     """What can't be meant is one line, and exit status 2."""
-    command = "no-such-command" if not words else "python"
+    command = "no-such-command" if not words else sys.executable
     assert main.main(["run", "--resume-check", *words, "--", command, "train.py"]) == 2
     assert said in capsys.readouterr().err.splitlines()[-1]
