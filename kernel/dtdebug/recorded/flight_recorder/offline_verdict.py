@@ -73,7 +73,7 @@ def verdict_on_dumps(programs: Mapping[int, Program], unread: Sequence[RankState
 def _quiet(records: Records) -> Verdict:
     """Return the verdict if nothing is open: no hang if all dumps were read and the ranks are equally far."""
     empty = sorted(r for r, p in records.programs.items() if not len(p.order))
-    if empty and len(empty) == len(records.programs):
+    if len(empty) == len(records.programs) and not any(p.groups for p in records.programs.values()):
         summary = f"The dumps of {spell(empty)} hold no entry: nothing was recorded."
         return of_verdict(records, Verdict(kind="not_understood", confidence=0.0, summary=summary))
     gone = tuple(r for r in records.expected if r not in records.programs)
