@@ -76,7 +76,7 @@ class Logs:
 
         part, collected = api.read_part_and(self.paths, LogCurves, self._processes, self._engine)
         for other in collected:
-            self._collect_curves.add(other)
+            self._curves.add(other)
         return part
 
     def curves_with(self, metrics: Sequence[str] = ()) -> CurveReading | None:
@@ -90,7 +90,7 @@ class Logs:
             self.part  # noqa: B018 - the curves are collected while it is read
         else:
             self._alone  # noqa: B018
-        found = self._collect_curves.curves()
+        found = self._curves.curves()
         if metrics:
             more = read_curves(metrics)
             found = found._replace(curves=[*found.curves, *more.curves], notes=[*found.notes, *more.notes])
@@ -112,7 +112,7 @@ class Logs:
         return decide(attempts) if len(attempts) > 1 and any(a.failed for a in attempts) else None
 
     @cached_property
-    def _collect_curves(self) -> LogCurves:
+    def _curves(self) -> LogCurves:
         return LogCurves()
 
     @cached_property
@@ -122,7 +122,7 @@ class Logs:
 
         name = cast("str", self.alone)
         source = find_logs([name])[0][0] if self.is_file else LogSource("standard input" if name == "-" else name, name)
-        lines = LogLines(reader=self._collect_curves.reader(source, of_paths([source.name])[0]))
+        lines = LogLines(reader=self._curves.reader(source, of_paths([source.name])[0]))
         if name == "-":
             stream = _Tee(sys.stdin.buffer, sys.stdout.buffer) if self._tee else sys.stdin.buffer
             read_stream(cast("BinaryIO", stream), source.name, lines)

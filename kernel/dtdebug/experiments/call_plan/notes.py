@@ -48,14 +48,7 @@ class Departure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 _ROWS: msgspec.json.Decoder[Departure] = msgspec.json.Decoder(Departure)
 
 
-class ContractResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of the comparison."""
-
-    violations: tuple[Violation, ...] = ()
-    note: str = ""
-
-
-def contract_result(run: Path) -> ContractResult | None:
+def contract_result(run: Path) -> notes.Noted | None:
     """Return the result from the folder of a run, or None if no plan was given."""
     folder = run / FOLDER
     if not folder.is_dir():
@@ -66,14 +59,14 @@ def contract_result(run: Path) -> ContractResult | None:
         count = len({r.rank for r in rows})
         least = min((r.compared for r in rows), default=0)
         said = f"{count} ranks kept it, {least} collectives each at least" if rows else "no rank began a collective"
-        return ContractResult(note=f"contract: {said}")
+        return notes.Noted(note=f"contract: {said}")
     first = left[0]  # later ones may follow from it
     alike = [r for r in left if (r.compared, r.begun, r.line) == (first.compared, first.begun, first.line)]
     ranks = tuple(sorted({r.rank for r in alike}))
     if len(ranks) == first.world and first.world > 1:
         said = f"contract: all ranks leave it alike, so none waits for another: each {first.sentence()}"
-        return ContractResult(note=one_line(said, 400))
-    return ContractResult(violations=(notes.shown(_violation(first, ranks)),))
+        return notes.Noted(note=one_line(said, 400))
+    return notes.Noted(violations=(notes.shown(_violation(first, ranks)),))
 
 
 def _violation(first: Departure, ranks: tuple[int, ...]) -> Violation:

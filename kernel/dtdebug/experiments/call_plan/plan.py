@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,11 +30,12 @@ import msgspec
 from dtdebug.errors import UsageError
 from dtdebug.privacy.sanitize import clean
 from dtdebug.storage import state_dir
+from dtdebug_taxonomy.source.config.toml import read_toml
 
 VERSION = 1
 ANY = "any"
 OTHERS = "others"
-_BYTES = 16 << 20
+_BYTES = 1 << 20
 _FORMULA = re.compile(
     r"(?:(?P<times>\d{1,12})\*)?W(?P<plus>[+-]\d{1,12})?|(?P<shared>\d{1,15})/W(?P<more>[+-]\d{1,3})?"
 )
@@ -146,10 +146,10 @@ def read(path: Path) -> Plan:
 
     """
     try:
-        table = tomllib.loads(state_dir.read_start(path, _BYTES).decode())
+        table = read_toml(state_dir.read_start(path, _BYTES).decode())
     except OSError as error:
         raise UsageError(f"{path}: can't be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UsageError(f"{path}: no TOML: {error}") from None
     try:
         plan = _plan(table)

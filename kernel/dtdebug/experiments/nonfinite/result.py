@@ -10,7 +10,6 @@ from dtdebug.experiments.nonfinite.judge import judge
 from dtdebug.experiments.nonfinite.record_types import Found
 from dtdebug.experiments.repeat import notes
 from dtdebug.privacy.sanitize import one_line
-from dtdebug_taxonomy.model.training import Violation
 
 FOLDER = "nan"
 """Folder of the ranks' notes, below the run's folder."""
@@ -18,21 +17,14 @@ _BYTES = 1 << 20
 _ROWS: msgspec.json.Decoder[Found] = msgspec.json.Decoder(Found)
 
 
-class NonFiniteResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of the search."""
-
-    violations: tuple[Violation, ...] = ()
-    note: str = ""
-
-
-def nonfinite_result(run: Path) -> NonFiniteResult | None:
+def nonfinite_result(run: Path) -> notes.Noted | None:
     """Return the result from the folder of a run, or None if it was not searched."""
     folder = run / FOLDER
     if not folder.is_dir():
         return None
     rows = notes.read_rows(folder, _ROWS, _BYTES)
     found = tuple(map(notes.shown, judge(rows)))
-    return NonFiniteResult(violations=found, note=one_line(_note(rows, seen=bool(found)), 400))
+    return notes.Noted(violations=found, note=one_line(_note(rows, seen=bool(found)), 400))
 
 
 def _note(rows: list[Found], *, seen: bool) -> str:

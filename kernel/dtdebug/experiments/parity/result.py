@@ -12,7 +12,6 @@ from dtdebug.experiments.parity.record_types import Row
 from dtdebug.experiments.repeat import notes
 from dtdebug.privacy.sanitize import one_line
 from dtdebug_taxonomy.model.rank_ranges import ranges, spell
-from dtdebug_taxonomy.model.training import Violation
 
 FOLDER = "parity"
 """Folder of the ranks' notes, below the run's folder."""
@@ -20,15 +19,7 @@ _BYTES = 64 << 20
 _ROWS: msgspec.json.Decoder[Row] = msgspec.json.Decoder(Row)
 
 
-class ParityResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of the comparison."""
-
-    violations: tuple[Violation, ...] = ()
-    note: str = ""
-    """One sentence: what was compared, and how well it agrees; or why nothing could be."""
-
-
-def parity_result(run: Path) -> ParityResult | None:
+def parity_result(run: Path) -> notes.Noted | None:
     """Return the result from the folder of a run, or None if nothing was to be compared."""
     folder = run / FOLDER
     if not folder.is_dir():
@@ -38,7 +29,7 @@ def parity_result(run: Path) -> ParityResult | None:
     rows = notes.read_rows(folder, _ROWS, _BYTES)
     found = judge(rows)
     shown = tuple(map(notes.shown, found))
-    return ParityResult(violations=shown, note=one_line(_note(rows, agrees=not found), 600))
+    return notes.Noted(violations=shown, note=one_line(_note(rows, agrees=not found), 600))
 
 
 def _note(rows: list[Row], *, agrees: bool) -> str:

@@ -15,6 +15,14 @@ _FILES = 4096
 T = TypeVar("T")
 
 
+class Noted(msgspec.Struct, frozen=True, kw_only=True):
+    """Result of an experiment whose ranks noted what they saw."""
+
+    violations: tuple[Violation, ...] = ()
+    note: str = ""
+    """One sentence on what was looked at, or why nothing could be; nothing where the violations say it."""
+
+
 def read_rows(folder: Path, rows: msgspec.json.Decoder[T], most: int) -> list[T]:
     """Return the ranks' notes, without malformed lines; `most` bytes of each rank are read."""
     found: list[T] = []
