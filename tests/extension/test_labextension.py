@@ -135,7 +135,7 @@ def test_the_fix_of_the_users_own_line_is_applied_to_its_cell(opened):
     failed = nb.run(page, 1)
     card(failed).wait_for()
     nb.shoot(page, "lab-apply", card(failed))
-    assert "wants its timeout as a datetime.timedelta and gets a number" in card(failed).inner_text()
+    assert "needs a datetime.timedelta as its time-out: timeout is 3" in card(failed).inner_text()
     assert "cell In[2], line 2" in card(failed).inner_text()
     card(failed).get_by_role("button", name="Apply to this cell").click()
     failed.get_by_text("Applied to this cell: run it again.").wait_for()

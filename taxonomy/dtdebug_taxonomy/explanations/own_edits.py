@@ -18,9 +18,15 @@ def own_edit(
 
     A finding elsewhere in the file counts for a likely cause, or if it is a fault and its check is for that cause.
     """
-    places = (*snapshot.source_findings, *_of_findings(knowledge, snapshot, findings))
-    rows = (f for f in places if _is_of(knowledge, f, cause, likely=likely))
+    rows = (f for f in places_in_source(knowledge, snapshot, findings) if _is_of(knowledge, f, cause, likely=likely))
     return min(rows, key=lambda f: (bool(f.check), NEAR.index(f.near), f.hint, not f.diff), default=None)
+
+
+def places_in_source(
+    knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Finding]
+) -> tuple[SourceFinding, ...]:
+    """Return what checks found in the user's files, in cells, and in the source that a text shows."""
+    return (*snapshot.source_findings, *_of_findings(knowledge, snapshot, findings))
 
 
 def _is_of(knowledge: Knowledge, found: SourceFinding, cause: Cause, *, likely: bool) -> bool:
@@ -31,7 +37,6 @@ def _is_of(knowledge: Knowledge, found: SourceFinding, cause: Cause, *, likely: 
 
 
 def _of_findings(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Finding]) -> Iterator[SourceFinding]:
-    """Yield what checks saw in cells, and in the source that a text shows."""
     failed = f"cell In[{snapshot.cell_numbers[-1]}]" if snapshot.cell_numbers else "the cell"
     for f in findings:
         if f.source == "checked" and (f.diff if f.file == SHOWN else f.file.startswith("cell ") or not f.file):

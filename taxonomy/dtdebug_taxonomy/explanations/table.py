@@ -31,7 +31,8 @@ from dtdebug_taxonomy.explanations import (
 )
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.examples import drop_foreign_examples
-from dtdebug_taxonomy.explanations.model import GRADES, MAX_EXPLANATIONS, Explanation, Grade, band
+from dtdebug_taxonomy.explanations.model import GRADES, MAX_EXPLANATIONS, Explanation, Grade, band, in_python
+from dtdebug_taxonomy.explanations.own_edits import places_in_source
 from dtdebug_taxonomy.explanations.ranked_causes import Standing, standing_of, without_diff
 from dtdebug_taxonomy.explanations.reckoners import (
     assertions,
@@ -147,7 +148,7 @@ def explain(context: Context) -> tuple[Explanation, ...]:
     causes = {a.cause for a in first}
     ranked = tuple(a for a in ranked if a.cause not in causes)
     rows = (*first, *ranked) if first else (*ranked[:1], *second, *ranked[1:])
-    rows = _lead_with_own_line(context, rows)
+    rows = _with_edit_of_line(context, _lead_with_own_line(context, rows))
     rows = tuple(without_diff(a) if a.diff and a.diff in {b.diff for b in rows[:n]} else a for n, a in enumerate(rows))
     rows = _cap_bands(drop_foreign_examples(context.incident.snapshot, rows[:MAX_EXPLANATIONS]))
     return tuple(grades.grade(context.knowledge, context.findings, a) for a in rows)
@@ -160,6 +161,21 @@ def _lead_with_own_line(context: Context, rows: tuple[Explanation, ...]) -> tupl
         return rows
     own = next((a for a in rows if a.diff_of == "yours" and (a.file, a.line) in raised), None)
     return rows if own is None else (own, *(a for a in rows if a is not own))
+
+
+def _with_edit_of_line(context: Context, rows: tuple[Explanation, ...]) -> tuple[Explanation, ...]:
+    """Give a broken contract without a diff the diff of a check that finds a fault on the same line."""
+    if not rows or rows[0].diff or not rows[0].because[0].of_account:
+        return rows
+    place = (rows[0].file, rows[0].line)
+    seen = places_in_source(context.knowledge, context.incident.snapshot, context.findings)
+    found = next((f for f in seen if f.check and f.diff and not f.hint and (f.file, f.line) == place), None)
+    if found is None:
+        return rows
+    edited = msgspec.structs.replace(
+        rows[0], fix=found.fix or rows[0].fix, diff=found.diff, diff_of="yours", in_python=in_python(found.diff)
+    )
+    return (edited, *rows[1:])
 
 
 def explain_alone(context: Context) -> tuple[Explanation, ...]:

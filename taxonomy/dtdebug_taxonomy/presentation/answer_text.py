@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
 from typing import Literal, NamedTuple
 
 from dtdebug_taxonomy.model.answer import Answer, Fix, Spot, Step
@@ -17,6 +18,8 @@ MOST, WIDTH, NARROWEST = 12, 80, 40
 _LABEL = 6
 """Columns of `Why` and its like with their blanks."""
 _DIFF_LINES = 6
+_DOTS, _CONTEXT = len("..."), 12
+"""Columns of the dots for the beginning of a changed line, and of what is kept of it before the change."""
 MORE = "more: dtdebug why"
 CERTAINTY = {
     "certain": "Certain", "likely": "Likely", "possible": "Possible, not certain",
@@ -175,7 +178,8 @@ def _fix_lines(f: Fix, width: int, level: _Level) -> Iterator[Line]:
     if changed and len(changed) <= level.diff:
         yield from _label_rows("fix", "Fix", _with_place(f.text, place), width, 1)
         for line in changed:
-            yield Line("removed" if line[0] == "-" else "added", _cut(f"{' ' * _LABEL}{line}", width))
+            shown = _cut(_from_change(line, changed, width - _LABEL), width - _LABEL)
+            yield Line("removed" if line[0] == "-" else "added", f"{' ' * _LABEL}{shown}")
         return
     text = f"`dtdebug fix` has a diff of {len(changed)} lines. {f.text}" if changed else f.text
     yield from _label_rows("fix", "Fix", _with_place(text, place), width, level.fix)
@@ -191,6 +195,14 @@ def _changed_lines(diff: str) -> list[str]:
     rows = [plain(r, 200) for r in rows]
     least = min((len(r) - 1 - len(r[1:].lstrip()) for r in rows), default=0)
     return [f"{r[0]} {r[1 + least :]}" for r in rows]
+
+
+def _from_change(line: str, changed: Sequence[str], width: int) -> str:
+    """Return a changed line without so much of its beginning that what differs from its other half can be seen."""
+    others = (zip(line[2:], other[2:], strict=False) for other in changed if other[0] != line[0])
+    same = max((sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)) for pairs in others), default=0)
+    lost = min(len(line) - width + _DOTS, same - _CONTEXT)
+    return f"{line[:2]}...{line[2 + lost :]}" if len(line) > width and lost > _DOTS else line
 
 
 def _next_lines(n: Step, width: int, level: _Level) -> Iterator[Line]:

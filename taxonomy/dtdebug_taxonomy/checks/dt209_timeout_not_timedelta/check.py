@@ -44,7 +44,7 @@ def check(code: Code) -> Iterator[Hit]:
             code.span(timeout),
             f"{name.rsplit('.', 1)[-1]}() wants its timeout as a datetime.timedelta and gets a number: "
             "setting up the process group raises TypeError.",
-            Fix("Say that these are seconds", (Edit(code.span(timeout), text), *edits)),
+            Fix("Pass the seconds as a timedelta", (Edit(code.span(timeout), text), *edits)),
         )
 
 
