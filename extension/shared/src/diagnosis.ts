@@ -35,6 +35,7 @@ export interface RankedSymptom {
 /** A finding that supports or contradicts a symptom or cause. */
 export interface Reason {
   readonly evidence: string;
+  readonly values?: readonly string[];
   readonly means: string;
   readonly source: string;
   readonly weight: number;

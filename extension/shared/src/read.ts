@@ -173,6 +173,7 @@ function reason(data: unknown): Filled<Reason> | null {
   }
   return {
     evidence: text(field("evidence"), 100),
+    values: list(field("values"), MOST.values, (each) => text(each, 100) || null),
     means,
     source: text(field("source"), 40),
     weight: amount(field("weight")),

@@ -60,7 +60,7 @@ def split_guesses(
 
 def _grade_of(knowledge: Knowledge, findings: Sequence[Finding], reason: Reason) -> Grade:
     """Return the grade of one reason; an observation that was read out of a line or of words is a cue only."""
-    if "=" in reason.evidence:
+    if reason.values:
         return "measured" if reason.source in ("answered", "measured") else "resembles"
     if reason.source != "said":
         return _BY_SOURCE[reason.source]

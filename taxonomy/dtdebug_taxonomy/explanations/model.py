@@ -26,7 +26,9 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
     """A finding that supports or contradicts a symptom or cause."""
 
     evidence: str
-    """Evidence id or `observation=value`."""
+    """Evidence id, or key of an observation."""
+    values: tuple[str, ...] = ()
+    """For an observation: values, one of which holds."""
     means: str
     source: str
     weight: float

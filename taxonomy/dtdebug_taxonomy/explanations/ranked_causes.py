@@ -50,9 +50,8 @@ _WORDS = 4
 
 def reason_of(knowledge: Knowledge, f: Finding, weight: float) -> Reason:
     """A finding with the weight that it has for a symptom or cause, in words."""
-    name, means = f.evidence, ""
+    means = ""
     if f.values:
-        name = f"{f.evidence}={'|'.join(f.values)}"
         labels = {v.value: v.means for v in knowledge.observations[f.evidence].value}
         means = f"{knowledge.observations[f.evidence].ask} {' or '.join(labels[v] for v in f.values)}"
     elif f.told:
@@ -64,7 +63,8 @@ def reason_of(knowledge: Knowledge, f: Finding, weight: float) -> Reason:
     else:
         means = knowledge.evidence[f.evidence].means
     return Reason(
-        evidence=name,
+        evidence=f.evidence,
+        values=f.values,
         means=means,
         source=f.source,
         weight=round(weight, 2),

@@ -115,11 +115,10 @@ def collect(knowledge: Knowledge, incident: Incident, answers: Mapping[str, str]
     cues: dict[str, dict[str, Finding]] = {}
 
     def note(found: Finding) -> None:
-        if "=" in found.evidence:
-            key, value = found.evidence.split("=", 1)
-            cues.setdefault(key, {}).setdefault(value, found)
-        else:
+        if not found.values:
             evidence.setdefault(found.evidence, found)
+        for value in found.values:
+            cues.setdefault(found.evidence, {}).setdefault(value, found)
 
     for found in _exceptions(knowledge, snapshot.exception):
         note(found)
@@ -139,7 +138,7 @@ def collect(knowledge: Knowledge, incident: Incident, answers: Mapping[str, str]
     drop_redundant(knowledge, evidence, cues)
     for key, by_value in cues.items():
         first = min(by_value.values(), key=lambda f: (f.source, f.line))
-        known[key] = msgspec.structs.replace(first, evidence=key, values=tuple(sorted(by_value)))
+        known[key] = msgspec.structs.replace(first, values=tuple(sorted(by_value)))
     for key, (value, words) in from_snapshot.measure(snapshot).items():
         if key in knowledge.observations:
             known[key] = Finding(evidence=key, values=(value,), source="measured", words=plain(words))
@@ -187,9 +186,9 @@ def _output_findings(knowledge: Knowledge, incident: Incident) -> Iterator[Findi
         line = snapshot.true_line(hit.line)
         if bearing.is_recovered(last[hit.key]) and bearing.is_step(line):
             continue
-        if ("=" in hit.key and _in_own_path(output, hit)) or not _bears(knowledge, bearing, hit.key, line):
+        if (hit.is_of_value and _in_own_path(output, hit)) or not _bears(knowledge, bearing, hit.key, line):
             continue
-        if "=" not in hit.key and _is_source(output, hit):
+        if not hit.is_of_value and _is_source(output, hit):
             continue
         found = from_hit(hit._replace(line=line), "printed", bearing.rank(line))
         raised = bearing.ended_by(line)
@@ -207,7 +206,7 @@ def _description_findings(knowledge: Knowledge, matchers: Matchers, situation: s
             yield from_hit(hit, "said", None)
     for row in spoken_phrases(situation):
         for hit in in_order(hits_in_words(matchers.words_matcher, row.english)):
-            yield Finding(evidence=hit.key, source="said", line=row.line, words=plain(row.words))
+            yield from_hit(hit._replace(line=row.line, words=row.words), "said", None)
 
 
 def _without_attempts(knowledge: Knowledge, situation: str, hits: list[PatternHit]) -> list[PatternHit]:

@@ -38,10 +38,8 @@ def rests_on_output(knowledge: Knowledge, findings: Iterable[Finding], evidence:
 def _names(knowledge: Knowledge, f: Finding) -> list[str]:
     if f.scores:
         return []
-    if not f.values:
-        return [f.evidence]
-    known = len(f.values) == 1 or knowledge.observations[f.evidence].context
-    return [f"{f.evidence}={value}" for value in f.values] if known else []
+    known = len(f.values) <= 1 or knowledge.observations[f.evidence].context
+    return [*f.names] if known else []
 
 
 @lru_cache(maxsize=4)

@@ -66,6 +66,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """For similarity and for the words as a whole: symptom code or fix pattern id -> log likelihood ratio."""
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Names by which the knowledge mentions it: the evidence id, or `observation=value` for each value."""
+        return tuple(f"{self.evidence}={value}" for value in self.values) or (self.evidence,)
+
+    @property
     def trust(self) -> float:
         """Probability that the finding holds."""
         if self.values and self.source not in ("answered", "measured"):
@@ -115,4 +120,6 @@ def shares(knowledge: Knowledge, evidence: str) -> dict[str, float]:
 
 def from_hit(hit: PatternHit, source: Source, rank: int | None) -> Finding:
     """Return a hit as a finding."""
-    return Finding(evidence=hit.key, source=source, line=hit.line, words=plain(hit.words), rank=rank)
+    key, _, value = hit.key.partition("=")
+    values = (value,) if value else ()
+    return Finding(evidence=key, values=values, source=source, line=hit.line, words=plain(hit.words), rank=rank)

@@ -150,9 +150,7 @@ def _tells(m: Measure, snapshot: Snapshot, symptoms: Mapping[str, float], findin
         return 0.0
     if any(f.evidence in m.unless for f in findings):
         return 0.0
-    if m.seen and not any(
-        f.evidence in m.seen or {f"{f.evidence}={v}" for v in f.values} & {*m.seen} for f in findings
-    ):
+    if m.seen and {*m.seen}.isdisjoint(name for f in findings for name in f.names):
         return 0.0
     if spent or contradiction(m.needs, findings) or (m.known and not holds(m.needs, findings)):
         return 0.0

@@ -259,8 +259,7 @@ def _by_words(knowledge: Knowledge, cause: Cause, evidence: str) -> bool:
 
 def shared_by(knowledge: Knowledge, cause: Cause, finding: Finding) -> int:
     """Return how many causes of the symptom name the finding."""
-    names = [f"{finding.evidence}={value}" for value in finding.values] or [finding.evidence]
-    return max(_listing(knowledge, cause)[name] for name in names)
+    return max(_listing(knowledge, cause)[name] for name in finding.names)
 
 
 def is_shown(knowledge: Knowledge, cause: Cause, weighed: Sequence[tuple[float, Finding]]) -> bool:

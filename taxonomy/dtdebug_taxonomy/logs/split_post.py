@@ -115,7 +115,7 @@ def _quotes_at_once(words: str) -> bool:
     from dtdebug_taxonomy.knowledge.loader import load
     from dtdebug_taxonomy.text.matchers import lexicon
 
-    hits = (hit for hit in lexicon(load()).hits(words) if "=" not in hit.key)
+    hits = (hit for hit in lexicon(load()).hits(words) if not hit.is_of_value)
     return any(not words[: hit.start].rstrip(" \n\"'`") or words[: hit.start].rstrip()[-1:] in ".!?:" for hit in hits)
 
 

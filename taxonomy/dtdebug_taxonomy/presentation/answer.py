@@ -198,7 +198,7 @@ def _without_places(text: str, spots: Iterable[Spot]) -> str:
 def _reason(cause: Explanation, headline: str, spots: Iterable[Spot]) -> Reason | None:
     """Return the best reason that neither the headline nor a place states; answers to questions are none."""
     shown = {s.code for s in spots if s.code}
-    rows = [r for r in cause.because if r.weight > 0 and "=" not in r.evidence and r.source != "similar"]
+    rows = [r for r in cause.because if r.weight > 0 and not r.values and r.source != "similar"]
     if any(r.of_account for r in rows):
         return None
     rows = [r for r in rows if r.source != "checked" or r.words not in shown]

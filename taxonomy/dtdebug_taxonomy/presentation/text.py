@@ -106,7 +106,7 @@ def reasons(d: Diagnosis, s: RankedSymptom) -> list[Reason]:
     """Return what supports or contradicts a symptom, without what the first line states, and answers to questions."""
     guessed = d.verdict == "echo" and d.happened
     rows = [r for r in s.why if r.means != d.happened and not (guessed and r.source == "similar")]
-    return [r for r in rows if "=" not in r.evidence][:3]
+    return [r for r in rows if not r.values][:3]
 
 
 def seen_line(s: Seen) -> str:

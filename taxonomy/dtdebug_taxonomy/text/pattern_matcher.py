@@ -43,12 +43,18 @@ class PatternHit(NamedTuple):
     """Place where a pattern matched."""
 
     key: str
+    """Evidence id, or `observation=value`."""
     line: int
     """1-based line of the text."""
     start: int
     """Offset in the text, in characters."""
     words: str
     """Matched words."""
+
+    @property
+    def is_of_value(self) -> bool:
+        """True if it tells the value of an observation, not an indicator."""
+        return "=" in self.key
 
 
 @cache
