@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from dtdebug.check.files import UnreadableError, read_source, settings_of
+from dtdebug.check.time_limit import TakesTooLongError, time_limit
 from dtdebug_taxonomy.checks import Check, Severity
 from dtdebug_taxonomy.checks.run.examine import CheckedHit, examine
 from dtdebug_taxonomy.checks.run.proving import prove_fixes
@@ -105,18 +106,21 @@ def examine_file(path: Path, choice: Selection, around: Project | None = None) -
     try:
         text, encoding = read_source(path)
         if path.suffix == ".ipynb":
-            notebook = Notebook(notebook_cells(text), path=str(path))
-            notebook.code.project = around
-            found = tuple(_in_notebook(notebook, str(path), settings))
-            unread = tuple(_unread_cells(notebook, path))
+            with time_limit(len(text)):
+                notebook = Notebook(notebook_cells(text), path=str(path))
+                notebook.code.project = around
+                found = tuple(_in_notebook(notebook, str(path), settings))
+                unread = tuple(_unread_cells(notebook, path))
             return ExaminedFile(found, problems, text.count("\n") + 1, 0, unread, tuple(sorted(around.consulted)))
         fixed = 0
         if choice.fix:
             before = text
-            text, fixed = _apply_fixes(path, before, settings, around)
+            with time_limit(len(text)):
+                text, fixed = _apply_fixes(path, before, settings, around)
             if text != before:
                 path.write_text(text, encoding=encoding, newline="")
-        hits, source = _examine_text(text, str(path), settings, around, unused=True)
+        with time_limit(len(text)):
+            hits, source = _examine_text(text, str(path), settings, around, unused=True)
         if source is None and not kinds.is_known(path.name):
             return ExaminedFile((), problems, unread=(f"{path}: not a kind of file that is checked, skipped",))
         if source is None:  # JSON that is no configuration, of which a folder may hold many
@@ -130,6 +134,9 @@ def examine_file(path: Path, choice: Selection, around: Project | None = None) -
         return ExaminedFile((), (*problems, f"{path}: {error}"))
     except OSError as error:
         return ExaminedFile((), (*problems, f"{path}: can't be written: {error.strerror}"))
+    except TakesTooLongError:
+        around.forget()  # it may hold what was known of a module half way
+        return ExaminedFile((), problems, unread=(f"{path}: takes too long to check, skipped",))
     except Exception as error:  # a defect of a check must not hide findings elsewhere
         return ExaminedFile((), (*problems, f"{path}: internal error in a check ({type(error).__name__}: {error})"))
 

@@ -115,6 +115,10 @@ class File(NamedTuple):
     encoding: str
 
 
+_NO_FILE = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape"})
+"""Encodings of names and of literals; a long text in one may take quadratic time."""
+
+
 def read_source(path: Path) -> File:
     """Read a file in the encoding that a Python file declares, else in UTF-8.
 
@@ -143,7 +147,7 @@ def decode_source(path: Path, data: bytes) -> File:
         except (SyntaxError, LookupError):
             raise UnreadableError(f"{path}: declares an unknown encoding, skipped") from None
     try:
-        return File(data.decode(encoding), encoding)
+        return File(data.decode("" if encoding.replace("_", "-") in _NO_FILE else encoding), encoding)
     except LookupError:
         raise UnreadableError(f"{path}: declares {encoding}, which is not an encoding of text; skipped") from None
     except UnicodeDecodeError as error:

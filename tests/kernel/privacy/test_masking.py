@@ -62,6 +62,8 @@ def test_a_password_that_somebody_has_chosen_is_masked_behind_its_name(line, cho
         "htpasswd -b /x me @@",
         "rclone obscure @@", "net user me @@ /add", "rabbitmqctl add_user me @@", "smbclient -U dom\\me%@@ //h/s",
         "xfreerdp /v:h /u:me /p:@@", "echo root:@@ | chpasswd", "skopeo copy --src-creds me:@@ a b", "secret: !!str @@",
+        "password: &pw @@", "token: &t !!str '@@'", "password = '''@@'''", 'secret = """@@"""',
+        "\uff50\uff41\uff53\uff53\uff57\uff4f\uff52\uff44\uff1d@@",
         '10:00:00 [rank3] INFO password: "@@ and more"', '2024-01-01 - WARNING - db_password: "a @@ b"',
     ],
 )  # fmt: skip
@@ -80,6 +82,19 @@ def test_a_chosen_password_is_masked_where_programs_take_it(line: str, chosen: s
 )  # fmt: skip
 def test_words_where_programs_take_a_password_stay(line: str) -> None:
     assert clean(line) == line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'Authorization: Digest username="u", realm="r", response="@@"',
+        "authorization: AWS4-HMAC-SHA256 Credential=AKIAQW2E4R6T8Y1U3I5O/1, SignedHeaders=host, Signature=@@",
+    ],
+)
+def test_what_a_header_proves_a_key_with_is_masked(line: str) -> None:
+    proof = random.Random(5).randbytes(32).hex()
+    assert proof not in clean(line.replace("@@", proof))
+    assert clean("signature=forward response=200") == "signature=forward response=200"
 
 
 def test_keys_of_accounts_are_masked() -> None:

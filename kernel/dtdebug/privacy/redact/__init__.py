@@ -26,6 +26,9 @@ MASK = "***"
 _AGAIN = 64
 """Maximum number of secrets searched for a second time, so that the time stays linear."""
 
+_NARROW = {0xFF01 + n: 0x21 + n for n in range(94)}
+"""Full-width letters and marks, as East Asian keyboards write them -> ASCII, at the same places."""
+
 
 def mask(text: str) -> str:
     """Return the text with secrets replaced by `***`; line breaks stay where they are."""
@@ -44,7 +47,7 @@ def mask_secrets(text: str) -> tuple[str, frozenset[str]]:
         command_lines.spans,
         token_shapes.spans,
     ):
-        hidden = spans(text)
+        hidden = spans(text if text.isascii() else text.translate(_NARROW))
         secrets |= {text[begin:end] for begin, end in hidden}
         text = _without(text, hidden)
     secrets.discard(MASK)

@@ -24,7 +24,8 @@ _ASSIGNS = lazy_re(
     r"|:[ \t]{0,3}[A-Za-z][\w.| \[\]]{0,40}=[ \t]{0,3}(?=[brfu]{0,2}[\"'])"
     r"|:(?![:/]|[a-z]{2,12}:`))[ \t]{0,24}|\\{0,3}[\"'][ ](?:to|->)[ ](?=\\{0,3}[\"'])"
     r"|(?:\\{0,3}[\"'][ \t]{0,3})?,[ \t]{0,3}(?=\\{0,3}[\"']))"
-    r"(?:!!(?:str|binary)[ ]{1,4})?(?P<kind>[brfu]{1,2}(?=[\"']))?(?P<quote>\\{0,3}[\"'`])?"
+    r"(?:(?:!!(?:str|binary)|&[\w-]{1,32})[ ]{1,4}){0,2}(?P<kind>[brfu]{1,2}(?=[\"']))?"
+    r"(?P<quote>\"{3}|'{3}|\\{0,3}[\"'`])?"
 )
 """Separator between a name and its value. A bare comma only counts if both are quoted, as items of a list or
 tuple, or after a constant: `setopt(CURLOPT_PASSWORD, "...")`."""

@@ -24,6 +24,10 @@ _HEADER = lazy_re(
     r"(?:credential=)?)?"
     r"(?P<s>[^\s\"'\\]{4,4096}+)"
 )
+_PROOF = lazy_re(
+    r"(?i)authorization\b[^\n]{0,600}?\b(?:response|signature)[ ]?=[ ]?\\{0,3}[\"']?(?P<s>[A-Za-z0-9+/=%._-]{16,512}+)"
+)
+"""What a client proves its key with, among the parameters of a header."""
 _BEARER = lazy_re(r"(?i)\bbearer[ \t]{1,5}(?P<s>[A-Za-z0-9._~+/=-]{12,4096}+)")
 _BASIC = lazy_re(r"\bBasic[ \t](?P<s>[A-Za-z0-9+/]{12,512}+={1,2}|[A-Za-z0-9+/]{16,512}+(?=[\"'\s]|$))")
 _COOKIE = lazy_re(
@@ -100,6 +104,7 @@ def spans(text: str) -> list[tuple[int, int]]:
             for m in _HEADER.finditer(text)
             if not _VARIABLE.match(m["s"]) and (m["scheme"] or _is_credential(m["s"]))
         )
+        found += (m.span("s") for m in _PROOF.finditer(text))
     if "bearer" in lower:
         found += (m.span("s") for m in _BEARER.finditer(text) if _is_credential(m["s"]))
     look("basic ", _BASIC)

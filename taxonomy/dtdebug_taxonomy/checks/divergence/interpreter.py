@@ -26,7 +26,7 @@ class Interpreter:
         self.code = code
         self.waits = {n for n in synchronising_calls(code) if isinstance(n, ast.Call)}
         self._summaries: dict[ast.AST, Summary] = {}
-        self._meetings: dict[ast.AST, tuple[str, ...]] = {}
+        self.known_meetings: dict[ast.AST, tuple[str, ...]] = {}
         self._attributes: dict[ast.ClassDef, dict[str, Value]] = {}
         self._module: dict[str, Value] | None = None
         self.depth = 0
@@ -96,18 +96,31 @@ class Interpreter:
 
     def meetings(self, node: ast.AST) -> tuple[str, ...]:
         """Return the names of the calls in a piece of code, or a function, in which the ranks wait, in order."""
-        if node not in self._meetings:
-            self._meetings[node] = ()  # stops at recursion
-            found: list[str] = []
-            for call in self.code.inside(node, ast.Call):
-                if len(found) >= _LONGEST:
-                    break
-                home = self.code.function(call)
-                if home is not None and home is not node and node in set(self.code.ancestors(home)):
-                    continue  # in a function that is only defined here
-                found += self.leads(call)
-            self._meetings[node] = tuple(found[:_LONGEST])
-        return self._meetings[node]
+        running = [] if node in self.known_meetings else [self.gather_meetings(node)]
+        while running:  # calls lead on deeper than Python's own stack is
+            needed = next(running[-1], None)
+            if needed is None:
+                running.pop()
+            elif needed[1] not in needed[0].known_meetings:
+                running.append(needed[0].gather_meetings(needed[1]))
+        return self.known_meetings[node]
+
+    def gather_meetings(self, node: ast.AST) -> Iterator[tuple[Interpreter, ast.AST]]:
+        """Fill in the meetings of a piece of code; yields each function whose meetings it needs before it goes on."""
+        self.known_meetings[node] = ()  # stops at recursion
+        found: list[str] = []
+        for call in self.code.inside(node, ast.Call):
+            if len(found) >= _LONGEST:
+                break
+            home = self.code.function(call)
+            if home is not None and home is not node and node in set(self.code.ancestors(home)):
+                continue  # in a function that is only defined here
+            if not self._led.get(call) and call not in self.waits:
+                for function in self.callees(call, elsewhere=False):
+                    if isinstance(function, Callee) and not isinstance(function.node, ast.ClassDef):
+                        yield self.of(function.code), function.node
+            found += self.leads(call)
+        self.known_meetings[node] = tuple(found[:_LONGEST])
 
     def meetings_of(self, block: list[ast.stmt]) -> tuple[str, ...]:
         """Return the names of the calls in a block in which the ranks wait, in order."""
@@ -131,7 +144,7 @@ class Interpreter:
         """Note to which waiting calls the call of a value leads."""
         self._led[call] = names
         for around in (call, *self.code.ancestors(call)):
-            self._meetings.pop(around, None)
+            self.known_meetings.pop(around, None)
 
     def met(self, call: ast.Call, callee: Value | None = None) -> tuple[str, ...]:
         """Return the names of the waiting calls that one call leads to."""

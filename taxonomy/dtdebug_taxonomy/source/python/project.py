@@ -21,6 +21,8 @@ _UP = 6
 """Number of folders above a file that are searched for the top of an absolute import."""
 _FOLLOWED = 4
 """Maximum number of imports, or base classes, to follow in a row."""
+_NESTED = 32
+"""Maximum number of parts of a qualified name that is looked for in files."""
 _MODULES = 256
 """Maximum number of parsed modules to keep."""
 _LONGEST = 100_000
@@ -50,6 +52,11 @@ class Project:
         self._place = lru_cache(maxsize=4096)(self._find_place)
         self.consulted: set[str] = set()
         """Modules that have been read; callers that cache results empty it before each file."""
+
+    def forget(self) -> None:
+        """Drop all that is known of modules, so that each is read again."""
+        for kept in (self._text, self._code, self._config, self._place):
+            kept.cache_clear()
 
     def noting(self, work: Callable[[], T]) -> tuple[T, set[str]]:
         """Return the result of some work and the modules that it has read, for callers that cache the result."""
@@ -151,7 +158,7 @@ class Project:
         folders = path.replace("\\", "/").split("/")[:-1]
         dots = len(name) - len(name.lstrip("."))
         parts = name[dots:].split(".")
-        if not all(p.isidentifier() for p in parts) or (not dots and parts[0] in _KNOWN):
+        if len(parts) > _NESTED or not all(p.isidentifier() for p in parts) or (not dots and parts[0] in _KNOWN):
             return "", ()
         if dots:
             starts = [folders[: len(folders) - dots + 1]] if dots <= len(folders) + 1 else []
