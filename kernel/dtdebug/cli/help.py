@@ -45,7 +45,7 @@ ADVANCED = """More commands, each with --help:
     triage      read all logs of a job; --follow while it writes, --part on each host, --against a healthy run
     flight      compare the dumps of PyTorch's flight recorder
     join        one answer from the reports of several hosts
-    slow        which rank is late, from traces of torch.profiler
+    slow        which rank is late: torch.profiler's traces, NCCL Inspector
     why         all that is known of the last failure
     wizard      find the cause question by question
   programs

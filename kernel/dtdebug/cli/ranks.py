@@ -98,12 +98,13 @@ def add(commands: Any) -> None:
         "slow",
         help="find in torch.profiler traces which rank is late, and in which phase",
         description="Compares the traces that torch.profiler wrote on each rank of a slow job: which rank is late, "
-        "what it spends its time in (loader, computation, communication), and what to do about it.",
+        "what it spends its time in (loader, computation, communication), and what to do about it. Reads the files of "
+        "NCCL's Inspector too: which rank the others wait for in collectives, and which communicator is slow.",
         epilog="Example: `dtdebug slow traces/`. Exit status: 0 nothing found, 1 a rank is late, loading holds up "
         "all, or not all was understood, 2 usage error or unreadable input.",
     )
     slow.add_argument(
-        "traces", type=Path, nargs="+", metavar="TRACE", help="one per rank (.json, .json.gz), or a folder"
+        "traces", type=Path, nargs="+", metavar="TRACE", help="one per rank (.json, .json.gz, .log), or a folder"
     )
     slow.add_argument("--format", choices=("text", "json"), default="text")
     slow.set_defaults(run=_slow)

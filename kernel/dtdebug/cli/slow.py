@@ -1,4 +1,4 @@
-"""Reads traces, accounts for the ranks' time, and formats the result."""
+"""Reads traces or records of NCCL's Inspector, accounts for the ranks' time, and formats the result."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from dtdebug.privacy.sanitize import one_line
+from dtdebug.recorded.nccl_inspector import report as inspector
 from dtdebug.recorded.profiler_traces.time_account import Account, Interval, RankTimeline, account, late
 from dtdebug.recorded.profiler_traces.trace_steps import steps
 from dtdebug.recorded.profiler_traces.traces import Trace, load, paths
@@ -34,6 +35,8 @@ def run(given: list[Path], *, as_json: bool) -> tuple[str, bool]:
         UsageError: a file is not a trace.
 
     """
+    if recordings := inspector.recordings(given):
+        return inspector.report(recordings, as_json=as_json)
     read = load(paths(given))
     notes = [note for trace in read for note in trace.notes]
     notes += (f"{Path(t.file).name}: {_measure([t])}; left out" for t in read if not t.is_understood)
@@ -45,7 +48,9 @@ def run(given: list[Path], *, as_json: bool) -> tuple[str, bool]:
         return _not_understood(read, notes, as_json=as_json), True
     found = late(accounts, lines)
     whole = all(t.is_understood and t.whole for t in read)
-    status: Status = "late" if found is not None else "healthy" if whole else "unread"
+    told_by_all = len(accounts) > 1 and any(a.steps for a in accounts)  # else no rank is cleared
+    clear: Status = "healthy" if told_by_all else "no_failure"
+    status: Status = "late" if found is not None else clear if whole else "unread"
     if as_json:
         told: dict[str, Any] = {
             "v": VERSION, "status": status, "ranks": accounts, "late": found, "notes": notes, "steps_by": how,

@@ -66,6 +66,7 @@ def diagnose_failed_cell(
 
         accounts = tuple(map(Cells(shell).rename_cells, snapshot.accounts))
         snapshot = msgspec.structs.replace(snapshot, accounts=accounts)
+    snapshot = _with_curves(snapshot)
     diagnosis = diagnose(load(), snapshot, unasked=True)
     told = False
     if diagnosis.recognised:
@@ -166,6 +167,22 @@ def _before(inputs: Sequence[Any], failed: str) -> tuple[tuple[str, ...], tuple[
                 break
             kept[text] = number
     return tuple(reversed(kept)), (*reversed(kept.values()), len(inputs))
+
+
+def _with_curves(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with a note on a fault in the curves that the cell has printed."""
+    import msgspec
+
+    from dtdebug.recorded.curves.read import read_printed
+    from dtdebug.recorded.curves.report import judge
+
+    try:
+        reading = judge(read_printed(snapshot.output, "the cell"))
+    except Exception:  # curves must not cost the answer
+        return snapshot
+    if not reading.faulty:
+        return snapshot
+    return msgspec.structs.replace(snapshot, notes=(*snapshot.notes, f"Curves: {reading.findings[0].says}"))
 
 
 def _with_ranks(live: Live, snapshot: Snapshot) -> Snapshot:

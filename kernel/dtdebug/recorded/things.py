@@ -190,6 +190,7 @@ def _gzip_contents(name: str, file: BinaryIO, size: int) -> Thing:
     """Return what a file compressed by gzip holds."""
     import tarfile
 
+    from dtdebug.recorded.nccl_inspector.read import is_recording
     from dtdebug.storage.unpacking import BoundedHeader, GunzippedStream, UnpackedStream
 
     stream = BufferedReader(UnpackedStream(GunzippedStream(file), size), _HEAD)
@@ -208,15 +209,20 @@ def _gzip_contents(name: str, file: BinaryIO, size: int) -> Thing:
         return Thing(name, "logs", "an archive of logs")
     if b'"traceEvents"' in head:
         return Thing(name, "trace", "a trace of torch.profiler")
+    if is_recording(head):
+        return Thing(name, "trace", "records of NCCL's Inspector")
     return Thing(name, "logs", "a compressed log")
 
 
 def _json(name: str, head: bytes, rest: bytes) -> Thing | None:
     """Return what a JSON document is, by its keys; None for lines of JSON and what is not known."""
     from dtdebug.recorded.job_logs.part import is_part
+    from dtdebug.recorded.nccl_inspector.read import is_recording
 
     if is_part(head):
         return Thing(name, "logs", "a summary of `dtdebug triage --part`")
+    if is_recording(head):
+        return Thing(name, "trace", "records of NCCL's Inspector")
     keys: Any
     try:
         keys = msgspec.json.decode(head + rest, type=dict[str, msgspec.Raw]).keys()
@@ -283,7 +289,7 @@ def _of_files(name: str, found: dict[Kind, list[str]], refused: Counter[str]) ->
         else:
             yield from (Thing(file, "dump", "a dump of the flight recorder") for file in dumps)
     if traces := found.get("trace"):
-        yield Thing(name, "traces", f"{_count(traces, 'trace')} of torch.profiler", tuple(traces))
+        yield Thing(name, "traces", f"{_count(traces, 'trace')} of ranks", tuple(traces))
     yield from (Thing(file, "archive", "an archive of `dtdebug report`") for file in found.get("archive", ()))
     if curves := found.get("curves"):
         yield Thing(name, "curves", _count(curves, "file") + " of metrics", tuple(curves))

@@ -333,3 +333,19 @@ def test_to_load_it_imports_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert "[]\n" == done.stdout
+
+
+@pytest.mark.parametrize("broken", [True, False])
+def test_a_broken_curve_of_a_failed_cell_is_a_note_below_its_answer(broken):
+    """The exception stays the answer; a healthy curve is not mentioned."""
+    from dtdebug.notebook.failed_cell import diagnose_failed_cell
+
+    output = "".join(f"step {n} loss={'nan' if broken and n > 30 else 3 * 0.97**n}\n" for n in range(60))
+    error = RuntimeError("NCCL error in: ProcessGroupNCCL.cpp:1, unhandled system error")
+    snapshot, diagnosis, _ = diagnose_failed_cell(error, output=output, cell="train()")
+
+    assert diagnosis.recognised
+    assert [note for note in snapshot.notes if "NaN from step 31" in note] == [
+        note for note in snapshot.notes if note.startswith("Curves: ")
+    ]
+    assert any(note.startswith("Curves: ") for note in snapshot.notes) == broken

@@ -62,12 +62,14 @@ def conclude(
     starvations: int = 0,
     moving: bool | None = None,
     hosts: Sequence[Host] = (),
+    curves: Sequence[str] = (),
     keep: bool = True,
 ) -> Case:
     """Return the verdict and the diagnosis on observed states, with everything in the run's folder.
 
     `moving`: True if the ranks still moved then, None if not watched. `hosts`: what the job's hosts report about
-    themselves. `keep`: save this case in the folder as the result of the run.
+    themselves. `curves`: notes on what it printed of its training. `keep`: save this case in the folder as the result
+    of the run.
     """
     output, first_lines, notes = _output(folder)
     tried = attempts(seen.states)
@@ -130,7 +132,7 @@ def conclude(
         progress=seen.progress,
         coverage=add_host_coverage(coverage(ended.states, output, missing, (*notes, *more)), ended.states, hosts),
         missing_dumps=missing,
-        notes=tuple(dict.fromkeys((*notes, *said, *more))),
+        notes=tuple(dict.fromkeys((*notes, *said, *more, *curves))),
         next=next_host(verdict, ended.states, hosts)
         or ("" if seen.printed is not None else following(verdict, ended.states, folder)),  # the user has ended it
     )

@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,6 +19,7 @@ from dtdebug.live.job.conclude import conclude, printed_output
 from dtdebug.live.job.first_word import AFTER, first_word
 from dtdebug.live.job.judge import analyse_records
 from dtdebug.live.job.observe import LiveRanks, alive, ask_ranks, before_interrupt, exchange_views, last, merge_states
+from dtdebug.live.job.printed_curves import PrintedCurves, fault_notes, final_lines
 from dtdebug.live.job.ras_view import with_ras
 from dtdebug.live.job.reconcile import is_certain
 from dtdebug.live.job.relay import Relay
@@ -30,6 +32,9 @@ from dtdebug.storage import VARIABLE
 from dtdebug.storage.run_folder import RunFolder
 from dtdebug_taxonomy.model.ranks import RankState, Verdict
 from dtdebug_taxonomy.presentation.case_json import Case
+
+if TYPE_CHECKING:
+    from dtdebug.recorded.curves.report import CurveReading
 
 _TICK, _LOOK, _SHARE = 0.2, 1.0, 0.05
 """Seconds between checks of alarms and of records, and the share of a core that reading the records may take."""
@@ -76,6 +81,8 @@ class Monitor:
         self._examine_after = options.hang_after
         self._job = 0
         self._watch = Announcer(folder.path, speaker.say) if options.watch and not options.quiet else None
+        self._curves = PrintedCurves(folder.output)
+        """What the job prints of its training."""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="dtdebug-monitor", daemon=True)
 
@@ -129,6 +136,7 @@ class Monitor:
         if pool is None:
             self._defer()
             return
+        reading = self.curve_reading()
         found = conclude(
             self._folder,
             pool.look,
@@ -137,17 +145,26 @@ class Monitor:
             starvations=count or 0,
             moving=(self._moving and self._hang is None) or None,
             hosts=self._hosts.all(),
+            curves=fault_notes(reading),
         )
         if self.interrupted and found.verdict.kind == "none" and not self._options.output:
             self._speaker.remark(
                 f"interrupted; the ranks were making progress. All that was collected: {self._folder.path}"
             )
+            self._speaker.show(final_lines(reading, full=self._options.full))
             return
         known = self._hang is not None and _essence(found.verdict) == _essence(self._hang)
         with suppress(Exception):  # an additional remark must not cost the answer
             if note := self._options.foreseen(found):
                 found = msgspec.structs.replace(found, notes=(note, *found.notes))
-        self._speaker.report(found, what, brief=known)
+        shown = self._speaker.report(found, what, brief=known)
+        self._speaker.show(final_lines(reading, below=shown, full=self._options.full))
+
+    def curve_reading(self) -> CurveReading | None:
+        """Return the curves that the job has printed to its end; None if there are none."""
+        with suppress(Exception):  # curves must not cost the answer
+            return self._curves.reading()
+        return None
 
     def report_last(self) -> None:
         """Report the hang for which the job was ended: below what its launcher printed when it ended."""
@@ -168,13 +185,17 @@ class Monitor:
     def _tick(self) -> None:
         now = time.monotonic()
         if now >= self._next_look:
+            spent = time.thread_time()
             self._records = list(self._folder.records())
             self._deaths.know(self._records)
             self._note_progress(moved=self._progress.look(self._records, self._relay.passed_bytes(), now))
-            self._next_look = now + max(_LOOK, (time.monotonic() - now) / _SHARE)
+            spent = time.thread_time() - spent  # on a busy machine most of the time is waiting for a core
+            self._next_look = now + max(_LOOK, spent / _SHARE, 2 * (time.monotonic() - now))
             self._hosts.beat(self._records)
         if self._watch is not None:
             self._watch.tick(now)
+        for fault in self._curves.look(now):
+            self._speaker.remark(fault)
         if not self._asked and (self.interrupted or self._deaths.alarm.is_set() or self._hosts.has_failed_host()):
             self._asked = True
             self._glance()

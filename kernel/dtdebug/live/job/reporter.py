@@ -64,12 +64,15 @@ class Speaker:
             sys.stderr.write(begin + prefix + text.rstrip("\n") + "\n")
             sys.stderr.flush()
 
-    def report(self, found: Case, what: str, *, brief: bool = False) -> None:
-        """Report a case; nothing if the user asked for quiet."""
+    def report(self, found: Case, what: str, *, brief: bool = False) -> str:
+        """Report a case, and return what was printed; nothing if the user asked for quiet."""
         if self._options.output:
             self.write(found, what)
         elif not self._options.quiet:
-            self.say(self._text(found, what, brief=brief), prefix="")
+            text = self._text(found, what, brief=brief)
+            self.say(text, prefix="")
+            return text
+        return ""
 
     def _text(self, found: Case, what: str, *, brief: bool = False) -> str:
         from dtdebug.live.job.report import first_line, to_text
@@ -108,3 +111,8 @@ class Speaker:
         """Print a line that only readers of text reports want."""
         if not self._options.quiet and not self._options.output:
             self.say(text)
+
+    def show(self, text: str) -> None:
+        """Print lines that belong below a text report; nothing if there are none."""
+        if text and not self._options.quiet and not self._options.output:
+            self.say(text, prefix="")

@@ -30,6 +30,7 @@ from dtdebug.live.job import recent_runs
 from dtdebug.live.job.conclude import success_case
 from dtdebug.live.job.monitor import Monitor
 from dtdebug.live.job.output_store import fork, wait_for_exit
+from dtdebug.live.job.printed_curves import final_lines, with_curves
 from dtdebug.live.job.relay import Relay, RelayedStream, channels
 from dtdebug.live.job.reporter import Options, Speaker
 from dtdebug.privacy.sanitize import arguments, clean
@@ -49,8 +50,9 @@ _FROM_KERNEL = 128
 """`si_code` of a signal from the terminal: the job has received it already."""
 _TICK = 0.2
 """Seconds between checks for an end without a signal."""
-_LAST_WORDS, _COLLECTING, _DISK = 2.0, 30.0, 5.0
-"""Seconds to wait for remaining output, for collecting after a failure, and for a disk to answer before the start."""
+_LAST_WORDS, _CURVES, _COLLECTING, _DISK = 2.0, 10.0, 30.0, 5.0
+"""Seconds to wait for remaining output, for the curves of a job that succeeded, for collecting after a failure, and for
+a disk to answer before the start."""
 
 
 def launch(command: Sequence[str], options: Options) -> int:
@@ -252,19 +254,24 @@ class _Job:
         """Report why the job failed; nothing if it did not."""
         done = threading.Event()
         threading.Thread(target=self._conclude, args=(status, done), daemon=True).start()
-        until = time.monotonic() + (_COLLECTING if status or self._options.looks_at_training else _LAST_WORDS)
+        collects = bool(status) or self._options.looks_at_training
+        until = time.monotonic() + (_COLLECTING if collects else _CURVES)
         while not done.is_set():
             info = signal.sigtimedwait(signals, 0.02)
             impatient = info is not None and info.si_signo in self._impatient
             if impatient or time.monotonic() > until:
+                if not collects:  # nothing is known to be wrong
+                    return
                 why = "was interrupted" if impatient else "took too long"
                 self._speaker.say(f"collecting {why}; what there is: {self._folder.path}")
                 return
 
     def _report_success(self) -> None:
-        """Report the watch's findings, and write to the user's file that the job has succeeded."""
+        """Report the watch's findings and faulty curves, and write to the user's file that the job has succeeded."""
+        complete = self._relay.wait_for_copy(_LAST_WORDS)  # else the disk hangs
+        reading = self._monitor.curve_reading() if complete else None
         if self._options.output:
-            self._speaker.write(success_case(self._folder), "")
+            self._speaker.write(with_curves(success_case(self._folder), reading), "")
         elif self._options.looks_at_training and not self._options.quiet:
             found = success_case(self._folder)
             if found.watch or found.late:
@@ -272,6 +279,8 @@ class _Job:
             for note in () if found.watch or found.late else found.notes:
                 held = "nothing that must hold was violated; " if note.startswith("watch: ") else ""
                 self._speaker.say(f"{'' if note.startswith(NOTHING_SEEN) else held}{note}")
+        told = self._options
+        self._speaker.show(final_lines(reading, healthy=told.watch, full=told.full))
 
     def _conclude(self, status: int, done: threading.Event) -> None:
         try:
