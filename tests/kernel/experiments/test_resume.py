@@ -194,3 +194,12 @@ def test_a_best_loss_that_is_infinite_and_modules_leave_the_notes_readable(tmp_p
     saved = {}
     save_calls._contents({"best": -math.inf, "step": 4, "meta": {"loss": math.nan, "epoch": 2}}, saved)
     assert saved == {"step": 4, "meta.epoch": 2}
+
+
+def test_a_scaler_that_was_restored_is_the_one_that_was_saved():
+    """The scale that counts, whatever it was made with: https://github.com/ultralytics/ultralytics/pull/22189."""
+    trained = types.SimpleNamespace(_scale=2048.0, _growth_tracker=1, _init_scale=1024.0, _init_growth_tracker=0)
+    restored = types.SimpleNamespace(_scale=None, _growth_tracker=None, _init_scale=2048.0, _init_growth_tracker=1)
+    anew = types.SimpleNamespace(_scale=None, _growth_tracker=None, _init_scale=1024.0, _init_growth_tracker=0)
+    assert training_state._scaler(trained) == training_state._scaler(restored)
+    assert training_state._scaler(trained) != training_state._scaler(anew)

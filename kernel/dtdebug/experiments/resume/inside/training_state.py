@@ -134,12 +134,7 @@ class TrainingState:
                 for kind, ref, at in self._made
                 if kind == "scheduler"
             ][:16],
-            "scalers": [
-                {k: repr(v.item() if hasattr(v, "item") else v) for k in ("_scale", "_growth_tracker", "_init_scale")
-                 if (v := getattr(ref(), k, None)) is not None}
-                for kind, ref, _ in self._made
-                if kind == "scaler"
-            ],
+            "scalers": [_scaler(ref()) for kind, ref, _ in self._made if kind == "scaler"],
             "epochs": [getattr(ref(), "epoch", None) for kind, ref, _ in self._made if kind == "sampler"][:16],
             "samples": samples,
             "random": self._random or now,
@@ -312,6 +307,17 @@ def _numbers(values: dict[str, Any]) -> dict[str, str]:
             isinstance(one, (list, tuple)) and all(isinstance(v, (int, float)) for v in one)
         ):
             found[str(key)] = repr(one)
+    return found
+
+
+def _scaler(scaler: Any) -> dict[str, str]:
+    """Return scale and tracker; until its first step a scaler keeps what it was made with, or has loaded, apart."""
+    found = {}
+    for now, at_first in (("_scale", "_init_scale"), ("_growth_tracker", "_init_growth_tracker")):
+        value = getattr(scaler, now, None)
+        value = getattr(scaler, at_first, None) if value is None else value
+        if value is not None:
+            found[now] = repr(float(value.item() if hasattr(value, "item") else value))
     return found
 
 
