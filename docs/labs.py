@@ -39,8 +39,8 @@ Your file is never overwritten, each run is bounded, and nothing is left behind.
 The table is made by `python docs/labs.py`, which runs all labs. A lab is *found* where the symptom comes first, its
 cause is among the first two pieces of advice, and the rank is right where one rank comes first; and where the fixed
 program ends well and dtdebug keeps silent. Where the output alone does not show what is wrong, the diagnosis also has
-the sentence of a user (*told*). Where nothing fails the lab runs [under the watch](watch.md), which must name what did
-not hold, with its line, and nothing in the fixed program (*watched*).
+the sentence of a user (*told*). Where nothing fails the lab runs [under the watch](watch.md), or [a step is
+measured](parity.md), which must name what did not hold, with its line, and nothing in the fixed program (*watched*).
 
 | Lab | Symptom | Cause | Ranks | Before, after | Verdict |
 | --- | --- | --- | --- | --- | --- |

@@ -109,7 +109,7 @@ OWN = {
         "experiments/*/inside/*", "bootstrap/*",
         "experiments/collectives/rehearse", "live/job/output_store", "live/job/relay", "live/job/report",
         "notebook/cell_journal", "doctor/meet/*", "doctor/host/resources", "doctor/host/throughput", "wizard/terminal",
-        "experiments/isolate/*", "experiments/resume/runs", "live/agent/fatal_signals", "notebook/watch_cell",
+        "experiments/isolate/*", "experiments/resume/runs", "live/agent/fatal_signals", "notebook/instrument_cell",
         "check/result_cache",
     ),
     "of /proc, /sys and /etc": (

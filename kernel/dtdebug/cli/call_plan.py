@@ -16,13 +16,17 @@ if TYPE_CHECKING:
     from dtdebug.experiments.collectives.rehearse import Calls, RehearsalResult
 
 
-def read_kept(options: argparse.Namespace) -> Plan | None:
-    """Return the plan of `--against`, read before anything is run."""
+def read_kept(options: argparse.Namespace, command: Sequence[str]) -> Plan | None:
+    """Return the plan of `--against`, read before anything is run, whose options are then varied, too."""
     if options.against is None:
+        varied_options(options, command)  # what can't be is said before anything is run
         return None
     from dtdebug.experiments.call_plan import plan
 
-    return plan.read(options.against)
+    kept = plan.read(options.against)
+    options.vary = list(dict.fromkeys([*options.vary, *kept.head.options]))
+    varied_options(options, command)
+    return kept
 
 
 def plan_of(options: argparse.Namespace, command: Sequence[str], found: RehearsalResult, calls: Calls) -> Plan:
@@ -33,6 +37,8 @@ def plan_of(options: argparse.Namespace, command: Sequence[str], found: Rehearsa
 
     """
     from dtdebug.experiments.call_plan import make, outside, plan
+    from dtdebug.experiments.call_plan.formulas import WORLD
+    from dtdebug.experiments.call_plan.options import with_value
     from dtdebug.experiments.collectives import job_program, rehearse
 
     if found.deadlock is not None or found.failed:
@@ -52,16 +58,46 @@ def plan_of(options: argparse.Namespace, command: Sequence[str], found: Rehearsa
             rank: [c.key for c in theirs if not left.holds(c.key.file, c.key.line)] for rank, theirs in found.items()
         }
 
-    larger = None
-    try:
-        second, more = rehearse.rehearse(command, 2 * options.world, per_host=options.per_host, timeout=options.timeout)
-        if second.deadlock is None and not second.failed:
-            larger = keys(more), 2 * options.world
-    except UsageError:
-        pass  # the program may not run at this size: sizes stay numbers
-    words = tuple(clean(word) for word in arguments(job_program.of(command)[1:]))
-    head = plan.Head(command=words, world=options.world, outside=tuple(ranges))
-    return make.make_plan(keys(calls), head, larger)
+    def again(command: Sequence[str], world: int, axis: tuple[str, int, int]) -> list[make.Varied]:
+        try:
+            second, more = rehearse.rehearse(command, world, per_host=options.per_host, timeout=options.timeout)
+        except UsageError:
+            return []  # the program may not run so: sizes stay numbers
+        return [] if second.deadlock is not None or second.failed else [make.Varied(*axis, keys(more))]
+
+    words = job_program.of(command)[1:]
+    values = varied_options(options, command)
+    varied = again(command, 2 * options.world, (WORLD, options.world, 2 * options.world))
+    for name, value in values.items():
+        varied += again(with_value(command, name, 2 * value), options.world, (name, value, 2 * value))
+    head = plan.Head(
+        command=tuple(clean(word) for word in arguments(words)), world=options.world, outside=tuple(ranges),
+        options=values,
+    )  # fmt: skip
+    made, unfit = make.make_plan(keys(calls), head, varied)
+    for name in values:
+        if name in unfit or name not in {each.name for each in varied}:
+            print(
+                f"dtdebug: no formula of {name}: the calls are built otherwise at {2 * values[name]}", file=sys.stderr
+            )
+    return made
+
+
+def varied_options(options: argparse.Namespace, command: Sequence[str]) -> dict[str, int]:
+    """Return the options of the program that `--vary` names, with their values.
+
+    Raises:
+        UsageError: the command has no such option with a whole number.
+
+    """
+    from dtdebug.experiments.call_plan.options import option_name, whole_values
+
+    given = whole_values(command)
+    names = [option_name(word) for word in options.vary]
+    for name in names:
+        if name not in given:
+            raise UsageError(f"rehearse --vary {name}: give it in the command, with a whole number: `--{name} 4`")
+    return {name: given[name] for name in names}
 
 
 def compare(kept: Plan | None, planned: Plan | None) -> list[str] | None:
@@ -108,21 +144,26 @@ def add_options(run: argparse.ArgumentParser) -> None:
     )
 
 
-def contract(path: Path, command: Sequence[str]) -> tuple[str, bool]:
-    """Return the plan's path for the ranks, and whether its outermost loops may have any number of rounds.
+def contract(path: Path, command: Sequence[str]) -> tuple[str, bool, dict[str, int]]:
+    """Return the plan's path for the ranks, if its outermost loops may have any number of rounds, and its options.
 
     Raises:
         UsageError: the file can't be read, or is no plan.
 
     """
     from dtdebug.experiments.call_plan import plan
+    from dtdebug.experiments.call_plan.options import whole_values, without_values
     from dtdebug.experiments.collectives import job_program
 
     kept = plan.read(path)
-    free = tuple(arguments(job_program.of(command)[1:])) != kept.head.command
+    words = job_program.of(command)[1:]
+    given = whole_values(words)
+    values = {name: given[name] for name in kept.head.options if name in given}
+    same = without_values(arguments(words), values) == without_values(kept.head.command, values)
+    free = not same or len(values) < len(kept.head.options)
     if free:
         print(
             f"dtdebug: the arguments are not those of {path}: its outermost loops may have any number of rounds",
             file=sys.stderr,
         )
-    return str(path.absolute()), free
+    return str(path.absolute()), free, values

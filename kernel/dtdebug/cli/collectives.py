@@ -174,6 +174,14 @@ def add(commands: Any) -> None:
     rehearse.add_argument(
         "--against", type=Path, metavar="FILE", help="say in words what each role calls otherwise than in this file"
     )
+    rehearse.add_argument(
+        "--vary",
+        action="append",
+        default=[],
+        metavar="OPTION",
+        help="with --save: rehearse with twice the value of this option of the program, too, such as layers in "
+        "`-- train.py --layers 4`, so that sizes and rounds become formulas of it",
+    )
     memory.add_options(rehearse)
     rehearse.add_argument("--format", choices=("text", "json"), default="text")
     rehearse.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
@@ -325,7 +333,7 @@ def _rehearse(options: argparse.Namespace) -> int:
         return memory.forecast(options, command, _ranks(options))
     from dtdebug.cli import call_plan
 
-    kept = call_plan.read_kept(options)
+    kept = call_plan.read_kept(options, command)
     found, calls = rehearse.rehearse(
         command, options.world, ranks=_ranks(options), per_host=options.per_host, timeout=options.timeout
     )

@@ -25,6 +25,9 @@ USAGE = """%dtdebug                     the wizard, with everything that was mea
 %dtdebug doctor [COMMAND]    preflight: can the hosts of this launch command connect? without one: this host
 %dtdebug isolate [-- CMD]    which component is responsible: runs the job of a cell again with things changed
 %dtdebug watch [-- CMD]      runs a job and reports broken training invariants and stragglers
+%dtdebug run --parity [-- CMD]        is a step that of one process? also --nan: where the first NaN arises;
+                             --resume-check: does it go on where it stopped
+%dtdebug rehearse --memory --world N [-- CMD]  will it fit: peak memory of each rank, on any machine
 %dtdebug triage PATH ...     the logs of a job: which rank failed first, who followed, who fell silent
 %dtdebug explain NAME [--all] the first lines, or all, on a check, symptom code, fix pattern, indicator or observation
 %dtdebug learn [NAME [DIR]]  guides to what developers ask most, and notebooks to learn with
@@ -208,9 +211,21 @@ def _isolate(extension: LiveExtension, rest: list[str]) -> None:
 
 
 def _watch(extension: LiveExtension, rest: list[str]) -> None:
-    from dtdebug.notebook.watch_cell import show_watch
+    from dtdebug.notebook.instrument_cell import show_watch
 
     show_watch(extension, rest)
+
+
+def _run_instrument(extension: LiveExtension, rest: list[str]) -> None:
+    from dtdebug.notebook.instrument_cell import show_instrument
+
+    show_instrument(extension, "run", rest)
+
+
+def _rehearse(extension: LiveExtension, rest: list[str]) -> None:
+    from dtdebug.notebook.instrument_cell import show_instrument
+
+    show_instrument(extension, "rehearse", rest)
 
 
 def _triage(extension: LiveExtension, rest: list[str]) -> None:
@@ -325,6 +340,8 @@ _VERBS: dict[str, Callable[[LiveExtension, list[str]], None]] = {
     "isolate": _isolate,
     "bisect": _isolate,
     "watch": _watch,
+    "run": _run_instrument,
+    "rehearse": _rehearse,
     "triage": _triage,
     "explain": _explain,
     "learn": _learn,

@@ -18,8 +18,11 @@ from dtdebug_taxonomy.presentation.answer_text import to_short_text
 
 MORE = "more: %dtdebug why"
 _CELL = re.compile(r"cell In\[(\d{1,9})\]\Z")
-_COMMAND = re.compile(r"dtdebug (?P<verb>[a-z]+)(?: (?P<option>--[a-z]+))?")
-_VERBS = {"attach": "hang", "doctor": "doctor", "isolate": "isolate", "run --watch": "watch"}
+_COMMAND = re.compile(r"dtdebug (?P<verb>[a-z]+)(?: (?P<option>--[a-z-]+))?")
+_VERBS = {
+    "attach": "hang", "doctor": "doctor", "isolate": "isolate", "run --watch": "watch",
+    **{f"run {option}": f"run {option} --yes" for option in ("--parity", "--nan", "--resume-check")},
+}  # fmt: skip
 """Commands of a terminal, and the verbs of `%dtdebug` that do the same for the cells of a notebook."""
 
 
@@ -30,9 +33,9 @@ def answer_of(d: Diagnosis, snapshot: Snapshot | None = None) -> Answer:
     return replace(answer, next=_in_notebook(answer.next)) if answer.next is not None else answer
 
 
-def to_cell_text(answer: Answer) -> str:
-    """Return the short answer as the plain text of an output."""
-    return to_short_text(answer, prefix=terminal.PREFIX, more=MORE)
+def to_cell_text(answer: Answer, *, more: bool = True) -> str:
+    """Return the short answer as the plain text of an output; `more`: `%dtdebug why` has the rest."""
+    return to_short_text(answer, prefix=terminal.PREFIX, more=MORE if more else "")
 
 
 def code_at(file: str, line: int) -> str:

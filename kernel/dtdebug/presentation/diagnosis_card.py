@@ -179,6 +179,15 @@ def short_html(c: Card) -> str:
     return _short(c.answer) if c.answer is not None else f"<b>{_safe(first_line(c))}</b>"
 
 
+def answer_html(answer: Answer) -> str:
+    """Format a short answer that has no diagnosis."""
+    return f'<div class="dtdebug" style="{_STYLE}">{_short(answer)}{_note(answer)}</div>'
+
+
+def _note(answer: Answer) -> str:
+    return "".join(f"<div><small>note: {_safe(note)}</small></div>" for note in answer.notes)
+
+
 def _short(a: Answer) -> str:
     """Format what happened, the lines of code, why, the change, and the next step."""
     parts = [f"<b>dtdebug</b>: <b>{_safe(a.headline)}</b>"]

@@ -59,7 +59,7 @@ class Lab(KnowledgeRecord, frozen=True, kw_only=True):
     works: str
     """Text that a run prints when its work is done."""
     violates: str = ""
-    """Training invariant that is violated although nothing fails: `dtdebug run --watch` runs it, and reports that."""
+    """Finding about the training although nothing fails, which `dtdebug run --watch`, `--parity` or `--nan` reports."""
     mark: str = ""
     """Text of the line of `before.py` that the report then names."""
     says: str = ""

@@ -9,9 +9,11 @@ import pytest
 from dtdebug.errors import UsageError
 from dtdebug.experiments.call_plan.changes import changes
 from dtdebug.experiments.call_plan.follow import Follower
-from dtdebug.experiments.call_plan.make import fold, formula, make_plan, planned_call
+from dtdebug.experiments.call_plan.formulas import evaluate, formula, number_of, substitute
+from dtdebug.experiments.call_plan.make import Varied, fold, make_plan, planned_call
+from dtdebug.experiments.call_plan.options import whole_values, with_value
 from dtdebug.experiments.call_plan.outside import Outside, branches
-from dtdebug.experiments.call_plan.plan import Head, Loop, PlannedCall, evaluate, read, write
+from dtdebug.experiments.call_plan.plan import Head, Loop, PlannedCall, read, with_options, write
 from dtdebug.experiments.collectives.recording_format import Key
 
 
@@ -30,7 +32,9 @@ def test_a_plan_is_read_as_it_was_written_and_holds_for_other_sizes(tmp_path):
     """Rounds and sizes are formulas where two rehearsals agree on one."""
     small = {rank: course(6, 2, 8) for rank in (0, 1)}
     large = {rank: course(3, 4, 16) for rank in range(4)}
-    plan = make_plan(small, Head(command=("train.py",), world=2, outside=("train.py:3-4",)), (large, 4))
+    head = Head(command=("train.py",), world=2, outside=("train.py:3-4",))
+    plan, unfit = make_plan(small, head, [Varied("W", 2, 4, large)])
+    assert unfit == []
     (role,) = plan.role
     loop = role.calls[1]
     assert (role.ranks, loop.repeat, loop.calls[0].sizes) == (("others",), "12/W", (("4*W",),))
@@ -47,7 +51,7 @@ def test_ranks_that_call_otherwise_have_a_role_that_counts_from_the_nearer_end()
     calls = {rank: course(2, 8) for rank in range(8)}
     calls[0] = [key("broadcast_", group=tuple(range(8))), *calls[0]]
     calls[7] = calls[7][:-1]
-    plan = make_plan(calls, Head(world=8), None)
+    plan, _ = make_plan(calls, Head(world=8))
     assert [role.ranks for role in plan.role] == [("0",), ("W-1",), ("others",)]
     assert plan.role_of(15, 16) is plan.role[1]
     assert plan.role_of(7, 16) is plan.role[2]
@@ -62,6 +66,46 @@ def test_a_formula_gives_back_the_numbers_it_was_made_of(pair, found):
     """At two and at four ranks."""
     assert found == formula(pair, (2, 4))
     assert found == "any" or [evaluate(found, world) for world in (2, 4)] == list(pair)
+
+
+def test_numbers_depend_on_options_where_another_value_shows_it(tmp_path):
+    """Rounds on one option, a size on option and world; what is built otherwise stays a number, and is named."""
+
+    def calls(world, layers, batch, more=0):
+        group = tuple(range(world))
+        rounds = layers * [key(shape=(world * batch * 3, 7), group=group)]
+        return {rank: [*rounds, *more * [key("barrier", (), 12, group)]] for rank in group}
+
+    varied = [
+        Varied("W", 2, 4, calls(4, 3, 5)), Varied("layers", 3, 6, calls(2, 6, 5)),
+        Varied("batch", 5, 10, calls(2, 3, 10)),
+        Varied("width", 1, 2, calls(2, 3, 5, more=1)),
+    ]  # fmt: skip
+    head = Head(command=("train.py", "--layers", "3"), world=2, options={"layers": 3, "batch": 5, "width": 1})
+    plan, unfit = make_plan(calls(2, 3, 5), head, varied)
+    assert unfit == ["width"]
+    (loop,) = plan.role[0].calls
+    assert (loop.repeat, loop.calls[0].sizes) == ("layers", (("3*W*batch", 7),))
+    path = tmp_path / "calls.toml"
+    path.write_text(write(plan))
+    assert read(path) == plan
+    follower = Follower(with_options(plan, {"layers": 2, "batch": 4}).role[0].calls, 8)
+    assert all(follower.take(planned_call(k, 0, 8)) for k in calls(8, 2, 4)[0])
+    assert follower.can_end()
+    assert not Follower(with_options(plan, {"layers": 2, "batch": 5}).role[0].calls, 8).take(
+        planned_call(calls(8, 2, 4)[0][0], 0, 8)
+    )
+    assert Follower(with_options(plan, {"layers": 2}).role[0].calls, 8).take(planned_call(calls(8, 2, 4)[0][0], 0, 8))
+    assert number_of([6, 9, 12], [("W", 2, 4), ("n", 3, 6)]) == "any"
+    assert substitute("3*W*batch+1", {"batch": 5}) == "15*W+1"
+
+
+@pytest.mark.parametrize("word", ["--batch-size 8", "--batch-size=8", "train.batch_size=8"])
+def test_an_option_is_read_and_changed_as_it_is_written(word):
+    """By the name that formulas have for it."""
+    words = ["train.py", "--lr", "0.1", *word.split(), "data=x"]
+    assert whole_values(words) == {"batch_size": 8}
+    assert with_value(words, "batch_size", 16) == [w.replace("8", "16") for w in words]
 
 
 def test_repetitions_are_folded_from_the_inside_out():
@@ -89,13 +133,13 @@ def test_a_rank_that_leaves_early_or_goes_on_is_seen_at_the_call():
 
 def test_a_change_is_said_in_words():
     """What is called in addition, no more, or instead, by which ranks."""
-    before = make_plan({r: course(3) for r in (0, 1)}, Head(world=2), None)
+    before, _ = make_plan({r: course(3) for r in (0, 1)}, Head(world=2))
     more = {r: [*course(3), key(shape=(1,), line=30)] for r in (0, 1)}
-    assert changes(before, make_plan(more, Head(world=2), None)) == [
+    assert changes(before, make_plan(more, Head(world=2))[0]) == [
         "All ranks also begin allreduce of float32[1] (train.py:30)."
     ]
     apart = {0: course(3), 1: course(3)[1:]}
-    assert changes(before, make_plan(apart, Head(world=2), None)) == [
+    assert changes(before, make_plan(apart, Head(world=2))[0]) == [
         "Rank W-1 no longer begin broadcast of float32[4] with root 0 (train.py:7)."
     ]
     assert changes(before, before) == []
@@ -123,6 +167,7 @@ def test_what_a_value_decides_is_outside(tmp_path):
         ("version = 1\nworld = 2\n[[role]]\nranks = ['first']\ncalls = []\n", "'first' is not 0, W-1 or others"),
         ("version = 1\nworld = 2\n[[role]]\nranks = ['0']\ncalls = [{op = 'x', sizes = [['2**W']]}]\n", "'2**W' is no"),
         ("version = 1\nworld = 2\n[[role]]\nranks = ['0']\ncalls = [{size = 1}]\n", "no plan"),
+        ("version = 1\nworld = 2\n[[role]]\nranks = ['0']\ncalls = [{op = 'x', sizes = [['layers']]}]\n", "no layers"),
         ("version = 1\nworld = 2\n[[role]]\nranks = ['0']\ncalls = " + "[{repeat = 1, calls = " * 300, "no "),
     ],
 )

@@ -1,15 +1,18 @@
 """`dtdebug run --resume-check` names what a resumed run does not take up again, and the line."""
 
 import json
+import math
 import os
 import subprocess
 import sys
+import types
 
 import pytest
 from places import TESTS
 
 from dtdebug.cli import main
 from dtdebug.experiments.resume import resume_option
+from dtdebug.experiments.resume.inside import save_calls, training_state
 
 PROGRAMS = TESTS / "resumed"
 LOAD = '        self.{0} = snap["{0}"]\n'
@@ -173,3 +176,30 @@ def test_wrong_usage_is_one_line(capsys, words, said):
     command = "no-such-command" if not words else sys.executable
     assert main.main(["run", "--resume-check", *words, "--", command, "train.py"]) == 2
     assert said in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_best_loss_that_is_infinite_and_modules_leave_the_notes_readable(tmp_path):
+    """Numbers that JSON has not would make all steps unreadable; `import os` is not a variable of the program."""
+    kinds = types.SimpleNamespace(
+        nn=types.SimpleNamespace(Module=types.FunctionType), Tensor=types.BuiltinFunctionType,
+        optim=types.SimpleNamespace(Optimizer=types.FunctionType),
+    )  # fmt: skip
+    own = types.ModuleType("state")
+    own.__file__, own.epoch, own.os = str(tmp_path / "state.py"), 3, os
+    walk = training_state._Walk(kinds, [])
+    program = {"best": math.inf, "worst": math.nan, "huge": 1 << 70, "step": 4, "lr": 0.1, "os": os, "state": own}
+    for name, value in program.items():
+        walk.visit(name, value, 4)
+    assert walk.numbers == {"step": 4, "lr": 0.1, "state.epoch": 3}
+    saved = {}
+    save_calls._contents({"best": -math.inf, "step": 4, "meta": {"loss": math.nan, "epoch": 2}}, saved)
+    assert saved == {"step": 4, "meta.epoch": 2}
+
+
+def test_a_scaler_that_was_restored_is_the_one_that_was_saved():
+    """The scale that counts, whatever it was made with: https://github.com/ultralytics/ultralytics/pull/22189."""
+    trained = types.SimpleNamespace(_scale=2048.0, _growth_tracker=1, _init_scale=1024.0, _init_growth_tracker=0)
+    restored = types.SimpleNamespace(_scale=None, _growth_tracker=None, _init_scale=2048.0, _init_growth_tracker=1)
+    anew = types.SimpleNamespace(_scale=None, _growth_tracker=None, _init_scale=1024.0, _init_growth_tracker=0)
+    assert training_state._scaler(trained) == training_state._scaler(restored)
+    assert training_state._scaler(trained) != training_state._scaler(anew)

@@ -52,7 +52,7 @@ from dtdebug.experiments.invariants.record_types import (
     Step,
 )
 from dtdebug.experiments.invariants.result import watch_result
-from dtdebug.notebook import watch_cell
+from dtdebug.notebook import instrument_cell
 from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.model.snapshot import Snapshot
@@ -1029,18 +1029,18 @@ def test_a_notebook_shows_a_row_for_each_and_no_markup_of_others():
         "means": "<i>twice\x1b[2J",
     }
     said = {"watch": [row], "late": [], "notes": ["watch: ranks 0-1"], "verdict": {"summary": "It ended."}}
-    assert "summed  ranks 0-1  step 3  t<b>.py:7  <i>twice" in watch_cell.plain(said)
-    card = watch_cell.html(said)
+    assert "summed  ranks 0-1  step 3  t<b>.py:7  <i>twice" in instrument_cell.plain(said)
+    card = instrument_cell.html(said)
     assert "t&lt;b&gt;.py:7" in card
     assert 8 == card.count("white-space:nowrap")  # a word is not broken to fit a narrow column
     assert "<i>" not in card
-    assert "\x1b" not in card + watch_cell.plain(said)
-    assert "Nothing that must hold was violated" in watch_cell.plain({**said, "watch": []})
+    assert "\x1b" not in card + instrument_cell.plain(said)
+    assert "Nothing that must hold was violated" in instrument_cell.plain({**said, "watch": []})
     history = types.SimpleNamespace(input_hist_raw=["!torchrun t.py"])
     extension = types.SimpleNamespace(shell=types.SimpleNamespace(history_manager=history))
-    watch_cell.show_watch(extension, [])
+    instrument_cell.show_watch(extension, [])
     with pytest.raises(ValueError, match="no option --no"):
-        watch_cell.show_watch(extension, ["--no", "--", "torchrun", "t.py"])
+        instrument_cell.show_watch(extension, ["--no", "--", "torchrun", "t.py"])
 
 
 def test_what_may_be_meant_is_said_later_and_nothing_twice(tmp_path):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
-from dtdebug.experiments.call_plan.plan import OTHERS, Item, Loop, Number, Plan, PlannedCall
+from dtdebug.experiments.call_plan.formulas import Number
+from dtdebug.experiments.call_plan.plan import OTHERS, Item, Loop, Plan, PlannedCall
 
 _Row = tuple[tuple[Number, ...], PlannedCall]
 """Rounds of the loops around a call, and the call without its line."""

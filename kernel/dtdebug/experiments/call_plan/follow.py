@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-from dtdebug.experiments.call_plan.plan import ANY, Item, Loop, PlannedCall, evaluate
+from dtdebug.experiments.call_plan.formulas import ANY, evaluate
+from dtdebug.experiments.call_plan.plan import Item, Loop, PlannedCall
 
 _MOST = 64
 """Maximum places at which a rank may be at the same time, where loops have any number of rounds."""

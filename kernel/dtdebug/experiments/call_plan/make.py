@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
-from dtdebug.experiments.call_plan.plan import ANY, OTHERS, Head, Item, Loop, Number, Plan, PlannedCall, Role
+from dtdebug.experiments.call_plan.formulas import ANY, WORLD, Axis, Number, number_of
+from dtdebug.experiments.call_plan.plan import OTHERS, Head, Item, Loop, Plan, PlannedCall, Role
 from dtdebug.experiments.collectives.recording_format import Key
 
 _WIDEST = 512
@@ -18,20 +20,46 @@ _OBJECTS = "uint8"
 Calls = Mapping[int, Sequence[Key]]
 
 
-def make_plan(calls: Calls, head: Head, larger: tuple[Calls, int] | None) -> Plan:
-    """Return the plan of rehearsed ranks; a rehearsal of a larger job turns sizes into formulas where both agree."""
+class Varied(NamedTuple):
+    """A rehearsal with another world size, or another value of one option."""
+
+    name: str
+    small: int
+    """Value in the rehearsal that it is compared with."""
+    large: int
+    calls: Calls
+
+
+def make_plan(calls: Calls, head: Head, varied: Sequence[Varied] = ()) -> tuple[Plan, list[str]]:
+    """Return the plan of rehearsed ranks, and the names that no formula is found for.
+
+    A rehearsal of a larger job, or with another value of an option, turns numbers into formulas where all agree.
+    """
     world = head.world
     role = _roles(calls, world)
-    if larger is not None:
-        other = {r.ranks: r for r in _roles(*larger)}
-        joined = [
-            Role(r.ranks, _join(r.calls, other[r.ranks].calls, (world, larger[1])) or ())
-            for r in role
-            if r.ranks in other
-        ]
-        if len(joined) == len(role) and all(j.calls or not r.calls for j, r in zip(joined, role, strict=True)):
-            role = joined
-    return Plan(head, tuple(role))
+    fitting = [each for each in varied if _joined(role, [each], world) is not None]
+    joined = _joined(role, fitting, world) if fitting else None
+    if joined is None:
+        return Plan(head, tuple(role)), [each.name for each in varied]
+    return Plan(head, tuple(joined)), [each.name for each in varied if each not in fitting]
+
+
+def _joined(role: Sequence[Role], varied: Sequence[Varied], world: int) -> list[Role] | None:
+    """Return the roles with formulas; None if the rehearsals are not built alike."""
+    others = [
+        {r.ranks: r.calls for r in _roles(each.calls, each.large if each.name == WORLD else world)} for each in varied
+    ]
+    axes = [(each.name, each.small, each.large) for each in varied]
+    found = []
+    for each in role:
+        calls = [other.get(each.ranks) for other in others]
+        if None in calls:
+            return None
+        items = _join([each.calls, *(c for c in calls if c is not None)], axes)
+        if items is None:
+            return None
+        found.append(Role(each.ranks, items))
+    return found
 
 
 def _roles(calls: Calls, world: int) -> list[Role]:
@@ -109,26 +137,28 @@ def _fold_runs(items: Sequence[Item], width: int) -> list[Item]:
     return found
 
 
-def _join(one: Sequence[Item], other: Sequence[Item], worlds: tuple[int, int]) -> tuple[Item, ...] | None:
-    """Return the calls of two world sizes as one; None if they are not built alike."""
-    if len(one) != len(other):
+def _join(plans: Sequence[Sequence[Item]], axes: Sequence[Axis]) -> tuple[Item, ...] | None:
+    """Return the calls of several rehearsals as one; None if they are not built alike."""
+    if len({len(items) for items in plans}) != 1:
         return None
-    found = [_join_items(a, b, worlds) for a, b in zip(one, other, strict=True)]
+    found = [_join_items(items, axes) for items in zip(*plans, strict=True)]
     return tuple(item for item in found if item is not None) if None not in found else None
 
 
-def _join_items(one: Item, other: Item, worlds: tuple[int, int]) -> Item | None:
-    if isinstance(one, Loop) and isinstance(other, Loop):
-        inner = _join(one.calls, other.calls, worlds)
-        return None if inner is None else Loop(formula((one.repeat, other.repeat), worlds), inner)
-    if isinstance(one, Loop) or isinstance(other, Loop) or _form(one) != _form(other):
+def _join_items(items: Sequence[Item], axes: Sequence[Axis]) -> Item | None:
+    loops = [item for item in items if isinstance(item, Loop)]
+    if len(loops) == len(items):
+        inner = _join([loop.calls for loop in loops], axes)
+        return None if inner is None else Loop(number_of([loop.repeat for loop in loops], axes), inner)
+    calls = [item for item in items if isinstance(item, PlannedCall)]
+    if loops or len({_form(call) for call in calls}) != 1:
         return None
     return msgspec.structs.replace(
-        one,
-        group=tuple(formula(pair, worlds) for pair in zip(one.group, other.group, strict=True)),
+        calls[0],
+        group=tuple(number_of(values, axes) for values in zip(*(call.group for call in calls), strict=True)),
         sizes=tuple(
-            tuple(formula(pair, worlds) for pair in zip(a, b, strict=True))
-            for a, b in zip(one.sizes, other.sizes, strict=True)
+            tuple(number_of(values, axes) for values in zip(*sizes, strict=True))
+            for sizes in zip(*(call.sizes for call in calls), strict=True)
         ),
     )
 
@@ -136,23 +166,3 @@ def _join_items(one: Item, other: Item, worlds: tuple[int, int]) -> Item | None:
 def _form(call: PlannedCall) -> tuple[object, ...]:
     form = tuple(len(size) for size in call.sizes)
     return call.op, form, call.dtypes, len(call.group), call.members, call.ordinal, call.root, call.to, call.line
-
-
-def formula(pair: tuple[Number, Number], worlds: tuple[int, int]) -> Number:
-    """Return the number that has these two values at these two world sizes, `any` if no formula has."""
-    first, second = pair
-    if first == second or not (isinstance(first, int) and isinstance(second, int)):
-        return first if first == second else ANY
-    small, large = worlds
-    if first * large == second * small and first % small == 0:
-        return f"{first // small}*W" if first > small else "W"
-    for plus in (0, -1, 1):  # the first round, or the last, may differ from the others
-        whole = max((first - plus) * small, (second - plus) * large)
-        for shared in range(whole, max(whole - large, 0), -1):  # the largest that both shares are rounded up from
-            if (-(-shared // small) + plus, -(-shared // large) + plus) == pair:
-                return f"{shared}/W{f'{plus:+d}' if plus else ''}"
-    times, rest = divmod(second - first, large - small)
-    if not rest and times > 0:
-        plus = first - times * small
-        return f"{f'{times}*' if times > 1 else ''}W{plus:+d}"
-    return ANY

@@ -14,33 +14,29 @@
       ]},
     ]
 
-Sizes and rounds are numbers, or formulas of the world size W: `3*W`, `2*W-1`, `96/W-1` (rounded up), or `any`.
+Sizes and rounds are numbers, or formulas of the world size W and of the options that the head names (`formulas.py`).
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from dtdebug.errors import UsageError
+from dtdebug.experiments.call_plan.formulas import ANY, WORLD, Number, names, substitute
 from dtdebug.privacy.sanitize import clean
 from dtdebug.storage import state_dir
 from dtdebug_taxonomy.source.config.toml import read_toml
 
 VERSION = 1
-ANY = "any"
 OTHERS = "others"
 _BYTES = 1 << 20
-_FORMULA = re.compile(
-    r"(?:(?P<times>\d{1,12})\*)?W(?P<plus>[+-]\d{1,12})?|(?P<shared>\d{1,15})/W(?P<more>[+-]\d{1,3})?"
-)
 _RANK = re.compile(r"\d{1,7}|W-\d{1,7}|others")
-Number = int | str
 
 
 class PlannedCall(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -107,6 +103,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     world: int
     outside: tuple[str, ...] = ()
     """Lines that depend on values, as `FILE:FIRST-LAST`: their calls are not compared."""
+    options: dict[str, int] = {}
+    """Options of the program that formulas name, with the values of `command`."""
 
 
 class Plan(NamedTuple):
@@ -126,16 +124,20 @@ def rank_number(name: str, world: int) -> int:
     return world - int(name[2:]) if name.startswith("W-") else int(name)
 
 
-def evaluate(number: Number, world: int) -> int | None:
-    """Return a number for a world size; None for `any`."""
-    if isinstance(number, int):
-        return number
-    found = _FORMULA.fullmatch(number)
-    if found is None:
-        return None
-    if found["shared"]:
-        return max(0, -(-int(found["shared"]) // world) + int(found["more"] or 0))
-    return int(found["times"] or 1) * world + int(found["plus"] or 0)
+def with_options(plan: Plan, values: Mapping[str, int]) -> Plan:
+    """Return the plan of a job whose options have these values; formulas of other options become `any`."""
+
+    def fixed(number: Number) -> Number:
+        left = substitute(number, values)
+        return left if names(left) <= {WORLD} else ANY
+
+    def item(one: Item) -> Item:
+        if isinstance(one, Loop):
+            return Loop(fixed(one.repeat), tuple(map(item, one.calls)))
+        sizes = tuple(tuple(map(fixed, size)) for size in one.sizes)
+        return msgspec.structs.replace(one, group=tuple(map(fixed, one.group)), sizes=sizes)
+
+    return Plan(plan.head, tuple(Role(role.ranks, tuple(map(item, role.calls))) for role in plan.role))
 
 
 def read(path: Path) -> Plan:
@@ -180,8 +182,8 @@ def _check(plan: Plan) -> None:
         if not _RANK.fullmatch(name):
             raise ValueError(f"ranks: {name!r} is not 0, W-1 or others")
     for number in _numbers(item for role in plan.role for item in role.calls):
-        if isinstance(number, str) and number != ANY and not _FORMULA.fullmatch(number):
-            raise ValueError(f"{number!r} is no number, no formula of W such as 2*W or 96/W, and not any")
+        if unknown := names(number) - {WORLD, *plan.head.options}:
+            raise ValueError(f"{number!r}: `options` has no {min(unknown)}")
 
 
 def _numbers(items: Iterable[Item]) -> Iterator[Number]:
@@ -204,6 +206,8 @@ def write(plan: Plan) -> str:
         f"world = {plan.head.world}",
         f"outside = {_value(plan.head.outside)}  # lines that depend on values: not compared",
     ]
+    if plan.head.options:
+        lines.append(f"options = {{{', '.join(f'{name} = {value}' for name, value in plan.head.options.items())}}}")
     for role in plan.role:
         lines += ["", "[[role]]", f"ranks = {_value(role.ranks)}", "calls = [", *_lines(role.calls, "  "), "]"]
     return "\n".join(lines) + "\n"

@@ -10,6 +10,8 @@ from dtdebug.experiments.nonfinite.source import operation_line
 from dtdebug_taxonomy.model.rank_ranges import ranges, spell
 from dtdebug_taxonomy.model.training import Violation
 
+ORIGIN = "first-not-finite"
+"""Name of the finding."""
 _KIND = {"nan": "NaN", "inf": "infinity"}
 _WORDS = {
     "log": "a logarithm", "div": "a division", "sqrt": "a square root", "rsqrt": "an inverse root",
@@ -61,7 +63,7 @@ def judge(rows: Sequence[Found]) -> tuple[Violation, ...]:
     means = " ".join(filter(None, (_samples(first, origin), _state(first, origin), _others(here, ranks, world))))
     return (
         Violation(
-            invariant="first-not-finite",
+            invariant=ORIGIN,
             ranks=ranks,
             step=step,
             file=place[0],
@@ -169,7 +171,7 @@ def _not_found(here: Sequence[Found], step: int, world: int) -> Violation:
         "and step, or not again"
     )
     return Violation(
-        invariant="first-not-finite",
+        invariant=ORIGIN,
         ranks=tuple(r.rank for r in here),
         step=step,
         file=first.at[0] or first.called[0],

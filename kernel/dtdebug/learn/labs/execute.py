@@ -17,6 +17,9 @@ import msgspec
 import psutil
 
 from dtdebug.experiments.invariants.result import watch_result
+from dtdebug.experiments.nonfinite.judge import ORIGIN
+from dtdebug.experiments.nonfinite.result import nonfinite_result
+from dtdebug.experiments.parity.result import parity_result
 from dtdebug.live.job import conclude, recent_runs
 from dtdebug.live.probe.processes import variables
 from dtdebug.privacy.sanitize import plain
@@ -31,6 +34,7 @@ _PATIENCE = 15.0
 """Seconds that a job has to end after it was asked to."""
 _QUIET = {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore", "PYTHONUNBUFFERED": "1"}
 _REPORT_LIMIT = 64 << 20
+_RESULTS = (watch_result, parity_result, nonfinite_result)
 
 
 class LabRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,10 +94,10 @@ def execute(lab: Lab, script: Path, *, show: bool = False) -> LabRun:
             said.seek(0)
             words = "\n".join(line for line in said.read().splitlines() if line.startswith("dtdebug:"))
         seconds = time.monotonic() - begun
-        seen = watch_result(run.path)
+        seen = [found for read in _RESULTS if (found := read(run.path)) is not None]
         return LabRun(
             status=status, seconds=seconds, output=conclude.printed_output(run), found=_read_case(run), said=words,
-            violated=seen.violations if seen is not None else (),
+            violated=tuple(v for found in seen for v in found.violations),
         )  # fmt: skip
 
 
@@ -105,8 +109,13 @@ def command(lab: Lab, script: Path, python: str = sys.executable) -> list[str]:
 
 def _command(lab: Lab, script: Path, run: RunFolder) -> list[str]:
     options = ["--folder", str(run.path), "--hang-after", f"{lab.hang_after_s:g}", "--stop-on-hang"]
-    options += ["--watch"] if lab.violates else []
+    options += [instrument(lab.violates)] if lab.violates else []
     return [sys.executable, "-m", "dtdebug", "run", *options, "--", *command(lab, script)]
+
+
+def instrument(name: str) -> str:
+    """Return the option of `dtdebug run` that finds a violation by its name."""
+    return "--parity" if name.startswith("parity-") else "--nan" if name == ORIGIN else "--watch"
 
 
 def _environment(temporary: Path) -> dict[str, str]:

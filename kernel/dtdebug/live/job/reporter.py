@@ -34,7 +34,7 @@ class Options(NamedTuple):
     """Steps that are compared with those of one process."""
     nonfinite: bool = False
     """True to find where the first value that is not finite arises."""
-    contract: tuple[str, bool] | None = None
+    contract: tuple[str, bool, dict[str, int]] | None = None
     """File of the calls that ranks are compared with; whether its outermost loops may have any number of rounds."""
     environment: Mapping[str, str] = {}
     """Extra variables for the job, which control what its ranks do with their collectives (see `course`)."""

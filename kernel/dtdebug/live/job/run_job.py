@@ -129,7 +129,7 @@ def _watching(folder: RunFolder, options: Options) -> tuple[Path, list[str], dic
     to, do = Path(told.pop("folder", folder.path)), [*told.pop("do", ()), *(name for name, on in looks.items() if on)]
     told |= {"watched": str(folder.path.absolute()), "parity": options.parity}
     if options.contract is not None:
-        told["contract"], told["free_loops"] = options.contract
+        told["contract"], told["free_loops"], told["options"] = options.contract
         do.append("dtdebug.experiments.call_plan.inside")
     return to, do, told
 

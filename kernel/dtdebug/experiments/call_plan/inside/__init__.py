@@ -15,7 +15,7 @@ from dtdebug.experiments.call_plan.follow import Follower
 from dtdebug.experiments.call_plan.make import planned_call
 from dtdebug.experiments.call_plan.notes import FOLDER, Departure
 from dtdebug.experiments.call_plan.outside import Outside
-from dtdebug.experiments.call_plan.plan import Plan, PlannedCall, read
+from dtdebug.experiments.call_plan.plan import Plan, PlannedCall, read, with_options
 from dtdebug.experiments.collectives.inside import dispatcher_hook
 from dtdebug.experiments.collectives.inside.groups import my_rank
 from dtdebug.experiments.collectives.inside.record import call_key
@@ -28,7 +28,8 @@ _SHOWN = 2
 def begin(told: dict[str, Any], torch: Any) -> None:
     """Compare from now on."""
     dispatcher_hook.install(torch)
-    comparer = Comparer(read(Path(told["contract"])), Path(told["watched"]) / FOLDER, free=bool(told["free_loops"]))
+    plan = with_options(read(Path(told["contract"])), told.get("options") or {})
+    comparer = Comparer(plan, Path(told["watched"]) / FOLDER, free=bool(told["free_loops"]))
     dispatcher_hook.add(comparer)
     atexit.register(comparer.finish)
 

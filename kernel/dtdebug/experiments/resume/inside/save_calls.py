@@ -10,6 +10,8 @@ from collections.abc import Callable
 from types import FrameType, ModuleType
 from typing import Any
 
+from dtdebug.experiments.resume.inside.training_state import is_finite
+
 _KEYS, _DEPTH, _NUMBERS, _EXAMPLES = 64, 3, 64, 4
 _LEFT = 70
 """Exit status of a rank that would have written outside of its folder."""
@@ -221,7 +223,7 @@ def _contents(saved: Any, numbers: dict[str, float]) -> tuple[list[str], set[str
 
 
 def _walk(name: str, value: Any, depth: int, kinds: set[str], numbers: dict[str, float]) -> None:
-    if type(value) in (int, float) and len(numbers) < _NUMBERS:
+    if type(value) in (int, float) and len(numbers) < _NUMBERS and is_finite(value):
         numbers[name] = value
         return
     if hasattr(value, "state_dict") and not isinstance(value, dict):

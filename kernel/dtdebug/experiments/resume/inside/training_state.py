@@ -9,7 +9,7 @@ import weakref
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any
 
 from dtdebug.experiments.invariants.inside import fingerprints
@@ -18,6 +18,8 @@ from dtdebug_taxonomy.stacks.frames import is_library
 _MOST, _DEPTH, _SCALARS, _FRAMES = 50_000, 4, 400, 12
 _WRAPPERS = ("module.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.", "_orig_mod.")
 """Parts of a parameter's name that wrappers add."""
+_LARGEST = 2**63
+"""Integers below it are read everywhere."""
 _COPY = 0.5
 """Share of the parameters' shapes from which tensors count as a copy of the weights."""
 Site = Callable[[FrameType | None], tuple[str, int]]
@@ -132,12 +134,7 @@ class TrainingState:
                 for kind, ref, at in self._made
                 if kind == "scheduler"
             ][:16],
-            "scalers": [
-                {k: repr(v.item() if hasattr(v, "item") else v) for k in ("_scale", "_growth_tracker", "_init_scale")
-                 if (v := getattr(ref(), k, None)) is not None}
-                for kind, ref, _ in self._made
-                if kind == "scaler"
-            ],
+            "scalers": [_scaler(ref()) for kind, ref, _ in self._made if kind == "scaler"],
             "epochs": [getattr(ref(), "epoch", None) for kind, ref, _ in self._made if kind == "sampler"][:16],
             "samples": samples,
             "random": self._random or now,
@@ -237,7 +234,7 @@ class _Walk:
         """Visit a variable."""
         kind = type(value)
         if kind in (int, float):
-            if len(self.numbers) < _SCALARS:
+            if len(self.numbers) < _SCALARS and is_finite(value):
                 self.numbers.setdefault(name, value)
             return
         if id(value) in self._seen or not depth or kind in (str, bytes, bool, type(None)):
@@ -253,6 +250,10 @@ class _Walk:
             pass
         elif isinstance(value, (dict, list, tuple)):
             self._items(name, value, depth)
+        elif isinstance(value, ModuleType):
+            file = getattr(value, "__file__", None)
+            if file and not is_library(str(file)):
+                self._module(name, value, depth)
         elif hasattr(value, "__dict__") and not isinstance(value, type):
             self._attributes(name, value, depth)
 
@@ -266,6 +267,12 @@ class _Walk:
             if not numbered and isinstance(key, (str, int)) and not isinstance(inner, self._torch.Tensor):
                 self.visit(f"{name}[{key!r}]", inner, depth - 1)
 
+    def _module(self, name: str, value: ModuleType, depth: int) -> None:
+        """Visit the variables of a module of the program, without the modules that it imports."""
+        for key, inner in list(vars(value).items())[:256]:
+            if not key.startswith("__") and not isinstance(inner, ModuleType):
+                self.visit(f"{name}.{key}", inner, depth - 1)
+
     def _attributes(self, name: str, value: Any, depth: int) -> None:
         module = sys.modules.get(type(value).__module__)
         if is_library(str(getattr(module, "__file__", "") or "<")) and type(value).__module__ != "argparse":
@@ -273,6 +280,11 @@ class _Walk:
         for key, inner in list(vars(value).items())[:256]:
             if not key.startswith("__") and key not in ("_parameters", "_buffers", "_modules"):
                 self.visit(f"{name}.{key}", inner, depth - 1)
+
+
+def is_finite(value: float) -> bool:
+    """True if JSON and its readers have this number: a best loss often begins as infinity."""
+    return -_LARGEST < value < _LARGEST
 
 
 def plain_name(name: str) -> str:
@@ -295,6 +307,17 @@ def _numbers(values: dict[str, Any]) -> dict[str, str]:
             isinstance(one, (list, tuple)) and all(isinstance(v, (int, float)) for v in one)
         ):
             found[str(key)] = repr(one)
+    return found
+
+
+def _scaler(scaler: Any) -> dict[str, str]:
+    """Return scale and tracker; until its first step a scaler keeps what it was made with, or has loaded, apart."""
+    found = {}
+    for now, at_first in (("_scale", "_init_scale"), ("_growth_tracker", "_init_growth_tracker")):
+        value = getattr(scaler, now, None)
+        value = getattr(scaler, at_first, None) if value is None else value
+        if value is not None:
+            found[now] = repr(float(value.item() if hasattr(value, "item") else value))
     return found
 
 
