@@ -258,7 +258,9 @@ def _fix(cause: Explanation) -> Fix:
     return Fix(text=text, file=cause.file, line=cause.line, diff=mine, proven=proven, tried=cause.tried)
 
 
-_OF_CAUSE = frozenset({origin.EVIDENCE, ordinary_errors.EVIDENCE, parting.EVIDENCE, "call-failed"})
+_OF_CAUSE = frozenset(
+    {origin.EVIDENCE, ordinary_errors.EVIDENCE, ordinary_errors.TWO_SIDES, parting.EVIDENCE, "call-failed"}
+)
 """Evidence that shows where a value came from, and not what it should be: no contract or test says so."""
 
 
@@ -271,6 +273,8 @@ def _certainty(d: Diagnosis | None, cause: Explanation | None, verdict: Verdict 
         return "place" if verdict is not None and verdict.culprits and verdict.confidence >= _SURE else "unknown"
     if cause.works:
         return "certain"
+    if any(r.evidence == ordinary_errors.TWO_SIDES for r in cause.because):
+        return "likely"
     if cause.band == "likely":
         told = any(r.of_account for r in cause.because)
         sure = cause.grade == "measured" and (told or verdict is None or verdict.confidence >= _SURE)
