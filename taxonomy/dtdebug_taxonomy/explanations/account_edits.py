@@ -226,16 +226,11 @@ class _Sizes(ast.NodeTransformer):
             return node
         value = self._around.get(ast.unparse(node.func.value))
         shape = value.shape if value is not None else None
-        at = node.args[0] if len(node.args) == 1 else None
         if shape is not None and node.func.attr == "numel" and not node.args:
             return ast.Constant(prod(shape))
-        if (
-            shape is not None
-            and node.func.attr == "size"
-            and isinstance(at, ast.Constant)
-            and at.value in range(len(shape))
-        ):
-            return ast.Constant(shape[at.value])
+        match node.args:
+            case [ast.Constant(value=int() as at)] if shape is not None and node.func.attr == "size":
+                return ast.Constant(shape[at]) if at in range(len(shape)) else node
         return node
 
 

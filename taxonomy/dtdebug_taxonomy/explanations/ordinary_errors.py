@@ -143,9 +143,9 @@ def _of_crossed(account: Account) -> _Found | None:
     """Return two arguments of one call, each passed to the parameter that has the name of the other."""
     rows = []
     for at, link in enumerate(account.links[:-1]):
-        source = account.links[at + 1]
-        if link.how == "passed" and source.depth == link.depth + 1:
-            rows.append((link.value.name, source.value.name, link))
+        below = account.links[at + 1]
+        if link.how == "passed" and below.depth == link.depth + 1:
+            rows.append((link.value.name, below.value.name, link))
     for name, source, link in rows:
         other = next((r for r in rows if r[:2] == (source, name) and _is_same_line(r[2].place, link.place)), None)
         if other is None or name == source:
