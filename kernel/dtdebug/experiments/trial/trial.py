@@ -20,7 +20,8 @@ from dtdebug.live.job.saved_case import case_of
 from dtdebug.privacy.sanitize import one_line
 from dtdebug.storage.last_failure import LastFailure
 
-_HANG_AFTER = 20.0
+_HANG_AFTER = 60.0
+"""Seconds without progress after which a job is ended; one on a busy host starts slowly."""
 _TEXT = 200
 
 
@@ -86,6 +87,8 @@ def _compared(run: Run, before: FailureIdentity, limit: float) -> Trial:
         return Trial(outcome="works", text=f"with this diff the job ends well after {took}{without}")
     if now is None:
         return Trial(outcome="unfinished", text=f"with this diff the job still ran after {limit:.0f} s")
+    if now.hung and now.type in ("not_understood", "none"):
+        return Trial(outcome="unfinished", text=f"with this diff the job was ended without progress after {took}")
     said = one_line(now.text, _TEXT).rstrip(".")
     if run.outcome == "same":
         return Trial(outcome="same", text=f"with this diff the job fails as before: {said}")
