@@ -67,6 +67,8 @@ export interface Explanation {
   readonly grade?: "measured" | "printed" | "quoted" | "resembles" | "source" | "stated";
   readonly named?: boolean;
   readonly specific?: boolean;
+  readonly tried?: string;
+  readonly works?: boolean;
 }
 
 /** The one thing to do next. */
@@ -162,6 +164,7 @@ export interface Fix {
   readonly line?: number;
   readonly diff?: string;
   readonly proven?: boolean;
+  readonly tried?: string;
 }
 
 /** The one next step, if the cause is unknown. */

@@ -134,6 +134,7 @@ function fix(data: unknown): Filled<Fix> | null {
         line: whole(field("line")) ?? 0,
         diff: text(field("diff"), LONGEST_DIFF),
         proven: field("proven") !== false,
+        tried: text(field("tried"), 500),
       };
 }
 
@@ -226,6 +227,8 @@ function advice(data: unknown): Filled<Explanation> | null {
     grade: oneOf(field("grade"), GRADES),
     named: field("named") === true,
     specific: field("specific") === true,
+    tried: text(field("tried"), 500),
+    works: field("works") === true,
   };
 }
 

@@ -84,6 +84,9 @@ function stepView(s: Filled<Step>): HTMLElement {
 
 /** How sure the cause is; over a fix that nothing proves, of the cause alone. */
 function sureWord(a: Filled<Answer>): string {
+  if (a.fix?.tried) {
+    return `${a.fix.proven ? trans.__("proven") : trans.__("not proven")}: ${a.fix.tried}`;
+  }
   switch (a.sure) {
     case "certain":
       return a.fix === null || a.fix.proven ? trans.__("certain") : trans.__("the cause is certain, the fix is not proven");

@@ -331,6 +331,15 @@ def is_plain_value(value: object) -> bool:
     return value is not MISSING and not is_exactly(value, kinds) and not is_class(value)
 
 
+def last_without_return(node: ast.AST) -> ast.stmt | None:
+    """Return the last statement of a function that returns and yields nothing; None for another one."""
+    body = getattr(node, "body", None)
+    if not isinstance(body, list) or not body or any(isinstance(s, ast.Return) for s in statements(node)):
+        return None
+    yields = any(isinstance(n, ast.Yield | ast.YieldFrom) for n in ast.walk(node))
+    return None if yields or body[-1].end_lineno != body[-1].lineno else body[-1]
+
+
 def statements(node: ast.AST) -> Iterator[ast.stmt]:
     """Yield the statements of a function, without those of functions in it."""
     for child in ast.iter_child_nodes(node):

@@ -292,6 +292,16 @@ class WayBack:
     ) -> None:
         if entered.node is None:
             return
+        is_none = parent >= 0 and self.links[parent].value.text == "None"
+        if is_none and (last := scopes.last_without_return(entered.node)) is not None:
+            link = Link(
+                value=NamedValue(shown.name, "None"),
+                how="returned",
+                place=place(entered, last),
+                depth=self._depth(parent),
+            )
+            self._add(link, parent, plain=True, scalar=True, sure=_DECIDED)
+            return
         for each in scopes.statements(entered.node):
             if not isinstance(each, ast.Return) or each.value is None:
                 continue

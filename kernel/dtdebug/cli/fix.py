@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, get_args
 
 from dtdebug.check.examine_file import project
 from dtdebug.check.files import NotCheckedError, UnreadableError, read_source, settings_of
-from dtdebug.errors import FOUND, NOTHING, USAGE
+from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
 from dtdebug.privacy.sanitize import clean, complain
 from dtdebug_taxonomy.checks import Severity
 from dtdebug_taxonomy.checks.run.examine import CheckedHit, examine
@@ -24,6 +24,7 @@ from dtdebug_taxonomy.source.text import Span
 
 _GRAVEST = get_args(Severity)
 """Severities, the gravest first: of two conflicting fixes, the one of the graver finding is applied."""
+_WITHIN = 120.0
 _PASSES = 5
 """Maximum passes over a text; one fix can enable another."""
 
@@ -53,23 +54,43 @@ def add(commands: Any) -> None:
     """Add the sub-command to the command-line parser."""
     fix = commands.add_parser(
         "fix",
-        help="show or write the fixes of what `check` finds, as diffs of your files",
+        usage="%(prog)s [options] [PATH ...] [--try [-- COMMAND ...]]",
+        help="show, write or try out the fixes of what `check` finds, as diffs of your files",
         description="Shows a diff of each file with the fixes of its findings. A fix is shown only if the file still "
-        "parses with it, its finding is gone and no new one appears; the other findings follow with their lines.",
-        epilog="Example: `dtdebug fix --write train.py`. Exit status: 0 nothing to fix, or all shown fixes were "
-        "written; 1 something to fix; 2 usage error "
-        "or unreadable input. Fixes marked `review` may change what a correct program does: --write leaves them out.",
+        "parses with it, its finding is gone and no new one appears; the other findings follow with their lines. With "
+        "--try it runs the job in a copy of this folder, with the diff of the last failure or those of the files, and "
+        "says how it ends.",
+        epilog="Examples: `dtdebug fix --write train.py`, `dtdebug fix --try -- torchrun train.py`. Exit status: 0 "
+        "nothing to fix, or all shown fixes were written; 1 something to fix, or the diff that was tried did not help; "
+        "2 usage error or unreadable input. Fixes marked `review` may change what a correct program does: --write "
+        "leaves them out.",
     )
     fix.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="files and folders (default: this folder)")
     fix.add_argument("--write", action="store_true", help="write the safe fixes into the files")
     fix.add_argument("--all", action="store_true", help="with --write: write those marked `review` too")
     fix.add_argument("--select", default="", metavar="IDS", help="only these: DT101,DT5,collective-under-rank-guard")
+    fix.add_argument(
+        "--within", type=float, default=_WITHIN, metavar="SECONDS", help=f"for --try: each run (default {_WITHIN:g})"
+    )
+    fix.add_argument(
+        "--try",
+        dest="trial",
+        action="store_true",
+        help="run the job with the diff in a copy of this folder: the command after `--`, or that of the last failure",
+    )
+    fix.takes_command = True
     fix.set_defaults(run=_fix)
 
 
 def _fix(options: argparse.Namespace) -> int:
     from dtdebug.cli.check import find_files, parse_checks
 
+    if options.command and not options.trial:
+        raise UsageError("fix: a command is run with --try only, as in `dtdebug fix --try -- torchrun train.py`")
+    if options.trial:
+        from dtdebug.cli import fix_trial
+
+        return fix_trial.answer(options, parse_checks(options.select, "fix --select"))
     select = parse_checks(options.select, "fix --select")
     paths = find_files(options.paths or [Path()], "fix")
     shown = written = rest = seen = 0
@@ -88,7 +109,7 @@ def _fix(options: argparse.Namespace) -> int:
             continue
         seen += 1
         for one in done:
-            _show(one, written=options.write and path.suffix != ".ipynb")
+            show(one, written=options.write and path.suffix != ".ipynb")
             shown += len(one.changes)
             rest += len(one.rest)
             written += len(one.changes) if options.write and path.suffix != ".ipynb" else 0
@@ -178,7 +199,8 @@ def _write(path: Path, done: Sequence[FixResult]) -> None:
             path.write_text(one.after, encoding=read_source(path).encoding, newline="")
 
 
-def _show(one: FixResult, *, written: bool) -> None:
+def show(one: FixResult, *, written: bool) -> None:
+    """Print the diff of a file below the names of its fixes."""
     for change in one.changes:
         how = "written" if written else "safe" if change.safe else "review"
         print(clean(f"# {change.check} {one.name}:{change.line}: {change.title} ({how})"))

@@ -40,9 +40,17 @@ VERBS = frozenset((*MODULES, *ALIASES))
 class _Parser(argparse.ArgumentParser):
     """Parser that reports errors in one line, without terminal escapes."""
 
+    takes_command = False
+    """True if what follows `--` is a command, and no further arguments."""
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Reject unknown arguments here: argparse reports those of a sub-command with the top-level help."""
+        command = []
+        if self.takes_command and "--" in args:
+            args, command = args[: args.index("--")], args[args.index("--") + 1 :]
         parsed, unknown = super().parse_known_args(args, namespace)
+        if self.takes_command:
+            parsed.command = command
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return parsed, unknown

@@ -100,8 +100,22 @@ def deciding_link(account: Account, words: str) -> Link | None:
     at = chain.index(root) if root is not None else 0
     while at and is_given(chain[at]):
         at -= 1
+    at = _where_combined(chain, at)
     exact = chain[0].value.name == words or chain[at].how in _ENDED  # a name in an expression may mean little for it
     return chain[at] if exact else None
+
+
+def _where_combined(chain: Sequence[Link], at: int) -> int:
+    """Return the index of the line that combines several values from outside, where one of them was found to decide."""
+    outside = {"option", "default", "environment", "file"}
+    if chain[at].how not in outside:
+        return at
+    parent = next((n for n in range(at - 1, -1, -1) if chain[n].depth < chain[at].depth), None)
+    if parent is None:
+        return at
+    end = next((n for n in range(parent + 1, len(chain)) if chain[n].depth <= chain[parent].depth), len(chain))
+    alike = [n for n in range(parent + 1, end) if chain[n].depth == chain[at].depth and chain[n].how in outside]
+    return parent if len({chain[n].value.name for n in alike}) > 1 else at
 
 
 def deciding_line(account: Account) -> Link | None:
@@ -121,8 +135,12 @@ def making_link(account: Account, words: str) -> Link | None:
 
 
 def is_given(link: Link) -> bool:
-    """True for a line that only asks for the rank or the world size: what is made of them was decided after it."""
-    tree = parse_line(link.place.code)
+    """True for a line that only asks for the rank or the world size: what is made of them was decided after it.
+
+    Of an argument that is passed on, the argument alone counts.
+    """
+    begin, end = link.place.mark if link.how in {"passed", "called"} else (0, 0)
+    tree = parse_line(link.place.code[begin:end] if begin < end else link.place.code)
     calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)] if tree is not None else []
     return (
         bool(calls)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator, Mapping
+from math import prod
 
 from dtdebug_taxonomy.explanations.account_words import (
     Edit,
     find_spans,
     replace_expression,
 )
-from dtdebug_taxonomy.inference.account_call import parse_line
+from dtdebug_taxonomy.inference.account_call import parse_line, work_out
 from dtdebug_taxonomy.inference.contracts import Broken
 from dtdebug_taxonomy.model.account import Link, Place
 from dtdebug_taxonomy.text.contract_call import UnknownSlotError, UserCall, fill, show
-from dtdebug_taxonomy.text.demands import Plain, UnknownTermError, apply_operator, sides, value_of
+from dtdebug_taxonomy.text.demands import Plain, UnknownTermError, apply_operator, is_met, sides, value_of
+from dtdebug_taxonomy.text.value_texts import Value, read_value
 
 __all__ = ["UNTYPED", "Edit", "of_contract", "option_to_pass", "typed_option", "written_as_number"]
 
@@ -38,6 +41,8 @@ def of_contract(found: Broken, link: Link | None) -> Edit | None:
     given, wanted = _numbers(found)
     if given is None or wanted is None:
         return None
+    if link is not None and (edit := _without_constant(found, link)) is not None:
+        return edit
     if place is not None and about is not None and (edit := _at_call(found, place, about[1], (given, wanted))):
         return edit
     if link is None or link.place == place:
@@ -140,6 +145,93 @@ def _counted(place: Place, call: UserCall, given: int, wanted: int) -> Edit | No
     ):
         begin, end = begin - 1, end + 1  # parentheses of the sum, not of a call
     return replace_expression(place, (begin, end), ast.unparse(side))
+
+
+def _without_constant(found: Broken, link: Link) -> Edit | None:
+    """Return the edit that leaves a constant out of an expression, if the demand is met with the number that it gives.
+
+    `flat.numel() // (world - 1)` for `flat.numel() // world`. None if no such edit fits, or several do.
+    """
+    contract, account, call = found
+    text, code = call.texts.get(contract.about, ""), link.place.code
+    tree = parse_line(code)
+    if tree is None or not text or not code.isascii() or code.startswith("elif"):
+        return None
+    known = [*account.links, *(Link(value=a, how="passed", place=link.place) for a in account.facts)]
+    around = {e.value.name: v for e in reversed(known) if (v := read_value(e.value.text)) is not None}
+    around |= {f"__{name.replace(' ', '_')}__": v for name, v in around.items() if name in {"rank", "world size"}}
+    edits: dict[str, Edit] = {}
+    for outer, inner, kept in _arithmetic(tree):
+        before = _number(outer, around)
+        begin, end = _with_parentheses(code, inner, kept)
+        edit = replace_expression(link.place, (begin, end), ast.unparse(kept)) if before is not None else None
+        after = _number(_replaced(outer, inner, kept), around)
+        if edit is None or after is None:
+            continue
+        for each in re.finditer(rf"\b{before}\b", text):
+            value = read_value(f"{text[: each.start()]}{after}{text[each.end() :]}")
+            values = {**call.scope.values, contract.about: value} if value is not None else {}
+            if is_met(contract.demand, call.scope._replace(values=values)):
+                edits[edit.code] = edit
+    return next(iter(edits.values())) if len(edits) == 1 else None
+
+
+def _arithmetic(tree: ast.AST) -> Iterator[tuple[ast.BinOp, ast.BinOp, ast.expr]]:
+    """Yield (whole sum, part of it that adds or subtracts a constant, what is left of that part)."""
+    inner = {id(c) for n in ast.walk(tree) if isinstance(n, ast.BinOp) for c in (n.left, n.right)}
+    for outer in ast.walk(tree):
+        if not isinstance(outer, ast.BinOp) or id(outer) in inner:
+            continue
+        for node in ast.walk(outer):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+                if isinstance(node.right, ast.Constant):
+                    yield outer, node, node.left
+                elif isinstance(node.left, ast.Constant) and isinstance(node.op, ast.Add):
+                    yield outer, node, node.right
+
+
+def _with_parentheses(code: str, node: ast.expr, kept: ast.expr) -> tuple[int, int]:
+    """Return the place of a sum, with the parentheses that what is left of it does not need."""
+    begin, end = node.col_offset, node.end_col_offset or 0
+    around = code[: max(0, begin - 1)].rstrip()[-1:]
+    bare = isinstance(kept, ast.Name | ast.Attribute | ast.Call | ast.Constant)
+    own = code[begin - 1 : begin] == "(" and code[end : end + 1] == ")" and not (around.isalnum() or around in "_)]")
+    return (begin - 1, end + 1) if bare and own and begin else (begin, end)
+
+
+def _replaced(outer: ast.expr, inner: ast.expr, kept: ast.expr) -> ast.expr:
+    if outer is inner:
+        return kept
+    if not isinstance(outer, ast.BinOp):
+        return outer
+    return ast.BinOp(_replaced(outer.left, inner, kept), outer.op, _replaced(outer.right, inner, kept))
+
+
+def _number(node: ast.expr, around: Mapping[str, Value]) -> int | None:
+    """Return the whole number that an expression gives, with the numbers of elements of known tensors."""
+    whole = _Sizes(around).visit(ast.parse(ast.unparse(node), mode="eval")).body
+    value = work_out(ast.unparse(whole), around)
+    plain = value.plain if value is not None else None
+    return plain if isinstance(plain, int) and not isinstance(plain, bool) else None
+
+
+class _Sizes(ast.NodeTransformer):
+    """Writes numbers for `x.numel()` and `x.size(0)`."""
+
+    def __init__(self, around: Mapping[str, Value]) -> None:
+        self._around = around
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        if not isinstance(node.func, ast.Attribute) or node.keywords:
+            return node
+        value = self._around.get(ast.unparse(node.func.value))
+        shape = value.shape if value is not None else None
+        if shape is not None and node.func.attr == "numel" and not node.args:
+            return ast.Constant(prod(shape))
+        match node.args:
+            case [ast.Constant(value=int() as at)] if shape is not None and node.func.attr == "size":
+                return ast.Constant(shape[at]) if at in range(len(shape)) else node
+        return node
 
 
 def _result(node: ast.BinOp, world: ast.expr, size: int) -> int | float | None:

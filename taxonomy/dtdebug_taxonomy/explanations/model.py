@@ -73,6 +73,10 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     the fix, not another run."""
     specific: bool = False
     """The title is a sentence about this failure, not the name of a class of causes."""
+    tried: str = ""
+    """Result of a run with the diff, as a clause; empty if none was made."""
+    works: bool = False
+    """The job ended well with the diff."""
 
 
 _SHOWN = ("cause", "title", "why", "fix", "diff", "diff_of", "file", "line", "pattern", "band", "grade", "because")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final, NamedTuple
 
@@ -20,7 +20,8 @@ from dtdebug_taxonomy.model.rank_ranges import ranges
 from dtdebug_taxonomy.text.pattern_matcher import plain
 from dtdebug_taxonomy.text.value_texts import Value, read_value
 
-EVIDENCE = "value-of-an-error"
+EVIDENCE, TWO_SIDES = "value-of-an-error", "one-of-two-sides"
+"""The second where two places do not fit together and nothing shows which of them is wrong."""
 _PROBABILITY = 0.8
 _KEY = re.compile(r"KeyError: (?P<key>'[^']{1,80}'|\"[^\"]{1,80}\"|-?\d{1,12})\Z")
 _ATTRIBUTE = re.compile(r"AttributeError: '(?P<kind>\w{1,80})' object has no attribute '(?P<name>\w{1,80})'")
@@ -29,6 +30,7 @@ _INTO_NUMBER = re.compile(
     r"ValueError: (?:invalid literal for int\(\) with base 10|could not convert string to float): "
     r"(?P<value>'[^']{0,80}')\Z"
 )
+_NAMES = re.compile(r"[A-Za-z0-9]{1,80}")
 _CLOSE, _MOST_KEYS = 0.7, 6
 _WRAPPERS = frozenset({"DistributedDataParallel", "DataParallel"})
 
@@ -44,6 +46,10 @@ class _Found(NamedTuple):
     edit: Edit | None = None
     at: Place | None = None
     """Place to edit; that of `link` or the raising line otherwise."""
+    other: Link | None = None
+    """The other side, if either of two places can be wrong."""
+    likely: bool = False
+    """Names or values point at the place, and do not prove it."""
 
 
 def explain(context: Context) -> Iterator[Explanation]:
@@ -51,7 +57,10 @@ def explain(context: Context) -> Iterator[Explanation]:
     accounts = by_culprit(context)
     for account in accounts:
         reader = _READERS.get(account.exception.partition(":")[0].rpartition(".")[2])
-        found = reader(account) if reader is not None and account.place is not None else None
+        found = None
+        if account.place is not None:
+            found = _of_variable(account, context.incident.snapshot.environment) or _of_crossed(account)
+            found = found or (reader(account) if reader is not None else None)
         if found is not None:
             yield _explanation(context, account, found, accounts)
             return
@@ -61,14 +70,14 @@ def _explanation(context: Context, account: Account, found: _Found, accounts: Se
     same = [a for a in accounts if a.exception == account.exception and a.place == account.place]
     ranks, everyone = ranks_of(same), ranks_of(accounts)
     prefix = f"Rank{'s' if len(ranks) > 1 else ''} {ranges(ranks)}: " if ranks and ranks != everyone else ""
-    title = f"{prefix}{found.said}{decided_clause(account, found.link)}"
+    title = f"{prefix}{found.said}{decided_clause(account, found.link, found.other)}"
     place = found.at or (found.edit.place if found.edit is not None else None)
     place = place or (found.link.place if found.link is not None else account.place)
     fix = f"Edit {where(place)}: {found.fix}" if place is not None else found.fix
     why = "The line that raised uses this value."
     if len(ranks) > 1 and ranks == everyone:
         why = f"Ranks {ranges(ranks)} failed alike: the program is wrong, not a rank's data."
-    reason = reason_from(account, EVIDENCE)
+    reason = reason_from(account, TWO_SIDES if found.other is not None or found.likely else EVIDENCE)
     whole = explanation_for(context.symptom, plain(title, 500), why, plain(fix, 500), _PROBABILITY, reason)
     diff = diff_of(found.edit, context.incident.snapshot.excerpts) if found.edit is not None else ""
     whole = replace(whole, diff=diff, diff_of="yours" if diff else "", in_python=bool(diff) and in_python(diff))
@@ -109,6 +118,79 @@ def _near(name: str, names: Iterable[str]) -> str:
     return close[0] if len(close) == 1 else ""
 
 
+def _of_variable(account: Account, environment: Mapping[str, str]) -> _Found | None:
+    """Return the variable that is not set, if the launcher set one of a near name."""
+    matched = _KEY.match(account.exception)
+    name = ast.literal_eval(matched["key"]) if matched is not None else None
+    if not isinstance(name, str) or account.place is None or not account.place.code.isascii():
+        return None
+    asked = [
+        n.slice  # type: ignore[attr-defined]
+        for n in _nodes(account, ast.Subscript)
+        if ast.unparse(n.value).rpartition(".")[2] == "environ"  # type: ignore[attr-defined]
+    ]
+    spans = [(n.col_offset, n.end_col_offset or 0) for n in asked if isinstance(n, ast.Constant) and n.value == name]
+    near = _near(name, environment)
+    if len(spans) != 1 or not near:
+        return None
+    quote = account.place.code[spans[0][0]]
+    edit = replace_expression(account.place, spans[0], f"{quote}{near}{quote}")
+    said = f"The environment has no variable {name}: it has {near} = {plain(environment[near], 60)}"
+    return _Found(said, f"ask for {near}.", None, edit, account.place)
+
+
+def _of_crossed(account: Account) -> _Found | None:
+    """Return two arguments of one call, each passed to the parameter that has the name of the other."""
+    rows = []
+    for at, link in enumerate(account.links[:-1]):
+        below = account.links[at + 1]
+        if link.how == "passed" and below.depth == link.depth + 1:
+            rows.append((link.value.name, below.value.name, link))
+    for name, source, link in rows:
+        other = next((r for r in rows if r[:2] == (source, name) and _is_same_line(r[2].place, link.place)), None)
+        if other is None or name == source:
+            continue
+        edit = _in_turn(link.place, source, name)
+        said = (
+            f"`{name}` is {link.value.text} and `{source}` is {other[2].value.text}: the call passes each as the other"
+        )
+        return _Found(said, f"pass `{name}` as `{name}` and `{source}` as `{source}`.", link, edit, likely=True)
+    return None
+
+
+def _is_same_line(one: Place, other: Place) -> bool:
+    return (one.file, one.line) == (other.file, other.line)
+
+
+def _in_turn(place: Place, first: str, second: str) -> Edit | None:
+    """Return the line with two neighbouring arguments in the other order."""
+    tree = parse_line(place.code)
+    if tree is None or not place.code.isascii():
+        return None
+    spans = set()
+    for node in ast.walk(tree):
+        parts = node.args if isinstance(node, ast.Call) else node.elts if isinstance(node, ast.Tuple | ast.List) else []
+        names = [ast.unparse(part) for part in parts]
+        if sorted(n for n in names if n in {first, second}) == sorted((first, second)):
+            one, two = (parts[names.index(n)] for n in sorted((first, second), key=names.index))
+            spans.add((one.col_offset, one.end_col_offset or 0, two.col_offset, two.end_col_offset or 0))
+    if len(spans) != 1:
+        return None
+    ((a, b, c, d),) = spans
+    code = place.code
+    return replace_expression(place, (a, d), f"{code[c:d]}{code[b:c]}{code[a:b]}")
+
+
+def _computed(account: Account, slot: ast.expr) -> Link | None:
+    """Return the line that computes a key; None if the key is written down as it is."""
+    if isinstance(slot, ast.Constant):
+        return None
+    chain = _chain(account, ast.unparse(slot))
+    tree = parse_line(chain[0].place.code) if chain and chain[0].how in {"assigned", "called", "returned"} else None
+    value = getattr(tree.body[0], "value", None) if isinstance(tree, ast.Module) and tree.body else None
+    return chain[0] if value is not None and not isinstance(value, ast.Constant | ast.Name | ast.Attribute) else None
+
+
 def _of_key(account: Account) -> _Found | None:
     """Return the mapping that has no such key, its keys, and the near one."""
     matched = _KEY.match(account.exception)
@@ -142,6 +224,21 @@ def _of_key(account: Account) -> _Found | None:
     if near and not isinstance(slot, ast.Constant):
         said = f"write and ask for keys in one way: {near!r} was written, and {key!r} is asked for."
         return _Found(f"`{owner}` has no key {key!r}: {has}", said, link)
+    if not near and isinstance(key, str) and (computed := _computed(account, slot)) is not None:
+        words = ast.unparse(slot)
+        sources = {each.value.text: each for each in _chain(account, words)[1:] if repr(key)[1:-1] in each.value.text}
+        held = [
+            (k, each) for each in sources.values() for k in keys if len(k) > 1 and k in _NAMES.findall(each.value.text)
+        ]
+        if len({k for k, _ in held}) == 1:
+            part, source = held[0]
+            of = f"`{source.value.name}` is {source.value.text}"
+            said = f"`{words}` is {key!r}, and `{owner}` has no such key: {has}; {of}"
+            return _Found(
+                said, f"let `{words}` be {part!r} there, which is in `{source.value.name}` too.", computed, likely=True
+            )
+        said = f"compute one of its keys there, or add {key!r} to `{owner}`."
+        return _Found(f"`{owner}` has no key {key!r}: {has}", said, computed, other=link)
     return _Found(f"`{owner}` has no key {key!r}: {has}", fix, link, edit, account.place if near else None)
 
 
@@ -199,7 +296,26 @@ def _of_none(account: Account, words: str) -> _Found:
     fix = f"let `{words}` be set on every path, or test it for None first."
     if isinstance(call, ast.Call) and link is not None and link.how in {"called", "returned"}:
         fix = f"`{ast.unparse(call.func)}` returned None here: let it return a value, or test for None."
+    end = chain[-1] if chain and chain[-1].how == "returned" and chain[-1].value.text == "None" else None
+    edit = _returned(end.place) if end is not None else None
+    if end is not None and edit is not None:
+        said = f"`{words}` is None: `{end.place.function}` ends without a `return`"
+        return _Found(said, f"return `{_assigned(end.place.code)}` there, which is made and not used.", end, edit)
     return _Found(f"`{words}` is None", fix, link)
+
+
+def _returned(place: Place) -> Edit | None:
+    """Return the last line of a function with a `return` of what it assigns; None if it assigns no single name."""
+    name = _assigned(place.code)
+    return Edit(place, f"{place.code}\nreturn {name}") if name else None
+
+
+def _assigned(code: str) -> str:
+    tree = parse_line(code)
+    match tree:
+        case ast.Module(body=[ast.Assign(targets=[ast.Name(id=name)])]):
+            return name
+    return ""
 
 
 def _of_type(account: Account) -> _Found | None:

@@ -24,6 +24,7 @@ _SURE, _LIKELY = 0.9, 0.7
 _MOST_SIDES, _MOST_VALUES, _LONGEST_VALUES = 3, 2, 40
 _DIGITS = re.compile(r"\b\d{1,20}\.\d{4,20}(?:e[+-]?\d{1,3})?\b")
 _DECIDED = frozenset({"literal", "option", "default", "environment", "file", "assigned", "returned", "attribute"})
+_BETWEEN_TWO = frozenset({"send", "recv", "isend", "irecv", "batch_isend_irecv"})
 _BY_RANK = re.compile(r"rank|master|main|primary|zero", re.IGNORECASE)
 
 
@@ -35,6 +36,9 @@ def explain(context: Context) -> Iterator[Explanation]:
         return
     if parting.branch.kind == "try" and any(ordinary_errors.explain(context)):
         return  # what was caught was printed, and says more
+    verdict = snapshot.verdict
+    if is_by_rank(parting) and verdict is not None and verdict.collective and verdict.collective.op in _BETWEEN_TWO:
+        return  # one rank is to send where another receives
     place = parting.branch.place
     reason = Reason(
         evidence=EVIDENCE,

@@ -253,11 +253,14 @@ def _fix(cause: Explanation) -> Fix:
     mine = cause.diff if cause.diff_of == "yours" else ""
     agrees = bool(mine) and any(r.evidence == parting.EVIDENCE for r in cause.because)  # by what the diff does
     proven = agrees or not any(r.evidence in _OF_CAUSE for r in cause.because)
+    proven = cause.works if cause.tried else proven
     text = plain(first_parts(cause.fix, _SENTENCE), _SENTENCE)
-    return Fix(text=text, file=cause.file, line=cause.line, diff=mine, proven=proven)
+    return Fix(text=text, file=cause.file, line=cause.line, diff=mine, proven=proven, tried=cause.tried)
 
 
-_OF_CAUSE = frozenset({origin.EVIDENCE, ordinary_errors.EVIDENCE, parting.EVIDENCE, "call-failed"})
+_OF_CAUSE = frozenset(
+    {origin.EVIDENCE, ordinary_errors.EVIDENCE, ordinary_errors.TWO_SIDES, parting.EVIDENCE, "call-failed"}
+)
 """Evidence that shows where a value came from, and not what it should be: no contract or test says so."""
 
 
@@ -268,6 +271,10 @@ def _certainty(d: Diagnosis | None, cause: Explanation | None, verdict: Verdict 
         if d is not None and (d.ordinary or (d.advice and d.advice[0].cause == _OWN_CODE)):
             return "own"
         return "place" if verdict is not None and verdict.culprits and verdict.confidence >= _SURE else "unknown"
+    if cause.works:
+        return "certain"
+    if any(r.evidence == ordinary_errors.TWO_SIDES for r in cause.because):
+        return "likely"
     if cause.band == "likely":
         told = any(r.of_account for r in cause.because)
         sure = cause.grade == "measured" and (told or verdict is None or verdict.confidence >= _SURE)

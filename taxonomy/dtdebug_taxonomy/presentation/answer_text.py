@@ -129,6 +129,8 @@ def _foot(a: Answer, more: str) -> str:
 
 def certainty_of(a: Answer) -> str:
     """Return how sure the cause is, in words; over a fix that nothing proves it speaks of the cause alone."""
+    if a.fix is not None and a.fix.tried:
+        return f"{'Proven' if a.fix.proven else 'Not proven'}: {a.fix.tried}"
     if a.sure == "certain" and a.fix is not None and not a.fix.proven:
         return CAUSE_ONLY
     return CERTAINTY[a.sure]

@@ -186,6 +186,12 @@ def _advice_text(a: Explanation, given: Sequence[str], *, full: bool) -> Iterato
         yield f"    {DIFF_OF[a.diff_of]}"
     for line in a.diff.splitlines():
         yield f"      {line}"
+    if a.tried:
+        yield f"    {_tried(a)}"
+
+
+def _tried(a: Explanation) -> str:
+    return f"{'Proven' if a.works else 'Not proven'}: {a.tried}"
 
 
 def _because_text(a: Explanation, given: Sequence[str]) -> Iterator[str]:
@@ -238,6 +244,7 @@ def _markdown(d: Diagnosis, verdict: Verdict | None) -> Iterator[str]:
             fence = _fence(a.diff)
             lines = (f"   {line}" for line in a.diff.splitlines())
             yield from ("", f"   {DIFF_OF[a.diff_of]}", "", f"   {fence}diff", *lines, f"   {fence}")
+            yield from ("", f"   {_escape(_tried(a))}") if a.tried else ()
         yield ""
     yield from _next_markdown(d)
     if d.question is not None and not d.asks_nothing:

@@ -355,3 +355,61 @@ def test_key_of_a_table_did_not_make_the_number_in_it():
     cause = first_cause(msgspec.structs.replace(account, with_values=False))
     assert cause.title.startswith("`self.counts[name]` is 0, and the line divides by it; `self.counts[name] = ")
     assert (cause.line, cause.grade) == (15, "source")
+
+
+def shared_out(code, size="6", about="out"):
+    """Return the account of an output for `reduce_scatter_tensor` that one line makes of 12 elements on 2 ranks."""
+    return failed(
+        f"dist.reduce_scatter_tensor({about}, flat)",
+        api="torch.distributed.reduce_scatter_tensor",
+        arguments=[("output", f"Tensor[{size}] float32"), ("input", "Tensor[12] float32")],
+        links=(
+            link(about, f"Tensor[{size}] float32", "called", 22, code),
+            link("flat", "Tensor[12] float32", "called", 20, "flat = torch.ones(12)", 1),
+            link("world", "2", "called", 21, "world = dist.get_world_size()", 1),
+        ),
+        root=0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "size", "added"),
+    [
+        ("out = torch.empty(flat.numel() // (world + 1))", 4, "out = torch.empty(flat.numel() // world)"),
+        ("out = torch.empty(flat.size(0) // (world - 1))", 12, "out = torch.empty(flat.size(0) // world)"),
+        ("out = torch.empty(len(flat) // world + 1)", 7, "out = torch.empty(len(flat) // world)"),
+        ("out = torch.empty(1 + flat.numel() // world + 1)", 8, ""),
+        ("out = torch.empty(numbers // (world + 1))", 4, ""),
+        ("out = torch.empty(flat.numel() // (world + 1))", 5, ""),
+    ],
+)
+def test_a_constant_too_much_is_left_out_if_the_demand_is_met_without_it(code, size, added):
+    """Proven by working out the expression; no diff where its numbers are not known or do not agree."""
+    cause = first_cause(shared_out(code, size), excerpts=(excerpt(code, first=22),))
+    rows = [row[1:] for row in cause.diff.splitlines() if row.startswith("+") and not row.startswith("+++")]
+    assert rows == ([added] if added else [])
+
+
+def sampled(*options):
+    """Return the account of a sampler whose number of replicas comes of options, and whose rank is the launcher's."""
+    code = f"replicas = {' * '.join(options)}"
+    made = [link(o, "1", "option", 9 + n, f'parser.add_argument("--{o}", default=1)', 1) for n, o in enumerate(options)]
+    asked = "loader = make_loader(args, dist.get_rank())"
+    given = Link(value=NamedValue("rank", "1"), how="passed", place=place(25, asked, (27, 42)))
+    return failed(
+        "sampler = DistributedSampler(data, num_replicas=replicas, rank=rank)",
+        rank=1,
+        api="torch.utils.data.distributed.DistributedSampler",
+        arguments=[("dataset", "<TensorDataset>"), ("num_replicas", "1"), ("rank", "1")],
+        links=(link("replicas", "1", "assigned", 17, code), *made, given),
+        root=1,
+    )
+
+
+@pytest.mark.parametrize(("options", "line"), [(("nodes",), 9), (("nodes", "per_node"), 17)])
+def test_what_the_launcher_gave_is_not_blamed_and_of_several_options_the_line_that_combines_them_is(options, line):
+    """The rank is what the rest of the job says; which of two options is wrong can't be known."""
+    cause = first_cause(sampled(*options))
+    assert (FILE, line) == (cause.file, cause.line)
+    assert f"(train.py:{line})" in cause.title
+    assert "train.py:25" not in cause.title

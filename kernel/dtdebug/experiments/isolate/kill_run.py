@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dtdebug.experiments.isolate.inside import record_writer
@@ -32,6 +34,21 @@ def clear(process: subprocess.Popen[bytes] | None, place: Path) -> None:
         if quiet == _QUIET:
             return
         end(rest, _PATIENCE)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Turn signals that would end this process into KeyboardInterrupt, so that a run is ended with it."""
+    before = {name: signal.signal(name, _interrupt) for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
+
+
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _find_marked(mark: str) -> list[int]:

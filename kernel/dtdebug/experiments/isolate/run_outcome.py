@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+import dtdebug_taxonomy
 from dtdebug.errors import UsageError
 from dtdebug.experiments.isolate import recording_diff, step_time
 from dtdebug.experiments.isolate.environment_changes import knob
@@ -27,6 +28,8 @@ from dtdebug_taxonomy.model.snapshot import Snapshot
 from dtdebug_taxonomy.presentation.case_json import Case
 
 FOUND_LIMIT = 64 << 20
+_OURS = f"{Path(dtdebug_taxonomy.__file__).parent}{os.sep}"
+"""Folder of dtdebug's own index, which a process of the job may write when it reports how it failed."""
 
 
 class CommandEnd(NamedTuple):
@@ -72,7 +75,7 @@ class RunReader:
             unproven=tuple(name for name in setting if not self._is_proven(name, setting, rows, saw, folder)),
             saw=saw,
             at=self._places(rows, folder.path.parent),
-            denied=_paths(rows, "denied"),
+            denied=tuple(path for path in _paths(rows, "denied") if not path.startswith(_OURS)),
             wrote=_paths(rows, "wrote"),
             folder=str(folder.path),
         ), own

@@ -35,7 +35,11 @@ _LOOK = 2.0
 class Runner:
     """Runner of a job, in folders below a given one."""
 
-    def __init__(self, job: JobCommand, home: Path, folder: Path, choices: Choices) -> None:
+    def __init__(
+        self, job: JobCommand, home: Path, folder: Path, choices: Choices, texts: Mapping[Path, str] | None = None
+    ) -> None:
+        """Prepare runs of a job; `texts`: other texts for files of each copy, by their path in it."""
+        self._texts = texts or {}
         self._job, self._home, self._folder, self._choices = job, home, folder, choices
         self._begun = time.time()
         self._count = len(list(folder.glob("run-*")))
@@ -95,6 +99,9 @@ class Runner:
     def _copy(self, target: Path) -> None:
         try:
             workspace.copy(self._home, target)
+            for name, text in self._texts.items():
+                (target / name).unlink(missing_ok=True)  # it may be a link to the user's
+                (target / name).write_text(text, encoding="utf-8", newline="")
         except OSError as error:
             raise UsageError(f"isolate: {error.filename or self._home}: can't be copied: {error.strerror}") from None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -18,6 +17,7 @@ from dtdebug.experiments.isolate import recording_diff
 from dtdebug.experiments.isolate.environment_changes import variables_read
 from dtdebug.experiments.isolate.failure_identity import FailureIdentity
 from dtdebug.experiments.isolate.job_command import JobCommand
+from dtdebug.experiments.isolate.kill_run import interruptible
 from dtdebug.experiments.isolate.prior_knowledge import UserReport
 from dtdebug.experiments.isolate.render import duration, progress
 from dtdebug.experiments.isolate.run_history import Tries
@@ -91,16 +91,14 @@ class SavedSearch:
         )
         search.found.not_varied += asked.not_varied
         self._runs = list(known)
-        before = {name: signal.signal(name, _interrupt) for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-        try:
-            return search.run()
-        except KeyboardInterrupt:
-            self.interrupted = True
-            return search.mark_interrupted()
-        finally:
-            for name, handler in before.items():
-                signal.signal(name, handler)
-            self._runner.close()
+        with interruptible():
+            try:
+                return search.run()
+            except KeyboardInterrupt:
+                self.interrupted = True
+                return search.mark_interrupted()
+            finally:
+                self._runner.close()
 
     def _suspects(self, found: SearchState, run: Run) -> dict[str, str]:
         """Return suspects: settings that differ from the recorded run, packages installable in another version."""
@@ -162,10 +160,6 @@ def _clean_command(job: JobCommand) -> tuple[str, ...]:
 def _alone(job: JobCommand) -> int | None:
     """Return 1 for torchrun, which starts one rank by default."""
     return 1 if job.launcher == "torchrun" else None
-
-
-def _interrupt(number: int, frame: object) -> None:
-    raise KeyboardInterrupt
 
 
 def new_folder() -> Path:
