@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 
 from dtdebug_taxonomy.checks.divergence.origins import (
     AGREED,
@@ -214,7 +215,7 @@ class Frame:
             self._bind(node.target.elts[-1], item, None, EQUAL)
         else:
             self._bind(node.target, item, None, EQUAL)
-        self._loop(node.body, control)
+        self._loop(node.body, control, {dotted_name(n) for n in self.code.inside(node.target, ast.Name)})
         if value.of_kind("part", "parameter"):
             self._decide(node, value)
         self.block(node.orelse, control)
@@ -234,10 +235,13 @@ class Frame:
         names = (dotted_name(n).lower() for n in self.code.inside(node.iter, ast.Name, ast.Attribute))
         return any(word in name for name in names for word in _LOADER_NAME) and bool(self.home.meetings(node))
 
-    def _loop(self, body: list[ast.stmt], control: Value) -> None:
+    def _loop(self, body: list[ast.stmt], control: Value, items: AbstractSet[str] = frozenset()) -> None:
+        """Interpret the passes of a loop; the attributes of its items are those of others in the next pass."""
         before = dict(self.env)
         self.depth += 1
         for _ in range(2 if self.depth < 2 else 1):
+            for name in [n for n in self.env if "." in n and n.partition(".")[0] in items]:
+                del self.env[name]
             self.block(body, control)
         self.depth -= 1
         self._merge(before)

@@ -106,6 +106,8 @@ class Value(NamedTuple):
 def _item(origin: Origin) -> Origin:
     if origin.kind == "parameter":
         return origin._replace(item=True)
+    if origin.kind == "rank":
+        return Origin("text", origin.name)  # of a row that was chosen by the rank
     return Origin("batch", origin.name) if origin.kind in {"part", "loader"} else origin
 
 
