@@ -102,6 +102,21 @@ class UnknownNameError(KeyError):
         return str(self.args[0])
 
 
+_CHECK_GROUPS = {
+    "DT0": "comments that suppress findings",
+    "DT1": "ranks that do not all come to a call",
+    "DT2": "start of the processes, devices, process groups",
+    "DT3": "wrapped models and their gradients",
+    "DT4": "arguments and results of collectives",
+    "DT5": "data, samplers, seeds, schedules",
+    "DT6": "checkpoints, files, trackers",
+    "DT7": "DeepSpeed",
+    "DT8": "Horovod, TensorFlow, Accelerate, Lightning and other libraries",
+    "DT9": "launch scripts, environment, configuration",
+}
+"""Subjects of the checks, by the beginning of their ids."""
+
+
 def explain(knowledge: Knowledge, name: str) -> str:
     """Return the Markdown page of a symptom (by code or id), cause, fix pattern, evidence, observation, check or label.
 
@@ -126,7 +141,8 @@ def explain(knowledge: Knowledge, name: str) -> str:
         if low in (check.id.lower(), check.name):
             return "\n".join(_check(knowledge, check))
     if low.startswith("dt") and (group := [c for c in known_checks() if c.id.startswith(wanted.upper())]):
-        return "\n".join([f"# Checks {wanted.upper()}", "", *(f"- {c.id} {c.title} (`{c.name}`)" for c in group)])
+        title = ": ".join([f"Checks {wanted.upper()}", *filter(None, [_CHECK_GROUPS.get(wanted.upper())])])
+        return "\n".join([f"# {title}", "", *(f"- {c.id} {c.title} (`{c.name}`)" for c in group)])
     if (known := preflight().get(wanted.upper())) is not None:
         return "\n".join(_preflight(knowledge, known))
     if low in knowledge.causes:

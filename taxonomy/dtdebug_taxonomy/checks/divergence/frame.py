@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 
 from dtdebug_taxonomy.checks.divergence.origins import (
     AGREED,
@@ -12,6 +13,7 @@ from dtdebug_taxonomy.checks.divergence.origins import (
     Callee,
     Origin,
     Value,
+    as_text,
     communicates,
     mix,
     own,
@@ -42,6 +44,7 @@ _OF_ARGUMENTS = re.compile(
 _BATCH = re.compile(r"(?i)batch|inputs?|images?|samples?|x|data")
 """Parameters of a training step that are batches."""
 _PLACES = ("device", "device_ids", "output_device", "map_location", "dst", "src", "group")
+_BARS = {"tqdm", "trange", "track"}
 _LOADER_NAME = ("loader", "batches")
 _WAITING = frozenset(name.rpartition(".")[2] for name in COLLECTIVES)
 _STATEMENTS: dict[type, str] = {
@@ -69,6 +72,7 @@ _EXPRESSIONS: dict[type, str] = {
     ast.Compare: "_compare",
     ast.Subscript: "_subscript",
     ast.JoinedStr: "_text",
+    ast.BinOp: "_operation",
     ast.NamedExpr: "_walrus",
     ast.Lambda: "_lambda",
     **dict.fromkeys(_COMPREHENSIONS, "_comprehension"),
@@ -91,9 +95,15 @@ class Frame:
         if not isinstance(node, ast.Module):
             a: ast.arguments = node.args  # type: ignore[attr-defined]
             self.parameters = [x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
+            defaults = [*a.defaults, *a.kw_defaults][::-1]
+            optional = {
+                n
+                for n, d in zip(reversed(self.parameters), defaults, strict=False)
+                if isinstance(d, ast.Constant) and d.value is None
+            }  # such a rank may be that of another process
             for name in self.parameters:
                 if name not in {"self", "cls"}:
-                    told = may_tell_rank(name) and not name.startswith(("gpu", "device"))
+                    told = may_tell_rank(name) and not name.startswith(("gpu", "device")) and name not in optional
                     batch = _BATCH.fullmatch(name) and self._is_step(node)
                     self.env[name] = own("rank" if told else "batch" if batch else "parameter", name)
 
@@ -200,25 +210,38 @@ class Frame:
         if not value.origins - {o for o in value.origins if o.kind == "parameter"} and self._is_loader(node):
             value = mix(value, own("loader"))
         item = value.items
-        if isinstance(node.target, ast.Tuple) and dotted_name(getattr(node.iter, "func", None)) == "enumerate":
+        if isinstance(node.target, ast.Tuple) and self._is_counted(node.iter):
             self._bind(node.target.elts[0], EQUAL, None, EQUAL)
             self._bind(node.target.elts[-1], item, None, EQUAL)
         else:
             self._bind(node.target, item, None, EQUAL)
-        self._loop(node.body, control)
+        self._loop(node.body, control, {dotted_name(n) for n in self.code.inside(node.target, ast.Name)})
         if value.of_kind("part", "parameter"):
             self._decide(node, value)
         self.block(node.orelse, control)
+
+    def _is_counted(self, node: ast.expr, depth: int = 3) -> bool:
+        """True if an expression is an `enumerate()`, also behind a name or in a progress bar."""
+        if isinstance(node, ast.Call):
+            name = self.code.name(node.func)
+            return name == "enumerate" or bool(
+                depth and node.args and _is_bar(name) and self._is_counted(node.args[0], depth - 1)
+            )
+        values = self.code.values(node) if depth and isinstance(node, ast.Name) else []
+        return bool(values) and all(v is not None and v is not node and self._is_counted(v, depth - 1) for v in values)
 
     def _is_loader(self, node: ast.For | ast.AsyncFor) -> bool:
         """True if a loop with meetings reads what is called a loader: each rank gets batches of its own."""
         names = (dotted_name(n).lower() for n in self.code.inside(node.iter, ast.Name, ast.Attribute))
         return any(word in name for name in names for word in _LOADER_NAME) and bool(self.home.meetings(node))
 
-    def _loop(self, body: list[ast.stmt], control: Value) -> None:
+    def _loop(self, body: list[ast.stmt], control: Value, items: AbstractSet[str] = frozenset()) -> None:
+        """Interpret the passes of a loop; the attributes of its items are those of others in the next pass."""
         before = dict(self.env)
         self.depth += 1
         for _ in range(2 if self.depth < 2 else 1):
+            for name in [n for n in self.env if "." in n and n.partition(".")[0] in items]:
+                del self.env[name]
             self.block(body, control)
         self.depth -= 1
         self._merge(before)
@@ -373,7 +396,12 @@ class Frame:
         return of if isinstance(node.slice, ast.Slice | ast.Constant) else mix(of.items, at)
 
     def _text(self, node: ast.JoinedStr) -> Value:
-        return mix(*(self.value(v.value) for v in node.values if isinstance(v, ast.FormattedValue)))
+        return as_text(mix(*(self.value(v.value) for v in node.values if isinstance(v, ast.FormattedValue))))
+
+    def _operation(self, node: ast.BinOp) -> Value:
+        found = mix(self.value(node.left), self.value(node.right))
+        is_text = isinstance(node.left, ast.JoinedStr) or isinstance(getattr(node.left, "value", None), str)
+        return as_text(found) if is_text or found.of_kind("text") else found
 
     def _walrus(self, node: ast.NamedExpr) -> Value:
         value = self.value(node.value)
@@ -405,6 +433,8 @@ class Frame:
         name = code.name(node.func)
         if is_main(name, called_with=len(node.args) + len(node.keywords)):
             return own("rank")
+        if _is_bar(name):
+            return self.value(node.args[0] if node.args else code.argument(node, "iterable"))
         arguments = [*node.args, *(k.value for k in node.keywords if k.arg not in _PLACES)]
         given = [self.value(a) for a in arguments]
         if name == "functools.partial" and node.args:
@@ -499,6 +529,11 @@ class Frame:
                     self.env[name] = AGREED
                     if name in self.parameters:
                         self.exchanged.add(name)
+
+
+def _is_bar(name: str) -> bool:
+    """True for a function that shows the progress of what it is given, by its qualified name."""
+    return name.rpartition(".")[2] in _BARS
 
 
 def _signalled(code: Code) -> set[str]:

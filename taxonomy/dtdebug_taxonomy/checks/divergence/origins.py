@@ -12,7 +12,7 @@ from dtdebug_taxonomy.checks.shared.stepping import AGREES
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.syntax import Function
 
-Kind = Literal["rank", "batch", "part", "loader", "clock", "file", "random", "machine", "signal", "parameter"]
+Kind = Literal["rank", "text", "batch", "part", "loader", "clock", "file", "random", "machine", "signal", "parameter"]
 
 CLOCKS = {
     *("time.time", "time.monotonic", "time.perf_counter", "time.time_ns", "time.monotonic_ns", "time.perf_counter_ns"),
@@ -28,7 +28,7 @@ _LISTS = {"os.listdir", "os.scandir", "glob.glob", "glob.iglob"}
 _RANDOM = re.compile(r"(random|numpy\.random)\.(random|rand|randint|choice|uniform|randrange|getrandbits|randn|normal)")
 _TORCH_RANDOM = re.compile(r"torch\.(rand|randn|randint|randperm|normal)")
 _PURE = {
-    *("len", "float", "int", "bool", "abs", "min", "max", "sum", "any", "all", "str", "list", "tuple", "set", "sorted"),
+    *("len", "float", "int", "bool", "abs", "min", "max", "sum", "any", "all", "list", "tuple", "set", "sorted"),
     *(
         "enumerate",
         "zip",
@@ -38,12 +38,12 @@ _PURE = {
         "reversed",
         "map",
         "filter",
-        "tqdm.tqdm",
-        "tqdm.auto.tqdm",
         "divmod",
     ),
-    *("itertools.islice", "itertools.chain", "os.path.join", "pathlib.Path", "dict", "frozenset", "torch.load"),
+    *("itertools.islice", "itertools.chain", "dict", "frozenset"),
 }
+_OF_TEXT = {"str", "repr", "format", "os.path.join", "os.path.abspath", "os.path.dirname", "pathlib.Path", "torch.load"}
+"""Functions that make a text or path of their arguments, or read what a path names."""
 _PURE_PACKAGES = ("torch.", "math.", "numpy.")
 _OBJECTS = ("torch.distributed.", "torch.nn.parallel.", "torch.cuda.", "torch.device", "torch.optim.", "torch.utils.")
 _STATIC = frozenset(
@@ -106,7 +106,19 @@ class Value(NamedTuple):
 def _item(origin: Origin) -> Origin:
     if origin.kind == "parameter":
         return origin._replace(item=True)
+    if origin.kind == "rank":
+        return Origin("text", origin.name)  # of a row that was chosen by the rank
     return Origin("batch", origin.name) if origin.kind in {"part", "loader"} else origin
+
+
+def as_text(value: Value) -> Value:
+    """Return the value of a text or path that is made of a value.
+
+    It may contain the rank, as the name of a file does; what a program asks of it is seldom that.
+    """
+    return Value(
+        frozenset(Origin("text", o.name) if o.kind == "rank" else o for o in value.origins), agreed=value.agreed
+    )
 
 
 EQUAL = Value()
@@ -140,9 +152,9 @@ def value_of_call(code: Code, call: ast.Call, name: str, given: Value) -> Value 
     if name in _MACHINE:
         return own("machine", name)
     if _LOOKS.search(name) or (isinstance(call.func, ast.Attribute) and _LOOKS.search("." + call.func.attr)):
-        return own("file", "own" if given.of_kind("rank", "part", "batch", "machine") else "shared")
+        return own("file", "own" if given.of_kind("rank", "text", "part", "batch", "machine") else "shared")
     if name in _LISTS:
-        return own("part") if given.of_kind("rank", "machine") else EQUAL
+        return own("part") if given.of_kind("rank", "text", "machine") else EQUAL
     if _RANDOM.fullmatch(name):
         return own("random", name) if _is_unseeded(code) else EQUAL
     if _TORCH_RANDOM.fullmatch(name) and _seeds_by_rank(code):
@@ -156,6 +168,8 @@ def value_of_call(code: Code, call: ast.Call, name: str, given: Value) -> Value 
         return EQUAL
     if name == "len" and given.of_kind("loader"):
         return EQUAL
+    if name in _OF_TEXT:
+        return as_text(given)
     if name in _PURE or (name.startswith(_PURE_PACKAGES) and not name.startswith(_OBJECTS)):
         return given
     return None

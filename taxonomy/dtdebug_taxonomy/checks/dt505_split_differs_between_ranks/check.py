@@ -11,6 +11,7 @@ from dtdebug_taxonomy.checks.shared.fixing import written_name
 from dtdebug_taxonomy.checks.shared.lightning import many_devices
 from dtdebug_taxonomy.checks.shared.names import SAMPLER
 from dtdebug_taxonomy.checks.shared.ranks_seen import depends_on_rank, seeded_alike, starts_ranks
+from dtdebug_taxonomy.checks.shared.spawning import SPAWN
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.guards import guards
 from dtdebug_taxonomy.source.python.names import dotted_name
@@ -27,7 +28,7 @@ def check(code: Code) -> Iterator[Hit]:
     alike = seeded_alike(code)
     for call in splits:
         given = code.argument(call, "generator", 2)
-        if _one_rank_only(code, call) or (given is None and alike):
+        if _one_rank_only(code, call) or _before_the_ranks(code, call) or (given is None and alike):
             continue
         if given is not None:
             if _is_of_rank(code, given):
@@ -58,3 +59,14 @@ def _one_rank_only(code: Code, call: ast.Call) -> bool:
     function = code.function(call)
     callers = code.callers.get(function, []) if function else []
     return bool(callers) and all(guards(code).around(c) for c in callers)
+
+
+def _before_the_ranks(code: Code, call: ast.Call) -> bool:
+    """True if the process that starts the ranks makes a call, directly or through a function, before it does so."""
+    function = code.function(call)
+    places = [call, *(code.callers.get(function, ()) if function else ())]
+    return any(
+        code.function(place) is code.function(start) and code.order[place] < code.order[start]
+        for start in code.calls(*SPAWN)
+        for place in places
+    )

@@ -24,6 +24,8 @@ def check(code: Code) -> Iterator[Hit]:
     if not calls or not in_notebook(code):
         return
     for call in calls:
+        if _runs_elsewhere(code, call):
+            continue
         for name in ("strategy", "accelerator"):
             given = keyword(call, name)
             if given is None:
@@ -33,6 +35,15 @@ def check(code: Code) -> Iterator[Hit]:
                 yield _hit(code, given.value, value, _fix(code, given, value) if name == "strategy" else None)
             elif name == "strategy" and (made := _starts_scripts(code, given.value)):
                 yield _hit(code, given.value, made, None)
+
+
+def _runs_elsewhere(code: Code, call: ast.Call) -> bool:
+    """True if a call is in a function that is handed to another one, which may start the processes itself."""
+    home = code.function(call)
+    if home is None or home in code.callers:
+        return False
+    arguments = (a for c in code.nodes(ast.Call) for a in (*c.args, *(k.value for k in c.keywords)))
+    return any(isinstance(a, ast.Name) and a.id == home.name for a in arguments)
 
 
 def _hit(code: Code, node: ast.expr, what: str, fix: Fix | None) -> Hit:

@@ -210,8 +210,8 @@ class KnownValues:
         for use in code.nodes(type(node)):
             if dotted_name(use) != name or not isinstance(use.ctx, ast.Load):  # type: ignore[attr-defined]
                 continue
-            if code.function(use) is not function:
-                continue
+            if code.function(use) is not function and not isinstance(use, ast.Attribute):
+                continue  # an object's attribute may be changed by any method
             up = code.parent.get(use)
             if isinstance(up, ast.Attribute) and up.attr in _CHANGES:
                 return True

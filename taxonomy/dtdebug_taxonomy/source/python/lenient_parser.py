@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from dtdebug_taxonomy.source.python.newer_syntax import in_older_syntax
 from dtdebug_taxonomy.source.python.reparse import Former, NodeIndex, parse_again
 
 _GOES_ON = re.compile(r"[)\]}]|(else|elif|except|finally)\b")
@@ -61,6 +62,12 @@ def parse_program(text: str, former: Former | None = None) -> ParseResult:
     whole = _tree(text, former)
     if whole is not None:
         return ParseResult(whole[0], whole=True, text=text, nodes=whole[1])
+    older = in_older_syntax(text)
+    if older != text:
+        text = older
+        whole = _tree(text, former)
+        if whole is not None:
+            return ParseResult(whole[0], whole=True, text=text, nodes=whole[1])
     lines = _Repair(text).lines_that_parse()
     joined = "\n".join(lines)
     repaired = _tree(joined, former)

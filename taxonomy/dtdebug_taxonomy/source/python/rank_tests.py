@@ -126,7 +126,7 @@ class RankTests:
         if isinstance(node, ast.Call):
             return self._call(node, holds, depth)
         name = dotted_name(node) or (node.attr if isinstance(node, ast.Attribute) else "")
-        if not name:
+        if not name or self._asks_if_given(node):
             return None
         if depth and dotted_name(node):
             values = self.code.values(node)
@@ -140,6 +140,22 @@ class RankTests:
         last = name.rsplit(".", 1)[-1].lower()
         which = rank(self.code, node)
         return RankTest(which, "0", not holds) if which and not last.startswith(("gpu", "device")) else None
+
+    def _asks_if_given(self, node: ast.expr) -> bool:
+        """True if a name is an argument that is None unless a caller gives it."""
+        bound = self.code.bound(node) if isinstance(node, ast.Name) else []
+        return bool(bound) and all(self._is_none_by_default(b.node) for b in bound)
+
+    def _is_none_by_default(self, argument: ast.AST) -> bool:
+        a = self.code.parent.get(argument)
+        if not isinstance(a, ast.arguments):
+            return False
+        places = [*a.posonlyargs, *a.args]
+        rows = [
+            *zip(reversed(places), reversed(a.defaults), strict=False),
+            *zip(a.kwonlyargs, a.kw_defaults, strict=True),
+        ]
+        return any(n is argument and isinstance(d, ast.Constant) and d.value is None for n, d in rows)
 
     def _is_switch(self, node: ast.expr) -> bool:
         """True if a name only ever has constant values, such as an argument passed as `rank0=True` on every rank."""
