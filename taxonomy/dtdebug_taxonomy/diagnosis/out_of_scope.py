@@ -26,7 +26,10 @@ _TRAINING = lazy_re(
 _COMPLAINS = lazy_re(
     r"(?i)\b(?:fail|error|hang|stuck|freez|crash|slow|wrong|nan\b|not\b|cannot|never|worse|differ|diverg|only"
     r"|drop|lower|higher|bad|why|kill|stop|wait|leak|memory|oom|issue|problem|unable|incorrect|mismatch|dies|died"
-    r"|time[sd]? ?out|too\b|no\b|random|unexpected|broken|explod|spike|lost|missing|same|zero|inf\b)|n.t\b|\?\s*$"
+    r"|time[sd]? ?out|too\b|no\b|random|unexpected|broken|explod|spike|lost|missing|same|zero|inf\b"
+    r"|jumps\b|twice\b|doubled\b"
+    r"|scal(?:es?|ed|ing) linearly)"
+    r"|n.t\b|\b\d[\d.]* ?(?:x|times)\b|\?\s*$"
 )
 """Words of a complaint; a request for a log is not one."""
 _ALONE = lazy_re(

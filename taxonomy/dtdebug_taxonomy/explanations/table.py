@@ -27,6 +27,7 @@ from dtdebug_taxonomy.explanations import (
     process_count,
     ranked_causes,
     source_check,
+    stated_call,
     version_conflict,
 )
 from dtdebug_taxonomy.explanations.context import Context
@@ -81,6 +82,7 @@ RULES = (
     Rule("release comparison", comparison.explain_releases, Standing.SETTLED, stays=True),
     Rule("stated releases", comparison.explain_stated_release, Standing.NAMED, stays=True, over_words=True),
     Rule("device comparison", comparison.explain_device, Standing.SETTLED),
+    Rule("stated call of one rank", stated_call.explain, Standing.NAMED, over_words=True),
     Rule("resources of Ray", resources.explain, Standing.PROVEN),
     Rule("sides of an assertion", assertions.explain, Standing.NAMED),
     Rule("batch and processes", world_size.explain, Standing.PROVEN),

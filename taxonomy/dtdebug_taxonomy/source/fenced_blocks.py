@@ -34,8 +34,26 @@ _USUAL = {
     "accelerator": "from accelerate import Accelerator",
     "deepspeed": "import deepspeed",
     "hvd": "import horovod.torch as hvd",
+    "pl": "import lightning.pytorch as pl",
 }
 """Imports for names that a fragment uses without showing them: their meaning in nearly every program."""
+_BARE = (
+    (
+        re.compile(
+            r"\bself\.trainer\.|(?<![\w.])(?:pl_)?trainer\.(?:is_global_zero|global_rank|strategy|save_checkpoint)\b"
+            r"|\bself\.log(?:_dict)?\(|\bLightning(?:Data)?Module\b|(?<![\w.])fabric\."
+        ),
+        "import lightning",
+    ),
+    (re.compile(r"\bself\.accelerator\.|(?<![\w.])(?:Partial|Accelerator)State\("), "import accelerate"),
+    (re.compile(r"\b(?:model_)?engine\.(?:save_checkpoint|backward|step)\("), "import deepspeed"),
+)
+"""Attributes by which the methods of a class show whose they are -> its import."""
+_FUNCTIONS = re.compile(
+    r"(?<![\w.])(init_process_group|destroy_process_group|barrier|all_reduce|all_gather|all_gather_object|get_rank"
+    r"|get_world_size|broadcast|broadcast_object_list|reduce_scatter|new_group)\("
+)
+"""Functions of torch.distributed that a fragment calls by their bare names."""
 _MOST, _LONGEST = 4, 60_000
 """Maximum number of blocks read per text, and of characters of one."""
 _MOST_ROWS, _STATEMENTS, _UNREAD = 800, 3, 0.4
@@ -80,6 +98,10 @@ def source_blocks(text: str, *, code: bool = False) -> Iterator[SourceBlock]:
         if at not in fenced and found < 2 * _MOST:
             found += 1
             yield SourceBlock(Script(f"{command}\n"), at + 1)
+    for at, command in shown_code.settings("\n".join(rows)) if code else ():
+        if at not in fenced and found < 2 * _MOST:
+            found += 1
+            yield SourceBlock(Script(f"{command}\n"), at + 1, verbatim=False)
     open_rows = ["" if at in fenced else row for at, row in enumerate(rows)] if code else []
     for piece in _joined(shown_code.pieces(open_rows), rows):
         if found < 2 * _MOST and (made := _python_block(rows[piece.start : piece.stop], piece.start)) is not None:
@@ -155,6 +177,12 @@ def _imports(body: str) -> str:
         if re.search(rf"(?<![\w.]){name}[.(]", body)
         and not re.search(rf"(?m)\bimport\b.{{0,120}}\b{name}\b|^[ \t]{{0,80}}{name} =", body)
     ]
+    imported = " ".join(row for row in body.split("\n") if row.lstrip().startswith(("import ", "from ")))
+    rows += [row for shape, row in _BARE if row.split()[1] not in imported and shape.search(body)]
+    if "init_process_group(" in body or "torch.distributed" in body or re.search(r"(?<![\w.])dist\.", body):
+        bare = sorted({found[1] for found in _FUNCTIONS.finditer(body)})
+        shown = [name for name in bare if not re.search(rf"(?m)\bimport\b.{{0,200}}\b{name}\b|\bdef {name}\(", body)]
+        rows += [f"from torch.distributed import {', '.join(shown)}"] if shown else []
     return f"{'; '.join(dict.fromkeys(rows))}\n" if rows else ""
 
 

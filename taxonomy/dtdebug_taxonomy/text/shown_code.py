@@ -23,6 +23,8 @@ _BEGINS = lazy_re(
 )
 """A line that begins a statement of Python as prose and messages do not."""
 _PLAIN = lazy_re(r"\s{0,40}[\w.]{1,120}\([^()]{0,200}\)\s{0,4}$")
+_SETTING = lazy_re(r"(?<![\w$.{/])(?:export )?(?P<name>NCCL_[A-Z0-9_-]{2,40}) ?= ?(?P<value>[\"'\w.:,/^-]{1,60})")
+"""Variable of NCCL that a sentence sets; none is the name of anything else."""
 _FEWEST = 2
 """Least number of lines of a piece of code."""
 _LONGEST, _MOST = 2_000, 400
@@ -49,6 +51,17 @@ def commands(text: str) -> Iterator[tuple[int, str]]:
             if " -" in whole:
                 yield at, whole
         at = last + 1
+
+
+def settings(text: str) -> Iterator[tuple[int, str]]:
+    """Yield (0-based line, command) of each variable of NCCL that running text sets, as the shell would be told."""
+    if "NCCL_" not in text:
+        return
+    for at, row in enumerate(text.split("\n")):
+        for found in _SETTING.finditer(row[:_LONGEST]):
+            value = found["value"].strip("\"'")
+            if value:
+                yield at, f"export {found['name'].replace('-', '_')}={value}"
 
 
 def _span(row: str) -> tuple[int, int]:

@@ -277,3 +277,32 @@ def test_a_fault_in_shown_code_is_said_where_nothing_names_a_failure() -> None:
     d = diagnose(load(), Snapshot(situation=situation, output=output))
     assert d.recognised
     assert d.advice[0].title == "no_sync() is entered after the forward pass"
+
+
+METHOD = """With one GPU all is fine, with two the bar stops at the end of the first validation until the NCCL timeout.
+
+```python
+def on_validation_epoch_end(self):
+    metrics = {}
+    if self.trainer.is_global_zero:
+        metrics["f1"] = self.score(self.predictions)
+    ...
+    # rest of code
+    self.log_dict(metrics, sync_dist=True)
+```
+"""
+
+
+def test_a_method_without_its_class_and_imports_is_read_with_the_conditions_of_its_trainer() -> None:
+    found = first(METHOD)
+    assert found.grade == "source"
+    assert "`metrics` is filled only on rank 0 (line 5)" in found.because[0].means
+    assert METHOD.split("\n")[found.because[0].line - 1].strip() == "self.log_dict(metrics, sync_dist=True)"
+
+
+def test_a_variable_that_the_text_sets_is_held_against_the_names_that_nccl_reads() -> None:
+    text = "Two cards hang at the first step. I have tried {} and it seems to have no effect. What else can I do?"
+    found = first(text.format('NCCL_P2P5ISABLE="1"'))
+    assert (found.grade, found.fix) == ("source", "Write NCCL_P2P_DISABLE")
+    right = [*source_blocks(text.format('NCCL_P2P_DISABLE="1"'), code=True)]
+    assert [str(block.source.text).strip() for block in right] == ["export NCCL_P2P_DISABLE=1"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.shared.diverging import diverging, last_name
+from dtdebug_taxonomy.checks.shared.diverging import collectives, diverging, last_name
 from dtdebug_taxonomy.checks.shared.lifting import lift_call
 from dtdebug_taxonomy.checks.shared.preparing import MAKER, makes_accelerator
 from dtdebug_taxonomy.source.python.code import Code
@@ -51,6 +51,11 @@ _FUNCTIONS = tuple(
         "wait_for_everyone",
     )
 )
+_TURNS = {"main_process_first", "local_main_process_first"}
+"""Contexts that the main process runs through before any other enters."""
+_PARTITIONS = re.compile(r"zero_stage\s{0,4}=\s{0,4}3\b|\bHfDeepSpeedConfig\(")
+"""ZeRO-3 set up in the program itself: from then on transformers cuts weights into shards while it loads them."""
+_LOADS = ("from_pretrained", "from_config")
 _NAME = re.compile(r"_*(\w+_)?(accelerator|accel|acc)", re.IGNORECASE)
 _USERS = ("accelerate", "transformers", "trl", "diffusers")
 
@@ -78,6 +83,23 @@ def check(code: Code) -> Iterator[Hit]:
             lift_call(code, call, f"Call {last_name(code, call)}() on every process", calls),
             "hint" if any(name in what for name in _WHERE) and not shards else None,
         )
+    yield from _in_turns(code, calls)
+
+
+def _in_turns(code: Code, calls: list[ast.Call]) -> Iterator[Hit]:
+    """Yield the calls for which the main process waits where the others may not enter yet."""
+    loads = code.methods(*_LOADS) if _PARTITIONS.search(code.text) else []
+    for call in (*calls, *collectives(code), *(c for c in loads if "Model" in code.source_of(c.func))):
+        around = (a for a in code.ancestors(call) if isinstance(a, ast.With))
+        turns = (i.context_expr for a in around for i in a.items if isinstance(i.context_expr, ast.Call))
+        entered = next((t.func.attr for t in turns if getattr(t.func, "attr", "") in _TURNS), None)  # type: ignore[attr-defined]
+        if entered is not None:
+            why = " under ZeRO-3" if last_name(code, call) in _LOADS else ""
+            yield Hit(
+                code.span(call),
+                f"{last_name(code, call)}() waits for all processes{why}, but the others enter {entered}() only when "
+                "the main process has left it: the run hangs.",
+            )
 
 
 def _is_accelerator(code: Code, call: ast.Call) -> bool:
