@@ -17,7 +17,7 @@ from dtdebug_taxonomy.model.ranks import ranges
 _CRASH_LIMIT = 16_000
 _FATAL = "Fatal Python error:"
 _LINE, _PIDS = 200, 16
-_UNRECORDED = "it left no crash report: SIGKILL, os._exit and lack of memory leave none"
+_UNRECORDED = "it left no crash report: SIGKILL, os._exit and the out-of-memory killer leave none"
 
 
 def death_lines(kernel: str) -> list[str]:
@@ -42,7 +42,7 @@ def death_sentence(folder: Path, entry: cell_journal.LastCell) -> str:
     """Return `The kernel died while cell In[3] ran: Fatal Python error: Segmentation fault`."""
     how = f"; {_UNRECORDED}"
     if is_killed_for_memory(entry.pid, time.time() - entry.begun):
-        how = ": the operating system ended it for lack of memory"
+        how = ": the out-of-memory killer ended it"
     elif fatal := next((row for row in crash_report(folder, entry).splitlines() if row.startswith(_FATAL)), ""):
         how = f": {one_line(fatal, _LINE)}"
     return f"The kernel died while cell In[{entry.number}] ran{how}"
