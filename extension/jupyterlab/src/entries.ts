@@ -23,10 +23,17 @@ export function added(before: readonly Entry[], { diagnosis, ...rest }: Entry): 
     return before;
   }
   const entry: Entry = { ...rest, diagnosis: { ...shown, known: [], question: null } };
+  const event = eventOf(shown);
+  const isSame = (each: Entry) => each.id === rest.id || (each.number === rest.number && eventOf(readable(each.diagnosis)) === event);
   let room = LONGEST;
-  return [entry, ...before.filter((each) => each.id !== rest.id)]
+  return [entry, ...before.filter((each) => !isSame(each))]
     .slice(0, MOST)
     .filter((each) => (room -= JSON.stringify(each).length) > 0);
+}
+
+/** What happened: the wizard's diagnosis of a cell is of the same event as its card. */
+function eventOf(shown: Shown | null): string {
+  return shown?.happened || shown?.ordinary || "";
 }
 
 /**

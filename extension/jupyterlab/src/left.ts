@@ -90,6 +90,9 @@ export class LeftBehind {
     const { trans } = this;
     const line = sentence(found.line);
     const said = found.path === null || found.path === this.current() ? line : trans.__("%1: %2", found.path, line);
+    if (found.pids.length === 0) {
+      return make("div", "dtdp-row", make("span", "", said)); // the kernel has died: nothing is left to end
+    }
     const end = button(trans.__("End them …"), () => void this.#end(found), trans.__("End them: %1", said));
     return make("div", "dtdp-row", make("span", "", said), end);
   }

@@ -9,7 +9,7 @@ import { Corrupted, Kept, browserState } from "../src/kept.js";
 
 const SAMPLE = JSON.parse(readFileSync(new URL("../../../../shared/test/samples/settled.json", import.meta.url), "utf8")) as object;
 const NOON = "2025-01-01T12:00:00.000Z";
-const entry = (id: string, diagnosis: unknown = SAMPLE): Entry => ({ id, at: NOON, number: "[1]", diagnosis });
+const entry = (id: string, diagnosis: unknown = SAMPLE): Entry => ({ id, at: NOON, number: `[${id}]`, diagnosis });
 
 function text(data: unknown): string {
   if (typeof data !== "string") {
@@ -92,6 +92,14 @@ test("a history is newest first; a diagnosis that grows stays one", () => {
 
   assert.deepEqual(all.map((each) => each.id), ["a", "b"]);
   assert.deepEqual(readEntries(JSON.parse(JSON.stringify(all))), all);
+});
+
+test("the wizard's diagnosis of a cell takes the place of its card; another run of it does not", () => {
+  const card = entry("cell@12:00");
+  const wizard = { ...entry("wizard"), number: card.number };
+  const later = { ...entry("cell@12:05"), number: "[7]" };
+
+  assert.deepEqual([card, wizard, later].reduce(added, [] as readonly Entry[]).map((each) => each.id), ["cell@12:05", "wizard"]);
 });
 
 test("a history is bounded, and holds what a card shows and no more", () => {

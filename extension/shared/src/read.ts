@@ -84,7 +84,7 @@ function whatIsThere(data: unknown, isFirst = true): Shown | null {
   };
 }
 
-function answer(data: unknown): Filled<Answer> | null {
+export function answer(data: unknown): Filled<Answer> | null {
   const field = fields(data);
   const headline = text(field?.("headline"));
   if (field === null || headline === "") {

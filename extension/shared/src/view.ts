@@ -10,6 +10,7 @@ export interface View {
   readonly hangs?: boolean | null;
   readonly cell?: Cell | null;
   readonly verdict?: Verdict | null;
+  readonly answer?: Answer | null;
   readonly rows?: readonly Row[];
   readonly tree?: Branch | null;
   readonly timeline?: Timeline | null;
@@ -104,6 +105,47 @@ export interface Alternative {
   readonly culprits: readonly number[];
   readonly because: string;
   readonly refute?: string;
+}
+
+/** The short answer; each fact stands in it once. */
+export interface Answer {
+  readonly headline: string;
+  readonly event?: string;
+  readonly spots?: readonly Spot[];
+  readonly why?: string;
+  readonly record?: string;
+  readonly fix?: Fix | null;
+  readonly sure?: "certain" | "likely" | "own" | "place" | "possible" | "stated" | "unknown" | "well";
+  readonly guess?: string;
+  readonly next?: Step | null;
+  readonly notes?: readonly string[];
+}
+
+/** One place of the user's program, and the ranks that stand or failed there. */
+export interface Spot {
+  readonly ranks?: readonly number[];
+  readonly file?: string;
+  readonly line?: number;
+  readonly code?: string;
+  readonly mark?: readonly [number, number];
+  readonly state?: string;
+  readonly values?: readonly (readonly [string, string])[];
+}
+
+/** Remedy of the cause. */
+export interface Fix {
+  readonly text: string;
+  readonly file?: string;
+  readonly line?: number;
+  readonly diff?: string;
+  readonly proven?: boolean;
+}
+
+/** The one next step, if the cause is unknown. */
+export interface Step {
+  readonly text: string;
+  readonly command?: string;
+  readonly outcome?: string;
 }
 
 /** One rank. */

@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Any
 
 from dtdebug.live.agent.membership import MARK
-from dtdebug.notebook.cell_journal import FILES, Journal, folders, prune
+from dtdebug.notebook.cell_journal import FILES, Journal, folders, forget_death, prune
 from dtdebug.notebook.live_kernel import Live, has_files
 from dtdebug.notebook.ranks_seen import RanksSeen
 from dtdebug.storage import state_dir
@@ -108,6 +108,8 @@ class ArmedKernel(Live):
             return
         if self._journal is not None:
             self._journal.ends()
+            with suppress(OSError):
+                forget_death(self.name)
         if self._made and self.run is not None and not has_files(self.run):
             shutil.rmtree(self.run.path, ignore_errors=True)
 

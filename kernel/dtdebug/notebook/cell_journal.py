@@ -10,6 +10,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -138,6 +139,14 @@ def find_dead_kernel(kernel: str) -> tuple[Path, LastCell] | None:
         if entry.kernel == kernel and entry.pid != os.getpid() and not lives(entry.pid):
             return (path, entry) if entry.running else None
     return None
+
+
+def forget_death(kernel: str) -> None:
+    """Mark the deaths of kernels of that name as reported: a later kernel has ended cleanly since."""
+    for path, entry in entries():
+        if entry.kernel == kernel and entry.running and not lives(entry.pid):
+            with suppress(OSError), (path / NAME).open("r+b") as file:
+                file.write(b"0")
 
 
 def prune() -> None:

@@ -111,6 +111,11 @@ def _look(live: Live, asked: dict[str, Any]) -> dict[str, Any]:
         timeout = observe_ranks.TIMEOUT
     seen = observe_ranks.look_at_ranks(live, kind, timeout)
     drawn = view(seen, entry=read_journal(live.run.path) if live.run else None)
+    if kind == "hang" and drawn.hangs:
+        from dtdebug.notebook.hang_answer import answer_hang
+
+        with short_switch_interval():
+            drawn = msgspec.structs.replace(drawn, answer=answer_hang(live, seen))
     rest = msgspec.to_builtins(msgspec.structs.replace(seen, timeline=None))
     return {
         "text": render_ranks.plain_text(seen),

@@ -72,6 +72,7 @@ class Extension(LiveExtension):
         if self.live is not None:
             self.live.known_children |= {child.pid for child in self.live.failed_children()}
             self.live.cell_begins(info)
+            self.live.store.cell_begins()
         self.tail.clear()
         self._children = os.times()[2:4]
         self._shown = None
@@ -197,10 +198,10 @@ class Extension(LiveExtension):
 
                 show_last(self)
             elif self.live is not None and self.live.name:
-                from dtdebug.notebook.cell_journal import find_dead_kernel
+                from dtdebug.notebook.kernel_death import death_lines
 
-                if (dead := find_dead_kernel(self.live.name)) is not None:
-                    print(f"The kernel died while cell In[{dead[1].number}] ran; `%dtdebug` says what is known of it.")
+                for line in death_lines(self.live.name):
+                    print(line)
         except BaseException as error:
             self.report_own(error)
 

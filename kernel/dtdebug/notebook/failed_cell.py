@@ -11,6 +11,7 @@ from dtdebug.process import user_objects
 
 if TYPE_CHECKING:
     from dtdebug.notebook.live_kernel import Live
+    from dtdebug.notebook.ranks_seen import RanksSeen
     from dtdebug.storage.last_failure import LastFailure
     from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
     from dtdebug_taxonomy.model.snapshot import ExceptionInfo, Snapshot
@@ -58,6 +59,9 @@ def diagnose_failed_cell(
         snapshot = _name_cells(snapshot, shell, _inputs(shell)[:-1])
     if live is not None and not issubclass(type(exception), KeyboardInterrupt):
         snapshot = _with_ranks(live, snapshot)
+    number = len(_inputs(shell)) - 1 if shell is not None else None
+    if live is not None and (store := live.store.cell_fails(exception, number)) is not None:
+        snapshot = msgspec.structs.replace(snapshot, open_store=store)
     from dtdebug.account.printed import with_program
 
     snapshot = with_program(snapshot)
@@ -73,6 +77,25 @@ def diagnose_failed_cell(
         LastFailure(snapshot=snapshot, diagnosis=diagnosis).save()
         told = bool(job) and editor_marks.keep_failure(snapshot, diagnosis, job)
     return snapshot, diagnosis, told
+
+
+def hanging_snapshot(shell: Any, seen: RanksSeen) -> Snapshot:
+    """Return a snapshot of the running cell with the ranks as they were seen."""
+    from dtdebug.check.stack_files import sourced_snapshot
+    from dtdebug_taxonomy.model.snapshot import Snapshot
+
+    inputs = _inputs(shell)
+    cell = str(inputs[-1]) if inputs else ""
+    before, numbers = _before(inputs[:-1], cell)
+    return sourced_snapshot(
+        Snapshot(
+            ranks=seen.ranks,
+            verdict=seen.verdict,
+            cell=cell,
+            cells=before,
+            cell_numbers=numbers if inputs else (),
+        )
+    )
 
 
 def last_snapshot(shell: Any) -> Snapshot | None:

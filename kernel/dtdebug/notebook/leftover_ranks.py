@@ -112,7 +112,8 @@ def _members(path: Path, entry: cell_journal.LastCell) -> Iterator[Member]:
     records = {pid: r.rank for pid, r in written.items()}
     armed = processes.ranks_of_job({VARIABLE: str(path)})
     ranks = {found.pid: found.rank for found in (*processes.find_ranks(entry.pid), *armed)}
-    began = time.time() if not entry.running or not cell_journal.lives(entry.pid) else entry.begun
+    runs = entry.running and cell_journal.lives(entry.pid)
+    began = entry.begun if runs else time.time()
     shift = _shift()
     members = list({**records, **ranks})[:_MEMBERS]
     unnumbered = [pid for pid in members if records.get(pid) is None and ranks.get(pid) is None]
@@ -130,13 +131,16 @@ def _members(path: Path, entry: cell_journal.LastCell) -> Iterator[Member]:
             )  # the process number was reused
             if pid == entry.pid or process.status() == psutil.STATUS_ZOMBIE or late or since > began + _TICK:
                 continue
+            cell = entry.cell_at(since + _TICK)
+            if runs and cell == entry.number:  # forked within the tolerance of the cell's start
+                continue
             launchers = tuple(up.pid for up in process.parents() if _belongs(up, path) and up.pid != entry.pid)
             rank = records.get(pid)
             yield Member(
                 pid,
                 ranks.get(pid) if rank is None else rank,
                 launchers,
-                entry.cell_at(since + _TICK),
+                cell,
                 written[pid].facts.get("endpoint", "") if pid in written else "",
             )
 

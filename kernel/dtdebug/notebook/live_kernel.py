@@ -26,6 +26,7 @@ class Live:
 
     def __init__(self, shell: Any, output: Callable[[], str] = str) -> None:
         from dtdebug.notebook.cells import Cells
+        from dtdebug.notebook.open_store import StoreWatch
 
         self.shell = shell
         self.output = output
@@ -43,6 +44,8 @@ class Live:
         """Front end's request whose cell runs in the main thread."""
         self.known_children: set[int] = set()
         """Processes that had failed before this cell."""
+        self.store = StoreWatch()
+        """Rendezvous store that a failed cell left open in this kernel."""
         self.note = ""
         """Reason that nothing is armed, or ""."""
 

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,14 +14,13 @@ from dtdebug.live.probe.processes import ranks_below
 from dtdebug.notebook import render_ranks
 from dtdebug.notebook.observe_ranks import TIMEOUT, conclude, look_at_ranks
 from dtdebug.notebook.ranks_seen import Kind, RanksSeen
-from dtdebug.privacy.sanitize import clean, plain
-from dtdebug.storage import state_dir
+from dtdebug.privacy.sanitize import clean
 from dtdebug_taxonomy.model.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from dtdebug.notebook.live_kernel import LiveExtension
     from dtdebug.wizard.session import Session
-_CRASH_LIMIT = 16_000
+    from dtdebug_taxonomy.model.snapshot import OpenStore
 _INTERRUPT_TIMEOUT = 1.5
 """Seconds that ranks have to answer after the user has pressed stop."""
 _LIMIT = 300.0
@@ -46,30 +44,40 @@ def show_interrupt(extension: LiveExtension) -> None:
 
 
 def left_behind(extension: LiveExtension) -> None:
-    """Print below a failed cell which ranks of this kernel still run, and what they hold."""
+    """Print below a failed cell what it left running or open, and the command that ends it."""
     live = extension.require_live()
-    if not live.name or live.run is None or not (live.has_records or ranks_below(os.getpid())):
+    if not live.name or live.run is None:
         return
-    from dtdebug.notebook import leftover_ranks
+    lines = [f"this kernel still {_serves(live.store.left)}"] if live.store.left is not None else []
+    if live.has_records or ranks_below(os.getpid()):
+        from dtdebug.notebook import leftover_ranks
 
-    if found := leftover_ranks.wait_leftovers(live.name):
-        lines = [f"dtdebug: {each.line}" for each in found] + ["dtdebug: %dtdebug end ends them"]
-        extension.publish({"text/plain": "\n".join(lines)})
+        lines = [each.line for each in leftover_ranks.wait_leftovers(live.name)] + lines
+    if lines:
+        ends = "%dtdebug end ends them" if live.store.left is None else "%dtdebug end puts that right"
+        extension.publish({"text/plain": "\n".join(f"dtdebug: {line}" for line in (*lines, ends))})
+
+
+def _serves(store: OpenStore) -> str:
+    cell = f" of cell [{store.cell}]" if store.cell is not None else ""
+    return f"serves the store{cell} at port {store.port}: the next run here meets its old keys"
 
 
 def end(extension: LiveExtension) -> None:
-    """End the ranks that cells of this kernel have left behind."""
+    """End the ranks that cells of this kernel have left behind, and close the store of a failed run."""
     from dtdebug.notebook import leftover_ranks
 
-    found = leftover_ranks.find_leftovers(extension.require_live().name)
+    live = extension.require_live()
+    found = leftover_ranks.find_leftovers(live.name)
+    if closed := live.store.close():
+        print(f"dtdebug: {closed}")
     if not found:
-        print("dtdebug: no rank of an earlier cell of this kernel is running on this host")
+        if not closed:
+            print("dtdebug: no rank of an earlier cell of this kernel is running on this host")
         return
     for each in found:
         print(f"dtdebug: {each.line}")
-    _, told = leftover_ranks.end(
-        extension.require_live().name, [pid for each in found for pid in each.pids], os.getpid()
-    )
+    _, told = leftover_ranks.end(live.name, [pid for each in found for pid in each.pids], os.getpid())
     print(f"dtdebug: {told}")
 
 
@@ -100,18 +108,16 @@ def after_death(extension: LiveExtension) -> Snapshot | None:
     if found is None:
         return None
     path, entry = found
+    from dtdebug.notebook.kernel_death import crash_report, death_sentence
     from dtdebug.storage.run_folder import RunFolder
 
     run = RunFolder(path)
     ranks = tuple(msgspec.structs.replace(s, alive=False) for s in run.records())
-    told = f"The kernel died while cell In[{entry.number}] ran"
+    told = death_sentence(path, entry)
     print(f"dtdebug: {told[0].lower()}{told[1:]}{f'; {len(ranks)} ranks had left records' if ranks else ''}")
-    crash = b""
-    with suppress(OSError, StopIteration):
-        crash = state_dir.read_start(next(run.stacks.glob(f"{entry.pid}-*.txt")), _CRASH_LIMIT)
     return Snapshot(
-        situation=f"{told}.",
-        output=plain(crash.decode(errors="replace")),
+        situation=f"The kernel died while cell In[{entry.number}] ran.",
+        output=crash_report(path, entry),
         source="what the kernel wrote when it crashed",
         cell=entry.source,
         ranks=ranks,

@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from dtdebug_taxonomy.model.answer import Answer
 from dtdebug_taxonomy.model.ranks import Verdict
 
 VERSION = 1
@@ -141,6 +142,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """True if something hangs: measured, never inferred from a busy kernel; None if unknown."""
     cell: Cell | None = None
     verdict: Verdict | None = None
+    answer: Answer | None = None
+    """The verdict as the short answer of a card, with the lines of the user's program; None if it was not asked for."""
     rows: tuple[Row, ...] = ()
     """Rows by rank."""
     tree: Branch | None = None

@@ -90,6 +90,14 @@ class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[str, ...]
 
 
+class OpenStore(msgspec.Struct, frozen=True, kw_only=True):
+    """Rendezvous store of a failed run that is still open in the notebook's kernel."""
+
+    port: int
+    cell: int | None = None
+    """Number of the cell that failed."""
+
+
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Everything captured of one failure."""
 
@@ -137,6 +145,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Invariants violated during training."""
     late: tuple[Late, ...] = ()
     """Ranks that the others waited for during training."""
+    open_store: OpenStore | None = None
+    """Store of an earlier run that this run has used again."""
     child_ranks: int = 0
     """Child processes that look like ranks."""
     notes: tuple[str, ...] = ()

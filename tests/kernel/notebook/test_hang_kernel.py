@@ -22,6 +22,7 @@ pytest.importorskip("ipykernel")
 manager = pytest.importorskip("jupyter_client.manager")
 pytestmark = pytest.mark.kernel
 
+from dtdebug.live.probe.processes import liveness  # noqa: E402
 from dtdebug.notebook.attach_client import ask_kernel  # noqa: E402
 from dtdebug.presentation.diagnosis_card import MIME as DIAGNOSIS  # noqa: E402
 
@@ -32,6 +33,8 @@ def ranks(test):
 
 
 SECONDS, BOUND = 60, 10
+LONG = 180
+"""Seconds of a run whose ranks wait for each other until a time-out."""
 NCCL = "NCCL error in: ProcessGroupNCCL.cpp:1970, unhandled system error, NCCL version 2.19.3"
 JOB = """
 import os, sys, time
@@ -584,6 +587,85 @@ def test_after_a_death_the_wizard_knows_the_cell(kernel):
     kernel.run("%load_ext dtdebug")
 
     assert "died while cell In[2] ran" in kernel.run("%dtdebug why")[1]
+
+
+ORPHANS = """
+import os, subprocess, sys
+rank = "import socket, time; s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(); time.sleep(120)"
+for number in "01":
+    subprocess.Popen([sys.executable, "-c", rank], start_new_session=True,
+                     env={**os.environ, "RANK": number, "WORLD_SIZE": "2"})
+"""
+
+
+@pytest.mark.parametrize(
+    ("death", "how"),
+    [("import os; os._exit(3)", "left no crash report"), ("import ctypes; ctypes.string_at(0)", "Segmentation fault")],
+    ids=["exit", "crash"],
+)
+def test_after_a_death_loading_names_the_cell_the_ranks_and_the_command_that_ends_them(kernel, death, how):
+    """Nothing is ended before it is asked for; how the kernel died is said only where a record says it."""
+    kernel.run(ORPHANS)
+    begun = {child.pid for child in psutil.Process(kernel.pid).children()}
+    try:
+        kernel.client.execute(death)
+        psutil.wait_procs([psutil.Process(kernel.pid)], timeout=SECONDS)
+        kernel.manager.restart_kernel(now=True)
+        kernel.client.wait_for_ready(timeout=SECONDS)
+        _, loaded, _ = kernel.run("%load_ext dtdebug")
+        alive = {pid for pid in begun if liveness(pid) != "ended"}
+        _, ended, _ = kernel.run("%dtdebug end")
+
+        assert re.search(rf"died while cell In\[3\] ran.*{how}", loaded), loaded
+        assert re.search(r"ranks 0-1 of cell \[2\] are still running .*\(processes [\d,-]+\)", loaded), loaded
+        assert "%dtdebug end ends them" in loaded
+        assert begun == alive
+        assert "ended processes" in ended
+        assert {"ended"} == {liveness(pid) for pid in begun}
+    finally:
+        for pid in begun:
+            with suppress(psutil.Error):
+                psutil.Process(pid).kill()
+
+
+STORE = """
+import sys, time, datetime, socket
+import torch.distributed as dist
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+with socket.socket() as free:
+    free.bind(("127.0.0.1", 0))
+    port = free.getsockname()[1]
+config = LaunchConfig(min_nodes=1, max_nodes=1, nproc_per_node=2, rdzv_backend="static", start_method="fork",
+                      rdzv_endpoint=f"127.0.0.1:{port}", rdzv_configs={"rank": 0, "timeout": 60}, max_restarts=0,
+                      monitor_interval=0.1)
+
+def train(late, fails):
+    import os
+    if os.environ["RANK"] == "1":
+        time.sleep(late)
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=10))
+    if fails:
+        raise ValueError("bad label")
+"""
+
+
+@ranks
+def test_a_store_that_a_failed_run_left_open_is_named_and_closed(kernel):
+    """torch gives a launcher in the same kernel the same store: a rank that is quick finds where an ended one was."""
+    kernel.run(STORE)
+    first, _, told = kernel.run("elastic_launch(config, train)(0, True)", LONG)
+    again, _, answers = kernel.run("elastic_launch(config, train)(4, False)", LONG)
+    _, ended, _ = kernel.run("%dtdebug end\nprint(port)")
+    port = int(ended.split()[-1])
+    listens = {c.laddr.port for c in psutil.Process(kernel.pid).net_connections("tcp") if c.status == "LISTEN"}
+    last, *_ = kernel.run("elastic_launch(config, train)(4, False)", LONG)
+
+    assert ("error", "error", "ok") == (first, again, last)
+    assert f"serves the store of cell [3] at port {port}" in told[-1]["text/plain"]
+    assert "The ranks met the keys of an earlier run" in answers[0]["text/plain"]
+    assert f"closed the store at port {port}" in ended
+    assert port not in listens
 
 
 def test_unloading_leaves_nothing_behind(kernel):

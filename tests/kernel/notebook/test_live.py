@@ -6,9 +6,10 @@ import sys
 import time
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
-from dtdebug.notebook import cell_journal, observe_ranks, render_ranks
+from dtdebug.notebook import cell_journal, kernel_death, leftover_ranks, observe_ranks, render_ranks
 from dtdebug.notebook.arm import ImportWatch, Variables
 from dtdebug.notebook.cells import Cells, RunningCell
 from dtdebug.notebook.control_channel import answer
@@ -240,3 +241,35 @@ def test_the_interval_of_the_interpreter_comes_back_when_the_last_one_leaves():
         outer = sys.getswitchinterval()
 
     assert (before, True, outer) == (sys.getswitchinterval(), inner < before, inner)
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_a_rank_forked_at_the_very_start_of_a_cell_belongs_to_it(tmp_path, monkeypatch, running):
+    """Start times are as exact as a tick: while its cell runs, it is not a rank of an earlier cell."""
+    run = RunFolder.make(tmp_path)
+    begun = psutil.Process().create_time() + leftover_ranks._shift() - 0.005
+    entry = cell_journal.LastCell(
+        running=running, pid=os.getppid(), kernel="k.json", number=5, begun=begun, source="", begins={5: begun}
+    )
+    rank = SimpleNamespace(pid=os.getpid(), rank=0)
+    monkeypatch.setattr(leftover_ranks.processes, "find_ranks", lambda _: [rank])
+
+    members = [*leftover_ranks._members(run.path, entry)]
+
+    assert ([] if running else [(os.getpid(), 5)]) == [(m.pid, m.cell) for m in members]
+
+
+def test_a_death_is_not_reported_again_after_a_kernel_that_ended_well(tmp_path, monkeypatch):
+    """The folder of a kernel without ranks goes at its end, so that the dead one's would be the newest again."""
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path))
+    folder = cell_journal.folders() / "run-a"
+    folder.mkdir(parents=True)
+    (folder / cell_journal.NAME).write_text(f"1\n{2**22 + 1}\nk.json\n5\n{time.time():.0f}\nx = 1")
+    reported = kernel_death.find_unreported("k.json")
+    cell_journal.forget_death("other.json")
+    still = kernel_death.find_unreported("k.json")
+    cell_journal.forget_death("k.json")
+
+    assert reported.startswith("The kernel died while cell In[5] ran; it left no crash report")
+    assert reported == still
+    assert "" == kernel_death.find_unreported("k.json")

@@ -1,6 +1,6 @@
 /** Reads a look at the ranks out of data that nobody has checked: what is missing or wrong becomes empty; bounded. */
 
-import { amount, fields, type Filled, list, oneOf, text, whole } from "../read.js";
+import { amount, answer, fields, type Filled, list, oneOf, text, whole } from "../read.js";
 import type {
   Alternative,
   Branch,
@@ -9,10 +9,12 @@ import type {
   Cell,
   CollectiveRef,
   Device,
+  Fix,
   FrameRow,
   GroupRef,
   Lane,
   Row,
+  Spot,
   Timeline,
   Verdict,
   View,
@@ -32,6 +34,8 @@ export type ShownCall = Filled<Call>;
 export type ShownDevice = Filled<Device>;
 export type ShownFrame = Filled<FrameRow>;
 export type ShownCell = Filled<Cell>;
+export type ShownFix = Filled<Fix>;
+export type ShownSpot = Filled<Spot>;
 export type State = ShownRow["state"];
 
 const MOST = {
@@ -186,6 +190,7 @@ const view = object<Shown>({
   hangs: (data) => (typeof data === "boolean" ? data : null),
   cell: object<ShownCell>({ number: whole, line: whole, code: long, seconds: number, busy: number, frames }),
   verdict,
+  answer,
   rows: many(MOST.rows, row),
   tree: (data) => branches({ left: MOST.nodes }, 0)(data),
   timeline: (data) => {

@@ -1,11 +1,12 @@
 /** The head of the view: which rank, what, where, how sure, and what else it could be. */
 
+import { changedLines } from "../diff.js";
 import { make } from "../dom.js";
 import { trans } from "../trans.js";
 import { bandWord } from "../words.js";
 import { Keyed, type Piece, setHidden, setText } from "./keyed.js";
 import { Lines, Marked, type Stage, folding } from "./pieces.js";
-import type { Shown, ShownFrame, ShownVerdict, State } from "./read.js";
+import type { Shown, ShownFix, ShownFrame, ShownSpot, ShownVerdict, State } from "./read.js";
 import { duration, ranges } from "./words.js";
 
 export class VerdictHead implements Piece<Shown> {
@@ -14,6 +15,7 @@ export class VerdictHead implements Piece<Shown> {
   readonly #told: Marked;
   readonly #sure = make("span", "dtd-chip");
   readonly #where: Keyed<Site>;
+  readonly #fix: Keyed<ShownFix>;
   readonly #cell = make("p", "dtd-cell dtd-soft");
   readonly #place;
   readonly #code = make("code", "");
@@ -29,10 +31,20 @@ export class VerdictHead implements Piece<Shown> {
     this.#title.append(" ", this.#sure);
     this.#where = new Keyed(
       make("ul", "dtd-where"),
-      ({ ranks, at }) => `${ranks} ${at}`,
-      ({ ranks, at }) => {
-        const who = trans._n("rank %2", "ranks %2", ranks.length, ranges(ranks));
-        return { node: make("li", "", make("strong", "", who), " ", stage.place(at).node), update: () => undefined };
+      ({ ranks, at, state, code }) => [ranks, at, state, code].join(" "),
+      ({ ranks, at, state, code }) => {
+        const who = ranks.length ? trans._n("rank %2", "ranks %2", ranks.length, ranges(ranks)) : "";
+        const source = code ? make("pre", "dtd-source", make("code", "", code)) : null;
+        const said = state ? ` ${state}` : null;
+        return { node: make("li", "", make("strong", "", who), " ", stage.place(at).node, said, source), update: () => undefined };
+      },
+    );
+    this.#fix = new Keyed(
+      make("div", ""),
+      ({ text, diff }) => `${text} ${diff}`,
+      ({ text, diff }) => {
+        const said = make("p", "", make("strong", "", trans.__("Fix")), " ", text);
+        return { node: make("div", "dtd-fix", said, changedLines(diff, text)), update: () => undefined };
       },
     );
     this.#place = stage.place();
@@ -46,20 +58,23 @@ export class VerdictHead implements Piece<Shown> {
       (frame) => stage.frame(frame),
     );
     this.#stack = folding(trans.__("Stack of the cell"), false, this.#frames.node);
-    this.node = make("section", "dtd-verdict", this.#title, this.#where.node, this.#cell, this.#doubts, this.#stack);
+    this.node = make("section", "dtd-verdict", this.#title, this.#where.node, this.#fix.node, this.#cell, this.#doubts, this.#stack);
     this.node.setAttribute("aria-label", trans.__("Verdict"));
   }
 
   update(view: Shown): void {
     const { verdict, cell } = view;
     const found = verdict !== null && verdict.kind !== "none";
-    this.#told.update(overall(view), (found && verdict.summary) || headline(view));
+    const answer = found ? view.answer : null;
+    this.#told.update(overall(view), (found && verdict.summary) || answer?.headline || headline(view));
     this.node.classList.toggle("dtd-is-found", overall(view) === "culprit");
     const words = found ? confidence(verdict.confidence) : "";
     setText(this.#sure, words);
     setHidden(this.#sure, words === "");
-    this.#where.update(found ? sites(verdict) : []);
-    setHidden(this.#where.node, !found || verdict.sites.length === 0);
+    const places = answer?.spots.length ? answer.spots.map(spot) : found ? sites(verdict) : [];
+    this.#where.update(places);
+    setHidden(this.#where.node, places.length === 0);
+    this.#fix.update(answer?.fix ? [answer.fix] : []);
 
     const number = cell?.number ?? null;
     const at = [number === null ? "" : `cell In[${number}]`, cell?.line ? `line ${cell.line}` : ""];
@@ -107,14 +122,22 @@ function confidence(of: number): string {
 
 /** Ranks that are in one place, and on one side: culprits, or those that wait. */
 interface Site {
-  readonly ranks: number[];
+  readonly ranks: readonly number[];
   readonly at: string;
+  readonly state: string;
+  /** The line of the program; empty where only the verdict is known. */
+  readonly code: string;
+}
+
+function spot({ ranks, file, line, state, code }: ShownSpot): Site {
+  const at = file.startsWith("cell ") ? `${file}, line ${line}` : line ? `${file}:${line}` : file;
+  return { ranks, at, state, code };
 }
 
 /** The lines where culprits are come first. */
 function sites(verdict: ShownVerdict): Site[] {
   const guilty = new Set(verdict.culprits);
-  const found = new Map<string, Site>();
+  const found = new Map<string, Site & { readonly ranks: number[] }>();
   const order = (rank: number) => (guilty.has(rank) ? rank - 2 ** 40 : rank);
   const named = [...verdict.sites].sort((a, b) => order(a.rank) - order(b.rank));
   for (const { rank, file, line, function: inside } of named) {
@@ -122,7 +145,7 @@ function sites(verdict: ShownVerdict): Site[] {
       ? `${file}, line ${line}${inside ? `, in ${inside}` : ""}`
       : `${file}:${line} ${inside}`.trim();
     const key = `${guilty.has(rank)} ${at}`;
-    const site = found.get(key) ?? { ranks: [], at };
+    const site = found.get(key) ?? { ranks: [], at, state: "", code: "" };
     site.ranks.push(rank);
     found.set(key, site);
   }

@@ -37,6 +37,28 @@ test("the culprit's line comes before the lines of those that wait", () => {
   assert.deepEqual(["rank 3 cell In[3], line 11, in save", "rank 0 cell In[3], line 6, in train"], where);
 });
 
+test("an answer shows the lines of both sides and the change below the verdict's sentence", () => {
+  const spots = [
+    { ranks: [3], file: "cell In[3]", line: 11, code: "torch.save(model, path)", state: "is in save" },
+    { ranks: [0, 1], file: "cell In[3]", line: 6, code: "dist.all_reduce(loss)", state: "waits 74 s" },
+  ];
+  const fix = { text: "Move it.", diff: "--- a\n+++ b\n@@ -6 +6 @@\n-dist.all_reduce(loss)\n+dist.barrier()\n" };
+  const opens: string[] = [];
+  const view = opened({ ...eight(), answer: { headline: "Only rank 3 saves", spots, fix } }, { openPlace: (at: string) => opens.push(at) });
+  const head = view.node.querySelector(".dtd-verdict") as Element;
+  const lines = [...head.querySelectorAll(".dtd-where .dtd-source")].map((each) => each.textContent);
+  head.querySelector<HTMLButtonElement>(".dtd-where button")?.click();
+
+  assert.match(head.querySelector(".dtd-line-title")?.textContent ?? "", /never entered/);
+  assert.deepEqual(["torch.save(model, path)", "dist.all_reduce(loss)"], lines);
+  assert.deepEqual(["cell In[3], line 11"], opens);
+  assert.match(head.querySelector(".dtd-fix")?.textContent ?? "", /Move it\..*dist\.barrier\(\)/s);
+
+  view.update(eight());
+
+  assert.equal(null, head.querySelector(".dtd-fix"));
+});
+
 test("ranks that do the same are one line, culprits first", () => {
   const lines = [...opened(eight()).node.querySelectorAll(".dtd-class")].map((each) => each.textContent);
 

@@ -254,6 +254,11 @@ def _kills() -> int | None:
     return None
 
 
+def is_killed_for_memory(pid: int, seconds: float) -> bool:
+    """True if the system's log lists the process as OOM-killed within these last seconds; False if it is unreadable."""
+    return pid in _logged_kills(time.clock_gettime(time.CLOCK_MONOTONIC) - seconds)
+
+
 def _logged_kills(since: float) -> frozenset[int]:
     """Return the processes that the kernel's log lists as OOM-killed since then; empty if unreadable."""
     pids: set[int] = set()

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from dtdebug.live.probe.processes import ranks_below
-from dtdebug.notebook import cell_journal, leftover_ranks, leftovers_without_agent, render_ranks
+from dtdebug.notebook import cell_journal, kernel_death, leftover_ranks, leftovers_without_agent, render_ranks
 from dtdebug.notebook.attach_client import from_outside
 from dtdebug.notebook.cheap_poll import glance, resting
 from dtdebug.notebook.panel_view import view
@@ -73,7 +73,7 @@ class LeftoversReply(msgspec.Struct, frozen=True):
 
 
 class CellRanks(msgspec.Struct, frozen=True):
-    """Ranks of one cell."""
+    """Ranks of one cell, or the death of the kernel, which has no processes to end."""
 
     line: str
     pids: tuple[int, ...]
@@ -87,8 +87,12 @@ class EndReply(msgspec.Struct, frozen=True):
 
 
 def left_behind(process: KernelProcess, kernels: Kernels, *, idle: bool) -> bytes:
-    """Return the JSON of ranks of earlier cells that still run, including those from before a restart of the kernel."""
-    return _encode_leftovers(_find_leftovers(process, kernels, idle=idle))
+    """Return the JSON of ranks of earlier cells that still run, including those from before a restart of the kernel.
+
+    A kernel that died in a cell comes first, until a kernel that took its place has loaded the extension.
+    """
+    death = kernel_death.find_unreported(process.file)
+    return _encode_leftovers(_find_leftovers(process, kernels, idle=idle), death)
 
 
 def list_abandoned(kernels: Kernels) -> bytes:
@@ -128,8 +132,9 @@ def _find_abandoned(kernels: Kernels) -> list[leftover_ranks.LeftoverRanks]:
     return [*leftover_ranks.find_abandoned(kernels.files), *leftovers_without_agent.find_abandoned(kernels.pids)]
 
 
-def _encode_leftovers(found: Sequence[leftover_ranks.LeftoverRanks]) -> bytes:
-    return msgspec.json.encode(LeftoversReply([CellRanks(each.line, each.pids) for each in found]))
+def _encode_leftovers(found: Sequence[leftover_ranks.LeftoverRanks], death: str = "") -> bytes:
+    rows = [CellRanks(death, ())] if death else []
+    return msgspec.json.encode(LeftoversReply([*rows, *(CellRanks(each.line, each.pids) for each in found)]))
 
 
 def _find_armed(process: KernelProcess) -> tuple[RunFolder | None, cell_journal.LastCell | None]:
