@@ -90,8 +90,8 @@ def _of_failure(last: LastFailure | None, home: Path) -> _Change:
 
 def _of_files(paths: Sequence[Path], home: Path, select: Sequence[str]) -> _Change:
     """Return files with the fixes of their findings."""
+    from dtdebug.check.fixes import fix_file
     from dtdebug.cli.check import find_files
-    from dtdebug.cli.fix import fix_file
 
     texts = {}
     for path in find_files(paths, "fix"):

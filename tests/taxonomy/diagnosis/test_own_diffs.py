@@ -14,9 +14,9 @@ import pytest
 from msgspec.structs import replace
 from places import TESTS
 
+from dtdebug.check.fixes import fix_file
 from dtdebug.check.stack_files import sourced_snapshot
 from dtdebug.cli import main
-from dtdebug.cli.fix import fix_file
 from dtdebug_taxonomy.checks.run.examine import examine
 from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 from dtdebug_taxonomy.knowledge.loader import load
