@@ -48,16 +48,17 @@ export function after(diff: string): string {
 
 /**
  * The source with a unified diff applied, as `patch` without fuzz: each line that is kept or taken away stands where the
- * diff says, or all of them one line lower, below the `%%writefile` of a cell. Null if one does not.
+ * diff says, or all of them lower, below the leading empty lines of a cell, which IPython drops, or its `%%writefile`.
+ * Null if one does not.
  */
 export function patched(diff: string, source: string): string | null {
-  return [0, 1].map((shift) => shifted(diff, source.split("\n"), shift)).find((text) => text !== null) ?? null;
+  const rows = source.split("\n");
+  const empty = Math.max(rows.findIndex((row) => row.trim() !== ""), 0);
+  const shifts = [0, empty, ...(rows[empty]?.startsWith("%%writefile ") ? [empty + 1] : [])];
+  return shifts.map((shift) => shifted(diff, rows, shift)).find((text) => text !== null) ?? null;
 }
 
 function shifted(diff: string, source: readonly string[], shift: number): string | null {
-  if (shift && !source[0]?.startsWith("%%writefile ")) {
-    return null;
-  }
   const out: string[] = [];
   let [at, isWithin, changes] = [0, false, 0];
   for (const { kind, text } of lines(diff)) {

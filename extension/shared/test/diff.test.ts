@@ -68,6 +68,7 @@ const SOURCE = "import torch\nmodel = DDP(model)\nprint(1)";
 test("a diff is applied where every line stands as it says", () => {
   assert.equal("import torch\nmodel = DDP(model, find_unused_parameters=True)\nprint(1)", patched(UNIFIED, SOURCE));
   assert.equal(`%%writefile a.py\n${patched(UNIFIED, SOURCE)}`, patched(UNIFIED, `%%writefile a.py\n${SOURCE}`));
+  assert.equal(`\n  \n${patched(UNIFIED, SOURCE)}`, patched(UNIFIED, `\n  \n${SOURCE}`), "empty lines before the code");
   assert.equal("a\nnew\nb", patched("@@ -1,0 +2 @@\n+new\n", "a\nb"));
   assert.equal("b\nc\nE", patched("@@ -1,2 +1 @@\n-a\n b\n@@ -4 +3 @@\n-d\n+E\n\\ No newline at end of file\n", "a\nb\nc\nd"));
 });

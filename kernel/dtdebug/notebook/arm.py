@@ -21,6 +21,7 @@ from dtdebug.live.agent.membership import MARK
 from dtdebug.notebook.cell_journal import FILES, Journal, folders, forget_death, prune
 from dtdebug.notebook.live_kernel import Live, has_files
 from dtdebug.notebook.ranks_seen import RanksSeen
+from dtdebug.process.cell_text import compiled_text
 from dtdebug.storage import state_dir
 from dtdebug.storage.run_folder import Run, RunFolder
 
@@ -126,7 +127,7 @@ class ArmedKernel(Live):
             self.seen = None
         if self._journal is not None:
             number = self._number()
-            self._journal.begins(number, source)
+            self._journal.begins(number, compiled_text(source))
             self._note_files(self._journal, number)
 
     def _note_files(self, journal: Journal, number: int) -> None:

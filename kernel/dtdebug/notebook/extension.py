@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dtdebug.notebook import extension_state, failed_cell
 from dtdebug.notebook.live_kernel import LiveExtension
 from dtdebug.notebook.output_tail import Tail
+from dtdebug.process.cell_text import compiled_text
 
 if TYPE_CHECKING:
     from dtdebug.notebook.arm import ArmedKernel
@@ -149,7 +150,7 @@ class Extension(LiveExtension):
 
     def _look(self, exception: BaseException | None, result: Any) -> None:
         """Diagnose a failed cell, for `%dtdebug` to continue from, and publish a result worth showing unasked."""
-        cell = getattr(getattr(result, "info", None), "raw_cell", None) or ""
+        cell = compiled_text(getattr(getattr(result, "info", None), "raw_cell", None) or "")
         if "%dtdebug" in cell or type(exception).__name__ == "UsageError":
             return
         told, last = failed_cell.ours(cell, self.live)

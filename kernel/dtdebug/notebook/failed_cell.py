@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dtdebug.process import user_objects
+from dtdebug.process.cell_text import compiled_text
 
 if TYPE_CHECKING:
     from dtdebug.notebook.live_kernel import Live
@@ -173,7 +174,8 @@ def ours(cell: str, live: Live | None) -> tuple[bool, LastFailure | None]:
 
 def _inputs(shell: Any) -> Sequence[Any]:
     """Return the sources of all cells that ran, by their numbers."""
-    return getattr(getattr(shell, "history_manager", None), "input_hist_raw", None) or ()
+    raw = getattr(getattr(shell, "history_manager", None), "input_hist_raw", None) or ()
+    return [compiled_text(text) if isinstance(text, str) else text for text in raw]
 
 
 def _before(inputs: Sequence[Any], failed: str) -> tuple[tuple[str, ...], tuple[int, ...]]:

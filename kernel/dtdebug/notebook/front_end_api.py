@@ -14,6 +14,7 @@ import msgspec
 
 from dtdebug.notebook import extension_state
 from dtdebug.notebook.front_end_answers import FailedCell, session_after
+from dtdebug.process.cell_text import compiled_text
 
 if TYPE_CHECKING:
     from dtdebug.notebook.extension_state import ShellState
@@ -118,7 +119,7 @@ def _from_text(asked: FailedCell) -> Session:
             output=output,
             source="cell output" if output else "",
             exception=_exception(plain(asked.ename), plain(asked.evalue)) if asked.ename else None,
-            cell=plain(asked.cell),
+            cell=compiled_text(plain(asked.cell)),
         )
     )
 

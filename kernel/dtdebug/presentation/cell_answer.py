@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from dtdebug.presentation import terminal
 from dtdebug.privacy.boundary import mask_snapshot
 from dtdebug.privacy.sanitize import clean
+from dtdebug.process.cell_text import compiled_text
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
 from dtdebug_taxonomy.model.answer import Answer, Step
 from dtdebug_taxonomy.model.snapshot import Snapshot
@@ -54,7 +55,7 @@ def cell_source(number: int) -> str:
         return ""
     inputs = getattr(getattr(shell.instance(), "history_manager", None), "input_hist_raw", None) or ()
     found = inputs[number] if 0 < number < len(inputs) else ""
-    return found if isinstance(found, str) else ""
+    return compiled_text(found) if isinstance(found, str) else ""
 
 
 def _in_notebook(step: Step) -> Step | None:

@@ -61,6 +61,18 @@ def test_a_failure_of_distributed_training_is_answered_under_its_traceback(shell
     assert len(bundle["text/plain"].splitlines()) <= 12
 
 
+@pytest.mark.parametrize("above", ["", "\n", "  \n\n\n"])
+def test_empty_lines_before_the_code_do_not_move_the_shown_line(shell, above):
+    """IPython drops them before it compiles: a frame's line is counted from the first one with code."""
+    cell = f"{above}import torch.distributed as dist\ndist.init_process_group('gloo', rank=0, world_size=1, timeout=3)"
+    pytest.importorskip("torch")
+    _, _, bundles = run(shell, cell)
+    (answer,) = answers(bundles)
+
+    assert "timeout=3)" in answer["answer"]["spots"][0]["code"]
+    assert "-dist.init_process_group('gloo', rank=0, world_size=1, timeout=3)" in answer["answer"]["fix"]["diff"]
+
+
 def test_a_plain_error_stays_undecorated(shell):
     """A ZeroDivisionError has nothing to do with distributed training."""
     result, printed, bundles = run(shell, "1/0")
