@@ -96,7 +96,7 @@ def build_answer(
         spots=spots,
         why=_why(cause, reason, sentence, f"{headline} {happened}" if sentence and not told else headline),
         record=_record(reason, headline) if reason is not None else "",
-        fix=_fix(cause) if cause is not None else None,
+        fix=_measured_fix(cause, broken),
         sure="unknown" if sure == "place" and not spots else sure,
         guess=_guess(d) if cause is None else "",
         next=None if known else (next_step or _next(d, verdict, asks=broken is None)),
@@ -247,6 +247,14 @@ def _record(r: Reason, headline: str) -> str:
         case _:
             return ""
     return f"{place}: {words}" if words else place
+
+
+def _measured_fix(cause: Explanation | None, broken: Violation | None) -> Fix | None:
+    """Return the fix: that of what the watch saw, unless the cause says more than a class of causes."""
+    if broken is not None and broken.fix and not broken.cause and (cause is None or not cause.specific):
+        own = _fix(cause) if cause is not None and cause.diff_of == "yours" else None
+        return own or Fix(text=plain(first_parts(broken.fix, _SENTENCE), _SENTENCE))
+    return _fix(cause) if cause is not None else None
 
 
 def _fix(cause: Explanation) -> Fix:
