@@ -51,7 +51,8 @@ from dtdebug.experiments.invariants.record_types import (
     Site,
     Step,
 )
-from dtdebug.experiments.invariants.result import watch_result
+from dtdebug.experiments.invariants.result import WatchResult, watch_result
+from dtdebug.live.job.conclude import move_to_causes
 from dtdebug.notebook import instrument_cell
 from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 from dtdebug_taxonomy.knowledge.loader import load
@@ -1135,3 +1136,43 @@ def test_the_answer_has_the_fix_of_what_was_seen_as_a_whole(width):
     assert "..." not in said
     assert len(lines) <= 12
     assert violation_line(seen).endswith(f"{means} {fix}")
+
+
+@pytest.mark.parametrize(("losses", "at"), [(1, 12), (2, 15)])
+def test_a_finding_at_a_step_is_shown_at_the_one_line_that_a_check_finds_for_it(tmp_path, monkeypatch, losses, at):
+    """The step is where the watch looks; the call past the wrapper is what matters, unless there are two."""
+    monkeypatch.chdir(tmp_path)
+    calls = ["        loss = net.module.energy(batch)"] + ["        loss = loss + net.module.energy(-batch)"] * (
+        losses - 1
+    )
+    text = [
+        "import torch",
+        "from torch.nn.parallel import DistributedDataParallel as DDP",
+        "class Net(torch.nn.Module):",
+        "    def forward(self, x):",
+        "        return x",
+        "    def energy(self, x):",
+        "        return self(x).sum()",
+        "def main(loader):",
+        "    net = DDP(Net())",
+        "    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)",
+        "    for batch in loader:",
+        *calls,
+        "        loss.backward()",
+        "        optimizer.step()",
+    ]
+    file = tmp_path / "train.py"
+    file.write_text("\n".join(text) + "\n")
+    step_line = len(text)
+    seen = Violation(
+        invariant="not-reduced",
+        ranks=(0, 1),
+        step=1,
+        symptom="D.2.5",
+        means="It was so.",
+        file=str(file),
+        line=step_line,
+    )
+    found = move_to_causes(WatchResult(violations=(seen,)))
+    assert found is not None
+    assert [v.line for v in found.violations] == [at]
