@@ -17,7 +17,7 @@ MOST, WIDTH, NARROWEST = 12, 80, 40
 """Maximum number of lines at 80 columns; columns by default; fewest columns that lines are wrapped to."""
 _LABEL = 6
 """Columns of `Why` and its like with their blanks."""
-_DIFF_LINES = 6
+_DIFF_LINES, _FIX_LINES = 6, 6
 _DOTS, _CONTEXT = len("..."), 12
 """Columns of the dots for the beginning of a changed line, and of what is kept of it before the change."""
 MORE = "more: dtdebug why"
@@ -184,7 +184,7 @@ def _fix_lines(f: Fix, width: int, level: _Level) -> Iterator[Line]:
             yield Line("removed" if line[0] == "-" else "added", f"{' ' * _LABEL}{shown}")
         return
     text = f"`dtdebug fix` has a diff of {len(changed)} lines. {f.text}" if changed else f.text
-    yield from _label_rows("fix", "Fix", _with_place(text, place), width, level.fix)
+    yield from _whole_fix(_with_place(text, place), width, level.fix)
 
 
 def _with_place(text: str, place: str) -> str:
@@ -219,6 +219,16 @@ def _label_rows(kind: Kind, label: str, text: str, width: int, most: int) -> Ite
     rows = list(_wrap(kind, text, width, most, " " * _LABEL))
     for number, row in enumerate(rows):
         yield Line(kind, f"{label:<{_LABEL}}{row.text[_LABEL:]}") if number == 0 else row
+
+
+def _whole_fix(text: str, width: int, most: int) -> Iterator[Line]:
+    """Yield a fix in at most `most` lines, or in more if its first sentence needs them: half of it is none."""
+    text = " ".join(text.split())
+    for lines in range(most, _FIX_LINES):
+        part = first_parts(text, lines * (width - _LABEL))
+        if len(_rows(part, width - _LABEL)) <= lines:
+            return _label_rows("fix", "Fix", part, width, lines)
+    return _label_rows("fix", "Fix", text, width, _FIX_LINES)
 
 
 def _wrap(

@@ -51,12 +51,15 @@ from dtdebug.experiments.invariants.record_types import (
     Site,
     Step,
 )
-from dtdebug.experiments.invariants.result import watch_result
+from dtdebug.experiments.invariants.result import WatchResult, watch_result
+from dtdebug.live.job.conclude import move_to_causes
 from dtdebug.notebook import instrument_cell
 from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.model.snapshot import Snapshot
 from dtdebug_taxonomy.model.training import Violation
+from dtdebug_taxonomy.presentation.answer import build_answer
+from dtdebug_taxonomy.presentation.answer_text import lay_out
 
 PROGRAMS = TESTS / "watched"
 LIMIT = 240
@@ -181,6 +184,28 @@ def test_a_rate_that_differs_is_said_where_it_begins():
     found = judge(rows)
     assert [(v.invariant, v.step, v.ranks) for v in found] == [("hyperparameters-differ", 2, (0, 1))]
     assert "lr of the optimizer" in found[0].means
+
+
+@pytest.mark.parametrize("passes", [0, 7])
+def test_steps_without_a_pass_through_the_wrapper_are_counted_by_their_numbers(passes):
+    """Each rank notes another choice of them as its cost demands: what was not looked at was not left out."""
+    noted = {0: [*range(1, 41), 48, 64, 128], 1: [*range(1, 33), 40, 48, 64, 128]}
+    inner = {"forward": 0, "synced": 0}
+    rows = [
+        rank(r, [step(s, [part(since=inner, g=f"{s}.{r}", gs=[s + r])], f={"0": passes}) for s in noted[r]])
+        for r in (0, 1)
+    ]
+    assert names(*rows) == ["not-reduced"]
+
+
+def test_a_step_that_one_replica_leaves_out_between_two_passes_is_named():
+    """Two steps a pass, and the second of the third pass on one rank only."""
+    plan = {
+        0: [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (6, 3), (7, 4)],
+        1: [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (6, 4)],
+    }
+    found = judge([rank(r, [step(s, [part()], f={"0": n}) for s, n in plan[r]]) for r in (0, 1)])
+    assert [(v.invariant, v.ranks) for v in found] == [("steps-differ", (1,))]
 
 
 def test_what_is_rounded_otherwise_is_no_difference():
@@ -1089,3 +1114,65 @@ def test_each_invariant_is_an_indicator():
             assert diagnosis.symptoms[0].code in {"D.2.2", "D.2.4", "D.2.5"}, name
     assert len(indicators) >= 30
     assert AnyRecord
+
+
+@pytest.mark.parametrize("width", [80, 60])
+def test_the_answer_has_the_fix_of_what_was_seen_as_a_whole(width):
+    """That of the class of causes says less, and half of a fix is none."""
+    fix = "Broadcast the weights of rank 0 before the first step, or wrap the model in DistributedDataParallel."
+    means = "Ranks 0-1 begin with different weights and average their gradients: each trains another model."
+    seen = Violation(
+        invariant="initial-weights-differ", ranks=(0, 1), step=1, symptom="D.2.5", means=means, fix=fix,
+        file="train.py", line=7,
+    )  # fmt: skip
+    snapshot = Snapshot(watched=(seen,), notes=("watch: " + "looks at steps, " * 12,))
+    answer = build_answer(diagnose(load(), snapshot), snapshot)
+    assert answer.fix is not None
+    assert (answer.headline, answer.fix.text) == (means, fix)
+    lines = lay_out(answer, width, collected="/runs/" + "r" * 40)
+    said = " ".join(line.text.strip() for line in lines if line.kind == "fix")
+    assert said.startswith("Fix   Broadcast the weights of rank 0")
+    assert said.endswith(".")
+    assert "..." not in said
+    assert len(lines) <= 12
+    assert violation_line(seen).endswith(f"{means} {fix}")
+
+
+@pytest.mark.parametrize(("losses", "at"), [(1, 12), (2, 15)])
+def test_a_finding_at_a_step_is_shown_at_the_one_line_that_a_check_finds_for_it(tmp_path, monkeypatch, losses, at):
+    """The step is where the watch looks; the call past the wrapper is what matters, unless there are two."""
+    monkeypatch.chdir(tmp_path)
+    calls = ["        loss = net.module.energy(batch)"] + ["        loss = loss + net.module.energy(-batch)"] * (
+        losses - 1
+    )
+    text = [
+        "import torch",
+        "from torch.nn.parallel import DistributedDataParallel as DDP",
+        "class Net(torch.nn.Module):",
+        "    def forward(self, x):",
+        "        return x",
+        "    def energy(self, x):",
+        "        return self(x).sum()",
+        "def main(loader):",
+        "    net = DDP(Net())",
+        "    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)",
+        "    for batch in loader:",
+        *calls,
+        "        loss.backward()",
+        "        optimizer.step()",
+    ]
+    file = tmp_path / "train.py"
+    file.write_text("\n".join(text) + "\n")
+    step_line = len(text)
+    seen = Violation(
+        invariant="not-reduced",
+        ranks=(0, 1),
+        step=1,
+        symptom="D.2.5",
+        means="It was so.",
+        file=str(file),
+        line=step_line,
+    )
+    found = move_to_causes(WatchResult(violations=(seen,)))
+    assert found is not None
+    assert [v.line for v in found.violations] == [at]

@@ -276,3 +276,44 @@ def test_reading_is_bounded(program):
     tests = "".join(f"    if values[{n}] > {n}:\n        pass\n" for n in range(300))
     ranks = program(f"def main(values):\n{tests}    wait()\nmain([0] * 300)\n")
     assert 0 < len(ranks.state(0).branches) <= 16
+
+
+@pytest.mark.parametrize("test", ["loss.item() > 40", "torch.isnan(loss)"])
+def test_where_only_the_source_shows_how_ranks_part_its_line_is_told_and_not_a_class(tmp_path, monkeypatch, test):
+    """The rank has left the loop since, so that no stack stands at the test: that it went there is not measured."""
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "train.py"
+    file.write_text(f"""\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+def main(loader):
+    dist.init_process_group("gloo")
+    net = DDP(torch.nn.Linear(2, 2))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for batch in loader:
+        loss = net(batch).sum()
+        if {test}:
+            continue
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    dist.barrier()
+
+main([])
+""")
+    sites = (CallSite(1, str(file), 16, "main"), CallSite(0, str(file), 14, "main"))
+    summary = "Rank 1 never called all_reduce #5 of world; rank 0 waits for it in backward()."
+    verdict = Verdict(kind="skipped", culprits=(1,), waiting=(0,), sites=sites, confidence=0.95, summary=summary)
+    states = tuple(
+        RankState(rank=s.rank, world_size=2, alive=True, stack=(Frame(s.file, s.line, "main"),)) for s in sites
+    )
+    said = answer(None, verdict, states)
+    assert said.fix is not None
+    assert said.fix.line == 11
+    assert (
+        said.why == f"At `if {test}:` (train.py:11) a rank can go another way than the others, and leave out that call."
+    )
+    assert not said.record
+    assert said.sure in {"possible", "likely"}

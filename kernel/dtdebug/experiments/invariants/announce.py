@@ -61,4 +61,5 @@ def violation_line(violation: Violation) -> str:
     place = f", {PurePath(v.file).name}:{v.line}" if v.file else ""
     said = f"{v.cause}. {v.means}" if v.cause else v.means
     far = " so far" if v.invariant in _REVOCABLE else ""
+    said = f"{said} {v.fix}" if v.fix and not v.cause else said
     return f"watch: {v.invariant}{far}: {spell(v.ranks, 8)}, step {v.step}{place}: {said}"

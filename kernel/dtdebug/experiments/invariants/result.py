@@ -48,7 +48,10 @@ def watch_result(run: Path) -> WatchResult | None:
 
 def found_in(ranks: list[Rank]) -> tuple[Violation, ...]:
     """Return the violations, safe to be shown."""
-    return tuple(msgspec.structs.replace(v, file=clean(v.file), means=one_line(v.means, 600)) for v in judge(ranks))
+    return tuple(
+        msgspec.structs.replace(v, file=clean(v.file), means=one_line(v.means, 600), fix=one_line(v.fix, 600))
+        for v in judge(ranks)
+    )
 
 
 def _cost(ranks: list[Rank]) -> str:
@@ -72,7 +75,7 @@ def lines(violations: tuple[Violation, ...], slow: tuple[Late, ...]) -> Iterator
     for v in violations[:_SHOWN]:
         place = f" at {v.file}:{v.line}" if v.file else ""
         yield f"{v.invariant}: {spell(v.ranks, 8)}, step {v.step}{place}"
-        yield from (f"  {text}" for text in (v.cause, v.means) if text)
+        yield from (f"  {text}" for text in (v.cause, v.means, "" if v.cause else v.fix) if text)
     if len(violations) > _SHOWN:
         yield f"... {len(violations) - _SHOWN} more with --format json"
     for row in slow[:_SHOWN]:

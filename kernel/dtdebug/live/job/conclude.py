@@ -37,7 +37,7 @@ from dtdebug_taxonomy.inference.ranks_apart import SIZES, with_partings
 from dtdebug_taxonomy.model.account import Account, Parting
 from dtdebug_taxonomy.model.claims import Claim, Record, distinct, texts
 from dtdebug_taxonomy.model.hosts import Host
-from dtdebug_taxonomy.model.ranks import RankState, Verdict
+from dtdebug_taxonomy.model.ranks import Frame, RankState, Verdict
 from dtdebug_taxonomy.model.snapshot import Snapshot
 from dtdebug_taxonomy.presentation.case_json import Case
 from dtdebug_taxonomy.stacks.frames import before_agent
@@ -161,7 +161,7 @@ def success_case(folder: RunFolder) -> Case:
     states = last(folder).states
     claim = Claim(what="left", ranks=tuple(sorted({s.rank for s in states if s.rank is not None})), record=_SUCCESS)
     said = (claim,) if claim.ranks else ()
-    seen = _watch_findings(folder)
+    seen = move_to_causes(_watch_findings(folder))
     number = len(seen.violations) if seen is not None else 0
     summary = "The job finished."
     if number:
@@ -197,6 +197,26 @@ def _watch_findings(folder: RunFolder | None) -> WatchResult | None:
             seen = WatchResult(violations=seen.violations, notes=(seen.note,) if seen.note else ())
         found = seen if found is None else _joined(found, seen)
     return found
+
+
+_SHOWN_BY = {"not-reduced": "DT302"}
+"""Invariant that a step violates -> check that finds the line at fault in the source."""
+
+
+def move_to_causes(seen: WatchResult | None) -> WatchResult | None:
+    """Return the findings at the line that a check finds for the same fault, if it is the only one in that file."""
+    if seen is None or not any(v.invariant in _SHOWN_BY and v.file for v in seen.violations):
+        return seen
+    stack = tuple(Frame(v.file, v.line, "") for v in seen.violations if v.invariant in _SHOWN_BY and v.file)
+    found = _add_source_findings(Snapshot(ranks=(RankState(rank=0, stack=stack),))).source_findings
+    lines: dict[tuple[str, str], set[int]] = {}
+    for f in found:
+        lines.setdefault((f.check, f.file), set()).add(f.line)
+    rows = []
+    for v in seen.violations:
+        at = lines.get((_SHOWN_BY.get(v.invariant, ""), v.file), set())
+        rows.append(msgspec.structs.replace(v, line=min(at)) if len(at) == 1 else v)
+    return msgspec.structs.replace(seen, violations=tuple(rows))
 
 
 def _joined(first: WatchResult, second: WatchResult) -> WatchResult:

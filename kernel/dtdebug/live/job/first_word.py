@@ -16,6 +16,8 @@ AFTER = 15.0
 """Seconds without progress until it is said."""
 _PATIENCE = 1.0
 """Seconds for the ranks to answer: their agents do in milliseconds."""
+_CALLS = 3
+"""Number of different calls that are shown."""
 _AT_WORK = {
     "compiling": "compiles", "saving_checkpoint": "saves a checkpoint", "loading_checkpoint": "loads a checkpoint",
     "preparing_data": "prepares data", "downloading": "downloads", "evaluating": "evaluates", "importing": "imports",
@@ -36,12 +38,35 @@ def first_word(folder: RunFolder, seconds: float) -> str:
         behind = [s for s in states if s not in waiting]
     ranks = [s.rank for s in waiting if s.rank is not None]
     if not behind:
-        return f"slow, or hanging: {say(ranks, 'wait')} in {_calls(waiting)}, none is behind; nothing moved for {since}"
+        return f"slow, or hanging: {_compared(waiting)}; nothing moved for {since}"
     late = [s.rank for s in behind if s.rank is not None]
     return (
         f"slow, or hanging: {say(late, 'have')} not reached {_calls(waiting)}{_where(behind)}; "
         f"{say(ranks, 'wait')}, nothing moved for {since}"
     )
+
+
+def _compared(waiting: Sequence[RankState]) -> str:
+    """Return the calls in which all ranks wait: only a call that is the same on each shows that none is behind."""
+    calls: dict[tuple[str, int | None, str, tuple[int, ...]], list[int]] = {}
+    for state in waiting:
+        if state.pending is not None and state.rank is not None:
+            p = state.pending
+            members = next((tuple(g.ranks) for g in state.groups if g.name == p.group), ())
+            calls.setdefault((p.op, p.seq, p.group, members), []).append(state.rank)
+    ranks = [rank for same in calls.values() for rank in same]
+    if len(calls) == 1:
+        ((op, seq, _, _),) = calls
+        world = max((s.world_size or 0) for s in waiting)
+        if seq is not None and len(ranks) >= world > 0:
+            return f"{say(ranks, 'wait')} in the same {op} #{seq}, none is behind"
+        return f"{say(ranks, 'wait')} in {op}, who is behind is not known yet"
+    shown = [
+        f"{say(same, 'wait')} in {op}{'' if seq is None else f' #{seq}'}"
+        for (op, seq, _, _), same in list(calls.items())[:_CALLS]
+    ]
+    more = "; ..." if len(calls) > _CALLS else ""
+    return f"{'; '.join(shown)}{more}; who is behind is not known yet"
 
 
 def _calls(states: Sequence[RankState]) -> str:

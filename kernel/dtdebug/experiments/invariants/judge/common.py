@@ -17,9 +17,16 @@ _ROUNDING = 1e-5
 
 
 def violation(  # noqa: PLR0917 - one argument per part of the message
-    invariant: str, symptom: str, ranks: Iterable[int], step: int, place: tuple[str, int], means: str
+    invariant: str,
+    symptom: str,
+    ranks: Iterable[int],
+    step: int,
+    place: tuple[str, int],
+    means: str,
+    *,
+    fix: str = "",
 ) -> Violation:
-    """Return a violation at a place."""
+    """Return a violation at a place; `fix` is the remedy of what was seen, as a sentence."""
     return Violation(
         invariant=invariant,
         ranks=tuple(sorted(set(ranks))),
@@ -28,6 +35,7 @@ def violation(  # noqa: PLR0917 - one argument per part of the message
         line=place[1],
         symptom=symptom,
         means=means,
+        fix=fix,
     )
 
 

@@ -38,8 +38,8 @@ def inputs(ranks: Sequence[Rank]) -> Iterator[Violation]:
         who_ = {*alike, *(b for others in alike.values() for b in others)}
         yield violation(
             "inputs-alike", "D.2.4", who_, first[0], first[1],
-            f"{who(who_)} are given the same samples, step after step: all but one add nothing. "
-            f"Give each its part, as by a DistributedSampler{_rank_hint(ranks)}.",
+            f"{who(who_)} are given the same samples, step after step: all but one add nothing.",
+            fix=f"Give each its part, as by a DistributedSampler{_rank_hint(ranks)}.",
         )  # fmt: skip
 
 
@@ -127,7 +127,8 @@ def repeated_orders(ranks: Sequence[Rank]) -> Iterator[Violation]:
         yield violation(
             "order-repeats", "D.2.4", hits, row.s, rank.place(row.made or row.site),
             "The loader shuffles, and gave the same samples in the same order in each epoch: its generator is seeded "
-            "anew each time. Seed once, before the first epoch.",
+            "anew each time.",
+            fix="Seed once, before the first epoch.",
         )  # fmt: skip
 
 
@@ -143,7 +144,8 @@ def divided_orders(ranks: Sequence[Rank]) -> Iterator[Violation]:
                     "order-differs", "D.2.4", (a.rank, b.rank), other.s, b.place(other.site),
                     f"The samplers of ranks {a.rank} and {b.rank} shuffle with another {what} "
                     f"({getattr(one, what)} and {getattr(other, what)}): they divide different orders, so that some "
-                    "samples are given twice and others never. Give all ranks the same.",
+                    "samples are given twice and others never.",
+                    fix=f"Give the samplers of all ranks the same {what}.",
                 )  # fmt: skip
                 return
     firsts = [rows[0] for rows in begun.values() if rows]
@@ -196,7 +198,8 @@ def alike_draws(ranks: Sequence[Rank]) -> Iterator[Violation]:
                 "augmentation-alike", "D.2.4", alike, f.s, (f.file, f.line) if f.file else a.place(f.site),
                 f"The data sets of {who(alike).lower()} draw the same random numbers for different samples: all "
                 "ranks make the same "
-                "random changes. Seed what augments with the rank.",
+                "random changes.",
+                fix="Seed what augments with the rank.",
             )  # fmt: skip
             break
     one_seed = {}

@@ -50,7 +50,8 @@ def discarded_steps(ranks: Sequence[Rank]) -> Iterator[Violation]:
         yield violation(
             "steps-discarded", "D.2.5", set(after) - {of_}, step.s, rank.place(step.site),
             f"Before each step all ranks hold what rank {of_} had after the step before, and gradients are not "
-            "exchanged: what the other ranks learn from their samples is thrown away. Average gradients before the "
+            "exchanged: what the other ranks learn from their samples is thrown away.",
+            fix="Average gradients before the "
             "step, not weights from one rank after it.",
         )  # fmt: skip
 
@@ -70,7 +71,8 @@ def one_sided_sums(ranks: Sequence[Rank]) -> Iterator[Violation]:
         yield violation(
             "reduced-to-one-rank", "D.2.5", hits, step.s, rank.place(step.site),
             f"{who(hits)}: the gradients of this step were reduced to another rank, which alone got their sum, and the "
-            "weights of the ranks diverge. Use all_reduce() in place of reduce().",
+            "weights of the ranks diverge.",
+            fix="Use all_reduce() in place of reduce().",
         )  # fmt: skip
 
 
@@ -115,7 +117,8 @@ def gathered_outputs(ranks: Sequence[Rank]) -> Iterator[Violation]:
         yield violation(
             "gathered-without-gradient", "D.2.5", found, row.s, rank.place(row.site),
             f"{row.call}() gathers outputs of {row.n} parameters that get no gradient in any step: what it gives has "
-            "none to pass on. Put the rank's own part back in its place, or use torch.distributed.nn.functional.",
+            "none to pass on.",
+            fix="Put the rank's own part back in its place, or use torch.distributed.nn.functional.",
         )  # fmt: skip
 
 

@@ -35,7 +35,8 @@ def randomness(ranks: Sequence[Rank]) -> Iterator[Violation]:
             yield violation(
                 "randomness-alike", "D.2.4", [r.rank for r in members], hit.s, members[0].place(hit.site),
                 f"{who(r.rank for r in members)} had random states of their own, and then were seeded alike: the model "
-                "draws the same random numbers on all of them, as for dropout. Seed with the rank, here too.",
+                "draws the same random numbers on all of them, as for dropout.",
+                fix="Seed with the rank, here too.",
             )  # fmt: skip
 
 
@@ -89,8 +90,8 @@ def modes(ranks: Sequence[Rank]) -> Iterator[Violation]:
             yield violation(
                 "left-in-evaluation-mode", "D.2.4", hits, hits[n].s, rank.place(hits[n].site),
                 f"{who(hits)} trained the model in evaluation mode: dropout is off and statistics of batches stay "
-                "as they were. "
-                "Call model.train() after each evaluation.",
+                "as they were.",
+                fix="Call model.train() after each evaluation.",
             )  # fmt: skip
 
 

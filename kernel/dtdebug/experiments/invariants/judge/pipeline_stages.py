@@ -39,7 +39,8 @@ def read_apart(ranks: Sequence[Rank]) -> Iterator[Violation]:
         yield violation(
             "stages-read-apart", "D.2.4", (a.rank, b.rank), row.s, (row.file, row.line),
             f"Ranks {a.rank} and {b.rank} are stages of one pipeline and read other samples at the same time: the "
-            "targets belong to other inputs. Give their loaders one order, as by generators with one seed.",
+            "targets belong to other inputs.",
+            fix="Give their loaders one order, as by generators with one seed.",
         )  # fmt: skip
         return
 

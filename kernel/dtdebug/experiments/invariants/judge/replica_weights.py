@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ _KEEPS_EQUAL = ("allreduce", "compress", "powersgd", "wrapper", "quantization")
 """Parts of the names of communication hooks after which all ranks hold the same gradients."""
 
 
-_TIMES, _MOST, _SMALL = 3, 1000, 16
+_TIMES, _SMALL = 3, 16
 
 
 class StepPart(NamedTuple):
@@ -28,10 +27,10 @@ class StepPart(NamedTuple):
 
 Hyper = list[dict[str, list[Value]]]
 """Settings of an optimizer's groups."""
-Table = dict[tuple[int, int], dict[int, StepPart]]
+Table = dict[tuple[int, tuple[int, int]], dict[int, StepPart]]
 """(optimizer, clock) -> rank -> step.
 
-The clock counts forward passes of a replicated model, else steps, and the steps since the last pass.
+The clock counts forward passes of a replicated model, else steps, and the steps since the first one after that pass.
 """
 
 
@@ -40,7 +39,7 @@ def tables(ranks: Sequence[Rank]) -> Iterator[tuple[tuple[int, ...], Table, bool
     found: dict[tuple[int, ...], tuple[Table, bool]] = {}
     shared = _until_joined(ranks)
     for rank in ranks:
-        times: Counter[tuple[int, int, int]] = Counter()
+        begun: dict[tuple[int, int, int], int] = {}
         for step in rank.of(Step):
             for part in step.sets:
                 wrapped = part.kind == "ddp"
@@ -51,10 +50,11 @@ def tables(ranks: Sequence[Rank]) -> Iterator[tuple[tuple[int, ...], Table, bool
                 clock = step.f.get(str(part.m), step.s) if wrapped else step.s
                 if wrapped and clock > shared.get(str(part.m), clock):
                     continue
-                times[step.o, part.m, clock] += 1  # without a pass through the wrapper the clock does not advance
-                clock = clock * _MOST + min(_MOST, times[step.o, part.m, clock]) - 1
+                # Without any pass the steps tie the ranks to nothing, and each notes others of them: numbers count.
+                since = begun.setdefault((step.o, part.m, clock), step.s if clock else 0)
                 table, _ = found.setdefault((*part.group, -1 - part.m), ({}, wrapped))
-                table.setdefault((step.o, clock), {}).setdefault(rank.rank, StepPart(rank, step, part))
+                row = table.setdefault((step.o, (clock, step.s - since)), {})
+                row.setdefault(rank.rank, StepPart(rank, step, part))
     for key, (table, wrapped) in found.items():
         yield key[:-1], dict(sorted(table.items(), key=lambda row: row[0][1])), wrapped
 
@@ -116,8 +116,8 @@ def _find_divergence(row: dict[int, StepPart], before: dict[int, StepPart], *, w
             )  # fmt: skip
         return violation(
             "initial-weights-differ", "D.2.5", who_, step, place,
-            f"{who(row)} begin with different weights and average their gradients: each trains another model. "
-            "Broadcast the weights of rank 0 before the first step, or wrap the model in DistributedDataParallel.",
+            f"{who(row)} begin with different weights and average their gradients: each trains another model.",
+            fix="Broadcast the weights of rank 0 before the first step, or wrap the model in DistributedDataParallel.",
         )  # fmt: skip
     hyper = {r: s.step.hyper for r, s in row.items()}
     if odd(hyper):
@@ -161,8 +161,8 @@ def _between(row: dict[int, StepPart], before: dict[int, StepPart], step: int, p
         return violation(
             "weights-changed-on-some-ranks", "D.2.4", changed, step, place,
             f"{who(changed)} changed the weights between two steps, the others did not: the replicas are no longer "
-            "equal. "
-            "Load or change weights on all ranks alike.",
+            "equal.",
+            fix="Load or change weights on all ranks alike.",
         )  # fmt: skip
     return violation(
         "replicas-differ", "D.2.4", odd({r: s.part.p0 for r, s in row.items()}), step, place,
@@ -187,7 +187,8 @@ def _since_wrapped(row: dict[int, StepPart], step: int, place: tuple[str, int]) 
     return violation(
         "weights-changed-on-some-ranks", "D.2.4", changed, step, place,
         f"{who(changed)} changed the weights between wrapping the model, which made them equal, and the first step, so "
-        "that the replicas differ. Load weights on all ranks alike, or before the model is wrapped.",
+        "that the replicas differ.",
+        fix="Load weights on all ranks alike, or before the model is wrapped.",
     )  # fmt: skip
 
 
@@ -206,10 +207,16 @@ def _gradient_divergence(row: dict[int, StepPart], step: int, place: tuple[str, 
             "the inner module was called, and no forward pass went through DistributedDataParallel: no gradient was "
             "averaged in the backward pass"
         )
-        return violation("not-reduced", "D.2.5", inner, step, _forward_place(row, place), f"{who(inner)}: {why}.")
+        return violation(
+            "not-reduced", "D.2.5", inner, step, _forward_place(row, place), f"{who(inner)}: {why}.",
+            fix="Call the wrapper itself in training: let its forward() compute the loss.",
+        )  # fmt: skip
     if quiet:
         why = "all backward passes before this step were in no_sync(): no gradient was averaged"
-        return violation("not-reduced", "D.2.5", quiet, step, _forward_place(row, place), f"{who(quiet)}: {why}.")
+        return violation(
+            "not-reduced", "D.2.5", quiet, step, _forward_place(row, place), f"{who(quiet)}: {why}.",
+            fix="Leave no_sync() for the last backward pass before each step.",
+        )  # fmt: skip
     if any(s.part.unknown for s in seen):
         return violation(
             "parameters-unknown-to-ddp", "D.2.5", row, step, place,

@@ -36,7 +36,8 @@ def shared_samples(ranks: Sequence[Rank]) -> Iterator[Violation]:
                 "samples-shared", "D.2.4", (a.rank, b.rank), row.s, b.place(row.made or row.site),
                 f"In one epoch {len(both)} of {len(set(others))} samples of rank {b.rank} that were looked at were "
                 f"also given to rank {a.rank}: each takes its samples from another order, another part of the data, or "
-                "all of it. Divide one order, the same on all ranks.",
+                "all of it.",
+                fix="Let all ranks divide one order, which is the same on each.",
             )  # fmt: skip
             return
 

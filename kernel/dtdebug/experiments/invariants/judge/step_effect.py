@@ -44,7 +44,8 @@ def divided_losses(ranks: Sequence[Rank]) -> Iterator[Violation]:
         yield violation(
             "loss-divided", "D.2.4", found, row.s, (rank.place(row.site)[0], line),
             f"{who(found)} divided the loss by {world}, the number of ranks, and the wrapper averages the gradients "
-            f"over the ranks: steps are {world} times too small. Leave out the division.",
+            f"over the ranks: steps are {world} times too small.",
+            fix="Leave out the division.",
         )  # fmt: skip
 
 
