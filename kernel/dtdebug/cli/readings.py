@@ -276,7 +276,7 @@ def _with_memory(reading: Reading, asked: Asked) -> Reading:
     """Return the reading of a failure for want of memory with the curve of it that grows, if the log prints one."""
     from dtdebug.privacy.boundary import diagnose as diagnosis_of
     from dtdebug.recorded.curves.judge_memory import grown_before
-    from dtdebug_taxonomy.diagnosis.diagnose import Next
+    from dtdebug_taxonomy.inference.next_step import Next
     from dtdebug_taxonomy.knowledge.loader import load
 
     d = reading.diagnosis
