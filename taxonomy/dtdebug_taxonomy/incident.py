@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from dtdebug_taxonomy.logs.files_of_ranks import RankFile, files_of_ranks
 from dtdebug_taxonomy.logs.final_errors import FinalError, final_errors
 from dtdebug_taxonomy.logs.log import Log, read_output
 from dtdebug_taxonomy.logs.message_advice import MessageAdvice, advice_in_message
@@ -66,6 +67,11 @@ class Incident:
     def errors(self) -> tuple[FinalError, ...]:
         """Errors that ended the program, the exception at hand first."""
         return tuple(final_errors(self.snapshot, self.log, self.relevance))
+
+    @cached_property
+    def files_of_ranks(self) -> dict[int, RankFile]:
+        """Files that one rank alone names, where each of several names another."""
+        return files_of_ranks(self.log.lines)
 
     @cached_property
     def own_errors(self) -> tuple[OwnError, ...]:

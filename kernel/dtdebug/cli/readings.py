@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _WAITED = "Watchdog caught collective operation timeout"
 """Messages of ranks that wait for another one: then it matters which ranks do not print them."""
 _ASK = 'Next  If the job still runs: `dtdebug attach`. Else say what you see: dtdebug "it hangs at ..."'
+_TRACE = 10.0
+"""Minutes until two snapshots of a growing process are compared."""
 _SEVERAL = 4
 """Printers, one of them without a rank, from which a log is read as that of several ranks."""
 
@@ -266,7 +268,35 @@ def answer_logs(paths: Sequence[str], asked: Asked, *, metrics: Sequence[str] = 
         if (status := answer_attempts(logs, decision, asked)) is not None:
             return status
         reading = with_attempts(read_logs(logs, asked), decision)._replace(curves=logs.curves_with(metrics))
+        reading = _with_memory(reading, asked)
     return print_reading(reading, paths[0] if len(paths) == 1 else "", asked)
+
+
+def _with_memory(reading: Reading, asked: Asked) -> Reading:
+    """Return the reading of a failure for want of memory with the curve of it that grows, if the log prints one."""
+    from dtdebug.privacy.boundary import diagnose as diagnosis_of
+    from dtdebug.recorded.curves.judge_memory import grown_before
+    from dtdebug_taxonomy.inference.next_step import Next
+    from dtdebug_taxonomy.knowledge.loader import load
+
+    d = reading.diagnosis
+    if reading.curves is None or not reading.found or not d.symptoms or d.symptoms[0].id != "memory-issue":
+        return reading
+    grown = grown_before(reading.curves.findings, d.culprits, d.happened)
+    if grown is None:
+        return reading
+    observation, row = grown
+    examined = {**reading.snapshot.examined, observation: ("grows", row.says)}
+    snapshot = msgspec.structs.replace(reading.snapshot, examined=examined)
+    d = diagnosis_of(load(), snapshot, *parse_answers(asked.answers))
+    if snapshot.verdict is not None:
+        summary = f"{row.says}. {snapshot.verdict.summary}"
+        verdict = msgspec.structs.replace(snapshot.verdict, summary=summary)
+        snapshot = msgspec.structs.replace(snapshot, verdict=verdict)
+    step = Next(kind="measure", text=row.next, minutes=_TRACE)
+    told = f"{row.says}. {d.happened}"
+    d = msgspec.structs.replace(d, happened=told, next=step, question=None, notes=reading.diagnosis.notes)
+    return reading._replace(snapshot=snapshot, diagnosis=d)
 
 
 def answer_attempts(logs: Logs, decision: Decision | None, asked: Asked) -> int | None:
@@ -320,7 +350,8 @@ def print_reading(reading: Reading, name: str, asked: Asked, *, rows: Job | None
         print_curves(curves, asked)
     else:
         _print_logs(reading, asked, rows)
-        if curves is not None and asked.format == "text" and (line := _curves_line(curves)):
+        told = curves is not None and any(row.says in reading.diagnosis.happened for row in curves.findings[:1])
+        if curves is not None and asked.format == "text" and not told and (line := _curves_line(curves)):
             print(line)
         if curves is not None and asked.full and asked.format == "text" and curves.curves:
             from dtdebug.recorded.curves import report

@@ -11,9 +11,11 @@ from msgspec.structs import replace
 
 from dtdebug.errors import UsageError
 from dtdebug.privacy.sanitize import clean, one_line
+from dtdebug_taxonomy.inference.lines_apart import step_of_lines_apart
 from dtdebug_taxonomy.model.ranks import Alternative, RankState, Verdict, say, spell
 from dtdebug_taxonomy.model.waiting import ACTIVE, phrase
-from dtdebug_taxonomy.stacks.frames import call_sites, is_library, short, shown_frame
+from dtdebug_taxonomy.stacks.activity import in_step_of_all
+from dtdebug_taxonomy.stacks.frames import call_sites, short, shown_frame
 
 if TYPE_CHECKING:
     from dtdebug.live.job.saved_case import Saved
@@ -25,7 +27,6 @@ _AGAIN = "read once: if a second dump, 30 s later, shows it elsewhere, it is slo
 _AGAIN_STEP = "Save the stacks once more, 30 s later, and give both: that shows which ranks move."
 _OTHERS_STEP = "Save the stacks of all ranks, twice, 30 s apart, and give them together."
 _NAMED = 3
-_SYNCS = ("synchronize", "wait_stream", "wait")
 
 
 def case_of_stacks(paths: Sequence[Path]) -> Saved | str:
@@ -57,6 +58,7 @@ def case_of_stacks(paths: Sequence[Path]) -> Saved | str:
     case = replace(case, verdict=_read_once(case.verdict)) if once else case
     verdict = _without_sure_world(_with_looks(case.verdict, found, progress), found, progress)
     step = "" if not once else _AGAIN_STEP if len(states) > 1 else _OTHERS_STEP
+    step = step_of_lines_apart(verdict, states) or step
     case = replace(case, verdict=verdict, notes=(*_notes(found, verdict), *case.notes), next=step)
     snapshot = sourced_snapshot(saved_case.snapshot_of(case, None))
     case = saved_case.without_step(replace(case, diagnosis=diagnose(load(), snapshot)), "dtdebug attach")
@@ -89,7 +91,7 @@ def _outside_of_wait(verdict: Verdict, states: Sequence[RankState], progress: Ma
 
     The frames of a backward pass or of a synchronisation show no collective, and wait for the other ranks in one.
     """
-    inside = [s for s in states if _in_step_of_all(s)]
+    inside = [s for s in states if in_step_of_all(s)]
     outside = [s for s in states if s not in inside]
     known = all(s.rank is not None and shown_frame(s.stack) is not None and not s.beside for s in states)
     if verdict.kind != "not_understood" or verdict.culprits or not inside or not outside or not known:
@@ -108,23 +110,12 @@ def _outside_of_wait(verdict: Verdict, states: Sequence[RankState], progress: Ma
     )  # fmt: skip
 
 
-def _in_step_of_all(state: RankState) -> bool:
-    """True if a rank is in communication, in a backward pass, or waits for its device."""
-    if state.pending is not None or (state.waiting is not None and state.waiting.kind == "collective"):
-        return True
-    inner = [f for f in state.stack[-3:] if is_library(f.file)]
-    return any(
-        "/torch/autograd/" in (file := f.file.replace("\\", "/")) or ("/torch/cuda/" in file and f.function in _SYNCS)
-        for f in inner
-    )
-
-
 def _read_once(verdict: Verdict) -> Verdict:
     """Return a verdict that assumes that ranks stand, with what would refute that."""
     claims = tuple(c for c in verdict.claims if c.what != "unmoved")
     texts = {c.text for c in verdict.claims if c.what == "unmoved"}
     doubt = Alternative(kind="none", culprits=(), because=_AGAIN, refute="two dumps, 30 s apart")
-    holds = verdict.kind not in ("not_arrived", "gil_held")
+    holds = verdict.kind not in ("not_arrived", "gil_held", "skipped")
     return replace(
         verdict,
         confidence=verdict.confidence if holds else min(verdict.confidence, _ONCE),

@@ -22,7 +22,7 @@ _MOST = 200_000
 
 def drop_vetoed(context: Context, rows: Iterable[Explanation]) -> tuple[Explanation, ...]:
     """Remove causes that a fact vetoes, and asides of fixes that propose what is set."""
-    return tuple(_without_set(context, a) for a in rows if not (_is_in_force(context, a) or _is_foreign(context, a)))
+    return tuple(_without_set(context, a) for a in rows if not any(veto(context, a) for veto in _VETOES))
 
 
 def _is_in_force(context: Context, found: Explanation) -> bool:
@@ -78,3 +78,17 @@ def _is_foreign(context: Context, found: Explanation) -> bool:
         return False
     known = any(f.evidence == "framework" and f.values for f in context.findings)
     return not known and any(e.frames for e in context.incident.errors)
+
+
+_SAME_FILES = frozenset({"all-ranks-prepare-the-same-files"})
+"""Causes in which several ranks are on one file at once."""
+
+
+def _is_on_own_files(context: Context, found: Explanation) -> bool:
+    """True if the cause wants all ranks on the same files, and the rank that failed has named one of its own."""
+    if found.cause not in _SAME_FILES:
+        return False
+    return any(e.rank in context.incident.files_of_ranks for e in context.incident.errors[:1])
+
+
+_VETOES = (_is_in_force, _is_foreign, _is_on_own_files)

@@ -96,3 +96,25 @@ def doing(stack: Sequence[Frame]) -> Activity | Literal[""]:
                 if re.fullmatch(function, frame.function):
                     return what
     return ""
+
+
+_SYNCS = frozenset(("synchronize", "wait_stream", "wait"))
+_INNER = 3
+
+
+def in_step_of_all(state: RankState) -> bool:
+    """True if a rank is in communication, in a backward pass, or waits for its device."""
+    if state.pending is not None or (state.waiting is not None and state.waiting.kind == "collective"):
+        return True
+    return is_in_backward(state) or any(
+        f.function in _SYNCS and "/torch/cuda/" in f.file.replace("\\", "/") for f in _inner(state)
+    )
+
+
+def is_in_backward(state: RankState) -> bool:
+    """True if the innermost frames of a rank are those of a backward pass."""
+    return any("/torch/autograd/" in f.file.replace("\\", "/") for f in _inner(state))
+
+
+def _inner(state: RankState) -> list[Frame]:
+    return [f for f in state.stack[-_INNER:] if is_library(f.file)]

@@ -100,7 +100,7 @@ def test_values_of_other_kinds_are_read_and_their_units():
     [
         ("loss_scale", "loss_scale"), ("loss_cls", "part"), ("train/loss", "loss"), ("best_loss", None),
         ("Learning Rate", "lr"), ("data_time", None), ("train_wall", None), ("eta", None), ("d_loss", "part"),
-        ("samples/sec", "throughput"), ("TFLOP/s/device", None), ("memory", None),
+        ("samples/sec", "throughput"), ("TFLOP/s/device", None), ("memory", "memory"),
     ],
 )  # fmt: skip
 def test_a_name_means_one_kind_or_nothing(name, kind):

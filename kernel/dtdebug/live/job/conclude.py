@@ -32,6 +32,7 @@ from dtdebug.recorded.flight_recorder.source_branches import exclusive
 from dtdebug.storage import state_dir as files
 from dtdebug.storage.run_folder import RunFolder
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
+from dtdebug_taxonomy.inference.lines_apart import step_of_lines_apart, tell_lines_apart
 from dtdebug_taxonomy.inference.parting import find_parting
 from dtdebug_taxonomy.inference.ranks_apart import SIZES, with_partings
 from dtdebug_taxonomy.model.account import Account, Parting
@@ -92,6 +93,8 @@ def conclude(
     verdict, ended, missing, more, _ = judge(folder, _add_crash_stacks(folder, seen.states), basis)
     verdict = limit_verdict(verdict, ended.states, unread(ended.states, hosts))
     verdict = blame_launcher(verdict, ended.states, hosts)
+    if not any(now in ("busy", "slow") for now in seen.progress.values()):
+        verdict = tell_lines_apart(verdict, ended.states)
     said = [*seen.notes, *ended.notes, *first_death.correction(ended.named, verdict.culprits, ended.states)]
     culprits = verdict.culprits
     accounts = [(s.rank not in culprits, each) for s in ended.states for each in s.accounts]
@@ -122,6 +125,7 @@ def conclude(
     snapshot = msgspec.structs.replace(snapshot, accounts=(*told, *_standing(verdict, ended.states, told)))
     snapshot = _add_source_findings(msgspec.structs.replace(snapshot, verdict=verdict))
     snapshot = msgspec.structs.replace(snapshot, accounts=with_partings(snapshot.accounts, verdict))
+    apart = step_of_lines_apart(verdict, ended.states) if parting is None else ""
     found = Case(
         verdict=snapshot.verdict or verdict,
         diagnosis=_diagnosis(snapshot, folder),
@@ -134,6 +138,7 @@ def conclude(
         missing_dumps=missing,
         notes=tuple(dict.fromkeys((*notes, *said, *more, *curves))),
         next=next_host(verdict, ended.states, hosts)
+        or apart
         or ("" if seen.printed is not None else following(verdict, ended.states, folder)),  # the user has ended it
     )
     found = _with(found, watch)

@@ -13,7 +13,8 @@ import msgspec
 
 FindingKind = Literal[
     "not_finite", "ranks_differ", "rises_with_rate", "diverges", "resumed_from_start", "rate_starts_over", "jumps",
-    "repeats", "zero_rate", "scale_at_floor", "does_not_move", "spike", "slower", "drifts", "overfits", "runs_differ",
+    "repeats", "zero_rate", "scale_at_floor", "does_not_move", "spike", "memory_of_rank", "memory_grows", "slower",
+    "drifts", "overfits", "runs_differ",
 ]  # fmt: skip
 """Kinds of findings, the gravest first."""
 ORDER: tuple[FindingKind, ...] = FindingKind.__args__  # type: ignore[attr-defined]

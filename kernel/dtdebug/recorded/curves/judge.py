@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 
-from dtdebug.recorded.curves import judge_events, judge_loss, judge_rest
+from dtdebug.recorded.curves import judge_events, judge_loss, judge_memory, judge_rest
 from dtdebug.recorded.curves.curve import Curve, Owner
 from dtdebug.recorded.curves.finding import ORDER, CurveFinding, FindingKind
 
@@ -31,6 +31,13 @@ def findings(curves: Sequence[Curve]) -> list[CurveFinding]:
     for (_name, _run, held_out), same in by_name.items():
         if same[0].kind == "loss" and not held_out and len({c.owner.rank for c in same}) == len(same):
             found += judge_rest.ranks_differ(same)
+    memory: dict[tuple[str, str], list[Curve]] = defaultdict(list)
+    for curve in usable:
+        if curve.kind == "memory":
+            memory[curve.name.name, curve.owner.run].append(curve.thinned(_LONGEST))
+    for same in memory.values():
+        if len({c.owner.rank for c in same}) == len(same):
+            found += judge_memory.memory_grows(same)
     printed = {(name, run): len({c.owner.rank for c in same}) for (name, run, _), same in by_name.items()}
     joined = judge_rest.join_ranks(found, printed)
     return sorted(joined, key=lambda row: ORDER.index(row.kind))

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 Kind = Literal[
     "loss", "part", "grad_norm", "lr", "step_time", "throughput", "loss_scale", "batch_size", "skipped", "metric",
-    "step", "epoch",
+    "memory", "step", "epoch",
 ]  # fmt: skip
 """Kinds of values; `part` is a loss that need not fall, such as one term of a sum or that of a discriminator."""
 
@@ -22,6 +22,8 @@ class Name(NamedTuple):
     """True for values of an evaluation, not of the training."""
     factor: float = 1.0
     """Factor to the unit in which the kind is judged: seconds for times."""
+    unit: str = ""
+    """Unit as it is shown; "" for a kind whose unit is known, and where none is printed."""
 
 
 _EVALUATION = frozenset({"eval", "evaluation", "val", "valid", "validation", "test", "dev", "heldout"})
@@ -149,6 +151,32 @@ _QUALITY = frozenset(
         "recall",
     ]
 )
+_MEMORY = frozenset(("rss", "uss", "pss", "mem", "memory", "vram", "ram"))
+_NO_MEMORY = frozenset(
+    [
+        "free",
+        "available",
+        "avail",
+        "total",
+        "limit",
+        "capacity",
+        "percent",
+        "pct",
+        "util",
+        "utilization",
+        "fraction",
+        "cap",
+        "bandwidth",
+        "size",
+        "fragmentation",
+        "saved",
+        "requested",
+        "efficiency",
+        "ratio",
+        "loss",
+    ]
+)
+"""Words of what falls while memory is taken, of what does not change, and of shares."""
 _SPLIT = re.compile(r"[^a-z0-9]+")
 _NO_LOSS = frozenset(("best", "min", "max", "std", "lowest", "weight", "coef", "lambda", "avglossscale"))
 _NORMS = frozenset(("gnorm", "gradnorm", "norm"))
@@ -179,6 +207,8 @@ def meaning(text: str) -> Name | None:
             return None
         whole = found - _EVALUATION <= _WHOLE_LOSS or plain in ("trainloss", "totalloss")
         return Name("loss" if whole else "part", shown, held_out)
+    if found & _MEMORY:
+        return None if found & _NO_MEMORY else Name("memory", shown)
     kind = _of_optimizer(plain, found)
     return Name(kind, shown) if kind is not None else _of_pace(low, plain, found, shown)
 

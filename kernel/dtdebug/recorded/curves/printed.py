@@ -25,6 +25,15 @@ _BARE = re.compile(
     rb"[ \t]{1,6}(" + _NUMBER + rb")(?![\d:]|/\d)(ms\b|)",
     re.ASCII,
 )
+_MEMORY = re.compile(
+    rb"(?i)(?<![a-z0-9/])((?:[a-z]{2,12}[ _./-]){0,3}(?:rss|[up]ss|mem|memory|vram|ram)(?:[ _./-][a-z]{2,12}){0,2})"
+    rb"(?: ?\((?P<of>[kmgt]i?b)\))?['\"]?[ \t]{0,4}[:= ][ \t]{0,4}['\"]?(" + _NUMBER + rb")"
+    rb"(?: ?([kmgt]i?b?|bytes|b))?(?![a-z0-9/%]|[.:]\d)",
+    re.ASCII,
+)
+_MEMORY_WORDS = (b"rss", b"RSS", b"mem", b"Mem", b"MEM", b"vram", b"VRAM", b" ram", b"RAM")
+_UNITS = frozenset(size + unit for size in b"k m g t".split() for unit in (b"b", b"ib")) | {b"bytes"}
+_MIB = {b"": 1.0, b"k": 2.0**-10, b"m": 1.0, b"g": 2.0**10, b"t": 2.0**20, b"b": 2.0**-20}
 _RATE = re.compile(rb"(?i)(?<![\w.])(\d{1,9}(?:\.\d{1,9})?) ?(s/it|it/s|ms/step|s/step|ms/it)\b", re.ASCII)
 _STEP = re.compile(
     rb"(?i)\b(?:(?:global|train|training|optimizer|completed)[ _]?)?"
@@ -46,7 +55,7 @@ _RANK = re.compile(
 _KEY_VALUE = re.compile(rb'"key": "([^"\n]{1,60})", "value": "?(' + _NUMBER + rb")", re.ASCII)
 _HELD_OUT = re.compile(rb"(?i)\b(?:validation|validating|valid|val|eval|evaluation|evaluating|test)\b", re.ASCII)
 _ESCAPE = re.compile(rb"\x1b\[[0-9;]{0,12}[A-Za-z]")
-_VALUES = (b"oss", b"OSS", b"norm", b"lr", b"LR", b"earning", b"tim", b"seconds", b"elapsed")
+_VALUES = (b"oss", b"OSS", b"norm", b"lr", b"LR", b"earning", b"tim", b"seconds", b"elapsed", *_MEMORY_WORDS)
 """Each line that is read holds one of these."""
 _LOAD_WORDS = (b"esum", b"heckpoint", b"estor")
 _LOADS = re.compile(
@@ -229,16 +238,16 @@ class PrintedLines:
             curves = plan.curves[rank] = [curve for curve in found if curve is not None]
         last = curves[0].steps
         if epoch >= 0 or not last or last[-1] == step:
-            for curve, value in zip(curves, values, strict=True):
-                put(curve, value, step, number, epoch)
+            for curve, value, name in zip(curves, values, plan.names, strict=True):
+                put(curve, value, step, number, epoch, factor=name.factor)
             return True
-        for curve, value in zip(curves, values, strict=True):
+        for curve, value, name in zip(curves, values, plan.names, strict=True):
             if len(curve.steps) >= MOST_VALUES:
                 continue
             if curve.epochs:  # other lines of it name an epoch
                 curve.epochs.append(-1.0)
             curve.steps.append(step)
-            curve.values.append(value * curve.name.factor)
+            curve.values.append(value * name.factor)
             curve.lines.append(number)
         return True
 
@@ -251,6 +260,8 @@ class PrintedLines:
         pairs = list(self._pairs(line))
         values = [pair for pair in pairs if pair.name.kind not in ("step", "epoch")]
         count = self._count(line, pairs, number) if values else None
+        if count is None and values and all(pair.name.kind == "memory" for pair in values):
+            count = Count(float(number), "line", -1)
         if count is None:
             return
         rank, rank_at = self._rank, -1
@@ -262,7 +273,7 @@ class PrintedLines:
                 continue
             curve.total = count.total or curve.total
             value = _value(pair.text)
-            put(curve, value, count.step, number, count.epoch)
+            put(curve, value, count.step, number, count.epoch, factor=pair.name.factor)
             if value == 0 and not _is_exact_zero(pair.text):
                 curve.exact = False
         if shape in self._plans:
@@ -316,7 +327,7 @@ class PrintedLines:
             segment = line[max(before, at - 64) : at]
             before = found.end()
             name = self._meaning(segment)
-            if name is None:
+            if name is None or name.kind == "memory":  # with its unit, below
                 continue
             if first and name.kind not in ("step", "epoch"):
                 first, held_out = False, _HELD_OUT.search(line, 0, at) is not None and not name.held_out
@@ -333,6 +344,8 @@ class PrintedLines:
             if first:
                 first, held_out = False, _HELD_OUT.search(line, 0, found.start()) is not None and not name.held_out
             yield Value(self._unit(name, found[3], held_out=held_out), found[2], found.start(2))
+        if any(word in line for word in _MEMORY_WORDS):
+            yield from self._memory(line, known)
         if (b"it" in line or b"/step" in line) and (rate := _RATE.search(line)) is not None:
             name = (
                 Name("throughput", "it/s")
@@ -340,6 +353,17 @@ class PrintedLines:
                 else Name("step_time", rate[2].decode(), factor=1e-3 if rate[2][:1].lower() == b"m" else 1.0)
             )
             yield Value(name, rate[1], rate.start(1))
+
+    def _memory(self, line: bytes, known: set[str]) -> Iterator[Value]:
+        """Yield the amounts of memory of a line, by their units; amounts without one are compared as they are."""
+        for found in _MEMORY.finditer(line):
+            name = meaning(found[1].decode("utf-8", "replace"))
+            if name is None or name.kind != "memory" or name.name.lower() in known:
+                continue
+            known.add(name.name.lower())
+            unit = (found["of"] or found[4] or _last_unit(found[1])).lower()
+            factor = _MIB[unit[:1]]
+            yield Value(name._replace(factor=factor, unit="MiB" if unit else ""), found[3], found.start(3))
 
     def _unit(self, name: Name, unit: bytes, *, held_out: bool) -> Name:
         if unit and name.kind == "step_time":
@@ -395,6 +419,12 @@ class PrintedLines:
         if at >= 0:
             return Count(at, "epoch", at_place)
         return None
+
+
+def _last_unit(name: bytes) -> bytes:
+    """Return the unit at the end of a name: `rss_mb`, `mem GiB`."""
+    last = re.split(rb"[ _./-]", name.lower())[-1]
+    return last if last in _UNITS else b""
 
 
 def _value(text: bytes) -> float:

@@ -61,17 +61,20 @@ class Series:
         return [curve for curve in self._found.values() if len(curve)]
 
 
-def put(curve: Curve, value: float, step: float, line: int = 0, epoch: float = -1.0) -> None:
-    """Add one value to a curve; one at the same step as before replaces it, as by the refresh of a bar."""
+def put(curve: Curve, value: float, step: float, line: int = 0, epoch: float = -1.0, *, factor: float = 0.0) -> None:
+    """Add one value to a curve; one at the same step as before replaces it, as by the refresh of a bar.
+
+    `factor`: factor to the curve's unit, if it is not that of its name.
+    """
     steps = curve.steps
     if steps and steps[-1] == step and (not curve.epochs or curve.epochs[-1] == epoch):
-        curve.values[-1] = value * curve.name.factor
+        curve.values[-1] = value * (factor or curve.name.factor)
         curve.lines[-1] = line
         return
     if len(steps) >= MOST_VALUES:
         return
     steps.append(step)
-    curve.values.append(value * curve.name.factor)
+    curve.values.append(value * (factor or curve.name.factor))
     curve.lines.append(line)
     if epoch >= 0 or curve.epochs:
         curve.epochs.extend([-1.0] * (len(steps) - 1 - len(curve.epochs)))

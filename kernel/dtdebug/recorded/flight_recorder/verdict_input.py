@@ -13,6 +13,7 @@ from dtdebug.recorded.flight_recorder.wait_graph import Wait, Waits
 from dtdebug_taxonomy.model.claims import Claim, Record
 from dtdebug_taxonomy.model.ranks import CallSite, Frame, GroupRef, RankState, say
 from dtdebug_taxonomy.model.waiting import ACTIVE, phrase
+from dtdebug_taxonomy.stacks.activity import is_in_backward
 from dtdebug_taxonomy.stacks.claims_of_state import claims_of
 from dtdebug_taxonomy.stacks.frames import call_site, own_frame, place_claim, shown_frame
 
@@ -121,7 +122,8 @@ def where_now(records: Records, rank: int) -> str:
         return frame_in_words(inner)
     if waiting is not None and waiting.kind not in (*ACTIVE, "collective"):
         return f"{frame_in_words(user)}: it waits {phrase(waiting)}"
-    return frame_in_words(user) if user == inner else f"{inner.function}, called from {frame_in_words(user)}"
+    function = "backward" if is_in_backward(state) else inner.function
+    return frame_in_words(user) if user == inner else f"{function}, called from {frame_in_words(user)}"
 
 
 def seen_at(records: Records, rank: int) -> list[Claim]:
