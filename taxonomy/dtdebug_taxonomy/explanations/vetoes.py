@@ -22,7 +22,7 @@ _MOST = 200_000
 
 def drop_vetoed(context: Context, rows: Iterable[Explanation]) -> tuple[Explanation, ...]:
     """Remove causes that a fact vetoes, and asides of fixes that propose what is set."""
-    return tuple(_without_set(context, a) for a in rows if not (_is_in_force(context, a) or _is_foreign(context, a)))
+    return tuple(_without_set(context, a) for a in rows if not any(veto(context, a) for veto in _VETOES))
 
 
 def _is_in_force(context: Context, found: Explanation) -> bool:
@@ -62,7 +62,9 @@ def is_set(context: Context, name: str, value: str) -> bool:
         return True
     spelt = rf"(?<!\w){re.escape(name)}[`'\"]{{0,2}} ?[=:] ?{re.escape(value)}\b[`'\"]{{0,2}}"
     told = re.compile(
-        rf"{spelt} (?:is|was|has been) (?:already |explicitly )?(?:enabled|set|passed|used|on\b)"
+        rf"\b(?:each|all|both|every|already|always|even|still)(?: of (?:them|these))?,? (?:with|has|have|uses?|sets?)"
+        rf" [`'\"(]{{0,2}}{spelt}"
+        rf"|{spelt} (?:is|was|has been) (?:already |explicitly )?(?:enabled|set|passed|used|on\b)"
         rf"|\balready [\w ,']{{0,40}}[`'\"(]{{0,2}}{spelt}"
         rf"|^ *(?:export )?{re.escape(option)}\b|^ *[`'\"]?{re.escape(name)}[`'\"]? ?: ?{re.escape(value)}\b",
         re.IGNORECASE | re.MULTILINE,
@@ -78,3 +80,67 @@ def _is_foreign(context: Context, found: Explanation) -> bool:
         return False
     known = any(f.evidence == "framework" and f.values for f in context.findings)
     return not known and any(e.frames for e in context.incident.errors)
+
+
+def _is_call_in_force(context: Context, found: Explanation) -> bool:
+    """True if the text shows the call as the fix would have it, and never as it is in the faulty line."""
+    _, cause = context.knowledge.causes.get(found.cause, ("", None))
+    if cause is None or found.file:
+        return False
+    rows = cause.diff.splitlines()
+    bad, good = ({key: names for row in rows if row[:1] == sign for key, names in _calls(row[1:])} for sign in "-+")
+    changed = [name for name in good if name in bad]
+    snapshot = context.incident.snapshot
+    shown = [*_calls(f"{snapshot.situation}\n{snapshot.output}\n{snapshot.cell}"[:_MOST])] if changed else []
+    for name in changed:
+        own = [names for key, names in shown if key == name]
+        wrong, right = bad[name] - good[name], good[name] - bad[name]
+        if right and any(right <= names for names in own) and not any(wrong & names for names in own):
+            return True
+    return False
+
+
+def _calls(text: str) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield (name, names in its arguments) of each call in a text; LOCAL_RANK and local_rank are one name."""
+    for found in _CALL.finditer(text):
+        yield found["name"], frozenset(n.lower() for n in _NAME.findall(found["arguments"])) - _ANYWHERE
+
+
+_CALL = lazy_re(r"(?<!\w)(?P<name>[a-z]\w{1,60})\((?P<arguments>[^\n]{1,200})\)")
+_NAME = lazy_re(r"[A-Za-z_]\w{1,60}")
+_ANYWHERE = frozenset(
+    {"int", "str", "os", "environ", "getenv", "get", "dist", "self", "args", "torch", "device", "cuda"}
+)
+"""Names that say nothing of which value an argument is."""
+
+
+def _has_own_files(context: Context, found: Explanation) -> bool:
+    """True if the cause is that ranks use the same files, and the text names another file for each rank."""
+    if found.cause not in _OF_SAME_FILES or found.named:
+        return False
+    files: dict[str, set[str]] = {}
+    for row in _OF_RANK.finditer(context.incident.snapshot.output[:_MOST]):
+        files.setdefault(row["rank"], set()).update(_FILE.findall(row["rest"]))
+    named = [{*each} for each in files.values() if each]
+    numbered = {re.sub(r"\d+", "0", name) for each in named for name in each}
+    every = [name for each in named for name in each]
+    return len(named) > 1 and len(every) == len({*every}) and len(numbered) == len(every) // len(named)
+
+
+_OF_SAME_FILES = frozenset({"all-ranks-prepare-the-same-files", "ranks-write-same-file"})
+_OF_RANK = lazy_re(
+    r"(?im)^(?![^\n]{0,60}File \")[^\n]{0,80}?\brank[ _:=]{0,2}(?P<rank>\d{1,6})\b(?P<rest>[^\n]{1,400})$"
+)
+_FILE = lazy_re(r"(?<![\w./-])[\w./-]{0,200}\d[\w./-]{0,60}\.(?!py\b)[A-Za-z]\w{0,9}(?:\.\w{1,6})?\b")
+
+
+def _was_opened(context: Context, found: Explanation) -> bool:
+    """True if the cause is that a file is not there, and the error is about what the file holds."""
+    return found.cause == "data-on-some-hosts-only" and any(_HOLDS.match(e.type) for e in context.incident.errors[:1])
+
+
+_HOLDS = lazy_re(
+    r"(?:\w{1,40}\.){0,6}(?:EOFError|BadGzipFile|BadZipFile|UnpicklingError|UnicodeDecodeError|JSONDecodeError)$"
+)
+"""Errors of reading that come only after a file was opened."""
+_VETOES = (_is_in_force, _is_foreign, _is_call_in_force, _has_own_files, _was_opened)
