@@ -32,6 +32,8 @@ _WAITED = "Watchdog caught collective operation timeout"
 _ASK = 'Next  If the job still runs: `dtdebug attach`. Else say what you see: dtdebug "it hangs at ..."'
 _TRACE = 10.0
 """Minutes until two snapshots of a growing process are compared."""
+_TOO_LITTLE = "Too little is said: what happens, and what should happen instead?"
+_OUTSIDE = "Not recognised: the text speaks of no device, rank, process, host, launcher, hang, loss or release."
 _SEVERAL = 4
 """Printers, one of them without a rank, from which a log is read as that of several ranks."""
 
@@ -143,6 +145,13 @@ class Reading(NamedTuple):
         return errors_of_build(self.snapshot.output) if unknown else None
 
     @property
+    def is_prose(self) -> bool:
+        """True if it is a person's text and no output: that nothing is recognised in it says nothing of a run."""
+        from dtdebug_taxonomy.logs.split_post import prints_nothing
+
+        return self.job is None and bool(self.snapshot.situation) and prints_nothing(self.snapshot.output)
+
+    @property
     def subject(self) -> Subject:
         """Subject of the answer."""
         from dtdebug_taxonomy.explanations.leads import Seen, subject_of
@@ -175,6 +184,8 @@ class Reading(NamedTuple):
             return "no_failure"
         if self.diagnosis.ordinary or self.diagnosis.happened:
             return "program_error"
+        if self.is_prose:
+            return "not_understood"
         return "no_failure" if self.share.is_enough or not self.snapshot.output.strip() else "not_understood"
 
 
@@ -443,6 +454,10 @@ def _event_of(reading: Reading) -> str:
 
         rows = "".join(f"\n  {clean(row)}" for row in errors)
         return f"Not understood: this is the log of a build, not of training.{rows}"
+    if reading.is_prose and not d.happened:
+        from dtdebug_taxonomy.inference.scope import speaks_of_the_field
+
+        return _TOO_LITTLE if speaks_of_the_field(reading.snapshot.situation) else _OUTSIDE
     if reading.status == "not_understood":
         from dtdebug.recorded.job_logs import clearance
 

@@ -28,6 +28,7 @@ from dtdebug_taxonomy.inference.next_step import Ask, Next, Repair, next_step
 from dtdebug_taxonomy.inference.ranking import Ranking, fix_patterns, rank
 from dtdebug_taxonomy.inference.scope import is_recognised, speaks_of_the_field
 from dtdebug_taxonomy.knowledge.loader import Knowledge
+from dtdebug_taxonomy.logs.split_post import prints_nothing
 from dtdebug_taxonomy.model.snapshot import Snapshot
 from dtdebug_taxonomy.text.pattern_matcher import plain
 
@@ -211,7 +212,7 @@ def _is_described(incident: Incident) -> bool:
     """True if the words describe or deplore something of the field, and no output shows that nothing failed."""
     words = incident.prose.bilingual
     return (
-        bool(incident.errors or not incident.snapshot.output.strip())
+        bool(incident.errors or prints_nothing(incident.snapshot.output))
         and (complains(words) or len(incident.prose.text.split()) >= _DESCRIPTION)
         and speaks_of_the_field(words)
     )

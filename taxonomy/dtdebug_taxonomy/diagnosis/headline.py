@@ -28,6 +28,7 @@ from dtdebug_taxonomy.model.ranks import Frame, Verdict
 from dtdebug_taxonomy.model.snapshot import ExceptionInfo, walk
 from dtdebug_taxonomy.stacks.frames import own_frame
 from dtdebug_taxonomy.text.pattern_matcher import plain
+from dtdebug_taxonomy.text.whole_parts import shorten_lists
 
 _SENTENCE, _MOST = 400, 12
 _SAYS_HANG = {("hang-said",), ("manifestation", "hang")}
@@ -100,7 +101,7 @@ def of_failure(o: Outlook) -> Headline:
     if raised is None and ("Traceback" in snapshot.output or "ray::" in snapshot.output):
         raised = next((r for r in o.incident.log.outcome.own if r.frames), None)
     if raised is None and lone is not None and not _CODE_ONLY.match(lone.message):
-        text = plain(format_exception(lone.type, lone.message), _SENTENCE)
+        text = _state(format_exception(lone.type, lone.message))
         return text, (_quote(text, lone.line),)
     if raised is None:
         return "", ()
@@ -110,7 +111,7 @@ def of_failure(o: Outlook) -> Headline:
     rank = f"{who} {'failed:' if ended else 'raised'} " if who else ""
     text = message if ended and message else format_exception(raised.type, message)
     supports = (_quote(text, raised.line),) if isinstance(raised, PrintedException) else ()
-    return plain(f"{rank}{text}{format_place(own_frame(raised.frames))}", _SENTENCE), supports
+    return _state(f"{rank}{text}{format_place(own_frame(raised.frames))}"), supports
 
 
 def of_reasons(o: Outlook) -> Headline:
@@ -125,7 +126,7 @@ def of_layer_error(o: Outlook) -> Headline:
     error = o.incident.first_error
     if error is None or not error.told:
         return "", ()
-    text = plain(f"{error.type}: {error.message}", _SENTENCE)
+    text = _state(f"{error.type}: {error.message}")
     return text, (_quote(text, error.line, error.rank),)
 
 
@@ -137,9 +138,7 @@ def of_traceback(o: Outlook) -> Headline:
     last = next((row for name, row in pairwise(error.below) if name.startswith("Last error")), "")
     message = last.strip() if last and _CODE_ONLY.match(error.message) else error.message
     quoted = _quote(format_exception(error.type, error.message), error.line, error.rank)
-    return plain(f"{format_exception(error.type, message)}{format_place(own_frame(error.frames))}", _SENTENCE), (
-        quoted,
-    )
+    return _state(f"{format_exception(error.type, message)}{format_place(own_frame(error.frames))}"), (quoted,)
 
 
 HEADLINES = (of_knock_on, of_unexplained_wait, of_failure, of_reasons, of_layer_error, of_traceback)
@@ -171,6 +170,11 @@ def _telling(o: Outlook) -> list[Reason]:
     lines = [r.line for r in telling]
     cures = {r.evidence: {c.cause for c in o.knowledge.evidence[r.evidence].cure} for r in telling}
     return sorted(telling, key=lambda r: (lines.index(r.line), len(cures[r.evidence]) > 1))
+
+
+def _state(text: str) -> str:
+    """Return a message as a headline; a list in it loses its middle before the message loses its end."""
+    return plain(shorten_lists(text, _SENTENCE), _SENTENCE)
 
 
 def format_exception(kind: str, message: str) -> str:

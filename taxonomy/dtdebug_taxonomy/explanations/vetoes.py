@@ -62,7 +62,9 @@ def is_set(context: Context, name: str, value: str) -> bool:
         return True
     spelt = rf"(?<!\w){re.escape(name)}[`'\"]{{0,2}} ?[=:] ?{re.escape(value)}\b[`'\"]{{0,2}}"
     told = re.compile(
-        rf"{spelt} (?:is|was|has been) (?:already |explicitly )?(?:enabled|set|passed|used|on\b)"
+        rf"\b(?:each|all|both|every|already|always|even|still)(?: of (?:them|these))?,? (?:with|has|have|uses?|sets?)"
+        rf" [`'\"(]{{0,2}}{spelt}"
+        rf"|{spelt} (?:is|was|has been) (?:already |explicitly )?(?:enabled|set|passed|used|on\b)"
         rf"|\balready [\w ,']{{0,40}}[`'\"(]{{0,2}}{spelt}"
         rf"|^ *(?:export )?{re.escape(option)}\b|^ *[`'\"]?{re.escape(name)}[`'\"]? ?: ?{re.escape(value)}\b",
         re.IGNORECASE | re.MULTILINE,
@@ -80,15 +82,56 @@ def _is_foreign(context: Context, found: Explanation) -> bool:
     return not known and any(e.frames for e in context.incident.errors)
 
 
-_SAME_FILES = frozenset({"all-ranks-prepare-the-same-files"})
+_SAME_FILES = frozenset({"all-ranks-prepare-the-same-files", "ranks-write-same-file"})
 """Causes in which several ranks are on one file at once."""
 
 
 def _is_on_own_files(context: Context, found: Explanation) -> bool:
     """True if the cause wants all ranks on the same files, and the rank that failed has named one of its own."""
-    if found.cause not in _SAME_FILES:
+    if found.cause not in _SAME_FILES or found.named:
         return False
     return any(e.rank in context.incident.files_of_ranks for e in context.incident.errors[:1])
 
 
-_VETOES = (_is_in_force, _is_foreign, _is_on_own_files)
+def _is_call_in_force(context: Context, found: Explanation) -> bool:
+    """True if the text shows the call as the fix would have it, and never as it is in the faulty line."""
+    _, cause = context.knowledge.causes.get(found.cause, ("", None))
+    if cause is None or found.file:
+        return False
+    rows = cause.diff.splitlines()
+    bad, good = ({key: names for row in rows if row[:1] == sign for key, names in _calls(row[1:])} for sign in "-+")
+    changed = [name for name in good if name in bad]
+    snapshot = context.incident.snapshot
+    shown = [*_calls(f"{snapshot.situation}\n{snapshot.output}\n{snapshot.cell}"[:_MOST])] if changed else []
+    for name in changed:
+        own = [names for key, names in shown if key == name]
+        wrong, right = bad[name] - good[name], good[name] - bad[name]
+        if right and any(right <= names for names in own) and not any(wrong & names for names in own):
+            return True
+    return False
+
+
+def _calls(text: str) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield (name, names in its arguments) of each call in a text; LOCAL_RANK and local_rank are one name."""
+    for found in _CALL.finditer(text):
+        yield found["name"], frozenset(n.lower() for n in _NAME.findall(found["arguments"])) - _ANYWHERE
+
+
+_CALL = lazy_re(r"(?<!\w)(?P<name>[a-z]\w{1,60})\((?P<arguments>[^\n]{1,200})\)")
+_NAME = lazy_re(r"[A-Za-z_]\w{1,60}")
+_ANYWHERE = frozenset(
+    {"int", "str", "os", "environ", "getenv", "get", "dist", "self", "args", "torch", "device", "cuda"}
+)
+"""Names that say nothing of which value an argument is."""
+
+
+def _was_opened(context: Context, found: Explanation) -> bool:
+    """True if the cause is that a file is not there, and the error is about what the file holds."""
+    return found.cause == "data-on-some-hosts-only" and any(_HOLDS.match(e.type) for e in context.incident.errors[:1])
+
+
+_HOLDS = lazy_re(
+    r"(?:\w{1,40}\.){0,6}(?:EOFError|BadGzipFile|BadZipFile|UnpicklingError|UnicodeDecodeError|JSONDecodeError)$"
+)
+"""Errors of reading that come only after a file was opened."""
+_VETOES = (_is_in_force, _is_foreign, _is_on_own_files, _is_call_in_force, _was_opened)

@@ -17,6 +17,7 @@ from dtdebug_taxonomy.logs.lines import OF_PROCESS, Line
 from dtdebug_taxonomy.logs.progress import PROGRESS, ProgressBar, has_advanced
 from dtdebug_taxonomy.model.ranks import Frame
 from dtdebug_taxonomy.text.lazy_re import lazy_re
+from dtdebug_taxonomy.text.whole_parts import shorten_lists
 
 _FRAME = re.compile(r'\s{1,12}File "([^"\n]{1,500})", line (\d{1,9})(?:, in ([^\n]{1,200}))?')
 HEADLESS = re.compile(r'\s{1,4}File "[^"\n]{1,500}", line \d{1,9}, in \S')
@@ -326,7 +327,7 @@ class _Reader:
         rank = next((n for n in known if n is not None), None)
         raised = PrintedException(
             type=last[1],
-            message=(last[2] or "").strip()[:500],
+            message=shorten_lists((last[2] or "").strip(), 500)[:500],
             frames=tuple(block.frames),
             before=before,
             rank=rank,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import groupby, islice
 
 from dtdebug_taxonomy.logs.prefixes import without_prefixes
+from dtdebug_taxonomy.logs.progress import PROGRESS
 from dtdebug_taxonomy.text import shown_code
 
 _LONGEST = 200_000
@@ -126,6 +127,12 @@ def only_words(text: str) -> tuple[str, str]:
     if not own or len(list(filter(str.strip, rows))) > _FEW_LINES or not all(map(_is_sentence, own)):
         return "", text
     return "\n".join(own), "\n".join("" if row in own else row for row in rows)
+
+
+def prints_nothing(text: str) -> bool:
+    """True if what is left of a person's text is code, links or a few rows that no program prints."""
+    rows = [r for r in text.split("\n") if r.strip(" `\t") and not (shown_code.is_statement(r) or _LINK.match(r))]
+    return len(rows) <= _FEW_LINES and not any(_is_machine(row) or PROGRESS.search(row) for row in rows)
 
 
 def _split_row(row: str) -> tuple[list[str], str]:

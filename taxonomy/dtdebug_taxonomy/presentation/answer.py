@@ -384,7 +384,7 @@ def _spots(
 
 def _unsaid(state: str, headline: str) -> str:
     """Return the state of ranks, or nothing if the headline has it."""
-    return "" if state.rstrip(". ") in headline else state
+    return "" if state.removeprefix("raised ").rstrip(". ") in headline else state
 
 
 def _told_places(snapshot: Snapshot | None, verdict: Verdict | None, lead: Lead) -> tuple[Spot, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
@@ -20,6 +21,8 @@ _LABEL = 6
 _DIFF_LINES, _FIX_LINES = 6, 6
 _DOTS, _CONTEXT = len("..."), 12
 """Columns of the dots for the beginning of a changed line, and of what is kept of it before the change."""
+_ERROR = re.compile(r"(?:^| )(?:\w{1,40}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Exit)\b(?:: |$)")
+"""An error that the headline quotes: the user has it, so that a cause below leaves it one line."""
 MORE = "more: dtdebug why"
 CERTAINTY = {
     "certain": "Certain", "likely": "Likely", "possible": "Possible, not certain",
@@ -27,6 +30,7 @@ CERTAINTY = {
     "stated": "The message says it", "unknown": "Cause not known", "well": "",
 }  # fmt: skip
 """Certainty of the cause, in words."""
+GUESSED = "A guess from words alone"
 CAUSE_ONLY = "The cause is certain, the fix is not proven"
 
 Kind = Literal[
@@ -97,7 +101,9 @@ def to_short_text(answer: Answer, width: int = WIDTH, *, prefix: str = "", more:
 
 
 def _lines(a: Answer, level: _Level, width: int, prefix: str, more: str) -> Iterator[Line]:
-    yield from _wrap("headline", f"{prefix}{a.headline}", width, level.headline, parts=message_parts)
+    brief = bool(a.why or a.guess) and _ERROR.search(a.headline) is not None
+    most = 1 if brief else level.headline
+    yield from _wrap("headline", f"{prefix}{a.headline}", width, most, parts=message_parts)
     if a.event and level.event:
         yield from _wrap("event", a.event, width, level.event, "  ", parts=message_parts)
     for number, spot in enumerate(a.spots[: level.spots]):
@@ -133,7 +139,7 @@ def certainty_of(a: Answer) -> str:
         return f"{'Proven' if a.fix.proven else 'Not proven'}: {a.fix.tried}"
     if a.sure == "certain" and a.fix is not None and not a.fix.proven:
         return CAUSE_ONLY
-    return CERTAINTY[a.sure]
+    return GUESSED if a.guess and a.sure == "unknown" else CERTAINTY[a.sure]
 
 
 def _with_record(why: str, record: str) -> str:

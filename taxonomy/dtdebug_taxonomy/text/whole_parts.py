@@ -10,6 +10,9 @@ _CLAUSE_END = re.compile(r";(?= )|,(?= (?:or|and|then) )|:(?= )")
 _ITEM_END = re.compile(r"[;,](?= )")
 _SAID_BESIDE = re.compile(r"`[^`]*`|\([^()]*:\d+\)|#\d+")
 """Code, places and numbers of calls: other parts of an answer show them too."""
+_ITEM = r"(?:'[^'\n]{1,200}'|\"[^\"\n]{1,200}\"|[A-Za-z_]\w{0,60}(?:\.\w{1,60}){1,12})"
+_QUOTED_LIST = re.compile(rf"(?<![\w.'\"])(?P<first>{_ITEM}), ?(?:{_ITEM}, ?)+(?P<last>{_ITEM})")
+"""List of at least three names in quotes or with dots."""
 _LEAST = 20
 """Least number of characters that say something."""
 
@@ -35,17 +38,34 @@ def first_parts(text: str, most: int) -> str:
 
 def message_parts(text: str, most: int) -> str:
     """Return a message of at most `most` characters: without the sentences after its first, else without its middle."""
+    text = _shorten_list(text, most)
     if len(text) <= most:
         return text
     ends = [m.end() for m in _SENTENCE_END.finditer(text[: most + 1])]
     if ends:
         return text[: ends[-1]]
+    first = _SENTENCE_END.search(text)
+    text = text[: first.end()] if first is not None else text
     for at in reversed([at for at in _open_ends(text, _ITEM_END) if _LEAST <= at < most]):
         if text[at] == ";" or not re.search(r"\d", _SAID_BESIDE.sub("", text[at:])):
             return f"{text[:at]}."
-    tail = text[-(most // 2 - 2) :].partition(" ")[2] or text[-(most // 2 - 2) :]
-    head = text[: most - len(tail) - 5]
+    end = text[-(most // 3) :]
+    if re.search(r"\d", end):  # figures decide
+        end = text[-(most // 2 - 2) :]
+    tail = end.partition(" ")[2] or end
+    head = text[: most - len(tail) - 4]
     return f"{head.rpartition(' ')[0] or head} ... {tail}"
+
+
+def _shorten_list(text: str, most: int) -> str:
+    """Return a text of more than `most` characters with only the ends of its lists, or with none of their items."""
+    ends = shorten_lists(text, most)
+    return ends if len(ends) <= most else _QUOTED_LIST.sub("...", text)
+
+
+def shorten_lists(text: str, most: int) -> str:
+    """Return a message that is longer than `most` with only the ends of its lists; what it says comes after them."""
+    return _QUOTED_LIST.sub(r"\g<first>, ..., \g<last>", text) if len(text) > most else text
 
 
 def _asides(text: str) -> Iterator[tuple[int, int]]:

@@ -100,6 +100,37 @@ def test_healthy_output_finds_nothing(tmp_path, capsys):
     assert "No known failure in" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            (
+                "Let the average be updated once per loop\n\nWhen I run\n`\nema.update()\n`\nit is done number of gpus"
+                " times, is it possible to do it only once?\n"
+            ),
+            "Cause not known",
+        ),
+        (
+            (
+                "Validation per host\n\nI see that each worker runs it, eight times as often as wanted. How do I run it"
+                " once?\n```\ntrainer.validate(model)\n```\n"
+            ),
+            "Next",
+        ),
+        ("My cake did not rise\n\nI used two eggs and flour. Why is it flat?\n", "Not recognised: "),
+    ],
+)
+def test_a_complaint_gets_no_all_clear(text, told, tmp_path, capsys):
+    """It is no log: that no failure is found in it says nothing."""
+    file = tmp_path / "post.txt"
+    file.write_text(text)
+
+    assert main(["diagnose", str(file)]) == 1
+    out = capsys.readouterr().out
+    assert "No known failure" not in out
+    assert told in out
+
+
 def test_an_exception_that_nothing_known_explains_is_named(tmp_path, capsys):
     """And no cause is claimed: it may be the program's own."""
     log = tmp_path / "train.log"

@@ -220,3 +220,27 @@ def test_devices_alone_say_nothing_of_another_error():
     ).advice
 
     assert "more-processes-than-gpus" not in {a.cause for a in advice}
+
+
+TOO_HIGH = "RuntimeError: CUDA error: invalid device ordinal\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "says", "starts"),
+    [
+        ("CUDA_VISIBLE_DEVICES=6,7 bash go.sh\n", "2 devices are visible, numbered 0 and 1", "Start 2 processes"),
+        ("$ export CUDA_VISIBLE_DEVICES=0,2,5\n", "3 devices are visible, numbered 0 to 2", "Start 3 processes"),
+        ("CUDA_VISIBLE_DEVICES=3 ./go.sh\n", "1 device is visible, numbered 0", "Start 1 process per host"),
+    ],
+)
+def test_devices_that_a_command_makes_visible_are_counted(given, says, starts):
+    found = first(f"{given}\n{TOO_HIGH}")
+
+    assert says in found.title
+    assert found.fix.startswith(starts)
+
+
+def test_of_several_hosts_the_global_rank_may_be_too_high():
+    found = first(f"CUDA_VISIBLE_DEVICES=0,1 bash go.sh\n\n{TOO_HIGH}", "It fails on 2 nodes.")
+
+    assert "visible" not in found.title

@@ -111,3 +111,37 @@ def test_an_assertion_without_words_is_shown_with_what_it_asserts():
     verdict = verdict_of_log(Snapshot(output="".join(f"[rank7]: {line}\n" for line in lines)))
     assert verdict is not None
     assert verdict.summary.startswith("Rank 7 raised AssertionError: assert metadata is not None")
+
+
+ORDINAL = "torchrun train.py\n[rank1]: RuntimeError: CUDA error: invalid device ordinal\n"
+
+
+@pytest.mark.parametrize(
+    ("shown", "proposed"),
+    [
+        ("", True),
+        ("torch.cuda.set_device(local_rank)\n", False),
+        ('torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))\n', False),
+        ("torch.cuda.set_device(dist.get_rank())\n", True),
+    ],
+)
+def test_a_call_that_is_shown_as_the_fix_has_it_is_not_proposed(shown, proposed):
+    """A device number that is the local rank already is no mistake."""
+    causes = [a.cause for a in diagnose(load(), Snapshot(output=f"{shown}{ORDINAL}")).advice]
+    assert proposed == ("global-rank-used-as-device" in causes)
+
+
+def test_ranks_that_read_a_file_each_do_not_race_for_one():
+    """Their paths differ in a number only."""
+    own = "".join(f"rank {n} reads shards/s{n}.tar.gz\n" for n in range(3))
+    same = "".join(f"rank {n} reads shards/s0.tar.gz\n" for n in range(3))
+    error = "[rank1]: EOFError: Compressed file ended before the end-of-stream marker was reached\n"
+    causes = {text: [a.cause for a in diagnose(load(), Snapshot(output=text + error)).advice] for text in (own, same)}
+    assert "all-ranks-prepare-the-same-files" in causes[same]
+    assert "all-ranks-prepare-the-same-files" not in causes[own]
+
+
+def test_each_with_an_option_says_that_it_is_set():
+    """As people put it."""
+    first = fixes(UNFINISHED + PROPOSED, situation="I wrap three models, each with `find_unused_parameters=True`.")
+    assert not any(fix.startswith("Pass find_unused_parameters=True") for fix in first)

@@ -39,3 +39,37 @@ def test_the_advice_of_a_message_goes_first():
         message_parts("Sizes differ: 3 and 4. You can enable the debug mode to see more.", 40)
         == "Sizes differ: 3 and 4."
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "shown"),
+    [
+        (
+            "Missing gradient for 'body.0.weight', 'body.0.bias', 'body.1.weight', 'head.bias': no step is made",
+            85,
+            "Missing gradient for 'body.0.weight', ..., 'head.bias': no step is made",
+        ),
+        (
+            "Slots (enc.layer.zero.norm, enc.layer.one.norm, enc.layer.two.norm, enc.layer.six.norm) are unused",
+            40,
+            "Slots (...) are unused",
+        ),
+    ],
+)
+def test_a_list_loses_its_middle_so_that_what_is_said_of_it_stays(text, most, shown):
+    """The predicate stands after the list."""
+    assert message_parts(text, most) == shown
+
+
+def test_a_short_list_stays_as_it_is():
+    """It fits."""
+    assert message_parts("The keys 'a.b', 'c.d', 'e.f' are empty", 60) == "The keys 'a.b', 'c.d', 'e.f' are empty"
+
+
+def test_of_a_first_sentence_that_does_not_fit_both_ends_stay():
+    """The rest of the message is not told in its place."""
+    text = "The group of the ranks of one host was made before its store had an address. This may mean something else."
+    shown = message_parts(text, 60)
+    assert len(shown) <= 60
+    assert shown.startswith("The group of the ranks")
+    assert shown.endswith("an address.")

@@ -7,6 +7,7 @@ https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#cuda-environmen
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.explanations.context import Context
@@ -17,40 +18,81 @@ from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
 _VISIBLE = lazy_re(
     r"(?m)^.{0,80}?\b(?:torch\.cuda\.device_count\(\)|device_count|visible (?:gpus|devices)"
     r"|number of (?:visible )?gpus) ?[:=] ?(?P<n>\d{1,3})\b"
-    r"|\bCUDA_VISIBLE_DEVICES ?[:=] ?['\"]?(?P<list>\d{1,2}(?:,\d{1,2}){0,31})\b"
+    r"|\bCUDA_VISIBLE_DEVICES['\"\]]{0,2} ?[:=] ?['\"]?(?P<list>\d{1,2}(?:, ?\d{1,2}){0,31})\b"
 )
 _STARTED = lazy_re(r"(?:^|\s)--(?:nproc[_-]per[_-]node|num_gpus)[ =](?P<n>\d{1,3})\b")
+_ORDINAL = lazy_re(r"(?i)\binvalid device ordinal\b")
+_HOSTS = lazy_re(
+    r"(?i)\b(?:[2-9]|\d\d|two|three|four|several|multiple|multi)[ -](?:nodes?|machines?|hosts?|servers?)\b"
+    r"|--nnodes[ =](?!1\b)|--hostfile\b|(?:^|\s)-H \S"
+)
+"""Words of several hosts, where the global rank may be what is too high."""
 _CPU = lazy_re(r"(?i)\bgloo\b|\bon (?:the )?cpus?\b|--no[_-]cuda|\buse[_-]cpu\b")
 
 
 def explain(context: Context) -> Iterator[Explanation]:
-    """Yield that more processes are started than devices are visible, by printed figures."""
+    """Yield that more processes are started than devices are visible, by printed or given figures."""
     snapshot = context.incident.snapshot
-    output = clip_lines(snapshot.output)
-    words = f"{context.incident.prose.text}\n{' '.join(snapshot.command)}\n{output}"
-    visible, started = _VISIBLE.search(output), _STARTED.search(words)
-    if visible is None or started is None or _CPU.search(words):
+    output, prose = clip_lines(snapshot.output), clip_lines(context.incident.prose.text)
+    words = f"{prose}\n{' '.join(snapshot.command)}\n{output}"
+    started = _STARTED.search(words)
+    visible = _VISIBLE.search(output) or _only(prose)
+    if visible is None or _CPU.search(words):
         return
-    there = int(visible["n"]) if visible["n"] else len({*visible["list"].split(",")})
+    there = int(visible["n"]) if visible["n"] else len({*visible["list"].replace(" ", "").split(",")})
+    refused = any(_ORDINAL.search(e.message) for e in context.incident.errors)
+    if started is None and refused and there and not _HOSTS.search(words):
+        yield _of_visible(there, visible)
+    if started is None:
+        return
     count = int(started["n"])
     if not 0 < there < count or there == 1:  # a launcher that gives each process one device of its own
         return
     yield explanation_for(
         "C.5",
-        f"{count} processes are started on a host on which {there} devices are visible",
+        f"{count} processes are started on a host on which {_are_visible(there)}",
         "The processes above that number have no device of their own: they get a number that does not exist, or"
         " share one.",
         f"Start {there} (`--nproc-per-node {there}`), or make the others visible: CUDA_VISIBLE_DEVICES, the"
-        f" devices of the"
-        " container or of the allocation.",
+        " devices of the container or of the allocation.",
         0.5,
-        Reason(
-            evidence="more-processes-than-visible-devices",
-            means="The output says how many devices are visible.",
-            source="printed",
-            weight=1.5,
-            line=output.count("\n", 0, visible.start()) + 1,
-            words=plain(visible[0].strip())[:200],
-        ),
+        _reason(visible),
         pattern="fix device assignment",
     )
+
+
+def _of_visible(there: int, visible: re.Match[str]) -> Explanation:
+    """Return that a device number is too high for the devices that are visible, whatever started the processes."""
+    numbered = "numbered 0" if there == 1 else "numbered 0 and 1" if there == 2 else f"numbered 0 to {there - 1}"
+    processes = f"{there} process{'es' * (there > 1)}"
+    return explanation_for(
+        "C.5",
+        f"A process asks for a device that it does not see: {_are_visible(there)}, {numbered}",
+        "The visible devices are numbered anew from 0, whatever their numbers on the host are.",
+        f"Start {processes} per host, or make more devices visible (CUDA_VISIBLE_DEVICES, the devices of the container"
+        " or of the allocation). Where each process is given one device of its own, its number is 0.",
+        0.5,
+        _reason(visible),
+        pattern="fix device assignment",
+    )
+
+
+def _are_visible(there: int) -> str:
+    return f"{there} device{'s are' if there > 1 else ' is'} visible"
+
+
+def _reason(visible: re.Match[str]) -> Reason:
+    return Reason(
+        evidence="more-processes-than-visible-devices",
+        means="The text says how many devices are visible.",
+        source="printed",
+        weight=1.5,
+        line=visible.string.count("\n", 0, visible.start()) + 1,
+        words=plain(visible[0].strip())[:200],
+    )
+
+
+def _only(text: str) -> re.Match[str] | None:
+    """Return the first list of devices that a person gives; None if there are several of different lengths."""
+    rows = [m for m in _VISIBLE.finditer(text) if m["list"]]
+    return rows[0] if len({m["list"].count(",") for m in rows}) == 1 else None
