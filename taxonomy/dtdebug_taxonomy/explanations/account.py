@@ -226,7 +226,22 @@ def _links_of(found: Broken) -> tuple[Link, ...]:
     inner = contract.about and contract.about not in call.expressions
     if not links and inner and 0 <= account.root < len(account.links):
         links.append(account.links[account.root])
+    if not links and contract.about in call.expressions and (part := _computed_part(found)) is not None:
+        links.append(part)
     return tuple(links[:2])
+
+
+def _computed_part(found: Broken) -> Link | None:
+    """Return the line that computes a part of `(replicas, tp)`, if it is the only part that is computed."""
+    chains = chains_of(found.account, found.call.expressions[found.contract.about][0])
+    heads = [chain[0] for chain in chains if chain[0].how == "assigned"]
+    trees = [(link, parse_line(link.place.code)) for link in heads]
+    computed = [link for link, tree in trees if tree is not None and any(map(_is_sum, ast.walk(tree)))]
+    return computed[0] if len(computed) == 1 else None
+
+
+def _is_sum(node: ast.AST) -> bool:
+    return isinstance(node, ast.BinOp)
 
 
 def _in_file(found: Broken) -> Link | None:

@@ -583,3 +583,15 @@ def test_filter_of_an_optimizer_and_the_test_that_freezes_are_found(tmp_path):
 def test_length_of_a_mapping_that_is_not_shown_whole_is_told(tmp_path):
     found = account(tmp_path, "names = {f'name {n}': n for n in range(30)}\nnames['no name']\n")
     assert found.links[0].value.text.startswith("dict of 30: {'name 0': 0")
+
+
+def test_layer_that_is_called_comes_before_what_it_gets(tmp_path):
+    """It made the value: the input of a loss has no part in its shape."""
+    found = account(
+        tmp_path,
+        "import torch\n\nclass Task:\n    def __init__(self):\n"
+        "        self.loss = torch.nn.MSELoss(reduction='none')\n\n"
+        "    def step(self, x):\n        loss = self.loss(x, x)\n        loss.backward()\n\n"
+        "data = torch.ones(3, requires_grad=True)\nTask().step(data)\n",
+    )
+    assert root(found) == "self.loss = torch.nn.MSELoss(reduction='none')"

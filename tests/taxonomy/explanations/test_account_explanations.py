@@ -309,7 +309,7 @@ def test_a_map_whose_length_differs_is_shown_where_it_was_made():
         ),
         link("path", "", "passed", 17, "data = Notes(f'notes-{rank}.txt')", 1),
     )
-    failure = "RuntimeError: [1]: params[0] in this process with sizes [8, 2] appears not to match process 0"
+    failure = "RuntimeError: [1]: params[0] in this process with sizes [8, 2] appear not to match those in process 0"
     account = failed("DDP(Head(len(data.ids)))", failure, 1, api="torch.nn.parallel.DistributedDataParallel",
                      links=links, root=1)  # fmt: skip
     told = msgspec.structs.replace(account, by_rank=1)
@@ -326,6 +326,7 @@ def loaded_into(*links):
     test = "any((p_len != s_len for p_len, s_len in zip(param_lens, saved_lens, strict=True)))"
     return failed(
         "adam.load_state_dict(old)", api="torch.optim.Adam.load_state_dict", links=links, tests=((test, True),),
+        place=Place(file="/env/site-packages/torch/optim/optimizer.py", line=9, function="load_state_dict"),
         values=[("param_lens", "[2, 5]"), ("saved_lens", "list of 2 x 1")],
     )  # fmt: skip
 
@@ -337,7 +338,7 @@ def test_groups_of_an_optimizer_are_told_by_their_sizes_and_the_tests_that_chose
         link("warm", "False", "tested", 14, "if warm:", 1),
     )
     cause = first_cause(loaded_into(made, *chosen))
-    said = "`load_state_dict`: groups of [1, 1] parameters were saved, `adam` has [2, 5]; "
+    said = "Rank 0: `load_state_dict`: groups of [1, 1] parameters were saved, `adam` has [2, 5]; "
     assert cause.title == f"{said}`w.requires_grad` (train.py:7), `warm` (train.py:14)"
     assert (cause.line, cause.settled) == (23, False)
     assert first_cause(loaded_into(made)).title == f"{said}`adam = make(net)` (train.py:20)"
@@ -352,6 +353,20 @@ def test_a_fix_is_settled_only_where_a_literal_or_option_that_is_compared_was_gi
             api="torch.utils.data.DistributedSampler", arguments=[("num_replicas", "2"), ("rank", "9")],
         )  # fmt: skip
         assert first_cause(account).settled is settled, how
+
+
+def test_the_one_part_of_a_shape_that_is_computed_is_shown():
+    links = (
+        link("groups", "3", "assigned", 15, "groups = world // width + 2"),
+        link("width", "2", "passed", 22, "mesh_of(options.width)"),
+    )
+    account = failed(
+        "init_device_mesh('cpu', (groups, width))", links=links, root=0,
+        api="torch.distributed.device_mesh.init_device_mesh", arguments=[("mesh_shape", "(3, 2)")],
+    )  # fmt: skip
+    cause = first_cause(account)
+    assert cause.title.endswith("the world size is 2; `groups = world // width + 2` (train.py:15)")
+    assert cause.settled is False, "the line may be right, and the launch wrong"
 
 
 def test_only_failures_that_compare_ranks_are_about_their_difference():
