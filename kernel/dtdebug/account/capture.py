@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dtdebug.account import chain, scopes
+from dtdebug.account.chosen import is_optimizer
 from dtdebug.account.objects import is_exactly, loaded
 from dtdebug.account.parts import leaves
 from dtdebug.account.refusal import refusal_of
@@ -77,6 +78,9 @@ def explain(
         return _with(account, stopped=f"{at.file} has changed since it was loaded")
     refusal, refused = refusal_of(stack, own, sources, message or account.exception)
     way = WayBack(sources, deadline, message or account.exception, (scope.file, scope.line))
+    func = scope.call.func if isinstance(scope.call, ast.Call) else None
+    if isinstance(func, ast.Attribute) and is_optimizer(scope.value(func.value)):
+        way.follow(func.value, scope)  # what it was made of comes before what it is given
     for node, where in refused:
         if not (_is_nothing(where.value(node)) and way.idle(node, where)):
             way.follow(node, where)

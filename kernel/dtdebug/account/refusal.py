@@ -6,9 +6,11 @@ import ast
 import builtins
 import re
 import sys
+import types
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from dtdebug.account import scopes
+from dtdebug.account import evaluate, scopes
 from dtdebug.account.makers import creation
 from dtdebug.account.objects import (
     MISSING,
@@ -31,7 +33,7 @@ from dtdebug_taxonomy.source.python.bindings import leaves as ends_block
 from dtdebug_taxonomy.source.python.names import canonical, dotted_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 
-_TESTS, _VALUES = 3, 8
+_TESTS, _VALUES, _PASSES = 3, 8, 32
 _OPERATORS = {
     ast.MatMult: "torch.matmul",
     ast.Add: "torch.add",
@@ -166,7 +168,7 @@ def _values(looked: Sequence[ast.expr], scope: Scope) -> tuple[NamedValue, ...]:
     found: dict[str, NamedValue] = {}
     for each in looked:
         for part in (each, *leaves(each, scope)):
-            text, value = ast.unparse(part), scope.value(part)
+            text, value = ast.unparse(part), _gone_through(part, scope)
             if (
                 isinstance(part, ast.Constant | ast.List | ast.Tuple)
                 or text in (*found, "self", *dir(builtins))
@@ -176,6 +178,21 @@ def _values(looked: Sequence[ast.expr], scope: Scope) -> tuple[NamedValue, ...]:
             if value is not MISSING or (not scope.live and part is not each):
                 found[text] = named(text, value)
     return tuple(found.values())[:_VALUES]
+
+
+def _gone_through(node: ast.expr, scope: Scope) -> Any:
+    """Return the value of an operand; of a generator that was used up, what it had yielded, worked out again."""
+    value, program = scope.value(node), scope.program
+    if type(value) is not types.GeneratorType or program is None or not isinstance(node, ast.Name):
+        return value
+    rows = program.bindings.get((scope.node or program.tree, node.id), ())
+    match rows[0].value if len(rows) == 1 else None:
+        case ast.GeneratorExp(elt=each, generators=[ast.comprehension(target=ast.Name(id=name), iter=over, ifs=[])]):
+            items = scope.value(over)
+            if is_exactly(items, (list, tuple)) and len(items) <= _PASSES:
+                found = [evaluate.value(each, {**scope.local, name: one}, scope.world) for one in items]
+                return value if any(one is MISSING for one in found) else found
+    return value
 
 
 def _arguments(stack: Sequence[Scope], own: int) -> tuple[NamedValue, ...]:

@@ -127,8 +127,8 @@ def _pairs(pairs: Iterable[tuple[object, object]], size: int, depth: int, conten
     for key, value in pairs:
         word = repr(key[:_PART]) if type(key) is str else _text(key, _DEEPEST, contents)
         shown.append(f"{word}: {_secret(word, _text(value, depth + 1, contents))}")
-    more = ", ..." if size > len(shown) else ""
-    return f"{{{', '.join(shown)}{more}}}"
+    text = f"{{{', '.join(shown)}{', ...' if size > len(shown) else ''}}}"
+    return text if depth or (size == len(shown) and len(text) < MAX_TEXT) else f"dict of {size}: {text}"
 
 
 def _secret(name: str, text: str) -> str:

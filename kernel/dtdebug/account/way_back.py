@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from dtdebug.account import evaluate, scopes
+from dtdebug.account.chosen import choosing_tests, is_optimizer
 from dtdebug.account.configs import entry_of, keys_of
 from dtdebug.account.expressions import computes, is_literal, literal_text
 from dtdebug.account.files import writer_of
@@ -147,6 +148,7 @@ class WayBack:
         if text in _NOT_FOLLOWED:
             return
         if self._depth(parent) >= _DEEPEST or len(self.links) >= MAX_LINKS:
+            self._own += [parent] * (parent >= 0 and is_rank(node))
             self.stopped = self.stopped or "the way back is longer than what is kept"
             return
         if self._deadline.is_over:
@@ -241,6 +243,8 @@ class WayBack:
                 self._own.append(at)
             if writer is not None:
                 self._written(writer, at)
+            if is_optimizer(value):
+                self._chosen(node, scope, at)
         before = made.scope
         if made.scope.line > made.line or made.scope is scope:
             before = dataclasses.replace(made.scope, line=min(made.line, made.scope.line))
@@ -249,6 +253,13 @@ class WayBack:
         for part in made.parts:
             for leaf in leaves(part, before):
                 self._follow(leaf, before, at)
+
+    def _chosen(self, node: ast.expr, scope: Scope, parent: int) -> None:
+        """Add the tests that chose the parameters of an optimizer."""
+        for test, home in choosing_tests(node, scope, self._sources):
+            value = home.value(test) if isinstance(test, ast.expr) else MISSING
+            shown = named(ast.unparse(test), value if type(value) is bool else MISSING)
+            self._add(Link(value=shown, how="tested", place=place(home, test), depth=self._depth(parent)), parent)
 
     def _written(self, writer: Making, parent: int) -> None:
         """Go on with what the program wrote to a file that it reads."""

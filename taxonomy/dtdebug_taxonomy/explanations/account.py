@@ -15,7 +15,7 @@ from dtdebug_taxonomy.explanations import account_edits
 from dtdebug_taxonomy.explanations.account_words import decide, diff_of, ranks_of, where
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, in_python
-from dtdebug_taxonomy.inference.account_call import chains_of, parse_line
+from dtdebug_taxonomy.inference.account_call import chains_of, names_in_words, parse_line
 from dtdebug_taxonomy.inference.contracts import Broken, Parted, broken_contract, parted_contract
 from dtdebug_taxonomy.inference.guards import decisive_test
 from dtdebug_taxonomy.logs.exception_roles import role_of
@@ -166,7 +166,13 @@ def _of_contract(context: Context, found: Broken, alike: Sequence[Broken], accou
     contract, account, call = found
     links = () if contract.here else _links_of(found)
     link = links[0] if links else None
-    title = f"{_rank_prefix(account, alike, accounts)}{fill(contract.says, call)}{decided_clause(account, *links)}"
+    try:
+        said = fill(contract.says, call)
+    except UnknownSlotError:
+        if not contract.asks:
+            raise
+        said = fill(contract.asks, call)
+    title = f"{_rank_prefix(account, alike, accounts)}{said}{decided_clause(account, *links)}"
     typed = account_edits.typed_option(link)
     edit = typed or account_edits.of_contract(found, link)
     place = edit.place if edit is not None else link.place if link is not None else account.place
@@ -179,15 +185,28 @@ def _of_contract(context: Context, found: Broken, alike: Sequence[Broken], accou
     ):
         fix = f"Pass `{option}`, or edit {where(link.place)}: {_lower(fix)}"
     elif place is not None:
+        place = account.place if link is not None and link.how == "tested" and account.place is not None else place
         fix = f"Edit {where(place)}: {_lower(fix)}"
-    return _explanation(context, account, title, fix, _SURE, contract.id, _why(alike, accounts), edit, place)
+    told = _explanation(context, account, title, fix, _SURE, contract.id, _why(alike, accounts), edit, place)
+    return replace(told, settled=edit is not None or _is_settled(found, link))
+
+
+def _is_settled(found: Broken, link: Link | None) -> bool:
+    """True if the place to edit is known: the call itself, or the literal, option or file that a demand compares."""
+    contract, account, call = found
+    if contract.here or contract.instead or not contract.about:
+        return True
+    if link is None:
+        words = call.expressions.get(contract.about, ("", (0, 0)))[0]
+        return not names_in_words(words) and account.place is not None
+    return link.how in _ENDED and link.value.text in _compared(found)
 
 
 def _links_of(found: Broken) -> tuple[Link, ...]:
     """Return where what the demand compares was decided: what the contract is about first, at most two lines."""
     contract, account, call = found
-    links: list[Link] = []
-    for name in (contract.about, *sorted(names_in(contract.demand) - {contract.about})):
+    links: list[Link] = [link for link in account.links if link.how == "tested" and contract.about == "self"][:2]
+    for name in (contract.about, *sorted(names_in(contract.demand) - {contract.about})) if not links else ():
         if name in call.expressions and name != "self":
             link = deciding_link(account, call.expressions[name][0])
             if link is not None and _is_part(link, name, found):
@@ -207,15 +226,27 @@ def _links_of(found: Broken) -> tuple[Link, ...]:
     inner = contract.about and contract.about not in call.expressions
     if not links and inner and 0 <= account.root < len(account.links):
         links.append(account.links[account.root])
+    if not links and contract.about in call.expressions and (part := _computed_part(found)) is not None:
+        links.append(part)
     return tuple(links[:2])
+
+
+def _computed_part(found: Broken) -> Link | None:
+    """Return the line that computes a part of `(replicas, tp)`, if it is the only part that is computed."""
+    chains = chains_of(found.account, found.call.expressions[found.contract.about][0])
+    heads = [chain[0] for chain in chains if chain[0].how == "assigned"]
+    trees = [(link, parse_line(link.place.code)) for link in heads]
+    computed = [link for link, tree in trees if tree is not None and any(map(_is_sum, ast.walk(tree)))]
+    return computed[0] if len(computed) == 1 else None
+
+
+def _is_sum(node: ast.AST) -> bool:
+    return isinstance(node, ast.BinOp)
 
 
 def _in_file(found: Broken) -> Link | None:
     """Return the line of a configuration file that holds one of the two numbers which the demand compares."""
-    compared = set()
-    for side in sides(found.contract.demand)[::2]:
-        with suppress(UnknownTermError):
-            compared.add(show(value_of(side, found.call.scope)) if side else "")
+    compared = _compared(found)
     held = [
         link
         for link in found.account.links
@@ -235,11 +266,17 @@ def _hands_on(link: Link) -> bool:
 def _is_part(link: Link, name: str, found: Broken) -> bool:
     """True if a tensor is compared, and the link decides only one of the numbers that it was made of."""
     value = read_value(found.call.texts.get(name, ""))
+    of_tensor = value is not None and value.kind == "tensor"
+    return of_tensor and link.how in _ENDED and link.value.text not in _compared(found)
+
+
+def _compared(found: Broken) -> set[str]:
+    """Return the texts of the two values that the demand compares, as far as they are known."""
     compared = set()
     for side in sides(found.contract.demand)[::2]:
         with suppress(UnknownTermError):
             compared.add(show(value_of(side, found.call.scope)) if side else "")
-    return value is not None and value.kind == "tensor" and link.how in _ENDED and link.value.text not in compared
+    return compared
 
 
 def _explanation(  # noqa: PLR0917

@@ -40,6 +40,8 @@ def decide(link: Link) -> str:
             return f"`{name}` defaults to{known} ({at})" if text else f"`{name}` has its default ({at})"
         case "file" if link.place.file.endswith(".py") or not link.place.code:
             return f"`{name}` is read from a file ({at})"
+        case "tested":
+            return f"`{name}` ({at})"
         case "cell":
             return (
                 f"`{name}` is{known} since another cell ({at})" if text else f"`{name}` was set in another cell ({at})"

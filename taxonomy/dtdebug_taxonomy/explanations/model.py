@@ -77,6 +77,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """Result of a run with the diff, as a clause; empty if none was made."""
     works: bool = False
     """The job ended well with the diff."""
+    settled: bool = True
+    """False if the place to edit is only where a value came from: nothing shows that a change there is enough."""
 
 
 _SHOWN = ("cause", "title", "why", "fix", "diff", "diff_of", "file", "line", "pattern", "band", "grade", "because")

@@ -13,6 +13,7 @@ from dtdebug_taxonomy.explanations.model import Explanation, explanation_for
 from dtdebug_taxonomy.inference.ranks_apart import compares_ranks, values_at
 from dtdebug_taxonomy.model.account import Account, Link
 from dtdebug_taxonomy.text.pattern_matcher import plain
+from dtdebug_taxonomy.text.value_texts import read_value
 
 EVIDENCE = "value-parts-by-rank"
 _MEASURED, _READ = 0.85, 0.7
@@ -33,6 +34,18 @@ def explain(context: Context) -> Iterator[Explanation]:
         title = f"`{_head(account)}` is not the same on every rank: `{code}` ({at}) {_differs(account, values)}"
         call = where(account.place) if account.place is not None else "the call"
         fix = f"Edit {at}: let every rank come to the same there, or exchange the sizes and pad before {call}."
+        counted = _counted_link(account)
+        if counted is not None:
+            own, link = link, account.links[counted]
+            lengths = _lengths(account, accounts, counted)
+            known = len({*lengths.values()}) > 1
+            code, at = plain(link.place.code, _LONGEST_CODE), where(link.place)
+            rows = ", ".join(f"{number} on rank {rank}" for rank, number in sorted(lengths.items())[:_MOST])
+            said = f"is {rows}" if known else f"is not the same on every rank{f' ({rows})' if rows else ''}"
+            whence = f" ({where(own.place)})" if own is not link else ""
+            name = f"len({_counted_name(account, counted)})"
+            title = f"`{name}` {said}: `{code}` ({at}) is made of what each rank has of its own{whence}"
+            fix = f"Edit {at}: make it of a fixed list, or of what all ranks have (`all_gather_object` and the union)."
         reason = reason_from(account, EVIDENCE)
         why = "The call needs it to be the same on all of them."
         found = explanation_for(
@@ -49,6 +62,43 @@ def parting_link(account: Account, accounts: Sequence[Account]) -> Link | None:
         return None
     known = len({*values_at(account, accounts, at).values()}) > 1
     return account.links[at] if known or at == account.by_rank else None
+
+
+def _counted_link(account: Account) -> int | None:
+    """Return the index of the line that made a container whose length the call depends on; None if there is none.
+
+    A container is followed to where it was made; what merely hands it on is passed over.
+    """
+    links, path = account.links, _path(account)
+    code = account.place.code if account.place is not None else ""
+    for step, at in enumerate(path):
+        if f"len({links[at].value.name})" in code.replace(" ", ""):
+            while step + 1 < len(path) and links[path[step + 1]].value.text == links[at].value.text:
+                step, at = step + 1, path[step + 1]  # noqa: PLW2901 - it ends with this
+            return at
+        code = links[at].place.code
+    return None
+
+
+def _counted_name(account: Account, at: int) -> str:
+    """Return the name of a container where its length is taken: the first link that has its value."""
+    text = account.links[at].value.text
+    return next(account.links[n].value.name for n in _path(account) if account.links[n].value.text == text)
+
+
+def _path(account: Account) -> list[int]:
+    """Return the indices of the links from the call to the root."""
+    path: list[int] = []
+    for at in range(account.root, -1, -1):
+        if not path or account.links[at].depth < account.links[path[-1]].depth:
+            path.append(at)
+    return path[::-1]
+
+
+def _lengths(account: Account, accounts: Sequence[Account], at: int) -> dict[int, int]:
+    texts = values_at(account, accounts, at)
+    found = {rank: value for rank, text in texts.items() if (value := read_value(text)) is not None}
+    return {rank: value.length for rank, value in found.items() if value.length is not None}
 
 
 def _head(account: Account) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from msgspec.structs import replace
@@ -11,12 +12,16 @@ from dtdebug_taxonomy.explanations.parting import decided_at
 from dtdebug_taxonomy.logs.exception_roles import role_of
 from dtdebug_taxonomy.model.account import Account, NamedValue, Parting, Place
 from dtdebug_taxonomy.model.answer import Spot
+from dtdebug_taxonomy.model.rank_ranges import spell
 from dtdebug_taxonomy.text.pattern_matcher import plain
+from dtdebug_taxonomy.text.value_texts import read_value
 
-_MOST = 4
-"""Maximum number of values at a line."""
+_MOST, _LONG = 4, 40
+"""Maximum number of values at a line; length of a container's text that is shown whole."""
 
 
+_OPAQUE = re.compile(r"<\w{1,80}>")
+"""Text of an object of which only the class is known."""
 Lead = tuple[str, int]
 """File and line that the answer's cause names."""
 
@@ -47,13 +52,26 @@ def origin_of(account: Account, lead: Lead = ("", 0)) -> Spot | None:
 
 def spots_of_all(accounts: Sequence[Account], lead: Lead = ("", 0)) -> tuple[Spot, ...]:
     """Return the spots of several accounts, ranks with equal ones together, origins first."""
-    grouped: dict[Spot, Spot] = {}
+    grouped: dict[Spot, list[Spot]] = {}
     for account in accounts:
         for spot in spots_of(account, lead):
-            key = replace(spot, ranks=(), state="")  # messages may hold addresses; values tell ranks apart
-            first = grouped.setdefault(key, spot)
-            grouped[key] = replace(first, ranks=tuple(sorted({*first.ranks, *spot.ranks})))
-    return tuple(sorted(grouped.values(), key=lambda spot: bool(spot.state)))
+            key = replace(spot, ranks=(), state=spot.state[:1], values=())  # messages may hold addresses
+            grouped.setdefault(key, []).append(spot)
+    return tuple(sorted((_joined(same) for same in grouped.values()), key=lambda spot: bool(spot.state)))
+
+
+def _joined(spots: Sequence[Spot]) -> Spot:
+    """Return one spot of several ranks at one place; a value that differs is told for each of them."""
+    rows: dict[str, dict[str, list[int]]] = {}
+    for spot in spots:
+        for name, text in spot.values:
+            rows.setdefault(name, {}).setdefault(text, []).extend(spot.ranks)
+    values = tuple(
+        (name, next(iter(texts)) if len(texts) == 1 else "; ".join(f"{t} on {spell(r)}" for t, r in texts.items()))
+        for name, texts in rows.items()
+    )
+    ranks = tuple(sorted({rank for spot in spots for rank in spot.ranks}))
+    return replace(spots[0], ranks=ranks, values=values[:_MOST])
 
 
 def spots_of_parting(parting: Parting) -> tuple[Spot, ...]:
@@ -70,8 +88,16 @@ def _spot(place: Place, ranks: tuple[int, ...], state: str, values: Sequence[Nam
         code=plain(place.code),
         mark=place.mark,
         state=state,
-        values=tuple((plain(v.name), plain(v.text)) for v in values if v.text)[:_MOST],
+        values=tuple((plain(v.name), plain(_brief(v.text))) for v in values if v.text)[:_MOST],
     )
+
+
+def _brief(text: str) -> str:
+    """Return the kind and length of a long container of numbers or strings: a few of its items tell nothing."""
+    value = read_value(text) if len(text) > _LONG else None
+    if value is None or not value.length or value.kind not in {"mapping", "sequence"}:
+        return text
+    return text if any(item.kind == "tensor" for item in value.items) else f"{value.name} of {value.length}"
 
 
 def _refused(account: Account) -> tuple[NamedValue, ...]:
@@ -80,4 +106,5 @@ def _refused(account: Account) -> tuple[NamedValue, ...]:
     refusal = account.refusal
     given = {a.text: a for a in refusal.arguments if a.text} if refusal is not None else {}
     named = {value.text for value in own.values()}
-    return (*own.values(), *(a for text, a in given.items() if text not in named))
+    shown = (*own.values(), *(a for text, a in given.items() if text not in named))
+    return tuple(v for v in shown if not _OPAQUE.fullmatch(v.text)) or shown

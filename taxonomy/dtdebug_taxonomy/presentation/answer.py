@@ -286,14 +286,21 @@ def _measured_fix(cause: Explanation | None, broken: Violation | None) -> Fix | 
 def _fix(cause: Explanation) -> Fix:
     mine = cause.diff if cause.diff_of == "yours" else ""
     agrees = bool(mine) and any(r.evidence == parting.EVIDENCE for r in cause.because)  # by what the diff does
-    proven = agrees or not any(r.evidence in _OF_CAUSE for r in cause.because)
+    proven = agrees or (cause.settled and not any(r.evidence in _OF_CAUSE for r in cause.because))
     proven = cause.works if cause.tried else proven
     text = plain(first_parts(cause.fix, _SENTENCE), _SENTENCE)
     return Fix(text=text, file=cause.file, line=cause.line, diff=mine, proven=proven, tried=cause.tried)
 
 
 _OF_CAUSE = frozenset(
-    {origin.EVIDENCE, ordinary_errors.EVIDENCE, ordinary_errors.TWO_SIDES, parting.EVIDENCE, "call-failed"}
+    {
+        origin.EVIDENCE,
+        ordinary_errors.EVIDENCE,
+        ordinary_errors.TWO_SIDES,
+        parting.EVIDENCE,
+        "call-failed",
+        "refused-by-a-test",
+    }
 )
 """Evidence that shows where a value came from, and not what it should be: no contract or test says so."""
 

@@ -168,6 +168,9 @@ class _Reader:
             every = () if item is None else (item,)
             return Value(kind="sequence", name=name, length=length, items=every, whole=whole), end
         items: tuple[Value, ...] = ()
+        if name == "dict" and self.text.startswith(": {", end):
+            found_keys, end = self.mapping(end + 3, depth)
+            return msgspec.structs.replace(found_keys, length=length), end
         if self.text.startswith((": [", ": (", ": {"), end):
             items, end = self.members(end + 3, "])}"["[({".index(self.text[end + 2])], depth)
         whole = len(items) == length

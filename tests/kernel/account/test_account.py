@@ -539,3 +539,59 @@ def test_only_regular_files_of_bounded_size_are_read(tmp_path):
         for found in with_accounts(Snapshot(output=text)).accounts:
             assert not found.links
             assert found.stopped
+
+
+# What chose the parameters of an optimizer
+
+TWO_PHASES = """
+import torch
+
+def hold(layers):
+    for weight in layers.parameters():
+        weight.requires_grad_(False)
+
+def make(net):
+    large, small = [], []
+    for name, weight in net.named_parameters():
+        if not weight.requires_grad:
+            continue
+        (small if weight.ndim == 1 else large).append(weight)
+    return torch.optim.SGD([{"params": large}, {"params": small}], lr=0.1)
+
+def run(first):
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+    if first:
+        hold(net[0])
+    sgd = make(net)
+    if not first:
+        sgd.load_state_dict(run(True))
+    return sgd.state_dict()
+
+run(False)
+"""
+
+
+def test_filter_of_an_optimizer_and_the_test_that_freezes_are_found(tmp_path):
+    """The sizes of both groups are worked out again: the library's generators are used up."""
+    found = account(tmp_path, TWO_PHASES)
+    values = {value.name: value.text for value in found.refusal.values}
+    assert values == {"param_lens": "list of 2 x 2", "saved_lens": "list of 2 x 1"}
+    tests = [row for row in rows(found) if row[2] == "tested"]
+    assert tests == [("not weight.requires_grad", "", "tested", 11), ("first", "False", "tested", 18)]
+
+
+def test_length_of_a_mapping_that_is_not_shown_whole_is_told(tmp_path):
+    found = account(tmp_path, "names = {f'name {n}': n for n in range(30)}\nnames['no name']\n")
+    assert found.links[0].value.text.startswith("dict of 30: {'name 0': 0")
+
+
+def test_layer_that_is_called_comes_before_what_it_gets(tmp_path):
+    """It made the value: the input of a loss has no part in its shape."""
+    found = account(
+        tmp_path,
+        "import torch\n\nclass Task:\n    def __init__(self):\n"
+        "        self.loss = torch.nn.MSELoss(reduction='none')\n\n"
+        "    def step(self, x):\n        loss = self.loss(x, x)\n        loss.backward()\n\n"
+        "data = torch.ones(3, requires_grad=True)\nTask().step(data)\n",
+    )
+    assert root(found) == "self.loss = torch.nn.MSELoss(reduction='none')"

@@ -261,7 +261,10 @@ def test_spots_are_the_deciding_and_the_raising_line():
     assert ("pieces", "list of 4 x Tensor[49] int64") in raised.values
     assert (decided.line, decided.values) == (11, (("args.shards", "4"),))
     assert [s.ranks for s in spots_of_all((scattered(0), scattered(1)))] == [(0, 1), (0, 1)]
-    assert len(spots_of_all((scattered(0), scattered(1, 3)))) == 4
+    apart = spots_of_all((scattered(0), scattered(1, 3)))
+    assert [s.line for s in apart] == [11, 11, 23], "the option's line reads otherwise on the two"
+    told = "list of 4 x Tensor[49] int64 on rank 0; list of 3 x Tensor[49] int64 on rank 1"
+    assert ("pieces", told) in apart[-1].values
     assert spots_of(Account(exception="x")) == ()
 
 
@@ -289,8 +292,81 @@ def test_value_that_differs_from_rank_to_rank_leads():
     told = with_partings((sharded(0, 7), sharded(1, 5)), None)
     assert [a.root for a in told] == [1, 1]
     cause = first_cause(*told)
-    assert "`words = WORDS[rank::world]` (train.py:36) gives list of 7 on rank 0, list of 5 on rank 1" in cause.title
+    assert cause.title == (
+        "`len(words)` is 7 on rank 0, 5 on rank 1: `words = WORDS[rank::world]` (train.py:36) is made of what each rank"
+        " has of its own"
+    )
+    assert "`all_gather_object` and the union" in cause.fix, "a list of words is not padded"
     assert (cause.file, cause.line) == (FILE, 36)
+
+
+def test_a_map_whose_length_differs_is_shown_where_it_was_made():
+    """The line that reads a rank's own file is the ordinary way to share out data: what is made of it is at fault."""
+    long = ", ".join(f"'label number {n}': {n}" for n in range(6))
+    links = (
+        link(
+            "data.ids", f"dict of 8: {{{long}, ...}}", "attribute", 9, "self.ids = {n: i for i, n in enumerate(seen)}"
+        ),
+        link("path", "", "passed", 17, "data = Notes(f'notes-{rank}.txt')", 1),
+    )
+    failure = "RuntimeError: [1]: params[0] in this process with sizes [8, 2] appear not to match those in process 0"
+    account = failed("DDP(Head(len(data.ids)))", failure, 1, api="torch.nn.parallel.DistributedDataParallel",
+                     links=links, root=1)  # fmt: skip
+    told = msgspec.structs.replace(account, by_rank=1)
+    cause = first_cause(*with_partings((told,), None))
+    assert cause.title == (
+        "`len(data.ids)` is not the same on every rank (8 on rank 1): `self.ids = {n: i for i, n in enumerate(seen)}`"
+        " (train.py:9) is made of what each rank has of its own (train.py:17)"
+    )
+    assert (cause.line, cause.fix.startswith("Edit train.py:9: make it of a fixed list")) == (9, True)
+    assert ("data.ids", "dict of 8") in spots_of(told, (FILE, 9))[0].values
+
+
+def loaded_into(*links):
+    test = "any((p_len != s_len for p_len, s_len in zip(param_lens, saved_lens, strict=True)))"
+    return failed(
+        "adam.load_state_dict(old)", api="torch.optim.Adam.load_state_dict", links=links, tests=((test, True),),
+        place=Place(file="/env/site-packages/torch/optim/optimizer.py", line=9, function="load_state_dict"),
+        values=[("param_lens", "[2, 5]"), ("saved_lens", "list of 2 x 1")],
+    )  # fmt: skip
+
+
+def test_groups_of_an_optimizer_are_told_by_their_sizes_and_the_tests_that_chose_them():
+    made = link("adam", "<Adam>", "called", 20, "adam = make(net)")
+    chosen = (
+        link("w.requires_grad", "", "tested", 7, "[w for w in net.parameters() if w.requires_grad]", 1),
+        link("warm", "False", "tested", 14, "if warm:", 1),
+    )
+    cause = first_cause(loaded_into(made, *chosen))
+    said = "Rank 0: `load_state_dict`: groups of [1, 1] parameters were saved, `adam` has [2, 5]; "
+    assert cause.title == f"{said}`w.requires_grad` (train.py:7), `warm` (train.py:14)"
+    assert (cause.line, cause.settled) == (23, False)
+    assert first_cause(loaded_into(made)).title == f"{said}`adam = make(net)` (train.py:20)"
+
+
+def test_a_fix_is_settled_only_where_a_literal_or_option_that_is_compared_was_given():
+    """A line that computes the number is where it came from, not what has to be changed."""
+    for how, settled in (("option", True), ("assigned", False)):
+        links = (link("places", "2", how, 11, "parser.add_argument('--places', default=2)"),)
+        account = failed(
+            "DistributedSampler(data, num_replicas=places, rank=9)", links=links, root=0,
+            api="torch.utils.data.DistributedSampler", arguments=[("num_replicas", "2"), ("rank", "9")],
+        )  # fmt: skip
+        assert first_cause(account).settled is settled, how
+
+
+def test_the_one_part_of_a_shape_that_is_computed_is_shown():
+    links = (
+        link("groups", "3", "assigned", 15, "groups = world // width + 2"),
+        link("width", "2", "passed", 22, "mesh_of(options.width)"),
+    )
+    account = failed(
+        "init_device_mesh('cpu', (groups, width))", links=links, root=0,
+        api="torch.distributed.device_mesh.init_device_mesh", arguments=[("mesh_shape", "(3, 2)")],
+    )  # fmt: skip
+    cause = first_cause(account)
+    assert cause.title.endswith("the world size is 2; `groups = world // width + 2` (train.py:15)")
+    assert cause.settled is False, "the line may be right, and the launch wrong"
 
 
 def test_only_failures_that_compare_ranks_are_about_their_difference():
