@@ -69,6 +69,7 @@ export interface Explanation {
   readonly specific?: boolean;
   readonly tried?: string;
   readonly works?: boolean;
+  readonly settled?: boolean;
 }
 
 /** The one thing to do next. */

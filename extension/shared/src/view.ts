@@ -139,6 +139,7 @@ export interface Fix {
   readonly line?: number;
   readonly diff?: string;
   readonly proven?: boolean;
+  readonly tried?: string;
 }
 
 /** The one next step, if the cause is unknown. */

@@ -125,7 +125,7 @@ def _keep(last: LastFailure, trial: Trial) -> None:
     from dtdebug.live.job.recent_runs import newest
     from dtdebug.storage import state_dir
 
-    msgspec.structs.replace(last, diagnosis=_tried(last.diagnosis, trial)).save()
+    msgspec.structs.replace(last, diagnosis=_with_trial(last.diagnosis, trial)).save()
     folder = newest()
     case = load_case(folder) if folder is not None else None
     if (
@@ -136,10 +136,10 @@ def _keep(last: LastFailure, trial: Trial) -> None:
     ):
         return
     with suppress(OSError):
-        known = msgspec.structs.replace(case, diagnosis=_tried(case.diagnosis, trial))
+        known = msgspec.structs.replace(case, diagnosis=_with_trial(case.diagnosis, trial))
         state_dir.write(folder.verdict, msgspec.json.encode(known))
 
 
-def _tried(d: Diagnosis, trial: Trial) -> Diagnosis:
+def _with_trial(d: Diagnosis, trial: Trial) -> Diagnosis:
     cause = msgspec.structs.replace(d.advice[0], tried=trial.text, works=trial.outcome == "works")
     return msgspec.structs.replace(d, advice=(cause, *d.advice[1:]))

@@ -165,7 +165,7 @@ def _without_constant(found: Broken, link: Link) -> Edit | None:
         before = _number(outer, around)
         begin, end = _with_parentheses(code, inner, kept)
         edit = replace_expression(link.place, (begin, end), ast.unparse(kept)) if before is not None else None
-        after = _number(_replaced(outer, inner, kept), around)
+        after = _number(_replace(outer, inner, kept), around)
         if edit is None or after is None:
             continue
         for each in re.finditer(rf"\b{before}\b", text):
@@ -199,12 +199,12 @@ def _with_parentheses(code: str, node: ast.expr, kept: ast.expr) -> tuple[int, i
     return (begin - 1, end + 1) if bare and own and begin else (begin, end)
 
 
-def _replaced(outer: ast.expr, inner: ast.expr, kept: ast.expr) -> ast.expr:
+def _replace(outer: ast.expr, inner: ast.expr, kept: ast.expr) -> ast.expr:
     if outer is inner:
         return kept
     if not isinstance(outer, ast.BinOp):
         return outer
-    return ast.BinOp(_replaced(outer.left, inner, kept), outer.op, _replaced(outer.right, inner, kept))
+    return ast.BinOp(_replace(outer.left, inner, kept), outer.op, _replace(outer.right, inner, kept))
 
 
 def _number(node: ast.expr, around: Mapping[str, Value]) -> int | None:

@@ -11,7 +11,7 @@ from dtdebug_taxonomy.inference.finding import LIKELY, POSSIBLE
 from dtdebug_taxonomy.model.snapshot import Snapshot, walk
 
 _REFUSED, _OTHER = 0.9, (POSSIBLE + LIKELY) / 2
-"""Probabilities where a rank found nobody at an address of the store, and where it failed or waits otherwise."""
+"""Probabilities where a rank found no process at an address of the store, and where it failed or waits otherwise."""
 _GONE = re.compile(r"Connection refused|timed out connecting|Connect timeout")
 _SET_UP = frozenset({"init_process_group", "next_rendezvous", "_create_c10d_store", "rendezvous"})
 _PRINTED = re.compile(r"\bin (?:init_process_group|_create_c10d_store)\b|\bconnectFullMesh failed\b")

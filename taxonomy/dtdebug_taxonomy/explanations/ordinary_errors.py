@@ -181,7 +181,7 @@ def _in_turn(place: Place, first: str, second: str) -> Edit | None:
     return replace_expression(place, (a, d), f"{code[c:d]}{code[b:c]}{code[a:b]}")
 
 
-def _computed(account: Account, slot: ast.expr) -> Link | None:
+def _computing_link(account: Account, slot: ast.expr) -> Link | None:
     """Return the line that computes a key; None if the key is written down as it is."""
     if isinstance(slot, ast.Constant):
         return None
@@ -224,7 +224,7 @@ def _of_key(account: Account) -> _Found | None:
     if near and not isinstance(slot, ast.Constant):
         said = f"write and ask for keys in one way: {near!r} was written, and {key!r} is asked for."
         return _Found(f"`{owner}` has no key {key!r}: {has}", said, link)
-    if not near and isinstance(key, str) and (computed := _computed(account, slot)) is not None:
+    if not near and isinstance(key, str) and (computed := _computing_link(account, slot)) is not None:
         words = ast.unparse(slot)
         sources = {each.value.text: each for each in _chain(account, words)[1:] if repr(key)[1:-1] in each.value.text}
         held = [
@@ -297,20 +297,20 @@ def _of_none(account: Account, words: str) -> _Found:
     if isinstance(call, ast.Call) and link is not None and link.how in {"called", "returned"}:
         fix = f"`{ast.unparse(call.func)}` returned None here: let it return a value, or test for None."
     end = chain[-1] if chain and chain[-1].how == "returned" and chain[-1].value.text == "None" else None
-    edit = _returned(end.place) if end is not None else None
+    edit = _add_return(end.place) if end is not None else None
     if end is not None and edit is not None:
         said = f"`{words}` is None: `{end.place.function}` ends without a `return`"
-        return _Found(said, f"return `{_assigned(end.place.code)}` there, which is made and not used.", end, edit)
+        return _Found(said, f"return `{_target_of(end.place.code)}` there, which is made and not used.", end, edit)
     return _Found(f"`{words}` is None", fix, link)
 
 
-def _returned(place: Place) -> Edit | None:
+def _add_return(place: Place) -> Edit | None:
     """Return the last line of a function with a `return` of what it assigns; None if it assigns no single name."""
-    name = _assigned(place.code)
+    name = _target_of(place.code)
     return Edit(place, f"{place.code}\nreturn {name}") if name else None
 
 
-def _assigned(code: str) -> str:
+def _target_of(code: str) -> str:
     tree = parse_line(code)
     match tree:
         case ast.Module(body=[ast.Assign(targets=[ast.Name(id=name)])]):

@@ -21,7 +21,7 @@ from dtdebug_taxonomy.stacks.frames import is_library, spell_place
 _APART = frozenset({"skipped", "replaced", "not_arrived"})
 """Kinds of verdicts after which two sides wait for each other."""
 GRADIENTS = "the gradient all-reduce"
-"""What a rank in a backward pass waits in, where the others wait for it."""
+"""Operation in which a rank in a backward pass waits."""
 
 
 class LinesApart(NamedTuple):

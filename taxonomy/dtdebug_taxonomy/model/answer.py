@@ -41,7 +41,7 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     proven: bool = True
     """False if only the cause is known: nothing shows that the remedy is what the program needs."""
     tried: str = ""
-    """Result of a run with the diff: `with this diff the job ends well after 12 s`."""
+    """Result of a run with the diff: `with this diff the job succeeds after 12 s`."""
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -57,10 +57,10 @@ def spots_of_all(accounts: Sequence[Account], lead: Lead = ("", 0)) -> tuple[Spo
         for spot in spots_of(account, lead):
             key = replace(spot, ranks=(), state=spot.state[:1], values=())  # messages may hold addresses
             grouped.setdefault(key, []).append(spot)
-    return tuple(sorted((_joined(same) for same in grouped.values()), key=lambda spot: bool(spot.state)))
+    return tuple(sorted((_join_spots(same) for same in grouped.values()), key=lambda spot: bool(spot.state)))
 
 
-def _joined(spots: Sequence[Spot]) -> Spot:
+def _join_spots(spots: Sequence[Spot]) -> Spot:
     """Return one spot of several ranks at one place; a value that differs is told for each of them."""
     rows: dict[str, dict[str, list[int]]] = {}
     for spot in spots:

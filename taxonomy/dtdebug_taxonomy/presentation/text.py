@@ -187,10 +187,10 @@ def _advice_text(a: Explanation, given: Sequence[str], *, full: bool) -> Iterato
     for line in a.diff.splitlines():
         yield f"      {line}"
     if a.tried:
-        yield f"    {_tried(a)}"
+        yield f"    {_trial_line(a)}"
 
 
-def _tried(a: Explanation) -> str:
+def _trial_line(a: Explanation) -> str:
     return f"{'Proven' if a.works else 'Not proven'}: {a.tried}"
 
 
@@ -244,7 +244,7 @@ def _markdown(d: Diagnosis, verdict: Verdict | None) -> Iterator[str]:
             fence = _fence(a.diff)
             lines = (f"   {line}" for line in a.diff.splitlines())
             yield from ("", f"   {DIFF_OF[a.diff_of]}", "", f"   {fence}diff", *lines, f"   {fence}")
-            yield from ("", f"   {_escape(_tried(a))}") if a.tried else ()
+            yield from ("", f"   {_escape(_trial_line(a))}") if a.tried else ()
         yield ""
     yield from _next_markdown(d)
     if d.question is not None and not d.asks_nothing:

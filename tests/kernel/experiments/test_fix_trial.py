@@ -56,11 +56,11 @@ def test_a_diff_with_which_the_job_ends_well_is_proven_and_the_folder_is_as_it_w
     before = (home / "train.py").read_text()
     tried = dtdebug(tmp_path, "fix", "--try")
     assert (0, "") == (tried.returncode, tried.stderr)
-    assert "\nProven: with this diff the job ends well after " in tried.stdout
+    assert "\nProven: with this diff the job succeeds after " in tried.stdout
     assert "it failed at train.py:8." in tried.stdout
     assert before == (home / "train.py").read_text()
     assert ["train.py"] == [path.name for path in home.iterdir()]
-    assert "Proven: with this diff the job ends well" in dtdebug(tmp_path, "why").stdout
+    assert "Proven: with this diff the job succeeds" in dtdebug(tmp_path, "why").stdout
     run = next((tmp_path / "state" / "runs").glob("run-*"))
     answer = json.loads(dtdebug(tmp_path, "--format", "json", str(run)).stdout)["answer"]
     assert ("certain", True) == (answer["sure"], answer["fix"].get("proven", True))

@@ -37,14 +37,14 @@ def make_plan(calls: Calls, head: Head, varied: Sequence[Varied] = ()) -> tuple[
     """
     world = head.world
     role = _roles(calls, world)
-    fitting = [each for each in varied if _joined(role, [each], world) is not None]
-    joined = _joined(role, fitting, world) if fitting else None
+    fitting = [each for each in varied if _join_roles(role, [each], world) is not None]
+    joined = _join_roles(role, fitting, world) if fitting else None
     if joined is None:
         return Plan(head, tuple(role)), [each.name for each in varied]
     return Plan(head, tuple(joined)), [each.name for each in varied if each not in fitting]
 
 
-def _joined(role: Sequence[Role], varied: Sequence[Varied], world: int) -> list[Role] | None:
+def _join_roles(role: Sequence[Role], varied: Sequence[Varied], world: int) -> list[Role] | None:
     """Return the roles with formulas; None if the rehearsals are not built alike."""
     others = [
         {r.ranks: r.calls for r in _roles(each.calls, each.large if each.name == WORLD else world)} for each in varied

@@ -30,7 +30,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
     outcome: Literal["works", "same", "later", "other", "unfinished", "unfailing"]
     text: str
-    """One clause: "with this diff the job ends well after 12 s"."""
+    """One clause: "with this diff the job succeeds after 12 s"."""
 
 
 def try_fix(
@@ -50,16 +50,16 @@ def try_fix(
     try:
         with interruptible():
             if reference is None:
-                first = _completed(Runner(job, home, folder, choices).run({}, None, limit))
+                first = _wait_for(Runner(job, home, folder, choices).run({}, None, limit))
                 if first.outcome == "ok":
-                    return Trial(outcome="unfailing", text=f"the job ends well without it, after {first.seconds:.0f} s")
+                    return Trial(outcome="unfailing", text=f"the job succeeds without it, after {first.seconds:.0f} s")
                 if first.failure is None:
                     return Trial(outcome="unfinished", text=f"the job does not fail without it in {limit:.0f} s")
                 reference = first.failure
-            run = _completed(Runner(job, home, folder, choices, texts=texts).run({}, reference, limit))
+            run = _wait_for(Runner(job, home, folder, choices, texts=texts).run({}, reference, limit))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return _compared(run, reference, limit)
+    return _compare(run, reference, limit)
 
 
 def failure_of(last: LastFailure) -> FailureIdentity | None:
@@ -70,7 +70,7 @@ def failure_of(last: LastFailure) -> FailureIdentity | None:
     return None if found.type == "exit status 1" else found
 
 
-def _completed(run: Run) -> Run:
+def _wait_for(run: Run) -> Run:
     if run.denied:
         raise UsageError(
             f"fix --try: the program writes to {run.denied[0]}, which is outside of its folder and was there before; "
@@ -79,12 +79,12 @@ def _completed(run: Run) -> Run:
     return run
 
 
-def _compared(run: Run, before: FailureIdentity, limit: float) -> Trial:
+def _compare(run: Run, before: FailureIdentity, limit: float) -> Trial:
     took, now = f"{max(1, round(run.seconds))} s", run.failure
     place = f"{before.file}:{before.line}" if before.file and before.line else ""
     if run.outcome == "ok":
         without = f"; without it, it {'hung' if before.hung else 'failed'} at {place}" if place else ""
-        return Trial(outcome="works", text=f"with this diff the job ends well after {took}{without}")
+        return Trial(outcome="works", text=f"with this diff the job succeeds after {took}{without}")
     if now is None:
         return Trial(outcome="unfinished", text=f"with this diff the job still ran after {limit:.0f} s")
     if now.hung and now.type in ("not_understood", "none"):

@@ -38,7 +38,7 @@ def first_word(folder: RunFolder, seconds: float) -> str:
         behind = [s for s in states if s not in waiting]
     ranks = [s.rank for s in waiting if s.rank is not None]
     if not behind:
-        return f"slow, or hanging: {_compared(waiting)}; nothing moved for {since}"
+        return f"slow, or hanging: {_compare_calls(waiting)}; nothing moved for {since}"
     late = [s.rank for s in behind if s.rank is not None]
     return (
         f"slow, or hanging: {say(late, 'have')} not reached {_calls(waiting)}{_where(behind)}; "
@@ -46,7 +46,7 @@ def first_word(folder: RunFolder, seconds: float) -> str:
     )
 
 
-def _compared(waiting: Sequence[RankState]) -> str:
+def _compare_calls(waiting: Sequence[RankState]) -> str:
     """Return the calls in which all ranks wait: only a call that is the same on each shows that none is behind."""
     calls: dict[tuple[str, int | None, str, tuple[int, ...]], list[int]] = {}
     for state in waiting:

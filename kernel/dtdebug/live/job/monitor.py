@@ -82,7 +82,7 @@ class Monitor:
         self._job = 0
         self._watch = Announcer(folder.path, speaker.say) if options.watch and not options.quiet else None
         self._curves = PrintedCurves(folder.output)
-        """What the job prints of its training."""
+        """Curves that the job prints."""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="dtdebug-monitor", daemon=True)
 

@@ -72,7 +72,7 @@ class PrintedCurves:
         try:
             self._read(whole=True)
             self._copy.close()
-            found = self._judged()
+            found = self._judge()
         finally:
             self._lock.release()
         return found if found.curves else None
@@ -80,7 +80,7 @@ class PrintedCurves:
     def _new_faults(self) -> list[str]:
         if not self._read():
             return []
-        reading = self._judged()
+        reading = self._judge()
         now: dict[tuple[str, str], int] = {}
         new: list[str] = []
         for row in reading.findings:
@@ -94,7 +94,7 @@ class PrintedCurves:
         self._seen = now
         return new
 
-    def _judged(self) -> CurveReading:
+    def _judge(self) -> CurveReading:
         from dtdebug.recorded.curves.curve import Curves
         from dtdebug.recorded.curves.report import judge
 

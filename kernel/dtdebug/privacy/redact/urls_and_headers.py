@@ -27,7 +27,7 @@ _HEADER = lazy_re(
 _PROOF = lazy_re(
     r"(?i)authorization\b[^\n]{0,600}?\b(?:response|signature)[ ]?=[ ]?\\{0,3}[\"']?(?P<s>[A-Za-z0-9+/=%._-]{16,512}+)"
 )
-"""What a client proves its key with, among the parameters of a header."""
+"""Parameters of a header by which a client proves its key."""
 _BEARER = lazy_re(r"(?i)\bbearer[ \t]{1,5}(?P<s>[A-Za-z0-9._~+/=-]{12,4096}+)")
 _BASIC = lazy_re(r"\bBasic[ \t](?P<s>[A-Za-z0-9+/]{12,512}+={1,2}|[A-Za-z0-9+/]{16,512}+(?=[\"'\s]|$))")
 _COOKIE = lazy_re(

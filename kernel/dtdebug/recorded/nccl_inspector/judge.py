@@ -78,7 +78,7 @@ class Communicator(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):
-    """What is slow."""
+    """Findings, the gravest first."""
 
     kind: str
     """`late_rank`, `slow_communicator` or `slower_since`."""

@@ -65,10 +65,10 @@ def _status(recording: Recording, verdict: Verdict, *, understood: bool) -> Stat
         return "late"
     if not recording.whole:
         return "unread"
-    return "healthy" if _compared(verdict) else "no_failure"
+    return "healthy" if _count_compared(verdict) else "no_failure"
 
 
-def _compared(verdict: Verdict) -> int:
+def _count_compared(verdict: Verdict) -> int:
     """Return the number of collectives that every rank of a communicator recorded."""
     whole = (row for row in verdict.communicators if len(row.recorded) == row.ranks)
     return sum(row.collectives for row in whole)
@@ -83,7 +83,7 @@ def _sentences(recording: Recording, verdict: Verdict, status: Status) -> Iterat
     elif status == "not_understood":
         yield f"Not understood: {measure}, so whether a rank is late is not known."
         yield "Expected: the files of NCCL's Inspector, one JSON object with header, metadata and coll_perf a line."
-    elif compared := _compared(verdict):
+    elif compared := _count_compared(verdict):
         yield f"No rank is late in {compared:,} collectives that were compared ({measure})."
     else:
         yield f"No collective was recorded by all ranks of its communicator, so no rank is cleared ({measure})."

@@ -106,7 +106,7 @@ class Interpreter:
         return self.known_meetings[node]
 
     def gather_meetings(self, node: ast.AST) -> Iterator[tuple[Interpreter, ast.AST]]:
-        """Fill in the meetings of a piece of code; yields each function whose meetings it needs before it goes on."""
+        """Fill in the meetings of a piece of code; yields each function whose meetings it needs before it continues."""
         self.known_meetings[node] = ()  # stops at recursion
         found: list[str] = []
         for call in self.code.inside(node, ast.Call):

@@ -31,7 +31,7 @@ def check(code: Code) -> Iterator[Hit]:
         )
     for call in logs:
         table = code.argument(call, "dictionary", 0) if last_name(code, call) == "log_dict" else None
-        if table is not None and (found := _filled(code, call, table)) is not None:
+        if table is not None and (found := _filling_statement(code, call, table)) is not None:
             yield Hit(code.span(call), _message(code, *found, "`sync_dist=True` reduces each key over all ranks"))
         if (test := _test_of_the_batch(code, call, logs)) is not None:
             line = code.text.place(code.span(test).start).line
@@ -41,7 +41,7 @@ def check(code: Code) -> Iterator[Hit]:
                 "what is logged over all ranks: they wait for each other, or reduce different values together.",
             )
     for loop, call in _loops(code):
-        if (found := _filled(code, loop, loop.iter)) is not None:
+        if (found := _filling_statement(code, loop, loop.iter)) is not None:
             name = last_name(code, call)
             yield Hit(code.span(loop.iter), _message(code, *found, f"{name}() runs once for each of its items"))
 
@@ -66,7 +66,7 @@ def _loops(code: Code) -> Iterator[tuple[ast.For, ast.Call]]:
             yield loop, call
 
 
-def _filled(code: Code, use: ast.AST, table: ast.expr) -> tuple[str, Guard, ast.AST] | None:
+def _filling_statement(code: Code, use: ast.AST, table: ast.expr) -> tuple[str, Guard, ast.AST] | None:
     """Return (name, condition, place) where a table that is used by all ranks was filled by some of them."""
     name = _name_of(table)
     if not name:

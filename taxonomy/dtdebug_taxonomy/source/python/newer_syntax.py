@@ -112,7 +112,7 @@ class _Rewriter:
             self.out[start : found.start("quote")] = found["prefix"].replace("t", "f").replace("T", "F")
         free = self._free_quote(quote, around)
         if is_formatted and len(around) < _DEEPEST:
-            end = self._formatted(found.end(), quote, (*around, free or quote))
+            end = self._read_formatted(found.end(), quote, (*around, free or quote))
         else:
             end = self._plain(found.end(), quote, within=bool(around), free=free)
         if around and not free:  # no quote is left: a name of the same length
@@ -139,7 +139,7 @@ class _Rewriter:
             self.out[at:end] = ["_" if c in {"\\", free[:1], "#"} else c for c in self.text[at:end]]
         return end + len(quote)
 
-    def _formatted(self, at: int, quote: str, around: tuple[str, ...]) -> int:
+    def _read_formatted(self, at: int, quote: str, around: tuple[str, ...]) -> int:
         """Rewrite what an f-string contains; return the position after it."""
         while at < len(self.text):
             character = self.text[at]
