@@ -24,6 +24,7 @@ import dtdebug_lsp
 from dtdebug.cli.main import main
 from dtdebug.live.probe.pyspy_output import frame_of
 from dtdebug.recorded.flight_recorder import analyse
+from dtdebug.recorded.log_files import sources
 from dtdebug.storage import budget
 from dtdebug.storage.run_archive import UnpackError, unpack
 from dtdebug_taxonomy import named_files
@@ -240,3 +241,66 @@ def test_a_trace_of_unknown_events_clears_no_rank(tmp_path: Path, capsys: pytest
     assert capsys.readouterr().out.startswith("Not understood: 2 traces")
     assert main([*words, "--format", "json"]) == 1
     assert json.loads(capsys.readouterr().out)["late"] is None
+
+
+def test_a_log_that_takes_far_longer_than_its_size_is_left_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
+    monkeypatch.setattr(budget, "_PER_BYTE", 0.0)
+    monkeypatch.setattr(budget.Budget, "allow", lambda *_: None)
+    lines = "".join(f"(Worker pid={n}, ip=10.0.0.1) boom\n" for n in range(2000))
+    (tmp_path / "job.log").write_text(lines)
+    (tmp_path / "other.log").write_text(lines)
+    asked = iter(range(1 << 30))
+    monkeypatch.setattr(budget.Budget, "is_late", lambda _: next(asked) > 40)
+    assert main(["triage", "--full", "--processes", "1", str(tmp_path / "job.log"), str(tmp_path / "other.log")]) in (
+        0,
+        1,
+    )
+    said = " ".join(capsys.readouterr().out.split())
+    assert "of 2000 printer" in said
+    assert next(asked) < 100
+
+
+def test_time_that_reading_logs_takes_grows_with_their_size_once_for_each() -> None:
+    spent = budget.Budget()
+    before = spent._allowed
+    spent.allow("a.log", 10 << 20)
+    spent.allow("a.log", 10 << 20)
+    assert 1 < spent._allowed - before < 3
+    assert not spent.is_late()
+    spent._allowed = -1.0
+    with pytest.raises(OSError, match="far longer"):
+        spent.check_time()
+
+
+@pytest.mark.parametrize("size", [-1, 1 << 62, 1 << 86])
+def test_a_member_of_an_impossible_size_is_told_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], size: int
+) -> None:
+    info = kinds.tarfile.TarInfo("a.log")
+    info.size = size
+    (tmp_path / "a.tar").write_bytes(info.tobuf(kinds.tarfile.GNU_FORMAT) + b"\0" * 2048)
+    assert main(["diagnose", str(tmp_path / "a.tar")]) == 2
+    assert "a size that no file has" in capsys.readouterr().err
+
+
+def test_members_beyond_the_limit_are_told_and_the_first_ones_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "_MEMBERS", 3)
+    with kinds.tarfile.open(tmp_path / "a.tar", "w") as tar:
+        for n in range(5):
+            tar.addfile(kinds.tarfile.TarInfo(f"rank_{n}.log"))
+    found, unread = sources.find_logs([str(tmp_path / "a.tar")])
+    assert [source.member for source in found] == ["rank_0.log", "rank_1.log", "rank_2.log"]
+    assert "more than 3 members" in unread[0]
+
+
+@pytest.mark.parametrize("words", [["triage", "/proc/kmsg"], ["triage", "**/" * 9 + "*.log"]])
+def test_what_can_not_be_read_is_told_in_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") <= 2
+    assert "internal error" not in said

@@ -6,6 +6,7 @@ Exit status: 0 nothing found, 1 something found, 2 usage or unreadable input.
 from __future__ import annotations
 
 import argparse
+import errno
 import gc
 import os
 import signal
@@ -56,6 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         if isinstance(error, PermissionError) and error.filename is not None:
             _complain(f"{os.fsdecode(error.filename)}: can't be opened by this user: {error.strerror}")
+            return USAGE
+        if isinstance(error, OSError) and error.errno == errno.EINVAL and error.filename is not None:
+            _complain(f"{os.fsdecode(error.filename)}: {error.strerror}")
             return USAGE
         _complain(f"internal error ({type(error).__name__}: {error}); --debug shows more")
         return USAGE

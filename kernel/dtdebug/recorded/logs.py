@@ -142,5 +142,5 @@ class Logs:
         except LogError as error:
             part.unread.append(str(error))
         else:
-            reduce.add_log(part, Judge(), source, of_paths([source.name])[0], (lines, ""))
+            reduce.add_log(part, Judge(), source, of_paths([source.name])[0], (lines, lines.fault))
         return merge([part])

@@ -118,7 +118,12 @@ def _is_there(word: str) -> bool:
 def _matching(pattern: str) -> list[str]:
     import glob
 
-    return sorted(glob.glob(pattern, recursive=True))[:4096]  # noqa: PTH207 - a pattern may begin at the root
+    from dtdebug.recorded.log_files.sources import MOST_STARS
+
+    if pattern.count("**") > MOST_STARS:
+        raise UsageError(f"{pattern[:80]}: has more than {MOST_STARS} times `**`; one finds files at any depth")
+    found = glob.iglob(pattern, recursive=True)  # noqa: PTH207 - a pattern may begin at the root
+    return sorted(islice(found, 1 << 16))[:4096]
 
 
 def _file(name: str) -> Thing:

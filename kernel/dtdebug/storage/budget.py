@@ -6,6 +6,7 @@ unpacking, comes from one pool: a folder of hostile files costs no more than the
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -18,6 +19,10 @@ _FOLD, LOG_FOLD, _LARGE_FOLD, _LARGE = 40, 100, 50, 128 << 20
 what repeats in a small one may hide its end."""
 _LIST, _TABLE, _ITEM = 64, 240, 56
 """Bytes of memory for each list, table and item of JSON; a small table has room for some items."""
+_USUAL, _EACH, _PER_BYTE, _PER_PACKED = 4.0, 0.02, 2e-7, 1e-6
+"""Processor seconds of a command that reads logs, and more for each file, each byte of it, and each compressed one."""
+LATE = "takes far longer to read than a log of its size; the rest was not read"
+_PACKED = (".gz", ".tgz", ".bz2", ".xz", ".lzma", ".zst", ".zstd")
 
 
 class Budget:
@@ -30,6 +35,23 @@ class Budget:
         """Bytes unpacked beyond the usual ratio."""
         self.again = AGAIN
         """Bytes that may still be read more than once."""
+        self._began, self._allowed = time.process_time(), _USUAL
+        self._counted: set[str] = set()
+
+    def allow(self, path: str, size: int) -> None:
+        """Add the time that a log of this size usually takes, once for each path."""
+        if path not in self._counted:
+            self._counted.add(path)
+            self._allowed += _EACH + size * (_PER_PACKED if path.endswith(_PACKED) else _PER_BYTE)
+
+    def is_late(self) -> bool:
+        """True if the command has taken far more processor time than reading such logs does."""
+        return time.process_time() - self._began > self._allowed
+
+    def check_time(self) -> None:
+        """Raise OSError if the command is late."""
+        if self.is_late():
+            raise OSError(0, LATE)
 
     def read_again(self, count: int) -> None:
         """Count bytes that will be read once more; raises OSError if they are too many."""

@@ -9,6 +9,7 @@ import select
 import stat
 from pathlib import Path
 
+from dtdebug.storage import budget
 from dtdebug_taxonomy import named_files
 
 _WAIT = 5.0
@@ -32,6 +33,7 @@ def log(path: str | Path, *, pipes: bool = False) -> io.FileIO:
         os.close(handle)
         raise OSError(errno.EINVAL, why, str(path))
     os.set_blocking(handle, True)
+    budget.current().allow(str(path), os.fstat(handle).st_size)
     return io.FileIO(handle, "rb")
 
 

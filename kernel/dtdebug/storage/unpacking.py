@@ -15,6 +15,8 @@ _CHUNK = 1 << 13
 """Bytes that are unpacked at a time: what a damaged one holds is lost."""
 _HEADER = 1 << 20
 """Maximum size in bytes of a member's header in an archive."""
+_LARGEST = 1 << 60
+"""Bytes that no member has."""
 _SPARSE = "a sparse file, which no log or record is"
 _OF_HEADERS = (
     tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK,
@@ -83,13 +85,20 @@ class BoundedHeader(tarfile.TarInfo):
 
     @classmethod
     def frombuf(cls, buf: Any, encoding: str | None, errors: str) -> BoundedHeader:
-        """Parse as the base class does; raises ReadError for a large header."""
+        """Parse as the base class does; raises ReadError for a large header and for a size that no file has."""
         found = super().frombuf(buf, encoding, errors)  # type: ignore[arg-type]
+        if not 0 <= found.size < _LARGEST:
+            raise tarfile.ReadError("a size that no file has")
         if found.type in _OF_HEADERS and found.size > _HEADER:
             raise tarfile.ReadError(f"a header of {found.size} bytes")
         if found.type == tarfile.GNUTYPE_SPARSE:
             raise tarfile.ReadError(_SPARSE)
         return found
+
+    def _apply_pax_info(self, *of: Any) -> None:
+        super()._apply_pax_info(*of)  # type: ignore[misc]
+        if not 0 <= self.size < _LARGEST:
+            raise tarfile.ReadError("a size that no file has")
 
     def _proc_gnusparse_10(self, *_: Any) -> None:
         raise tarfile.ReadError(_SPARSE)

@@ -228,3 +228,25 @@ def test_no_mixture_of_opcodes_brings_it_down(tmp_path: Path) -> None:
     made = sandbox.every(load_dump.find_dumps(tmp_path)[0])
     assert SEEDS == len(made)
     assert all(isinstance(one, str) or one.rank < SEEDS for one in made)
+
+
+def test_lists_of_ranks_are_parsed_and_stored_once_however_many_dumps_and_groups_tell_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranks, groups = 40, 30
+    config = {str(g): {"name": str(g), "desc": "x", "ranks": str([*range(ranks)])} for g in range(groups)}
+    for rank in range(ranks):
+        entries = [
+            {**ENTRY, "process_group": (str(g), "x"), "pg_id": g, "record_id": g} for g in range(rank % 7, groups, 7)
+        ]
+        (tmp_path / f"rank_{rank}").write_bytes(
+            pickle.dumps({"version": "2.9", "pg_config": config, "entries": entries})
+        )
+    found, _ = load_dump.find_dumps(tmp_path)
+    programs = [made for made in sandbox.every(found) if not isinstance(made, str)]
+    lists = {id(group.ranks) for program in programs for group in program.groups.values()}
+
+    assert len(programs) == ranks
+    assert all(len(program.groups) == groups for program in programs)
+    assert len(lists) == 1
+    assert analyse(tmp_path).verdict.kind

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 import subprocess
+from collections.abc import Callable
 
 import pytest
 
@@ -11,6 +13,8 @@ from dtdebug.cli import main
 from dtdebug_taxonomy.checks.run.examine import examine
 from dtdebug_taxonomy.checks.run.settings import Settings
 from dtdebug_taxonomy.source.kinds import parse_file
+from dtdebug_taxonomy.source.python import lenient_parser
+from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.lenient_parser import parse_program
 from dtdebug_taxonomy.source.shell.script import Script
 
@@ -109,3 +113,36 @@ def test_what_is_opened_again_and_again_is_read_to_the_end(piece):
     script = Script(piece * 3000 + "\n")
     assert all(c.depth <= 21 and c.branch <= 200 for c in script.commands)
     assert all(0 <= u.span.start <= u.span.end <= len(script.text) for u in script.unread)
+
+
+@pytest.mark.parametrize(
+    "costly",
+    [
+        lambda n: "from " + ".".join(["a"] * n) + " import d",
+        lambda n: "import x, " + ".\\\n".join(["a"] * n),
+        lambda n: "x = f'" + "{r}" * n + "'",
+        lambda n: 'x = rf"""' + "{r}\n" * n + '"""',
+        lambda n: "x = f'{a:" + "{b}" * n + "}'",
+    ],
+)
+def test_what_pythons_parser_takes_quadratic_time_for_is_skipped_with_its_line(
+    costly: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[str] = []
+    parse = lenient_parser._try
+    monkeypatch.setattr(lenient_parser, "_try", lambda text: [given.append(text), parse(text)][1])
+    program = parse_file("train.py", f"a = 1\n{costly(1500)}\nb = 2\n")
+    assert isinstance(program, Code)
+
+    assert [ast.unparse(n) for n in program.tree.body if isinstance(n, ast.Assign)] == ["a = 1", "b = 2"]
+    assert [part.why for part in program.unread] == ["it takes too long to parse"]
+    assert program.text.place(program.unread[0].span.start).line == 2
+    assert max(text.count("{") + text.count(".") for text in given) < 10
+
+
+def test_long_imports_and_f_strings_that_programs_have_are_parsed() -> None:
+    text = "from a.b.c.d.e.f.g.h import (i, j)\nx = f'" + "{r} " * 400 + "'\n" + "y = f'{r}'; z = (0.5, 0.25)\n" * 2000
+    program = parse_file("train.py", text)
+    assert isinstance(program, Code)
+    assert program.whole
+    assert not program.unread

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from dtdebug_taxonomy import named_files
+from dtdebug_taxonomy.source.python.lenient_parser import parse_source
 
 
 def parsed_file(path: Path | str) -> ast.Module | None:
     """Return the parsed file, or None if it can't be parsed."""
     data = named_files.read_source(path)
     try:
-        return ast.parse(data) if data is not None else None
+        return parse_source(data) if data is not None else None
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -16,6 +17,8 @@ _MOST_GROUPS = 1024
 _MOST_OPEN = 4096
 """Maximum number of unfinished operations of a rank: the first ones show what it waits in."""
 _MOST_CALLS = 1 << 48
+_MOST_PARSED, _LONG = _MOST_GROUPS, 1 << 14
+"""Maximum number of lists of ranks remembered, and of characters of one."""
 
 
 def reduced_program(raw: dict[str, Any], rank: int) -> Program:
@@ -35,7 +38,7 @@ def _groups(made: Program, raw: dict[str, Any]) -> None:
     local = _by_members(config)
     told: dict[str, tuple[str, tuple[int, ...]]] = {local[k]: ("", _ranks((config or {})[k])) for k in local}
     told |= {
-        as_text(name): (clean(as_text(about.get("desc", "")))[:100], _ranks(about.get("ranks")))
+        as_text(name): (_description(as_text(about.get("desc", ""))), _ranks(about.get("ranks")))
         for name, about in islice((config or {}).items(), _MOST_GROUPS)
         if isinstance(about, dict) and name != ""  # gloo's only entry: the latest group, without a name
     }
@@ -106,9 +109,25 @@ def _by_members(config: Any) -> dict[Any, str]:
     return names
 
 
+@lru_cache(maxsize=_MOST_GROUPS)
+def _description(text: str) -> str:
+    return clean(text)[:100]
+
+
+_parsed: dict[str, tuple[int, ...]] = {}
+"""Text of a list of ranks -> the ranks; most dumps of a job list the same ones."""
+
+
 def _ranks(value: Any) -> tuple[int, ...]:
     if isinstance(value, str):
-        return tuple(int(n) for n in re.findall(r"\d{1,7}", value[: 1 << 20]))
+        found = _parsed.get(value)
+        if found is None:
+            found = tuple(int(n) for n in re.findall(r"\d{1,7}", value[: 1 << 20]))
+            if len(_parsed) >= _MOST_PARSED:
+                _parsed.clear()
+            if len(value) <= _LONG:
+                _parsed[value] = found
+        return found
     return tuple(int(n) for n in value if isinstance(n, int)) if isinstance(value, list) else ()
 
 

@@ -45,6 +45,8 @@ _CHILD = "from dtdebug.recorded.flight_recorder.sandbox import main; main()"
 
 Made = Program | str
 """Program reduced from a dump, or the reason why it can't be read."""
+Shared = dict[tuple[int, ...], tuple[int, ...]]
+"""Lists of ranks that are stored once, however many dumps tell them."""
 UNREAD = ""
 """Reason of the dumps for which no time was left."""
 
@@ -70,10 +72,11 @@ def every(found: Sequence[DumpFile]) -> list[Made]:
     workers = max(1, min(os.cpu_count() or 1, len(found) // _MANY + 1))
     share = -(-len(found) // workers) or 1
     made: list[Made] = [UNREAD] * len(found)
+    shared: Shared = {}
     running: dict[Connection, _Child] = {}
     try:
         for begin in range(0, len(found), share):
-            child = _Child(found, begin, min(begin + share, len(found)), spending)
+            child = _Child(found, begin, min(begin + share, len(found)), spending, shared)
             running[child.results] = child
         while running and spending.seconds > 0:
             wait(list(running), 0.5)
@@ -86,12 +89,24 @@ def every(found: Sequence[DumpFile]) -> list[Made]:
                 again = child.next + 1
                 child.close()
                 if again < child.end and spending.seconds > 0:
-                    after = _Child(found, again, child.end, spending)
+                    after = _Child(found, again, child.end, spending, shared)
                     running[after.results] = after
     finally:
         for child in running.values():
             child.close()
     return made
+
+
+def _share(made: Made, shared: Shared) -> None:
+    """Replace the lists of ranks of a program by equal ones that are known already."""
+    if isinstance(made, str):
+        return
+    known: dict[int, tuple[int, ...]] = {}  # within one dump equal lists are mostly one object
+    for name, group in made.groups.items():
+        ranks = known.get(id(group.ranks))
+        if ranks is None:
+            ranks = known[id(group.ranks)] = shared.setdefault(group.ranks, group.ranks)
+        made.groups[name] = group._replace(ranks=ranks)
 
 
 def _seconds(size: int) -> float:
@@ -102,8 +117,8 @@ def _seconds(size: int) -> float:
 class _Child:
     """A process that reads some of the dumps and sends the result of each."""
 
-    def __init__(self, found: Sequence[DumpFile], begin: int, end: int, spending: Budget) -> None:
-        self._found, self.next, self.end, self._spending = found, begin, end, spending
+    def __init__(self, found: Sequence[DumpFile], begin: int, end: int, spending: Budget, shared: Shared) -> None:
+        self._found, self.next, self.end, self._spending, self._shared = found, begin, end, spending, shared
         left = spending.seconds
         self.results, sender = Pipe(duplex=False)
         self._late = False
@@ -135,6 +150,7 @@ class _Child:
         while self.results.poll():
             try:
                 made[self.next], cost = self.results.recv()
+                _share(made[self.next], self._shared)
                 self._spending.seconds -= cost
             except (EOFError, OSError, ValueError):
                 return False

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from dtdebug_taxonomy import named_files
 from dtdebug_taxonomy.model.ranks import Frame
+from dtdebug_taxonomy.source.python.lenient_parser import parse_source
 
 _WHOLE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
 _LOOPS = (ast.For, ast.While, ast.AsyncFor)
@@ -20,7 +21,7 @@ def tree(file: str) -> ast.Module | None:
     """Return the parsed file; None if it is missing, too large, or not Python of this release."""
     data = named_files.read_source(file)
     try:
-        return ast.parse(data) if data is not None else None
+        return parse_source(data) if data is not None else None
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

@@ -43,9 +43,12 @@ class Waits:
             self._of(rank)
         self.awaited: dict[int, set[int]] = defaultdict(set)
         """Rank -> the ranks that wait for it."""
+        waiting: dict[frozenset[int], list[int]] = defaultdict(list)  # those in one collective await the same ranks
         for w in self.waits:
-            for other in w.awaited:
-                self.awaited[other].add(w.rank)
+            waiting[w.awaited].append(w.rank)
+        for awaited, ranks in waiting.items():
+            for other in awaited:
+                self.awaited[other].update(ranks)
         self.waiting = {w.rank for w in self.waits}
 
     def _of(self, rank: int) -> None:

@@ -20,6 +20,7 @@ from dtdebug.recorded.log_files.line_blocks import CHUNK
 from dtdebug.recorded.log_files.line_shapes import KeptLine
 from dtdebug.recorded.log_files.sources import LogSource, open_log
 from dtdebug.recorded.log_files.training_share import measure
+from dtdebug.storage import budget
 from dtdebug_taxonomy.knowledge.hardware import Event, parse_event
 from dtdebug_taxonomy.logs import prefixes
 
@@ -56,7 +57,9 @@ def read_log(source: LogSource, lines: LogLines) -> str:
     """Read a log to its end; return why it could not be read, or only a part of it, else ""."""
     try:
         with open_log(source) as file:
+            spent = budget.current()
             while chunk := file.read(CHUNK):
+                spent.check_time()
                 lines.add(chunk, source.name)
     except (OSError, EOFError, ValueError) as error:  # truncated archives raise EOFError, other data LogError
         lines.end()
@@ -108,8 +111,9 @@ def add(part: Part, judge: Judge, log: LogLines, source: LogSource, whose: LogOw
         part.unread.append(f"{source.name}: {log.shapes.dropped} lines of unlike shapes that name no failure")
     if whose.machine:
         return
-    text = streams.KeptLog(source, whose, kept, telling, log.tail, log.text, log.shapes.lines, year, begin)
+    text = streams.KeptLog(source, whose, kept, telling, log.tail, log.text, log.shapes.lines, [], year, begin)
     part.streams += streams.of_log(judge, text)
+    part.unread += text.skipped
 
 
 def _nodes(rows: Iterable[KeptLine], name: str) -> Iterable[LaunchedNode]:

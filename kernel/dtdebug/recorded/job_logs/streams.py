@@ -26,6 +26,7 @@ from dtdebug.recorded.job_logs.stream_summary import (
 from dtdebug.recorded.job_logs.timestamps import when, year_of, zone_of
 from dtdebug.recorded.log_files.line_shapes import KeptLine
 from dtdebug.recorded.log_files.sources import LogSource
+from dtdebug.storage import budget
 from dtdebug_taxonomy.logs import completion, log_end, prefixes
 from dtdebug_taxonomy.logs.lines import Line
 
@@ -52,6 +53,8 @@ class KeptLog(NamedTuple):
     whole: bytes | None
     """The whole log, if it is small enough to be at hand."""
     lines: int
+    skipped: list[str]
+    """Printers that were not looked at for lack of time, in one line; filled in while the streams are made."""
     year: int
     begin: int = 0
     """First line of the last job; everything above is of an earlier one."""
@@ -114,7 +117,13 @@ def _shared_streams(judge: Judge, text: KeptLog) -> Iterable[Stream]:
     for line in found:
         by_who.setdefault(line.who, []).append((line, both[line.number - 1]))
     wanted = {row.number for row in both if judge.tells(row.raw)}
-    for rows in by_who.values():
+    spent = budget.current()
+    for looked, rows in enumerate(by_who.values()):
+        if spent.is_late():
+            text.skipped.append(
+                f"{source.name}: the lines of {len(by_who) - looked} of {len(by_who)} printers: too slow"
+            )
+            return
         lined = [row for _, row in rows]
         mine = [row for row in lined if row.number in wanted]
         first = rows[0][0]

@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple, Protocol, cast
 
 from dtdebug.recorded.log_files.line_blocks import CHUNK, LineBuffer
 from dtdebug.recorded.log_files.line_shapes import LINE, KeptLine, Shapes, cut, runs
-from dtdebug.storage import safe_open
+from dtdebug.storage import budget, safe_open
 
 WHOLE = 512 << 10
 """Bytes up to which a log is kept unchanged."""
@@ -83,7 +83,11 @@ def read_excerpt(stream: BinaryIO, name: str) -> Excerpt:
 def read_stream(stream: BinaryIO, name: str, lines: LogLines) -> None:
     """Read a stream to its end; raises `LogError` if it is not text."""
     pending = bytearray()  # a pipe delivers a few bytes at a time: each is copied once
+    spent = budget.current()
     while chunk := stream.read(CHUNK):
+        if name != "standard input" and spent.is_late():
+            lines.fault = f"{name}: after {lines.size:,} bytes: {budget.LATE}"
+            break
         pending += chunk
         if len(pending) >= CHUNK:
             lines.add(bytes(pending), name)
@@ -137,6 +141,8 @@ class LogLines:
         self.shapes = Shapes(most=most, choose=telling)
         self.size = 0
         """Bytes that were read."""
+        self.fault = ""
+        """Reason why the rest was not read."""
         self._runs: deque[tuple[int, bytes]] = deque()
         """(number of the first line, whole lines) at the end of the log."""
         self._kept = 0

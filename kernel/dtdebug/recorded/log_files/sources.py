@@ -12,6 +12,7 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, cast
 
@@ -23,8 +24,12 @@ from dtdebug.storage.unpacking import BoundedHeader, GunzippedStream
 
 MOST_FILES = 1 << 18
 """Maximum number of files read for one job."""
+_MEMBERS = 20_000
+"""Maximum number of members read of one archive."""
 _DEPTH = 12
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst")
+MOST_STARS = 3
+"""Maximum number of `**` in a pattern: each one multiplies the folders that are searched."""
 _NOT_LOGS = (
     ".pt", ".pth", ".bin", ".safetensors", ".npy", ".npz", ".pkl", ".pickle", ".png", ".jpg", ".so", ".pyc", ".py",
     ".ckpt", ".parquet", ".arrow", ".zip", ".whl", ".db", ".sqlite", ".tfevents", ".ipynb", ".html", ".svg", ".pdf",
@@ -74,7 +79,8 @@ def find_logs(paths: list[str]) -> tuple[list[LogSource], list[str]]:
             files = _below(name, unread) if Path(name).is_dir() else [name]
             for file in files:
                 try:
-                    found.update({(s.path, s.member): s for s in _sources(file)})
+                    for source in _sources(file):
+                        found[source.path, source.member] = source
                 except (OSError, EOFError, ValueError, tarfile.TarError, RecursionError) as error:
                     unread.append(
                         _printable_name(str(error) if isinstance(error, LogError) else f"{file}: {_why(error)}")
@@ -109,7 +115,10 @@ def _missing(given: str) -> str:
 def _matching(pattern: str) -> list[str]:
     import glob
 
-    return sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 - a pattern may begin at the root
+    if pattern.count("**") > MOST_STARS:
+        raise LogError(f"{pattern[:80]}: has more than {MOST_STARS} times `**`; one finds files at any depth")
+    found = glob.iglob(pattern, recursive=True)  # noqa: PTH207 - a pattern may begin at the root
+    return sorted(islice(found, MOST_FILES + 1))
 
 
 def _why(error: Exception) -> str:
@@ -145,7 +154,9 @@ def _sources(file: str) -> Iterator[LogSource]:
         return
     plain = file if file.endswith(".tar") else _unpack_archive(file)
     with safe_open.log(plain) as tar, tarfile.open(fileobj=tar, mode="r:", tarinfo=BoundedHeader) as archive:
-        for member in archive:
+        for seen, member in enumerate(archive):
+            if seen >= _MEMBERS:
+                raise OSError(0, f"holds more than {_MEMBERS} members; the rest was not read")
             if member.isreg() and not member.issparse() and _may_hold_a_log(member.name):
                 name, time = _printable_name(f"{file}:{member.name}"), float(member.mtime)
                 yield LogSource(name, plain, member.name, member.size, time, member.offset_data)

@@ -33,6 +33,12 @@ _STRING = re.compile(
 _LONGEST = 2_000_000
 """Maximum number of characters of a program; a longer text is data and is not parsed."""
 _DEEPEST, _LONG_HEAD = 60, 200
+_DOTTED_IMPORT = re.compile(r"\b(?:from|import)\b(?P<name>(?:[\w., \t]|\\\n)*)")
+_FSTRING = re.compile(r"[fF][rR]?(?P<quote>\"\"\"|'''|\"|')")
+_SHORT = {quote: re.compile(rf"(?:[^{quote}\\\n]|\\.)*{quote}", re.DOTALL) for quote in "\"'"}
+_DOTS, _FIELDS = 64, 1000
+"""Maximum number of dots in an import and of fields in an f-string: Python's own parser takes quadratic memory and time
+for them, and can't be interrupted."""
 
 
 class ParseResult(NamedTuple):
@@ -47,6 +53,8 @@ class ParseResult(NamedTuple):
     """Text of the tree, with lines that end in a newline; empty if there is no tree."""
     nodes: NodeIndex | None = None
     """Nodes of the tree, if most of them are those of the former version."""
+    refused: tuple[int, ...] = ()
+    """Lines that were not parsed since that would take too long."""
 
 
 def parse_program(text: str, former: Former | None = None) -> ParseResult:
@@ -59,7 +67,8 @@ def parse_program(text: str, former: Former | None = None) -> ParseResult:
     if len(text) > _LONGEST:
         return ParseResult(ast.Module(body=[], type_ignores=[]), whole=False, gaps=everything)
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    whole = _tree(text, former)
+    text, refused = without_costly_parts(text)
+    whole = _tree(text, former) if not refused else None
     if whole is not None:
         return ParseResult(whole[0], whole=True, text=text, nodes=whole[1])
     older = in_older_syntax(text)
@@ -67,14 +76,52 @@ def parse_program(text: str, former: Former | None = None) -> ParseResult:
         text = older
         whole = _tree(text, former)
         if whole is not None:
-            return ParseResult(whole[0], whole=True, text=text, nodes=whole[1])
+            return ParseResult(whole[0], whole=not refused, text=text, nodes=whole[1], refused=refused)
     lines = _Repair(text).lines_that_parse()
     joined = "\n".join(lines)
     repaired = _tree(joined, former)
     if repaired is None:
-        return ParseResult(ast.Module(body=[], type_ignores=[]), whole=False, gaps=everything)
+        return ParseResult(ast.Module(body=[], type_ignores=[]), whole=False, gaps=everything, refused=refused)
     gaps = tuple(_gaps(text.split("\n"), lines))
-    return ParseResult(repaired[0], whole=False, gaps=gaps, text=joined, nodes=repaired[1])
+    return ParseResult(repaired[0], whole=False, gaps=gaps, text=joined, nodes=repaired[1], refused=refused)
+
+
+def parse_source(data: bytes) -> ast.Module:
+    """Return the tree of a file; raises SyntaxError or ValueError as Python's parser, and for what takes too long."""
+    if without_costly_parts(data.decode("utf-8", "replace"))[1]:
+        raise SyntaxError("it takes too long to parse")
+    return ast.parse(data)
+
+
+def without_costly_parts(text: str) -> tuple[str, tuple[int, ...]]:
+    """Return the text with imports and f-strings that can't be parsed in time made invalid, and their first lines."""
+    spans = []
+    if text.count(".") > _DOTS:
+        spans += [m.span("name") for m in _DOTTED_IMPORT.finditer(text) if m["name"].count(".") > _DOTS]
+    if text.count("{") > _FIELDS:
+        for found in _FSTRING.finditer(text):
+            end = _end_of_string(text, found.end(), found["quote"])
+            if text.count("{", found.end(), end) > _FIELDS:
+                spans.append((found.start(), end))
+    parts, lines, at, line = [], [], 0, 1
+    for start, end in sorted(spans):
+        if start < at:
+            continue
+        line += text.count("\n", at, start)
+        lines.append(line)
+        newlines = text.count("\n", start, end)
+        parts += [text[at:start], " $ ", "\n" * newlines]
+        line, at = line + newlines, end
+    return ("".join([*parts, text[at:]]), tuple(lines)) if spans else (text, ())
+
+
+def _end_of_string(text: str, begin: int, quote: str) -> int:
+    """Return where a string ends that begins here, or would begin if this were not inside another."""
+    if len(quote) == 3:
+        end = text.find(quote, begin)
+        return len(text) if end < 0 else end + 3
+    closed = _SHORT[quote].match(text, begin)
+    return closed.end() if closed else begin
 
 
 def _tree(text: str, former: Former | None) -> tuple[ast.Module, NodeIndex | None] | None:

@@ -59,10 +59,14 @@ class Syntax(Source):
         """Lines that are not in the tree; empty if the program was not parsed for any check."""
         if "_parse_result" not in self.__dict__:
             return ()
-        why = f"it is not valid Python {sys.version_info.major}.{sys.version_info.minor}"
+        invalid = f"it is not valid Python {sys.version_info.major}.{sys.version_info.minor}"
+        refused = self._parse_result.refused
         starts = self.text.starts
         return tuple(
-            UnreadPart(Span(starts[first - 1], self.text.end_of_line(min(last, len(starts)))), why)
+            UnreadPart(
+                Span(starts[first - 1], self.text.end_of_line(min(last, len(starts)))),
+                "it takes too long to parse" if any(first <= n <= last for n in refused) else invalid,
+            )
             for first, last in self._parse_result.gaps
         )
 
