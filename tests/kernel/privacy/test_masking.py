@@ -15,7 +15,7 @@ from secrets_data import HARMLESS, HARMLESS_TOO, LETTERS, VENDORS, WRITTEN, kind
 
 from dtdebug.presentation.diagnosis_card import bundle
 from dtdebug.privacy import boundary
-from dtdebug.privacy.redact import environment
+from dtdebug.privacy.redact import environment, mask
 from dtdebug.privacy.redact.secret_names import secret
 from dtdebug.privacy.sanitize import MASK, arguments, clean
 from dtdebug.storage.last_failure import LastFailure
@@ -435,3 +435,18 @@ def test_a_value_named_pass_is_masked_as_before() -> None:
     assert "xk7-Qm2pLw9" not in clean("db pass: xk7-Qm2pLw9")
     assert "blue-horse-staple" not in clean("pass: blue-horse-staple")
     assert "hunter2x" not in clean("user: a pass=hunter2x")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_names_and_values_with_letters_that_json_escapes_are_masked(seed: int) -> None:
+    chance = random.Random(seed)
+    escaped = "".join(rf"\u{ord(c):04x}" if chance.random() < 0.3 else c for c in "password")
+    value = "".join(chance.choices("abcdefghkmnpqrstABCDEFGH23456789", k=14))
+    written = "".join(rf"\u{ord(c):04x}" if chance.random() < 0.1 else c for c in value)
+    masked = mask(rf'{{"a": "caf\u00e9", "{escaped}": "{written}", "step": 12}}')
+    assert masked == rf'{{"a": "caf\u00e9", "{escaped}": "***", "step": 12}}'
+
+
+def test_escapes_that_hide_nothing_stay() -> None:
+    text = r'{"m\u006fdel": "g\u0070t", "path": "C:\\u0041", "x": "\u001b[0m"}'
+    assert mask(text) == text

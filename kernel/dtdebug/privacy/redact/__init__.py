@@ -7,7 +7,8 @@ length of the text, for any text.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 
 from dtdebug.privacy.redact import (
     assignments,
@@ -26,6 +27,8 @@ MASK = "***"
 _AGAIN = 64
 """Maximum number of secrets searched for a second time, so that the time stays linear."""
 
+_ESCAPED = re.compile(r"\\u00(3[0-9]|4[1-9a-fA-F]|5[0-9aA]|5[fF]|6[1-9a-fA-F]|7[0-9aA])")
+"""Escape of a letter or digit, which needs none in JSON."""
 _NARROW = {0xFF01 + n: 0x21 + n for n in range(94)}
 """Full-width letters and marks, as East Asian keyboards write them -> ASCII, at the same places."""
 
@@ -48,10 +51,42 @@ def mask_secrets(text: str) -> tuple[str, frozenset[str]]:
         token_shapes.spans,
     ):
         hidden = spans(text if text.isascii() else text.translate(_NARROW))
+        if "\\u00" in text:
+            hidden = _union([*hidden, *_behind_escapes(text, spans)])
         secrets |= {text[begin:end] for begin, end in hidden}
         text = _without(text, hidden)
     secrets.discard(MASK)
     return _without(text, _find_repeats(text, secrets)) if secrets else text, frozenset(secrets)
+
+
+def _behind_escapes(text: str, spans: Callable[[str], list[tuple[int, int]]]) -> list[tuple[int, int]]:
+    """Return what is found once the letters that JSON may write as escapes are read as letters."""
+    plain: list[str] = []
+    shifts: list[tuple[int, int]] = [(0, 0)]  # place in the plain text, places in the text before it that are gone
+    at = length = 0
+    for found in _ESCAPED.finditer(text):
+        plain += [text[at : found.start()], chr(int(found[1], 16))]
+        length += found.start() - at + 1
+        shifts.append((length, shifts[-1][1] + 5))
+        at = found.end()
+    if not at:
+        return []
+
+    def place(index: int) -> int:
+        return index + shifts[bisect_right(shifts, index, key=lambda row: row[0]) - 1][1]
+
+    return [(place(begin), place(end)) for begin, end in spans("".join([*plain, text[at:]])) if end > begin]
+
+
+def _union(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the spans with those that overlap made one."""
+    found: list[tuple[int, int]] = []
+    for begin, end in sorted(spans):
+        if found and begin < found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((begin, end))
+    return found
 
 
 def _find_repeats(text: str, secrets: set[str]) -> list[tuple[int, int]]:
