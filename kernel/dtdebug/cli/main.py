@@ -22,6 +22,8 @@ from dtdebug.storage import budget
 from dtdebug_taxonomy import __version__, named_files
 
 __all__ = ["ALIASES", "VERBS", "add", "main", "parser", "run"]
+_WAITING = frozenset({"run", "attach", "lab", "learn", "isolate", "bisect", "rehearse", "wizard", "lsp", "mcp"})
+"""Commands that last as long as a job or a user."""
 
 
 def run() -> NoReturn:
@@ -41,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     debug = words[:1] == ["--debug"]
     named_files.give_roots(words)
     try:
-        with budget.one_command():
+        with budget.one_command(waits="--" in words or not _WAITING.isdisjoint(words[debug : debug + 1])):
             status = _answer(words[debug:])
         sys.stdout.flush()
     except KeyboardInterrupt:

@@ -6,6 +6,7 @@ unpacking, comes from one pool: a folder of hostile files costs no more than the
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ _FOLD, LOG_FOLD, _LARGE_FOLD, _LARGE = 40, 100, 50, 128 << 20
 what repeats in a small one may hide its end."""
 _LIST, _TABLE, _ITEM = 64, 240, 56
 """Bytes of memory for each list, table and item of JSON; a small table has room for some items."""
-_USUAL, _EACH, _PER_BYTE, _PER_PACKED = 4.0, 0.02, 2e-7, 1e-6
+_USUAL, _EACH, _PER_BYTE, _PER_PACKED = 4.0, 0.02, 5e-7, 2e-6
 """Processor seconds of a command that reads logs, and more for each file, each byte of it, and each compressed one."""
 LATE = "takes far longer to read than a log of its size; the rest was not read"
 _PACKED = (".gz", ".tgz", ".bz2", ".xz", ".lzma", ".zst", ".zstd")
@@ -28,14 +29,15 @@ _PACKED = (".gz", ".tgz", ".bz2", ".xz", ".lzma", ".zst", ".zstd")
 class Budget:
     """Remains of the pools."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, waits: bool = False) -> None:
+        """Make full pools; a command that waits for a job has no limit of time, for its own grows with the job's."""
         self.seconds = 2.0
         """Processor seconds beyond those that files of such sizes take."""
         self.unpacked = 64 << 20
         """Bytes unpacked beyond the usual ratio."""
         self.again = AGAIN
         """Bytes that may still be read more than once."""
-        self._began, self._allowed = time.process_time(), _USUAL
+        self._began, self._allowed = time.process_time(), math.inf if waits else _USUAL
         self._counted: set[str] = set()
 
     def allow(self, path: str, size: int) -> None:
@@ -83,9 +85,9 @@ _running: list[Budget] = []
 
 
 @contextmanager
-def one_command() -> Iterator[None]:
-    """Count what all readers spend while a command runs together."""
-    _running.append(Budget())
+def one_command(*, waits: bool = False) -> Iterator[None]:
+    """Count what all readers spend while a command runs together; `waits` if it starts or watches a job."""
+    _running.append(Budget(waits=waits))
     try:
         yield
     finally:
