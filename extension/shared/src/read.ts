@@ -229,6 +229,7 @@ function advice(data: unknown): Filled<Explanation> | null {
     specific: field("specific") === true,
     tried: text(field("tried"), 500),
     works: field("works") === true,
+    settled: field("settled") === true,
   };
 }
 

@@ -179,7 +179,8 @@ def final_lines(reading: CurveReading | None, *, below: str = "", healthy: bool 
         return ""
     stream = sys.stderr
     lines: list[str] = []
-    if reading.faulty:
+    certain = any(row.kind in _AT_ONCE for row in reading.findings)
+    if reading.faulty and (certain or healthy or below):  # of a plain run that succeeded nobody asked about its speed
         answer = report.short_answer(reading, stream)
         if below:
             line = report.also_line(reading)
