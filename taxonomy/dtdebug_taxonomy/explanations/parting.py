@@ -40,11 +40,12 @@ def explain(context: Context) -> Iterator[Explanation]:
     if is_by_rank(parting) and verdict is not None and verdict.collective and verdict.collective.op in _BETWEEN_TWO:
         return  # one rank is to send where another receives
     place = parting.branch.place
+    meant = parting.detour and is_by_rank(parting)  # where it stands is sure; that it should not be there is not
     reason = Reason(
         evidence=EVIDENCE,
         means="The values at the test where the ranks part.",
         of_account=True,
-        source="measured" if parting.sure else "checked",
+        source="measured" if parting.sure and not meant else "checked",
         weight=2.5,
         line=place.line,
         words=place.code,
@@ -57,7 +58,7 @@ def explain(context: Context) -> Iterator[Explanation]:
         plain(_title(parting), 500),
         _why(parting),
         plain(_fix(parting), 500),
-        _SURE if parting.sure else _LIKELY,
+        _SURE if parting.sure and not meant else _LIKELY,
         reason,
     )
     at = edit.place if edit is not None else place
@@ -94,7 +95,8 @@ def _title(parting: Parting) -> str:
     sides = parting.sides[:_MOST_SIDES]
     if parting.detour:
         who = " and ".join(_ranks(side.ranks) for side in sides if side.result is sides[0].result)
-        return f"{who[:1].upper()}{who[1:]} went into `{parting.branch.place.code}` ({at}) and has not come back"
+        way = "took the `else` of" if sides[0].result is False else "went into"
+        return f"{who[:1].upper()}{who[1:]} {way} `{parting.branch.place.code}` ({at}) and has not come back"
     if parting.branch.kind == "try":
         who = _ranks(parting.sides[0].ranks)
         first, last = parting.branch.held[0] if parting.branch.held else (0, 0)

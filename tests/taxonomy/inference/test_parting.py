@@ -138,6 +138,28 @@ def test_a_state_of_an_object_that_differs_is_the_parting(program):
     assert (said.fix.line, said.sure) == (ranks.line("if stop.add"), "certain")
 
 
+POLLS = """\
+def main():
+    if rank == 0:
+        note = "written"
+    else:
+        wait()
+    wait()
+main()
+"""
+
+
+def test_a_rank_that_waits_as_its_rank_demands_took_the_else_and_the_cause_stays_open(program):
+    """That it stands there is sure; the test asks for the rank, so that it was meant to: the cause is what it awaits."""
+    ranks = program(POLLS)
+    one, other = ranks.state(1), ranks.state(0)
+    found, verdict = parted(ranks, one, other, kind="not_arrived")
+    said = answer(found, verdict, (one, other))
+    assert found.detour
+    assert said.headline.startswith("Rank 1 took the `else` of `if rank == 0:`")
+    assert said.sure != "certain"
+
+
 def test_a_value_of_another_pass_is_not_compared(program):
     ranks = program("""\
 for step in range(6):
