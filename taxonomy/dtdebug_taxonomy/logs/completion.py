@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 _LITERALS = (
     "run_stop", "result,", "training", "train_runtime", "trainer.fit", "avg bus bandwidth", "startup complete",
-    "succeeded",
+    "succeeded", "successfully",
 )  # fmt: skip
 """Lower-case substrings of every line that `_COMPLETED` matches."""
 _COMPLETED = re.compile(
@@ -16,6 +16,7 @@ _COMPLETED = re.compile(
     r"|\btraining (?:is |has |was )?(?:successfully )?(?:completed?|finished|done)\b(?! in the)|\bfinished training\b"
     r"|^# avg bus bandwidth {0,8}: {0,4}\d|\bapplication startup complete\b|['\"]train_runtime['\"]: \d"
     r"|\bjob (?:\S{1,40} )?(?:has )?succeeded\b"
+    r"|\b(?:job|run|training) (?:\S{1,40} )?(?:finished|completed|ended|exited) successfully\b"
 )
 """Messages that trainers, MLPerf's scripts, NCCL's tests and servers print on success. Sources:
 https://github.com/mlcommons/logging/blob/master/mlperf_logging/mllog/constants.py

@@ -150,7 +150,7 @@ main()
 
 
 def test_a_rank_that_waits_as_its_rank_demands_took_the_else_and_the_cause_stays_open(program):
-    """That it stands there is sure; the test asks for the rank, so that it was meant to: the cause is what it awaits."""
+    """That it stands there is sure; the test asks for the rank, so it was meant to: the cause is what it waits for."""
     ranks = program(POLLS)
     one, other = ranks.state(1), ranks.state(0)
     found, verdict = parted(ranks, one, other, kind="not_arrived")
