@@ -22,7 +22,7 @@ _DIFF_LINES, _FIX_LINES = 6, 6
 _DOTS, _CONTEXT = len("..."), 12
 """Columns of the dots for the beginning of a changed line, and of what is kept of it before the change."""
 _ERROR = re.compile(r"(?:^| )(?:\w{1,40}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Exit)\b(?:: |$)")
-"""An error that the headline quotes: the user has it, so that a cause below leaves it one line."""
+"""An error that the headline quotes: the user has it, so that a cause below leaves it two lines."""
 MORE = "more: dtdebug why"
 CERTAINTY = {
     "certain": "Certain", "likely": "Likely", "possible": "Possible, not certain",
@@ -102,7 +102,7 @@ def to_short_text(answer: Answer, width: int = WIDTH, *, prefix: str = "", more:
 
 def _lines(a: Answer, level: _Level, width: int, prefix: str, more: str) -> Iterator[Line]:
     brief = bool(a.why or a.guess) and _ERROR.search(a.headline) is not None
-    most = 1 if brief else level.headline
+    most = min(2, level.headline) if brief else level.headline
     yield from _wrap("headline", f"{prefix}{a.headline}", width, most, parts=message_parts)
     if a.event and level.event:
         yield from _wrap("event", a.event, width, level.event, "  ", parts=message_parts)
