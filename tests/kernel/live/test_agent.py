@@ -706,6 +706,45 @@ def test_stacks_are_not_offered_where_each_write_takes_long(tmp_path, monkeypatc
     assert fatal_signals.offer(tmp_path / "2.txt") is None
 
 
+GARBAGE = """
+import gc, sys, threading, time
+from dtdebug.process.thread_frames import frames_of, from_locals
+
+class Cycle:
+    def __init__(self):
+        self.me = self
+
+    def __del__(self):
+        for number in range(50):
+            str(number)
+
+def descend(depth):
+    return descend(depth - 1) if depth else Cycle()
+
+def work():
+    while True:
+        for depth in range(1, 200):
+            descend(depth)
+
+gc.set_threshold(20)
+sys.setswitchinterval(1e-5)
+worker = threading.Thread(target=work, daemon=True)
+worker.start()
+end = time.monotonic() + 2
+while time.monotonic() < end:
+    for frame in frames_of(worker.ident)[:5]:
+        from_locals(frame, len)
+print(gc.isenabled())
+"""
+
+
+def test_garbage_with_finalizers_lets_no_thread_run_while_its_frames_are_read():
+    """CPython 3.11 crashed at once: a finalizer ran other threads in the middle of the walk."""
+    end = subprocess.run([sys.executable, "-c", GARBAGE], capture_output=True, text=True, timeout=SECONDS, check=False)
+
+    assert (end.returncode, end.stdout) == (0, "True\n"), end.stderr[-500:]
+
+
 def test_the_frames_of_another_thread_are_read_in_one_piece():
     """Innermost first, as many as are asked for; none of a thread that has ended."""
     ready, go = threading.Event(), threading.Event()
