@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -265,4 +266,7 @@ def test_a_process_that_a_rank_has_started_is_not_taken_for_the_rank(python):
 
     assert 2 == done.returncode
     assert f"is no rank: rank 1, process {rank}, has started it; it is at <string>:4 in waits" in said
-    assert f"on this host rank 1 can be asked: `dtdebug attach {rank}`" in said
+    # Other tests may run ranks below the same process at this time.
+    assert re.search(
+        rf"on this host (rank 1 can be asked: `dtdebug attach {rank}`|ranks \d[-,\d ]* can be asked)", said
+    )
