@@ -102,9 +102,9 @@ def _title(parting: Parting) -> str:
         first, last = parting.branch.held[0] if parting.branch.held else (0, 0)
         lines = f"line {first}" if first == last else f"lines {first}-{last}"
         return f"An exception in {lines} can have taken {who} around `{parting.text}`: {at} catches it and continues"
-    passing = [side for side in sides if side.result is True]
-    if is_by_rank(parting) and len(passing) == 1 and len(sides) == 2:
-        return f"Only {_ranks(passing[0].ranks)} pass{'es' * (len(passing[0].ranks) == 1)} `{parting.text}` ({at})"
+    passing = sorted({rank for side in parting.sides if side.result is True for rank in side.ranks})
+    if is_by_rank(parting) and passing and {side.result for side in parting.sides} == {True, False}:
+        return f"Only {_ranks(passing)} pass{'es' * (len(passing) == 1)} `{parting.text}` ({at})"
     unknown = next((side for side in sides if side.result is None), None)
     differing = {v.name for v in _differing(sides)}
     shown = ", ".join(

@@ -170,16 +170,24 @@ def _lead_with_own_line(context: Context, rows: tuple[Explanation, ...]) -> tupl
 
 
 def _with_edit_of_line(context: Context, rows: tuple[Explanation, ...]) -> tuple[Explanation, ...]:
-    """Give a broken contract without a diff the diff of a check that finds a fault on the same line."""
+    """Give an account without a diff that of a check which finds a fault on its line, or where the culprits stand."""
     if not rows or rows[0].diff or not rows[0].because[0].of_account:
         return rows
-    place = (rows[0].file, rows[0].line)
+    verdict = context.incident.snapshot.verdict
+    culprits = [s for s in verdict.sites if s.rank in verdict.culprits] if verdict is not None else []
+    places = {(rows[0].file, rows[0].line), *((s.file, s.line) for s in culprits)}
     seen = places_in_source(context.knowledge, context.incident.snapshot, context.findings)
-    found = next((f for f in seen if f.check and f.diff and not f.hint and (f.file, f.line) == place), None)
+    found = next((f for f in seen if f.check and f.diff and not f.hint and (f.file, f.line) in places), None)
     if found is None:
         return rows
     edited = msgspec.structs.replace(
-        rows[0], fix=found.fix or rows[0].fix, diff=found.diff, diff_of="yours", in_python=in_python(found.diff)
+        rows[0],
+        fix=found.fix or rows[0].fix,
+        diff=found.diff,
+        diff_of="yours",
+        in_python=in_python(found.diff),
+        file=found.file,
+        line=found.line,
     )
     return (edited, *rows[1:])
 

@@ -85,7 +85,8 @@ def build_answer(
     lead = (cause.file, cause.line) if cause is not None and any(r.of_account for r in cause.because) else ("", 0)
     spots = tuple(_spots(snapshot, verdict, sentence or happened, code_at, lead))[:_SPOTS]
     branch = _source_of_parting(cause, verdict)
-    told = sentence and spots and (all(s.state for s in spots) or any(s.state.startswith("raised ") for s in spots))
+    states = [s.state for s in spots if s.ranks or s.state]
+    told = sentence and states and (all(states) or any(state.startswith("raised ") for state in states))
     told = told or (cause is not None and cause.cause == SCALED)  # a class of symptoms would say more than the user
     headline = _without_places(sentence or happened, () if sentence else spots)
     reason = _reason(cause, headline, spots) if cause is not None else None

@@ -108,7 +108,7 @@ def _lines(a: Answer, level: _Level, width: int, prefix: str, more: str) -> Iter
         yield from _wrap("event", a.event, width, level.event, "  ", parts=message_parts)
     for number, spot in enumerate(a.spots[: level.spots]):
         yield from _spot_lines(spot, width, framed=number < level.framed)
-    hidden = len(a.spots) - level.spots
+    hidden = sum(spell_place(spot.file, spot.line) not in a.headline for spot in a.spots[level.spots :])
     if hidden > 0 and level.framed:
         yield Line("place", f"  ... and {hidden} more place{'s' * (hidden > 1)}")
     if a.why or a.record:

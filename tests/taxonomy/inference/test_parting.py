@@ -13,9 +13,12 @@ from dtdebug.process.thread_frames import frames_of
 from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 from dtdebug_taxonomy.inference.parting import find_parting
 from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.account import Branch, NamedValue, Parting, Place, Side
+from dtdebug_taxonomy.model.claims import Claim, Record
 from dtdebug_taxonomy.model.ranks import CallSite, Frame, RankState, Verdict
 from dtdebug_taxonomy.model.snapshot import Snapshot
 from dtdebug_taxonomy.presentation.answer import build_answer
+from dtdebug_taxonomy.presentation.answer_text import to_short_text
 
 HEAD = """\
 if False:
@@ -339,3 +342,65 @@ main([])
     )
     assert not said.record
     assert said.sure in {"possible", "likely"}
+
+
+def test_a_test_for_the_rank_is_said_once_and_takes_the_diff_of_the_check_at_the_call(tmp_path, monkeypatch):
+    """Three ranks hold three numbers and go one way."""
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "train.py"
+    file.write_text("""\
+import torch
+import torch.distributed as dist
+
+def save(loss):
+    if dist.get_rank() == 0:
+        torch.save(loss, "checkpoint.pt")
+        dist.barrier()
+
+dist.init_process_group("gloo")
+loss = torch.ones(1)
+for step in range(100):
+    dist.all_reduce(loss)
+    if step % 50 == 49:
+        save(loss)
+""")
+    sites = (CallSite(0, str(file), 7, "save"), *(CallSite(rank, str(file), 12, "<module>") for rank in (1, 2)))
+    claims = (
+        Claim(
+            what="called",
+            record=Record(source="dump", rank=0),
+            ranks=(0,),
+            op="barrier",
+            seq=51,
+            file=str(file),
+            line=7,
+        ),
+        Claim(
+            what="waits",
+            record=Record(source="dump", rank=1),
+            ranks=(1, 2),
+            op="all_reduce",
+            seq=51,
+            file=str(file),
+            line=12,
+        ),
+    )
+    verdict = Verdict(kind="replaced", culprits=(0,), waiting=(1, 2), sites=sites, confidence=0.95, claims=claims,
+                      summary="Rank 0 called barrier #51 of world where no other rank does.")  # fmt: skip
+    sides = tuple(
+        Side(ranks=(rank,), result=rank == 0, values=(NamedValue("dist.get_rank()", str(rank)),)) for rank in range(3)
+    )
+    place = Place(file=str(file), line=5, code="if dist.get_rank() == 0:")
+    branch = Branch(place=place, kind="if", held=((6, 7),))
+    states = tuple(
+        RankState(rank=s.rank, world_size=3, alive=True, stack=(Frame(s.file, s.line, s.function),)) for s in sites
+    )
+
+    said = answer(Parting(branch=branch, text="dist.get_rank() == 0", sides=sides), verdict, states)
+
+    assert said.headline == "Only rank 0 passes `dist.get_rank() == 0` (train.py:5)."
+    assert not said.event
+    assert said.fix is not None
+    assert said.fix.line == 7
+    assert "-        dist.barrier()\n+    dist.barrier()" in said.fix.diff
+    assert "more place" not in to_short_text(said)
