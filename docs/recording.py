@@ -1,4 +1,4 @@
-"""Records a real terminal session as docs/images/recording.svg: a job that hangs, and the answer.
+"""Records a real terminal session as docs/images/recording.svg: a job that hangs, the answer, and the job repaired.
 
 python docs/recording.py
 
@@ -32,10 +32,9 @@ FONT = "ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace"
 JOB = "torchrun --standalone --nproc-per-node 4 train.py"
 COMMANDS = (
     "cat train.py",
-    f"dtdebug run --hang-after 5 --stop-on-hang --output why.txt -- {JOB} 2> job.err",
-    "head -n 5 why.txt",
-    "grep -A 13 'cause, likely' why.txt",
-    "dtdebug check train.py",
+    f"dtdebug run --hang-after 5 --stop-on-hang -- {JOB}",
+    "dtdebug fix --write --all train.py",
+    f"dtdebug run -- {JOB} && echo done",
 )
 PROGRAM = """\
 import torch, torch.distributed as dist
