@@ -119,7 +119,7 @@ def _agreed(parting: Parting, snapshot: Snapshot) -> PartingEdit | None:
     place, (torch, dist) = parting.branch.place, parting.branch.modules
     tree = parse_line(place.code)
     test = tree.body[0].test if isinstance(tree, ast.Module) and isinstance(tree.body[0], ast.If) else None
-    if not parting.branch.leaves or not torch or not dist or test is None or place.code.startswith("elif"):
+    if not torch or not dist or test is None or place.code.startswith("elif"):
         return None
     if not place.code.isascii() or any(
         side.result is None for side in parting.sides if parting.branch.leaves == "return"

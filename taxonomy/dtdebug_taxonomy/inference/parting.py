@@ -19,6 +19,9 @@ _PARTED = frozenset(
     {"skipped", "extra", "replaced", "wrong_size", "wrong_dtype", "not_arrived", "left", "not_understood"}
 )
 """Kinds of verdicts after which the ranks are in different places of one program."""
+_OTHER_CALLS = frozenset({"skipped", "extra", "replaced", "wrong_size", "wrong_dtype"})
+"""Kinds of verdicts after which the n-th calls of the ranks differ, and all before it agree."""
+_WEAKEST = (False, False, False, False)
 _AROUND = frozenset({"break", "continue", "return"})
 _Key = tuple[str, int]
 
@@ -47,6 +50,9 @@ def find_parting(states: Iterable[RankState], verdict: Verdict) -> Parting | Non
     for n, key in enumerate(keys):
         one, other = ([v for r in side if (v := _view(known[r], key)) is not None] for side in (culprits, others))
         score = _score(one, other)
+        if score is None and verdict.kind in _OTHER_CALLS:
+            one, other = _by_other_calls(one, other)
+            score = _WEAKEST if one and other else None
         if score is not None:
             found.append(((*score, -n), one, other))
     if found:
@@ -113,6 +119,22 @@ def _score(one: Sequence[_View], other: Sequence[_View]) -> tuple[int, ...] | No
     return comparable is not None, stands, shown, one[0].branch.kind != "for"
 
 
+def _by_other_calls(one: Sequence[_View], other: Sequence[_View]) -> tuple[list[_View], list[_View]]:
+    """Return two sides of which one stands behind a test, and the other passed it in the same pass of the loops.
+
+    What is behind the test may have changed its operands since, so that they do not say how it went for the second:
+    another way, or its calls would be the same.
+    """
+    for behind, past in ((one, other), (other, one)):
+        ways = {v.outcome for v in behind}
+        if len(ways) != 1 or not all(v.stands and v.branch.kind == "if" for v in behind) or not past:
+            continue
+        if all(v.outcome is None and not v.stands for v in past) and _comparable(one, other):
+            went = [v._replace(outcome=not behind[0].outcome, values=v.branch.conditions[0].values) for v in past]
+            return ([*behind], went) if behind is one else (went, [*behind])
+    return [], []
+
+
 def _comparable(one: Sequence[_View], other: Sequence[_View]) -> bool | None:
     """True if two sides were at a test in the same pass, or no pass changes it; None if that is unknown."""
     if one[0].branch.kind == "for" or all(v.branch.conditions[0].fixed for v in (*one, *other)):
@@ -139,9 +161,15 @@ def _parting(one: Sequence[_View], other: Sequence[_View], verdict: Verdict) -> 
         branch=replace(branch, links=links, place=place),
         text=text,
         sides=(*_sides(one, values), *_sides(other, values)),
-        sure=_comparable(one, other) is not None,
+        sure=_comparable(one, other) is not None and not any(_is_inferred(v) for v in (*one, *other)),
         detour=verdict.kind == "not_arrived" and branch.kind != "for" and inside and not apart,
     )
+
+
+def _is_inferred(view: _View) -> bool:
+    """True if neither place nor values of the rank say how the test went."""
+    known = view.branch.conditions[0].result if view.branch.conditions else None
+    return view.branch.kind == "if" and known is None and not view.stands
 
 
 def _part(one: Sequence[_View], other: Sequence[_View]) -> tuple[int, str] | None:

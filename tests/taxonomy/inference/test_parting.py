@@ -404,3 +404,31 @@ for step in range(100):
     assert said.fix.line == 7
     assert "-        dist.barrier()\n+    dist.barrier()" in said.fix.diff
     assert "more place" not in to_short_text(said)
+
+
+def test_a_rank_that_passed_a_test_whose_operands_its_body_changes_went_the_other_way(program):
+    """The body of the test has changed its operand on one rank, so that values do not say how it went: the calls do."""
+    ranks = program("""\
+class Trainer:
+    def __init__(self):
+        self.best = 10
+    def train(self, losses):
+        for epoch in range(9):
+            wait() if epoch == len(losses) else None
+            loss = losses[epoch]
+            if loss < self.best:
+                self.best = loss
+                wait() if saves else None
+Trainer().train(losses)
+""")
+    one, other = ranks.state(0, losses=[3], saves=True), ranks.state(1, losses=[12], saves=False)
+    found, verdict = parted(ranks, one, other, kind="extra")
+    assert found is not None
+    assert (found.branch.place.line, found.sure) == (ranks.line("if loss < self.best"), False)
+    assert [(s.ranks, s.result) for s in found.sides] == [((0,), True), ((1,), False)]
+    said = answer(found, verdict, (one, other))
+    assert said.headline.startswith("`loss < self.best` is True on rank 0 (loss = 3), False on rank 1 (loss = 12)")
+    assert said.sure == "likely"
+    later = ranks.state(1, losses=[12, 12], saves=False)
+    assert parted(ranks, one, later, kind="extra")[0] is None
+    assert parted(ranks, one, other, kind="not_arrived")[0] is None
