@@ -13,8 +13,9 @@ from dtdebug_taxonomy.model.account import Branch, Parting, Place, Side
 from dtdebug_taxonomy.model.ranks import Frame, RankState, Verdict
 from dtdebug_taxonomy.stacks.frames import is_library
 
-_KINDS = frozenset({"skipped", "not_arrived", "left"})
+_KINDS = frozenset({"skipped", "extra", "replaced", "not_arrived", "left"})
 _BROAD = frozenset({"Exception", "BaseException", "RuntimeError"})
+_LEAVING = (ast.Continue, ast.Break, ast.Return)
 
 
 def swallowing(states: Iterable[RankState], verdict: Verdict, sources: Sources) -> Parting | None:
@@ -36,7 +37,9 @@ def swallowing(states: Iterable[RankState], verdict: Verdict, sources: Sources) 
     lines = (up.body[0].lineno, up.body[-1].end_lineno or 0) if isinstance(up, ast.Try) else (0, 0)
     place = Place(file=frame.file, line=handler.lineno, function=frame.function, code=program.line(handler.lineno))
     sides = (Side(ranks=tuple(sorted(gone))), Side(ranks=tuple(sorted(staying)), result=False))
-    branch = Branch(place=place, kind="try", held=(lines,))
+    last = handler.body[-1]
+    leaves = type(last).__name__.lower() if isinstance(last, _LEAVING) and frame.line > last.lineno else ""
+    branch = Branch(place=place, kind="try", held=(lines,), leaves=leaves)
     return Parting(branch=branch, text=program.line(frame.line), sides=sides, sure=False)
 
 
@@ -50,6 +53,25 @@ def _around(stack: Iterable[Frame], sources: Sources) -> Iterator[tuple[Frame, P
             for handler in node.handlers:
                 if _is_broad(handler) and not any(isinstance(n, ast.Raise) for n in ast.walk(handler)):
                     yield frame, program, handler
+        if program is not None:
+            yield from ((frame, program, handler) for handler in _before(frame.line, program))
+
+
+def _before(line: int, program: Program) -> Iterator[ast.ExceptHandler]:
+    """Yield the handlers that end a pass of the loop around a line before it comes there, if no test can do so, too."""
+    code = program.code
+    rows: list[ast.For | ast.AsyncFor | ast.While] = [
+        *code.nodes(ast.For), *code.nodes(ast.AsyncFor), *code.nodes(ast.While)
+    ]  # fmt: skip
+    loops = [n for n in rows if n.lineno < line <= (n.end_lineno or 0)]
+    if not loops:
+        return
+    body = max(loops, key=lambda n: n.lineno).body
+    earlier = [n for stmt in body if (stmt.end_lineno or 0) < line for n in ast.walk(stmt)]
+    leaving = [n for n in earlier if isinstance(n, _LEAVING)]
+    handlers = [n for n in earlier if isinstance(n, ast.ExceptHandler) and isinstance(n.body[-1], _LEAVING)]
+    if {id(n) for n in leaving} == {id(h.body[-1]) for h in handlers}:
+        yield from handlers
 
 
 def _is_broad(handler: ast.ExceptHandler) -> bool:

@@ -101,7 +101,8 @@ def _title(parting: Parting) -> str:
         who = _ranks(parting.sides[0].ranks)
         first, last = parting.branch.held[0] if parting.branch.held else (0, 0)
         lines = f"line {first}" if first == last else f"lines {first}-{last}"
-        return f"An exception in {lines} can have taken {who} around `{parting.text}`: {at} catches it and continues"
+        way = _WAYS.get(parting.branch.leaves, "continues")
+        return f"An exception in {lines} can have taken {who} around `{parting.text}`: {at} catches it and {way}"
     passing = sorted({rank for side in parting.sides if side.result is True for rank in side.ranks})
     if is_by_rank(parting) and passing and {side.result for side in parting.sides} == {True, False}:
         return f"Only {_ranks(passing)} pass{'es' * (len(passing) == 1)} `{parting.text}` ({at})"
@@ -119,6 +120,10 @@ def _title(parting: Parting) -> str:
     link = decided_at(parting)
     said = f"; decided at {where(link.place)}" if link is not None else ""
     return f"`{parting.text}` {'has' if parting.branch.kind == 'for' else 'is'} {shown} ({at}){said}"
+
+
+_WAYS = {"continue": "goes to the next pass", "break": "leaves the loop", "return": "returns"}
+"""Statement with which an `except` ends -> phrase."""
 
 
 def _outcome(parting: Parting, side: Side) -> str:
@@ -156,6 +161,8 @@ def _why(parting: Parting) -> str:
     if parting.detour:
         return "The others went around it and wait in a call that comes after."
     if parting.branch.kind == "try":
+        if parting.branch.leaves:
+            return "The others wait in a call that comes after this `try`, and the rank is past it."
         return "The others wait in a call inside this `try`, and the rank is past it."
     if parting.branch.kind == "for":
         return "Each pass calls a collective: the ranks with fewer passes leave the others waiting."
@@ -169,6 +176,10 @@ def _fix(parting: Parting) -> str:
     if parting.detour:
         return f"Let what stands behind {at} end in time, or let all ranks do it between the same calls."
     if parting.branch.kind == "try":
+        if parting.branch.leaves:
+            return (
+                f"Let a rank that comes to {at} make that call, too, with an empty share, or raise the exception again."
+            )
         return f"Print the exception at {at} and raise it again, so that the rank ends there and the job with it."
     if parting.branch.kind == "for":
         link = decided_at(parting)

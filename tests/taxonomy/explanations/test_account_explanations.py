@@ -417,6 +417,35 @@ def test_handler_that_goes_on_is_the_way_around_a_call(tmp_path):
     assert swallowed(states, verdict) is None
 
 
+@pytest.mark.parametrize("before", ["", "        if not row:\n            continue\n"])
+def test_handler_that_ends_a_pass_takes_a_rank_around_a_call_that_comes_later(tmp_path, before):
+    """Unless a test can have ended the pass as well."""
+    file = tmp_path / "train.py"
+    file.write_text(f"""\
+def main(rows):
+    for row in rows:
+{before}        try:
+            value = score(row)
+        except ValueError:
+            continue
+        reduce(value)
+    barrier()
+""")
+    last = file.read_text().splitlines().index("        reduce(value)") + 1
+    verdict = Verdict(kind="extra", culprits=(1,), waiting=(0,))
+    states = [
+        RankState(rank=rank, world_size=2, alive=True, stack=(Frame(str(file), line, "main"),))
+        for rank, line in ((0, last), (1, last + 1))
+    ]
+
+    found = swallowed(states, verdict)
+
+    if before:
+        assert found is None
+    else:
+        assert (found.branch.place.line, found.text, found.branch.leaves) == (5, "reduce(value)", "continue")
+
+
 def test_key_of_a_table_did_not_make_the_number_in_it():
     """From text alone the error says what the only divisor was; its way back is the table's."""
     account = failed(
