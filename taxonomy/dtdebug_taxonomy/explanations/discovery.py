@@ -93,14 +93,16 @@ def _explanation(context: Context, found: Discovery) -> Explanation:
 def _known_cause(context: Context, found: Discovery) -> Explanation | None:
     """Return the ranked cause that rests on what the writer's own sentences state."""
     ranked = ranked_causes.explain(context)
-    return next((a for a in ranked if any(_is_of(r, found) for r in a.because) or _says_so(a, found)), None)
+    stated = next((a for a in ranked if any(_is_of(r, found) for r in a.because)), None)
+    return stated or next((a for a in ranked if _says_so(a, found)), None)
 
 
 def _says_so(found: Explanation, told: Discovery) -> bool:
     """True if the writer's sentences have at least half of the telling words of a cause's title, and two."""
     title = {w for w in common_words(found.title) if len(w) >= _TELLING}
     shared = title & {*common_words(told.words)}
-    return len(shared) >= max(2, (len(title) + 1) // 2)
+    special = any(not word.startswith("<") for word in shared)  # ranks, GPUs and hangs are in every failure
+    return special and len(shared) >= max(2, (len(title) + 1) // 2)
 
 
 def _is_of(reason: Reason, found: Discovery) -> bool:
