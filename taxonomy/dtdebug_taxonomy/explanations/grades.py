@@ -54,7 +54,7 @@ def split_guesses(
         for a in explanations
         if a not in (*firm, *pairs)
     )
-    if firm or pairs or (words and words[0].grade == "stated" and words[0].probability >= LIKELY):
+    if firm or pairs or (words and words[0].probability >= LIKELY):
         return (*firm, *pairs, *words), ()
     return (), tuple(a for a in words if a.band != "unlikely")
 

@@ -205,7 +205,8 @@ def _rank_causes(context: Context) -> tuple[Explanation, ...]:
                 p = max(share * q, POSSIBLE) if said_so else share * q  # at least possible, for somebody says so
                 if any(_is_spelt_out(knowledge, cause, f) for f in naming):
                     p = max(p, LIKELY)
-                if not named and all(_says_little(knowledge, cause, f) for f in pointing):
+                alone = not (pointing or inference_ranking.is_shown(knowledge, cause, weighed))  # it is only alike
+                if not named and (pointing or alone) and all(_says_little(knowledge, cause, f) for f in pointing):
                     p = min(p, _NOT_LIKELY)
                 tier = (
                     0
