@@ -20,7 +20,7 @@ _MOST, _SENTENCES = 20_000, 300
 _LONG = 200
 """Characters of a quoted clause."""
 _FULL = 60
-"""Characters of a line from which the next one goes on with its sentence."""
+"""Characters of a line from which the next one continues its sentence."""
 _LEAST = 3
 """Words of a thing that is named as the cause; fewer name nothing."""
 
@@ -29,7 +29,7 @@ class Discovery(NamedTuple):
     """The writer's own finding."""
 
     cause: str
-    """What it was, in their words; empty if only a remedy is told."""
+    """The cause in their words; empty if only a remedy is told."""
     remedy: str
     """The clause that says what made it work; empty if none is told."""
     words: str
@@ -198,7 +198,7 @@ def find_discovery(text: str) -> Discovery | None:
 
 
 def _sentences(text: str) -> Iterator[tuple[int, str]]:
-    """Yield (offset, sentence), without code; a line that is full goes on in the next one."""
+    """Yield (offset, sentence), without code; a full line continues in the next one."""
     text = _FENCE.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
     start = 0
     parts: list[tuple[int, str]] = []

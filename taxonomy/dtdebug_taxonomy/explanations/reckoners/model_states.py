@@ -27,7 +27,7 @@ _LESS = lazy_re(
     r"|\b(?:8|4)[- ]?bit\b|\bbitsandbytes\b|\bpaged\b|\bgalore\b|\badafactor\b|\boff-?load\w{0,3}\b|\bvllm\b"
     r"|\b(?:tensor|pipeline)[ _-](?:model[ _-])?parallel\w{0,3}\b|\b[tp]p ?=? ?[2-9]\b|\bmegatron\b|\bmoe\b"
 )
-"""What needs less, or is cut in another way than along the ranks of the data."""
+"""Setups that need less, or that are cut in another way than along the ranks of the data."""
 _FULL = lazy_re(r"(?i)\bout of (?:\w{2,8} )?memory\b|\booms?\b|\b(?:not|n't|cannot|can) fit\b")
 _SIZE = lazy_re(
     r"(?i)(?<![\w.])(?P<n>\d{2,3}) ?-?(?:gb|gib|g)\b(?= ?(?:each|of (?:vram|memory|hbm)|gpus?|cards?|vram|hbm"
