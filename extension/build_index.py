@@ -11,7 +11,7 @@ from dtdebug_taxonomy.inference import known_releases
 from dtdebug_taxonomy.knowledge import cache
 from dtdebug_taxonomy.knowledge.contracts import load_contracts
 from dtdebug_taxonomy.knowledge.loader import load
-from dtdebug_taxonomy.text import similarity
+from dtdebug_taxonomy.text import cause_likeness, similarity
 from dtdebug_taxonomy.text.matchers import matchers_of
 
 
@@ -21,6 +21,7 @@ def main(folder: Path) -> None:
     knowledge = load()
     matchers = matchers_of(knowledge)
     _ = matchers.output_matcher, matchers.words_matcher
+    cause_likeness.terms_of_causes(knowledge)
     similarity.models(knowledge)
     known_releases.matchers(knowledge)
     load_contracts()

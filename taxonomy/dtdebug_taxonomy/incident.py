@@ -15,6 +15,7 @@ from dtdebug_taxonomy.text import comparisons
 from dtdebug_taxonomy.text.compared_runs import find_bounds, find_in_blocks, find_in_tables
 from dtdebug_taxonomy.text.comparisons import Condition, Regression
 from dtdebug_taxonomy.text.contrasts import Contrast, find_contrasts
+from dtdebug_taxonomy.text.discoveries import Discovery, find_discovery
 from dtdebug_taxonomy.text.distributed_signs import is_distributed, speaks_of_several
 from dtdebug_taxonomy.text.phrase_table import in_english
 
@@ -44,6 +45,11 @@ class Prose:
     def condition(self) -> Condition | None:
         """The condition under which it works."""
         return comparisons.find_condition(self.text)
+
+    @cached_property
+    def discovery(self) -> Discovery | None:
+        """The writer's own finding."""
+        return find_discovery(self.text)
 
 
 class Incident:

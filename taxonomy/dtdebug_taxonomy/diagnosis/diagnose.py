@@ -13,6 +13,7 @@ from dtdebug_taxonomy.diagnosis.headline import Outlook, Seen, headline, note_co
 from dtdebug_taxonomy.diagnosis.out_of_scope import complains, is_foreign, ordinary
 from dtdebug_taxonomy.explanations.comparison import is_comparison, next_after
 from dtdebug_taxonomy.explanations.context import Context
+from dtdebug_taxonomy.explanations.discovery import is_discovery, next_after_discovery
 from dtdebug_taxonomy.explanations.grades import split_guesses
 from dtdebug_taxonomy.explanations.model import Band, Explanation, Reason, band
 from dtdebug_taxonomy.explanations.ranked_causes import reason_of, ruled_out
@@ -203,7 +204,9 @@ def _is_recognised_by_cause(incident: Incident, causes: Sequence[Explanation]) -
     error = incident.first_error
     if error is not None and (_names(causes) or error.told == "layer"):
         return True
-    if any(is_comparison(a) for a in causes) and incident.mentions_several:
+    if any(is_comparison(a) or is_discovery(a) for a in causes) and incident.mentions_several:
+        return True
+    if any(is_discovery(a) for a in causes) and speaks_of_the_field(incident.prose.bilingual):
         return True
     return bool(causes) and incident.prose.text.strip() != "" and is_shown_fault(incident.snapshot, causes[0])
 
@@ -256,6 +259,8 @@ def _next(
     differs = advice and is_comparison(advice[0]) and snapshot.verdict is None
     if differs and (narrow := next_after(advice[0])) is not None:
         return narrow
+    if advice and is_discovery(advice[0]) and snapshot.verdict is None:
+        return next_after_discovery()
     repair = (
         Repair(
             title=advice[0].title,

@@ -15,6 +15,7 @@ import msgspec
 
 from dtdebug_taxonomy.explanations.model import Explanation, Reason
 from dtdebug_taxonomy.explanations.ranked_causes import reason_of
+from dtdebug_taxonomy.explanations.reckoners.time_limits import find_limit
 from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.inference.certainty import Certainty
 from dtdebug_taxonomy.inference.finding import Finding
@@ -141,7 +142,13 @@ def of_traceback(o: Outlook) -> Headline:
     return _state(f"{format_exception(error.type, message)}{format_place(own_frame(error.frames))}"), (quoted,)
 
 
-HEADLINES = (of_knock_on, of_unexplained_wait, of_failure, of_reasons, of_layer_error, of_traceback)
+def of_stated_limit(o: Outlook) -> Headline:
+    """State whose default time limit ends the job, if the user says after which time it ends and nothing is printed."""
+    found = find_limit(o.incident.prose.text) if not o.incident.errors else None
+    return ("", ()) if found is None else (f"{found.says}.", ())
+
+
+HEADLINES = (of_knock_on, of_unexplained_wait, of_failure, of_reasons, of_layer_error, of_traceback, of_stated_limit)
 """Sources of a headline, in order of precedence."""
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from dtdebug_taxonomy.explanations import discovery
 from dtdebug_taxonomy.explanations.model import GRADES, Explanation, Grade, Reason
 from dtdebug_taxonomy.inference.combined import rests_on_output
 from dtdebug_taxonomy.inference.finding import LIKELY, Finding
@@ -64,6 +65,8 @@ def _grade_of(knowledge: Knowledge, findings: Sequence[Finding], reason: Reason)
         return "measured" if reason.source in ("answered", "measured") else "resembles"
     if reason.source != "said":
         return _BY_SOURCE[reason.source]
+    if reason.evidence == discovery.EVIDENCE:
+        return "stated"
     found = knowledge.evidence.get(reason.evidence)
     if found is None:
         return "quoted"  # worked out of two things that are stated: releases, runs, figures
@@ -76,4 +79,4 @@ def _grade_of(knowledge: Knowledge, findings: Sequence[Finding], reason: Reason)
 
 def _is_pair(reason: Reason) -> bool:
     """True if the reason states under which condition it works."""
-    return reason.evidence in _PAIRS or (reason.source == "said" and tells_outcome(reason.words))
+    return reason.evidence in {*_PAIRS, discovery.EVIDENCE} or (reason.source == "said" and tells_outcome(reason.words))

@@ -19,7 +19,7 @@ from dtdebug_taxonomy.explanations.model import (
 from dtdebug_taxonomy.explanations.own_edits import own_edit
 from dtdebug_taxonomy.inference import ranking as inference_ranking
 from dtdebug_taxonomy.inference.conditions import contradiction, sentence
-from dtdebug_taxonomy.inference.finding import LIKELY, POSSIBLE, READ, TELLING, Finding
+from dtdebug_taxonomy.inference.finding import LIKELY, POSSIBLE, READ, SIMILAR_CAUSE, TELLING, Finding
 from dtdebug_taxonomy.inference.message_cures import cure_of
 from dtdebug_taxonomy.knowledge.labs import cause_diff
 from dtdebug_taxonomy.knowledge.loader import Knowledge
@@ -32,6 +32,11 @@ _UNSHOWN, _UNSHOWN_POINTED = 0.003, 0.05
 _SAID_ONLY = 0.23
 """Probability from which a cause is shown first that only words of the user and circumstances point at: of such guesses
 below it most are wrong."""
+_ALIKE = 0.3
+"""Probability from which a cause is guessed to which the words as a whole are alike and no indicator points."""
+_NO_MESSAGE = ("B.2", "B.3", "C.4", "D.1.2", "D.2.1", "D.2.2", "D.2.4", "D.2.5")
+"""Symptoms that are told by what happens. Of others the message names the cause, and words without it do not; why a run
+is slow, words hardly tell: it is measured."""
 _NOT_LIKELY, _FEW_CAUSES = 0.5, 2
 """Most that a cause gets at which only messages point that say little; causes of a symptom that one may point at."""
 _HARDLY_EVER = 0.03
@@ -58,6 +63,8 @@ def reason_of(knowledge: Knowledge, f: Finding, weight: float) -> Reason:
         means = "A check sees it on the very line that raised."
     elif f.evidence == READ:
         means = f"Taken together, the words speak {'for' if weight > 0 else 'against'} it."
+    elif f.evidence == SIMILAR_CAUSE:
+        means = "Taken together, your words are like what is known of this cause."
     elif f.scores:
         means = f"The text is {'like' if weight > 0 else 'unlike'} other descriptions of this symptom."
     else:
@@ -166,6 +173,7 @@ def _rank_causes(context: Context) -> tuple[Explanation, ...]:
     """
     knowledge, ranking, findings = context.knowledge, context.ranking, context.findings
     rows, founded = [], False
+    alike = next((f.scores for f in findings if f.evidence == SIMILAR_CAUSE), {})
     for code, share in ranking.symptoms.items():
         for cause, q in ranking.causes[code]:
             if cause is None:
@@ -192,11 +200,13 @@ def _rank_causes(context: Context) -> tuple[Explanation, ...]:
                 named
                 or (printed and share * q >= _UNSHOWN_POINTED)
                 or (share * q >= POSSIBLE and inference_ranking.is_shown(knowledge, cause, weighed))
+                or (share * q >= _ALIKE and alike.get(cause.id, 0.0) >= TELLING and code.startswith(_NO_MESSAGE))
             ):
                 p = max(share * q, POSSIBLE) if said_so else share * q  # at least possible, for somebody says so
                 if any(_is_spelt_out(knowledge, cause, f) for f in naming):
                     p = max(p, LIKELY)
-                if not named and pointing and all(_says_little(knowledge, cause, f) for f in pointing):
+                alone = not (pointing or inference_ranking.is_shown(knowledge, cause, weighed))  # it is only alike
+                if not named and (pointing or alone) and all(_says_little(knowledge, cause, f) for f in pointing):
                     p = min(p, _NOT_LIKELY)
                 tier = (
                     0
@@ -303,8 +313,15 @@ def _one_advice(context: Context, code: str, cause: Cause, p: float, *, outright
             reason_of(knowledge, f, max(w, 0.0) if named else w)
             for w, f in weighed
             if (named := inference_ranking.is_named(knowledge, cause, f)) or w >= TELLING
-        )[:3],
+        )[:3]
+        or _by_likeness(knowledge, cause, findings),
     )
+
+
+def _by_likeness(knowledge: Knowledge, cause: Cause, findings: tuple[Finding, ...]) -> tuple[Reason, ...]:
+    """Return the likeness of the words as the only reason."""
+    found = next((f for f in findings if f.evidence == SIMILAR_CAUSE), None)
+    return () if found is None else (reason_of(knowledge, found, found.scores.get(cause.id, 0.0)),)
 
 
 def _split_message(message: str) -> tuple[str, str]:

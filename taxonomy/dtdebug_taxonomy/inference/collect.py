@@ -11,7 +11,7 @@ import msgspec
 from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.inference import from_snapshot
 from dtdebug_taxonomy.inference.combined import combine_findings
-from dtdebug_taxonomy.inference.finding import READ, SIMILAR, SIMILAR_FIX, Finding, Source, from_hit
+from dtdebug_taxonomy.inference.finding import READ, SIMILAR, SIMILAR_CAUSE, SIMILAR_FIX, Finding, Source, from_hit
 from dtdebug_taxonomy.inference.from_measurements import (
     is_of_any_library,
     of_cell,
@@ -24,8 +24,9 @@ from dtdebug_taxonomy.knowledge.loader import Knowledge
 from dtdebug_taxonomy.knowledge.schema import Evidence
 from dtdebug_taxonomy.logs.relevance import Bearing
 from dtdebug_taxonomy.model.snapshot import ExceptionInfo, walk
-from dtdebug_taxonomy.text import similarity, word_reader
+from dtdebug_taxonomy.text import cause_likeness, similarity, word_reader
 from dtdebug_taxonomy.text.clauses import clauses, hits_in_words
+from dtdebug_taxonomy.text.doubts import drop_doubts, is_vain, vain_spans
 from dtdebug_taxonomy.text.matchers import Matchers, in_order, matchers_of
 from dtdebug_taxonomy.text.pattern_matcher import PatternHit, clip_lines, plain
 from dtdebug_taxonomy.text.phrase_table import spoken_phrases
@@ -146,13 +147,17 @@ def collect(knowledge: Knowledge, incident: Incident, answers: Mapping[str, str]
         if _is_value(knowledge, key, value):
             known[key] = Finding(evidence=key, values=(value,), source="answered")
 
-    similar = _as_a_whole(knowledge, incident)
+    words_alone = not any(f.source in {"printed", "exception", "checked", "measured"} for f in evidence.values())
+    similar = _as_a_whole(knowledge, incident, words_alone=words_alone)
     findings = (*evidence.values(), *known.values(), *similar)
     return (*findings, *combine_findings(knowledge, findings))
 
 
-def _as_a_whole(knowledge: Knowledge, incident: Incident) -> Iterator[Finding]:
-    """Yield what the user's words and the output say as wholes, whatever patterns find in them."""
+def _as_a_whole(knowledge: Knowledge, incident: Incident, *, words_alone: bool) -> Iterator[Finding]:
+    """Yield what the user's words and the output say as wholes, whatever patterns find in them.
+
+    Where nothing but words is there, they are held against what is known of each cause as well.
+    """
     snapshot = incident.snapshot
     alike = similarity.likeness(knowledge, snapshot)
     told = word_reader.read_words(incident.prose.bilingual, knowledge.prior) if snapshot.situation else None
@@ -169,6 +174,10 @@ def _as_a_whole(knowledge: Knowledge, incident: Incident) -> Iterator[Finding]:
             weight = 1.0 if name == SIMILAR_FIX or not both else _READ_BESIDE if name == READ else _BESIDE
             weighed = {code: weight * v for code, v in (scores | least).items()}
             yield Finding(evidence=name, source="similar", words=words, scores=weighed)
+    if words_alone and snapshot.situation and not (incident.errors or snapshot.verdict):
+        causes = cause_likeness.likeness_to_causes(knowledge, drop_doubts(incident.prose.bilingual))
+        if causes:
+            yield Finding(evidence=SIMILAR_CAUSE, source="similar", scores=causes)
 
 
 def _is_value(knowledge: Knowledge, key: str, value: str) -> bool:
@@ -201,7 +210,10 @@ def _description_findings(knowledge: Knowledge, matchers: Matchers, situation: s
         return  # their patterns, three megabytes, need not be read
     smaller = [(at, at + len(c)) for at, c in clauses(clip_lines(situation)) if _SMALLER_RUN.search(c)]
     hits = in_order(hits_in_words(matchers.words_matcher, situation))
+    vain = vain_spans(situation)
     for hit in _without_attempts(knowledge, situation, hits):
+        if hit.key in knowledge.evidence and is_vain(vain, hit.start):
+            continue
         if hit.key != _TRAINED or not any(start <= hit.start < end for start, end in smaller):
             yield from_hit(hit, "said", None)
     for row in spoken_phrases(situation):

@@ -26,8 +26,8 @@ TRUST: dict[Source, float] = {
 }
 """Probability that a finding from this source holds; otherwise it counts as unseen."""
 
-SIMILAR, SIMILAR_FIX, READ = "similar", "similar-fix", "words"
-"""Names of the findings from similarity, for symptoms and for fix patterns, and of that from the words as a whole."""
+SIMILAR, SIMILAR_FIX, SIMILAR_CAUSE, READ = "similar", "similar-fix", "similar-cause", "words"
+"""Names of the findings from similarity (symptoms, fix patterns, causes), and of that from the words as a whole."""
 
 _TRUST_OF_LINES = 0.97
 """Trust in what a check finds on the very line, or in the function, where a rank fails or waits."""
@@ -39,7 +39,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """Indicator known to hold, or observation with its possible values."""
 
     evidence: str
-    """Evidence id, observation key, `SIMILAR`, `SIMILAR_FIX` or `READ`."""
+    """Evidence id, observation key, `SIMILAR`, `SIMILAR_FIX`, `SIMILAR_CAUSE` or `READ`."""
     values: tuple[str, ...] = ()
     """For an observation: values, one of which holds."""
     source: Source
@@ -63,7 +63,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     way: str = ""
     """Effect of its fix, in the imperative."""
     scores: dict[str, float] = {}
-    """For similarity and for the words as a whole: symptom code or fix pattern id -> log likelihood ratio."""
+    """For similarity and for the words as a whole: symptom code, fix pattern id or cause id -> log likelihood ratio."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ TELLING = 0.4
 def likelihood_ratios(knowledge: Knowledge, finding: Finding) -> dict[str, float]:
     """Return log(P(finding | symptom) / P(finding)) for each symptom, with trust taken into account."""
     if finding.scores:
-        return finding.scores if finding.evidence != SIMILAR_FIX else {}
+        return finding.scores if finding.evidence not in {SIMILAR_FIX, SIMILAR_CAUSE} else {}
     prior, trust = knowledge.prior, finding.trust
     if finding.values:
         rows = [knowledge.likelihood(finding.evidence, v) for v in finding.values]

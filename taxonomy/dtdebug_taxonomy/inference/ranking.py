@@ -15,7 +15,7 @@ from functools import lru_cache
 import msgspec
 
 from dtdebug_taxonomy.inference.conditions import contradiction
-from dtdebug_taxonomy.inference.finding import SIMILAR_FIX, Finding, likelihood_ratios, shares
+from dtdebug_taxonomy.inference.finding import SIMILAR_CAUSE, SIMILAR_FIX, Finding, likelihood_ratios, shares
 from dtdebug_taxonomy.inference.message_cures import cure_of
 from dtdebug_taxonomy.knowledge.loader import STUDY, Knowledge, spread
 from dtdebug_taxonomy.knowledge.schema import STRENGTHS, Cause, Pattern, Symptom
@@ -132,6 +132,7 @@ def rank_hypotheses(
     named = named_by_causes(knowledge, symptom)
     relevant = [f for f in findings if f.evidence in named]
     alike = next((f.scores for f in findings if f.evidence == SIMILAR_FIX), {})
+    causes_alike = next((f.scores for f in findings if f.evidence == SIMILAR_CAUSE), {})
     rows = [
         once([_ratios(knowledge, symptom, f.evidence, f.values, f.trust) for f in group])
         for group in by_words(knowledge, relevant)
@@ -141,6 +142,8 @@ def rank_hypotheses(
         if isinstance(hypothesis, Cause) and excluding(knowledge, hypothesis, findings) is not None:
             continue
         ratios = [row[place] for row in rows]
+        if isinstance(hypothesis, Cause):
+            ratios.append(causes_alike.get(hypothesis.id, 0.0))
         score[hypothesis] = math.log(p) + math.fsum((*ratios, alike.get(_pattern_id(knowledge, hypothesis), 0.0)))
     if not score:  # every cause is ruled out, and no pattern is left
         return ((None, 1.0),), {}

@@ -16,7 +16,7 @@ _OF_THE_FIELD = lazy_re(
     r"(?i)\b(?:gpus?|tpus?|npus?|hpus?|cards?|cuda(?::\d+)?|devices?|ranks?|process(?:es)?|workers?|hosts?|nodes?|machines?|servers?|pods?"
     r"|replicas?|launche[rds]\w?|launching|torchrun|mpirun|srun|sbatch|horovod\w*|hvd|deepspeed|accelerate|ddp|fsdp\d?|zero-?[123]?|nccl|gloo|mpi"
     r"|rendezvous|collectives?|all-?reduce|barrier|hangs?|hung|hanging|stuck|deadlock\w*|freez\w+|stall\w*|loss(?:es)?|gradients?|converge\w*|diverge\w*"
-    r"|checkpoints?|epochs?|strategy|distribut\w+|parallel\w*|tensorflow|pytorch|torch|keras|jax)\b"
+    r"|infiniband|roce|rdma|ibv?_\w+|nvlink|checkpoints?|epochs?|strategy|distribut\w+|parallel\w*|tensorflow|pytorch|torch|keras|jax)\b"
     r"|\b(?:with|since|from|to|in) [\w.-]{2,30} v?\d+\.\d"
 )
 """Words for devices, ranks, processes, hosts, launchers, hangs, losses and releases."""

@@ -57,6 +57,12 @@ _FAILURE = re.compile(r"(?i)\b(?:error|exception|failed|failure|fatal|abort(?:ed
 _SENTENCE = re.compile(r"(?:\b[A-Za-z][a-z']{0,20}(?:[ ,;.]{1,2}|$)){3}")
 _LINK = re.compile(r"\s{0,4}(?:[-*] )?https?://\S{1,500}\s{0,4}$")
 _FULL_STOP = re.compile(r"(?<=[.!?)]) {1,2}(?=[A-Z\d])")
+_TITLE, _TITLE_PLAIN = 160, 0.92
+"""Characters of a title, and its minimum share of letters, digits and blanks."""
+_SMALL = re.compile(
+    r"(?i)\b(?:with|on|in|of|the|a|an|is|are|than|for|after|when|and|does|not|from|how|why|no|my|at|over"
+    r"|between|since|but|by)\b"
+)
 _STOPS = 16
 """Maximum number of full stops tried per line: each requires all tests for program output."""
 
@@ -95,13 +101,19 @@ def split_prose(text: str) -> tuple[str, str]:
         ends.add(piece.stop)
     words, left = [], list(rows)
     prints = "output" in kinds
+    headed = _title_of(rows, kinds)
     for start, last in _runs(kinds):
         end = start + _before_output(rows[start:last])
         paragraph = rows[start:end]
         begins = start == 0 or not rows[start - 1].strip() or start in ends
         plain = not (prints or any(map(_FAILURE.search, paragraph)))
         told = begins and any((plain or _TELLS.search(row)) and _is_sentence(row) for row in paragraph)
-        if told or any(map(_PERSON.search, paragraph)) or (fenced and any(map(_SENTENCE.search, paragraph))):
+        if (
+            told
+            or headed in range(start, end)
+            or any(map(_PERSON.search, paragraph))
+            or (fenced and any(map(_SENTENCE.search, paragraph)))
+        ):
             words += [*paragraph, ""]
             left[start:end] = [""] * (end - start)
     for i, (row, kind) in enumerate(zip(rows, kinds, strict=True)):
@@ -109,6 +121,24 @@ def split_prose(text: str) -> tuple[str, str]:
             own, left[i] = _split_row(row)
             words += own
     return "\n".join(words).strip(), "\n".join(left) if words else text
+
+
+def _title_of(rows: list[str], kinds: list[str]) -> int:
+    """Return the row of a title: one row of words above everything, if a person writes below it; else -1."""
+    at = next((n for n, row in enumerate(rows) if row.strip()), -1)
+    if at < 0 or kinds[at] != "open" or any(row.strip() for row in rows[at + 1 : at + 2]):
+        return -1
+    row = rows[at]
+    below = any(
+        kind == "open" and _PERSON.search(other) for other, kind in zip(rows[at + 1 :], kinds[at + 1 :], strict=True)
+    )
+    return at if below and _is_words(row) else -1
+
+
+def _is_words(row: str) -> bool:
+    """True if a row reads like words that a person strings together: a small word, and hardly a sign."""
+    plain = sum(c.isalnum() or c in " ,-'()" for c in row)
+    return len(row) <= _TITLE and bool(_SMALL.search(row)) and plain >= _TITLE_PLAIN * len(row)
 
 
 def _quotes_at_once(words: str) -> bool:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
 from dtdebug_taxonomy.explanations import ordinary_errors, origin, parting
 from dtdebug_taxonomy.explanations.comparison import SCALED, is_comparison
+from dtdebug_taxonomy.explanations.discovery import is_discovery
 from dtdebug_taxonomy.explanations.measured_step import measured
 from dtdebug_taxonomy.explanations.model import Explanation, Reason
 from dtdebug_taxonomy.incident import Incident
@@ -176,7 +177,7 @@ def _guess(d: Diagnosis | None) -> str:
 
 def _cause_sentence(cause: Explanation, verdict: Verdict | None) -> str:
     """Return the cause as a sentence about this failure; empty if it is only a class of causes."""
-    if is_comparison(cause):
+    if is_comparison(cause) or is_discovery(cause):
         return _sentence(cause.title)
     if cause.band != "likely":
         return ""

@@ -20,7 +20,12 @@ _VISIBLE = lazy_re(
     r"|number of (?:visible )?gpus) ?[:=] ?(?P<n>\d{1,3})\b"
     r"|\bCUDA_VISIBLE_DEVICES['\"\]]{0,2} ?[:=] ?['\"]?(?P<list>\d{1,2}(?:, ?\d{1,2}){0,31})\b"
 )
-_STARTED = lazy_re(r"(?:^|\s)--(?:nproc[_-]per[_-]node|num_gpus)[ =](?P<n>\d{1,3})\b")
+_STARTED = lazy_re(
+    r"(?:^|\s)(?:--(?:nproc[_-]per[_-]node|num_gpus|devices)[ =]"
+    r"|\+{0,2}(?:trainer|fabric|hardware|resources|launcher|train)\.(?:devices|gpus|num_gpus|n_gpus"
+    r"|nproc_per_node)=)(?P<n>\d{1,3})\b"
+)
+"""As an option, or as an override of a configuration (`trainer.devices=4`)."""
 _ORDINAL = lazy_re(r"(?i)\binvalid device ordinal\b")
 _HOSTS = lazy_re(
     r"(?i)\b(?:[2-9]|\d\d|two|three|four|several|multiple|multi)[ -](?:nodes?|machines?|hosts?|servers?)\b"

@@ -1,0 +1,110 @@
+"""Findings of the writer's own: the cause that their words name, and what made it work.
+
+An experiment that the writer made is the most that words can carry: it leads, graded as stated, and what is known of
+such a cause is added where the sentence itself and the whole of the failure point at the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from dtdebug_taxonomy.explanations import ranked_causes
+from dtdebug_taxonomy.explanations.context import Context
+from dtdebug_taxonomy.explanations.model import Explanation, Reason, band, explanation_for
+from dtdebug_taxonomy.inference.next_step import Next
+from dtdebug_taxonomy.text.discoveries import Discovery
+from dtdebug_taxonomy.text.word_forms import common_words
+
+EVIDENCE = "found-by-the-writer"
+_LEADS = "The writer's own finding: "
+_PROBABILITY = 0.5
+_TELLING = 3
+"""Letters of a word that tells something."""
+_AGAIN = Next(
+    kind="measure",
+    text="Run it once with and once without that, and change nothing else.",
+    command="dtdebug bisect -- torchrun ... train.py",
+    minutes=13,
+    why="It fails without and works with it: this is the cause. Else two things changed, or it fails only at times.",
+)
+
+
+def explain_cause(context: Context) -> Iterator[Explanation]:
+    """Yield the cause that the writer has found."""
+    found = context.incident.prose.discovery
+    if found is not None and found.cause:
+        yield _explanation(context, found)
+
+
+def explain_remedy(context: Context) -> Iterator[Explanation]:
+    """Yield what made it work, if the writer names no cause."""
+    found = context.incident.prose.discovery
+    if found is not None and not found.cause:
+        yield _explanation(context, found)
+
+
+def is_discovery(found: Explanation) -> bool:
+    """True if it is what the writer has found out."""
+    return found.title.startswith(_LEADS)
+
+
+def next_after_discovery() -> Next:
+    """Return the run that confirms a finding."""
+    return _AGAIN
+
+
+def _explanation(context: Context, found: Discovery) -> Explanation:
+    known = _known_cause(context, found)
+    told = Reason(
+        evidence=EVIDENCE,
+        means=known.title if known is not None else "",
+        source="said",
+        weight=2.0,
+        line=found.line,
+        words=found.cause or found.remedy,
+    )
+    title = f"{_LEADS}{found.cause or found.remedy}"
+    fix = f"What worked there: {found.remedy}." if found.cause and found.remedy else ""
+    if known is None:
+        fix = fix or (
+            "Undo or leave out what is named there, and change nothing else."
+            if found.cause
+            else "Keep that for now, and look at what exactly it changes."
+        )
+        why = "A run that differs in one thing, and works, tells where the fault is."
+        return explanation_for(context.symptom, title, why, fix, _PROBABILITY, told, effort="rerun", named=False)
+    return msgspec.structs.replace(
+        known,
+        title=title,
+        why=f"{known.title.rstrip('.')}. {known.why}",
+        fix=fix or known.fix,
+        diff="" if fix else known.diff,
+        diff_of="" if fix else known.diff_of,
+        probability=_PROBABILITY,
+        band=band(_PROBABILITY),
+        because=(told, *known.because[:2]),
+        named=False,
+        specific=True,
+    )
+
+
+def _known_cause(context: Context, found: Discovery) -> Explanation | None:
+    """Return the ranked cause that rests on what the writer's own sentences state."""
+    ranked = ranked_causes.explain(context)
+    stated = next((a for a in ranked if any(_is_of(r, found) for r in a.because)), None)
+    return stated or next((a for a in ranked if _says_so(a, found)), None)
+
+
+def _says_so(found: Explanation, told: Discovery) -> bool:
+    """True if the writer's sentences have at least half of the telling words of a cause's title, and two."""
+    title = {w for w in common_words(found.title) if len(w) >= _TELLING}
+    shared = title & {*common_words(told.words)}
+    special = any(not word.startswith("<") for word in shared)  # ranks, GPUs and hangs are in every failure
+    return special and len(shared) >= max(2, (len(title) + 1) // 2)
+
+
+def _is_of(reason: Reason, found: Discovery) -> bool:
+    words = " ".join(reason.words.split())
+    return reason.source == "said" and reason.weight > 0 and bool(words) and words in found.words
