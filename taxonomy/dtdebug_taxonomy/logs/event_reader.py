@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from dtdebug_taxonomy.logs import message_detail
 from dtdebug_taxonomy.logs.child_processes import of_children
 from dtdebug_taxonomy.logs.events import Events, PrintedException
 from dtdebug_taxonomy.logs.exception_roles import called_worker, is_summary
@@ -169,6 +170,11 @@ def goes_on(text: str) -> bool:
     return bool(_HANDLED.search(text[:300])) and not _GIVES_UP.search(text[:300])
 
 
+def _is_progress(body: str) -> bool:
+    """True if a line reports on a step, as no further line of a message does."""
+    return not body[:1].isspace() and PROGRESS.search(body[:300]) is not None
+
+
 class _Stream(ProgressBar):
     """State of one printing process."""
 
@@ -195,6 +201,10 @@ class _Stream(ProgressBar):
         self.fatal: PrintedException | None = None
         self.fresh = False
         """True if an exception ended in the line above."""
+        self.below: list[tuple[int, str]] | None = None
+        """Further lines of the last exception's message; None once it has ended."""
+        self.mark: tuple[str, str] = ("", "")
+        """Level and time before that exception's line."""
         self.listing = False
         """True within the frames of a dump or a logged stack, which are not a traceback's."""
 
@@ -217,6 +227,8 @@ class _Reader:
         s = self._streams.get(line.who)
         if s is None:
             s = self._streams.setdefault(line.who, _Stream()) if len(self._streams) < _JOB else _Stream()
+        if s.below is not None:
+            self._continue_message(s, line, body)
         at = body.find(_START)
         if at >= 0 and body[at - 2 : at] != "\\n":  # else it is inside the repr of a string
             self._start(s, index, line, body[:at], body[at + len(_START) :])
@@ -246,6 +258,8 @@ class _Reader:
     def events(self) -> Events:
         """Return all events found."""
         for s in self._streams.values():
+            if s.below and s.last is not None:
+                self._raised[s.last] = msgspec.structs.replace(self._raised[s.last], below=tuple(s.below))
             if s.fatal is not None:
                 self._keep(s, s.fatal)
         callers = {called_worker(r.message) for r in self._raised}
@@ -350,9 +364,22 @@ class _Reader:
             self._remote.add(len(self._raised) - 1)
         s.called = called_worker(raised.message) if raised.message.startswith("On ") else None  # else no lines follow
         s.fresh = True
+        s.below, s.mark = [], (line.level, line.time)
         s.actor = None
         if (remote := _CALLED.search(raised.message)) is not None:
             s.open, s.chained, s.actor = OpenTraceback(line.number, 0), True, (remote[1], int(remote[2]))
+
+    def _continue_message(self, s: _Stream, line: Line, body: str) -> None:
+        """Add a line below an exception to its message, or end the message there."""
+        rows = s.below
+        assert rows is not None and s.last is not None  # noqa: S101, PT018 - set together
+        own = (not line.level or line.level == s.mark[0]) and bool(line.time) == bool(s.mark[1])
+        if own and len(rows) < message_detail.MOST and message_detail.continues(body) and not _is_progress(body):
+            rows.append((line.number, body.rstrip()))
+            return
+        if rows:
+            self._raised[s.last] = msgspec.structs.replace(self._raised[s.last], below=tuple(rows))
+        s.below = None
 
     def _keep(self, s: _Stream, raised: PrintedException) -> None:
         if len(self._raised) < _JOB:
