@@ -12,6 +12,7 @@ import msgspec
 
 from dtdebug_taxonomy.logs import message_detail
 from dtdebug_taxonomy.logs.child_processes import of_children
+from dtdebug_taxonomy.logs.counting_lines import CountingLines
 from dtdebug_taxonomy.logs.events import Events, PrintedException
 from dtdebug_taxonomy.logs.exception_roles import called_worker, is_summary
 from dtdebug_taxonomy.logs.lines import OF_PROCESS, Line
@@ -205,6 +206,7 @@ class _Stream(ProgressBar):
         """Further lines of the last exception's message; None once it has ended."""
         self.mark: tuple[str, str] = ("", "")
         """Level and time before that exception's line."""
+        self.counting = CountingLines()
         self.listing = False
         """True within the frames of a dump or a logged stack, which are not a traceback's."""
 
@@ -398,7 +400,7 @@ class _Reader:
             self._warnings.append((line.number, line.number))
         if (
             any(c.isdigit() for c in body[:200])
-            and PROGRESS.search(body[:300])
+            and (PROGRESS.search(body[:300]) or s.counting.advances(body))
             and not line.level.startswith(("E", "C", "F"))
             and has_advanced(s, body)
         ):

@@ -49,7 +49,7 @@ def telling_end(ranks: Collection[int], rows: Iterable[LastLine]) -> str:
     last = next(iter(rows), None)
     if last is None:
         return ""
-    text = last.text.removeprefix(last.clock).strip(" |:-[]") if last.clock else last.text
+    text = last.text.removeprefix(last.clock).strip(" |:-") if last.clock else last.text
     when = f" ({last.clock[-_CLOCK:]})" if last.clock else ""
     who = "its last line" if len(ranks) == 1 else f"the last line of {spell((last.rank,), 1)}"
     return f': {who}{when} is "{_short(text)}"'
