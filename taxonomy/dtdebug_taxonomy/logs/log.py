@@ -33,6 +33,8 @@ _KILLS = frozenset({"SIGKILL", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE"})
 """Signals that neither launchers send at once nor watchdogs cause."""
 _TRAINS = 2
 """Minimum lines of progress of one printer that show that training went on."""
+_ON, _WITNESSES = 5, 64
+"""Minimum lines of progress of a rank that show that no other one has ended, and maximum number of such ranks."""
 _LONG = 24
 """Lines of progress that one printer does not print any more after a rank has ended."""
 _LAUNCHERS = (
@@ -167,7 +169,10 @@ def outcome(
     spoken: dict[int | None, int] = {
         line.rank: index for index, line in enumerate(log.lines) if line.rank is not None and "Watchdog c" in line.body
     }
-    past |= {id(r) for r in own if _was_made_good(log, r, well) or _was_killed_later(log, r)}
+    late = _later_reports(log, echoes)
+    past |= {
+        id(r) for r in own if _was_made_good(log, r, well) or _was_killed_later(log, r) or _trained_until(log, r, late)
+    }
     followed |= past
     alive = [r for r in own if id(r) not in past]
     ended = [r for r in alive if not survived(r)]
@@ -259,6 +264,27 @@ def _was_made_good(log: Log, raised: PrintedException, completed: int) -> bool:
         return False
     on = any(bisect_right(steps, raised.index) < len(steps) for steps in log.events.steps.values())
     return on or any(raised.index < begin for begin in log.first)
+
+
+def _later_reports(log: Log, echoes: Iterable[PrintedException]) -> dict[int, int]:
+    """Return rank -> index of the line in which it first reports that it lost another rank, or waited too long."""
+    found = {r.rank: r.index for r in reversed([*echoes]) if r.rank is not None}
+    for index, line in enumerate(log.lines):
+        if line.rank is not None and "Watchdog c" in line.body:
+            found[line.rank] = min(found.get(line.rank, index), index)
+    return {rank: found[rank] for rank in sorted(found)[:_WITNESSES]}
+
+
+def _trained_until(log: Log, raised: PrintedException, late: dict[int, int]) -> bool:
+    """True if another rank trained on for long before it reports that it lost a rank: none trains without the others.
+
+    Only its own lines count: what others print late may have been written before.
+    """
+    for rank, index in late.items():
+        steps = log.events.steps.get(("rank", rank), ())
+        if rank != raised.rank and bisect_right(steps, index) - bisect_right(steps, raised.index) >= _ON:
+            return True
+    return False
 
 
 def _was_killed_later(log: Log, raised: PrintedException) -> bool:

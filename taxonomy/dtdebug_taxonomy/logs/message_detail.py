@@ -65,8 +65,11 @@ def detailed(message: str, below: Sequence[str]) -> str:
     if not rows:
         return message
     if _OPEN.search(head):
-        said = _faults(rows)
-        return message if not said else said if _ANNOUNCES.search(head) else f"{head.removesuffix(':')}: {said}"
+        announced = _ANNOUNCES.match(head)
+        said = _faults(rows, "error" if announced else "")
+        if said and announced and not _NAMES_VALUE.search(head[announced.end() :]):
+            return said
+        return f"{head.removesuffix(':')}: {said}" if said else message
     if not _NAMES_VALUE.search(first):
         told = next((row.strip() for row in rows if _VALUED.match(row) and not _OF_ANY_ERROR.search(row)), "")
         return f"{first.removesuffix('.')}: {told}" if told else message
@@ -81,13 +84,14 @@ def _first_sentence(text: str) -> str:
     return text[: end.end()] if end is not None else text
 
 
-def _faults(rows: Sequence[str]) -> str:
+def _faults(rows: Sequence[str], kind: str) -> str:
     """Return the faults of a list if they are two short ones, else the first with the number of others; "" for none."""
     level = _indent(rows[0])
     first = _COPIED.sub(r"\1 in the checkpoint, \2 in the model", rows[0].strip())
     if not first or _OF_ANY_ERROR.search(first):
         return ""
-    others = [row.strip() for row in rows[1:] if _indent(row) == level and not _OF_ANY_ERROR.search(row)]
+    alike = [row.strip() for row in rows[1:] if _indent(row) == level and not _OF_ANY_ERROR.search(row)]
+    others = [row for row in alike if not (kind and _PAIR.match(row))]
     if len(rows) > 1 and _indent(rows[1]) > level and _BARE_NAME.match(first):
         first = f"{first}: {_without_type(rows[1].strip())}"
     else:
@@ -96,7 +100,8 @@ def _faults(rows: Sequence[str]) -> str:
         both = f"{first}; {_with_count(others[0]).rstrip('. ')}"
         if len(both) <= _BOTH:
             return both
-    return f"{first} (and {len(others)} more error{'s' * (len(others) > 1)})" if others else first
+    more = f" {kind}{'s' * (len(others) > 1)}" if kind else ""
+    return f"{first} (and {len(others)} more{more})" if others else first
 
 
 def _with_count(text: str) -> str:
