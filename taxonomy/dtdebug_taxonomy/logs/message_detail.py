@@ -28,6 +28,7 @@ _NAMES_VALUE = lazy_re(r"\d|'[^'\s]{1,200}'|\"[^\"\s]{1,200}\"|\[[^\]]{1,200}\]"
 _ITEM = lazy_re(r"(?<=[ (])(?:'[^'\n]{1,200}'|\"[^\"\n]{1,200}\")(?=[,.) ]|$)")
 _MANY = 3
 """Listed names from which only the first is shown."""
+_QUOTES = lazy_re(r"['\"\[]")
 _BOTH = 160
 """Maximum number of characters of two faults together."""
 _PAIR = lazy_re(r"[a-z_]\w{1,40}: \S.{0,160}$")
@@ -67,7 +68,7 @@ def detailed(message: str, below: Sequence[str]) -> str:
     if _OPEN.search(head):
         announced = _ANNOUNCES.match(head)
         said = _faults(rows, "error" if announced else "")
-        if said and announced and not _NAMES_VALUE.search(head[announced.end() :]):
+        if said and announced and not _QUOTES.search(head):
             return said
         return f"{head.removesuffix(':')}: {said}" if said else message
     if not _NAMES_VALUE.search(first):
