@@ -32,7 +32,7 @@ _WRAPPERS = frozenset({
 _KILLS = frozenset({"SIGKILL", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE"})
 """Signals that neither launchers send at once nor watchdogs cause."""
 _TRAINS = 2
-"""Minimum lines of progress of one printer that show that training went on."""
+"""Minimum lines of progress of one printer that show that training continues."""
 _ON, _WITNESSES = 5, 64
 """Minimum lines of progress of a rank that show that no other one has ended, and maximum number of such ranks."""
 _LONG = 24
@@ -259,7 +259,7 @@ def _goes_on(log: Log, raised: PrintedException) -> bool:
 
 
 def _was_made_good(log: Log, raised: PrintedException, completed: int) -> bool:
-    """True if training went on after an exception, or was started anew, and the run says later that it completed it."""
+    """True if training continued after an exception, or began again, and the run says later that it completed it."""
     if raised.line >= completed:
         return False
     on = any(bisect_right(steps, raised.index) < len(steps) for steps in log.events.steps.values())
@@ -276,7 +276,7 @@ def _later_reports(log: Log, echoes: Iterable[PrintedException]) -> dict[int, in
 
 
 def _trained_until(log: Log, raised: PrintedException, late: dict[int, int]) -> bool:
-    """True if another rank trained on for long before it reports that it lost a rank: none trains without the others.
+    """True if another rank still trained for long before it reports a lost rank: none trains without the others.
 
     Only its own lines count: what others print late may have been written before.
     """
@@ -288,7 +288,7 @@ def _trained_until(log: Log, raised: PrintedException, late: dict[int, int]) -> 
 
 
 def _was_killed_later(log: Log, raised: PrintedException) -> bool:
-    """True if training went on, and a process was killed after it: an exception ends none by a signal."""
+    """True if training continued, and a process was killed after it: an exception ends none by a signal."""
     rows = [s for s in log.events.steps.values() if len(s) - bisect_right(s, raised.index) >= _TRAINS]
     trained = max((log.lines[steps[-1]].number for steps in rows), default=0)
     kills = (e for e in log.said.exits if e.signal in _KILLS and not log.said.was_forced(e))

@@ -22,7 +22,7 @@ _MOST = 4
 _LINES = 20_000
 """Maximum number of lines to split; a longer output is taken for one failure."""
 _TRAINED = 2
-"""Lines of progress from which training went on: ranks that have not noticed a failure may print one."""
+"""Lines of progress from which training continues: ranks that have not noticed a failure may print one."""
 _FIGURES = re.compile(r"\d+|0x[0-9a-f]+", re.IGNORECASE)
 
 
@@ -60,7 +60,7 @@ def lead_first(parts: Sequence[Snapshot]) -> tuple[Snapshot, ...]:
 
 
 def _was_outlived(part: Snapshot, later: Snapshot) -> bool:
-    """True if the job went on after the failure of a part: anew, or in the steps of the part below it."""
+    """True if the job continued after the failure of a part: by a new start, or in the steps of the part below it."""
     before, after = read_output(part), read_output(later)
     ended = any(role(r) == "launcher" for r in before.events.raised)
     if ended or before.said.exits or before.events.restarts or after.first:
