@@ -18,7 +18,7 @@ _COPIED = lazy_re(
     r"copying a param with shape (?:torch\.Size\()?(\[[\d, ]{0,80}\])\)? from checkpoint, "
     r"the shape in current model is (?:torch\.Size\()?(\[[\d, ]{0,80}\])\)?"
 )
-"""What torch says of a tensor of another shape. Source: https://github.com/pytorch/pytorch/blob/main/torch/nn/modules/module.py"""
+"""Words of torch for a tensor of another shape. Source: https://github.com/pytorch/pytorch/blob/main/torch/nn/modules/module.py"""
 _VALUED = lazy_re(
     r" {0,8}[A-Z][a-z]{1,40} [\w ,`()-]{8,160}: {0,2}[\[(]?['\"]?[\w.\[-]{0,60}\d[\w., \[\]()'\"-]{0,160}$"
 )
