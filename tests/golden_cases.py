@@ -24,7 +24,7 @@ from dtdebug.recorded.log_files import excerpt as log_excerpt
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis, diagnose
 from dtdebug_taxonomy.explanations.model import Explanation
 from dtdebug_taxonomy.knowledge.loader import load
-from dtdebug_taxonomy.logs.split_failures import split_failures
+from dtdebug_taxonomy.logs.split_failures import lead_first, split_failures
 from dtdebug_taxonomy.logs.split_post import split_prose
 from dtdebug_taxonomy.model.claims import Claim
 from dtdebug_taxonomy.model.ranks import Verdict, ranges
@@ -185,7 +185,8 @@ def _read(log: Path | None, words: Path | None = None) -> Snapshot:
     if not situation:
         situation, output = split_prose(output)
     whole = Snapshot(situation=plain(situation), output=output, first_lines=excerpt.first_lines)
-    first, *later = (msgspec.structs.replace(part, verdict=verdict_of_log(part)) for part in split_failures(whole))
+    parts = lead_first(split_failures(whole))
+    first, *later = (msgspec.structs.replace(part, verdict=verdict_of_log(part)) for part in parts)
     return msgspec.structs.replace(first, later=tuple(later))
 
 

@@ -20,7 +20,7 @@ export function guessed(): string {
 
 /** What stands above a further failure of the same output. */
 export function later(): string {
-  return trans.__("Another failure, later in the same output; nothing connects it with the one above but their order:");
+  return trans.__("Another failure in the same output; nothing connects it with the one above but their order:");
 }
 
 /** What the verdict says beyond the title. */

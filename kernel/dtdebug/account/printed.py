@@ -41,9 +41,13 @@ def with_accounts(snapshot: Snapshot) -> Snapshot:
         return snapshot
     found: dict[tuple[object, ...], Account] = {}
     sources = Sources(_lines)
-    for raised in logs.read_output(snapshot).events.raised:
+    log = logs.read_output(snapshot)
+    outlived = {r.line for r in log.outcome.handled}
+    for raised in log.events.raised:
         first = logs.primary(raised)
         key = (first.text, tuple((f.file, f.line) for f in first.frames))
+        if first.line in outlived:
+            continue
         if first.frames and key not in found and len(found) < _MOST and logs.role(first) == "own":
             found[key] = of_exception(first, sources)
     told = tuple(account for account in found.values() if account.place is not None)

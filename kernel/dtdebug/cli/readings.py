@@ -52,7 +52,7 @@ def snapshot_of(logs: Logs, situation: str) -> tuple[Any, int]:
     from dtdebug.account.printed import with_program
     from dtdebug.privacy.sanitize import plain
     from dtdebug.recorded.job_logs.surroundings import of_part
-    from dtdebug_taxonomy.logs.split_failures import split_failures
+    from dtdebug_taxonomy.logs.split_failures import lead_first, split_failures
     from dtdebug_taxonomy.logs.split_post import split_prose
     from dtdebug_taxonomy.logs.tasks import NO_SURROUNDINGS
     from dtdebug_taxonomy.verdicts.from_log import verdict_of_log
@@ -69,7 +69,7 @@ def snapshot_of(logs: Logs, situation: str) -> tuple[Any, int]:
     around = of_part(logs.part) if waited else NO_SURROUNDINGS
     first, *later = (
         with_program(msgspec.structs.replace(part, verdict=verdict_of_log(part, _exclusive, around=around)))
-        for part in split_failures(snapshot)
+        for part in lead_first(split_failures(snapshot))
     )
     return msgspec.structs.replace(first, later=tuple(later)), logs.excerpt.size
 
@@ -446,7 +446,6 @@ def _event_of(reading: Reading) -> str:
     d = reading.diagnosis
     if reading.found or d.ordinary:
         return first_line(d)
-    lines = len(reading.snapshot.output.splitlines())
     if line := _completed_at(reading):
         return f"No failure: the run says that its training was completed (line {line:,})."
     if (errors := reading.build_errors) is not None:
@@ -464,8 +463,20 @@ def _event_of(reading: Reading) -> str:
         return clearance.not_understood(reading.share)
     if not d.happened:
         measure = f": {reading.share.words}" if reading.share.lines else ""
-        return f"No known failure in {lines} line{'s' * (lines != 1)}{measure}."
+        return f"No known failure in {_extent(reading.snapshot)}{measure}."
     return f"{d.happened}\nNo known failure of distributed training: it may be the program's own."
+
+
+def _extent(snapshot: Snapshot) -> str:
+    """Return the number of lines of a log, and which of them were read if that is not all."""
+    read = len(snapshot.output.splitlines())
+    lines = snapshot.true_line(read)
+    extent = f"{lines:,} line{'s' * (lines != 1)}"
+    if not snapshot.first_lines or read >= lines:
+        return extent
+    begin, first = snapshot.first_lines[-1]
+    last = f"the last {read - begin + 1:,}" if lines - first == read - begin else "its end"
+    return f"{extent} (read: {last}, and of what is above them the first of each kind)"
 
 
 def _completed_at(reading: Reading) -> int:

@@ -147,7 +147,7 @@ def _on_engines(exception: ExceptionInfo, name: str, above: int) -> ExceptionInf
     """Name the engines' cell in an exception as in this notebook; `above` lines of it stand above what they ran."""
     import msgspec
 
-    from dtdebug_taxonomy.logs.event_reader import ENGINE_CELL
+    from dtdebug_taxonomy.logs.open_traceback import ENGINE_CELL
 
     frames = tuple(
         msgspec.structs.replace(f, file=name, line=f.line + above) if f.file == ENGINE_CELL else f

@@ -264,7 +264,7 @@ def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool
         or found.catch_all
         or (bearing.nothing_failed and (found.generic or all(c.startswith((*_ENDS, _SLOW)) for c in found.symptoms)))
     )
-    return not (bearing.is_overtaken(line) or (passed and bearing.is_trained_after(line)))
+    return not (bearing.is_overtaken(line) or (passed and (bearing.is_trained_after(line) or bearing.is_completed)))
 
 
 def _in_own_path(text: str, hit: PatternHit) -> bool:

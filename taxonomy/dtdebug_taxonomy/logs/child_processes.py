@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from dtdebug_taxonomy.logs.events import PrintedException
+from dtdebug_taxonomy.logs.message_detail import detailed
 from dtdebug_taxonomy.model.ranks import Frame
 from dtdebug_taxonomy.text.whole_parts import message_parts
 
@@ -63,7 +64,9 @@ def _words_of(raised: PrintedException) -> str:
     """Return type and message; of a bare assertion, what it asserts."""
     code = raised.frames[-1].code.strip() if raised.frames else ""
     bare = not raised.message and code.startswith("assert ")
-    return f"{raised.type}: {code}" if bare else raised.text
+    kind = raised.type.rpartition(".")[2] if "._" in raised.type else raised.type  # a private module says nothing
+    message = code if bare else detailed(raised.message, [text for _, text in raised.below])
+    return f"{kind}: {message}" if message else kind
 
 
 def in_process(raised: PrintedException) -> str:

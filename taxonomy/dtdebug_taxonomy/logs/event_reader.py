@@ -10,94 +10,30 @@ from collections.abc import Sequence
 
 import msgspec
 
+from dtdebug_taxonomy.logs import message_detail
 from dtdebug_taxonomy.logs.child_processes import of_children
+from dtdebug_taxonomy.logs.counting_lines import CountingLines
 from dtdebug_taxonomy.logs.events import Events, PrintedException
 from dtdebug_taxonomy.logs.exception_roles import called_worker, is_summary
 from dtdebug_taxonomy.logs.lines import OF_PROCESS, Line
+from dtdebug_taxonomy.logs.open_traceback import (
+    FRAMES,
+    HEADLESS,
+    LAST,
+    LONGEST,
+    NAMED,
+    PATH,
+    SYNTAX,
+    TYPE,
+    UNCOMPILED,
+    OpenTraceback,
+    is_last,
+    strip_margin,
+)
 from dtdebug_taxonomy.logs.progress import PROGRESS, ProgressBar, has_advanced
 from dtdebug_taxonomy.model.ranks import Frame
 from dtdebug_taxonomy.text.lazy_re import lazy_re
 from dtdebug_taxonomy.text.whole_parts import shorten_lists
-
-_FRAME = re.compile(r'\s{1,12}File "([^"\n]{1,500})", line (\d{1,9})(?:, in ([^\n]{1,200}))?')
-HEADLESS = re.compile(r'\s{1,4}File "[^"\n]{1,500}", line \d{1,9}, in \S')
-UNCOMPILED = re.compile(r'  File "[^"\n]{1,500}", line \d{1,9}$')
-"""First line of Python's report on a program that it can't compile, which has no heading."""
-SYNTAX = frozenset(("SyntaxError", "IndentationError", "TabError"))
-_RICH_FRAME = re.compile(r"\s{0,4}│ (\S[^\n│]{0,300}?):(\d{1,9}) in (\S{1,120})\s")
-_CELL = re.compile(
-    r"\s{0,4}(?:Cell In\s?\[\d{1,6}\]|<ipython-input-\S{1,40}>|File (\S{1,300}?))(?:, line |:)(\d{1,9})"
-    r"(?:, in ([^\n(]{1,200}))?"
-)
-_ARROW = re.compile(r"-{1,6}> {1,3}(\d{1,9}) ?(.{0,200})")
-PATH = r"(?:(?:[A-Za-z_]\w{0,100}|<locals>)\.){0,12}"
-TYPE = rf"{PATH}[A-Za-z_]\w{{0,100}}(?:\([\w.]{{1,100}}\))?"
-LAST = re.compile(rf"({TYPE})(?:: ?(.{{0,2000}})|$)")
-NAMED = re.compile(
-    r"(?:Error|Exception|Interrupt|Exit|Warning|Timeout|Failure|Fault|Abort|Group|Expired|Empty|Full)(?:\([\w.]{1,100}\))?$"
-)
-ENGINE_CELL = "<ipython-input>"
-"""File of a frame in a cell, whose number says nothing where it was printed by another kernel."""
-FRAMES = 200
-LONGEST = 4_000
-"""Maximum number of lines of a traceback."""
-
-
-class OpenTraceback:
-    """Printed traceback whose last line has not been read yet."""
-
-    def __init__(self, begin: int, indent: int, level: str = "") -> None:
-        self.begin, self.indent, self.level = begin, indent, level
-        self.rank: int | None = None
-        """Another rank, if its traceback is repeated here."""
-        self.frames: list[Frame] = []
-        self.frame_indent = -1
-        self.lines = 0
-        self.logged = False
-        """True if a logger printed the line above it."""
-        self.kind = "python"
-
-    def take_frame(self, text: str) -> bool:
-        """Add the frame of a line, or the position in one that it shows; return True if there is any."""
-        found = _FRAME.match(text) or _FRAME.match(f" {text}")
-        if found is None and self.kind == "rich":
-            found = _RICH_FRAME.match(text)
-        if found is not None:
-            if self.frame_indent < 0:
-                self.frame_indent = max(1, len(text) - len(text.lstrip()))
-            if len(self.frames) < FRAMES:
-                self.frames.append(Frame(found[1], int(found[2]), found[3] or ""))
-            else:
-                self.frames[-1] = Frame(found[1], int(found[2]), found[3] or "")
-            return True
-        if self.kind == "ipython":
-            if cell := _CELL.match(text):
-                self.frames.append(Frame(cell[1] or ENGINE_CELL, int(cell[2]), (cell[3] or "<module>").strip()))
-                self.frame_indent = 1
-                return True
-            if (arrow := _ARROW.match(text)) and self.frames:
-                f = self.frames[-1]
-                self.frames[-1] = Frame(f.file, int(arrow[1]), f.function, arrow[2].strip())
-                return True
-        return False
-
-
-def strip_margin(text: str) -> str:
-    """Return a line without the margin of an exception group."""
-    stripped = text.lstrip(" ")
-    if not stripped.startswith(("| ", "+ ", "+-")):
-        return text
-    return (
-        stripped.lstrip("+-|").removeprefix(" ")
-        if stripped[:1] == "+"
-        else strip_margin(stripped[1:].removeprefix(" "))
-    )
-
-
-def is_last(last: re.Match[str]) -> bool:
-    """True if the line can end a traceback: any class can, even if not named as an error; a sentence cannot."""
-    return bool(last[1][:1].isalpha() or last[1][:1] == "_") and (last[2] is not None or last.end() == len(last.string))
-
 
 _START = "Traceback (most recent call last)"
 _BARE = lazy_re(rf" {{0,2}}({PATH}[A-Z]\w{{0,100}}(?:Error|Exception|Interrupt)|Exception(?=: ))(?:: (.{{0,2000}})|$)")
@@ -169,6 +105,41 @@ def goes_on(text: str) -> bool:
     return bool(_HANDLED.search(text[:300])) and not _GIVES_UP.search(text[:300])
 
 
+_GAP = re.compile(r" {4,80}")
+
+
+def _one_message(last: re.Match[str]) -> str:
+    """Return the message of an exception; of two that processes printed on one line, the first."""
+    message = (last[2] or "").strip()
+    other = message.find(f"{last[1]}: ")
+    return message[:other] if other > 0 and message[other - 1].isalnum() else message
+
+
+def _one_line(code: str) -> str:
+    """Return a line of code; of two equal ones that processes printed on one line, the first."""
+    parts = {part.strip() for part in _GAP.split(code)}
+    return min(parts) if len(parts) == 1 else code
+
+
+_MIXED = 60
+"""Maximum number of lines of a traceback within which another one begins."""
+
+
+def _may_mix(block: OpenTraceback, line: Line) -> bool:
+    """True if a traceback that begins in an open one may be another process's: of known ranks, lines are apart."""
+    return line.rank is None and not line.pid and block.kind == "python" and block.lines <= _MIXED and not block.rank
+
+
+def _is_of_traceback(body: str) -> bool:
+    """True if a line can be part of a traceback: a frame, its code, or the exception."""
+    return body[:1].isspace() or (LAST.match(body) is not None and NAMED.search(body.partition(":")[0]) is not None)
+
+
+def _is_progress(body: str) -> bool:
+    """True if a line reports on a step, as no further line of a message does."""
+    return not body[:1].isspace() and PROGRESS.search(body[:300]) is not None
+
+
 class _Stream(ProgressBar):
     """State of one printing process."""
 
@@ -195,6 +166,11 @@ class _Stream(ProgressBar):
         self.fatal: PrintedException | None = None
         self.fresh = False
         """True if an exception ended in the line above."""
+        self.below: list[tuple[int, str]] | None = None
+        """Further lines of the last exception's message; None once it has ended."""
+        self.mark: tuple[str, str] = ("", "")
+        """Level and time before that exception's line."""
+        self.counting = CountingLines()
         self.listing = False
         """True within the frames of a dump or a logged stack, which are not a traceback's."""
 
@@ -217,6 +193,8 @@ class _Reader:
         s = self._streams.get(line.who)
         if s is None:
             s = self._streams.setdefault(line.who, _Stream()) if len(self._streams) < _JOB else _Stream()
+        if s.below is not None:
+            self._continue_message(s, line, body)
         at = body.find(_START)
         if at >= 0 and body[at - 2 : at] != "\\n":  # else it is inside the repr of a string
             self._start(s, index, line, body[:at], body[at + len(_START) :])
@@ -224,6 +202,8 @@ class _Reader:
         if s.fatal is not None:
             self._in_fatal(s, index, line, body)
             return
+        if s.open is not None and s.open.ended and not _is_of_traceback(body):
+            s.open = None  # what the others printed of theirs is not here
         if s.open is not None:
             self._inside(s, index, line, body)
             return
@@ -246,6 +226,8 @@ class _Reader:
     def events(self) -> Events:
         """Return all events found."""
         for s in self._streams.values():
+            if s.below and s.last is not None:
+                self._raised[s.last] = msgspec.structs.replace(self._raised[s.last], below=tuple(s.below))
             if s.fatal is not None:
                 self._keep(s, s.fatal)
         callers = {called_worker(r.message) for r in self._raised}
@@ -263,6 +245,10 @@ class _Reader:
         )
 
     def _start(self, s: _Stream, index: int, line: Line, before: str, behind: str) -> None:
+        if s.open is not None and _may_mix(s.open, line):
+            s.open.take_frame(before)
+            s.open.mix()
+            return
         margin = len(before) - len(before.lstrip(" |+")) if "Exception Group" in before else len(before)
         s.open = OpenTraceback(line.number, margin if before.strip(" |") == "" else 0, line.level)
         s.open.logged = bool(s.level) and s.spoke == index - 1
@@ -298,9 +284,7 @@ class _Reader:
                 self._raise(s, index, line, last)
             return
         if indent and block.frames and indent >= block.frame_indent:
-            if not block.frames[-1].code:
-                f = block.frames[-1]
-                block.frames[-1] = Frame(f.file, f.line, f.function, words[:200])
+            block.take_code(_one_line(words)[:200])
             return
         last = LAST.match(words)
         if (block.kind == "headless" and (last is None or not NAMED.search(last[1]))) or (
@@ -327,8 +311,8 @@ class _Reader:
         rank = next((n for n in known if n is not None), None)
         raised = PrintedException(
             type=last[1],
-            message=shorten_lists((last[2] or "").strip(), 500)[:500],
-            frames=tuple(block.frames),
+            message=shorten_lists(_one_message(last), 500)[:500],
+            frames=block.frames_to(last[1]),
             before=before,
             rank=rank,
             local=s.local if line.local is None else line.local,
@@ -344,15 +328,31 @@ class _Reader:
             actor=f"{actor[0]} (pid {actor[1]})" if actor[0] and rank is None else "",
         )
         s.open, s.chained, s.thread, s.process, s.unheeded = None, False, "", "", False
+        if block.others:
+            block.others, block.ended, block.lines = block.others - 1, True, 0
+            s.open = block
         s.bar = ""
         self._keep(s, raised)
         if s.called is not None:
             self._remote.add(len(self._raised) - 1)
         s.called = called_worker(raised.message) if raised.message.startswith("On ") else None  # else no lines follow
         s.fresh = True
+        s.below, s.mark = [], (line.level, line.time)
         s.actor = None
         if (remote := _CALLED.search(raised.message)) is not None:
             s.open, s.chained, s.actor = OpenTraceback(line.number, 0), True, (remote[1], int(remote[2]))
+
+    def _continue_message(self, s: _Stream, line: Line, body: str) -> None:
+        """Add a line below an exception to its message, or end the message there."""
+        rows = s.below
+        assert rows is not None and s.last is not None  # noqa: S101, PT018 - set together
+        own = (not line.level or line.level == s.mark[0]) and bool(line.time) == bool(s.mark[1])
+        if own and len(rows) < message_detail.MOST and message_detail.continues(body) and not _is_progress(body):
+            rows.append((line.number, body.rstrip()))
+            return
+        if rows:
+            self._raised[s.last] = msgspec.structs.replace(self._raised[s.last], below=tuple(rows))
+        s.below = None
 
     def _keep(self, s: _Stream, raised: PrintedException) -> None:
         if len(self._raised) < _JOB:
@@ -371,7 +371,7 @@ class _Reader:
             self._warnings.append((line.number, line.number))
         if (
             any(c.isdigit() for c in body[:200])
-            and PROGRESS.search(body[:300])
+            and (PROGRESS.search(body[:300]) or s.counting.advances(body))
             and not line.level.startswith(("E", "C", "F"))
             and has_advanced(s, body)
         ):

@@ -14,6 +14,8 @@ class PrintedException(msgspec.Struct, frozen=True, kw_only=True):
     """As printed, with its module."""
     message: str = ""
     """Its first line."""
+    below: tuple[tuple[int, str], ...] = ()
+    """(line of the output, text) of the further lines of its message."""
     frames: tuple[Frame, ...] = ()
     """Innermost last."""
     before: tuple[PrintedException, ...] = ()

@@ -70,6 +70,8 @@ def final_errors(snapshot: Snapshot, log: Log, relevance: Bearing) -> Iterator[F
         lines = log.lines[-_LAST:]
         bodies = [line.body for line in lines]  # without what launchers and loggers set before a line
         last = last_exception("\n".join(bodies))
+        if last is not None and lines[last.line - 1].number in {r.line for r in log.outcome.handled}:
+            last = None  # the program went on after it
         if last is not None and not (last.type.startswith(_FATAL) and layer_report(lines) is not None):
             above = bodies[last.line - 2] if last.line > 1 else ""
             yield _from_printed(last, tuple(bodies[last.line : last.line + _BELOW]), above, lines[last.line - 1].number)

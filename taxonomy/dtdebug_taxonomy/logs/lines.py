@@ -32,6 +32,8 @@ _STARTS_RANKS = (
     "torch/multiprocessing/spawn.py",
 )  # fmt: skip
 """Text printed by launchers of ranks: tasks of another launcher around them are nodes."""
+_NUMBERED = re.compile(r"(?P<stem>[A-Za-z][\w.-]{0,100}?)(?P<number>\d{1,6})")
+_FEWEST = 2
 _OF_TRACEBACK = ("Traceback (most recent call last)", '  File "')
 _SPAWNED = re.compile(r"-- Process (\d{1,5}) terminated")
 OF_PROCESS = re.compile(r"pid=(?P<pid>\d{1,9})[^()\n]{0,80}\)[^()\n]{0,120}?\b(?:world_)?rank=(?P<rank>\d{1,7})\b")
@@ -141,7 +143,7 @@ def _local_of(path: str) -> int | None:
 class _Names:
     """Ranks of the numbers in prefixes: found from all lines, since a single line is ambiguous."""
 
-    def __init__(self, rows: Iterable[tuple[int, ParsedLine]], text: str, *, whole: bool) -> None:
+    def __init__(self, rows: Sequence[tuple[int, ParsedLine]], text: str, *, whole: bool) -> None:
         self._pairs: dict[tuple[str, int], set[int]] = {}
         """(node, local rank) -> ranks named by lines with both."""
         self._by_pid = {int(m["pid"]): int(m["rank"]) for m in OF_PROCESS.finditer(text)} if "rank=" in text else {}
@@ -176,6 +178,7 @@ class _Names:
             and not any(int(n) > max(locals_, default=0) + 1 for n in _WORLD.findall(text) if locals_)
         )
         self._nodes = len(nodes)
+        self._by_host = _ranks_of_hosts(rows)
 
     def line(self, number: int, row: ParsedLine, true: int) -> Line:
         """Return the line with what is known from all of them."""
@@ -189,6 +192,8 @@ class _Names:
             rank = self.of_local(row.local, _node(row))
         if rank is None and row.pid:
             rank = self._by_pid.get(row.pid)
+        if rank is None and row.host and row.local is None:
+            rank = self._by_host.get(row.host)
         if rank is not None and not 0 <= rank < MOST_RANKS:
             rank = None
         return Line(
@@ -214,6 +219,27 @@ class _Names:
         if self._one_node:
             return local
         return self._table.get(local) if self._nodes <= 1 else None
+
+
+def _ranks_of_hosts(rows: Iterable[tuple[int, ParsedLine]]) -> dict[str, int]:
+    """Return host -> rank if each host has one rank and is numbered as these are: pods `worker-0` to `worker-3`.
+
+    The lines of at least two hosts must show it; then it holds for those that never name their rank.
+    """
+    ranks: dict[str, set[int]] = {}
+    for _, row in rows:
+        if row.host:
+            ranks.setdefault(row.host, set()).update(() if row.rank is None else (row.rank,))
+            if row.local is not None or row.pid:
+                return {}
+    numbered = {host: found for host in ranks if (found := _NUMBERED.fullmatch(host))}
+    shown = {host: min(known) for host, known in ranks.items() if len(known) == 1}
+    if len(shown) < _FEWEST or len({found["stem"] for found in numbered.values()}) != 1 or len(numbered) != len(ranks):
+        return {}
+    ahead = {rank - int(numbered[host]["number"]) for host, rank in shown.items()}
+    if len(ahead) != 1 or any(len(known) > 1 for known in ranks.values()):
+        return {}
+    return {host: int(found["number"]) + min(ahead) for host, found in numbered.items()}
 
 
 def _are_launchers(tasks: set[int], text: str) -> bool:

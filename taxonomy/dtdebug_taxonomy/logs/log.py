@@ -29,6 +29,12 @@ _WRAPPERS = frozenset({
     "RayActorError", "RayTaskError", "TrainingFailedError", "TuneError", "WorkerGroupError",
 })  # fmt: skip
 """Classes that only hold what others raised."""
+_KILLS = frozenset({"SIGKILL", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE"})
+"""Signals that neither launchers send at once nor watchdogs cause."""
+_TRAINS = 2
+"""Minimum lines of progress of one printer that show that training continues."""
+_ON, _WITNESSES = 5, 64
+"""Minimum lines of progress of a rank that show that no other one has ended, and maximum number of such ranks."""
 _LONG = 24
 """Lines of progress that one printer does not print any more after a rank has ended."""
 _LAUNCHERS = (
@@ -147,6 +153,7 @@ def outcome(
     job.
     """
     later = later or _trained_after(log)
+    well = completed_line(log)
     raised = [primary(r) for r in log.events.raised if not r.unheeded]
     by_role = {id(r): role(r) for r in raised}
     own = [r for r in raised if by_role[id(r)] == "own"]
@@ -162,6 +169,11 @@ def outcome(
     spoken: dict[int | None, int] = {
         line.rank: index for index, line in enumerate(log.lines) if line.rank is not None and "Watchdog c" in line.body
     }
+    late = _later_reports(log, echoes)
+    past |= {
+        id(r) for r in own if _was_made_good(log, r, well) or _was_killed_later(log, r) or _trained_until(log, r, late)
+    }
+    followed |= past
     alive = [r for r in own if id(r) not in past]
     ended = [r for r in alive if not survived(r)]
     doubtful = bool(alive) and not ended and not _exits(log, echoes, later)
@@ -204,10 +216,13 @@ def completed_line(log: Log) -> int:
 
 def _trained_after(log: Log) -> Callable[[Exit], bool]:
     """Return a test: long training follows an end, or the run's completion: a side step ended there, not the job."""
-    if log.first or not log.said.exits:
+    done = completed_at((line.number, line.body) for line in log.lines)
+    if not log.said.exits:
         return lambda _: False
+    if log.first:
+        return lambda end: end.line < done
     on = max((log.lines[rows[-_LONG]].number for rows in log.events.steps.values() if len(rows) >= _LONG), default=0)
-    on = max(on, completed_at((line.number, line.body) for line in log.lines))
+    on = max(on, done)
     return lambda end: end.line < on
 
 
@@ -241,6 +256,43 @@ def _goes_on(log: Log, raised: PrintedException) -> bool:
     """True if the process that printed the exception printed progress of training after it."""
     steps = log.events.steps.get(raised.who, ())
     return bisect_right(steps, raised.index) < len(steps)
+
+
+def _was_made_good(log: Log, raised: PrintedException, completed: int) -> bool:
+    """True if training continued after an exception, or began again, and the run says later that it completed it."""
+    if raised.line >= completed:
+        return False
+    on = any(bisect_right(steps, raised.index) < len(steps) for steps in log.events.steps.values())
+    return on or any(raised.index < begin for begin in log.first)
+
+
+def _later_reports(log: Log, echoes: Iterable[PrintedException]) -> dict[int, int]:
+    """Return rank -> index of the line in which it first reports that it lost another rank, or waited too long."""
+    found = {r.rank: r.index for r in reversed([*echoes]) if r.rank is not None}
+    for index, line in enumerate(log.lines):
+        if line.rank is not None and "Watchdog c" in line.body:
+            found[line.rank] = min(found.get(line.rank, index), index)
+    return {rank: found[rank] for rank in sorted(found)[:_WITNESSES]}
+
+
+def _trained_until(log: Log, raised: PrintedException, late: dict[int, int]) -> bool:
+    """True if another rank still trained for long before it reports a lost rank: none trains without the others.
+
+    Only its own lines count: what others print late may have been written before.
+    """
+    for rank, index in late.items():
+        steps = log.events.steps.get(("rank", rank), ())
+        if rank != raised.rank and bisect_right(steps, index) - bisect_right(steps, raised.index) >= _ON:
+            return True
+    return False
+
+
+def _was_killed_later(log: Log, raised: PrintedException) -> bool:
+    """True if training continued, and a process was killed after it: an exception ends none by a signal."""
+    rows = [s for s in log.events.steps.values() if len(s) - bisect_right(s, raised.index) >= _TRAINS]
+    trained = max((log.lines[steps[-1]].number for steps in rows), default=0)
+    kills = (e for e in log.said.exits if e.signal in _KILLS and not log.said.was_forced(e))
+    return bool(trained) and any(e.line > trained for e in kills)
 
 
 def _printed_on(log: Log, raised: PrintedException) -> bool:

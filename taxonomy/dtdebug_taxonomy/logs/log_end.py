@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from dtdebug_taxonomy.logs.completion import is_completion
 from dtdebug_taxonomy.logs.log import Log
-from dtdebug_taxonomy.logs.progress import OTHER_BAR, STEP
+from dtdebug_taxonomy.logs.progress import OTHER_BAR, PROGRESS, STEP
 from dtdebug_taxonomy.logs.tasks import job_size
 from dtdebug_taxonomy.model.claims import Claim, Record, texts
 from dtdebug_taxonomy.model.ranks import Verdict
@@ -28,6 +28,8 @@ _ENDS = re.compile(
 )
 """Words with which a program, its launcher or a scheduler ends, or a part of a training."""
 _OF = re.compile(r" {0,3}(?:/|of) {0,8}(\d{1,9})\b")
+_BARE_STEP = re.compile(r"(?:^|[ \[(|])(\d{1,9}) ?/ ?(\d{1,9})(?=[\]) |,:]|$)")
+"""Step of a plan without a name, in a line that reports progress."""
 _CLOCK = re.compile(r"(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d")
 _DIGITS = re.compile(r"[0-9a-fA-F]*\d[0-9a-fA-F]*")
 _LONGEST, _KEY = 400, 60
@@ -66,6 +68,19 @@ def read_end(bodies: Sequence[str]) -> LastStep:
     ends = ends or any(is_completion(body) for body in bodies)
     seen = len({number for _, number, _ in found})
     return LastStep(step, place, max(seen, step) if plan and "%|" in match.string else seen, ends)
+
+
+def has_reached_plan(log: Log) -> bool:
+    """True if the last step of a log is the last of its plan, `400/400`; the steps of an epoch are no such plan."""
+    for line in reversed(log.lines[-_ALL:]):
+        found = _step(line.body)
+        total = _OF.match(found.string, found.end(1)) if found is not None else None
+        if found is None and PROGRESS.search(line.body[:_LONGEST]):
+            found = total = _BARE_STEP.search(line.body[:_KEY])
+        if found is not None:
+            planned = int(total[total.re.groups]) if total is not None else 0
+            return _STEPS <= planned <= int(found[1]) and "epoch" not in line.body.lower()
+    return False
 
 
 def _says_end(body: str) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dtdebug_taxonomy.logs.events import PrintedException
 from dtdebug_taxonomy.logs.lines import Line
 from dtdebug_taxonomy.logs.log import Log, completed_line
+from dtdebug_taxonomy.logs.log_end import has_reached_plan
 from dtdebug_taxonomy.model.ranks import Verdict
 from dtdebug_taxonomy.model.snapshot import Snapshot
 
@@ -49,6 +50,9 @@ class Bearing:
         lines = log.lines if self.nothing_failed else ()
         ended = snapshot.situation or snapshot.exception or found.own or found.exits
         self._well = 0 if ended else completed_line(log)
+        self.is_completed = self._well > 0 or (self.nothing_failed and not ended and has_reached_plan(log))
+        """True if the run says that its training was completed, or has made its last step, and nothing failed: ends
+        that follow are no failure."""
         self._started = max((line.number for line in lines if "Init COMPLETE" in line.body), default=0)
         self._replaced = frozenset(_substitution_lines(lines, self._warned))
 
@@ -75,11 +79,6 @@ class Bearing:
     def went_well_after(self, line: int, *, started: bool = False) -> bool:
         """True if nothing failed and a later line reports completion, or established communication (`started`)."""
         return line < self._well or (started and line < self._started)
-
-    @property
-    def is_completed(self) -> bool:
-        """True if the run says that its training was completed, and nothing failed: ends that follow are no failure."""
-        return self._well > 0
 
     @property
     def outlived(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import msgspec
@@ -21,6 +21,8 @@ _MOST = 4
 """Maximum number of failures per output."""
 _LINES = 20_000
 """Maximum number of lines to split; a longer output is taken for one failure."""
+_TRAINED = 2
+"""Lines of progress from which training continues: ranks that have not noticed a failure may print one."""
 _FIGURES = re.compile(r"\d+|0x[0-9a-f]+", re.IGNORECASE)
 
 
@@ -46,6 +48,25 @@ def split_failures(snapshot: Snapshot) -> tuple[Snapshot, ...]:
         else:
             known |= here
     return (*parts, part_of(snapshot, log, begin, len(log.lines))) if parts else (snapshot,)
+
+
+def lead_first(parts: Sequence[Snapshot]) -> tuple[Snapshot, ...]:
+    """Return the parts with the one that ended the job first: the last that came after an end, or after training.
+
+    What a rank printed while the others had not yet noticed the failure is no sign of training.
+    """
+    lead = next((at for at in range(len(parts) - 1, 0, -1) if _was_outlived(*parts[at - 1 : at + 1])), 0)
+    return (parts[lead], *parts[:lead], *parts[lead + 1 :])
+
+
+def _was_outlived(part: Snapshot, later: Snapshot) -> bool:
+    """True if the job continued after the failure of a part: by a new start, or in the steps of the part below it."""
+    before, after = read_output(part), read_output(later)
+    ended = any(role(r) == "launcher" for r in before.events.raised)
+    if ended or before.said.exits or before.events.restarts or after.first:
+        return True
+    end = min((r.index for r in after.outcome.own), default=len(after.lines))
+    return sum(1 for rows in after.events.steps.values() for at in rows if at < end) >= _TRAINED
 
 
 def _cuts(log: Log) -> Iterator[int]:

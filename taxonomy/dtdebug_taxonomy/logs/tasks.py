@@ -23,6 +23,17 @@ _WORLD = re.compile(r"(?i)\bworld[ _]size['\"]? {0,10}[:=]? {0,3}'?(\d{1,6})\b")
 _FEWEST = 2
 
 
+class LastLine(NamedTuple):
+    """Last line that a rank printed before the others reported the failure."""
+
+    rank: int
+    text: str
+    line: int
+    clock: str = ""
+    """Time of day before or in the line; empty without one."""
+    path: str = ""
+
+
 class Surroundings(NamedTuple):
     """Facts about a job that its output does not contain."""
 
@@ -34,6 +45,8 @@ class Surroundings(NamedTuple):
     """Rank -> its host."""
     printing: Collection[int] = ()
     """All ranks that print."""
+    endings: Mapping[int, LastLine] = {}
+    """Rank -> its last line, of ranks that do not report the failure."""
     labelled: bool = False
     """Numbers of tasks stand before the lines of ranks and are theirs."""
 

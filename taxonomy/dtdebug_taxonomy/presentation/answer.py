@@ -361,10 +361,12 @@ def _spots(
     """Yield the origin of a value, then the place of each rank or group of equal ranks, those that failed first."""
     told = _told_places(snapshot, verdict, lead)
     if told:
+        alike = len({spot.state for spot in told if spot.state.startswith("raised ")}) == 1
         for spot in told:
             code = spot.code or code_at(spot.file, spot.line)
             mark = spot.mark if spot.mark != (0, len(code)) else (0, 0)  # all of it marks nothing
-            yield replace(spot, state=_unsaid(spot.state, headline), code=code, mark=mark)
+            state = "" if alike and _names_class(spot.state, headline) else _unsaid(spot.state, headline)
+            yield replace(spot, state=state, code=code, mark=mark)
         return
     if verdict is not None and verdict.kind != "none" and verdict.sites:
         origins = [(a, origin_of(a, lead)) for a in snapshot.accounts] if snapshot is not None else []
@@ -394,6 +396,12 @@ def _spots(
 def _unsaid(state: str, headline: str) -> str:
     """Return the state of ranks, or nothing if the headline has it."""
     return "" if state.removeprefix("raised ").rstrip(". ") in headline else state
+
+
+def _names_class(state: str, headline: str) -> bool:
+    """True if a headline says that the class of a state was raised: with the line of its message that tells most."""
+    found = re.match(r"raised (?:\w{1,80}\.){0,8}(\w{1,80})", state)
+    return found is not None and re.search(rf" raised (?:\w{{1,80}}\.){{0,8}}{found[1]}\b", headline) is not None
 
 
 def _told_places(snapshot: Snapshot | None, verdict: Verdict | None, lead: Lead) -> tuple[Spot, ...]:

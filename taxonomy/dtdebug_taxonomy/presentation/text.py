@@ -28,7 +28,7 @@ GUESSES = 2
 """Maximum number of guesses that are shown."""
 DIFF_OF = {"yours": "in your file:", "example": "an example, not your file:", "": ""}
 """Headings above a diff."""
-LATER = "Another failure, later in the same output; nothing connects it with the one above but their order:"
+LATER = "Another failure in the same output; nothing connects it with the one above but their order:"
 ECHO = (
     "Only an echo is seen: what is printed here comes from ranks that waited or from the launcher. Another rank failed "
     "first or never came. Look for the earliest error of every rank, and for the rank that printed nothing."

@@ -46,6 +46,11 @@ def message_parts(text: str, most: int) -> str:
         return text[: ends[-1]]
     first = _SENTENCE_END.search(text)
     text = text[: first.end()] if first is not None else text
+    for start, stop in reversed([*_asides(text)]):
+        if not re.search(r"\d", text[start:stop]):
+            text = text[:start] + text[stop:]
+        if len(text) <= most:
+            return text
     for at in reversed([at for at in _open_ends(text, _ITEM_END) if _LEAST <= at < most]):
         if text[at] == ";" or not re.search(r"\d", _SAID_BESIDE.sub("", text[at:])):
             return f"{text[:at]}."

@@ -129,7 +129,7 @@ def verdict_of_log(
     if not (own or found.exits) and completed_line(log):
         return None  # a scheduler or launcher that ends what is left
     echoes = found.echoes
-    lost = only_lost(echoes, [_claim(r) for r in echoes[:_SHOWN]], [*_sites(echoes)], log.said.exits)
+    lost = only_lost(log, echoes, [_claim(r) for r in echoes[:_SHOWN]], [*_sites(echoes)])
     return lost or _ended_tasks(log)
 
 

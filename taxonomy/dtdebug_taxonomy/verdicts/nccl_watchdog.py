@@ -15,6 +15,7 @@ from dtdebug_taxonomy.model.claims import Claim, Record, texts
 from dtdebug_taxonomy.model.ranks import MOST_RANKS, Alternative, CollectiveRef, Kind, Verdict, say, spell
 from dtdebug_taxonomy.verdicts.absent_ranks import call_claim, name_in_program
 from dtdebug_taxonomy.verdicts.disagreement import Side, disagreement
+from dtdebug_taxonomy.verdicts.last_words import are_exception, last_line_claim, last_lines, telling_end
 from dtdebug_taxonomy.verdicts.nccl_watchdog_lines import (
     GroupStatus,
     TimedOutCollective,
@@ -45,7 +46,7 @@ def watchdog_verdict(log: Log) -> Verdict | None:
     late = {line.rank for line in log.lines if line.rank is not None and any(t in line.body for t in _TIMED_OUT)}
     heard -= late | {other for rank in late for other in log.around.alike.get(rank, ())}
     heard |= _never_heard(log, watched, heard)
-    return _behind(watched) or _left_in(watched) or _verdict_on_calls(watched) or _alike(watched, heard)
+    return _behind(watched) or _left_in(watched) or _verdict_on_calls(watched) or _alike(log, watched, heard)
 
 
 def _never_heard(log: Log, watched: WatchedGroup, heard: set[int]) -> set[int]:
@@ -188,23 +189,24 @@ def _verdict_on_calls(watched: WatchedGroup) -> Verdict | None:
     return disagreement(kind, sides, CollectiveRef(name_in_program(op), seq), watched.sites, claims, culprits=culprits)
 
 
-def _alike(watched: WatchedGroup, heard: set[int]) -> Verdict:
+def _alike(log: Log, watched: WatchedGroup, heard: set[int]) -> Verdict:
     """Return the verdict if all timed out in one call; ranks with other output only are then the suspects."""
     waiting = tuple(sorted(watched.waits))
     call = watched.waits[waiting[0]]
     silent = tuple(sorted(heard - set(waiting) - set(watched.status)))
     claims = _waiting(watched, waiting)
     where = _at(watched, waiting)
-    if silent and len(silent) * 3 <= len(waiting):
+    if silent and are_exception(silent, waiting):
+        ends = last_lines(log, silent, min((w.line for w in watched.waits.values() if w.line), default=0))
         return _verdict(
             "not_arrived",
             watched,
-            claims,
+            (*map(last_line_claim, ends), *claims),
             culprits=silent,
             waiting=waiting,
             confidence=0.5,
-            summary=f"{spell(waiting, 8).capitalize()} timed out in {call}{where}; "
-            f"{spell(silent, 8)} printed no time-out: start there.",
+            summary=f"{spell(silent, 8).capitalize()} printed no time-out{telling_end(silent, ends)}. "
+            f"{spell(waiting, 8).capitalize()} timed out in {call}{where}.",
         )
     told = {rank: s for rank, s in watched.status.items() if rank not in watched.waits}
     called = tuple(sorted(rank for rank, s in told.items() if s.enqueued >= call.seq > s.completed))

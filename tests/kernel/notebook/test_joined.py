@@ -15,7 +15,7 @@ from dtdebug.notebook.output_tail import Tail
 from dtdebug.notebook.postmortem import _with_children
 from dtdebug_taxonomy.explanations.version_conflict import find_conflict
 from dtdebug_taxonomy.incident import Incident
-from dtdebug_taxonomy.logs.event_reader import ENGINE_CELL
+from dtdebug_taxonomy.logs.open_traceback import ENGINE_CELL
 from dtdebug_taxonomy.model.account import Account, Place
 from dtdebug_taxonomy.model.answer import Spot
 from dtdebug_taxonomy.model.ranks import Frame, RankState

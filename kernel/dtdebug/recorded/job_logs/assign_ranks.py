@@ -175,6 +175,7 @@ def by_rank(streams: Sequence[Stream]) -> dict[int, Stream]:
             first=min((t for t in (s.first, other.first) if t is not None), default=None),
             step=max((n for n in (s.step, other.step) if n is not None), default=None),
             end=later.end or earlier.end,
+            ending=later.ending or earlier.ending,
             told=later.told or earlier.told,
             paces=s.paces or other.paces,
             first_paces=s.first_paces or other.first_paces,

@@ -93,6 +93,8 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Its last lines show a sign of an end."""
     standing: Standing | None = None
     """Wait in which it ends."""
+    ending: TellingLine | None = None
+    """Its last line that reports no failure; None if it has none."""
     done: int = 0
     """Line in which it says that the training was completed."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -12,7 +12,7 @@ from dtdebug.privacy.sanitize import clean
 from dtdebug.recorded.job_logs import line_printer, standing_ranks, training_steps
 from dtdebug.recorded.job_logs.last_program import last_begin
 from dtdebug.recorded.job_logs.line_judge import Judge, shape
-from dtdebug.recorded.job_logs.part import Stream
+from dtdebug.recorded.job_logs.part import Stream, TellingLine
 from dtdebug.recorded.job_logs.rank_from_path import LogOwner
 from dtdebug.recorded.job_logs.second_pass import last_of_each, lines_of_shapes
 from dtdebug.recorded.job_logs.stream_summary import (
@@ -39,7 +39,7 @@ _BEGIN, _ENDING = 400, 200
 _COMPLETION = 400
 """Lines at the end of a stream searched for words of completion."""
 _STATES = 3
-_WORDS = 800
+_WORDS, _SHORT = 800, 240
 
 
 class KeptLog(NamedTuple):
@@ -195,8 +195,21 @@ def _stream(
         stops=end.stops,
         ends=end.ends,
         standing=standing_ranks.standing(lined, at),
+        ending=_last_of(lined, telling, at),
         done=_completed_at(lined[-_COMPLETION:]),
     )
+
+
+def _last_of(
+    lined: Sequence[KeptLine], telling: Sequence[KeptLine], at: Callable[[bytes], float | None]
+) -> TellingLine | None:
+    """Return the last line that reports no failure."""
+    known = {row.number for row in telling}
+    rows = (row for row in reversed(lined[-_ENDING:]) if row.raw.strip() and row.number not in known)
+    last = next(rows, None)
+    if last is None:
+        return None
+    return TellingLine(last.number, clean(last.raw[:_WORDS].decode("utf-8", "replace")).strip()[:_SHORT], at(last.raw))
 
 
 def _completed_at(rows: Sequence[KeptLine]) -> int:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 
 from dtdebug.recorded.job_logs import assign_ranks
-from dtdebug.recorded.job_logs.part import Part, Stream
-from dtdebug_taxonomy.logs.tasks import Surroundings
+from dtdebug.recorded.job_logs.part import Part, Stream, TellingLine
+from dtdebug_taxonomy.logs import log_end, prefixes
+from dtdebug_taxonomy.logs.tasks import LastLine, Surroundings
 from dtdebug_taxonomy.model.ranks import MOST_RANKS
+from dtdebug_taxonomy.text.pattern_matcher import plain
+
+_WORDS = 200
 
 
 def of_ranks(by_rank: dict[int, Stream], world: int) -> Surroundings:
@@ -21,8 +25,15 @@ def of_ranks(by_rank: dict[int, Stream], world: int) -> Surroundings:
         world=world,
         hosts={rank: s.host for rank, s in by_rank.items()},
         printing=frozenset(by_rank),
+        endings={rank: _last_line(rank, s, s.ending) for rank, s in by_rank.items() if s.ending is not None},
         labelled=any(s.labelled for rank, s in by_rank.items() if rank),
     )
+
+
+def _last_line(rank: int, s: Stream, last: TellingLine) -> LastLine:
+    printed = prefixes.without_prefixes(last.text)
+    words = plain(" ".join(printed.body.split()), _WORDS)
+    return LastLine(rank, words, last.line, log_end.clock_in(printed.time, printed.body), s.file)
 
 
 def of_part(part: Part) -> Surroundings:
