@@ -216,7 +216,7 @@ class _Reader:
         if most and known and not self.deadline.is_over:
             way.follow(test, dataclasses.replace(scope, line=node.lineno, call=None))
             links += way.told()[: most - len(links)]
-        modules = (_name_of("torch", scope.program), _name_of("torch.distributed", scope.program))
+        modules = scope.program.modules if scope.program is not None else ("", "")
         return Branch(
             place=place(scope, test), kind=_kind(node), conditions=conditions, passes=passes, held=held, failed=failed,
             leaves=leaving, turn=(*outer, *_turn(node, scope)), links=tuple(links), modules=modules,
@@ -561,9 +561,3 @@ def _reads(node: ast.expr, moved: _Changed, scope: Scope) -> bool:
         if isinstance(each, ast.Call) and dotted_name(each.func).rpartition(".")[2] not in evaluate.WORLD:
             return True
     return False
-
-
-def _name_of(module: str, program: Program | None) -> str:
-    """Return the name under which a program has a module."""
-    imports = program.code.imports if program is not None else {}
-    return next((name for name, whole in imports.items() if whole == module), "")

@@ -71,7 +71,7 @@ def explain(
     node = scope.call
     here = isinstance(node, ast.expr) and getattr(node, "lineno", 0) == scope.line
     at = place(scope, node if here and node is not None else ast.Pass(lineno=scope.line))
-    account = _with(account, place=at)
+    account = _with(account, place=at, modules=scope.program.modules if scope.program is not None else ("", ""))
     if scope.program is None:
         return _with(account, stopped=f"{at.file} has no source that can be read")
     if scopes.is_changed(scope):

@@ -77,7 +77,7 @@ def read_call(account: Account, parameters: Sequence[str] = (), *, inner: bool =
     _add_members(values, texts)
     tests = refusal.tests if refusal is not None else ()
     passed = frozenset(_normal(text if way else f"not ({text})") for text, way in tests)
-    return UserCall(short_name(api), module, shown, texts, Scope(values, passed))
+    return UserCall(short_name(api), module, shown, texts, Scope(values, passed, account.exception))
 
 
 def _is_open(call: ast.Call) -> bool:

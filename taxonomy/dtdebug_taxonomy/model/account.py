@@ -84,6 +84,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Further facts of the rank: world size, rank, backend, device."""
     with_values: bool = True
     """False if it was read from a printed traceback and the files on disk."""
+    modules: tuple[str, str] = ("", "")
+    """Names that the file of `place` has for torch and torch.distributed; empty if it does not import them."""
     stopped: str = ""
     """Why the way back goes no further, in words; empty if it ends in a literal, option, variable or file."""
 

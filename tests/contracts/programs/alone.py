@@ -163,6 +163,16 @@ def keeps_labels_are_indices():
     nn.CrossEntropyLoss()(logits, labels)
 
 
+def breaks_labels_without_a_dimension_of_classes():
+    logits, labels = torch.ones(2, 4), torch.tensor([[0], [1]])
+    F.cross_entropy(logits, labels)
+
+
+def keeps_labels_without_a_dimension_of_classes():
+    logits, labels = torch.ones(2, 4), torch.tensor([0, 1])
+    F.cross_entropy(logits, labels)
+
+
 def breaks_index_within_the_embedding():
     table, tokens = torch.ones(5, 2), torch.tensor([1, 5])
     F.embedding(tokens, table)
