@@ -14,6 +14,7 @@ from typing import Any
 from dtdebug.account import chain, scopes
 from dtdebug.account.chosen import is_optimizer
 from dtdebug.account.objects import is_exactly, loaded
+from dtdebug.account.off_stack import lines_off_stack
 from dtdebug.account.parts import leaves
 from dtdebug.account.refusal import refusal_of
 from dtdebug.account.scopes import Scope
@@ -78,6 +79,8 @@ def explain(
         return _with(account, stopped=f"{at.file} has changed since it was loaded")
     refusal, refused = refusal_of(stack, own, sources, message or account.exception)
     way = WayBack(sources, deadline, message or account.exception, (scope.file, scope.line))
+    for off_stack in lines_off_stack(scope, message or account.exception):
+        way.add_off_stack(off_stack)
     func = scope.call.func if isinstance(scope.call, ast.Call) else None
     if isinstance(func, ast.Attribute) and is_optimizer(scope.value(func.value)):
         way.follow(func.value, scope)  # what it was made of comes before what it is given

@@ -25,6 +25,7 @@ from dtdebug.account.files import writer_of
 from dtdebug.account.idle_loops import idle_loop, loader_of
 from dtdebug.account.makers import Making, creation, is_current, makings, of_class
 from dtdebug.account.objects import MISSING, attribute, class_of_value, is_exactly, is_kind, loaded, module_of
+from dtdebug.account.off_stack import OffStack
 from dtdebug.account.parts import leaves, operands_of
 from dtdebug.account.per_rank import asks_rank, differs_by_itself, is_by_rank, is_rank
 from dtdebug.account.scopes import Scope
@@ -142,6 +143,15 @@ class WayBack:
         """Add an argument that stands as a literal in the call itself."""
         link = Link(value=masked(name, ast.unparse(node)), how="literal", place=place(scope, node))
         self._add(link, -1, scalar=True, sure=_DECIDED)
+
+    def add_off_stack(self, found: OffStack) -> None:
+        """Add a line that no frame leads to, and the way back of the test on it."""
+        node, scope = found.node, found.scope
+        value = scope.value(node) if isinstance(node, ast.expr) else MISSING
+        shown = named(found.name, value if is_exactly(value, _SCALARS) else MISSING)
+        at = self._add(Link(value=shown, how=found.how, place=place(scope, node)), -1, sure=_COMPUTED)
+        for leaf in leaves(found.asked, scope) if found.asked is not None else ():
+            self._follow(leaf, scope, at)
 
     def _follow(self, node: ast.expr, scope: Scope, parent: int) -> None:
         text = ast.unparse(node)

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from dtdebug_taxonomy.explanations import account_edits
+from dtdebug_taxonomy.explanations import account_edits, off_stack
 from dtdebug_taxonomy.explanations.account_words import decide, diff_of, ranks_of, where
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, in_python
@@ -30,6 +30,7 @@ from dtdebug_taxonomy.text.value_texts import read_value
 _SURE, _GUARD, _CALL = 0.9, 0.7, 0.5
 """Probabilities of a broken contract, of the test that raised, and of the arguments of a call that failed."""
 _MOST_VALUES = 4
+_SET_UP = "group-is-set-up"
 _ENDED = frozenset({"literal", "option", "default", "environment", "file", "cell"})
 
 
@@ -164,6 +165,8 @@ def _same_line(link: Link, account: Account) -> bool:
 
 def _of_contract(context: Context, found: Broken, alike: Sequence[Broken], accounts: Sequence[Account]) -> Explanation:
     contract, account, call = found
+    if contract.id == _SET_UP and (missing := off_stack.missing_set_up(account)) is not None:
+        return _of_set_up(context, found, alike, accounts, missing)
     links = () if contract.here else _links_of(found)
     link = links[0] if links else None
     try:
@@ -189,6 +192,23 @@ def _of_contract(context: Context, found: Broken, alike: Sequence[Broken], accou
         fix = f"Edit {where(place)}: {_lower(fix)}"
     told = _explanation(context, account, title, fix, _SURE, contract.id, _why(alike, accounts), edit, place)
     return replace(told, settled=edit is not None or _is_settled(found, link))
+
+
+def _of_set_up(
+    context: Context, found: Broken, alike: Sequence[Broken], accounts: Sequence[Account], missing: off_stack.Missing
+) -> Explanation:
+    """Return the explanation of a call that comes before the process group, by what kept it from being set up."""
+    contract, account, call = found
+    said = fill(contract.asks, call).partition(":")[0] if missing.said else fill(contract.says, call)
+    clause = f": {missing.said}" if missing.said else decided_clause(account)
+    place = missing.at or (missing.link.place if missing.link is not None else account.place)
+    fix = missing.fix or _lower(fill(contract.fix, call, strict=False))
+    by_option = missing.link is not None and missing.link.how == "option"
+    fix = f"Edit {where(place)}: {fix}" if place is not None and not by_option else f"{fix[:1].upper()}{fix[1:]}"
+    title = f"{_rank_prefix(account, alike, accounts)}{said}{clause}"
+    why = _why(alike, accounts)
+    told = _explanation(context, account, title, fix, _SURE, contract.id, why, missing.edit, place)
+    return replace(told, settled=bool(missing.said))
 
 
 def _is_settled(found: Broken, link: Link | None) -> bool:
@@ -374,7 +394,9 @@ def _of_guard(context: Context, account: Account, refusal: Refusal, accounts: Se
         title = f"{who} raises {'where' if way else 'unless'} `{text}`: {_said(values)}"
         probability = _GUARD
     elif not refusal.tests and link is not None and not _same_line(link, account) and who and refusal.values:
-        values = tuple(v for v in refusal.values if _is_telling(v.text))[:_MOST_VALUES]
+        seen = {v.text for v in (*refusal.arguments, *(each.value for each in account.links))}
+        given = (v for v in refusal.values if own or v.text in seen)  # what the library made itself explains nothing
+        values = tuple(v for v in given if _is_telling(v.text))[:_MOST_VALUES]
         if not values:
             return None
         title, probability = f"{who} failed with {_said(values)}", _CALL

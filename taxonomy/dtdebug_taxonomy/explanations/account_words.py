@@ -13,7 +13,7 @@ from dtdebug_taxonomy.model.snapshot import Excerpt
 from dtdebug_taxonomy.stacks.frames import short
 from dtdebug_taxonomy.text.pattern_matcher import plain
 
-_OPTION = re.compile(r"['\"](?P<name>--?[\w-]{1,40})['\"]")
+OPTION = re.compile(r"['\"](?P<name>--?[\w-]{1,40})['\"]")
 _AROUND = 3
 """Lines of context on each side of a changed line."""
 _LONGEST_CODE = 100
@@ -29,9 +29,11 @@ def where(place: Place) -> str:
 def decide(link: Link) -> str:
     """Return the clause that says where a value was decided: "`--shards` defaults to 4 (train.py:11)"."""
     name, text, at = link.value.name, link.value.text, where(link.place)
-    option = _OPTION.search(link.place.code)
+    option = OPTION.search(link.place.code)
     known = f" {text}" if text else ""
     match link.how:
+        case "option" if option is not None and text == "False" and "store_true" in link.place.code:
+            return f"`{option['name']}` is not given ({at})"
         case "option" if option is not None:
             default = f"default={text}" in link.place.code.replace(" ", "") and text
             verb = "defaults to" if default else "was given as" if text else "is declared"

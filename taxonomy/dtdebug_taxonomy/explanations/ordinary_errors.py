@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from dtdebug_taxonomy.explanations import off_stack
 from dtdebug_taxonomy.explanations.account import by_culprit, decided_clause, is_given, reason_from
 from dtdebug_taxonomy.explanations.account_words import Edit, diff_of, ranks_of, replace_expression, where
 from dtdebug_taxonomy.explanations.context import Context
@@ -215,7 +216,9 @@ def _of_key(account: Account) -> _Found | None:
     has = f"it has {shown}{more}" if keys else "it is empty" if value.whole else "its keys are not at hand"
     edit = None
     if near and isinstance(slot, ast.Constant) and account.place is not None and account.place.code.isascii():
-        edit = replace_expression(account.place, (slot.col_offset, slot.end_col_offset or 0), repr(near))
+        quote = account.place.code[slot.col_offset]
+        written = f"{quote}{near}{quote}" if quote in "'\"" and quote not in near else repr(near)
+        edit = replace_expression(account.place, (slot.col_offset, slot.end_col_offset or 0), written)
     fix = f"ask for {near!r}." if near else f"add {key!r} to it, or ask for a key that it has."
     chain = _chain(account, owner)
     link = _carried(account, owner, texts[owner])
@@ -382,6 +385,10 @@ def _of_file(account: Account) -> _Found | None:
     given = {words: call.texts.get(name, "") for name, (words, _) in call.expressions.items()}
     named = [name for name, text in {**given, **_texts(account)}.items() if _path(text) == path]
     words = next(iter(named), "")
+    late = off_stack.file_of_another_rank(account)
+    if late is not None:
+        name = f"`{words}` is {path!r}" if words else repr(path)
+        return _Found(f"{name}: {late.said}", late.fix, late.link, late.edit, late.at)
     chain = _chain(account, words)
     root = _root_in(account, chain)
     own = _by_rank_in(account, chain)
@@ -506,6 +513,12 @@ def _of_number(account: Account) -> _Found | None:
     return _Found(f"`{named[0]}` is {matched['value']}, which is no number", "give it a number.", link)
 
 
+def _of_graph(account: Account) -> _Found | None:
+    """Return the name that keeps the graph of the pass before."""
+    kept = off_stack.graph_of_last_pass(account)
+    return _Found(kept.said, kept.fix, kept.link, kept.edit, kept.at) if kept is not None else None
+
+
 _READERS: Final[dict[str, Callable[[Account], _Found | None]]] = {
     "KeyError": _of_key,
     "AttributeError": _of_attribute,
@@ -515,4 +528,5 @@ _READERS: Final[dict[str, Callable[[Account], _Found | None]]] = {
     "IndexError": _of_index,
     "ZeroDivisionError": _of_division,
     "ValueError": _of_number,
+    "RuntimeError": _of_graph,
 }

@@ -215,6 +215,12 @@ def _called(account: Account, api: str) -> ast.expr | None:
     return calls[0] if len(calls) == 1 and not named else None
 
 
+def calls_object(account: Account) -> bool:
+    """True if the user's line calls an object of the class that the API is, as its lower-case name tells."""
+    node = _called(account, account.refusal.api) if account.refusal is not None else None
+    return isinstance(node, ast.Call) and _last(node.func)[:1].islower()
+
+
 def _last(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 

@@ -64,6 +64,8 @@ class Contract(KnowledgeRecord, frozen=True, kw_only=True):
     """Further ways, of which the first that helps is shown."""
     here: bool = False
     """True if the call itself is wrong, wherever its values come from."""
+    makes: bool = False
+    """True if the call makes an object: a call of that object is another, with arguments of its own."""
     asks: str = ""
     """The demand in a sentence without values and without its end; empty: the beginning of `says`."""
     check: str = ""
