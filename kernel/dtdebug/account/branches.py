@@ -13,13 +13,15 @@ from types import FrameType, FunctionType, TracebackType
 from typing import Any, NamedTuple
 
 from dtdebug.account import evaluate, scopes
+from dtdebug.account.entering import function_of_code
 from dtdebug.account.lengths import length
 from dtdebug.account.objects import MISSING, is_exactly, loaded, stored_in_class
 from dtdebug.account.parts import leaves
+from dtdebug.account.places import place
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Program, Sources, live_lines
 from dtdebug.account.values import named, one_line
-from dtdebug.account.way_back import Deadline, WayBack, function_of_code, place
+from dtdebug.account.way_back import Deadline, WayBack
 from dtdebug_taxonomy.model.account import MAX_BRANCHES, Branch, Condition, Link, NamedValue
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS

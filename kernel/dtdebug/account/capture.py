@@ -16,11 +16,12 @@ from dtdebug.account.chosen import is_optimizer
 from dtdebug.account.objects import is_exactly, loaded
 from dtdebug.account.off_stack import lines_off_stack
 from dtdebug.account.parts import leaves
+from dtdebug.account.places import place
 from dtdebug.account.refusal import refusal_of
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Sources, live_lines
 from dtdebug.account.values import masked
-from dtdebug.account.way_back import Deadline, WayBack, place
+from dtdebug.account.way_back import Deadline, WayBack
 from dtdebug.process import user_objects
 from dtdebug_taxonomy.model.account import Account, NamedValue
 from dtdebug_taxonomy.source.python.names import dotted_name

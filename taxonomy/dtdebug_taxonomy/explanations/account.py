@@ -31,6 +31,8 @@ _SURE, _GUARD, _CALL = 0.9, 0.7, 0.5
 """Probabilities of a broken contract, of the test that raised, and of the arguments of a call that failed."""
 _MOST_VALUES = 4
 _SET_UP = "group-is-set-up"
+_SMALL = 2
+"""Largest number that stands too often in a program to be found again by its value."""
 _ENDED = frozenset({"literal", "option", "default", "environment", "file", "cell"})
 
 
@@ -241,6 +243,8 @@ def _links_of(found: Broken) -> tuple[Link, ...]:
     held = _in_file(found)
     if held is not None:
         return (held,)
+    if not any(link.value.text in _compared(found) for link in links) and (side := _other_side(found)) is not None:
+        return (side,)
     made = [link for link in links if not is_given(link)]
     links = sorted(made or links, key=_hands_on)
     inner = contract.about and contract.about not in call.expressions
@@ -249,6 +253,23 @@ def _links_of(found: Broken) -> tuple[Link, ...]:
     if not links and contract.about in call.expressions and (part := _computed_part(found)) is not None:
         links.append(part)
     return tuple(links[:2])
+
+
+def _other_side(found: Broken) -> Link | None:
+    """Return the only literal, option or default on the ways back that is one of the two numbers compared.
+
+    Of labels that come from data, the number of outputs that the model was made with.
+    """
+    compared = {text for text in _compared(found) if text.isdigit() and int(text) > _SMALL}
+    ends = [
+        link
+        for name, (words, _) in found.call.expressions.items()
+        if name != "self"
+        for chain in chains_of(found.account, words)
+        for link in chain
+        if link.how in {"literal", "option", "default"} and link.value.text in compared
+    ]
+    return ends[0] if len({where(link.place) for link in ends}) == 1 else None
 
 
 def _computed_part(found: Broken) -> Link | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from dtdebug_taxonomy.inference.account_call import parse_line
 from dtdebug_taxonomy.model.account import Account, Link, Place
 from dtdebug_taxonomy.model.snapshot import Excerpt
+from dtdebug_taxonomy.source.joined_lines import edit_lines, joined_as
 from dtdebug_taxonomy.stacks.frames import short
 from dtdebug_taxonomy.text.pattern_matcher import plain
 
@@ -93,19 +94,40 @@ def diff_of(edit: Edit, excerpts: Iterable[Excerpt]) -> str:
         at = place.line - excerpt.first
         if excerpt.file != place.file or not 0 <= at < len(excerpt.lines):
             continue
-        line = excerpt.lines[at]
-        if line.strip() != place.code:
+        found = _changed_lines(edit, excerpt.lines[at:])
+        if found is None:
             return ""
-        indent = line[: len(line) - len(line.lstrip())]
-        begin, end = max(0, at - _AROUND), min(len(excerpt.lines), at + _AROUND + 1)
-        new = [f"+{indent}{row}" for row in edit.code.split("\n")]
-        size = end - begin
-        head = f"@@ -{excerpt.first + begin},{size} +{excerpt.first + begin},{size - 1 + len(new)} @@"
+        old, new = found
+        while old[1:] and new and old[0] == new[0]:
+            old, new, at = old[1:], new[1:], at + 1
+        while old[1:] and new and old[-1] == new[-1]:
+            old, new = old[:-1], new[:-1]
+        begin, end = max(0, at - _AROUND), min(len(excerpt.lines), at + len(old) + _AROUND)
+        kept = end - begin - len(old)
+        start = excerpt.first + begin
+        head = f"@@ -{start},{kept + len(old)} +{start},{kept + len(new)} @@"
         rows = [f" {row}" for row in excerpt.lines[begin:at]]
-        rows += [f"-{line}", *new, *(f" {row}" for row in excerpt.lines[at + 1 : end])]
+        rows += [f"-{row}" for row in old] + [f"+{row}" for row in new]
+        rows += [f" {row}" for row in excerpt.lines[at + len(old) : end]]
         name = short(place.file)
         return "\n".join((f"--- a/{name}", f"+++ b/{name}", head, *rows, ""))
     return ""
+
+
+def _changed_lines(edit: Edit, lines: Sequence[str]) -> tuple[list[str], list[str]] | None:
+    """Return the lines of the file that an edit changes, and what they become; None if the file has other lines."""
+    code = edit.place.code
+    indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
+    if lines[0].strip() == code:
+        return [lines[0]], [f"{indent}{row}" for row in edit.code.split("\n")]
+    found = joined_as(lines, code)
+    if found is None:
+        return None
+    old = list(lines[: found[0]])
+    above, _, last = edit.code.rpartition("\n")
+    if last == code:
+        return old, [*(f"{indent}{row}" for row in above.split("\n")), *old]
+    return (old, edit_lines(old, found[1], edit.code)) if not above else None
 
 
 def ranks_of(accounts: Iterable[Account]) -> tuple[int, ...]:

@@ -242,3 +242,26 @@ def test_a_file_that_another_rank_writes_is_waited_for(tmp_path):
     assert "does not wait" in answered(tmp_path, waits).headline
     waits = (LATE_FILE % "barrier()\n    ").replace("import os\n", "def barrier():\n    pass\n")
     assert "does not wait" not in answered(tmp_path, waits).headline
+
+
+SEVERAL_LINES = """from torch.utils.data import DataLoader, RandomSampler
+
+rows = list(range(8))
+sampler = RandomSampler(rows)
+loader = DataLoader(
+    rows,
+    batch_size=2,
+    prefetch_factor=4,
+    sampler=sampler,
+)
+"""
+
+
+def test_a_call_of_several_lines_gets_a_diff_of_the_line_that_is_wrong(tmp_path):
+    answer = answered(tmp_path, SEVERAL_LINES)
+    changed = [row for row in answer.fix.diff.splitlines()[2:] if row[0] in "+-"]
+    assert changed == ["-    prefetch_factor=4,"]
+    path = tmp_path / "train.py"
+    path.write_text(apply_patch(SEVERAL_LINES, answer.fix.diff))
+    run(path)
+    assert "prefetch_factor" not in path.read_text()
