@@ -18,6 +18,7 @@ from dtdebug.account.lengths import length
 from dtdebug.account.objects import MISSING, is_exactly, loaded, stored_in_class
 from dtdebug.account.parts import leaves
 from dtdebug.account.places import place
+from dtdebug.account.polled_files import writers_of_polled
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Program, Sources, live_lines
 from dtdebug.account.values import named, one_line
@@ -218,6 +219,8 @@ class _Reader:
         if most and known and not self.deadline.is_over:
             way.follow(test, dataclasses.replace(scope, line=node.lineno, call=None))
             links += way.told()[: most - len(links)]
+        if isinstance(node, ast.While):
+            links += writers_of_polled(test, scope)
         modules = scope.program.modules if scope.program is not None else ("", "")
         return Branch(
             place=place(scope, test), kind=_kind(node), conditions=conditions, passes=passes, held=held, failed=failed,

@@ -171,7 +171,8 @@ def _values(looked: Sequence[ast.expr], scope: Scope) -> tuple[NamedValue, ...]:
             text, value = ast.unparse(part), _gone_through(part, scope)
             if (
                 isinstance(part, ast.Constant | ast.List | ast.Tuple)
-                or text in (*found, "self", *dir(builtins))
+                or text in (*found, "self")
+                or (text in dir(builtins) and text not in scope.local)
                 or (value is not MISSING and not scopes.is_plain_value(value))
             ):
                 continue

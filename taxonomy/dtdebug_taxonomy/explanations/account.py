@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from dtdebug_taxonomy.explanations import account_edits, off_stack
 from dtdebug_taxonomy.explanations.account_words import decide, diff_of, ranks_of, where
 from dtdebug_taxonomy.explanations.context import Context
+from dtdebug_taxonomy.explanations.contract_repairs import taken_for_ranks
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, in_python
 from dtdebug_taxonomy.inference.account_call import chains_of, names_in_words, parse_line
 from dtdebug_taxonomy.inference.contracts import Broken, Parted, broken_contract, parted_contract
@@ -243,6 +244,8 @@ def _links_of(found: Broken) -> tuple[Link, ...]:
     held = _in_file(found)
     if held is not None:
         return (held,)
+    if not any(link.how in _ENDED for link in links) and (taken := taken_for_ranks(found)) is not None:
+        return (taken,)
     if not any(link.value.text in _compared(found) for link in links) and (side := _other_side(found)) is not None:
         return (side,)
     made = [link for link in links if not is_given(link)]

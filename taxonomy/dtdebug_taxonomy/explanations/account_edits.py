@@ -31,6 +31,12 @@ def of_contract(found: Broken, link: Link | None) -> Edit | None:
     about = call.expressions.get(contract.about)
     if (edit := contract_repairs.declared(found)) is not None or contract.instead:
         return edit
+    size = call.scope.values.get("members") or call.scope.values.get("world_size")
+    taken = contract_repairs.taken_for_ranks(found)
+    if taken is not None and size is not None and isinstance(size.plain, int):
+        edit = _literal(taken, int(taken.value.text), size.plain)
+        if edit is not None:
+            return edit
     given, wanted = _numbers(found)
     if given is None or wanted is None:
         return None
@@ -247,5 +253,8 @@ def _literal(link: Link, given: int, wanted: int) -> Edit | None:
     """Return the edit of the literal that decided the number, if the line has it once."""
     if link.how not in {"literal", "option", "default", "assigned", "attribute", "returned", "passed"}:
         return None
+    begin, end = link.place.mark
+    if begin < end and link.place.code[begin:end] == str(given):  # an entry on a line of its own
+        return replace_expression(link.place, link.place.mark, str(wanted))
     spans = find_spans(link.place.code, (str(given),))
     return replace_expression(link.place, spans[0], str(wanted)) if len(spans) == 1 else None

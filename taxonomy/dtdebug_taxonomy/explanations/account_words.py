@@ -69,6 +69,10 @@ def replace_expression(place: Place, span: tuple[int, int], text: str) -> Edit |
     before = parse_line(place.code)
     changed = f"{place.code[:begin]}{text}{place.code[end:]}"
     after = parse_line(changed)
+    first, last = place.mark
+    if before is None and first <= begin < end <= last:  # only the marked part of the line is whole
+        before = parse_line(place.code[first:last])
+        after = parse_line(changed[first : last + len(changed) - len(place.code)])
     if before is None or after is None or changed == place.code:
         return None
     counted = (sum(isinstance(n, ast.stmt) for n in ast.walk(tree)) for tree in (before, after))

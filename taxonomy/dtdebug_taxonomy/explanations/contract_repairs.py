@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 
 from dtdebug_taxonomy.explanations.account_words import Edit, replace_expression
@@ -11,10 +12,11 @@ from dtdebug_taxonomy.inference.contracts import Broken
 from dtdebug_taxonomy.knowledge.contracts import Repair
 from dtdebug_taxonomy.model.account import Account, Link, Place
 from dtdebug_taxonomy.text.contract_call import UnknownSlotError, UserCall, fill
-from dtdebug_taxonomy.text.demands import is_met, sides
+from dtdebug_taxonomy.text.demands import is_met, names_in, sides
 from dtdebug_taxonomy.text.value_texts import Value, read_value
 
-_DIST, _MODULE = "{dist}", "{module}"
+_DIST, _MODULE, _TORCH = "{dist}", "{module}", "{torch}"
+_BARE = re.compile(r"\{(\w{1,40})!\}")
 _WORLD = frozenset({"world_size", "members"})
 _METHODS: Mapping[str, str] = {"numel": "{}.numel()", "len": "len({})", "sum": "sum({})"}
 """Terms of a demand as a program writes them."""
@@ -36,8 +38,13 @@ def _written(repair: Repair, account: Account, call: UserCall, place: Place) -> 
     dist, given = account.modules[1], call.expressions.get(repair.at) if not repair.of else None
     if (_DIST in repair.write and not dist) or (_MODULE in repair.write and not call.module.isidentifier()):
         return None
+    if any(name not in call.expressions for name in _BARE.findall(repair.write)):
+        return None  # a name of the library's is none of the program's
+    torch = account.modules[0]
+    if _TORCH in repair.write and not torch:
+        return None
     try:
-        text = fill(repair.write, call, {"module": call.module, "dist": dist})
+        text = fill(repair.write, call, {"module": call.module, "dist": dist, "torch": torch})
     except UnknownSlotError:
         return None
     if repair.of:
@@ -95,6 +102,26 @@ def _added(name: str, text: str, call: ast.Call, place: Place) -> Edit | None:
     comma = ", " if call.args or call.keywords else ""
     changed = f"{before}{comma}{name}={text}{code[end:]}"
     return Edit(place, changed) if parse_line(changed) is not None else None
+
+
+def taken_for_ranks(found: Broken) -> Link | None:
+    """Return the literal, option or default that the values were made with as the number of ranks.
+
+    With it for the size of the group, the demand would hold: `flat.numel() // shards` with `shards=4` on two ranks.
+    """
+    demand, scope = found.contract.demand, found.call.scope
+    asked = _WORLD & names_in(demand)
+    ends: dict[tuple[str, int], Link] = {}
+    for link in found.account.links if asked else ():
+        text = link.value.text
+        if link.how not in {"literal", "option", "default"} or not text.isdigit() or int(text) < 2:
+            continue
+        number = Value(kind="number", name="int", plain=int(text))
+        if any((known := scope.values.get(name)) is None or known.plain == number.plain for name in asked):
+            continue
+        if is_met(demand, scope._replace(values={**scope.values, **dict.fromkeys(asked, number)})):
+            ends[link.place.file, link.place.line] = link
+    return next(iter(ends.values())) if len(ends) == 1 else None
 
 
 def by_other_side(found: Broken, given: int) -> Edit | None:

@@ -15,7 +15,7 @@ from dtdebug_taxonomy.explanations.account import by_culprit, decided_clause, is
 from dtdebug_taxonomy.explanations.account_words import Edit, diff_of, ranks_of, replace_expression, where
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, in_python
-from dtdebug_taxonomy.inference.account_call import chains_of, parse_line, read_call
+from dtdebug_taxonomy.inference.account_call import chains_of, parse_line, read_call, tree_of
 from dtdebug_taxonomy.model.account import Account, Link, Place
 from dtdebug_taxonomy.model.rank_ranges import ranges
 from dtdebug_taxonomy.text.pattern_matcher import plain
@@ -106,7 +106,7 @@ def _carried(account: Account, words: str, text: str) -> Link | None:
 
 
 def _nodes(account: Account, kind: type[ast.expr]) -> list[ast.expr]:
-    tree = parse_line(account.place.code) if account.place is not None else None
+    tree = tree_of(account.place) if account.place is not None else None
     return [n for n in ast.walk(tree) if isinstance(n, kind)] if tree is not None else []
 
 
