@@ -1,6 +1,6 @@
 """The account of a living exception, with the values that its frames still have.
 
-It runs where a rank ends or a cell has failed: it never raises, and takes tens of milliseconds at most.
+It runs where a rank ends or a cell has failed: it never raises, and takes a tenth of a second at most.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dtdebug_taxonomy.model.account import Account, NamedValue
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.stacks.frames import is_made
 
-_SECONDS = 0.05
+_SECONDS = 0.1
 _SIZES = r"torch\.Size\(\[([\d, ]{0,80})\]\)"
 _SHAPES = re.compile(rf"{_SIZES} from checkpoint, the shape in current model is {_SIZES}")
 _MESSAGE = 2_000

@@ -6,6 +6,7 @@ Nothing is said that the values do not show: where one is missing, there is no e
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
@@ -32,6 +33,7 @@ _SURE, _GUARD, _CALL = 0.9, 0.7, 0.5
 """Probabilities of a broken contract, of the test that raised, and of the arguments of a call that failed."""
 _MOST_VALUES = 4
 _SET_UP = "group-is-set-up"
+_RESHAPES = re.compile(r"\.(?:view|reshape|flatten|permute|transpose|unflatten)\(")
 _SMALL = 2
 """Largest number that stands too often in a program to be found again by its value."""
 _ENDED = frozenset({"literal", "option", "default", "environment", "file", "cell"})
@@ -232,7 +234,7 @@ def _links_of(found: Broken) -> tuple[Link, ...]:
     for name in (contract.about, *sorted(names_in(contract.demand) - {contract.about})) if not links else ():
         if name in call.expressions and name != "self":
             link = deciding_link(account, call.expressions[name][0])
-            if link is not None and _is_part(link, name, found):
+            if link is not None and (_is_part(link, name, found) or _is_reshaped(account, call.expressions[name][0])):
                 link = making_link(account, call.expressions[name][0])
         elif name in {contract.about, "self"} and "self" in call.expressions:
             link = making_link(account, call.expressions["self"][0])
@@ -312,6 +314,12 @@ def _is_part(link: Link, name: str, found: Broken) -> bool:
     value = read_value(found.call.texts.get(name, ""))
     of_tensor = value is not None and value.kind == "tensor"
     return of_tensor and link.how in _ENDED and link.value.text not in _compared(found)
+
+
+def _is_reshaped(account: Account, words: str) -> bool:
+    """True if the line that gave a tensor its name also gave it its shape, whatever it was made of."""
+    made = making_link(account, words)
+    return made is not None and made.value.name == words and bool(_RESHAPES.search(made.place.code))
 
 
 def _compared(found: Broken) -> set[str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import NamedTuple
 
 from dtdebug_taxonomy.explanations.account_words import OPTION, Edit, decide, replace_expression, where
 from dtdebug_taxonomy.inference.account_call import parse_line
 from dtdebug_taxonomy.model.account import Account, Link, Place
 
+_DEFINES = re.compile(r"(?:async )?def ")
 _SECOND_BACKWARD = "backward through the graph a second time"
 
 
@@ -34,7 +36,7 @@ def missing_set_up(account: Account) -> Missing | None:
         if end is None or option is None or end.value.text != "False":
             return Missing(said, "set the group up on every rank, whatever the test says.", first)
         return Missing(f"{said}, and {decide(end)}", f"pass `{option['name']}`.", end)
-    if first is not None and first.how == "called" and first.value.name in first.place.code.partition("(")[0]:
+    if first is not None and first.how == "called" and _DEFINES.match(first.place.code):
         said = f"`{first.value.name}`, which sets it up, is never called ({where(first.place)})"
         edit = _inserted(account, f"{first.value.name}()") if _takes_nothing(first.place.code) else None
         return Missing(said, f"call `{first.value.name}` first, on every rank.", first, edit, account.place)

@@ -115,7 +115,8 @@ def _near(name: str, names: Iterable[str]) -> str:
     known = list(dict.fromkeys(n for n in names if n != name))
     same = [n for n in known if n.lower().replace("-", "_") == name.lower().replace("-", "_")]
     longer = [n for n in known if n.startswith((f"{name}_", f"{name}."))]  # `model` for `model_state`
-    close = same or get_close_matches(name, known, n=2, cutoff=_CLOSE) or longer
+    shorter = [n for n in known if name.startswith((f"{n}_", f"{n}."))]  # and the other way round
+    close = same or get_close_matches(name, known, n=2, cutoff=_CLOSE) or longer or shorter
     return close[0] if len(close) == 1 else ""
 
 
@@ -273,6 +274,13 @@ def _of_attribute(account: Account) -> _Found | None:
         return _Found(
             f"`{owner}` is {inner} wrapped in {value.name}, and the wrapper has no attribute `{name}`",
             f"ask the model inside: `{owner}.module.{name}`.", link, edit, account.place,
+        )  # fmt: skip
+    if name == "module" and value.kind == "module":
+        bare = f'getattr({owner}, "module", {owner})'
+        edit = replace_expression(account.place, span, bare)
+        return _Found(
+            f"`{owner}` is {value.name}, not wrapped in DistributedDataParallel in this run, and has no `module`",
+            f"take it where there is one: `{bare}`.", link, edit, account.place,
         )  # fmt: skip
     near = _near(name, value.fields)
     if not near:

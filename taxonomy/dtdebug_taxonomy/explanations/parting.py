@@ -54,7 +54,7 @@ def explain(context: Context) -> Iterator[Explanation]:
         file=place.file,
     )
     edit = None if parting.detour or parting.branch.kind == "try" else parting_edits.edit_of(parting, snapshot)
-    polled = _polled(context, parting) if parting.detour else None
+    polled = _polled(parting) if parting.detour else None
     title, advice = polled if polled is not None else (_title(parting), _fix(parting))
     found = explanation_for(
         _SYMPTOM,
@@ -73,25 +73,19 @@ def explain(context: Context) -> Iterator[Explanation]:
     )  # fmt: skip
 
 
-def _polled(context: Context, parting: Parting) -> tuple[str, str] | None:
+def _polled(parting: Parting) -> tuple[str, str] | None:
     """Return the title and fix of a rank that waits in a loop for a file, where the program writes one of that name."""
-    away = set(parting.sides[0].ranks)
-    for state in context.incident.snapshot.ranks:
-        loops = [b for b in state.branches if b.kind == "while"] if state.rank in away else []
-        for loop in loops:
-            writers = [link for link in loop.links if link.how == "file"]
-            paths = [(v.name, v.text) for c in loop.conditions for v in c.values if _PATH.search(v.text)]
-            if not writers or not paths:
-                continue
-            name, path = paths[0]
-            writer = writers[0]
-            title = (
-                f"Rank {state.rank} waits for `{name}`, {path}, which is not there ({where(loop.place)}); "
-                f"{where(writer.place)} writes `{writer.value.name}`"
-            )
-            fix = f"Write and wait for one path: compare {where(writer.place)} with {where(loop.place)}."
-            return title, fix
-    return None
+    loop = parting.polls
+    writer = next((link for link in loop.links if link.how == "file"), None) if loop is not None else None
+    paths = [v for c in loop.conditions for v in c.values if _PATH.search(v.text)] if loop is not None else []
+    if loop is None or writer is None or not paths:
+        return None
+    who = _ranks(parting.sides[0].ranks)
+    title = (
+        f"{who[:1].upper()}{who[1:]} waits in {where(loop.place)} for `{paths[0].name}`, {paths[0].text}, which is not "
+        f"there; {where(writer.place)} writes `{writer.value.name}`"
+    )
+    return title, f"Write and wait for one path: compare {where(writer.place)} with {where(loop.place)}."
 
 
 def is_by_rank(parting: Parting) -> bool:

@@ -146,6 +146,8 @@ class Parting(msgspec.Struct, frozen=True, kw_only=True):
     """False if the sides may be in different passes of a loop, or one side was not seen at the test."""
     detour: bool = False
     """True if both ways lead to the call that is waited for, and the rank has not come back from one of them."""
+    polls: Branch | None = None
+    """Loop in which such a rank waits for a file; its links are the lines that write one of that name."""
 
 
 MAX_BRANCHES = 32

@@ -265,3 +265,49 @@ def test_a_call_of_several_lines_gets_a_diff_of_the_line_that_is_wrong(tmp_path)
     path.write_text(apply_patch(SEVERAL_LINES, answer.fix.diff))
     run(path)
     assert "prefetch_factor" not in path.read_text()
+
+
+BARE_MODEL = """import torch
+
+
+def weights(model):
+    return model.module.state_dict()
+
+
+weights(torch.nn.Sequential(torch.nn.Linear(2, 2)))
+"""
+LONGER_KEY = """saved = {"model": 1, "optimizer": 2}
+start = saved["model_state"]
+"""
+OWN_LINE = """import os
+
+places = {
+    "local": int(os.environ["LOCAL_RANK_ID"]),
+}
+"""
+TYPES = """import torch
+
+layer = torch.nn.Sequential(torch.nn.Linear(3, 1))
+rows = torch.ones(2, 3, dtype=torch.float64)
+out = layer(rows)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "now"),
+    [
+        (BARE_MODEL, 'return getattr(model, "module", model).state_dict()'),
+        (LONGER_KEY, 'start = saved["model"]'),
+        (OWN_LINE, '"local": int(os.environ["LOCAL_RANK"]),'),
+        (TYPES, "out = layer(rows.to(torch.float32))"),
+    ],
+)
+def test_the_line_is_put_right_and_the_program_runs(tmp_path, monkeypatch, text, now):
+    """A model that is not wrapped, a longer key, an entry on a line of its own, the dtype of a layer inside."""
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    answer = answered(tmp_path, text, {"LOCAL_RANK": "1"})
+    added = [row[1:].strip() for row in answer.fix.diff.splitlines() if row.startswith("+") and row[1] != "+"]
+    assert added == [now]
+    path = tmp_path / "train.py"
+    path.write_text(apply_patch(text, answer.fix.diff))
+    run(path)

@@ -95,3 +95,18 @@ def test_a_size_is_made_from_the_other_side_of_the_comparison():
     assert edited(failed(code, api, arguments, links(12, made))) == (15, now)
     assert edited(failed(code, api, arguments, links(17, made))) is None
     assert edited(failed(code, api, arguments, links(12, "out = make(rows)"))) is None
+
+
+def test_a_literal_that_stood_for_the_number_of_ranks_is_replaced():
+    """With it for the group's size the demand would hold: the values were made for four ranks, and there are two."""
+    links = (
+        link("self.part", "Tensor[6] float32", 8, "self.part = torch.zeros(size // shards)", "attribute"),
+        link("size", "24", 14, "Parts(24, shards=4)", "literal", 1),
+        link("shards", "4", 14, "Parts(24, shards=4)", "literal", 1),
+    )
+    code = "dist.reduce_scatter_tensor(self.part, flat)"
+    api, sizes = "torch.distributed.reduce_scatter_tensor", ("Tensor[6] float32", "Tensor[24] float32")
+    arguments = tuple(zip(("output", "input"), sizes, strict=True))
+    assert edited(failed(code, api, arguments, links)) == (14, "Parts(24, shards=2)")
+    twice = (*links, link("parts", "4", 11, "parts = 4", "literal", 2))
+    assert edited(failed(code, api, arguments, twice)) is None
