@@ -32,6 +32,7 @@ _INTO_NUMBER = re.compile(
     r"(?P<value>'[^']{0,80}')\Z"
 )
 _NAMES = re.compile(r"[A-Za-z0-9]{1,80}")
+_SEPARATORS = re.compile("[-_]")
 _CLOSE, _MOST_KEYS = 0.7, 6
 _WRAPPERS = frozenset({"DistributedDataParallel", "DataParallel"})
 
@@ -113,7 +114,7 @@ def _nodes(account: Account, kind: type[ast.expr]) -> list[ast.expr]:
 def _near(name: str, names: Iterable[str]) -> str:
     """Return the one name that is near another; empty if none is, or several are."""
     known = list(dict.fromkeys(n for n in names if n != name))
-    same = [n for n in known if n.lower().replace("-", "_") == name.lower().replace("-", "_")]
+    same = [n for n in known if _SEPARATORS.sub("", n.lower()) == _SEPARATORS.sub("", name.lower())]
     longer = [n for n in known if n.startswith((f"{name}_", f"{name}."))]  # `model` for `model_state`
     shorter = [n for n in known if name.startswith((f"{n}_", f"{n}."))]  # and the other way round
     close = same or get_close_matches(name, known, n=2, cutoff=_CLOSE) or longer or shorter

@@ -311,3 +311,9 @@ def test_the_line_is_put_right_and_the_program_runs(tmp_path, monkeypatch, text,
     path = tmp_path / "train.py"
     path.write_text(apply_patch(text, answer.fix.diff))
     run(path)
+
+
+def test_a_name_that_differs_in_its_separators_alone_is_the_near_one(tmp_path):
+    """Though others are as close by their letters."""
+    text = 'sizes = {"local_world_size": 1, "role_world_size": 2}\nsizes["local_worldsize"]\n'
+    assert '+sizes["local_world_size"]' in answered(tmp_path, text).fix.diff
