@@ -195,7 +195,7 @@ def _as_written(node: ast.expr, account: Account, call: UserCall) -> str:
         case ast.Attribute(value=owner, attr="shape"):
             inner = _as_written(owner, account, call)
             return f"{inner}.shape" if inner else ""
-        case ast.Subscript(value=owner, slice=ast.Constant(value=at)):
+        case ast.Subscript(value=owner, slice=ast.Constant(value=int() as at)):
             inner = _as_written(owner, account, call)
             return f"{inner}[{at}]" if inner else ""
         case ast.BinOp(left=left, op=ast.Mult(), right=right):
