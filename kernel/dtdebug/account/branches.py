@@ -13,13 +13,16 @@ from types import FrameType, FunctionType, TracebackType
 from typing import Any, NamedTuple
 
 from dtdebug.account import evaluate, scopes
+from dtdebug.account.entering import function_of_code
 from dtdebug.account.lengths import length
 from dtdebug.account.objects import MISSING, is_exactly, loaded, stored_in_class
 from dtdebug.account.parts import leaves
+from dtdebug.account.places import place
+from dtdebug.account.polled_files import writers_of_polled
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Program, Sources, live_lines
 from dtdebug.account.values import named, one_line
-from dtdebug.account.way_back import Deadline, WayBack, function_of_code, place
+from dtdebug.account.way_back import Deadline, WayBack
 from dtdebug_taxonomy.model.account import MAX_BRANCHES, Branch, Condition, Link, NamedValue
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
@@ -216,7 +219,9 @@ class _Reader:
         if most and known and not self.deadline.is_over:
             way.follow(test, dataclasses.replace(scope, line=node.lineno, call=None))
             links += way.told()[: most - len(links)]
-        modules = (_name_of("torch", scope.program), _name_of("torch.distributed", scope.program))
+        if isinstance(node, ast.While):
+            links += writers_of_polled(test, scope)
+        modules = scope.program.modules if scope.program is not None else ("", "")
         return Branch(
             place=place(scope, test), kind=_kind(node), conditions=conditions, passes=passes, held=held, failed=failed,
             leaves=leaving, turn=(*outer, *_turn(node, scope)), links=tuple(links), modules=modules,
@@ -561,9 +566,3 @@ def _reads(node: ast.expr, moved: _Changed, scope: Scope) -> bool:
         if isinstance(each, ast.Call) and dotted_name(each.func).rpartition(".")[2] not in evaluate.WORLD:
             return True
     return False
-
-
-def _name_of(module: str, program: Program | None) -> str:
-    """Return the name under which a program has a module."""
-    imports = program.code.imports if program is not None else {}
-    return next((name for name, whole in imports.items() if whole == module), "")

@@ -285,13 +285,13 @@ def _only_call(scope: Scope) -> tuple[ast.Call, Scope] | None:
     if program is None or not isinstance(node, FUNCTIONS) or scope.callers:
         return None
     calls = program.code.callers.get(node, [])
-    return (calls[0], _scope_of(calls[0], program, scope)) if len(calls) == 1 else None
+    return (calls[0], scope_of_call(calls[0], program, scope)) if len(calls) == 1 else None
 
 
-def _scope_of(call: ast.Call, program: Program, inside: Scope) -> Scope:
+def scope_of_call(call: ast.Call, program: Program, inside: Scope) -> Scope:
     """Return the scope in which a call stands: a frame of the stack, or one that is only read."""
     where = program.code.scope(call)
-    around = next((each for each in inside.callers if each.node is where), None)
+    around = next((each for each in (inside, *inside.callers) if each.node is where), None)
     if around is None:
         local = inside.world if inside.live and where is program.tree and inside.program is program else {}
         around = Scope(program.file, call.lineno, getattr(where, "name", ""), program=program, node=where,
@@ -307,7 +307,7 @@ def _of_collate(scope: Scope) -> tuple[ast.Call, Scope] | None:
         return None
     for call in program.code.nodes(ast.Call):
         if dotted_name(keyword(call, "collate_fn")).rpartition(".")[2] == node.name:
-            return call, _scope_of(call, program, scope)
+            return call, scope_of_call(call, program, scope)
     return None
 
 
@@ -331,7 +331,7 @@ def _of_thread(scope: Scope) -> tuple[ast.Call, Scope] | None:
         named = keyword(call, "kwargs")
         pairs = zip(named.keys, named.values, strict=True) if isinstance(named, ast.Dict) else ()
         keywords = [ast.keyword(str(k.value), v) for k, v in pairs if isinstance(k, ast.Constant)]
-        return ast.Call(ast.Name(node.name), given, keywords), _scope_of(call, program, scope)
+        return ast.Call(ast.Name(node.name), given, keywords), scope_of_call(call, program, scope)
     return None
 
 
@@ -520,7 +520,7 @@ def _only_creation(defined: ast.ClassDef, program: Program, inside: Scope) -> tu
     calls = [call for call in program.code.calls(defined.name) if isinstance(call.func, ast.Name)]
     if len(calls) != 1:
         return None
-    return calls[0], _scope_of(calls[0], program, inside)
+    return calls[0], scope_of_call(calls[0], program, inside)
 
 
 def creation(

@@ -24,10 +24,10 @@ from dtdebug.account.objects import (
     qualified_name,
 )
 from dtdebug.account.parts import leaves
+from dtdebug.account.places import place
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Sources
 from dtdebug.account.values import named, one_line
-from dtdebug.account.way_back import place
 from dtdebug_taxonomy.model.account import NamedValue, Refusal
 from dtdebug_taxonomy.source.python.bindings import leaves as ends_block
 from dtdebug_taxonomy.source.python.names import canonical, dotted_name
@@ -171,7 +171,8 @@ def _values(looked: Sequence[ast.expr], scope: Scope) -> tuple[NamedValue, ...]:
             text, value = ast.unparse(part), _gone_through(part, scope)
             if (
                 isinstance(part, ast.Constant | ast.List | ast.Tuple)
-                or text in (*found, "self", *dir(builtins))
+                or text in (*found, "self")
+                or (text in dir(builtins) and text not in scope.local)
                 or (value is not MISSING and not scopes.is_plain_value(value))
             ):
                 continue

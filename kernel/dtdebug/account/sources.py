@@ -47,6 +47,13 @@ class Program:
             self._bindings = bindings(self.code)
         return self._bindings
 
+    @property
+    def modules(self) -> tuple[str, str]:
+        """Names that it has for torch and torch.distributed; empty if it does not import them."""
+        names = {whole: name for name, whole in reversed(list(self.code.imports.items()))}
+        torch = names.get("torch", "")
+        return torch, names.get("torch.distributed", f"{torch}.distributed" if torch else "")
+
     def line(self, number: int) -> str:
         """Return a source line as written, without its indentation."""
         return self.code.text.line(number).strip()

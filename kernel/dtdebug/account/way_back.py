@@ -11,7 +11,6 @@ import ast
 import dataclasses
 import re
 import time
-import types
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,20 +19,22 @@ import msgspec
 from dtdebug.account import evaluate, scopes
 from dtdebug.account.chosen import choosing_tests, is_optimizer
 from dtdebug.account.configs import entry_of, keys_of
+from dtdebug.account.entering import enter
 from dtdebug.account.expressions import computes, is_literal, literal_text
 from dtdebug.account.files import writer_of
 from dtdebug.account.idle_loops import idle_loop, loader_of
-from dtdebug.account.makers import Making, creation, is_current, makings, of_class
+from dtdebug.account.makers import Making, creation, is_current, makings
 from dtdebug.account.objects import MISSING, attribute, class_of_value, is_exactly, is_kind, loaded, module_of
+from dtdebug.account.off_stack import OffStack
 from dtdebug.account.parts import leaves, operands_of
 from dtdebug.account.per_rank import asks_rank, differs_by_itself, is_by_rank, is_rank
+from dtdebug.account.places import place
 from dtdebug.account.scopes import Scope
-from dtdebug.account.sources import Program, Sources
+from dtdebug.account.sources import Sources
 from dtdebug.account.values import masked, named, one_line
 from dtdebug_taxonomy.model.account import MAX_LINKS, How, Link, NamedValue, Place
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
-from dtdebug_taxonomy.stacks.frames import is_library
 
 _DEEPEST = 9
 _NOT_FOLLOWED = frozenset({"self", "cls", "__file__", "__name__", "super"})
@@ -142,6 +143,15 @@ class WayBack:
         """Add an argument that stands as a literal in the call itself."""
         link = Link(value=masked(name, ast.unparse(node)), how="literal", place=place(scope, node))
         self._add(link, -1, scalar=True, sure=_DECIDED)
+
+    def add_off_stack(self, found: OffStack) -> None:
+        """Add a line that no frame leads to, and the way back of the test on it."""
+        node, scope = found.node, found.scope
+        value = scope.value(node) if isinstance(node, ast.expr) else MISSING
+        shown = named(found.name, value if is_exactly(value, _SCALARS) else MISSING)
+        at = self._add(Link(value=shown, how=found.how, place=place(scope, node)), -1, sure=_COMPUTED)
+        for leaf in leaves(found.asked, scope) if found.asked is not None else ():
+            self._follow(leaf, scope, at)
 
     def _follow(self, node: ast.expr, scope: Scope, parent: int) -> None:
         text = ast.unparse(node)
@@ -409,91 +419,6 @@ def _sure(made: Making) -> int | None:
 def _is_empty(node: ast.expr | None) -> bool:
     """True if an expression makes a tensor whose contents mean nothing."""
     return isinstance(node, ast.Call) and dotted_name(node.func).rpartition(".")[2] in _EMPTY
-
-
-def place(scope: Scope, node: ast.AST) -> Place:
-    """Return the place of an expression or statement."""
-    line = getattr(node, "lineno", scope.line)
-    code = scope.source(line)
-    mark = (0, 0)
-    if scope.program is not None and isinstance(node, ast.expr) and node.end_lineno == line:
-        raw = scope.program.code.text.line(line)
-        indent = len(raw) - len(raw.lstrip())
-        first = len(raw.encode()[: node.col_offset].decode(errors="ignore")) - indent
-        last = len(raw.encode()[: node.end_col_offset].decode(errors="ignore")) - indent
-        mark = (first, last) if 0 <= first < last else mark
-    shown = one_line(code)
-    function = scope.function if isinstance(scope.node, (*FUNCTIONS, ast.Lambda)) else ""
-    return Place(
-        file=one_line(scope.file), line=line, function=function, code=shown, mark=mark if shown == code else (0, 0)
-    )
-
-
-def enter(call: ast.Call, scope: Scope, sources: Sources) -> Scope | None:
-    """Return the function of the program that a call enters, or None."""
-    if scope.program is None or not scope.user:
-        return None
-    function = scope.program.code.local_function(call)
-    if function is not None:
-        return _entered_call(scope, function, call, scope)
-    name = dotted_name(call.func)
-    if isinstance(call.func, ast.Attribute) and name:  # a method of an object of the program
-        found = of_class(call.func.value, scope, sources)
-        home, defined = found if found is not None else (None, None)
-        if home is not None and defined is not None:
-            for each in defined.body:
-                if isinstance(each, FUNCTIONS) and each.name == call.func.attr:
-                    return _entered_call(home, each, call, scope)
-    value = scope.value(call.func)
-    if type(value) is types.FunctionType and not is_library(value.__code__.co_filename):
-        return _of_code(value.__code__, call, scope, sources)
-    imported = scope.program.code.imports.get(name.partition(".")[0], "")
-    if not imported:
-        return None
-    whole = imported + name[len(name.partition(".")[0]) :]
-    module, _, last = whole.rpartition(".")
-    other = sources.of_module(module, scope.file) if module else None
-    found_functions = other.code.functions.get(last, []) if other is not None else []
-    if other is None or len(found_functions) != 1:
-        return None
-    home = Scope(other.file, found_functions[0].lineno, last, program=other, node=other.tree)
-    return _entered_call(home, found_functions[0], call, scope)
-
-
-def _of_code(code: types.CodeType, call: ast.Call, scope: Scope, sources: Sources) -> Scope | None:
-    """Return a function of the program by its code, such as one that was imported or decorated."""
-    found = function_of_code(code, sources)
-    if found is None:
-        return None
-    program, each = found
-    home = Scope(program.file, each.lineno, each.name, program=program, node=program.tree)
-    return _entered_call(home, each, call, scope)
-
-
-def function_of_code(
-    code: types.CodeType, sources: Sources
-) -> tuple[Program, ast.FunctionDef | ast.AsyncFunctionDef] | None:
-    """Return a function of the program, with its file, by its code."""
-    program = sources.of_user(code.co_filename)
-    for each in program.code.functions.get(code.co_name, ()) if program is not None else ():
-        if program is not None and code.co_firstlineno in (each.lineno, *(d.lineno for d in each.decorator_list)):
-            return program, each
-    return None
-
-
-def _entered_call(
-    home: Scope, function: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Call, caller: Scope
-) -> Scope:
-    last = function.end_lineno or function.lineno
-    return Scope(
-        home.file,
-        last + 1,
-        function.name,
-        program=home.program,
-        node=function,
-        bound=(call, caller),
-        world=home.world,
-    )
 
 
 def _dataset(node: ast.expr, scope: Scope, sources: Sources) -> Scope | None:

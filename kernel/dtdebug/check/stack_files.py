@@ -16,6 +16,7 @@ from dtdebug_taxonomy.logs import log as logs
 from dtdebug_taxonomy.model.account import Place
 from dtdebug_taxonomy.model.ranks import Frame, Verdict, say
 from dtdebug_taxonomy.model.snapshot import Excerpt, Snapshot, SourceFinding, walk
+from dtdebug_taxonomy.source.joined_lines import MOST_LINES
 from dtdebug_taxonomy.stacks.frames import is_library, short
 
 if TYPE_CHECKING:
@@ -80,7 +81,9 @@ def _excerpts(snapshot: Snapshot) -> tuple[Excerpt, ...]:
         lines = _lines(file)
         for place in places:
             first = max(1, place.line - _AROUND)
-            part = tuple(lines[first - 1 : place.line + _AROUND])
+            several = lines[place.line - 1 : place.line] != [] and lines[place.line - 1].strip() != place.code
+            last = place.line + _AROUND + (MOST_LINES if several and place.code else 0)
+            part = tuple(lines[first - 1 : last])
             if place.file == file and part and clean("\n".join(part)) == "\n".join(part):
                 found[file, place.line] = Excerpt(file=file, first=first, lines=part)
     return tuple(found.values())

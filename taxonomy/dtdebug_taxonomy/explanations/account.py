@@ -6,14 +6,16 @@ Nothing is said that the values do not show: where one is missing, there is no e
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from msgspec.structs import replace
 
-from dtdebug_taxonomy.explanations import account_edits
+from dtdebug_taxonomy.explanations import account_edits, off_stack
 from dtdebug_taxonomy.explanations.account_words import decide, diff_of, ranks_of, where
 from dtdebug_taxonomy.explanations.context import Context
+from dtdebug_taxonomy.explanations.contract_repairs import taken_for_ranks
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, in_python
 from dtdebug_taxonomy.inference.account_call import chains_of, names_in_words, parse_line
 from dtdebug_taxonomy.inference.contracts import Broken, Parted, broken_contract, parted_contract
@@ -30,6 +32,10 @@ from dtdebug_taxonomy.text.value_texts import read_value
 _SURE, _GUARD, _CALL = 0.9, 0.7, 0.5
 """Probabilities of a broken contract, of the test that raised, and of the arguments of a call that failed."""
 _MOST_VALUES = 4
+_SET_UP = "group-is-set-up"
+_RESHAPES = re.compile(r"\.(?:view|reshape|flatten|permute|transpose|unflatten)\(")
+_SMALL = 2
+"""Largest number that stands too often in a program to be found again by its value."""
 _ENDED = frozenset({"literal", "option", "default", "environment", "file", "cell"})
 
 
@@ -164,6 +170,8 @@ def _same_line(link: Link, account: Account) -> bool:
 
 def _of_contract(context: Context, found: Broken, alike: Sequence[Broken], accounts: Sequence[Account]) -> Explanation:
     contract, account, call = found
+    if contract.id == _SET_UP and (missing := off_stack.missing_set_up(account)) is not None:
+        return _of_set_up(context, found, alike, accounts, missing)
     links = () if contract.here else _links_of(found)
     link = links[0] if links else None
     try:
@@ -191,6 +199,23 @@ def _of_contract(context: Context, found: Broken, alike: Sequence[Broken], accou
     return replace(told, settled=edit is not None or _is_settled(found, link))
 
 
+def _of_set_up(
+    context: Context, found: Broken, alike: Sequence[Broken], accounts: Sequence[Account], missing: off_stack.Missing
+) -> Explanation:
+    """Return the explanation of a call that comes before the process group, by what kept it from being set up."""
+    contract, account, call = found
+    said = fill(contract.asks, call).partition(":")[0] if missing.said else fill(contract.says, call)
+    clause = f": {missing.said}" if missing.said else decided_clause(account)
+    place = missing.at or (missing.link.place if missing.link is not None else account.place)
+    fix = missing.fix or _lower(fill(contract.fix, call, strict=False))
+    by_option = missing.link is not None and missing.link.how == "option"
+    fix = f"Edit {where(place)}: {fix}" if place is not None and not by_option else f"{fix[:1].upper()}{fix[1:]}"
+    title = f"{_rank_prefix(account, alike, accounts)}{said}{clause}"
+    why = _why(alike, accounts)
+    told = _explanation(context, account, title, fix, _SURE, contract.id, why, missing.edit, place)
+    return replace(told, settled=bool(missing.said))
+
+
 def _is_settled(found: Broken, link: Link | None) -> bool:
     """True if the place to edit is known: the call itself, or the literal, option or file that a demand compares."""
     contract, account, call = found
@@ -209,7 +234,7 @@ def _links_of(found: Broken) -> tuple[Link, ...]:
     for name in (contract.about, *sorted(names_in(contract.demand) - {contract.about})) if not links else ():
         if name in call.expressions and name != "self":
             link = deciding_link(account, call.expressions[name][0])
-            if link is not None and _is_part(link, name, found):
+            if link is not None and (_is_part(link, name, found) or _is_reshaped(account, call.expressions[name][0])):
                 link = making_link(account, call.expressions[name][0])
         elif name in {contract.about, "self"} and "self" in call.expressions:
             link = making_link(account, call.expressions["self"][0])
@@ -221,6 +246,10 @@ def _links_of(found: Broken) -> tuple[Link, ...]:
     held = _in_file(found)
     if held is not None:
         return (held,)
+    if not any(link.how in _ENDED for link in links) and (taken := taken_for_ranks(found)) is not None:
+        return (taken,)
+    if not any(link.value.text in _compared(found) for link in links) and (side := _other_side(found)) is not None:
+        return (side,)
     made = [link for link in links if not is_given(link)]
     links = sorted(made or links, key=_hands_on)
     inner = contract.about and contract.about not in call.expressions
@@ -229,6 +258,23 @@ def _links_of(found: Broken) -> tuple[Link, ...]:
     if not links and contract.about in call.expressions and (part := _computed_part(found)) is not None:
         links.append(part)
     return tuple(links[:2])
+
+
+def _other_side(found: Broken) -> Link | None:
+    """Return the only literal, option or default on the ways back that is one of the two numbers compared.
+
+    Of labels that come from data, the number of outputs that the model was made with.
+    """
+    compared = {text for text in _compared(found) if text.isdigit() and int(text) > _SMALL}
+    ends = [
+        link
+        for name, (words, _) in found.call.expressions.items()
+        if name != "self"
+        for chain in chains_of(found.account, words)
+        for link in chain
+        if link.how in {"literal", "option", "default"} and link.value.text in compared
+    ]
+    return ends[0] if len({where(link.place) for link in ends}) == 1 else None
 
 
 def _computed_part(found: Broken) -> Link | None:
@@ -268,6 +314,12 @@ def _is_part(link: Link, name: str, found: Broken) -> bool:
     value = read_value(found.call.texts.get(name, ""))
     of_tensor = value is not None and value.kind == "tensor"
     return of_tensor and link.how in _ENDED and link.value.text not in _compared(found)
+
+
+def _is_reshaped(account: Account, words: str) -> bool:
+    """True if the line that gave a tensor its name also gave it its shape, whatever it was made of."""
+    made = making_link(account, words)
+    return made is not None and made.value.name == words and bool(_RESHAPES.search(made.place.code))
 
 
 def _compared(found: Broken) -> set[str]:
@@ -374,7 +426,9 @@ def _of_guard(context: Context, account: Account, refusal: Refusal, accounts: Se
         title = f"{who} raises {'where' if way else 'unless'} `{text}`: {_said(values)}"
         probability = _GUARD
     elif not refusal.tests and link is not None and not _same_line(link, account) and who and refusal.values:
-        values = tuple(v for v in refusal.values if _is_telling(v.text))[:_MOST_VALUES]
+        seen = {v.text for v in (*refusal.arguments, *(each.value for each in account.links))}
+        given = (v for v in refusal.values if own or v.text in seen)  # what the library made itself explains nothing
+        values = tuple(v for v in given if _is_telling(v.text))[:_MOST_VALUES]
         if not values:
             return None
         title, probability = f"{who} failed with {_said(values)}", _CALL

@@ -7,15 +7,12 @@ import re
 from collections.abc import Iterator, Mapping
 from math import prod
 
-from dtdebug_taxonomy.explanations.account_words import (
-    Edit,
-    find_spans,
-    replace_expression,
-)
+from dtdebug_taxonomy.explanations import contract_repairs
+from dtdebug_taxonomy.explanations.account_words import Edit, find_spans, replace_expression
 from dtdebug_taxonomy.inference.account_call import parse_line, work_out
 from dtdebug_taxonomy.inference.contracts import Broken
 from dtdebug_taxonomy.model.account import Link, Place
-from dtdebug_taxonomy.text.contract_call import UnknownSlotError, UserCall, fill, show
+from dtdebug_taxonomy.text.contract_call import UserCall, fill, show
 from dtdebug_taxonomy.text.demands import Plain, UnknownTermError, apply_operator, is_met, sides, value_of
 from dtdebug_taxonomy.text.value_texts import Value, read_value
 
@@ -32,16 +29,20 @@ def of_contract(found: Broken, link: Link | None) -> Edit | None:
     contract, account, call = found
     place = account.place
     about = call.expressions.get(contract.about)
-    if contract.instead and place is not None and about is not None:
-        try:
-            text = fill(contract.instead, call, {"module": call.module} if call.module.isidentifier() else None)
-        except UnknownSlotError:
-            return None
-        return replace_expression(place, about[1], text)
+    if (edit := contract_repairs.declared(found)) is not None or contract.instead:
+        return edit
+    size = call.scope.values.get("members") or call.scope.values.get("world_size")
+    taken = contract_repairs.taken_for_ranks(found)
+    if taken is not None and size is not None and isinstance(size.plain, int):
+        edit = _literal(taken, int(taken.value.text), size.plain)
+        if edit is not None:
+            return edit
     given, wanted = _numbers(found)
     if given is None or wanted is None:
         return None
     if link is not None and (edit := _without_constant(found, link)) is not None:
+        return edit
+    if (edit := contract_repairs.by_other_side(found, given)) is not None:
         return edit
     if place is not None and about is not None and (edit := _at_call(found, place, about[1], (given, wanted))):
         return edit
@@ -252,5 +253,8 @@ def _literal(link: Link, given: int, wanted: int) -> Edit | None:
     """Return the edit of the literal that decided the number, if the line has it once."""
     if link.how not in {"literal", "option", "default", "assigned", "attribute", "returned", "passed"}:
         return None
+    begin, end = link.place.mark
+    if begin < end and link.place.code[begin:end] == str(given):  # an entry on a line of its own
+        return replace_expression(link.place, link.place.mark, str(wanted))
     spans = find_spans(link.place.code, (str(given),))
     return replace_expression(link.place, spans[0], str(wanted)) if len(spans) == 1 else None

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from dtdebug_taxonomy.inference.account_call import parse_line
 from dtdebug_taxonomy.model.account import Account, Link, Place
 from dtdebug_taxonomy.model.snapshot import Excerpt
+from dtdebug_taxonomy.source.joined_lines import edit_lines, joined_as
 from dtdebug_taxonomy.stacks.frames import short
 from dtdebug_taxonomy.text.pattern_matcher import plain
 
-_OPTION = re.compile(r"['\"](?P<name>--?[\w-]{1,40})['\"]")
+OPTION = re.compile(r"['\"](?P<name>--?[\w-]{1,40})['\"]")
 _AROUND = 3
 """Lines of context on each side of a changed line."""
 _LONGEST_CODE = 100
@@ -29,9 +30,11 @@ def where(place: Place) -> str:
 def decide(link: Link) -> str:
     """Return the clause that says where a value was decided: "`--shards` defaults to 4 (train.py:11)"."""
     name, text, at = link.value.name, link.value.text, where(link.place)
-    option = _OPTION.search(link.place.code)
+    option = OPTION.search(link.place.code)
     known = f" {text}" if text else ""
     match link.how:
+        case "option" if option is not None and text == "False" and "store_true" in link.place.code:
+            return f"`{option['name']}` is not given ({at})"
         case "option" if option is not None:
             default = f"default={text}" in link.place.code.replace(" ", "") and text
             verb = "defaults to" if default else "was given as" if text else "is declared"
@@ -66,6 +69,10 @@ def replace_expression(place: Place, span: tuple[int, int], text: str) -> Edit |
     before = parse_line(place.code)
     changed = f"{place.code[:begin]}{text}{place.code[end:]}"
     after = parse_line(changed)
+    first, last = place.mark
+    if before is None and first <= begin < end <= last:  # only the marked part of the line is whole
+        before = parse_line(place.code[first:last])
+        after = parse_line(changed[first : last + len(changed) - len(place.code)])
     if before is None or after is None or changed == place.code:
         return None
     counted = (sum(isinstance(n, ast.stmt) for n in ast.walk(tree)) for tree in (before, after))
@@ -91,19 +98,40 @@ def diff_of(edit: Edit, excerpts: Iterable[Excerpt]) -> str:
         at = place.line - excerpt.first
         if excerpt.file != place.file or not 0 <= at < len(excerpt.lines):
             continue
-        line = excerpt.lines[at]
-        if line.strip() != place.code:
+        found = _changed_lines(edit, excerpt.lines[at:])
+        if found is None:
             return ""
-        indent = line[: len(line) - len(line.lstrip())]
-        begin, end = max(0, at - _AROUND), min(len(excerpt.lines), at + _AROUND + 1)
-        new = [f"+{indent}{row}" for row in edit.code.split("\n")]
-        size = end - begin
-        head = f"@@ -{excerpt.first + begin},{size} +{excerpt.first + begin},{size - 1 + len(new)} @@"
+        old, new = found
+        while old[1:] and new and old[0] == new[0]:
+            old, new, at = old[1:], new[1:], at + 1
+        while old[1:] and new and old[-1] == new[-1]:
+            old, new = old[:-1], new[:-1]
+        begin, end = max(0, at - _AROUND), min(len(excerpt.lines), at + len(old) + _AROUND)
+        kept = end - begin - len(old)
+        start = excerpt.first + begin
+        head = f"@@ -{start},{kept + len(old)} +{start},{kept + len(new)} @@"
         rows = [f" {row}" for row in excerpt.lines[begin:at]]
-        rows += [f"-{line}", *new, *(f" {row}" for row in excerpt.lines[at + 1 : end])]
+        rows += [f"-{row}" for row in old] + [f"+{row}" for row in new]
+        rows += [f" {row}" for row in excerpt.lines[at + len(old) : end]]
         name = short(place.file)
         return "\n".join((f"--- a/{name}", f"+++ b/{name}", head, *rows, ""))
     return ""
+
+
+def _changed_lines(edit: Edit, lines: Sequence[str]) -> tuple[list[str], list[str]] | None:
+    """Return the lines of the file that an edit changes, and what they become; None if the file has other lines."""
+    code = edit.place.code
+    indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
+    if lines[0].strip() == code:
+        return [lines[0]], [f"{indent}{row}" for row in edit.code.split("\n")]
+    found = joined_as(lines, code)
+    if found is None:
+        return None
+    old = list(lines[: found[0]])
+    above, _, last = edit.code.rpartition("\n")
+    if last == code:
+        return old, [*(f"{indent}{row}" for row in above.split("\n")), *old]
+    return (old, edit_lines(old, found[1], edit.code)) if not above else None
 
 
 def ranks_of(accounts: Iterable[Account]) -> tuple[int, ...]:

@@ -10,11 +10,12 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from dtdebug_taxonomy.explanations import off_stack
 from dtdebug_taxonomy.explanations.account import by_culprit, decided_clause, is_given, reason_from
 from dtdebug_taxonomy.explanations.account_words import Edit, diff_of, ranks_of, replace_expression, where
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, in_python
-from dtdebug_taxonomy.inference.account_call import chains_of, parse_line, read_call
+from dtdebug_taxonomy.inference.account_call import chains_of, parse_line, read_call, tree_of
 from dtdebug_taxonomy.model.account import Account, Link, Place
 from dtdebug_taxonomy.model.rank_ranges import ranges
 from dtdebug_taxonomy.text.pattern_matcher import plain
@@ -31,6 +32,7 @@ _INTO_NUMBER = re.compile(
     r"(?P<value>'[^']{0,80}')\Z"
 )
 _NAMES = re.compile(r"[A-Za-z0-9]{1,80}")
+_SEPARATORS = re.compile("[-_]")
 _CLOSE, _MOST_KEYS = 0.7, 6
 _WRAPPERS = frozenset({"DistributedDataParallel", "DataParallel"})
 
@@ -105,16 +107,17 @@ def _carried(account: Account, words: str, text: str) -> Link | None:
 
 
 def _nodes(account: Account, kind: type[ast.expr]) -> list[ast.expr]:
-    tree = parse_line(account.place.code) if account.place is not None else None
+    tree = tree_of(account.place) if account.place is not None else None
     return [n for n in ast.walk(tree) if isinstance(n, kind)] if tree is not None else []
 
 
 def _near(name: str, names: Iterable[str]) -> str:
     """Return the one name that is near another; empty if none is, or several are."""
     known = list(dict.fromkeys(n for n in names if n != name))
-    same = [n for n in known if n.lower().replace("-", "_") == name.lower().replace("-", "_")]
+    same = [n for n in known if _SEPARATORS.sub("", n.lower()) == _SEPARATORS.sub("", name.lower())]
     longer = [n for n in known if n.startswith((f"{name}_", f"{name}."))]  # `model` for `model_state`
-    close = same or get_close_matches(name, known, n=2, cutoff=_CLOSE) or longer
+    shorter = [n for n in known if name.startswith((f"{n}_", f"{n}."))]  # and the other way round
+    close = same or get_close_matches(name, known, n=2, cutoff=_CLOSE) or longer or shorter
     return close[0] if len(close) == 1 else ""
 
 
@@ -215,7 +218,9 @@ def _of_key(account: Account) -> _Found | None:
     has = f"it has {shown}{more}" if keys else "it is empty" if value.whole else "its keys are not at hand"
     edit = None
     if near and isinstance(slot, ast.Constant) and account.place is not None and account.place.code.isascii():
-        edit = replace_expression(account.place, (slot.col_offset, slot.end_col_offset or 0), repr(near))
+        quote = account.place.code[slot.col_offset]
+        written = f"{quote}{near}{quote}" if quote in "'\"" and quote not in near else repr(near)
+        edit = replace_expression(account.place, (slot.col_offset, slot.end_col_offset or 0), written)
     fix = f"ask for {near!r}." if near else f"add {key!r} to it, or ask for a key that it has."
     chain = _chain(account, owner)
     link = _carried(account, owner, texts[owner])
@@ -270,6 +275,13 @@ def _of_attribute(account: Account) -> _Found | None:
         return _Found(
             f"`{owner}` is {inner} wrapped in {value.name}, and the wrapper has no attribute `{name}`",
             f"ask the model inside: `{owner}.module.{name}`.", link, edit, account.place,
+        )  # fmt: skip
+    if name == "module" and value.kind == "module":
+        bare = f'getattr({owner}, "module", {owner})'
+        edit = replace_expression(account.place, span, bare)
+        return _Found(
+            f"`{owner}` is {value.name}, not wrapped in DistributedDataParallel in this run, and has no `module`",
+            f"take it where there is one: `{bare}`.", link, edit, account.place,
         )  # fmt: skip
     near = _near(name, value.fields)
     if not near:
@@ -382,6 +394,10 @@ def _of_file(account: Account) -> _Found | None:
     given = {words: call.texts.get(name, "") for name, (words, _) in call.expressions.items()}
     named = [name for name, text in {**given, **_texts(account)}.items() if _path(text) == path]
     words = next(iter(named), "")
+    late = off_stack.file_of_another_rank(account)
+    if late is not None:
+        name = f"`{words}` is {path!r}" if words else repr(path)
+        return _Found(f"{name}: {late.said}", late.fix, late.link, late.edit, late.at)
     chain = _chain(account, words)
     root = _root_in(account, chain)
     own = _by_rank_in(account, chain)
@@ -506,6 +522,12 @@ def _of_number(account: Account) -> _Found | None:
     return _Found(f"`{named[0]}` is {matched['value']}, which is no number", "give it a number.", link)
 
 
+def _of_graph(account: Account) -> _Found | None:
+    """Return the name that keeps the graph of the pass before."""
+    kept = off_stack.graph_of_last_pass(account)
+    return _Found(kept.said, kept.fix, kept.link, kept.edit, kept.at) if kept is not None else None
+
+
 _READERS: Final[dict[str, Callable[[Account], _Found | None]]] = {
     "KeyError": _of_key,
     "AttributeError": _of_attribute,
@@ -515,4 +537,5 @@ _READERS: Final[dict[str, Callable[[Account], _Found | None]]] = {
     "IndexError": _of_index,
     "ZeroDivisionError": _of_division,
     "ValueError": _of_number,
+    "RuntimeError": _of_graph,
 }

@@ -25,6 +25,7 @@ _MOST_SIDES, _MOST_VALUES, _LONGEST_VALUES = 3, 2, 40
 _DIGITS = re.compile(r"\b\d{1,20}\.\d{4,20}(?:e[+-]?\d{1,3})?\b")
 _DECIDED = frozenset({"literal", "option", "default", "environment", "file", "assigned", "returned", "attribute"})
 _BETWEEN_TWO = frozenset({"send", "recv", "isend", "irecv", "batch_isend_irecv"})
+_PATH = re.compile(r"^(?:Path\()?['\"].*[./]")
 _BY_RANK = re.compile(r"rank|master|main|primary|zero", re.IGNORECASE)
 
 
@@ -53,11 +54,13 @@ def explain(context: Context) -> Iterator[Explanation]:
         file=place.file,
     )
     edit = None if parting.detour or parting.branch.kind == "try" else parting_edits.edit_of(parting, snapshot)
+    polled = _polled(parting) if parting.detour else None
+    title, advice = polled if polled is not None else (_title(parting), _fix(parting))
     found = explanation_for(
         _SYMPTOM,
-        plain(_title(parting), 500),
+        plain(title, 500),
         _why(parting),
-        plain(_fix(parting), 500),
+        plain(advice, 500),
         _SURE if parting.sure and not meant else _LIKELY,
         reason,
     )
@@ -68,6 +71,21 @@ def explain(context: Context) -> Iterator[Explanation]:
         found, fix=fix, diff=diff, diff_of="yours" if diff else "", in_python=bool(diff) and in_python(diff),
         file=at.file, line=at.line,
     )  # fmt: skip
+
+
+def _polled(parting: Parting) -> tuple[str, str] | None:
+    """Return the title and fix of a rank that waits in a loop for a file, where the program writes one of that name."""
+    loop = parting.polls
+    writer = next((link for link in loop.links if link.how == "file"), None) if loop is not None else None
+    paths = [v for c in loop.conditions for v in c.values if _PATH.search(v.text)] if loop is not None else []
+    if loop is None or writer is None or not paths:
+        return None
+    who = _ranks(parting.sides[0].ranks)
+    title = (
+        f"{who[:1].upper()}{who[1:]} waits in {where(loop.place)} for `{paths[0].name}`, {paths[0].text}, which is not "
+        f"there; {where(writer.place)} writes `{writer.value.name}`"
+    )
+    return title, f"Write and wait for one path: compare {where(writer.place)} with {where(loop.place)}."
 
 
 def is_by_rank(parting: Parting) -> bool:

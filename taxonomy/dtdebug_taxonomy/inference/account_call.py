@@ -9,7 +9,7 @@ import ast
 import re
 from collections.abc import Mapping, Sequence
 
-from dtdebug_taxonomy.model.account import Account, Link, Place
+from dtdebug_taxonomy.model.account import Account, Link, NamedValue, Place
 from dtdebug_taxonomy.text.contract_call import Span, UserCall, short_name
 from dtdebug_taxonomy.text.demands import DemandError, Scope, UnknownTermError, value_of
 from dtdebug_taxonomy.text.value_texts import Value, read_value
@@ -42,12 +42,14 @@ def read_call(account: Account, parameters: Sequence[str] = (), *, inner: bool =
     texts = {_NOT_WORD.sub("_", fact.name.lower()): fact.text for fact in account.facts[:_MAX_VALUES]}
     facts = frozenset(texts)
     library = {v.name: v.text for v in refusal.values[:_MAX_VALUES]} if refusal is not None else {}
+    user = expressions
     if inner:
         place = refusal.place if refusal is not None else None
         node, known = library_call(place), set()
         expressions, _ = _bind(node, place.code if place else "", order, "")
         written = library
         texts |= library
+        shown |= _passed_through(expressions, library, user, arguments)
     else:
         at = refusal.place if refusal is not None else None
         own = at is not None and at.function in {short_name(api), *_OWN}
@@ -77,7 +79,28 @@ def read_call(account: Account, parameters: Sequence[str] = (), *, inner: bool =
     _add_members(values, texts)
     tests = refusal.tests if refusal is not None else ()
     passed = frozenset(_normal(text if way else f"not ({text})") for text, way in tests)
-    return UserCall(short_name(api), module, shown, texts, Scope(values, passed))
+    return UserCall(short_name(api), module, shown, texts, Scope(values, passed, account.exception))
+
+
+def _passed_through(
+    inner: Mapping[str, tuple[str, Span]],
+    library: Mapping[str, str],
+    user: Mapping[str, tuple[str, Span]],
+    arguments: Sequence[NamedValue],
+) -> dict[str, tuple[str, Span]]:
+    """Return the user's expressions of the tensors that reach a call within the library as they were passed."""
+    given = [(user[a.name], a.text) for a in arguments if a.name in user and _is_tensor(a.text)]
+    found = {}
+    for name, (words, _) in inner.items():
+        same = [expression for expression, text in given if text == library.get(words)]
+        if len(same) == 1:
+            found[name] = same[0]
+    return found
+
+
+def _is_tensor(text: str) -> bool:
+    value = read_value(text)
+    return value is not None and value.kind == "tensor"
 
 
 def _is_open(call: ast.Call) -> bool:
@@ -181,6 +204,20 @@ def parse_line(code: str) -> ast.AST | None:
     return None
 
 
+def tree_of(place: Place) -> ast.AST | None:
+    """Return the tree of a place's line; where that is only part of a statement, that of the marked expression."""
+    tree = parse_line(place.code)
+    begin, end = place.mark
+    if tree is not None or not place.code.isascii() or not begin < end:
+        return tree
+    part = parse_line(place.code[begin:end])
+    for node in ast.walk(part) if part is not None else ():
+        if isinstance(node, ast.expr | ast.keyword):
+            node.col_offset += begin
+            node.end_col_offset = (node.end_col_offset or 0) + begin
+    return part
+
+
 def _add_members(values: dict[str, Value], texts: dict[str, str]) -> None:
     """Add the number of ranks of the call's group: the world's unless the call names another group."""
     group, world = values.get("group"), values.get("world_size")
@@ -200,7 +237,7 @@ def library_call(place: Place | None) -> ast.Call | None:
 def _called(account: Account, api: str) -> ast.expr | None:
     """Return the expression of the user's line that made the call."""
     place = account.place
-    tree = parse_line(place.code) if place is not None else None
+    tree = tree_of(place) if place is not None else None
     if place is None or tree is None:
         return None
     shift = 2 if place.code.startswith("elif") else 0
@@ -213,6 +250,12 @@ def _called(account: Account, api: str) -> ast.expr | None:
     if len(named) == 1:
         return named[0]
     return calls[0] if len(calls) == 1 and not named else None
+
+
+def calls_object(account: Account) -> bool:
+    """True if the user's line calls an object of the class that the API is, as its lower-case name tells."""
+    node = _called(account, account.refusal.api) if account.refusal is not None else None
+    return isinstance(node, ast.Call) and _last(node.func)[:1].islower()
 
 
 def _last(node: ast.expr) -> str:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from dtdebug_taxonomy.inference.account_call import library_call, read_call
+from dtdebug_taxonomy.inference.account_call import calls_object, library_call, read_call
 from dtdebug_taxonomy.knowledge.contracts import Contract, load_contracts
 from dtdebug_taxonomy.model.account import Account, Refusal
 from dtdebug_taxonomy.stacks.frames import short
@@ -41,7 +41,7 @@ def broken_contract(account: Account) -> Broken | None:
         return None
     for api, inner in _apis(account.refusal):
         for contract in load_contracts().of(api):
-            if not contract.demand:
+            if not contract.demand or (contract.makes and calls_object(account)):
                 continue
             call = read_call(account, contract.parameters, inner=inner)
             if contract.when and is_met(contract.when, call.scope) is not True:

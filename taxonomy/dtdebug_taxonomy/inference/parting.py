@@ -58,7 +58,12 @@ def find_parting(states: Iterable[RankState], verdict: Verdict) -> Parting | Non
     if found:
         _, one, other = max(found, key=lambda row: row[0])
         return _parting(one, other, verdict)
-    return _way_around(known, keys, culprits, others)
+    around = _way_around(known, keys, culprits, others)
+    if around is None:
+        return None
+    away = (known[rank] for rank in around.sides[0].ranks if rank in known) if around.sides else ()
+    loops = (b for state in away for b in state.branches if b.kind == "while")
+    return replace(around, polls=next((b for b in loops if any(link.how == "file" for link in b.links)), None))
 
 
 def _two_sides(known: dict[int, RankState], verdict: Verdict) -> tuple[list[int], list[int]]:

@@ -20,6 +20,20 @@ _PACKAGES = {"pytorch_lightning": "lightning"}
 CONTRACTS = Path(__file__).parents[1] / "contracts"
 
 
+class Repair(KnowledgeRecord, frozen=True, kw_only=True):
+    """One way to write an argument of the call, so that the demand is met."""
+
+    at: str
+    """Parameter whose expression is replaced, or added by its name if the call has none."""
+    write: str = ""
+    """Expression with slots, `{module}` and `{dist}` (the user's name of torch.distributed); empty: the argument is
+    left out of the call."""
+    of: str = ""
+    """Parameter whose object was made by the call that is edited; empty: the failed call itself."""
+    when: str = ""
+    """Condition under which it helps; empty: always. If it is unknown, the edit is not made."""
+
+
 class Contract(KnowledgeRecord, frozen=True, kw_only=True):
     """One demand of one or several APIs, in the language of `text.demands`."""
 
@@ -46,8 +60,12 @@ class Contract(KnowledgeRecord, frozen=True, kw_only=True):
     module."""
     instead: str = ""
     """Expression that fits where `about` stands in the line of the call, with slots: `{target!}.long()`."""
+    repair: tuple[Repair, ...] = ()
+    """Further ways, of which the first that helps is shown."""
     here: bool = False
     """True if the call itself is wrong, wherever its values come from."""
+    makes: bool = False
+    """True if the call makes an object: a call of that object is another, with arguments of its own."""
     asks: str = ""
     """The demand in a sentence without values and without its end; empty: the beginning of `says`."""
     check: str = ""

@@ -84,6 +84,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Further facts of the rank: world size, rank, backend, device."""
     with_values: bool = True
     """False if it was read from a printed traceback and the files on disk."""
+    modules: tuple[str, str] = ("", "")
+    """Names that the file of `place` has for torch and torch.distributed; empty if it does not import them."""
     stopped: str = ""
     """Why the way back goes no further, in words; empty if it ends in a literal, option, variable or file."""
 
@@ -144,6 +146,8 @@ class Parting(msgspec.Struct, frozen=True, kw_only=True):
     """False if the sides may be in different passes of a loop, or one side was not seen at the test."""
     detour: bool = False
     """True if both ways lead to the call that is waited for, and the rank has not come back from one of them."""
+    polls: Branch | None = None
+    """Loop in which such a rank waits for a file; its links are the lines that write one of that name."""
 
 
 MAX_BRANCHES = 32

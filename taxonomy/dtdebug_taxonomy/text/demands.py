@@ -27,6 +27,8 @@ class Scope(NamedTuple):
     what is missing is unknown."""
     passed: frozenset[str] = frozenset()
     """Tests of the library's source that were true where it raised, as `ast.unparse` writes them."""
+    message: str = ""
+    """Beginning of the message of the exception."""
 
 
 class UnknownTermError(Exception):
@@ -74,6 +76,12 @@ def names_in(expression: str) -> frozenset[str]:
     _check(tree)
     called = {id(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
     return frozenset(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) not in called)
+
+
+def asks_the_failure(demand: str) -> bool:
+    """True if a demand asks for what only a failure has: tests of the library, or its message."""
+    called = (n.func for n in ast.walk(_tree(demand)) if isinstance(n, ast.Call))
+    return any(isinstance(each, ast.Name) and each.id in _OF_FAILURE for each in called)
 
 
 @lru_cache(maxsize=512)
@@ -173,6 +181,8 @@ def _term(node: ast.expr, scope: Scope) -> Term:  # noqa: PLR0912 - one case for
             return _item(_term(inner, scope), index, scope)
         case ast.Call(func=ast.Name(id="tested"), args=[ast.Constant(value=str() as text)]):
             return True if text in scope.passed else _known(None)
+        case ast.Call(func=ast.Name(id="raised"), args=[ast.Constant(value=str() as text)]):
+            return True if text in scope.message else _known(None)
         case ast.Call(func=ast.Name(id=name), args=[only]) if name in _FUNCTIONS:
             return _known(_FUNCTIONS[name](_term(only, scope)))
         case ast.Call(func=ast.Name(id=name), args=[one, other]) if name in _PAIRS:
@@ -375,4 +385,5 @@ _FUNCTIONS: Final[dict[str, Callable[[Term], Term]]] = {
     "same_dtypes": _uniform("dtype"),
     "same_ndims": _uniform("ndim"),
 }
-_NAMES = frozenset((*_FUNCTIONS, *_PAIRS, "tested"))
+_OF_FAILURE = frozenset({"tested", "raised"})
+_NAMES = frozenset((*_FUNCTIONS, *_PAIRS, *_OF_FAILURE))

@@ -1,5 +1,8 @@
 """Programs of one process: `breaks_ID` raises because it breaks the contract ID, `keeps_ID` runs."""
 
+import tempfile
+from pathlib import Path
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -161,6 +164,16 @@ def breaks_labels_are_indices():
 def keeps_labels_are_indices():
     logits, labels = torch.ones(2, 4), torch.tensor([0, 1])
     nn.CrossEntropyLoss()(logits, labels)
+
+
+def breaks_labels_without_a_dimension_of_classes():
+    logits, labels = torch.ones(2, 4), torch.tensor([[0], [1]])
+    F.cross_entropy(logits, labels)
+
+
+def keeps_labels_without_a_dimension_of_classes():
+    logits, labels = torch.ones(2, 4), torch.tensor([0, 1])
+    F.cross_entropy(logits, labels)
 
 
 def breaks_index_within_the_embedding():
@@ -951,3 +964,19 @@ def accelerator(**options):
     for state in (AcceleratorState, GradientState, PartialState):
         state._reset_state()
     return Accelerator(cpu=True, **options)
+
+
+class Progress:
+    step = 3
+
+
+def breaks_file_of_weights_alone():
+    file = Path(tempfile.mkdtemp()) / "progress.pt"
+    torch.save({"progress": Progress()}, file)
+    torch.load(file)
+
+
+def keeps_file_of_weights_alone():
+    file = Path(tempfile.mkdtemp()) / "progress.pt"
+    torch.save({"progress": torch.ones(1)}, file)
+    torch.load(file)

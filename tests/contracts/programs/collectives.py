@@ -800,3 +800,23 @@ def keeps_a_stage_for_each_rank():
     from torch.distributed.pipelining import PipelineStage
 
     PipelineStage(torch.nn.Linear(2, 2), dist.get_rank(), 2, torch.device("cpu"))
+
+
+class Halves(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+
+    def forward(self, x, half):
+        return self.first(x) if half == 0 else self.second(x)
+
+
+def breaks_all_parameters_in_the_loss():
+    model = torch.nn.parallel.DistributedDataParallel(Halves())
+    for half in range(2):
+        model(torch.ones(1, 2), half).sum().backward()
+
+
+def keeps_all_parameters_in_the_loss():
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
+    model(torch.ones(1, 2)).sum().backward()

@@ -117,3 +117,203 @@ def test_both_places_are_named_where_neither_the_key_nor_the_mapping_is_known_to
     assert "train.py:5" in answer.headline
     assert "train.py:1" in answer.headline
     assert "likely" == answer.sure
+
+
+NEVER_SET_UP = """import os
+import tempfile
+
+import torch
+import torch.distributed as dist
+
+
+def prepare(backend="gloo"):
+    file = tempfile.mkdtemp() + "/store"
+    dist.init_process_group(backend, init_method=f"file://{file}", rank=0, world_size=1)
+
+
+def main():
+    total = torch.ones(2)
+    dist.all_reduce(total)
+    dist.destroy_process_group()
+
+
+main()
+"""
+GRAPH_KEPT = """import torch
+
+layer, state = torch.nn.Linear(2, 2), torch.zeros(1, 2)
+for row in torch.ones(3, 1, 2):
+    state = torch.tanh(torch.add(layer(row), state))
+    loss = state.sum()
+    loss.backward()
+"""
+STATE_KEPT = """import torch
+
+cell = torch.nn.GRUCell(2, 2)
+state = torch.zeros(1, 2)
+for row in torch.ones(3, 1, 2):
+    state = cell(row, state)
+    loss = state.sum()
+    loss.backward()
+"""
+SUM_KEPT = """import torch
+
+layer, total = torch.nn.Linear(2, 2), 0.0
+for row in torch.ones(3, 1, 2):
+    loss = layer(row).pow(2).mean()
+    total += loss
+    total.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        (NEVER_SET_UP, 15, "`prepare`, which sets it up, is never called (train.py:8)"),
+        (STATE_KEPT, 6, "`state` carries the graph of the pass before"),
+        (SUM_KEPT, 7, "`total` sums up the losses of the passes before"),
+    ],
+)
+def test_what_has_no_line_on_the_stack_is_found_and_put_right(tmp_path, monkeypatch, text, line, said):
+    """The function that nobody calls, the name that keeps a graph: the program runs with the diff."""
+    answer = answered(tmp_path, text)
+    assert said in answer.headline
+    assert answer.fix.line == line
+    (tmp_path / "train.py").write_text(apply_patch(text, answer.fix.diff))
+    run(tmp_path / "train.py")
+
+
+def test_a_graph_that_is_kept_by_no_argument_gets_no_diff(tmp_path):
+    """The name stands within an expression: to cut it there may not be meant."""
+    assert answered(tmp_path, GRAPH_KEPT).fix is None
+
+
+UNDER_AN_OPTION = """import argparse
+
+import torch
+import torch.distributed as dist
+
+
+def prepare(several):
+    if several:
+        dist.init_process_group("gloo")
+
+
+p = argparse.ArgumentParser()
+p.add_argument("--several", action="store_true")
+a = p.parse_args()
+prepare(a.several)
+dist.barrier()
+"""
+
+
+def test_the_option_that_keeps_the_group_from_being_set_up_is_named(tmp_path):
+    answer = answered(tmp_path, UNDER_AN_OPTION)
+    assert answer.headline == (
+        "`barrier` needs a process group: `init_process_group` runs only if `several` (train.py:8), "
+        "and `--several` is not given (train.py:13)."
+    )
+    assert answer.fix.text == "Pass `--several`."
+
+
+LATE_FILE = """import json
+import os
+import torch.distributed as dist
+
+
+def vocabulary(rank, path):
+    if rank == 0:
+        with open(path, "w") as file:
+            json.dump([1], file)
+    %swith open(path) as file:
+        return json.load(file)
+
+
+vocabulary(1, "words.json")
+"""
+
+
+def test_a_file_that_another_rank_writes_is_waited_for(tmp_path):
+    """A barrier comes before the line that reads it; where there is one, the rank does not fail for that."""
+    answer = answered(tmp_path, LATE_FILE % "")
+    assert "only ranks with `rank == 0` write it (train.py:7), and this rank does not wait for them" in answer.headline
+    assert "+    dist.barrier()\n+    with open(path) as file:" in answer.fix.diff
+    waits = LATE_FILE % "getattr(dist, 'nothing', lambda: 0)()\n    "
+    assert "does not wait" in answered(tmp_path, waits).headline
+    waits = (LATE_FILE % "barrier()\n    ").replace("import os\n", "def barrier():\n    pass\n")
+    assert "does not wait" not in answered(tmp_path, waits).headline
+
+
+SEVERAL_LINES = """from torch.utils.data import DataLoader, RandomSampler
+
+rows = list(range(8))
+sampler = RandomSampler(rows)
+loader = DataLoader(
+    rows,
+    batch_size=2,
+    prefetch_factor=4,
+    sampler=sampler,
+)
+"""
+
+
+def test_a_call_of_several_lines_gets_a_diff_of_the_line_that_is_wrong(tmp_path):
+    answer = answered(tmp_path, SEVERAL_LINES)
+    changed = [row for row in answer.fix.diff.splitlines()[2:] if row[0] in "+-"]
+    assert changed == ["-    prefetch_factor=4,"]
+    path = tmp_path / "train.py"
+    path.write_text(apply_patch(SEVERAL_LINES, answer.fix.diff))
+    run(path)
+    assert "prefetch_factor" not in path.read_text()
+
+
+BARE_MODEL = """import torch
+
+
+def weights(model):
+    return model.module.state_dict()
+
+
+weights(torch.nn.Sequential(torch.nn.Linear(2, 2)))
+"""
+LONGER_KEY = """saved = {"model": 1, "optimizer": 2}
+start = saved["model_state"]
+"""
+OWN_LINE = """import os
+
+places = {
+    "local": int(os.environ["LOCAL_RANK_ID"]),
+}
+"""
+TYPES = """import torch
+
+layer = torch.nn.Sequential(torch.nn.Linear(3, 1))
+rows = torch.ones(2, 3, dtype=torch.float64)
+out = layer(rows)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "now"),
+    [
+        (BARE_MODEL, 'return getattr(model, "module", model).state_dict()'),
+        (LONGER_KEY, 'start = saved["model"]'),
+        (OWN_LINE, '"local": int(os.environ["LOCAL_RANK"]),'),
+        (TYPES, "out = layer(rows.to(torch.float32))"),
+    ],
+)
+def test_the_line_is_put_right_and_the_program_runs(tmp_path, monkeypatch, text, now):
+    """A model that is not wrapped, a longer key, an entry on a line of its own, the dtype of a layer inside."""
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    answer = answered(tmp_path, text, {"LOCAL_RANK": "1"})
+    added = [row[1:].strip() for row in answer.fix.diff.splitlines() if row.startswith("+") and row[1] != "+"]
+    assert added == [now]
+    path = tmp_path / "train.py"
+    path.write_text(apply_patch(text, answer.fix.diff))
+    run(path)
+
+
+def test_a_name_that_differs_in_its_separators_alone_is_the_near_one(tmp_path):
+    """Though others are as close by their letters."""
+    text = 'sizes = {"local_world_size": 1, "role_world_size": 2}\nsizes["local_worldsize"]\n'
+    assert '+sizes["local_world_size"]' in answered(tmp_path, text).fix.diff

@@ -518,3 +518,21 @@ def test_what_the_launcher_gave_is_not_blamed_and_of_several_options_the_line_th
     assert (FILE, line) == (cause.file, cause.line)
     assert f"(train.py:{line})" in cause.title
     assert "train.py:25" not in cause.title
+
+
+def labelled(*links):
+    return failed(
+        "F.cross_entropy(net(x), y)", "IndexError: Target 11 is out of bounds.",
+        api="torch.nn.functional.cross_entropy",
+        arguments=[("input", "Tensor[4, 10] float32"), ("target", "Tensor[4] int64 1..11")],
+        links=(link("y", "Tensor[4] int64 1..11", "loop", 20, "for x, y in loader:"), *links),
+    )  # fmt: skip
+
+
+def test_the_number_of_outputs_is_found_where_the_labels_come_from_data():
+    """By its value on the way back of the model; not where two lines have it."""
+    model = link("net", "Net()", "called", 12, "net = Net(config)")
+    width = link("config['classes']", "10", "literal", 4, "config = {'classes': 10}", 1)
+    assert first_cause(labelled(model, width)).line == 4
+    other = link("size", "10", "default", 6, "def make(size=10):", 1)
+    assert first_cause(labelled(model, width, other)).line == 20

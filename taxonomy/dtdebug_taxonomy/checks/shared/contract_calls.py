@@ -18,7 +18,16 @@ from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 from dtdebug_taxonomy.source.text import Span
 from dtdebug_taxonomy.text.contract_call import UnknownSlotError, UserCall, fill, short_name
-from dtdebug_taxonomy.text.demands import DemandError, Scope, UnknownTermError, is_met, names_in, sides, value_of
+from dtdebug_taxonomy.text.demands import (
+    DemandError,
+    Scope,
+    UnknownTermError,
+    asks_the_failure,
+    is_met,
+    names_in,
+    sides,
+    value_of,
+)
 from dtdebug_taxonomy.text.value_texts import Value
 
 SIZES = (*range(2, 34), 48, 64, 96, 128, 256, 384, 512, 1000, 1024)
@@ -73,7 +82,7 @@ def broken_calls(code: Code, *, size: int | None = None, option: Option | None =
     asked = option if option is not None else partial(default_option, code)
     for call in code.nodes(ast.Call):
         for api in _apis(code, call):
-            contracts = [c for c in load_contracts().called(api) if c.demand and "tested(" not in c.demand]
+            contracts = [c for c in load_contracts().called(api) if c.demand and not asks_the_failure(c.demand)]
             this = _Asked(code, call, api, asked)
             found = next(filter(None, (_broken(this, c, size) for c in contracts)), None)
             if found is not None:

@@ -1,0 +1,79 @@
+"""Functions of the program that a call enters, as scopes that are only read."""
+
+from __future__ import annotations
+
+import ast
+import types
+
+from dtdebug.account.makers import of_class
+from dtdebug.account.scopes import Scope
+from dtdebug.account.sources import Program, Sources
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
+from dtdebug_taxonomy.stacks.frames import is_library
+
+
+def enter(call: ast.Call, scope: Scope, sources: Sources) -> Scope | None:
+    """Return the function of the program that a call enters, or None."""
+    if scope.program is None or not scope.user:
+        return None
+    function = scope.program.code.local_function(call)
+    if function is not None:
+        return entered_call(scope, function, call, scope)
+    name = dotted_name(call.func)
+    if isinstance(call.func, ast.Attribute) and name:  # a method of an object of the program
+        found = of_class(call.func.value, scope, sources)
+        home, defined = found if found is not None else (None, None)
+        if home is not None and defined is not None:
+            for each in defined.body:
+                if isinstance(each, FUNCTIONS) and each.name == call.func.attr:
+                    return entered_call(home, each, call, scope)
+    value = scope.value(call.func)
+    if type(value) is types.FunctionType and not is_library(value.__code__.co_filename):
+        return _of_code(value.__code__, call, scope, sources)
+    imported = scope.program.code.imports.get(name.partition(".")[0], "")
+    if not imported:
+        return None
+    whole = imported + name[len(name.partition(".")[0]) :]
+    module, _, last = whole.rpartition(".")
+    other = sources.of_module(module, scope.file) if module else None
+    found_functions = other.code.functions.get(last, []) if other is not None else []
+    if other is None or len(found_functions) != 1:
+        return None
+    home = Scope(other.file, found_functions[0].lineno, last, program=other, node=other.tree)
+    return entered_call(home, found_functions[0], call, scope)
+
+
+def _of_code(code: types.CodeType, call: ast.Call, scope: Scope, sources: Sources) -> Scope | None:
+    """Return a function of the program by its code, such as one that was imported or decorated."""
+    found = function_of_code(code, sources)
+    if found is None:
+        return None
+    program, each = found
+    home = Scope(program.file, each.lineno, each.name, program=program, node=program.tree)
+    return entered_call(home, each, call, scope)
+
+
+def function_of_code(
+    code: types.CodeType, sources: Sources
+) -> tuple[Program, ast.FunctionDef | ast.AsyncFunctionDef] | None:
+    """Return a function of the program, with its file, by its code."""
+    program = sources.of_user(code.co_filename)
+    for each in program.code.functions.get(code.co_name, ()) if program is not None else ():
+        if program is not None and code.co_firstlineno in (each.lineno, *(d.lineno for d in each.decorator_list)):
+            return program, each
+    return None
+
+
+def entered_call(home: Scope, function: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Call, caller: Scope) -> Scope:
+    """Return the scope of a function that a call entered and that has returned."""
+    last = function.end_lineno or function.lineno
+    return Scope(
+        home.file,
+        last + 1,
+        function.name,
+        program=home.program,
+        node=function,
+        bound=(call, caller),
+        world=home.world,
+    )

@@ -1,0 +1,204 @@
+"""Edits that a contract itself gives: its ways to write the call, and the other side of its comparison."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+
+from dtdebug_taxonomy.explanations.account_words import Edit, replace_expression
+from dtdebug_taxonomy.inference.account_call import chains_of, parse_line, work_out
+from dtdebug_taxonomy.inference.contracts import Broken
+from dtdebug_taxonomy.knowledge.contracts import Repair
+from dtdebug_taxonomy.model.account import Account, Link, Place
+from dtdebug_taxonomy.text.contract_call import UnknownSlotError, UserCall, fill
+from dtdebug_taxonomy.text.demands import is_met, names_in, sides
+from dtdebug_taxonomy.text.value_texts import Value, read_value
+
+_DIST, _MODULE, _TORCH = "{dist}", "{module}", "{torch}"
+_BARE = re.compile(r"\{(\w{1,40})!\}")
+_WORLD = frozenset({"world_size", "members"})
+_METHODS: Mapping[str, str] = {"numel": "{}.numel()", "len": "len({})", "sum": "sum({})"}
+"""Terms of a demand as a program writes them."""
+
+
+def declared(found: Broken) -> Edit | None:
+    """Return the first of the contract's ways to write the call that fits this one."""
+    contract, account, call = found
+    instead = (Repair(at=contract.about, write=contract.instead),) if contract.instead else ()
+    for repair in (*instead, *contract.repair):
+        if repair.when and is_met(repair.when, call.scope) is not True:
+            continue
+        if account.place is not None and (edit := _written(repair, account, call, account.place)) is not None:
+            return edit
+    return None
+
+
+def _written(repair: Repair, account: Account, call: UserCall, place: Place) -> Edit | None:
+    dist, given = account.modules[1], call.expressions.get(repair.at) if not repair.of else None
+    if (_DIST in repair.write and not dist) or (_MODULE in repair.write and not call.module.isidentifier()):
+        return None
+    if any(name not in call.expressions for name in _BARE.findall(repair.write)):
+        return None  # a name of the library's is none of the program's
+    torch = account.modules[0]
+    if _TORCH in repair.write and not torch:
+        return None
+    try:
+        text = fill(repair.write, call, {"module": call.module, "dist": dist, "torch": torch})
+    except UnknownSlotError:
+        return None
+    if repair.of:
+        made = _making_call(repair.of, account, call)
+        return _added(repair.at, text, *made) if made is not None else None
+    if not repair.write:
+        return _left_out(repair.at, place) if given is not None else None
+    if given is not None:
+        return replace_expression(place, given[1], text)
+    rows = [n for n in _calls(place) if ast.unparse(n.func).rpartition(".")[2] == call.name]
+    return _added(repair.at, text, rows[0], place) if len(rows) == 1 else None
+
+
+def _making_call(parameter: str, account: Account, call: UserCall) -> tuple[ast.Call, Place] | None:
+    """Return the call that made the object of a parameter, if its line assigns what the call returns."""
+    words = call.expressions.get(parameter)
+    chain = next(iter(chains_of(account, words[0])), ()) if words is not None else ()
+    for link in chain:
+        match parse_line(link.place.code):
+            case ast.Module(body=[ast.Assign(value=ast.Call() as made)]) if link.place.code.isascii():
+                return made, link.place
+    return None
+
+
+def _calls(place: Place) -> list[ast.Call]:
+    tree = parse_line(place.code)
+    if tree is None or not place.code.isascii() or place.code.startswith("elif"):
+        return []
+    return [n for n in ast.walk(tree) if isinstance(n, ast.Call)]
+
+
+def _left_out(name: str, place: Place) -> Edit | None:
+    """Return the line without one argument of a call that is passed by its name."""
+    rows = [(call, k) for call in _calls(place) for k in call.keywords if k.arg == name]
+    if len(rows) != 1:
+        return None
+    call, left = rows[0]
+    parts = sorted([*call.args, *(k.value for k in call.keywords)], key=lambda n: (n.lineno, n.col_offset))
+    at, code = parts.index(left.value), place.code
+    if at:
+        span = (parts[at - 1].end_col_offset or 0, left.value.end_col_offset or 0)
+    else:
+        following = call.keywords[1].col_offset if len(parts) > 1 else (call.end_col_offset or 0) - 1
+        span = (left.col_offset, following)
+    changed = f"{code[: span[0]]}{code[span[1] :]}"
+    return Edit(place, changed) if parse_line(changed) is not None else None
+
+
+def _added(name: str, text: str, call: ast.Call, place: Place) -> Edit | None:
+    """Return the line with one more argument at the end of a call."""
+    if any(k.arg in {None, name} for k in call.keywords):
+        return None
+    end, code = (call.end_col_offset or 0) - 1, place.code
+    before = code[:end].rstrip().removesuffix(",")
+    comma = ", " if call.args or call.keywords else ""
+    changed = f"{before}{comma}{name}={text}{code[end:]}"
+    return Edit(place, changed) if parse_line(changed) is not None else None
+
+
+def taken_for_ranks(found: Broken) -> Link | None:
+    """Return the literal, option or default that the values were made with as the number of ranks.
+
+    With it for the size of the group, the demand would hold: `flat.numel() // shards` with `shards=4` on two ranks.
+    """
+    demand, scope = found.contract.demand, found.call.scope
+    asked = _WORLD & names_in(demand)
+    ends: dict[tuple[str, int], Link] = {}
+    for link in found.account.links if asked else ():
+        text = link.value.text
+        if link.how not in {"literal", "option", "default"} or not text.isdigit() or int(text) < 2:
+            continue
+        number = Value(kind="number", name="int", plain=int(text))
+        if any((known := scope.values.get(name)) is None or known.plain == number.plain for name in asked):
+            continue
+        if is_met(demand, scope._replace(values={**scope.values, **dict.fromkeys(asked, number)})):
+            ends[link.place.file, link.place.line] = link
+    return next(iter(ends.values())) if len(ends) == 1 else None
+
+
+def by_other_side(found: Broken, given: int) -> Edit | None:
+    """Return the edit that makes a size from what it is compared with: `torch.empty(sum(counts))` for `len(tokens)`.
+
+    At the line that made the value, if it stands in the function of the call and below what the other side names.
+    """
+    contract, account, call = found
+    words = call.expressions.get(contract.about)
+    other = _in_program(sides(contract.demand)[2], account, call)
+    if words is None or not other or account.place is None:
+        return None
+    chain = next(iter(chains_of(account, words[0])), ())
+    made = chain[0] if chain and chain[0].value.name == words[0] else None
+    if made is None or made.how not in {"assigned", "called"} or not _is_before(made.place, account.place):
+        return None
+    if not all(_is_bound(name, account, made) for name in _roots(other)):
+        return None
+    around = _values(account)
+    tree = parse_line(made.place.code)
+    sized = [n for n in ast.walk(tree) if isinstance(n, ast.expr) and _gives(n, given, around)] if tree else []
+    if len(sized) != 1 or not made.place.code.isascii():
+        return None
+    return replace_expression(made.place, (sized[0].col_offset, sized[0].end_col_offset or 0), other)
+
+
+def _gives(node: ast.expr, number: int, around: Mapping[str, Value]) -> bool:
+    value = work_out(ast.unparse(node), around)
+    return value is not None and value.kind == "number" and value.name == "int" and value.plain == number
+
+
+def _values(account: Account) -> dict[str, Value]:
+    known = [*(link.value for link in account.links), *(account.refusal.arguments if account.refusal else ())]
+    return {each.name: value for each in reversed(known) if (value := read_value(each.text)) is not None}
+
+
+def _is_before(one: Place, other: Place) -> bool:
+    return (one.file, one.function) == (other.file, other.function) and one.line < other.line
+
+
+def _is_bound(name: str, account: Account, made: Link) -> bool:
+    """True if a name got its value above a line, in the same function."""
+    heads = [link for link in account.links if link.value.name == name and link.depth == 0]
+    return bool(heads) and all(_is_before(link.place, made.place) for link in heads)
+
+
+def _roots(words: str) -> frozenset[str]:
+    nodes = list(ast.walk(parse_line(words) or ast.Module([], [])))
+    called = {id(n.func) for n in nodes if isinstance(n, ast.Call)}
+    return frozenset(n.id for n in nodes if isinstance(n, ast.Name) and id(n) not in called)
+
+
+def _in_program(term: str, account: Account, call: UserCall) -> str:
+    """Return a term of a demand as the user's program writes it; empty if it has no such form."""
+    tree = parse_line(term)
+    match tree:
+        case ast.Module(body=[ast.Expr(value=value)]):
+            return _as_written(value, account, call)
+    return ""
+
+
+def _as_written(node: ast.expr, account: Account, call: UserCall) -> str:
+    match node:
+        case ast.Name(id=name) if name in _WORLD and name not in call.expressions:
+            return f"{account.modules[1]}.get_world_size()" if account.modules[1] else ""
+        case ast.Name(id=name):
+            return call.expressions[name][0] if name in call.expressions else ""
+        case ast.Call(func=ast.Name(id=name), args=[part]) if name in _METHODS:
+            inner = _as_written(part, account, call)
+            return _METHODS[name].format(inner) if inner else ""
+        case ast.Attribute(value=owner, attr="shape"):
+            inner = _as_written(owner, account, call)
+            return f"{inner}.shape" if inner else ""
+        case ast.Subscript(value=owner, slice=ast.Constant(value=int() as at)):
+            inner = _as_written(owner, account, call)
+            return f"{inner}[{at}]" if inner else ""
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            both = (_as_written(left, account, call), _as_written(right, account, call))
+            return " * ".join(both) if all(both) else ""
+    return ""
