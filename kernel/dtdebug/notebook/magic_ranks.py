@@ -47,7 +47,7 @@ def show_interrupt(extension: LiveExtension) -> None:
 
 
 def _show_hang(extension: LiveExtension, seen: RanksSeen) -> None:
-    """Publish the card of a hang, for `%dtdebug` to continue from; only the places of the ranks if it has no verdict."""
+    """Publish the card of a hang, for `%dtdebug` to continue from; without a verdict, the places of the ranks."""
     found = diagnose_hang(extension.require_live(), seen)
     if found is None:
         extension.publish(render_ranks.bundle(seen))
