@@ -148,6 +148,9 @@ def _stacks(snapshot: Snapshot) -> dict[int | None, tuple[Frame, ...]]:
         note(info.rank, info.frames)
     for raised in logs.read_output(snapshot).events.raised:
         note(raised.rank, raised.frames)
+    for place in (a.place for a in snapshot.accounts):
+        if place is not None and place.file.startswith("cell "):  # the output names a file of the kernel's
+            note(None, (Frame(place.file, place.line, place.function),))
     return stacks
 
 

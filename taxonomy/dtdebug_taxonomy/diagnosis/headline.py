@@ -28,7 +28,7 @@ from dtdebug_taxonomy.model.ranks import Frame, Verdict
 from dtdebug_taxonomy.model.snapshot import ExceptionInfo, walk
 from dtdebug_taxonomy.stacks.frames import own_frame
 from dtdebug_taxonomy.text.pattern_matcher import plain
-from dtdebug_taxonomy.text.whole_parts import shorten_lists
+from dtdebug_taxonomy.text.whole_parts import first_statement, shorten_lists
 
 _SENTENCE, _MOST = 400, 12
 _SAYS_HANG = {("hang-said",), ("manifestation", "hang")}
@@ -105,7 +105,7 @@ def of_failure(o: Outlook) -> Headline:
         return text, (_quote(text, lone.line),)
     if raised is None:
         return "", ()
-    message = raised.message.strip().split("\n", 1)[0]
+    message = first_statement(raised.message)
     ended = role_of(raised.type) == "launcher"  # its parent raised it
     who = f"Rank {raised.rank}" if raised.rank is not None else getattr(raised, "actor", "")
     rank = f"{who} {'failed:' if ended else 'raised'} " if who else ""
