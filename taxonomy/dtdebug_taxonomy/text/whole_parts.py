@@ -18,7 +18,7 @@ _LEAST = 20
 
 
 def first_statement(message: str) -> str:
-    """Return the first line of a message, with the second one if the sentence goes on there."""
+    """Return the first line of a message, with the second one if the sentence continues there."""
     first, *rest = (line.strip() for line in message.strip().split("\n", 2)[:2])
     goes_on = bool(rest) and (first.endswith(":") or (rest[0][:1].islower() and first[-1:] not in ".!?;"))
     return f"{first} {rest[0]}".strip() if goes_on else first

@@ -68,7 +68,7 @@ def _not_a_tuple(code: Code, value: ast.Constant) -> Hit:
 
 
 def _misfit(code: Code, call: ast.Call, target: ast.expr, value: ast.expr | None, *, numbered: bool) -> Iterator[Hit]:
-    """Yield the arguments if no definition of the function takes so many."""
+    """Yield the arguments if no definition of the function takes them."""
     bound = code.bound(target) if isinstance(target, ast.Name) else []
     functions = [b.node for b in bound if isinstance(b.node, FUNCTIONS) and code.is_plain(b.node)]
     if not functions or len(functions) < len(bound):
