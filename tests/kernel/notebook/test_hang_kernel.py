@@ -560,7 +560,10 @@ def test_an_interrupted_cell_says_which_rank_the_others_wait_for(kernel):
     texts = [b["text/plain"] for b in bundles]
     print(*texts, sep="\n")
 
-    assert any(text.startswith("dtdebug: Rank 1") for text in texts)
+    first, *rows = next(text for text in texts if "rank 1" in text.lower()).splitlines()
+    assert first.startswith("dtdebug: ")
+    assert "rank 1" in first.lower()
+    assert [row for row in rows if row.startswith("  rank 1  ") and "job.py:18" in row]
 
 
 @ranks
