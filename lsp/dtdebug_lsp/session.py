@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 _SLOW_S = 0.08
 """Seconds of processor time from which on a text is checked only when typing pauses."""
 _PAUSE_S = 0.12
+"""Seconds without an edit that are a pause; the first edit after one is checked at once."""
 _PATIENCE_S = 1.0
 """Seconds that the first check waits for the client's settings."""
 _REST_S = 3.0
@@ -72,6 +73,8 @@ class Server(LanguageServer):
         self._due: dict[str, asyncio.Task[None]] = {}
         self._kept: set[asyncio.Task[None]] = set()
         self._cost: dict[str, float] = {}
+        self._edited: dict[str, tuple[float, float]] = {}
+        """Times of the last edit of a text and of the one before."""
         self._checks = 0
         self._collection: asyncio.TimerHandle | None = None
 
@@ -132,6 +135,8 @@ class Server(LanguageServer):
         key = _key(document)
         if (due := self._due.pop(key, None)) is not None:
             due.cancel()
+        if not around:
+            self._edited[key] = time.monotonic(), self._edited.get(key, (0.0, 0.0))[0]
         self._due[key] = task = asyncio.create_task(self._check(document, key, around))
         self.keep(task)
 
@@ -142,7 +147,9 @@ class Server(LanguageServer):
 
     async def pause(self, document: Document) -> None:
         """Wait for a pause in typing if a text takes long to check; an edit cancels the wait."""
-        if self._cost.get(_key(document), 0) > _SLOW_S:
+        key = _key(document)
+        last, before = self._edited.get(key, (0.0, 0.0))
+        if self._cost.get(key, 0) > _SLOW_S and last - before < _PAUSE_S:
             await asyncio.sleep(_PAUSE_S)
 
     async def _check(self, document: Document, key: str, around: bool) -> None:

@@ -109,6 +109,6 @@ export const STYLE = `
 .dtd .dtd-command { padding: 2px 6px; border-radius: 3px; background: var(--dtd-tint); }
 .dtd-status { color: var(--dtd-soft); font-size: .92em; }
 .dtd-foot { justify-content: space-between; font-size: .92em; }
-@media (max-width: 480px) { .dtd-body { padding-inline: 12px; } .dtd-cause > :not(summary), .dtd .dtd-cause > .dtd-reasons { margin-inline-start: 0; } }
+@media (max-width: 480px) { .dtd-lead { -webkit-line-clamp: 5; } .dtd-body { padding-inline: 12px; } .dtd-cause > :not(summary), .dtd .dtd-cause > .dtd-reasons { margin-inline-start: 0; } }
 @media (forced-colors: active) { .dtd-chip { border: 1px solid; } }
 `;

@@ -52,9 +52,14 @@ def sourced_snapshot(snapshot: Snapshot) -> Snapshot:
     if not sources and not snapshot.cell:
         return snapshot
     from dtdebug_taxonomy.inference import from_source
+    from dtdebug_taxonomy.inference.from_measurements import cell_name
 
     waits = verdict is not None and verdict.kind not in {"dead", "none"}
     found = from_source.findings_in(load(), {**sources, **_launch_scripts(sources)}, stacks, culprits, waits)
+    if snapshot.cell.strip():
+        cells = (*snapshot.cells, snapshot.cell)
+        names = [cell_name(snapshot, number) for number in range(len(cells))]
+        found = (*found, *from_source.findings_in_cells(load(), cells, names, stacks, culprits, waits))
     found = tuple(_clean_finding(f) for f in (*_asked_for(snapshot, sources, stacks), *found))
     if verdict is not None:
         verdict = _decide_by_source(verdict, found)
@@ -106,7 +111,7 @@ def _lines(file: str) -> list[str]:
 
 def _decide_by_source(verdict: Verdict, found: Sequence[SourceFinding]) -> Verdict:
     """Blame the one side that is in a call which only its ranks can reach according to the source."""
-    if (verdict.culprits and verdict.confidence > _UNDECIDED) or verdict.kind not in ("replaced", "skipped"):
+    if (verdict.culprits and verdict.confidence > _UNDECIDED) or verdict.kind not in ("extra", "replaced", "skipped"):
         return verdict
     guards = load().evidence[_GUARDED].check
     lines = {f.rank: f for f in found if f.near == "line" and f.check in guards and f.rank is not None}
@@ -146,6 +151,9 @@ def _stacks(snapshot: Snapshot) -> dict[int | None, tuple[Frame, ...]]:
         note(info.rank, info.frames)
     for raised in logs.read_output(snapshot).events.raised:
         note(raised.rank, raised.frames)
+    for place in (a.place for a in snapshot.accounts):
+        if place is not None and place.file.startswith("cell "):  # the output names a file of the kernel's
+            note(None, (Frame(place.file, place.line, place.function),))
     return stacks
 
 

@@ -49,28 +49,25 @@ def diagnose_failed_cell(
         return None
     import msgspec
 
+    from dtdebug.account.printed import with_accounts
     from dtdebug.capture import capture
+    from dtdebug.check.stack_files import sourced_snapshot
     from dtdebug.privacy.boundary import diagnose
     from dtdebug.storage import editor_marks
     from dtdebug.storage.last_failure import LastFailure
     from dtdebug_taxonomy.knowledge.loader import load
 
     snapshot = capture(exception, output=output, cell=cell)
-    if shell is not None and snapshot.exception is not None:
+    if snapshot.exception is None:
+        snapshot = with_accounts(snapshot)  # of what ranks have printed
+    if shell is not None:
         snapshot = _name_cells(snapshot, shell, _inputs(shell)[:-1])
     if live is not None and not issubclass(type(exception), KeyboardInterrupt):
         snapshot = _with_ranks(live, snapshot)
     number = len(_inputs(shell)) - 1 if shell is not None else None
     if live is not None and (store := live.store.cell_fails(exception, number)) is not None:
         snapshot = msgspec.structs.replace(snapshot, open_store=store)
-    from dtdebug.account.printed import with_program
-
-    snapshot = with_program(snapshot)
-    if shell is not None and snapshot.exception is None:  # accounts of what ranks have printed
-        from dtdebug.notebook.cells import Cells
-
-        accounts = tuple(map(Cells(shell).rename_cells, snapshot.accounts))
-        snapshot = msgspec.structs.replace(snapshot, accounts=accounts)
+    snapshot = sourced_snapshot(with_accounts(snapshot))
     snapshot = _with_curves(snapshot)
     diagnosis = diagnose(load(), snapshot, unasked=True)
     told = False

@@ -12,6 +12,7 @@ import msgspec
 
 from dtdebug.live.probe.processes import ranks_below
 from dtdebug.notebook import render_ranks
+from dtdebug.notebook.hang_answer import diagnose_hang
 from dtdebug.notebook.observe_ranks import TIMEOUT, conclude, look_at_ranks
 from dtdebug.notebook.ranks_seen import Kind, RanksSeen
 from dtdebug.privacy.sanitize import clean
@@ -29,8 +30,11 @@ _LIMIT = 300.0
 def show_ranks(extension: LiveExtension, kind: Kind) -> None:
     """Inspect all ranks and show the result; works from a subshell while a cell hangs."""
     seen = look_at_ranks(extension.require_live(), kind, TIMEOUT)
-    extension.publish(render_ranks.bundle(seen))
-    _keep(extension, seen)
+    if kind == "hang":
+        _show_hang(extension, seen)
+    else:
+        extension.publish(render_ranks.bundle(seen))
+        _keep(extension, seen)
 
 
 def show_interrupt(extension: LiveExtension) -> None:
@@ -39,8 +43,21 @@ def show_interrupt(extension: LiveExtension) -> None:
         return
     seen = look_at_ranks(extension.require_live(), "hang", _INTERRUPT_TIMEOUT)
     if seen.verdict is not None and seen.verdict.kind != "none":
+        _show_hang(extension, seen)
+
+
+def _show_hang(extension: LiveExtension, seen: RanksSeen) -> None:
+    """Publish the card of a hang, for `%dtdebug` to continue from; without a verdict, the places of the ranks."""
+    found = diagnose_hang(extension.require_live(), seen)
+    if found is None:
         extension.publish(render_ranks.bundle(seen))
         _keep(extension, seen)
+        return
+    from dtdebug.presentation.diagnosis_card import bundle
+
+    extension.snapshot, diagnosis = found
+    extension.session = extension.wizard = None
+    extension.publish(render_ranks.below(bundle(diagnosis, extension.snapshot), seen))
 
 
 def left_behind(extension: LiveExtension) -> None:

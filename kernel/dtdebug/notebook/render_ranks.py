@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html as markup
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -34,13 +34,25 @@ def bundle(seen: RanksSeen) -> dict[str, Any]:
     return {"text/plain": plain_text(seen), "text/html": html(seen)}
 
 
+def below(card: dict[str, Any], seen: RanksSeen) -> dict[str, Any]:
+    """Return the MIME bundle of a card with the places of the ranks below its text and its static HTML."""
+    rows = "\n".join((*_aligned(seen.ranks), *_remarks(seen)))
+    ranks = f'<div style="{_STYLE}">{"".join(_html_of_ranks(seen))}</div>'
+    return {**card, "text/plain": f"{card['text/plain']}\n{_short(rows)}", "text/html": f"{card['text/html']}{ranks}"}
+
+
 def plain_text(seen: RanksSeen) -> str:
     """Format the answer as plain text: the verdict first, then the place of each rank."""
     head, *lines = _lines(seen)
-    rows = _table(seen.ranks)
+    rows = (f"dtdebug: {head}", *(f"  {line}" for line in lines), *_aligned(seen.ranks), *_remarks(seen))
+    return _short("\n".join(rows))
+
+
+def _aligned(ranks: Sequence[RankState]) -> list[str]:
+    """Return the table of the ranks as lines of text."""
+    rows = _table(ranks)
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []
-    table = ["  ".join(v.ljust(w) for v, w in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return _short("\n".join([f"dtdebug: {head}", *(f"  {line}" for line in lines), *table, *_remarks(seen)]))
+    return ["  ".join(v.ljust(w) for v, w in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def html(seen: RanksSeen) -> str:
@@ -48,12 +60,16 @@ def html(seen: RanksSeen) -> str:
     head, *lines = _lines(seen)
     parts = [f'<div class="dtdebug" style="{_STYLE}"><b>dtdebug</b>: <b>{_safe(head)}</b>']
     parts += [f"<div>{_safe(line)}</div>" for line in lines]
+    return "".join((*parts, *_html_of_ranks(seen), "</div>"))
+
+
+def _html_of_ranks(seen: RanksSeen) -> Iterator[str]:
+    """Yield the table of the ranks and the remarks as HTML."""
     if rows := _table(seen.ranks):
         styles = [_CELL if name in _WRAPPED else _WHOLE for name in rows[0]]
         body = (_row("td", row, styles) for row in rows[1:])
-        parts += ["<table>", _row("th", rows[0], [_WHOLE] * len(styles)), *body, "</table>"]
-    parts += [f"<div><small>{_safe(line)}</small></div>" for line in _remarks(seen)]
-    return "".join(parts) + "</div>"
+        yield from ("<table>", _row("th", rows[0], [_WHOLE] * len(styles)), *body, "</table>")
+    yield from (f"<div><small>{_safe(line)}</small></div>" for line in _remarks(seen))
 
 
 def _row(tag: str, values: Iterable[str], styles: Iterable[str]) -> str:

@@ -30,7 +30,7 @@ from dtdebug_taxonomy.model.ranks import Frame, Verdict
 from dtdebug_taxonomy.model.snapshot import ExceptionInfo, walk
 from dtdebug_taxonomy.stacks.frames import own_frame
 from dtdebug_taxonomy.text.pattern_matcher import plain
-from dtdebug_taxonomy.text.whole_parts import shorten_lists
+from dtdebug_taxonomy.text.whole_parts import first_statement, shorten_lists
 
 _SENTENCE, _MOST = 400, 12
 _SAYS_HANG = {("hang-said",), ("manifestation", "hang")}
@@ -111,6 +111,7 @@ def of_failure(o: Outlook) -> Headline:
     if isinstance(raised, PrintedException):
         below = [text for _, text in raised.below]
     message = detailed(first, below)
+    message = first_statement("\n".join((first, *below))) if message == first else message
     ended = role_of(raised.type) == "launcher"  # its parent raised it
     who = f"Rank {raised.rank}" if raised.rank is not None else getattr(raised, "actor", "")
     rank = f"{who} {'failed:' if ended else 'raised'} " if who else ""

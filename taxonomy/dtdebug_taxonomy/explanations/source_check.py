@@ -41,6 +41,21 @@ def explain(context: Context) -> Iterator[Explanation]:
         yield from islice((_explanation(context, f, LIKELY, None) for f in beside), 1)
 
 
+def explain_at_failure(context: Context) -> Iterator[Explanation]:
+    """Yield the fault that a check finds on the line that raised, or where a variable of that line gets its value."""
+    verdict = context.incident.snapshot.verdict
+    if verdict is not None and verdict.kind not in _OTHER_KINDS:
+        return
+    leading = next(iter(context.ranking.symptoms))
+    for f in _faults(context):
+        check = load()[f.check]
+        if f.near == "line" and leading in check.symptom and check.precision in _SURE:
+            found = _explanation(context, f, LIKELY, None)
+            title = f"{' '.join(f.message.split()).rstrip('.')} ({f.check})"
+            yield msgspec.structs.replace(found, title=plain(title), symptom=leading)
+            return
+
+
 def _faults(context: Context) -> Iterator[SourceFinding]:
     return (f for f in context.incident.snapshot.source_findings if f.check in load() and not f.hint)
 

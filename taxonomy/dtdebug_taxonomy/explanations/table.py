@@ -85,6 +85,7 @@ RULES = (
     Rule("known release", known_release.explain, Standing.PROVEN),
     Rule("source check", source_check.explain, Standing.PROVEN),
     Rule("shown source", source_check.explain_shown, Standing.PROVEN, raises=True),
+    Rule("fault where it raised", source_check.explain_at_failure, Standing.SETTLED),
     Rule("value of an error", ordinary_errors.explain, Standing.PROVEN),
     Rule("test of a library", account.explain_guard, Standing.SETTLED),
     Rule("message orders", message.explain_order, Standing.NAMED),

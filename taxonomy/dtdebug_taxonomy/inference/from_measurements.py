@@ -105,24 +105,26 @@ def of_cell(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     by_check = _by_check(knowledge)
     if not snapshot.cell.strip() or not by_check:
         return
-    from dtdebug_taxonomy.checks.run.examine import examine
     from dtdebug_taxonomy.checks.run.proving import format_patch, in_cell
     from dtdebug_taxonomy.checks.run.settings import Settings
-    from dtdebug_taxonomy.source.notebook import Notebook
+    from dtdebug_taxonomy.inference.from_source import checks_of, examine_cells
 
-    notebook = Notebook([("code", text) for text in (*snapshot.cells, snapshot.cell)])
+    notebook, hits = examine_cells((*snapshot.cells, snapshot.cell), checks_of(knowledge))
     code, last = notebook.code, len(snapshot.cells)
-    settings = Settings(select=tuple(by_check))
-    hits = examine(code, settings, failed=lambda check, error: None)
+    settings = Settings(select=checks_of(knowledge))
     stacks = _lines_of_cells(snapshot)
+    around = {(f.file, f.line): f for f in snapshot.source_findings if f.near != "file" and not f.hint}
     for hit in hits:
+        if hit.check.id not in by_check:
+            continue
         at = notebook.place(code, hit.span)
         name, before = cell_name(snapshot, at.cell), notebook.cells[at.cell][1]
         place = code.text.place(hit.span.start).line
         line = place - code.text.place(notebook.begins(at.cell)).line + 1  # as Python counts, below a cell's magic
         words = code.text.line(place).strip()
         failing = (f"cell {name}", line) in stacks or (line, words) in stacks
-        if not failing and (at.cell != last or hit.severity == "hint"):
+        beside = around.get((f"cell {name}", line))
+        if not failing and beside is None and (at.cell != last or hit.severity == "hint"):
             continue
         found = Finding(
             evidence=by_check[hit.check.id],
@@ -140,6 +142,10 @@ def of_cell(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
                 check=hit.check.id,
                 told=hit.message if hit.severity != "hint" else "",
                 way=hit.fix.title if hit.fix is not None else "",
+            )
+        elif beside is not None and beside.check == hit.check.id:
+            found = msgspec.structs.replace(
+                found, file=beside.file, near=beside.near, rank=beside.rank, diff=beside.diff, check=beside.check
             )
         yield found
 

@@ -1,17 +1,22 @@
-"""Findings of the checks in files that stacks name: on a rank's own line, in the function around it, or elsewhere."""
+"""Findings of the checks in files and cells of stacks: on a rank's line, in the function around it, or elsewhere."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
+from msgspec.structs import replace
+
+from dtdebug_taxonomy.checks import load
 from dtdebug_taxonomy.checks.run.examine import CheckedHit, examine
-from dtdebug_taxonomy.checks.run.proving import format_patch, prove_fixes
+from dtdebug_taxonomy.checks.run.proving import format_patch, in_cell, prove_fixes
 from dtdebug_taxonomy.checks.run.settings import Settings
 from dtdebug_taxonomy.knowledge.loader import Knowledge
 from dtdebug_taxonomy.model.claims import Claim, Record
 from dtdebug_taxonomy.model.ranks import Frame
 from dtdebug_taxonomy.model.snapshot import NEAR, Near, SourceFinding
+from dtdebug_taxonomy.source.notebook import Notebook
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.stacks.frames import short
@@ -29,11 +34,11 @@ def findings_in(
 ) -> tuple[SourceFinding, ...]:
     """Return the findings in sources (file as the stacks name it -> its code), nearest to a line of a culprit first.
 
-    Only checks whose finding is an indicator of some symptom or cause count; if ranks wait (`waits`), those of a
-    symptom that a verdict on waiting ranks points at: how a checkpoint is named explains no hang.
+    Faults count, and what is an indicator of some symptom or cause; if ranks wait (`waits`), those of a symptom that a
+    verdict on waiting ranks points at: how a checkpoint is named explains no hang.
     """
     shown = _of_waiting(knowledge) if waits else {*knowledge.symptoms}
-    numbers = tuple(number for e in knowledge.evidence.values() for number in e.check)
+    numbers = checks_of(knowledge)
     found: list[SourceFinding] = []
     for file, code in sources.items():
         places = [(rank, frame.line) for rank, stack in stacks.items() for frame in stack if frame.file == file]
@@ -47,6 +52,61 @@ def findings_in(
         ]
     found.sort(key=lambda f: (NEAR.index(f.near), f.rank not in culprits, f.file, f.line))
     return tuple(found[:MOST])
+
+
+def findings_in_cells(  # noqa: PLR0917
+    knowledge: Knowledge,
+    cells: tuple[str, ...],
+    names: Sequence[str],
+    stacks: Mapping[int | None, Sequence[Frame]],
+    culprits: Sequence[int] = (),
+    waits: bool = False,
+) -> tuple[SourceFinding, ...]:
+    """Return the findings in the cells that stacks run through, nearest to a line of a culprit first.
+
+    `names` are those of the cells, such as `In[3]`. A function and its launch stand in different cells, so that all of
+    them are read as one program.
+    """
+    numbers = {f"cell {name}": number for number, name in enumerate(names)}
+    frames = [(rank, f) for rank, stack in stacks.items() for f in stack if f.file in numbers]
+    if not frames:
+        return ()
+    shown = _of_waiting(knowledge) if waits else {*knowledge.symptoms}
+    notebook, hits = examine_cells(cells, checks_of(knowledge))
+    code = notebook.code
+    first = [code.text.place(notebook.begins(number)).line for number in range(len(cells))]
+    places = sorted(
+        ((rank, first[numbers[f.file]] + f.line - 1) for rank, f in frames), key=lambda place: place[0] not in culprits
+    )
+    settings = Settings(select=checks_of(knowledge))
+    found: list[SourceFinding] = []
+    for hit in hits:
+        if shown.isdisjoint(hit.check.symptom):
+            continue
+        cell = notebook.place(code, hit.span).cell
+        near = _place_finding(f"cell {names[cell]}", code, hit, places, "")
+        if near.near == "file":
+            continue
+        after = in_cell(notebook, code, hits, hit, settings)
+        before = notebook.cells[cell][1]
+        diff = "" if after is None else format_patch(names[cell], f"{before}\n", f"{after}\n")
+        found.append(replace(near, line=near.line - first[cell] + 1, diff=diff))
+    found.sort(key=lambda f: (NEAR.index(f.near), f.rank not in culprits, f.file, f.line))
+    return tuple(found[:MOST])
+
+
+@lru_cache(maxsize=1)
+def examine_cells(cells: tuple[str, ...], numbers: tuple[str, ...]) -> tuple[Notebook, tuple[CheckedHit, ...]]:
+    """Return the cells as one program, and what the checks of these numbers find there."""
+    notebook = Notebook([("code", text) for text in cells])
+    hits = examine(notebook.code, Settings(select=numbers), failed=lambda check, error: None)
+    return notebook, tuple(hits)
+
+
+def checks_of(knowledge: Knowledge) -> tuple[str, ...]:
+    """Return the numbers of the checks that find a fault, or what is an indicator."""
+    told = {number for e in knowledge.evidence.values() for number in e.check}
+    return tuple(c.id for c in load().values() if c.id in told or c.severity in {"error", "warning"})
 
 
 def _of_waiting(knowledge: Knowledge) -> set[str]:
@@ -85,11 +145,12 @@ def _place_finding(
     file: str, code: Source, hit: CheckedHit, places: Sequence[tuple[int | None, int]], diff: str
 ) -> SourceFinding:
     first, last = (code.text.place(offset).line for offset in hit.span)
+    hint = hit.severity == "hint"
     near: Near = "file"
     whose: int | None = None
     if isinstance(code, Code):
         for rank, line in places:
-            if first <= line <= last or line in _branch(code, first):
+            if first <= line <= last or line in _branch(code, first) or (not hint and first in _bound_for(code, line)):
                 near, whose = "line", rank
                 break
             if near == "file" and _function(code, first) == _function(code, line):
@@ -102,7 +163,7 @@ def _place_finding(
         name=hit.check.name,
         message=" ".join(hit.message.split()),
         near=near,
-        hint=hit.severity == "hint",
+        hint=hint,
         rank=whose,
         words=code.text.line(first).strip()[:200],
         fix=hit.fix.title if hit.fix is not None else "",
@@ -114,6 +175,12 @@ def _branch(code: Code, line: int) -> range:
     """Return the lines of the innermost `if` around a line: the branch that leads to it."""
     spans = [range(n.lineno, (n.end_lineno or n.lineno) + 1) for n in code.nodes(ast.If)]
     return min((s for s in spans if line in s), key=len, default=range(line, line + 1))
+
+
+def _bound_for(code: Code, line: int) -> set[int]:
+    """Return the lines that bind the variables which the statements of a line read: a wrong value fails at its use."""
+    read = (n for s in code.statements_at(line) for n in code.inside(s, ast.Name) if isinstance(n.ctx, ast.Load))
+    return {code.text.place(code.span(b.node).start).line for n in read for b in code.bound(n) if b.how == "assign"}
 
 
 def _function(code: Code, line: int) -> tuple[int, int]:

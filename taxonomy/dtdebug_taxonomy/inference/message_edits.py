@@ -26,12 +26,23 @@ _UNUSED = lazy_re(r"Parameter indices which did not receive grad for rank \d{1,6
 _UNUSED_NAMES = lazy_re(r"Parameters which did not receive grad for rank \d{1,6}: ?(?P<names>[\w.]+(?:, ?[\w.]+)*)")
 _NO_RANK = lazy_re(r"environment variable (?:RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT) expected, but not set")
 _LAUNCHED = lazy_re(r"(?m)^\s*%%(?:px|distributed|rank|writefile|bash)|torchrun|notebook_launcher|environ\[.RANK")
+_NO_ADDRESS = lazy_re(r"environment variable MASTER_(?:ADDR|PORT) expected, but not set")
+_ON_CPU = lazy_re(
+    r"device_ids and output_device arguments only work with[^\n]{0,200}module parameters \{device\(type='cpu'\)\}"
+)
+_NOT_IN_LOSS = lazy_re(r"parameters that were not used in producing (?:the )?loss")
 _DUPLICATE = lazy_re(r"Duplicate GPU detected")
 _CHOOSES = lazy_re(r"set_device\(|cuda:\{|cuda\([^)\s]|torch\.device\(.cuda., |CUDA_VISIBLE_DEVICES|device_ids")
 _OTHER_DEVICE = lazy_re(
     r"Attempting to deserialize object on (?:a )?CUDA device[^\n]{0,40}? but "
     r"torch\.cuda\.(?:device_count|is_available)\(\) is"
 )
+_EARLY = lazy_re(r"`Accelerator` should only be initialized inside your training function")
+_STARTS = ("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes", "torch.multiprocessing.Process")
+_STARTS_OF_PYTHON = ("multiprocessing.Process",)
+_TRAINERS = ("lightning.Trainer", "lightning.pytorch.Trainer", "pytorch_lightning.Trainer")
+_STRATEGIES = frozenset({"ddp", "ddp_spawn", "ddp_fork", "ddp_notebook"})
+_ARGUMENTS = ("transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments")
 _NAMED = 4
 """Maximum number of parameters that are named one by one."""
 _MOST = 200_000
@@ -138,6 +149,25 @@ def _unused_parameters(code: Code, text: str) -> Iterator[Wanted]:
         yield Wanted(made[0], "layer-without-gradient", told, "")
 
 
+def _unused_by_library(code: Code, text: str) -> Iterator[Wanted]:
+    """Let a library's own wrapper look for unused parameters: by Lightning's strategy, or the Trainer's option."""
+    if not (_NOT_IN_LOSS.search(text) or _UNUSED.search(text)) or code.calls(*DDPS):
+        return
+    trainers, arguments = code.calls(*_TRAINERS), code.calls(*_ARGUMENTS)
+    title = "Let DDP look for unused parameters"
+    if len(trainers) == 1 and (given := code.argument(trainers[0], "strategy")) is not None:
+        strategy = code.constant(given)
+        if strategy in _STRATEGIES:
+            edit = Edit(code.span(given), f'"{strategy}_find_unused_parameters_true"')
+            yield Wanted(given, "unused-parameters", "", title, Fix(title, (edit,)))
+    elif len(arguments) == 1 and not code.has_unpacking(arguments[0]):
+        name = "ddp_find_unused_parameters"
+        given = code.argument(arguments[0], name)
+        if given is None or code.constant(given) is False:
+            edit = _argument(code, arguments[0], f"{name}=True") if given is None else Edit(code.span(given), "True")
+            yield Wanted(given or arguments[0], "unused-parameters", "", title, Fix(title, (edit,)))
+
+
 def _join_names(names: Sequence[str]) -> str:
     more = len(names) - _NAMED
     return ", ".join(names) if more <= 0 else f"{', '.join(names[:_NAMED])} and {more} more parameters"
@@ -207,6 +237,54 @@ def _missing_rank(code: Code, text: str) -> Iterator[Wanted]:
     )
 
 
+def _no_address(code: Code, text: str) -> Iterator[Wanted]:
+    """Say where processes meet that the program starts itself, without a launcher that sets it."""
+    if not _NO_ADDRESS.search(text) or not code.calls(*_STARTS, *_STARTS_OF_PYTHON):
+        return
+    calls = [c for c in code.calls(INIT) if not code.has_unpacking(c)]
+    if len(calls) != 1 or len(calls[0].args) > 1:
+        return
+    given = {k.arg for k in calls[0].keywords}
+    if not {"rank", "world_size"} <= given or given & {"init_method", "store"}:
+        return
+    title = "Say where the processes meet, which no launcher does here"
+    fix = Fix(title, (_argument(code, calls[0], 'init_method="tcp://127.0.0.1:29500"'),))
+    yield Wanted(calls[0], "wrong-master-address-or-missing-rank", "", title, fix)
+
+
+def _devices_of_cpu(code: Code, text: str) -> Iterator[Wanted]:
+    """Leave `device_ids` out where a model on the host is wrapped in a job that gloo connects."""
+    backends = {code.constant(code.argument(c, "backend", 0)) for c in code.calls(INIT)}
+    if not _ON_CPU.search(text) or backends != {"gloo"} or len(wraps := code.calls(*DDPS)) != 1:
+        return
+    (wrap,) = wraps
+    named = [k for k in wrap.keywords if k.arg in {"device_ids", "output_device"}]
+    if not named or len(wrap.args) > 1:
+        return
+    title = "Leave device_ids out: the model is on the CPU"
+    edits = tuple(Edit(Span(_end_before(code, wrap, k), code.span(k.value).end), "") for k in named)
+    yield Wanted(wrap, "module-not-on-its-device", "", title, Fix(title, edits))
+
+
+def _end_before(code: Code, call: ast.Call, keyword: ast.keyword) -> int:
+    """Return where the argument before a keyword ends, so that its comma goes with it."""
+    others = [code.span(a).end for a in (*call.args, *(k.value for k in call.keywords))]
+    return max(end for end in others if end < code.span(keyword.value).start)
+
+
+def _early_accelerator(code: Code, text: str) -> Iterator[Wanted]:
+    """Name the Accelerator that is made outside of the function that the launcher starts."""
+    if not _EARLY.search(text):
+        return
+    made = [c for c in code.calls("accelerate.Accelerator") if code.function(c) is None]
+    targets = {
+        code.source_of(t) for c in code.calls("accelerate.notebook_launcher") if (t := code.argument(c, "function", 0))
+    }
+    if len(made) == 1 and len(targets) == 1:
+        title = f"Make it inside {targets.pop()}(), and restart the kernel"
+        yield Wanted(made[0], "device-opened-before-processes-start", "", title)
+
+
 def _same_device(code: Code, text: str) -> Iterator[Wanted]:
     """Choose the device of each rank where two of them took the same one and nothing in the program chooses."""
     if not _DUPLICATE.search(text) or _CHOOSES.search(code.text) or len(starts := code.calls(INIT)) != 1:
@@ -228,4 +306,12 @@ def _other_device(code: Code, text: str) -> Iterator[Wanted]:
     yield Wanted(loads[0], "restored-to-wrong-device", "", title, fix)
 
 
-_READERS: tuple[Reader, ...] = (_unused_parameters, _same_device, _other_device)
+_READERS: tuple[Reader, ...] = (
+    _unused_parameters,
+    _unused_by_library,
+    _no_address,
+    _devices_of_cpu,
+    _early_accelerator,
+    _same_device,
+    _other_device,
+)

@@ -27,7 +27,7 @@ from dtdebug_taxonomy.model.ranks import Frame, Verdict
 from dtdebug_taxonomy.model.snapshot import Snapshot, walk
 from dtdebug_taxonomy.model.training import Violation
 from dtdebug_taxonomy.presentation.account_spots import Lead, origin_of, spots_of_all, spots_of_parting
-from dtdebug_taxonomy.stacks.frames import own_frame, short
+from dtdebug_taxonomy.stacks.frames import own_frame, short, spell_place
 from dtdebug_taxonomy.text.pattern_matcher import plain
 from dtdebug_taxonomy.text.whole_parts import first_parts, message_parts
 from dtdebug_taxonomy.verdicts.lost_peer import of_explained
@@ -146,7 +146,14 @@ def _notes(d: Diagnosis | None, snapshot: Snapshot | None) -> Iterator[str]:
     yield from (plain(n, _SENTENCE) for n in (*own, *read))
 
 
+_MODULE_OF_ERROR = re.compile(r"\b(?:[a-z_]\w{0,40}\.){1,8}(?=[A-Z]\w{0,60}(?:Error|Exception|Warning)\b)")
+_ROOM = 150
+"""Most characters of a headline beside which an exception's module has room."""
+
+
 def _headline(text: str) -> str:
+    if len(text) > _ROOM:
+        text = _MODULE_OF_ERROR.sub("", text)
     text = _KILLED_BY.sub(lambda m: f"{m[1]} = {_SIGNALS[m[2]]}" if m[2] in _SIGNALS else m[1], text)
     return plain(message_parts(text, _HEADLINE), _HEADLINE)
 
@@ -264,10 +271,13 @@ _LEFT_OVER = re.compile(r"\.?['\"][)\],:;]+$")
 
 def _record(r: Reason, headline: str) -> str:
     words = plain(" ".join(r.words.split()), 80)
-    words = "" if words[:40] in headline or _DEBRIS.match(words) else _LEFT_OVER.sub("", words)
+    if words[:40] in headline or _DEBRIS.match(words):
+        words = ""
+    elif r.source != "checked":  # a line of the source is whole
+        words = _LEFT_OVER.sub("", words)
     match r.source:
         case "checked":
-            place = f"{short(r.file)}:{r.line}" if r.file else f"line {r.line} of the cell"
+            place = spell_place(r.file, r.line) if r.file else f"line {r.line} of the cell"
         case "printed" if words:
             place = f"line {r.line}" if r.line else "the output"
         case "said":

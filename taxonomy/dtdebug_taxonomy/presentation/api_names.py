@@ -63,6 +63,20 @@ def public_api(name: str) -> Api | None:
     return _method(cls, method, methods[method]) if cls and method in methods else None
 
 
+def describe_argument(name: str, argument: str) -> tuple[str, str] | None:
+    """Return what the signature tells of an argument of a public name, and its page; None if it does not list it."""
+    found = public_api(name)
+    signature = next((t for t in found.told if "(" in t and "`" in t), "") if found is not None else ""
+    listed = re.search(rf"[(,*] ?{re.escape(argument)}(?:=(?P<default>[^,`]{{1,60}}?))?(?=, |\)`)", signature)
+    if found is None or listed is None:
+        return None
+    owner, _, last = found.name.rpartition(".")
+    shown = f"{owner.rpartition('.')[2]}.{last}" if owner.rpartition(".")[2][:1].isupper() else last
+    default = f"`{listed['default']}` if it is left out" if listed["default"] else "which it needs"
+    package = found.name.partition(".")[0]
+    return f"An argument of `{shown}` ({facts.public_names().version(package)}), {default}.", found.page
+
+
 def method_named(receiver: str, method: str, packages: Iterable[str]) -> str:
     """Return the qualified method of `receiver.method`, judged by the variable's name; empty unless one class fits.
 

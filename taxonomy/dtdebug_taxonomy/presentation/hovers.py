@@ -14,7 +14,7 @@ from dtdebug_taxonomy.knowledge.contracts import Contract, contract_key, load_co
 from dtdebug_taxonomy.knowledge.facts.tables import Meaning, ReadVariable
 from dtdebug_taxonomy.knowledge.loader import Knowledge, read_record
 from dtdebug_taxonomy.knowledge.schema import KnowledgeRecord
-from dtdebug_taxonomy.presentation.api_names import api_names, public_api
+from dtdebug_taxonomy.presentation.api_names import api_names, describe_argument, public_api
 from dtdebug_taxonomy.text.contract_call import short_name
 from dtdebug_taxonomy.text.demands import names_in
 
@@ -135,7 +135,8 @@ def argument_hover(api: str, name: str) -> str | None:
     entry = _arguments().get((contract_key(api), name))
     lines = demands_of(api, name)
     if entry is None and not lines:
-        return None
+        listed = describe_argument(api, name)
+        return f"**`{short_name(api)}({name}=...)`**\n\n{listed[0]}\n\n[Documentation]({listed[1]})" if listed else None
     found = [f"**`{short_name(api)}({name}=...)`**"]
     found += [entry.is_, f"**Often wrong:** {entry.wrong}"] if entry is not None else []
     found += ["\n".join(f"- {line}" for line in lines)] if lines else []

@@ -17,6 +17,13 @@ _LEAST = 20
 """Least number of characters that say something."""
 
 
+def first_statement(message: str) -> str:
+    """Return the first line of a message, with the second one if the sentence continues there."""
+    first, *rest = (line.strip() for line in message.strip().split("\n", 2)[:2])
+    goes_on = bool(rest) and (first.endswith(":") or (rest[0][:1].islower() and first[-1:] not in ".!?;"))
+    return f"{first} {rest[0]}".strip() if goes_on else first
+
+
 def first_parts(text: str, most: int) -> str:
     """Return the first whole sentences of at most `most` characters, else the first one without asides, else clauses.
 

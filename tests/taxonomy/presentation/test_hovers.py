@@ -244,3 +244,24 @@ def test_a_call_shows_what_it_asks_for():
     shown = hovers.hover("torch.distributed.all_gather_object", KNOWLEDGE)
     assert "- `all_gather_object` needs one place per rank." in shown
     assert hovers.demands_of("torch.distributed.nn.all_gather") == ()
+
+
+@pytest.mark.parametrize(
+    ("api", "name", "said"),
+    [
+        ("torch.distributed.init_process_group", "group_name", "`''` if it is left out"),
+        ("torch.utils.data.distributed.DistributedSampler", "dataset", "which it needs"),
+        ("accelerate.Accelerator.unwrap_model", "keep_fp32_wrapper", "`Accelerator.unwrap_model` (accelerate"),
+    ],
+)
+def test_a_keyword_without_a_text_shows_what_the_signature_says(api, name, said):
+    """Its default, the release, and the page."""
+    shown = hovers.argument_hover(api, name)
+
+    assert said in shown
+    assert "](https://" in shown
+
+
+def test_a_keyword_that_no_signature_lists_shows_nothing():
+    """It may be one of `**kwargs`."""
+    assert hovers.argument_hover("torch.distributed.init_process_group", "no_such") is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dtdebug_taxonomy.text.whole_parts import first_parts, message_parts
+from dtdebug_taxonomy.text.whole_parts import first_parts, first_statement, message_parts
 
 
 @pytest.mark.parametrize(
@@ -73,3 +73,24 @@ def test_of_a_first_sentence_that_does_not_fit_both_ends_stay():
     assert len(shown) <= 60
     assert shown.startswith("The group of the ranks")
     assert shown.endswith("an address.")
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        (
+            'Error(s) in loading state_dict for Net:\n\tMissing key(s): "a".\n\tUnexpected',
+            'Error(s) in loading state_dict for Net: Missing key(s): "a".',
+        ),
+        (
+            "Expected `tensor` of type Tensor\n             but got <class 'float'> instead.",
+            "Expected `tensor` of type Tensor but got <class 'float'> instead.",
+        ),
+        ("Sizes differ.\nset DEBUG=1 to see more", "Sizes differ."),
+        ("CUDA error: out of memory\nCUDA kernel errors might be reported later", "CUDA error: out of memory"),
+        ("", ""),
+    ],
+)
+def test_a_sentence_that_goes_on_below_is_whole(message, shown):
+    """A colon announces the next line; a line in lower case continues the one above."""
+    assert shown == first_statement(message)

@@ -42,8 +42,19 @@ def _used_assignments(code: Code) -> set[ast.AST]:
 
 
 def _fix(code: Code, call: ast.Call, up: ast.AST) -> Fix | None:
-    """Return a fix that removes the assignment if its name is that of the tensor."""
-    if not isinstance(up, ast.Assign) or not call.args or dotted_name(call.args[0]) != dotted_name(up.targets[0]):
+    """Return a fix that removes the assignment if its name is that of the tensor, or else names the tensor below."""
+    held = dotted_name(call.args[0]) if call.args else ""
+    if not isinstance(up, ast.Assign) or not held or len(up.targets) != 1:
         return None
-    start = code.span(up).start
-    return Fix("Keep the tensor", (Edit(Span(start, code.span(call).start), ""),))
+    target = dotted_name(up.targets[0])
+    start, at = code.span(up).start, code.span(call)
+    removed = Edit(Span(start, at.start), "")
+    if target == held:
+        return Fix("Keep the tensor", (removed,))
+    line = code.text.line(up.lineno)
+    alone = line[: up.col_offset].isspace() or not up.col_offset
+    second = code.name(call.func).removeprefix(DIST).startswith("gather")  # the result is in its second argument
+    if not target or not alone or second:
+        return None
+    added = Edit(Span(at.end, at.end), f"\n{line[: up.col_offset]}{target} = {held}")
+    return Fix("Take the tensor", (removed, added))
