@@ -368,8 +368,9 @@ def _called(code: Code, node: ast.Call, on: Thing | None) -> FoundDefinition | N
     here = code.local_function(node)
     if here is not None:
         return FoundDefinition(code, here) if code.is_plain(here) else None
-    if isinstance(func, ast.Name) and len(found := code.at_top.get(func.id, ())) == 1:
-        return FoundDefinition(code, found[0]) if isinstance(found[0], ast.ClassDef) else None
+    at_top = code.at_top.get(func.id, []) if isinstance(func, ast.Name) else []
+    if len(at_top) == 1:
+        return FoundDefinition(code, at_top[0]) if isinstance(at_top[0], ast.ClassDef) else None
     if code.project is None or not code.project.may_hold(code, func) or not code.name(func):
         return None
     return code.project.find_definition(code, code.name(func))
