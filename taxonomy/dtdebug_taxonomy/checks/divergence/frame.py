@@ -29,9 +29,10 @@ from dtdebug_taxonomy.checks.divergence.summaries import (
     without_parameters,
 )
 from dtdebug_taxonomy.checks.shared.names import COLLECTIVES
+from dtdebug_taxonomy.checks.shared.wrapping import DDPS, FSDP1
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.names import dotted_name
-from dtdebug_taxonomy.source.python.ranks import is_main, may_tell_rank, rank, several
+from dtdebug_taxonomy.source.python.ranks import is_main, is_size, may_tell_rank, rank, several
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS, Function
 
 _NESTED = 60
@@ -392,8 +393,24 @@ class Frame:
             return own("rank")
         of, at = self.value(node.value), self.value(node.slice)
         if at.of_kind("rank"):
-            return own("part" if isinstance(node.slice, ast.Slice) else "batch")
+            if not isinstance(node.slice, ast.Slice):
+                return own("batch")
+            return own("batch" if self._divides(node.value) else "part")
         return of if isinstance(node.slice, ast.Slice | ast.Constant) else mix(of.items, at)
+
+    def _divides(self, node: ast.expr, depth: int = 3) -> bool:
+        """True if a sequence was cut to a multiple of the number of ranks, so that their parts are equally long."""
+        for value in self.code.values(node) if depth else ():
+            if value is None or value is node:
+                continue
+            if any(
+                isinstance(b.op, ast.Mod | ast.FloorDiv) and is_size(self.code, b.right)
+                for b in self.code.inside(value, ast.BinOp)
+            ):
+                return True
+            if isinstance(value, ast.Subscript) and self._divides(value.value, depth - 1):
+                return True
+        return False
 
     def _text(self, node: ast.JoinedStr) -> Value:
         return as_text(mix(*(self.value(v.value) for v in node.values if isinstance(v, ast.FormattedValue))))
@@ -451,12 +468,16 @@ class Frame:
             return found
         if isinstance(node.func, ast.Attribute):
             of = value_of_attribute(self.value(node.func.value), node.func.attr)
-            if _OF_ARGUMENTS.search(node.func.attr):
+            if _OF_ARGUMENTS.search(node.func.attr) or self._is_model(node.func):
                 return Value(mix(of, *given).origins)
             return of
         if isinstance(node.func, ast.Name) and node.func.id not in code.imports:
             return Value(mix(*given).origins) if self._is_object(node.func) else EQUAL
         return EQUAL
+
+    def _is_model(self, func: ast.Attribute) -> bool:
+        """True if a called attribute of this class is an object that the class wraps for several ranks."""
+        return dotted_name(func.value) == "self" and self.code.is_made_by(func, *DDPS, *FSDP1)
 
     def _is_object(self, func: ast.Name) -> bool:
         """True if a called name is an object, such as a model or a criterion, rather than a function."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 from dtdebug_taxonomy.checks.divergence.frame import Frame
 from dtdebug_taxonomy.checks.divergence.origins import EQUAL, Callee, Value, mix
@@ -133,8 +134,16 @@ class Interpreter:
             return True
         calls = (c for c in self.code.inside(node, ast.Call) if (self.code.function(c) or self.code.tree) is node)
         return any(
-            _is_by_value(self.code, c) and (guards(self.code).around(c) or _is_chosen(self.code, c)) for c in calls
+            (_is_by_value(self.code, c) and (guards(self.code).around(c) or _is_chosen(self.code, c)))
+            or getattr(c.func, "attr", "") in self._waiting_methods
+            for c in calls
         )
+
+    @cached_property
+    def _waiting_methods(self) -> set[str]:
+        """Names of the methods in this file in which ranks wait, which an object's variable leads to."""
+        methods = (f for f in self.code.all_functions if isinstance(self.code.parent.get(f), ast.ClassDef))
+        return {f.name for f in methods if self.meetings(f)}
 
     def leads(self, call: ast.Call) -> tuple[str, ...]:
         """Return the names of the waiting calls that a call leads to, after its function has been interpreted."""

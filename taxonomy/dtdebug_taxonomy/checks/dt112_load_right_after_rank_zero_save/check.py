@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import ast
+import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.shared.handing_over import read_by_others, same_file, wait_after, written_by_first
+from dtdebug_taxonomy.checks.shared.course import Step, Thing, courses
+from dtdebug_taxonomy.checks.shared.handing_over import (
+    MEETS,
+    read_by_others,
+    same_file,
+    wait_after,
+    written_by_first,
+)
 from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import Guard, guards
 from dtdebug_taxonomy.source.python.names import dotted_name
 
+_PREPARES_INPUTS = re.compile(r"(?i)tokenizer|processor|feature_extractor")
 _SAVES = {
     "torch.save": ("f", 1),
     "safetensors.torch.save_file": ("filename", 1),
@@ -41,6 +51,7 @@ _LOAD_METHODS = {"from_pretrained": ("pretrained_model_name_or_path", 0), "load_
 
 def check(code: Code) -> Iterator[Hit]:
     """Report the call that loads."""
+    seen: set[ast.AST] = set()
     opened = [*_open_calls(code)]
     saves = _with_path(code, _SAVES, _SAVE_METHODS) + [(call, path) for call, path, writes in opened if writes]
     saves.sort(key=lambda s: code.order[s[0]])
@@ -53,8 +64,11 @@ def check(code: Code) -> Iterator[Hit]:
         for key in _keys(code, load, path):
             before = bisect_left(by_file[key], code.order[load], key=lambda s: code.order[s[0]])
             if before and (hit := _hit(code, load, path, *by_file[key][before - 1])) is not None:
+                seen.add(load)
                 yield hit
                 break
+    if code.role != "test":
+        yield from _across_functions(code, seen)
 
 
 def _open_calls(code: Code) -> Iterator[tuple[ast.Call, ast.expr, bool]]:
@@ -78,6 +92,10 @@ def _hit(code: Code, load: ast.Call, path: ast.expr, save: ast.Call, target: ast
     guard = written_by_first(code, save) if same_file(code, path, target) else None
     if guard is None or not read_by_others(code, load, save, guard):
         return None
+    if any(g.test.value == "0" and g.test.equal for g in guards(code).around(load)):
+        return None  # the process that saved, on each machine
+    if _is_tokenizer(save) and not _is_tokenizer(load):
+        return None  # other files of that directory
     line = code.text.place(code.span(save).start).line
     return Hit(
         code.span(load),
@@ -85,6 +103,58 @@ def _hit(code: Code, load: ast.Call, path: ast.expr, save: ast.Call, target: ast
         "the file is missing, from an earlier run, or half written.",
         wait_after(code, guard),
     )
+
+
+def _is_tokenizer(call: ast.Call) -> bool:
+    """True if a call saves or loads a tokenizer or a processor of inputs, by the name of its object."""
+    return bool(_PREPARES_INPUTS.search(dotted_name(call.func).rpartition(".")[0]))
+
+
+def _across_functions(code: Code, seen: set[ast.AST]) -> Iterator[Hit]:
+    """Report loads of what a function writes that rank 0 alone calls."""
+    for steps in courses(code):
+        writes = [(n, s, p) for n, s in enumerate(steps) if (p := _path_of(s, _SAVES)) is not None]
+        for at, write, path in writes:
+            guard = _guard_of(write, code)
+            if guard is None:
+                continue
+            for read in steps[at + 1 :]:
+                if _may_wait(read):
+                    break
+                node = read.seen_beside(write, code)
+                if not isinstance(node, ast.Call) or node in seen or _path_of(read, _LOADS) is not path:
+                    continue
+                if read.excludes(write) or any(p.node is guard.node for p in read.places) or _guard_of(read, code):
+                    continue
+                seen.add(node)
+                line = code.text.place(code.span(guard.node).start).line
+                yield Hit(
+                    code.span(node),
+                    f"Other ranks load here what rank 0 saves at line {line}, without waiting for it: "
+                    "the file is missing, from an earlier run, or half written.",
+                    wait_after(code, guard),
+                )
+
+
+def _path_of(step: Step, functions: dict[str, tuple[str, int]]) -> Thing | None:
+    """Return the path that a step writes or reads, as one object; None if it is none of these functions."""
+    if step.name not in functions or not isinstance(step.node, ast.Call):
+        return None
+    keyword, place = functions[step.name]
+    names = [None] * len(step.node.args) + [k.arg for k in step.node.keywords]
+    return next((t for n, (k, t) in enumerate(zip(names, step.given, strict=True)) if k == keyword or n == place), None)
+
+
+def _guard_of(step: Step, code: Code) -> Guard | None:
+    """Return the condition under which rank 0 alone comes to a step, among those of this file."""
+    nodes = [c.node for c in step.calls if c.code is code] + ([step.node] if step.code is code else [])
+    found = (written_by_first(code, n) for n in nodes if isinstance(n, ast.Call))
+    return next((g for g in found if g is not None), None)
+
+
+def _may_wait(step: Step) -> bool:
+    """True if the ranks may wait for each other in a step."""
+    return isinstance(step.node, ast.Call) and bool(MEETS.search(step.name.rpartition(".")[2] or step.attribute))
 
 
 def _with_path(

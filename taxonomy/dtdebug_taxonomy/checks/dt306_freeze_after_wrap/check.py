@@ -6,10 +6,15 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.shared.course import Step, Thing, courses
 from dtdebug_taxonomy.checks.shared.wrapping import DDPS, Wrap, asks_wrap, bare_before, wrap_of
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.names import dotted_name
 
+_MESSAGE = (
+    "Parameters are frozen after DistributedDataParallel took them: it still waits for their gradients, and "
+    "the next step fails with 'Expected to have finished reduction in the prior iteration'."
+)
 _LISTS = {"parameters", "named_parameters", "children", "modules", "named_children", "named_modules"}
 
 
@@ -17,6 +22,7 @@ def check(code: Code) -> Iterator[Hit]:
     """Report the statement that freezes."""
     if not code.calls(*DDPS):
         return
+    seen: set[ast.AST] = set()
     for node, owner, partial in _freezes(code):
         found = _find_wrap(code, owner)
         if found is None:
@@ -31,11 +37,47 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         if _wrapped_later(code, node, owner):
             continue
-        yield Hit(
-            code.span(node),
-            "Parameters are frozen after DistributedDataParallel took them: it still waits for their gradients, and "
-            "the next step fails with 'Expected to have finished reduction in the prior iteration'.",
-        )
+        seen.add(node)
+        yield Hit(code.span(node), _MESSAGE)
+    yield from _by_methods(code, seen)
+
+
+def _by_methods(code: Code, seen: set[ast.AST]) -> Iterator[Hit]:
+    """Report calls of functions that freeze a part of a wrapped model."""
+    for steps in courses(code):
+        changes = [s for s in steps if _sets_requires_grad(s) and s.on is not None]
+        wraps = [(n, s) for n, s in enumerate(steps) if s.name in DDPS and s.given]
+        for at, wrap in wraps if changes else ():
+            model = wrap.given[0]
+            own = [s for s in changes if _is_part(s.on, model)]
+            first = next((s for s in own if steps.index(s) > at), None)
+            if first is None or wrap.code is not code or not all(map(_freezes_by, own)) or own[0] is not first:
+                continue  # alternates, or was frozen before
+            if _tolerates(code, Wrap(wrap.node, True, code)) or first.excludes(wrap):  # type: ignore[arg-type]
+                continue
+            if any(n > at and w.given[0] is model for n, w in wraps) or not first.calls:
+                continue
+            node = first.seen_beside(wrap, code)
+            if isinstance(node, ast.Call) and not {node, *(s.node for s in own)} & seen:
+                seen.add(node)
+                yield Hit(code.span(node), _MESSAGE)
+
+
+def _sets_requires_grad(step: Step) -> bool:
+    return step.attribute in {"requires_grad", "requires_grad_"}
+
+
+def _freezes_by(step: Step) -> bool:
+    """True if a step freezes what it sets."""
+    node = step.node
+    given = node.value if isinstance(node, ast.Assign) else step.code.argument(node, "requires_grad", 0)  # type: ignore[arg-type]
+    return _is_false(given)
+
+
+def _is_part(of: Thing | None, model: Thing) -> bool:
+    """True if something belongs to a part of a model, not to all of it."""
+    lineage = of.lineage() if of is not None else []
+    return model in lineage and any(t.owner is model for t in lineage)
 
 
 def _freezes(code: Code) -> Iterator[tuple[ast.AST, ast.expr, bool]]:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.shared.course import Step, courses
 from dtdebug_taxonomy.checks.shared.fixing import indent_of, statement_lines
 from dtdebug_taxonomy.checks.shared.names import FULLY_SHARD, OPTIMIZERS
 from dtdebug_taxonomy.checks.shared.wrapping import FSDP1, wrap_of
@@ -49,6 +50,42 @@ def check(code: Code) -> Iterator[Hit]:
             "the model.",
             _fix(code, optimizer, wrap),
         )
+    yield from _across_functions(code)
+
+
+def _across_functions(code: Code) -> Iterator[Hit]:
+    """Report optimizers that are made in another function than the wrap."""
+    seen: set[ast.AST] = set()
+    for steps in courses(code):
+        made = [(n, s) for n, s in enumerate(steps) if s.name in OPTIMIZERS and s.given]
+        lineages = {n: s.given[0].lineage() for n, s in made}
+        wraps = [(n, s) for n, s in enumerate(steps) if s.name in _WRAPS and s.given]
+        for at, optimizer in made:
+            after = [(n, w) for n, w in wraps if n > at and w.given[0] in lineages[at] and _replaces(w)]
+            if not after or any(n < at and w.given[0] in lineages[at] for n, w in wraps):
+                continue
+            last, wrap = after[-1]
+            if any(n > last and wrap.given[0] in lineages[n] for n, _ in made) or wrap.excludes(optimizer):
+                continue  # another optimizer takes its place
+            if wrap.code.function(wrap.node) is optimizer.code.function(optimizer.node):
+                continue
+            node, by = optimizer.seen_beside(wrap, code), wrap.seen_beside(optimizer, code)
+            if node is None or by is None or node in seen:
+                continue
+            seen.add(node)
+            yield Hit(
+                code.span(node),
+                f"The optimizer holds the parameters as they were before {wrap.name.rpartition('.')[2]} (line "
+                f"{code.text.place(code.span(by).start).line}) replaced them by shards: its steps no longer change "
+                "the model.",
+            )
+
+
+def _replaces(wrap: Step) -> bool:
+    """True if a wrap replaces the parameters of its model."""
+    if wrap.name not in FSDP1 or not isinstance(wrap.node, ast.Call):
+        return True
+    return wrap.code.argument(wrap.node, "use_orig_params") is None and not wrap.code.has_unpacking(wrap.node)
 
 
 def _of(code: Code, call: ast.Call, model: ast.expr) -> tuple[object, ...]:

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable, Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.shared.course import Step, courses
 from dtdebug_taxonomy.checks.shared.fixing import indent_of, own_lines
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.names import dotted_name
@@ -26,7 +27,9 @@ _OPERATORS: dict[type, Callable[[int, int], int]] = {
 
 def check(code: Code) -> Iterator[Hit]:
     """Report the condition of `no_sync()`."""
-    yield from _never_off(code)
+    known = list(_never_off(code))
+    yield from known
+    yield from (h for h in _never_off_in_functions(code) if h.span not in {k.span for k in known})
     for call in code.methods("no_sync"):
         loop = next((a for a in code.ancestors(call) if isinstance(a, ast.For)), None)
         quiet = _condition(code, call, loop)
@@ -71,6 +74,44 @@ def _never_off(code: Code) -> Iterator[Hit]:
                 "rank trains a model of its own. The last pass before the step has to run outside.",
                 _without(code, block) if len(passes) == 1 and home is _loop(code, block) else None,
             )
+
+
+def _never_off_in_functions(code: Code) -> Iterator[Hit]:
+    """Report such a no_sync() if its backward passes are in functions that it calls."""
+    contexts = _contexts(code)
+    blocks = {
+        w: next(i for i in w.items if i.context_expr in contexts) for w in code.nodes(ast.With) if _is_in(w, contexts)
+    }
+    seen: set[ast.AST] = set()
+    for steps in courses(code) if blocks else ():
+        passes = [s for s in steps if s.attribute == "backward" and not s.is_followed]
+        around = [next((p.node for p in s.places if p.node in blocks), None) for s in passes]
+        block = around[0] if around else None
+        if block is None or None in around or block in seen or _is_apart(code, passes[0], block):
+            continue
+        later = steps[steps.index(passes[0]) :]
+        if any(s.name.rpartition(".")[2] in _AVERAGES for s in steps) or not any(map(_is_optimizer_step, later)):
+            continue
+        seen.add(block)
+        if code.function(passes[0].node) is not code.function(block):
+            yield Hit(
+                code.span(blocks[block].context_expr),
+                "Each backward pass before optimizer.step() runs in no_sync(): no gradient is ever averaged, so each "
+                "rank trains a model of its own. The last pass before the step has to run outside.",
+            )
+
+
+def _is_in(block: ast.With, contexts: set[ast.expr]) -> bool:
+    return any(i.context_expr in contexts for i in block.items)
+
+
+def _is_apart(code: Code, backward: Step, block: ast.AST) -> bool:
+    """True if a condition decides whether a pass runs in a block."""
+    return any(isinstance(p.node, ast.If) and block in set(code.ancestors(backward.node)) for p in backward.places)
+
+
+def _is_optimizer_step(step: Step) -> bool:
+    return step.attribute == "step" and "opt" in dotted_name(step.node.func).lower()  # type: ignore[attr-defined]
 
 
 def _contexts(code: Code) -> set[ast.expr]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.shared.course import Step, courses
 from dtdebug_taxonomy.checks.shared.fixing import indent_of, statement_lines
 from dtdebug_taxonomy.source.python.bindings import surely_before
 from dtdebug_taxonomy.source.python.code import Code
@@ -25,6 +26,7 @@ def check(code: Code) -> Iterator[Hit]:
     if not clips or not code.methods("scale"):
         return
     backwards = [(c, name) for c in code.methods("backward") if (name := _scaler(code, c))]
+    yield from _across_functions(code)
     for clip in clips:
         for backward, scaler in backwards:
             step = _step(code, clip, scaler)
@@ -39,6 +41,38 @@ def check(code: Code) -> Iterator[Hit]:
                 _fix(code, clip, step, scaler),
             )
             break
+
+
+def _across_functions(code: Code) -> Iterator[Hit]:
+    """Report clips between the backward pass and the step of a scaler that are in functions of their own."""
+    seen: set[ast.AST] = set()
+    for steps in courses(code):
+        for place, clip in enumerate(steps):
+            if clip.name not in _CLIPS or clip.code is not code or clip.node in seen:
+                continue
+            scale = next((s for s in reversed(steps[:place]) if s.attribute == "scale" and s.on is not None), None)
+            step = next((s for s in steps[place:] if scale and s.on is scale.on and s.attribute == "step"), None)
+            if scale is None or step is None or clip.excludes(scale) or step.excludes(clip) or step.excludes(scale):
+                continue
+            if code.function(clip.node) is code.function(step.node) is code.function(scale.node):
+                continue
+            between = steps[steps.index(scale) : place]
+            if any(s.attribute == "unscale_" for s in between) or _is_extra_condition(clip, scale):
+                continue
+            seen.add(clip.node)
+            name = dotted_name(scale.node.func).rpartition(".")[0]  # type: ignore[attr-defined]
+            yield Hit(
+                code.span(clip.node),
+                f"The gradients are still multiplied by the scale of {name} here, so they are cut to a limit that is "
+                f"thousands of times too low: {name}.unscale_() comes first.",
+            )
+
+
+def _is_extra_condition(clip: Step, scale: Step) -> bool:
+    """True if a condition on the precision is around the clip but not around the backward pass."""
+    shared = {p.node for p in scale.places}
+    own = (p.node for p in clip.places if isinstance(p.node, ast.If) and p.node not in shared)
+    return any(_PRECISION.search(ast.unparse(test.test)) for test in own)
 
 
 def _scaler(code: Code, backward: ast.Call) -> str:

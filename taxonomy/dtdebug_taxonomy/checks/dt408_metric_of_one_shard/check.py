@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.divergence.interpreter import interpreter
+from dtdebug_taxonomy.checks.divergence.origins import Value
 from dtdebug_taxonomy.checks.shared.names import DIST, INIT, SAMPLER
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.guards import guards
@@ -33,6 +35,8 @@ def check(code: Code) -> Iterator[Hit]:
         if last not in _SHOWS or not any(g.test.equal for g in guards(code).around(call)):
             continue
         shown = [n for a in (*call.args, *call.keywords) for n in code.inside(a, ast.Name, ast.Attribute)]
+        if any(_is_agreed(code, n) for n in shown):
+            continue
         if any(
             _METRIC.search(last) or _LOSS.fullmatch(last) for n in shown if (last := dotted_name(n).rsplit(".", 1)[-1])
         ):
@@ -41,6 +45,12 @@ def check(code: Code) -> Iterator[Hit]:
                 "One rank shows this metric from its own shard of the test data; nothing here reduces it over the "
                 f"ranks ({DIST}all_reduce), so it describes one shard, not the test set.",
             )
+
+
+def _is_agreed(code: Code, shown: ast.expr) -> bool:
+    """True if a shown value comes from a call in which the ranks wait for each other."""
+    made = (v for v in code.values(shown) if isinstance(v, ast.Call))
+    return any(interpreter(code).met(c, Value(callees=frozenset(interpreter(code).callees(c)))) for c in made)
 
 
 def _is_test(code: Code, sampler: ast.Call) -> bool:

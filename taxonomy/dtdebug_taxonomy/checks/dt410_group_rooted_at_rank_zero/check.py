@@ -42,7 +42,27 @@ def _is_one_of_several(code: Code, group: ast.expr) -> bool:
     """True if a group is one of several, judging by its usual name."""
     called = group.func if isinstance(group, ast.Call) else group
     last = called.attr if isinstance(called, ast.Attribute) else dotted_name(called)
-    return bool(_ONE_OF_SEVERAL.fullmatch(last.lower().strip("_")))
+    return bool(_ONE_OF_SEVERAL.fullmatch(last.lower().strip("_"))) or _is_made_in_a_loop(code, group)
+
+
+def _is_made_in_a_loop(code: Code, group: ast.expr, depth: int = 3) -> bool:
+    """True if a group is one of those that a loop makes, one for each set of ranks."""
+    for value in code.values(group) if depth else ():
+        if isinstance(value, ast.Call) and code.name(value.func) == f"{DIST}new_group":
+            ranks = code.argument(value, "ranks", 0)
+            loop = next((a for a in code.ancestors(value) if isinstance(a, ast.For)), None)
+            if loop is not None and ranks is not None and _depends_on(code, ranks, loop):
+                return True
+        elif value is not None and value is not group and _is_made_in_a_loop(code, value, depth - 1):
+            return True
+    return False
+
+
+def _depends_on(code: Code, ranks: ast.expr, loop: ast.For) -> bool:
+    """True if the ranks of a group are others in each round of a loop."""
+    own = {n.id for n in code.inside(loop.target, ast.Name)}
+    values = [ranks, *(v for v in code.values(ranks) if v is not None)]
+    return any(n.id in own for v in values for n in code.inside(v, ast.Name))
 
 
 def _is_rank_in_group(code: Code, root: ast.expr) -> bool:

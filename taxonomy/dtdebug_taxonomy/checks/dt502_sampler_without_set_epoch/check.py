@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.shared.course import Step, courses
 from dtdebug_taxonomy.checks.shared.fixing import deeper, indent_of
 from dtdebug_taxonomy.checks.shared.names import LOADER, SAMPLER
 from dtdebug_taxonomy.source.python.code import Code
@@ -34,6 +35,7 @@ def check(code: Code) -> Iterator[Hit]:
         return
     loop = _epoch_loop(code, {_loader_of(code, c) for c in samplers} - {""})
     if loop is None:
+        yield from _read_again(code, samplers)
         return
     for call in samplers:
         target, loader = _name_of(code, call), _loader_of(code, call)
@@ -53,6 +55,57 @@ def check(code: Code) -> Iterator[Hit]:
             _fix(code, call, target, loader, loop),
             "hint" if _may(code, call) else None,
         )
+
+
+def _read_again(code: Code, samplers: list[ast.Call]) -> Iterator[Hit]:
+    """Report samplers whose loader is read in a loop, in functions that lead to each other."""
+    for steps in courses(code):
+        for sampler in (s for s in steps if s.node in samplers):
+            after = [s for s in steps[steps.index(sampler) + 1 :] if s.result is not sampler.result]
+            reads = [s for s in after if not isinstance(s.node, ast.Call) and _holds(s, sampler)]
+            if not any(_is_repeated(code, s, sampler) for s in reads) or any(_may_set_epoch(s, sampler) for s in after):
+                continue
+            names = (dotted_name(n) for s in reads for n in (getattr(s.node, "iter", None) or s.node.value,))  # type: ignore[attr-defined]
+            data = dotted_name(code.argument(sampler.node, "dataset", 0))  # type: ignore[arg-type]
+            if not any(_TEST.search(n.rpartition(".")[2]) for n in (*names, data, _name_of(code, sampler.node))):  # type: ignore[arg-type]
+                yield Hit(
+                    code.span(sampler.node),
+                    "Nothing calls set_epoch() on this sampler, so each epoch has the same order of the data: "
+                    "it is shuffled once and never again.",
+                    None,
+                    "hint" if _may(code, sampler.node) else None,  # type: ignore[arg-type]
+                )
+
+
+def _holds(step: Step, sampler: Step) -> bool:
+    """True if a step is about a sampler or what was made from it."""
+    return any(t is not None and sampler.result in t.lineage() for t in (step.on, *step.given))
+
+
+def _is_repeated(code: Code, read: Step, sampler: Step) -> bool:
+    """True if a loader is read in a loop that was entered with it: `while True`, or over numbers."""
+    made = {p.node for p in sampler.places}
+    for place in read.places:
+        loop = place.node
+        if loop in made or loop is read.node:
+            continue
+        if isinstance(loop, ast.While):
+            return True
+        if isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call):
+            once = len(loop.iter.args) == 1 and code.constant(loop.iter.args[0]) == 1
+            if dotted_name(loop.iter.func).rpartition(".")[2] in {"range", "trange", "count"} and not once:
+                return True
+    return False
+
+
+def _may_set_epoch(step: Step, sampler: Step) -> bool:
+    """True if a step sets the epoch, or is a function of another place that gets the sampler."""
+    if step.attribute == "set_epoch":
+        return True
+    if not isinstance(step.node, ast.Call) or step.is_followed or step.on is not None:
+        return False
+    last = dotted_name(step.node.func).rpartition(".")[2]
+    return last not in _HARMLESS and step.name not in _KNOWN and any(sampler.result in t.lineage() for t in step.given)
 
 
 def _shuffles(code: Code, call: ast.Call) -> bool:

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Fix, Hit
 from dtdebug_taxonomy.checks.shared.accumulating import ACCELERATOR
+from dtdebug_taxonomy.checks.shared.course import Step, courses
 from dtdebug_taxonomy.checks.shared.diverging import last_name
-from dtdebug_taxonomy.checks.shared.everyone import all_in, asks, for_all, for_all_in, is_shared
+from dtdebug_taxonomy.checks.shared.everyone import all_in, all_within, asks, for_all, for_all_in, is_shared
 from dtdebug_taxonomy.checks.shared.fixing import conditional, main_process
 from dtdebug_taxonomy.checks.shared.names import FULLY_SHARD, INIT
 from dtdebug_taxonomy.checks.shared.wrapping import DDPS, FSDP1
@@ -37,6 +38,8 @@ def check(code: Code) -> Iterator[Hit]:
                 "Every rank writes this file: they overwrite each other, and the file may end up truncated or corrupt.",
                 _fix(code, call),
             )
+    if several and code.role == "program":
+        yield from _by_helpers(code)
     for call, main in _left_out(code) if code.role != "test" else ():
         line = code.text.place(code.span(main).start).line
         yield Hit(
@@ -44,6 +47,52 @@ def check(code: Code) -> Iterator[Hit]:
             f"Line {line} leaves this to rank 0, and here every rank writes the same file: they overwrite each other.",
             _fix(code, call),
         )
+
+
+def _by_helpers(code: Code) -> Iterator[Hit]:
+    """Report calls on all ranks of what saves in another file: nothing on the way asks the rank."""
+    seen: set[ast.AST] = set()
+    for steps in courses(code):
+        for save in (s for s in steps if s.name == "torch.save" and isinstance(s.node, ast.Call)):
+            path = save.code.argument(save.node, "f", 1)  # type: ignore[arg-type]
+            if path is None or not save.calls or not _is_one_file(save.code, path):
+                continue
+            if save.code is code:
+                continue  # seen without following
+            own = [c.node for c in save.calls if c.code is code]
+            if not own or own[-1] in seen or save.code.calls(*FSDP1) or save.code.imports_any(*_SHARDED):
+                continue
+            way = [(c.code, c.node) for c in save.calls] + [(save.code, save.node)]
+            if _names_one_file(save, path) and all(_is_for_all(at, node) for at, node in way):  # type: ignore[arg-type]
+                seen.add(own[-1])
+                yield Hit(
+                    code.span(own[-1]),
+                    f"Every rank comes to torch.save() in {_named(save)}: they overwrite each other's file, "
+                    "and it may end up truncated or corrupt.",
+                )
+
+
+def _is_for_all(code: Code, call: ast.Call) -> bool:
+    """True if nothing in its function keeps any rank from a call."""
+    function = code.function(call)
+    return not guards(code).around(call) if function is None else all_within(code, call, function)
+
+
+def _names_one_file(save: Step, path: ast.expr) -> bool:
+    """True if what the last call passes for the path of a file is the same on all ranks."""
+    at, call = save.calls[-1]
+    values = [path, *(v for v in save.code.values(path) if v is not None)]
+    names = {n.id for v in values for n in save.code.inside(v, ast.Name)}
+    function = save.code.function(save.node)
+    parameters = [a.arg for a in function.args.args] if function is not None else []
+    own = parameters[1:] if parameters[:1] == ["self"] else parameters
+    given = [at.argument(call, name, place) for place, name in enumerate(own) if name in names]
+    return all(a is None or is_shared(at, a) for a in given)
+
+
+def _named(save: Step) -> str:
+    function = save.code.function(save.node)
+    return f"{function.name}()" if function is not None else save.code.path
 
 
 def _left_out(code: Code) -> Iterator[tuple[ast.Call, ast.Call]]:

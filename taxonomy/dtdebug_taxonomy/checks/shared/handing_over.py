@@ -16,7 +16,7 @@ from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 from dtdebug_taxonomy.source.text import Span
 
-_MEETS = re.compile(
+MEETS = re.compile(
     r"barrier|synchronize|(^|_)sync|wait|broadcast|gather|all_?reduce|reduce|init_process_group|init_distributed|"
     r"DistributedDataParallel|^DDP$|^FSDP$|FullyShardedDataParallel|fully_shard|prepare$|initialize|main_process_first"
 )
@@ -66,7 +66,7 @@ def meets(code: Code, first: ast.AST, later: ast.AST) -> bool:
 
 def _may_meet(code: Code, call: ast.Call, depth: int = 2) -> bool:
     last = getattr(call.func, "attr", "") or getattr(call.func, "id", "")
-    if _MEETS.search(last):
+    if MEETS.search(last):
         return not code.name(call.func).startswith("torch.cuda.")
     function = code.local_function(call) if depth else None
     return function is not None and any(_may_meet(code, c, depth - 1) for c in code.inside(function, ast.Call))
