@@ -10,9 +10,11 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import combinations, islice
 
-from dtdebug_taxonomy.text.contrasts import NO_PACKAGE, Contrast, Kind, contrast_at, outcome_of, settings_of
+from dtdebug_taxonomy.text.contrasts import Contrast, contrast_at
 from dtdebug_taxonomy.text.lazy_re import lazy_re
+from dtdebug_taxonomy.text.outcomes import outcome_of
 from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
+from dtdebug_taxonomy.text.stated_settings import NO_PACKAGE, Kind, settings_of
 
 _ROWS, _COLUMNS, _PAIRS = 40, 12, 200
 _WORKS = lazy_re(

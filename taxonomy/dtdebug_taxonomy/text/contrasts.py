@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from dtdebug_taxonomy.text.lazy_re import lazy_re
+from dtdebug_taxonomy.text.outcomes import outcome_of
 from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
+from dtdebug_taxonomy.text.stated_settings import Kind, Setting, settings_of
 
-Kind = Literal["release", "option", "choice", "part", "place", "count"]
 KINDS: tuple[Kind, ...] = ("release", "option", "choice", "part", "place", "count")
 """Kinds of factors, the most telling first: a number of devices says least of what is wrong."""
 
@@ -36,18 +37,11 @@ class Contrast(NamedTuple):
     words: str
 
 
-class _Setting(NamedTuple):
-    kind: Kind
-    factor: str
-    value: str
-    at: int
-
-
 class _Clause(NamedTuple):
     at: int
     text: str
     works: bool | None
-    settings: tuple[_Setting, ...]
+    settings: tuple[Setting, ...]
 
 
 _MOST, _CLAUSES = 20_000, 400
@@ -68,48 +62,6 @@ _HYPOTHETICAL = lazy_re(
     r"|can (?:i|we)|how"
     r"|want|need|trying to|in order|make sure|so that)\b"
 )
-_GOOD_WORDS = (
-    r"(?:works?|worked|working|is fine|are fine|was fine|were fine|(?:fine|right|correct|good|okay|ok|normal"
-    r"|stable)(?=\W*$)|(?:go(?:es)?|is|are|was) well"
-    r"|(?:trains?|trained|runs?|ran|learns?|learned|goes|went|resum\w{1,4}|behaves?|starts?|started) "
-    r"(?:\w{2,8} ){0,2}?(?:well|fine|normally|smoothly|properly|correctly|as expected|through"
-    r"|without (?:\w{2,8} )?(?:error|problem|issue|hang)s?)"
-    r"|(?:is|are|was|were|stays?|become|becomes|became|looks?) (?:\w{2,8} )?(?:right|correct|stable|normal|good"
-    r"|okay|ok|identical|as expected)"
-    r"|(?:runs?|trains?)(?= (?:with|on|under|in)\b)|correctly|perfectly|converges?|converged|succeeds?|succeeded"
-    r"|success\w{0,4}|pass(?:es|ed)?|completes?|completed|finish(?:es|ed)"
-    r"|no (?:problem|error|issue|hang|crash|leak|nan)s?|(?:problem|error|issue|hang|it|crash|leak) (?:is"
-    r"|was) gone|disappears?|disappeared|goes away|went away"
-    r"|(?:solve[sd]?|fixe[sd]|helps|helped|resolve[sd]?)|never (?:happen|hang|fail|crash)\w{0,3}"
-    r"|(?:do|does|did)(?: not|n.t) (?:happen|hang|fail|crash|occur|appear|exist|show|have (?:this|the|any)))\b"
-)
-_BAD_WORDS = (
-    r"(?:fail(?:s|ed|ing|ure)?|broken|broke|breaks|hangs?|hung|hanging|stuck|stalls?|freezes?|deadlock\w{0,2}"
-    r"|crash(?:es|ed|ing)?"
-    r"|errors?|wrong|worse|slow(?:er|ly|down)?|no longer|never (?:works?|ends?|starts?|finish\w{0,2}|converge\w?)"
-    r"|not work\w{0,3}|nothing works"
-    r"|(?:do|does|did|will|wo|is|are|was)(?: not|n.?t) (?:work|run|train|learn|start|converge|right|correct"
-    r"|stable|fine|reproduce|happen to work)"
-    r"|out of (?:\w{2,8} )?memory|OOMs?|nan|incorrect|dies|diverge[sd]?|explodes?|spikes?|leaks?|regress\w{0,5}"
-    r"|problems?|trouble"
-    r"|times? out|timed out|timeouts?|terminates?|aborts?|segfaults?|killed|loss (?:is |goes |went "
-    r"|keeps |gets )?(?:also )?(?:going |rising |increas\w{0,3} )?(?:up|increas\w{0,3}|rises|larger"
-    r"|bigger|higher|grows)"
-    r"|(?:this|it|(?:error|problem|issue|hang)s?) (?:only )?(?:is (?:only )?(?:observed|seen)|happens|occurs"
-    r"|appears)|empty tensors?|stays pending|pending|garbage)\b"
-)
-_GOOD, _BAD = (lazy_re(rf"\b{words}", re.IGNORECASE) for words in (_GOOD_WORDS, _BAD_WORDS))
-_DENIED = lazy_re(
-    r"(?i)\b(?:no|without|not|n.t|never)(?: any| an| a| the)? (?:\w{2,8} )?(?:error|problem|issue|hang|crash"
-    r"|fail\w{0,3}|trouble|nan)s?\b"
-    r"|\bno (?:\w{2,8} )?(?:problem|issue)s?\b"
-)
-_DENIED_GOOD = lazy_re(
-    r"(?i)\b(?:not|n.t|never|no longer|hardly|nothing|cannot|without)\b.{0,12}?\b(?:works?|working|worked|fine"
-    r"|right|stable|correct\w{0,2}"
-    r"|converges?|succeed\w{0,2}|success\w{0,4}|complet\w{1,3}|finish\w{0,3})\b"
-)
-_NOT_WITH = lazy_re(r"(?i)^\W*(?:but |and )?not (?=(?:with|when|on|in|under|for|if|using)\b)")
 _DIFFERENT = lazy_re(
     r"(?i)\b(?:different|differ(?:s|ences?)?|discrepanc\w{1,3}|(?:do|does) not match|mismatch\w{0,2}|disagree)\b"
 )
@@ -122,93 +74,6 @@ _UP = ("it/s", "/s")
 _RATIO = 1.25
 """Quotient of two times from which they differ."""
 
-_NUMBER = r"\d{1,5}|one|single|a single|two|three|four|eight|sixteen|several|multiple|multi|many|more than (?:one|1)"
-_COUNT = lazy_re(
-    rf"(?i)(?<![\w.])(?P<n>{_NUMBER})(?:[ -]|x )?(?:(?!per\b)[a-z]\w{{0,9}}[ -]){{0,2}}?"
-    r"(?P<unit>gpu|card|device|node|machine|host|server|process|rank|worker)(?:e?s)?\b(?!/)"
-    r"|(?<![\w.])(?P<n2>\d{1,4}) ?[x*\u00d7] ?(?:nvidia )?(?:[abhv]\d00|a10g?|t4|l40s?"
-    r"|rtx ?\d{4}|[3-5]0[5-9]0|mi\d{3}x?)(?:s|ti)?\b"
-)
-_UNITS = {
-    "gpu": "GPU", "card": "GPU", "device": "GPU", "node": "node", "machine": "node", "host": "node", "server": "node",
-    "process": "process", "rank": "process", "worker": "worker",
-}  # fmt: skip
-_ONES = frozenset({"1", "one", "single", "a single"})
-_RELEASE = lazy_re(
-    r"(?<![\w/.-])(?:(?P<name>[A-Za-z][\w-]{1,30})(?:[ =:-]{1,3}|\s(?:version|release|build)s?\s))?\(?"
-    r"v?(?P<release>\d{1,4}\.\d{1,4}(?:\.\d{1,5})?(?:\.?(?:post|rc|dev)\d{0,8})?)(?![\w%/]|\.\d| ?(?:s|ms"
-    r"|sec\w{0,4}|min\w{0,4}|hours?|it/s|[GMK]i?B|percent|x)\b)"
-)
-NO_PACKAGE = frozenset(
-    [
-        "with",
-        "in",
-        "on",
-        "of",
-        "version",
-        "release",
-        "from",
-        "to",
-        "is",
-        "and",
-        "at",
-        "using",
-        "was",
-        "by",
-        "for",
-        "the",
-        "gpu",
-        "loss",
-        "lr",
-        "about",
-        "than",
-        "only",
-        "grad",
-        "norm",
-        "it",
-        "or",
-        "under",
-        "since",
-        "until",
-        "before",
-        "after",
-        "accuracy",
-        "score",
-        "reward",
-        "rate",
-        "step",
-        "epoch",
-        "install",
-        "installed",
-        "use",
-        "used",
-        "try",
-        "tried",
-        "run",
-        "pin",
-        "pinned",
-        "into",
-        "now",
-        "got",
-        "get",
-        "gives",
-        "build",
-        "stable",
-        "nightly",
-        "branch",
-        "ubuntu",
-        "be",
-        "are",
-        "as",
-        "temperature",
-        "ratio",
-        "dropout",
-        "factor",
-        "value",
-        "around",
-        "=",
-    ]
-)
 _PACKAGE = lazy_re(
     r"(?i)(?<![\w/.-])(?:py)?torch\b|(?<![\w/.-])(?:deepspeed|accelerate|transformers|lightning|nccl|horovod|jax"
     r"|tensorflow|keras|megatron"
@@ -217,96 +82,10 @@ _PACKAGE = lazy_re(
 _NEAR = 120
 """Characters around a release in which its package is looked for."""
 UNNAMED = "the release"
-_BRANCH = lazy_re(r"(?i)\b(?!the |a |this |that |my )[\w-]{2,24} (?:branch|build|nightly)\b")
-_OPTION = lazy_re(
-    r"(?<![\w-])(?P<name>--?[a-zA-Z][\w-]{1,40}|[A-Za-z]\w{0,30}(?:_\w{1,30}){1,6}|[tpcedv]p(?:[_ ]size)?|TP|PP"
-    r"|DP|EP|CP)"
-    r"(?: ?[=:] ?| ?(?P<above>>) ?| is | (?:set )?to | of | (?=\d|[Tt]rue|[Ff]alse))[\"']?"
-    r"(?P<value>\d[\d,]{0,12}(?:\.\d{1,6})?|[Tt]rue"
-    r"|[Ff]alse|None|[\w./-]{1,24})"
-)
 _BARE = lazy_re(
     r"(?i)^\W*(?:but |and |while )?(?:with|at|for) (?P<value>\d{1,6}),? (?:it|this|that|everything|all|the)\b"
 )
 """The other value of the option that the sentence before names: "with 1 it is normal"."""
-_QUANTITY = lazy_re(
-    r"(?i)^(?!--|(?:max|min|clip|target|limit|use|log|eval|no|init|weight)[_-])(?:[a-z0-9]{1,20}[_-]){0,4}"
-    r"(?:loss(?:es)?|grad(?:ient)?s?|(?:grad(?:ient)?|global)[_-]norm|acc(?:uracy)?|memory|speed|time|throughput|outputs?"
-    r"|errors?|reward|score|ppl|perplexity|mfu|results?|top1|top5)$"
-)
-"""Names of what a run gives: their values are symptoms, no settings."""
-_STATE = frozenset({
-    "normal", "nan", "inf", "fine", "right", "wrong", "ok", "good", "bad", "not", "too", "very", "much", "always",
-    "still", "zero", "high", "higher", "low", "lower", "larger", "smaller", "correct", "stable", "the", "a", "also",
-})  # fmt: skip
-"""Words after `is` that are an outcome, no value."""
-_STAGE = lazy_re(r"(?i)\b(?:(?:deepspeed )?zero[- _]?(?:stage)?[- _=]{0,3}|stage ?=? ?)(?P<value>[0-3])\b")
-_FSDP = lazy_re(r"(?i)\bfsdp(?:[ _]?version)?[ _=]{0,2}(?P<value>[12])\b")
-_CHOICES: dict[str, str] = {
-    "backend": r"nccl|gloo|mpi|ucc|rccl|hccl|oneccl|xccl",
-    "strategy": r"fsdp[12]?|hsdp|deepspeed|ddp|dp|dataparallel|colossal-?ai|megatron(?:-lm)?|horovod|fairscale",
-    "parallelism": r"(?:tensor|pipeline|context|sequence|expert|data|model)[ -]parallel(?:ism)?|\d{1,3}-way [mtpdce]p",
-    "precision": r"fp16|bf16|fp32|tf32|fp8|float16|bfloat16|float32|half precision|full precision|mixed precision",
-    "launcher": r"torchrun|mpirun|srun|accelerate launch|horovodrun|mp\.spawn|torch\.distributed\.launch",
-    "start method": r"fork(?:server)?|spawn",
-    "processor": r"cpu|gpu|tpu|npu|xpu|mps",
-    "card": r"[abhv]\d00s?|a10g?|t4s?|l40s?|rtx ?\d{4}|[3-5]0[5-9]0s?|mi\d{3}x?|titan",
-    "optimizer": r"adamw?|sgd|lamb|adafactor|lion|muon|adagrad",
-    "attention": r"flash[- _]?attn|flash[- _]attention(?:[- _]?2)?|sdpa|eager|xformers",
-    "system": r"windows|linux|ubuntu|wsl2?|macos",
-    "network": r"infiniband|ethernet|roce|efa|tcp",
-    "container": r"docker|singularity|apptainer|bare metal",
-    "point": r"(?:mid(?:dle)?[- ](?:of[- ](?:an |the )?)?epoch|epoch boundar(?:y|ies)|non-epoch boundary)",
-}  # fmt: skip
-_CHOICE = lazy_re(
-    "(?i)(?<![\\w./-])(?:"
-    + "|".join(f"(?P<f{n}>{words})" for n, words in enumerate(_CHOICES.values()))
-    + ")(?![\\w/-]|\\.\\w)"
-)
-_FAMILIES = tuple(_CHOICES)
-_IS_SUBJECT = lazy_re(rf"\s{{1,2}}(?:{_GOOD_WORDS}|{_BAD_WORDS})", re.IGNORECASE)
-_BY = frozenset(
-    [
-        "with",
-        "using",
-        "under",
-        "by",
-        "via",
-        "for",
-        "on",
-        "from",
-        "to",
-        "between",
-        "and",
-        "only",
-        "in",
-        "of",
-        "use",
-        "used",
-        "the",
-        "without",
-        "is",
-    ]
-)
-_PART = lazy_re(
-    r"(?i)\b(?P<how>without|with(?! (?:it|this|that|them|the same)\b)|w/o|enabling|disabling|enabled?|disabled?"
-    r"|removing|adding"
-    r"|(?:turn|turned|turning|switch|switched|switching) (?:off|on)|use|using)\s+"
-    r"(?:the |a |an |any |my |our )?(?P<thing>[a-zA-Z_][\w.()=-]{2,40}(?: (?!it\b|the\b|is\b|and\b|for\b|with\b"
-    r"|on\b|off\b|in\b|works?\b|then\b|as\b|to\b|when\b|at\b|that\b|has\b|does\b|all\b|they\b|i\b|we\b|enabled\b"
-    r"|disabled\b|are\b|was\b)[\w.()=-]{2,24}){0,3})"
-    r"(?P<after> (?:is |are |was )?(?:on|off|enabled|disabled)\b)?"
-    r"|(?P<thing2>[a-zA-Z_][\w-]{2,30}(?: [\w-]{3,24}){0,2}) (?:is |are |was )?(?:turned "
-    r"|switched )?(?P<after2>on|off|enabled|disabled)\b"
-)
-_OFF = lazy_re(r"(?i)^(?:without|w/o|disabl|remov|.*\boff$)")
-_PLACE = lazy_re(
-    r"(?i)\b(?:on|in|at|outside(?: of)?|inside(?: of)?) (?P<place>(?:another|(?:my|the|our|a|one)(?: (?:other|old"
-    r"|older|new|newer|same|different|local|second|first|big|small))?)"
-    r" (?:machine|cluster|server|laptop|box|computer|workstation|desktop|container|image|instance|partition"
-    r"|framework|program|repo(?:sitory)?|colab|kaggle))\b"
-    r"|(?P<here>\blocally\b)"
-)
 _ONLY = lazy_re(
     r"(?i)\bonly(?: (?:ever|occurs?|happens?|appears?|fails?|hangs?|crashes|shows? up|breaks|seen))?"
     r" (?P<how>with|when|if|on|for|in|under|after|while) (?P<thing>[^\n,.;:!?()]{3,80}?)(?: (?:it|this"
@@ -351,9 +130,9 @@ def _clauses(text: str) -> Iterator[_Clause]:
     """
     begin = start = 0
     before: bool | None = None
-    carried: tuple[_Setting, ...] = ()
-    last: tuple[_Setting, ...] = ()
-    named: _Setting | None = None
+    carried: tuple[Setting, ...] = ()
+    last: tuple[Setting, ...] = ()
+    named: Setting | None = None
     for end, stop in (*((m.start(), m[0]) for m in _BREAK.finditer(text)), (len(text), "\n")):
         part = text[start:end]
         hard = stop[:1] in _HARD
@@ -382,81 +161,12 @@ def _clauses(text: str) -> Iterator[_Clause]:
             before = None
 
 
-def _other_value(clause: str, at: int, named: _Setting | None) -> tuple[_Setting, ...]:
+def _other_value(clause: str, at: int, named: Setting | None) -> tuple[Setting, ...]:
     """Return the bare number at the beginning of a clause as another value of the option named last."""
     found = _BARE.match(clause)
     if found is None or named is None or not re.fullmatch(r"(?:> )?\d{1,6}", named.value):
         return ()
     return (named._replace(value=found["value"], at=at + found.start("value")),)
-
-
-def outcome_of(clause: str, before: bool | None) -> bool | None:
-    """Return whether a clause says that it works; None if it says neither. "Not with X" turns the clause before."""
-    words = _DENIED.sub("works", clause)
-    if _DENIED_GOOD.search(words) is not None:
-        return False
-    good, bad = _GOOD.search(words), _BAD.search(words)
-    if good is not None and bad is None:
-        return True
-    if bad is not None:
-        return False
-    if before is not None and _NOT_WITH.search(clause):
-        return not before
-    return None
-
-
-def settings_of(clause: str, at: int) -> Iterator[_Setting]:
-    """Yield what a clause says of how it was run."""
-    for m in _RELEASE.finditer(clause):
-        name = (m["name"] or "").lower()
-        if "_" in name and name.rpartition("_")[2] in NO_PACKAGE:
-            continue  # max_grad_norm=1.0 is an option
-        if len(m["release"].split(".")) > 1:
-            yield _Setting("release", "" if name in NO_PACKAGE else name, m["release"], at + m.start())
-    for m in _BRANCH.finditer(clause):
-        yield _Setting("release", "", m[0].strip(), at + m.start())
-    yield from _options(clause, at)
-    for m in _CHOICE.finditer(clause):
-        before = clause[: m.start()].split()[-1:]
-        if not (before and before[0].lower() in _BY) and not _IS_SUBJECT.match(clause, m.end()):
-            continue  # "accelerate's DDP example" names no alternative
-        yield _Setting("choice", _FAMILIES[int((m.lastgroup or "f0")[1:])], m[0], at + m.start())
-    for m in _PART.finditer(clause):
-        thing = " ".join((m["thing"] or m["thing2"]).split())
-        if _QUANTITY.search(thing.split()[0]) or _QUANTITY.search(thing.replace(" ", "_")):
-            continue
-        how = f"{m['how'] or ''}{m['after'] or m['after2'] or ''}".strip()
-        off = _OFF.search(how) is not None
-        yield _Setting("part", thing.lower(), "off" if off else "on", at + m.start())
-    for m in _PLACE.finditer(clause):
-        yield _Setting("place", "place", (m["place"] or m["here"]).lower(), at + m.start())
-    yield from _counts(clause, at)
-
-
-def _options(clause: str, at: int) -> Iterator[_Setting]:
-    for m in _STAGE.finditer(clause):
-        yield _Setting("option", "ZeRO stage", m["value"], at + m.start())
-    for m in _FSDP.finditer(clause):
-        yield _Setting("option", "FSDP version", m["value"], at + m.start())
-    for m in _OPTION.finditer(clause):
-        value = m["value"].rstrip(",")
-        if m["name"].lower().startswith("zero") or "version" in m["name"]:
-            continue
-        if not (_QUANTITY.search(m["name"]) or value.lower().rstrip(".") in _STATE):
-            yield _Setting("option", m["name"], f"> {value}" if m["above"] else value, at + m.start())
-
-
-def _counts(clause: str, at: int) -> Iterator[_Setting]:
-    for m in _COUNT.finditer(clause):
-        n = (m["n"] or m["n2"]).lower()
-        value = (
-            "1"
-            if n in _ONES
-            else "several"
-            if not n.isdigit() and n not in {"two", "three", "four", "eight", "sixteen"}
-            else n
-        )
-        yield _Setting("count", _UNITS[(m["unit"] or "gpu").lower()], value, at + m.start())
 
 
 def _pairs(text: str, clauses: Sequence[_Clause]) -> Iterator[Contrast]:
@@ -514,7 +224,7 @@ def _of_times(text: str, one: _Clause, other: _Clause) -> Iterator[Contrast]:
     yield from (c for c in _of_sides(text, good, bad) if c.kind != "count")
 
 
-def _common(one: _Setting, other: _Setting) -> str:
+def _common(one: Setting, other: Setting) -> str:
     """Return the factor of two settings; a release without a name is one of the package that the other names."""
     if one.kind == "release":
         if one.factor and other.factor and one.factor != other.factor:

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from dtdebug_taxonomy.text.contrasts import outcome_of
 from dtdebug_taxonomy.text.lazy_re import lazy_re
+from dtdebug_taxonomy.text.outcomes import outcome_of
 from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
 
 _MOST, _SENTENCES = 20_000, 300
