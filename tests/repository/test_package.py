@@ -64,7 +64,7 @@ def test_the_wheel_holds_the_index_of_its_knowledge(wheel, tmp_path):
     )
     held = {n: archive.read(n) for n in archive.namelist() if n.startswith("dtdebug_taxonomy/_index/")}
     assert held == {f"dtdebug_taxonomy/_index/{p.name}": p.read_bytes() for p in (tmp_path / "index").iterdir()}
-    assert len(held) == 9
+    assert len(held) == 10
 
     archive.extractall(tmp_path / "site")
     held = {p for p in (tmp_path / "site").rglob("*") if "__pycache__" not in p.parts}

@@ -58,7 +58,7 @@ def _set_up(scope: Scope) -> Iterator[OffStack]:
             inner: ast.AST = call
             for up in program.code.ancestors(call):
                 if isinstance(up, ast.If) and inner is not up.test:
-                    home = _entered(dataclasses.replace(home, line=up.lineno, call=None), program, scope)
+                    home = _enter(dataclasses.replace(home, line=up.lineno, call=None), program, scope)
                     yield OffStack("tested", ast.unparse(up.test), up.test, home, up.test)
                     return
                 if isinstance(up, FUNCTIONS):
@@ -68,7 +68,7 @@ def _set_up(scope: Scope) -> Iterator[OffStack]:
                 inner = up
 
 
-def _entered(home: Scope, program: Program, inside: Scope) -> Scope:
+def _enter(home: Scope, program: Program, inside: Scope) -> Scope:
     """Return a function that has returned with its only call, so that its parameters lead to what they were given."""
     calls = program.code.callers.get(home.node, []) if isinstance(home.node, FUNCTIONS) else []
     if len(calls) != 1:
@@ -149,7 +149,7 @@ def _kept_from_last_pass(scope: Scope) -> Iterator[OffStack]:
 
 
 def _is_first_in(name: str, loop: ast.For | ast.While, summed: ast.AugAssign) -> bool:
-    """True if no statement of the loop binds a name anew before it is added to."""
+    """True if no statement of the loop binds a name again before it is added to."""
     stored = [
         n
         for each in loop.body

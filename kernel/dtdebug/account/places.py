@@ -23,7 +23,7 @@ def place(scope: Scope, node: ast.AST) -> Place:
         first = len(raw.encode()[: node.col_offset].decode(errors="ignore")) - indent
         last = len(raw.encode()[: node.end_col_offset].decode(errors="ignore")) - indent
         mark = (first, last) if 0 <= first < last else mark
-    joined = _joined(scope, node, line)
+    joined = _join(scope, node, line)
     if joined is not None and mask(joined.text) == joined.text:
         code, shown = joined.text, plain(joined.text)
         if isinstance(node, ast.expr):
@@ -36,7 +36,7 @@ def place(scope: Scope, node: ast.AST) -> Place:
     )
 
 
-def _joined(scope: Scope, node: ast.AST, line: int) -> Joined | None:
+def _join(scope: Scope, node: ast.AST, line: int) -> Joined | None:
     """Return the statement that begins on a line and has several, as one line."""
     program = scope.program
     if program is None or not (scope.user and (getattr(node, "end_lineno", None) or line) > line):

@@ -36,7 +36,7 @@ def bundle(seen: RanksSeen) -> dict[str, Any]:
 
 def below(card: dict[str, Any], seen: RanksSeen) -> dict[str, Any]:
     """Return the MIME bundle of a card with the places of the ranks below its text and its static HTML."""
-    rows = "\n".join((*_aligned(seen.ranks), *_remarks(seen)))
+    rows = "\n".join((*_align_columns(seen.ranks), *_remarks(seen)))
     ranks = f'<div style="{_STYLE}">{"".join(_html_of_ranks(seen))}</div>'
     return {**card, "text/plain": f"{card['text/plain']}\n{_short(rows)}", "text/html": f"{card['text/html']}{ranks}"}
 
@@ -44,11 +44,11 @@ def below(card: dict[str, Any], seen: RanksSeen) -> dict[str, Any]:
 def plain_text(seen: RanksSeen) -> str:
     """Format the answer as plain text: the verdict first, then the place of each rank."""
     head, *lines = _lines(seen)
-    rows = (f"dtdebug: {head}", *(f"  {line}" for line in lines), *_aligned(seen.ranks), *_remarks(seen))
+    rows = (f"dtdebug: {head}", *(f"  {line}" for line in lines), *_align_columns(seen.ranks), *_remarks(seen))
     return _short("\n".join(rows))
 
 
-def _aligned(ranks: Sequence[RankState]) -> list[str]:
+def _align_columns(ranks: Sequence[RankState]) -> list[str]:
     """Return the table of the ranks as lines of text."""
     rows = _table(ranks)
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []

@@ -24,7 +24,7 @@ from dtdebug_taxonomy.knowledge.schema import STRENGTHS
 from dtdebug_taxonomy.logs.events import PrintedException
 from dtdebug_taxonomy.logs.exception_roles import is_summary, role_of
 from dtdebug_taxonomy.logs.final_errors import FinalError
-from dtdebug_taxonomy.logs.message_detail import detailed
+from dtdebug_taxonomy.logs.message_detail import add_detail
 from dtdebug_taxonomy.model.claims import cite_record
 from dtdebug_taxonomy.model.ranks import Frame, Verdict
 from dtdebug_taxonomy.model.snapshot import ExceptionInfo, walk
@@ -103,14 +103,14 @@ def of_failure(o: Outlook) -> Headline:
     if raised is None and ("Traceback" in snapshot.output or "ray::" in snapshot.output):
         raised = next((r for r in o.incident.log.outcome.own if r.frames), None)
     if raised is None and lone is not None and not _CODE_ONLY.match(lone.message):
-        text = _state(format_exception(lone.type, detailed(lone.message, lone.below)))
+        text = _state(format_exception(lone.type, add_detail(lone.message, lone.below)))
         return text, (_quote(text, lone.line),)
     if raised is None:
         return "", ()
     first, *below = raised.message.strip().split("\n")
     if isinstance(raised, PrintedException):
         below = [text for _, text in raised.below]
-    message = detailed(first, below)
+    message = add_detail(first, below)
     message = first_statement("\n".join((first, *below))) if message == first else message
     ended = role_of(raised.type) == "launcher"  # its parent raised it
     who = f"Rank {raised.rank}" if raised.rank is not None else getattr(raised, "actor", "")

@@ -29,7 +29,7 @@ def of_contract(found: Broken, link: Link | None) -> Edit | None:
     contract, account, call = found
     place = account.place
     about = call.expressions.get(contract.about)
-    if (edit := contract_repairs.declared(found)) is not None or contract.instead:
+    if (edit := contract_repairs.edit_of(found)) is not None or contract.instead:
         return edit
     size = call.scope.values.get("members") or call.scope.values.get("world_size")
     taken = contract_repairs.taken_for_ranks(found)

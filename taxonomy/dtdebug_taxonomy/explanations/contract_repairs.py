@@ -22,7 +22,7 @@ _METHODS: Mapping[str, str] = {"numel": "{}.numel()", "len": "len({})", "sum": "
 """Terms of a demand as a program writes them."""
 
 
-def declared(found: Broken) -> Edit | None:
+def edit_of(found: Broken) -> Edit | None:
     """Return the first of the contract's ways to write the call that fits this one."""
     contract, account, call = found
     instead = (Repair(at=contract.about, write=contract.instead),) if contract.instead else ()
@@ -49,13 +49,13 @@ def _written(repair: Repair, account: Account, call: UserCall, place: Place) -> 
         return None
     if repair.of:
         made = _making_call(repair.of, account, call)
-        return _added(repair.at, text, *made) if made is not None else None
+        return _add_argument(repair.at, text, *made) if made is not None else None
     if not repair.write:
         return _left_out(repair.at, place) if given is not None else None
     if given is not None:
         return replace_expression(place, given[1], text)
     rows = [n for n in _calls(place) if ast.unparse(n.func).rpartition(".")[2] == call.name]
-    return _added(repair.at, text, rows[0], place) if len(rows) == 1 else None
+    return _add_argument(repair.at, text, rows[0], place) if len(rows) == 1 else None
 
 
 def _making_call(parameter: str, account: Account, call: UserCall) -> tuple[ast.Call, Place] | None:
@@ -93,7 +93,7 @@ def _left_out(name: str, place: Place) -> Edit | None:
     return Edit(place, changed) if parse_line(changed) is not None else None
 
 
-def _added(name: str, text: str, call: ast.Call, place: Place) -> Edit | None:
+def _add_argument(name: str, text: str, call: ast.Call, place: Place) -> Edit | None:
     """Return the line with one more argument at the end of a call."""
     if any(k.arg in {None, name} for k in call.keywords):
         return None

@@ -15,10 +15,10 @@ _SECOND_BACKWARD = "backward through the graph a second time"
 
 
 class Missing(NamedTuple):
-    """What did not happen before the line that raised."""
+    """Statements that did not run before the line that raised."""
 
     said: str
-    """Clause that goes on from what the line needs."""
+    """Clause that continues the sentence on what the line needs."""
     fix: str
     link: Link | None = None
     edit: Edit | None = None
@@ -38,10 +38,10 @@ def missing_set_up(account: Account) -> Missing | None:
         return Missing(f"{said}, and {decide(end)}", f"pass `{option['name']}`.", end)
     if first is not None and first.how == "called" and _DEFINES.match(first.place.code):
         said = f"`{first.value.name}`, which sets it up, is never called ({where(first.place)})"
-        edit = _inserted(account, f"{first.value.name}()") if _takes_nothing(first.place.code) else None
+        edit = _insert(account, f"{first.value.name}()") if _takes_nothing(first.place.code) else None
         return Missing(said, f"call `{first.value.name}` first, on every rank.", first, edit, account.place)
     launched = any(fact.name == "world size" for fact in account.facts)
-    edit = _inserted(account, f"{dist}.init_process_group()") if dist and launched else None
+    edit = _insert(account, f"{dist}.init_process_group()") if dist and launched else None
     return Missing("", "", None, edit, account.place) if edit is not None else None
 
 
@@ -63,7 +63,7 @@ def _takes_nothing(code: str) -> bool:
     return False
 
 
-def _inserted(account: Account, statement: str) -> Edit | None:
+def _insert(account: Account, statement: str) -> Edit | None:
     """Return the line that raised with a statement above it; None if it does not begin a statement."""
     place = account.place
     if place is None or parse_line(place.code) is None or place.code.startswith(("elif", "else", "except", "finally")):
@@ -78,7 +78,7 @@ def file_of_another_rank(account: Account) -> Missing | None:
         return None
     said = f"only ranks with `{first.value.name}` write it ({where(first.place)}), and this rank does not wait for them"
     dist = account.modules[1]
-    edit = _inserted(account, f"{dist}.barrier()") if dist else None
+    edit = _insert(account, f"{dist}.barrier()") if dist else None
     wait = f"`{dist}.barrier()`" if dist else "a barrier"
     return Missing(said, f"call {wait} on every rank before it is read.", first, edit, account.place)
 

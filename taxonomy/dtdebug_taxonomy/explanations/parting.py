@@ -54,7 +54,7 @@ def explain(context: Context) -> Iterator[Explanation]:
         file=place.file,
     )
     edit = None if parting.detour or parting.branch.kind == "try" else parting_edits.edit_of(parting, snapshot)
-    polled = _polled(parting) if parting.detour else None
+    polled = _name_polled_file(parting) if parting.detour else None
     title, advice = polled if polled is not None else (_title(parting), _fix(parting))
     found = explanation_for(
         _SYMPTOM,
@@ -73,7 +73,7 @@ def explain(context: Context) -> Iterator[Explanation]:
     )  # fmt: skip
 
 
-def _polled(parting: Parting) -> tuple[str, str] | None:
+def _name_polled_file(parting: Parting) -> tuple[str, str] | None:
     """Return the title and fix of a rank that waits in a loop for a file, where the program writes one of that name."""
     loop = parting.polls
     writer = next((link for link in loop.links if link.how == "file"), None) if loop is not None else None

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from dtdebug_taxonomy.logs.events import PrintedException
-from dtdebug_taxonomy.logs.message_detail import detailed
+from dtdebug_taxonomy.logs.message_detail import add_detail
 from dtdebug_taxonomy.model.ranks import Frame
 from dtdebug_taxonomy.text.whole_parts import message_parts
 
@@ -65,7 +65,7 @@ def _words_of(raised: PrintedException) -> str:
     code = raised.frames[-1].code.strip() if raised.frames else ""
     bare = not raised.message and code.startswith("assert ")
     kind = raised.type.rpartition(".")[2] if "._" in raised.type else raised.type  # a private module says nothing
-    message = code if bare else detailed(raised.message, [text for _, text in raised.below])
+    message = code if bare else add_detail(raised.message, [text for _, text in raised.below])
     return f"{kind}: {message}" if message else kind
 
 

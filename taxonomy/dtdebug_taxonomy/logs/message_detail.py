@@ -55,7 +55,7 @@ def continues(line: str) -> bool:
     return bool(line.strip()) and _OF_ANOTHER.match(line.lstrip()) is None
 
 
-def detailed(message: str, below: Sequence[str]) -> str:
+def add_detail(message: str, below: Sequence[str]) -> str:
     """Return a message with what its first line leaves to those below it, on one line; the same if that is nothing.
 
     Of several faults of a kind it names the first, and counts the others.

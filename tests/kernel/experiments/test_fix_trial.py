@@ -45,7 +45,7 @@ def failed(folder, rest="print(rate)"):
     home.mkdir()
     (home / "train.py").write_text(PROGRAM % rest)
     ran = dtdebug(folder, "run", "--", sys.executable, "train.py")
-    assert "+ rate = config['lr']" in ran.stderr
+    assert '+ rate = config["lr"]' in ran.stderr
     (home / "written.txt").unlink()
     return home
 

@@ -10,7 +10,7 @@ from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.logs import event_reader, lines
 from dtdebug_taxonomy.logs.log import read_output
 from dtdebug_taxonomy.logs.log_end import has_reached_plan
-from dtdebug_taxonomy.logs.message_detail import detailed
+from dtdebug_taxonomy.logs.message_detail import add_detail
 from dtdebug_taxonomy.logs.split_failures import lead_first, split_failures
 from dtdebug_taxonomy.model.snapshot import Snapshot
 from dtdebug_taxonomy.verdicts.from_log import verdict_of_log
@@ -214,7 +214,7 @@ SIZES = (
     ],
 )
 def test_a_message_is_told_with_the_line_that_names_what_is_wrong(head, below, text):
-    assert detailed(head, below) == (text or head)
+    assert add_detail(head, below) == (text or head)
 
 
 def test_further_lines_of_a_message_are_read_by_rank_and_end_where_something_else_begins():

@@ -67,7 +67,7 @@ def _by_helpers(code: Code) -> Iterator[Hit]:
                 seen.add(own[-1])
                 yield Hit(
                     code.span(own[-1]),
-                    f"Every rank comes to torch.save() in {_named(save)}: they overwrite each other's file, "
+                    f"Every rank comes to torch.save() in {_spell_call(save)}: they overwrite each other's file, "
                     "and it may end up truncated or corrupt.",
                 )
 
@@ -90,7 +90,7 @@ def _names_one_file(save: Step, path: ast.expr) -> bool:
     return all(a is None or is_shared(at, a) for a in given)
 
 
-def _named(save: Step) -> str:
+def _spell_call(save: Step) -> str:
     function = save.code.function(save.node)
     return f"{function.name}()" if function is not None else save.code.path
 

@@ -292,7 +292,7 @@ class _Frame:
         if name in DDPS or name in FSDP1:
             result = Thing(inner=given[0] if given else None)
         else:
-            followed = self._followed(node, on, positional, named, places)
+            followed = self._follow(node, on, positional, named, places)
             keeps = on is not None and isinstance(func, ast.Attribute) and func.attr in KEEPS
             result = on if keeps and on and not followed else followed or Thing(*given, *((on,) if on else ()))
         if len(self.run.steps) < _LONGEST:
@@ -302,7 +302,7 @@ class _Frame:
             )
         return result
 
-    def _followed(
+    def _follow(
         self,
         node: ast.Call,
         on: Thing | None,
@@ -311,15 +311,15 @@ class _Frame:
         places: tuple[Place, ...],
     ) -> Thing | None:
         """Follow the function or class of the project that is called; None if it is none."""
-        found = _called(self.code, node, on)
+        found = _definition_of(self.code, node, on)
         if found is None:
             return None
         before, self.run.calls = self.run.calls, (*self.run.calls, CalledFrom(self.code, node))
-        made = self._follow(found, on, positional, named, places)
+        made = self._make_or_enter(found, on, positional, named, places)
         self.run.calls = before
         return made
 
-    def _follow(
+    def _make_or_enter(
         self,
         found: FoundDefinition,
         on: Thing | None,
@@ -360,7 +360,7 @@ def _takes_self(found: FoundDefinition) -> bool:
     )
 
 
-def _called(code: Code, node: ast.Call, on: Thing | None) -> FoundDefinition | None:
+def _definition_of(code: Code, node: ast.Call, on: Thing | None) -> FoundDefinition | None:
     """Return the function or class of the project that a call refers to."""
     func = node.func
     if on is not None and on.home is not None and isinstance(func, ast.Attribute):
