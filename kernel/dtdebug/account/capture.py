@@ -80,7 +80,7 @@ def explain(
         return _with(account, stopped=f"{at.file} has changed since it was loaded")
     refusal, refused = refusal_of(stack, own, sources, message or account.exception)
     way = WayBack(sources, deadline, message or account.exception, (scope.file, scope.line))
-    for off_stack in lines_off_stack(scope, message or account.exception):
+    for off_stack in lines_off_stack(scope, message or account.exception, sources):
         way.add_off_stack(off_stack)
     func = scope.call.func if isinstance(scope.call, ast.Call) else None
     if isinstance(func, ast.Attribute) and is_optimizer(scope.value(func.value)):

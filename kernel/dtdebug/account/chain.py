@@ -10,6 +10,7 @@ from typing import Any
 
 from dtdebug.account.objects import MISSING, bases, is_exactly, is_kind, item, module_of, qualified_name, stored
 from dtdebug.account.values import one_line, text_of
+from dtdebug_taxonomy.model.account import MAX_TEXT
 
 _DEEPEST = 16
 _CARRIED = ("inner_exception", "from_exc")
@@ -78,6 +79,10 @@ def is_of_signal(rows: Sequence[TracebackType]) -> bool:
     return any(id(row.tb_frame.f_code) in codes for row in rows)
 
 
+_PATH, _LONGEST = "No such file or directory", 4 * MAX_TEXT
+"""Message that ends with a path, which may be long and tells nothing if it is cut."""
+
+
 def describe(value: BaseException) -> str:
     """Return class and first line of the message, by the text that Python itself makes of it."""
     kind = type(value)
@@ -86,7 +91,7 @@ def describe(value: BaseException) -> str:
         name = name.removeprefix(prefix)
     message = message_of(value)
     first = message.strip().split("\n", 1)[0]
-    return one_line(f"{name}: {first}" if first else name)
+    return one_line(f"{name}: {first}" if first else name, _LONGEST if _PATH in first else MAX_TEXT)
 
 
 def message_of(value: BaseException) -> str:

@@ -7,23 +7,27 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import os
+import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
+from dtdebug.account.first_writes import missing_writes
 from dtdebug.account.makers import scope_of_call
-from dtdebug.account.per_rank import is_rank
 from dtdebug.account.scopes import Scope
-from dtdebug.account.sources import Program
+from dtdebug.account.sources import Program, Sources
 from dtdebug_taxonomy.model.account import How
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 
 _NO_GROUP = ("process group has not been initialized", "process group is not initialized")
-_NO_FILE = ("No such file or directory", "Not a directory")
 _SECOND_BACKWARD = ("backward through the graph a second time",)
-_WAITS = frozenset({"barrier", "monitored_barrier", "wait_for_everyone"})
+_MISSING = re.compile(
+    r"(?:No such file or directory|Not a directory): (?:'(?P<one>[^']{1,400})'|\"(?P<other>[^\"]{1,400})\")"
+)
+_MOST_WRITES = 2
 _SET_UP = "init_process_group"
-_DEEP = 3
 
 
 class OffStack(NamedTuple):
@@ -37,12 +41,12 @@ class OffStack(NamedTuple):
     """Test whose operands lead on."""
 
 
-def lines_off_stack(scope: Scope, message: str) -> Iterator[OffStack]:
+def lines_off_stack(scope: Scope, message: str, sources: Sources) -> Iterator[OffStack]:
     """Yield the lines that a message points at, the most telling first; `scope`: the user's innermost frame."""
     if any(each in message for each in _NO_GROUP):
         yield from _set_up(scope)
-    elif any(each in message for each in _NO_FILE):
-        yield from _writer_on_one_rank(scope)
+    elif _MISSING.search(message):
+        yield from _writer_on_one_rank(scope, message, sources)
     elif any(each in message for each in _SECOND_BACKWARD):
         yield from _kept_from_last_pass(scope)
 
@@ -76,49 +80,53 @@ def _enter(home: Scope, program: Program, inside: Scope) -> Scope:
     return dataclasses.replace(home, bound=(calls[0], scope_of_call(calls[0], program, inside)))
 
 
-def _writer_on_one_rank(scope: Scope) -> Iterator[OffStack]:
-    """Yield the test of the rank, above the line in its block, under which the path is written and not waited for."""
-    program, path = scope.program, _path_of(scope)
-    if program is None or path is None or scope.node is None:
+def _writer_on_one_rank(scope: Scope, message: str, sources: Sources) -> Iterator[OffStack]:
+    """Yield the test of the rank under which the missing path is written, the write, and the call that did not wait.
+
+    Where no such write is found before the failing line, the lines of the program that write a file of that name.
+    """
+    named = _MISSING.search(message)
+    if named is None or scope.program is None:
         return
-    statement = program.code.statement(scope.call) if isinstance(scope.call, ast.expr) else None
-    if statement is None or any(
-        isinstance(up, ast.If) and _asks_rank(up.test) for up in program.code.ancestors(statement)
-    ):
-        return
-    block = program.code.block(statement)
-    at = next((n for n, each in enumerate(block) if each is statement), 0)
-    for each in reversed(block[:at]):
-        if _waits(each, program, _DEEP):
+    path = named["one"] or named["other"] or ""
+    for write in islice(missing_writes(scope, path, _path_of(scope), sources), _MOST_WRITES):
+        program, test = write.program, write.test
+        home = scope_of_call(write.call, program, scope)
+        if test is not None and write.tested_in is not None and write.caller is not None:
+            caller = write.caller
+            inside = _function_of(test, write.tested_in)
+            tested = caller if inside is caller.node else scope_of_call(test, write.tested_in, scope)  # type: ignore[arg-type]
+            if _holds_here(test, tested):
+                return  # this rank was to write it itself
+            yield OffStack("tested", ast.unparse(test), test, tested, test)
+            yield OffStack("written" if write.sure else "may_write", ast.unparse(write.path), write.call, home)
+            if caller is not scope and isinstance(caller.call, ast.expr):
+                yield OffStack("called", ast.unparse(caller.call), caller.call, caller)
             return
-        if isinstance(each, ast.If) and _asks_rank(each.test) and not each.orelse:
-            names = {ast.unparse(n) for inner in each.body for n in ast.walk(inner) if isinstance(n, ast.expr)}
-            if path in names:
-                yield OffStack("tested", ast.unparse(each.test), each.test, scope)
-                return
+        yield OffStack("may_write", ast.unparse(write.path), write.call, home)
 
 
-def _path_of(scope: Scope) -> str | None:
+def _function_of(node: ast.expr, program: Program) -> ast.AST:
+    return program.code.function(node) or program.tree
+
+
+def _holds_here(test: ast.expr, scope: Scope) -> bool:
+    """True if the test of the rank holds on this rank, as far as its frame or the launcher's variables tell."""
+    value = scope.value(test)
+    if value is True or value is False:
+        return bool(value)
+    words = ast.unparse(test)
+    return os.environ.get("RANK") == "0" and ("== 0" in words or "not " in words or " != " not in words)
+
+
+def _path_of(scope: Scope) -> ast.expr | None:
     """Return the path of the call that failed, as the program writes it."""
     call = scope.call
-    if not isinstance(call, ast.Call) or not call.args or isinstance(call.args[0], ast.Constant | ast.Starred):
+    if not isinstance(call, ast.Call) or (call.args and isinstance(call.args[0], ast.Starred)):
         return None
-    return ast.unparse(call.args[0])
-
-
-def _asks_rank(test: ast.expr) -> bool:
-    return any(isinstance(node, ast.expr) and is_rank(node) for node in ast.walk(test))
-
-
-def _waits(node: ast.AST, program: Program, deep: int) -> bool:
-    """True if a statement, or a function of the program that it calls, waits for all ranks."""
-    for call in (each for each in ast.walk(node) if isinstance(each, ast.Call)):
-        if dotted_name(call.func).rpartition(".")[2] in _WAITS:
-            return True
-        function = program.code.local_function(call) if deep else None
-        if function is not None and _waits(ast.Module(function.body, []), program, deep - 1):
-            return True
-    return False
+    if not call.args and isinstance(call.func, ast.Attribute):
+        return call.func.value  # `path.read_text()`
+    return call.args[0] if call.args else None
 
 
 def _kept_from_last_pass(scope: Scope) -> Iterator[OffStack]:

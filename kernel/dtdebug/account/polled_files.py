@@ -16,7 +16,11 @@ from dtdebug_taxonomy.source.python.names import dotted_name
 
 _ASKS = frozenset({"exists", "isfile", "is_file", "isdir", "is_dir", "getsize"})
 _TOUCHES = frozenset({"touch", "write_text", "write_bytes"})
-_SAVES = frozenset({"save", "savez", "copy", "copyfile", "move", "rename", "replace"})
+_SAVES = frozenset(
+    {"save", "savez", "save_file", "copy", "copyfile", "copytree", "move", "rename", "replace", "urlretrieve"}
+)
+_TO_ONE = frozenset({"save_pretrained", "save_weights", "to_csv", "to_parquet", "to_json", "to_pickle", "save"})
+MAKES_FOLDERS = frozenset({"mkdir", "makedirs"})
 
 
 def writers_of_polled(test: ast.expr, scope: Scope) -> Iterator[Link]:
@@ -33,14 +37,14 @@ def writers_of_polled(test: ast.expr, scope: Scope) -> Iterator[Link]:
 
 def _writers(name: str, program: Program) -> Iterator[Link]:
     for call in program.code.nodes(ast.Call):
-        path = _written_path(call)
+        path = written_path(call)
         if path is not None and name and name in _names_in(path, program):
             home = program.code.scope(call)
             scope = Scope(program.file, call.lineno, getattr(home, "name", ""), program=program, node=home)
             yield Link(value=NamedValue(ast.unparse(path)), how="file", place=place(scope, call))
 
 
-def _written_path(call: ast.Call) -> ast.expr | None:
+def written_path(call: ast.Call) -> ast.expr | None:
     """Return the path that a call writes to."""
     name = dotted_name(call.func).rpartition(".")[2] or getattr(call.func, "attr", "")
     if name == "open":
@@ -50,6 +54,10 @@ def _written_path(call: ast.Call) -> ast.expr | None:
         return parts[0] if writes and parts else None
     if name in _TOUCHES and isinstance(call.func, ast.Attribute):
         return call.func.value
+    if name in MAKES_FOLDERS and (call.args or isinstance(call.func, ast.Attribute)):
+        return call.args[0] if dotted_name(call.func).startswith("os.") and call.args else call.func.value  # type: ignore[attr-defined]
+    if name in _TO_ONE and len(call.args) == 1:
+        return call.args[0]
     if name in _SAVES and len(call.args) > 1:
         return next((each for each in call.args[:2][::-1] if not isinstance(each, ast.Constant) or each.value), None)
     return None

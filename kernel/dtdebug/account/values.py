@@ -53,13 +53,13 @@ def masked(name: str, text: str) -> NamedValue:
     return NamedValue(mask(name), whole.removeprefix(f"{name} = "))
 
 
-def one_line(text: str) -> str:
+def one_line(text: str, longest: int = MAX_TEXT) -> str:
     """Return a text in one line, without secrets, as long as an account keeps it."""
-    return _line(mask(plain(text[: 4 * MAX_TEXT])))
+    return _line(mask(plain(text[: 4 * MAX_TEXT])), longest)
 
 
-def _line(text: str) -> str:
-    return " ".join(plain(text[: 4 * MAX_TEXT]).split())[:MAX_TEXT]
+def _line(text: str, longest: int = MAX_TEXT) -> str:
+    return " ".join(plain(text[: 4 * MAX_TEXT]).split())[:longest]
 
 
 def text_of(value: object, *, contents: bool = True) -> str:

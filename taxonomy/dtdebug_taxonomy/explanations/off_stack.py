@@ -23,6 +23,8 @@ class Missing(NamedTuple):
     link: Link | None = None
     edit: Edit | None = None
     at: Place | None = None
+    likely: bool = False
+    """The program's text points at it, and does not prove it."""
 
 
 def missing_set_up(account: Account) -> Missing | None:
@@ -38,10 +40,10 @@ def missing_set_up(account: Account) -> Missing | None:
         return Missing(f"{said}, and {decide(end)}", f"pass `{option['name']}`.", end)
     if first is not None and first.how == "called" and _DEFINES.match(first.place.code):
         said = f"`{first.value.name}`, which sets it up, is never called ({where(first.place)})"
-        edit = _insert(account, f"{first.value.name}()") if _takes_nothing(first.place.code) else None
+        edit = _insert(account.place, f"{first.value.name}()") if _takes_nothing(first.place.code) else None
         return Missing(said, f"call `{first.value.name}` first, on every rank.", first, edit, account.place)
     launched = any(fact.name == "world size" for fact in account.facts)
-    edit = _insert(account, f"{dist}.init_process_group()") if dist and launched else None
+    edit = _insert(account.place, f"{dist}.init_process_group()") if dist and launched else None
     return Missing("", "", None, edit, account.place) if edit is not None else None
 
 
@@ -63,9 +65,8 @@ def _takes_nothing(code: str) -> bool:
     return False
 
 
-def _insert(account: Account, statement: str) -> Edit | None:
-    """Return the line that raised with a statement above it; None if it does not begin a statement."""
-    place = account.place
+def _insert(place: Place | None, statement: str) -> Edit | None:
+    """Return a line with a statement above it; None if it does not begin a statement."""
     if place is None or parse_line(place.code) is None or place.code.startswith(("elif", "else", "except", "finally")):
         return None
     return Edit(place, f"{statement}\n{place.code}")
@@ -74,13 +75,29 @@ def _insert(account: Account, statement: str) -> Edit | None:
 def file_of_another_rank(account: Account) -> Missing | None:
     """Return the test of the rank under which a missing file is written, where nothing waits for it."""
     first = account.links[0] if account.links else None
-    if first is None or first.how != "tested" or first.depth:
+    written = _written(account)
+    if first is None or written is None or first.how != "tested" or first.depth:
         return None
-    said = f"only ranks with `{first.value.name}` write it ({where(first.place)}), and this rank does not wait for them"
-    dist = account.modules[1]
-    edit = _insert(account, f"{dist}.barrier()") if dist else None
+    at = where(first.place) if first.place.line == written.place.line else where(written.place)
+    said = f"only ranks with `{first.value.name}` write it ({at}), and nothing waits for them before it is read"
+    called = next((link for link in account.links if link.how == "called" and link.depth == 0), None)
+    place = called.place if called is not None else account.place
+    is_here = place is not None and account.place is not None and place.file == account.place.file
+    dist = account.modules[1] if is_here else ""
+    edit = _insert(place, f"{dist}.barrier()") if dist else None
     wait = f"`{dist}.barrier()`" if dist else "a barrier"
-    return Missing(said, f"call {wait} on every rank before it is read.", first, edit, account.place)
+    fix = f"call {wait} on every rank before {'this' if called is not None else 'it is read'}."
+    return Missing(said, fix, first, edit, place, likely=written.how != "written")
+
+
+def writer_of_missing_file(account: Account) -> Link | None:
+    """Return the line of the program that may have written a missing file; whether it ran before is not known."""
+    first = account.links[0] if account.links else None
+    return first if first is not None and first.how == "may_write" else None
+
+
+def _written(account: Account) -> Link | None:
+    return next((link for link in account.links if link.how in {"written", "may_write"}), None)
 
 
 def graph_of_last_pass(account: Account) -> Missing | None:

@@ -396,8 +396,18 @@ def _of_file(account: Account) -> _Found | None:
     words = next(iter(named), "")
     late = off_stack.file_of_another_rank(account)
     if late is not None:
-        name = f"`{words}` is {path!r}" if words else repr(path)
-        return _Found(f"{name}: {late.said}", late.fix, late.link, late.edit, late.at)
+        name = path.rstrip("/").rpartition("/")[2]
+        return _Found(f"{name} is not there yet: {late.said}", late.fix, None, late.edit, late.at, likely=late.likely)
+    writer = off_stack.writer_of_missing_file(account)
+    if writer is not None:
+        name = f"`{words}` is {path!r}, which does not exist" if words else f"{path!r} does not exist"
+        said = (
+            f"{name} on this rank; `{plain(writer.place.code, 80)}` ({where(writer.place)}) writes a file of that name"
+        )
+        fix = (
+            "let each rank that reads the file wait until it is written (a barrier after the write), at this very path."
+        )
+        return _Found(said, fix, None, None, writer.place, likely=True)
     chain = _chain(account, words)
     root = _root_in(account, chain)
     own = _by_rank_in(account, chain)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
@@ -10,8 +12,10 @@ from dtdebug_taxonomy.explanations.account import by_culprit, reason_from
 from dtdebug_taxonomy.explanations.account_words import where
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, explanation_for
+from dtdebug_taxonomy.inference.account_call import parse_line
 from dtdebug_taxonomy.inference.ranks_apart import compares_ranks, values_at
 from dtdebug_taxonomy.model.account import Account, Link
+from dtdebug_taxonomy.model.ranks import Verdict
 from dtdebug_taxonomy.text.pattern_matcher import plain
 from dtdebug_taxonomy.text.value_texts import read_value
 
@@ -19,6 +23,10 @@ EVIDENCE = "value-parts-by-rank"
 _MEASURED, _READ = 0.85, 0.7
 """Probabilities of a line at which two ranks are known to have different values, and of one that is only read."""
 _MOST, _LONGEST_CODE = 3, 100
+_EXPECTED = re.compile(r"it expected (?P<own>\d{1,20}) bytes and was sent (?P<sent>\d{1,20})")
+_LOADERS = frozenset({"DataLoader", "StatefulDataLoader"})
+_SAME_SIZES = frozenset({"drop_last", "batch_sampler", "collate_fn", None})
+"""Arguments of a loader that decide the sizes of its batches; None: those that are unpacked."""
 
 
 def explain(context: Context) -> Iterator[Explanation]:
@@ -34,6 +42,15 @@ def explain(context: Context) -> Iterator[Explanation]:
         title = f"`{_head(account)}` is not the same on every rank: `{code}` ({at}) {_differs(account, values)}"
         call = where(account.place) if account.place is not None else "the call"
         fix = f"Edit {at}: let every rank come to the same there, or exchange the sizes and pad before {call}."
+        batches = _loader_of(account)
+        if batches is not None:
+            at, sizes = where(batches.place), _bytes_of(snapshot.verdict)
+            title = (
+                f"`{_head(account)}` is not of one size{sizes}: the last batch of the loader ({at}) can be "
+                "smaller, and each rank has its own part of the data"
+            )
+            fix = f"Edit {call}: exchange the sizes and pad before it, or sum counts with `all_reduce` in its place; "
+            fix += f"`drop_last=True` at {at} leaves samples out."
         counted = _counted_link(account)
         if counted is not None:
             own, link = link, account.links[counted]
@@ -53,6 +70,30 @@ def explain(context: Context) -> Iterator[Explanation]:
         )
         yield replace(found, file=link.place.file, line=link.place.line)
         return
+
+
+def _loader_of(account: Account) -> Link | None:
+    """Return the loader without `drop_last` whose batches a call's sizes come from; None if there is none."""
+    path = [account.links[n] for n in _path(account)]
+    if not any(link.how == "loop" for link in path):
+        return None
+    tree = parse_line(path[-1].place.code)
+    for call in (n for n in ast.walk(tree) if isinstance(n, ast.Call)) if tree is not None else ():
+        given = {k.arg: k.value for k in call.keywords}
+        if ast.unparse(call.func).rpartition(".")[2] in _LOADERS and not given.keys() & _SAME_SIZES:
+            return path[-1]
+    return None
+
+
+def _bytes_of(verdict: Verdict | None) -> str:
+    """Return what gloo said of the sizes: " (120 bytes on rank 1, which was sent 124)"."""
+    for claim in verdict.claims if verdict is not None else ():
+        found = _EXPECTED.search(claim.words) if claim.what == "compared" and claim.ranks else None
+        if found is not None:
+            others = {rank for each in (verdict.claims if verdict else ()) for rank in each.ranks} - {*claim.ranks}
+            sender = f" by rank {min(others)}" if len(others) == 1 else ""
+            return f" ({found['own']} bytes on rank {claim.ranks[0]}, which was sent {found['sent']}{sender})"
+    return ""
 
 
 def parting_link(account: Account, accounts: Sequence[Account]) -> Link | None:

@@ -236,12 +236,76 @@ vocabulary(1, "words.json")
 def test_a_file_that_another_rank_writes_is_waited_for(tmp_path):
     """A barrier comes before the line that reads it; where there is one, the rank does not fail for that."""
     answer = answered(tmp_path, LATE_FILE % "")
-    assert "only ranks with `rank == 0` write it (train.py:7), and this rank does not wait for them" in answer.headline
+    assert "only ranks with `rank == 0` write it (train.py:8), and nothing waits for them" in answer.headline
     assert "+    dist.barrier()\n+    with open(path) as file:" in answer.fix.diff
     waits = LATE_FILE % "getattr(dist, 'nothing', lambda: 0)()\n    "
-    assert "does not wait" in answered(tmp_path, waits).headline
+    assert "nothing waits" in answered(tmp_path, waits).headline
     waits = (LATE_FILE % "barrier()\n    ").replace("import os\n", "def barrier():\n    pass\n")
-    assert "does not wait" not in answered(tmp_path, waits).headline
+    headline = answered(tmp_path, waits).headline
+    assert "nothing waits" not in headline
+    assert "(train.py:9) writes a file of that name" in headline
+
+
+LATE_STATS = """import json
+import os
+import torch.distributed as dist
+
+
+class Stats:
+    def __init__(self, folder, rank):
+        self.path = os.path.join(folder, "stats.json")
+        self.rank = rank
+
+    def compute(self):
+        %swith open(f"{FOLDER}/stats.json", "w") as file:
+            json.dump([1], file)
+
+    def load(self):
+        with open(self.path) as file:
+            return json.load(file)
+
+
+FOLDER = "nowhere"
+
+
+def main(rank):
+    stats = Stats(FOLDER, rank)
+    if rank == 0:
+        stats.compute()
+    %s
+    rows = stats.load()
+
+
+main(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("ahead", "between", "sure"),
+    [
+        ("", "pass", "certain"),
+        ("if len(FOLDER) > 50:\n            return\n        ", "pass", "likely"),  # the write may not be made
+        ("", "gather()", "likely"),  # the ranks may have met
+    ],
+)
+def test_a_file_that_a_method_of_another_rank_writes_is_waited_for(tmp_path, ahead, between, sure):
+    """The paths are one, by an f-string and by a join; the barrier belongs where the ranks part."""
+    text = LATE_STATS.replace("import os\n", "import os\ngather = print\n") % (ahead, between)
+    if sure == "certain":
+        text = text.replace("open(self.path)", 'open(os.path.join(FOLDER, "stats.json"))')
+    answer = answered(tmp_path, text)
+    assert sure == answer.sure
+    if between == "pass":
+        assert "only ranks with `rank == 0` write it" in answer.headline
+        assert "+    dist.barrier()\n+    rows = stats.load()" in answer.fix.diff
+    else:
+        assert "writes a file of that name" in answer.headline
+        assert not answer.fix.diff
+
+
+def test_a_file_of_another_name_is_not_taken_for_the_missing_one(tmp_path):
+    text = (LATE_STATS % ("", "pass")).replace('f"{FOLDER}/stats.json"', 'f"{FOLDER}/old_stats.json"')
+    assert "write" not in answered(tmp_path, text).headline
 
 
 SEVERAL_LINES = """from torch.utils.data import DataLoader, RandomSampler

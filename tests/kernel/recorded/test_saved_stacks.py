@@ -234,3 +234,29 @@ def test_cut_and_hostile_texts_are_read_or_refused(cut, tmp_path, capsys):
     for name in ("a.txt", "b.json"):
         main([str(tmp_path / name)])
         assert "\x1b" not in capsys.readouterr().out
+
+
+UPLOADS = """Process 60414: python3.10 -u train.py
+Thread 60414 (idle): "MainThread"
+    read (ssl.py:1166)
+    recv_into (ssl.py:1307)
+    readinto (socket.py:717)
+    send (%s)
+    upload (hooks/board.py:73)
+    fit (loop.py:58)
+    <module> (train.py:103)
+"""
+
+
+@pytest.mark.parametrize(
+    "library", ["botocore/httpsession.py:464", "httpx/_transports/default.py:250", "google/cloud/storage/blob.py:11"]
+)
+def test_the_users_own_line_is_shown_above_a_client_whose_path_is_short(library, tmp_path, capsys):
+    """py-spy leaves out the folder that a package is installed in."""
+    (tmp_path / "rank0.txt").write_text(UPLOADS % library)
+    (tmp_path / "rank1.txt").write_text(UPLOADS % library)
+
+    text = told(capsys, tmp_path)[1]
+
+    assert "board.py:73" in text
+    assert library.rpartition("/")[2] not in text

@@ -8,6 +8,7 @@ import pytest
 from dtdebug.account.printed import swallowed
 from dtdebug.check.stack_files import sourced_snapshot
 from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.explanations import origin
 from dtdebug_taxonomy.explanations.account_words import Edit, diff_of, replace_expression
 from dtdebug_taxonomy.inference.ranks_apart import with_partings
 from dtdebug_taxonomy.knowledge.loader import load
@@ -536,3 +537,16 @@ def test_the_number_of_outputs_is_found_where_the_labels_come_from_data():
     assert first_cause(labelled(model, width)).line == 4
     other = link("size", "10", "default", 6, "def make(size=10):", 1)
     assert first_cause(labelled(model, width, other)).line == 20
+
+
+def test_sizes_of_a_last_batch_are_told_with_the_loader():
+    """A gather of batches of a loader without `drop_last`; with it, the sizes do not come from there."""
+    for kept, said in (("", True), (", drop_last=True", False)):
+        code = f"score(DataLoader(data, 32, sampler=Part(rank){kept}))"
+        links = (
+            link("parts", "", "assigned", 9, "parts = [empty_like(x)]"),
+            link("x", "", "loop", 8, "for x in loader:", 1),
+            link("loader", "", "passed", 20, code, 2),
+        )
+        found = origin._loader_of(Account(links=links, root=2, by_rank=2))
+        assert said == (found is not None)

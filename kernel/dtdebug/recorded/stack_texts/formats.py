@@ -64,7 +64,10 @@ _TRACEBACK = re.compile(r"\s{0,8}Traceback \(most recent call (?P<order>last|fir
 _NATIVE = re.compile(r"\.(?:so[\w.]{0,20}|c|cc|cpp|cxx|cu|cuh|h|hpp|pyx|pxd|S|rs|dylib|dll|exe)\Z")
 _SHORTENED = re.compile(
     r"(?:torch|(?:pytorch_)?lightning|accelerate|deepspeed|transformers|datasets|ray|horovod|megatron|vllm|sglang|numpy"
-    r"|filelock|fsspec|requests|urllib3|tqdm|torchdata|click|safetensors|huggingface_hub)/"
+    r"|filelock|fsspec|requests|urllib3|tqdm|torchdata|click|safetensors|huggingface_hub|botocore|boto3|s3transfer|s3fs"
+    r"|aiobotocore|aiohttp|httpx|httpcore|anyio|google/cloud|azure/(?:core|storage)|smart_open|wandb|mlflow|comet_ml"
+    r"|clearml|neptune|redis|pymongo|psycopg2?|sqlalchemy|grpc|pyarrow|pandas|scipy|PIL|cv2|h5py|zarr|webdataset"
+    r"|tensorboard|tensorboardX)/"
 )
 """Path of a library as py-spy prints it, without the folder that it is installed in."""
 _STANDARD = re.compile(

@@ -14,6 +14,9 @@ from dtdebug_taxonomy.source.text import Span
 
 _BASES = {"torch.utils.data.IterableDataset", "torch.utils.data.IterDataPipe"}
 _SPLITS = re.compile(r"rank|world|shard|replica|split|islice|partition|num_parts|process_index", re.IGNORECASE)
+_BY_RANK = re.compile(r"rank|world|replica|num_parts|process_index|shard_?(?:id|index|idx)", re.IGNORECASE)
+"""Words for a split between ranks in a class that divides between loader workers: its shards are theirs."""
+_BY_WORKER = re.compile(r"\bnum_workers\b")
 _ELSEWHERE = ("split_dataset_by_node", "IterableDatasetShard", "worker_init_fn", "split_by_node", "dispatch_batches")
 
 
@@ -24,7 +27,7 @@ def check(code: Code) -> Iterator[Hit]:
     if code.imports_any("accelerate", "ray"):
         return
     for home in code.nodes(ast.ClassDef):
-        if not any(code.name(b) in _BASES for b in home.bases) or _SPLITS.search(code.source_of(home)):
+        if not any(code.name(b) in _BASES for b in home.bases) or _is_split(code, home):
             continue
         method = next((m for m in home.body if isinstance(m, ast.FunctionDef) and m.name == "__iter__"), None)
         if method is None or _made_by_rank(code, home):
@@ -43,6 +46,14 @@ def check(code: Code) -> Iterator[Hit]:
             f"{home.name} gives all its samples to {to}. Nothing here asks for the rank, and samplers don't apply to "
             "iterable data sets.",
         )
+
+
+def _is_split(code: Code, home: ast.ClassDef) -> bool:
+    """True if a class may divide its samples between ranks, by the words in it."""
+    text = code.source_of(home)
+    if "get_worker_info" in text and _BY_WORKER.search(text) and code.calls(home.name):
+        return bool(_BY_RANK.search(text))
+    return bool(_SPLITS.search(text))
 
 
 def _made_by_rank(code: Code, home: ast.ClassDef) -> bool:
