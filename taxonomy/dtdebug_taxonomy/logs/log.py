@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 
 import msgspec
 
-from dtdebug_taxonomy.logs import event_reader, exits, lines
+from dtdebug_taxonomy.logs import event_reader, exits, lines, message_detail
 from dtdebug_taxonomy.logs.child_processes import child_of
 from dtdebug_taxonomy.logs.completion import completed_at
 from dtdebug_taxonomy.logs.events import Events, PrintedException
@@ -117,7 +117,15 @@ def role(raised: PrintedException) -> Role:
     name = raised.type.rsplit(".", 1)[-1].partition("(")[0]
     if (name in _WRAPPERS and not raised_by_user(raised.frames)) or (raised.frames and _is_launcher(raised.frames[-1])):
         return "launcher"
-    return role_of(raised.text, raised.frames)
+    return role_of(f"{raised.text}{_last_error(raised)}", raised.frames)
+
+
+def _last_error(raised: PrintedException) -> str:
+    """Return what NCCL printed as its last error below an exception, in the form of a rank's agent; "" without one."""
+    if "NCCL error" not in raised.message:
+        return ""
+    said = message_detail.last_error([text for _, text in raised.below])
+    return f"; last error: {said[:300]}" if said else ""
 
 
 def _is_launcher(frame: Frame) -> bool:

@@ -128,3 +128,33 @@ def test_a_rank_whose_own_exception_is_known_is_not_said_to_follow_another(tmp_p
     assert "OutOfMemoryError: CUDA out of memory" in shown
     assert "before the others" not in shown
     assert "because of it" not in shown
+
+
+NCCL = """[rank5]: Traceback (most recent call last):
+[rank5]:   File "/app/run.py", line 30, in main
+[rank5]:     dist.barrier()
+[rank5]: torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1970, unhandled system error
+[rank5]: ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.
+[rank5]: Last error:
+[rank5]: {last}
+"""
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "Call to posix_fallocate failed: No space left on device",
+        "Error while creating shared memory segment /dev/shm/nccl-Yq2TzD (size 9637888)",
+    ],
+)
+def test_an_own_last_error_of_nccl_is_no_lost_connection(tmp_path, capsys, last):
+    shown = answer(tmp_path, capsys, NCCL.format(last=last))
+
+    assert f"NCCL unhandled system error: {last}" in shown
+    assert "lost the connection" not in shown
+
+
+def test_one_of_a_closed_connection_is(tmp_path, capsys):
+    shown = answer(tmp_path, capsys, NCCL.format(last="socketProgress: Connection closed by remote peer n1<40000>"))
+
+    assert "lost the connection" in shown
