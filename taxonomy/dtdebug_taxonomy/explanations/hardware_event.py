@@ -14,7 +14,7 @@ from dtdebug_taxonomy.text.pattern_matcher import plain
 EVIDENCE = "hardware-reported-first"
 _SYMPTOM = "communication-error"
 _DEVICE = "device-error"
-_OWNERS = frozenset({"device", "link", "host"})
+_OWNERS = frozenset({"device", "link"})
 _PROBABILITY = 0.75
 _STEPS = 2
 """Steps after a report from which training went on, so that it ended nothing."""

@@ -205,7 +205,9 @@ def outcome(
     unheeded = [r for r in log.events.raised if r.unheeded]
     mine = _assign_rank(log, mine, echoes)
     known = [r for r in mine if r.rank is not None]
-    passed = [r for r in echoes if known and (outlived(r) or _goes_on(log, r) or _is_of_start(r, known))]
+    passed = [
+        r for r in echoes if known and (outlived(r) or _goes_on(log, r) or (not log.first and _is_of_start(r, known)))
+    ]
     echoes = [r for r in echoes if r not in passed]
     if log.events.processes:  # Ray shows the output of its processes in any order
         mine.sort(key=lambda r: r.rank is None)

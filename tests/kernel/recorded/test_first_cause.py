@@ -1,6 +1,7 @@
 """The first cause of a log: what the odd rank says itself, what broke first, and not what had passed."""
 
 import pytest
+from places import TESTS
 
 from dtdebug.cli.main import main
 
@@ -158,3 +159,17 @@ def test_one_of_a_closed_connection_is(tmp_path, capsys):
     shown = answer(tmp_path, capsys, NCCL.format(last="socketProgress: Connection closed by remote peer n1<40000>"))
 
     assert "lost the connection" in shown
+
+
+@pytest.mark.parametrize("option", ["-I", "--ip-address"])
+def test_an_address_taken_for_the_program_is_traced_to_the_script_beside_the_log(tmp_path, capsys, option):
+    (tmp_path / "job.sbatch").write_text(
+        f"#!/bin/bash\n#SBATCH --nodes=2\nhead_ip=$(hostname {option})\n"
+        "srun torchrun --nnodes=2 --nproc-per-node=8 --rdzv-backend=c10d --rdzv-endpoint=$head_ip:29511 train.py\n"
+    )
+    launched = (TESTS / "samples" / "path-error" / "torchrun-address-for-program.txt").read_text()
+
+    shown = answer(tmp_path, capsys, launched)
+
+    assert "The address given to the launcher is two words" in shown
+    assert "job.sbatch:4" in shown
