@@ -276,7 +276,11 @@ def _goes_on(log: Log, raised: PrintedException) -> bool:
 def _is_of_start(echo: PrintedException, own: Sequence[PrintedException]) -> bool:
     """True if a rank failed to join the job, and those that failed by themselves had: it is an earlier try."""
     at = {f.function for f in echo.frames}
-    return bool(at & _JOINS) and all(r.frames and not _JOINS & {f.function for f in r.frames} for r in own)
+    return (
+        echo.rank is not None
+        and bool(at & _JOINS)
+        and all(r.frames and not _JOINS & {f.function for f in r.frames} for r in own)
+    )
 
 
 def _was_made_good(log: Log, raised: PrintedException, completed: int) -> bool:
