@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +30,9 @@ MOST_ENTRIES = 1_000
 """Maximum number of entries of a folder that are looked at for the script that starts a program."""
 MOST_FILES, MOST_BYTES = 12, 400_000
 """Maximum number of files read for one failure, and maximum size of one in bytes; larger ones are generated."""
+_ADDRESS = re.compile(r"can't open file '[^'\s]{0,300}?[\w.-]{1,60}:(\d{4,5})'")
+_SEVERAL_WORDS = "DT926"
+"""Check for a launcher's address that can be several words."""
 _SITES = 4
 """Maximum number of ranks whose lines are kept with those of the test at which they parted."""
 _AROUND = 3
@@ -50,7 +54,7 @@ def sourced_snapshot(snapshot: Snapshot) -> Snapshot:
     culprits = verdict.culprits if verdict is not None else ()
     sources = _sources(stacks, culprits)
     if not sources and not snapshot.cell:
-        return snapshot
+        return _with_launch_script(snapshot)
     from dtdebug_taxonomy.inference import from_source
     from dtdebug_taxonomy.inference.from_measurements import cell_name
 
@@ -71,6 +75,27 @@ def sourced_snapshot(snapshot: Snapshot) -> Snapshot:
             verdict, claims=(*verdict.claims, *new), evidence=tuple(dict.fromkeys((*verdict.evidence, *texts)))
         )
     return msgspec.structs.replace(snapshot, source_findings=found, source_read=bool(sources), verdict=verdict)
+
+
+def _with_launch_script(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with the value of a script beside a log whose launcher took an address for the program.
+
+    What is a hint in a script alone has happened here.
+    """
+    took = _ADDRESS.search(snapshot.output)
+    if took is None or not snapshot.source or not Path(snapshot.source).is_file():
+        return snapshot
+    from dtdebug_taxonomy.inference import from_source
+
+    scripts = _scripts_in(Path(snapshot.source).resolve().parent, (f":{took[1]}", "rdzv", "master"))
+    found = tuple(f for f in from_source.findings_in(load(), scripts, {}) if f.check == _SEVERAL_WORDS)
+    if len({f.file for f in found}) != 1:
+        return snapshot
+    return msgspec.structs.replace(
+        snapshot,
+        source_findings=tuple(msgspec.structs.replace(_clean_finding(f), hint=False) for f in found),
+        source_read=True,
+    )
 
 
 def _excerpts(snapshot: Snapshot) -> tuple[Excerpt, ...]:
@@ -195,25 +220,32 @@ def _module_text(path: str) -> str | None:
 
 def _launch_scripts(sources: Mapping[str, Code]) -> dict[str, Source]:
     """Return the shell script beside the program that starts it, if there is just one."""
-    from dtdebug.check.files import UnreadableError, read_source
-    from dtdebug_taxonomy.source import kinds
-
     found: dict[str, Source] = {}
     folders = dict.fromkeys(Path(file).parent for file, code in sources.items() if code.role == "program")
     names = {Path(file).name for file in sources}
     for folder in folders:
-        try:
-            files = sorted(f for f in islice(folder.iterdir(), MOST_ENTRIES) if f.suffix in _SCRIPTS and f.is_file())
-        except OSError:
-            continue
-        for file in files[:MOST_FILES]:
-            try:
-                text = read_source(file).text if file.stat().st_size <= MOST_BYTES else ""
-            except (OSError, ValueError, UnreadableError):
-                continue
-            if any(name in text for name in names) and (source := kinds.parse_file(str(file), text)) is not None:
-                found[str(file)] = source
+        found |= _scripts_in(folder, names)
     return found if len(found) == 1 else {}
+
+
+def _scripts_in(folder: Path, words: Collection[str]) -> dict[str, Source]:
+    """Return the shell scripts of a folder that hold one of these words."""
+    from dtdebug.check.files import UnreadableError, read_source
+    from dtdebug_taxonomy.source import kinds
+
+    found: dict[str, Source] = {}
+    try:
+        files = sorted(f for f in islice(folder.iterdir(), MOST_ENTRIES) if f.suffix in _SCRIPTS and f.is_file())
+    except OSError:
+        return {}
+    for file in files[:MOST_FILES]:
+        try:
+            text = read_source(file).text if file.stat().st_size <= MOST_BYTES else ""
+        except (OSError, ValueError, UnreadableError):
+            continue
+        if any(word in text for word in words) and (source := kinds.parse_file(str(file), text)) is not None:
+            found[str(file)] = source
+    return found
 
 
 def _asked_for(

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation
+from dtdebug_taxonomy.logs.relevance import is_explained
 from dtdebug_taxonomy.text.lazy_re import lazy_re
 
 _OPTION = lazy_re(r"(?<![\w.'-])(?P<name>[A-Za-z]\w{1,60}_\w{1,60})=(?P<value>\w{1,40})\b")
@@ -134,4 +135,11 @@ _HOLDS = lazy_re(
     r"(?:\w{1,40}\.){0,6}(?:EOFError|BadGzipFile|BadZipFile|UnpicklingError|UnicodeDecodeError|JSONDecodeError)$"
 )
 """Errors of reading that come only after a file was opened."""
-_VETOES = (_is_in_force, _is_foreign, _is_on_own_files, _is_call_in_force, _was_opened)
+
+
+def _is_known_first(context: Context, found: Explanation) -> bool:
+    """True if the cause is that some rank failed first, and the exception of the one that did is known."""
+    return found.cause == "peer-ended-first" and is_explained(context.incident.snapshot.verdict)
+
+
+_VETOES = (_is_in_force, _is_foreign, _is_on_own_files, _is_call_in_force, _was_opened, _is_known_first)

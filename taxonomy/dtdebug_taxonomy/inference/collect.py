@@ -22,7 +22,8 @@ from dtdebug_taxonomy.inference.from_measurements import (
 )
 from dtdebug_taxonomy.knowledge.loader import Knowledge
 from dtdebug_taxonomy.knowledge.schema import Evidence
-from dtdebug_taxonomy.logs.relevance import Bearing
+from dtdebug_taxonomy.logs.relevance import Bearing, is_explained
+from dtdebug_taxonomy.model.ranks import Verdict
 from dtdebug_taxonomy.model.snapshot import ExceptionInfo, walk
 from dtdebug_taxonomy.text import cause_likeness, similarity, word_reader
 from dtdebug_taxonomy.text.clauses import clauses, hits_in_words
@@ -72,6 +73,17 @@ def _of_those_who_waited(
     hang = cues.get("manifestation", {}).get("hang")
     if hang is not None and hang.source == "printed" and hang.line > first.line:
         _drop(cues, "manifestation", "hang")
+
+
+def _of_followers(knowledge: Knowledge, evidence: dict[str, Finding], verdict: Verdict | None) -> None:
+    """Drop what other ranks printed for the loss of a rank whose own exception names what ended it."""
+    culprits = verdict.culprits if verdict is not None else ()
+    rows = {name: (f, knowledge.evidence[name]) for name, f in evidence.items() if f.source == "printed"}
+    if not any(f.terminal and f.rank in culprits and e.role == "root" and e.symptoms for f, e in rows.values()):
+        return
+    for name, (found, known) in rows.items():
+        if known.role == "cascade" and found.rank is not None and found.rank not in culprits:
+            del evidence[name]
 
 
 def _drop(cues: dict[str, dict[str, Finding]], key: str, value: str) -> None:
@@ -136,6 +148,8 @@ def collect(knowledge: Knowledge, incident: Incident, answers: Mapping[str, str]
         note(found)
 
     known: dict[str, Finding] = {}
+    if is_explained(snapshot.verdict):
+        _of_followers(knowledge, evidence, snapshot.verdict)
     drop_redundant(knowledge, evidence, cues)
     for key, by_value in cues.items():
         first = min(by_value.values(), key=lambda f: (f.source, f.line))
@@ -251,7 +265,7 @@ def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool
         return name != "manifestation=hang" or not (bearing.is_trained_after(line) or bearing.went_well_after(line))
     if bearing.went_well_after(line, started=all(c.startswith(_ENDS) for c in found.symptoms)):
         return False
-    if found.role == "cascade" and bearing.is_echo(line):
+    if (found.role == "cascade" and bearing.is_echo(line)) or bearing.is_made_good(line):
         return False
     if is_of_any_library(found) and bearing.is_own(line):
         return False

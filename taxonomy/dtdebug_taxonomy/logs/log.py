@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 
 import msgspec
 
-from dtdebug_taxonomy.logs import event_reader, exits, lines
+from dtdebug_taxonomy.logs import event_reader, exits, lines, message_detail
 from dtdebug_taxonomy.logs.child_processes import child_of
 from dtdebug_taxonomy.logs.completion import completed_at
 from dtdebug_taxonomy.logs.events import Events, PrintedException
@@ -37,6 +37,8 @@ _ON, _WITNESSES = 5, 64
 """Minimum lines of progress of a rank that show that no other one has ended, and maximum number of such ranks."""
 _LONG = 24
 """Lines of progress that one printer does not print any more after a rank has ended."""
+_JOINS = frozenset({"init_process_group", "init_distributed"})
+"""Functions in which a rank joins the job: none is past it before all have joined."""
 _LAUNCHERS = (
     "/accelerate/commands/", "/accelerate/launchers.py", "/deepspeed/launcher/", "/horovod/runner/",
     "/torch/distributed/launcher/", "/torch/distributed/run.py", "/torch/multiprocessing/spawn.py",
@@ -115,7 +117,15 @@ def role(raised: PrintedException) -> Role:
     name = raised.type.rsplit(".", 1)[-1].partition("(")[0]
     if (name in _WRAPPERS and not raised_by_user(raised.frames)) or (raised.frames and _is_launcher(raised.frames[-1])):
         return "launcher"
-    return role_of(raised.text, raised.frames)
+    return role_of(f"{raised.text}{_last_error(raised)}", raised.frames)
+
+
+def _last_error(raised: PrintedException) -> str:
+    """Return what NCCL printed as its last error below an exception, in the form of a rank's agent; "" without one."""
+    if "NCCL error" not in raised.message:
+        return ""
+    said = message_detail.last_error([text for _, text in raised.below])
+    return f"; last error: {said[:300]}" if said else ""
 
 
 def _is_launcher(frame: Frame) -> bool:
@@ -194,12 +204,17 @@ def outcome(
     gone_on = {id(r) for r in own if id(r) in followed and id(r) not in kept}
     unheeded = [r for r in log.events.raised if r.unheeded]
     mine = _assign_rank(log, mine, echoes)
+    known = [r for r in mine if r.rank is not None]
+    passed = [
+        r for r in echoes if known and (outlived(r) or _goes_on(log, r) or (not log.first and _is_of_start(r, known)))
+    ]
+    echoes = [r for r in echoes if r not in passed]
     if log.events.processes:  # Ray shows the output of its processes in any order
         mine.sort(key=lambda r: r.rank is None)
     return Outcome(
         own=tuple(mine),
         echoes=tuple(_one_each(echoes)),
-        handled=(*(r for r in own if id(r) in gone_on), *unheeded),
+        handled=(*(r for r in own if id(r) in gone_on), *passed, *unheeded),
         exits=() if mine else _exits(log, echoes, later),
         launched=launched,
         doubtful=doubtful,
@@ -256,6 +271,16 @@ def _goes_on(log: Log, raised: PrintedException) -> bool:
     """True if the process that printed the exception printed progress of training after it."""
     steps = log.events.steps.get(raised.who, ())
     return bisect_right(steps, raised.index) < len(steps)
+
+
+def _is_of_start(echo: PrintedException, own: Sequence[PrintedException]) -> bool:
+    """True if a rank failed to join the job, and those that failed by themselves had: it is an earlier try."""
+    at = {f.function for f in echo.frames}
+    return (
+        echo.rank is not None
+        and bool(at & _JOINS)
+        and all(r.frames and not _JOINS & {f.function for f in r.frames} for r in own)
+    )
 
 
 def _was_made_good(log: Log, raised: PrintedException, completed: int) -> bool:

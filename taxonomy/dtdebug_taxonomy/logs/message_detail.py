@@ -42,6 +42,10 @@ _OF_ANY_ERROR = lazy_re(
     r"|stack ?trace|https?://|^hint\b|^note\b|this error (?:may|might|indicates)|you can "
 )
 """Advice that libraries print below every error of a kind."""
+_OF_NCCL = lazy_re(
+    r"NCCL error in: .{1,300}?, (?P<code>unhandled (?:system|cuda) error|internal error|invalid (?:usage|argument))\b"
+)
+"""NCCL's result, which is general; what it was stands below `Last error:`."""
 _OF_ANOTHER = lazy_re(
     r"Traceback \(most recent|During handling of|The above exception|Exception (?:ignored|in thread)|\S{1,40}: error: "
     r"|\[?rank ?\d|\[[WEIF]\d|[-=*#]{4,}|Process |srun:|slurmstepd|terminate called|Fatal Python|Exception raised from"
@@ -65,6 +69,8 @@ def add_detail(message: str, below: Sequence[str]) -> str:
     first = _first_sentence(head)
     if not rows:
         return message
+    if (coded := _OF_NCCL.match(head)) is not None and (last := last_error(rows)):
+        return f"NCCL {coded['code']}: {last}"
     if _OPEN.search(head):
         announced = _ANNOUNCES.match(head)
         said = _faults(rows, "error" if announced else "")
@@ -78,6 +84,13 @@ def add_detail(message: str, below: Sequence[str]) -> str:
     if rows[0][:1].isspace() and _PAIR.match(pair) and head[-1:] not in ".:" and not _OF_ANY_ERROR.search(pair):
         return f"{head} ({pair})"
     return message
+
+
+def last_error(below: Sequence[str]) -> str:
+    """Return what NCCL printed as its last error below an exception; "" without one."""
+    rows = iter(below)
+    at = next((row for row in rows if row.strip().startswith("Last error:")), "")
+    return at.partition(":")[2].strip() or (next(rows, "").strip() if at else "")
 
 
 def _first_sentence(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from dtdebug_taxonomy.logs.events import PrintedException
 from dtdebug_taxonomy.logs.lines import Line
@@ -22,6 +23,22 @@ _LONGEST = 2_000
 """Characters examined of a warning."""
 _RECOVERED = 5
 """Steps without what an earlier one reported, from which it no longer holds."""
+_TROUBLE = re.compile(
+    r"(?i)fail|\berr(?:or|no)\b|error\(|exception|timed? ?out|refused|reset by|\bstale\b|unreachable"
+    r"|\bretr(?:y|ies|ying)\b"
+)
+"""Words of a line that reports something that went wrong, which may have passed."""
+_MADE_GOOD = re.compile(
+    r"(?i)\b(?:recovered|succeeded|succeeds|ok|okay|reconnected|successful(?:ly)?)\b"
+    r"|\bafter \d{1,4} (?:retr(?:y|ies)|attempts?)\b"
+)
+_NOT_GOOD = re.compile(r"(?i)\b(?:not|no|never|without|un\w{1,20}|fail\w{0,4}|giv(?:e|es|ing) up|gave up)\b")
+_PARTED = frozenset({"skipped", "extra", "replaced", "wrong_size", "wrong_dtype", "not_arrived"})
+"""Kinds of verdicts that name a rank which is elsewhere than the others."""
+_FAR = 200
+"""Lines of all processes among which those are looked for."""
+_SOON = 8
+"""Lines of its own in which a process reports that it recovered."""
 _TRAINS = 2
 """Minimum lines of progress that show that training continues: one may be of another attempt, or a plan."""
 
@@ -41,6 +58,9 @@ class Bearing:
         self._handled = sorted((_begin(r), r.line) for r in found.handled)
         self._warned = sorted(log.events.warnings)
         self._interrupted = sorted((_begin(r), r.line) for r in log.events.raised if r.type == "KeyboardInterrupt")
+        self._lines = log.lines
+        verdict = snapshot.verdict
+        self._apart = frozenset(verdict.culprits) if verdict is not None and verdict.kind in _PARTED else frozenset()
         steps = sorted(log.lines[i].number for rows in log.events.steps.values() for i in rows)
         self._steps = steps
         self._restarted = bool(log.first)
@@ -96,6 +116,29 @@ class Bearing:
         """True if a step reports something that the steps after it do not, as in the warm-up of a loss scale."""
         return self.is_step(line) and len(self._steps) - bisect_left(self._steps, line + 1) >= _RECOVERED
 
+    def steps_after(self, line: int) -> int:
+        """Return the number of lines of progress after a line, of all attempts."""
+        return len(self._steps) - bisect_left(self._steps, line + 1)
+
+    def is_made_good(self, line: int) -> bool:
+        """True if a line reports trouble that did not last: training continued, and its process says that it recovered.
+
+        Also if the ranks wait in different calls, and a rank on neither side of the odd one reported it long before.
+        """
+        place = bisect_left(self._lines, line, key=lambda row: row.number)
+        if place == len(self._lines) or self._lines[place].number != line:
+            return False
+        row = self._lines[place]
+        after = self.steps_after(line)
+        if after < _TRAINS or not _TROUBLE.search(row.body[:_LONGEST]):
+            return False
+        if self._apart and row.rank is not None and row.rank not in self._apart and after >= _RECOVERED:
+            return True
+        own = (each for each in self._lines[place + 1 : place + 1 + _FAR] if each.who == row.who)
+        return _says_made_good(row.body.rpartition(";")[2] if ";" in row.body else "") or any(
+            _says_made_good(each.body) for each in islice(own, _SOON)
+        )
+
     def is_past(self, line: int, *, scheduler: bool) -> bool:
         """True if training continued after a layer's report, or a scheduler ended what was left of a completed run."""
         return self.is_trained_after(line) or (scheduler and self.is_completed)
@@ -120,6 +163,11 @@ def is_explained(verdict: Verdict | None) -> bool:
     if verdict is None or verdict.kind != "dead":
         return False
     return any(claim.what == "raised" and set(claim.ranks) & set(verdict.culprits) for claim in verdict.claims)
+
+
+def _says_made_good(text: str) -> bool:
+    head = text[:_LONGEST]
+    return _MADE_GOOD.search(head) is not None and not _NOT_GOOD.search(head)
 
 
 def _substitution_lines(lines: Sequence[Line], warned: list[tuple[int, int]]) -> Iterator[int]:

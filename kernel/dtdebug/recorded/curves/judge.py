@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 
-from dtdebug.recorded.curves import judge_events, judge_loss, judge_memory, judge_rest
+from dtdebug.recorded.curves import judge_counters, judge_events, judge_loss, judge_memory, judge_rest
 from dtdebug.recorded.curves.curve import Curve, Owner
 from dtdebug.recorded.curves.finding import ORDER, CurveFinding, FindingKind
 
@@ -64,6 +64,7 @@ def _of_one(group: Sequence[Curve]) -> list[CurveFinding]:
         found += [] if risen else [judge_loss.spike(curve) for curve in whole]
         found += [judge_loss.does_not_move(curve, rates) for curve in whole]
         found += [judge_rest.overfits(curve, losses) for curve in held_out[:1]]
+    found += judge_counters.start_over(by["count"], whole)
     found += [judge_loss.repeats(curve) for curve in whole] + [judge_events.runs_differ(group)]
     found += [judge_rest.zero_rate(curve, losses) for curve in rates[:1]]
     paces = [c for c in by["step_time"] if len(c) > 2][:1] or by["throughput"][:1]

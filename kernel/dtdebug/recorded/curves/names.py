@@ -8,9 +8,10 @@ from typing import Literal, NamedTuple
 
 Kind = Literal[
     "loss", "part", "grad_norm", "lr", "step_time", "throughput", "loss_scale", "batch_size", "skipped", "metric",
-    "memory", "step", "epoch",
+    "memory", "step", "epoch", "count",
 ]  # fmt: skip
-"""Kinds of values; `part` is a loss that need not fall, such as one term of a sum or that of a discriminator."""
+"""Kinds of values; `part` is a loss that need not fall, such as one term of a sum or that of a discriminator, and
+`count` a total of what was read so far."""
 
 
 class Name(NamedTuple):
@@ -177,6 +178,8 @@ _NO_MEMORY = frozenset(
     ]
 )
 """Words of what falls while memory is taken, of what does not change, and of shares."""
+_COUNTED = frozenset(("samples", "tokens", "sequences", "examples"))
+_SO_FAR = frozenset(("consumed", "seen", "processed", "trained", "cumulative", "num", "global", "total", "train", "n"))
 _SPLIT = re.compile(r"[^a-z0-9]+")
 _NO_LOSS = frozenset(("best", "min", "max", "std", "lowest", "weight", "coef", "lambda", "avglossscale"))
 _NORMS = frozenset(("gnorm", "gradnorm", "norm"))
@@ -209,6 +212,8 @@ def meaning(text: str) -> Name | None:
         return Name("loss" if whole else "part", shown, held_out)
     if found & _MEMORY:
         return None if found & _NO_MEMORY else Name("memory", shown)
+    if found & _COUNTED and found <= _COUNTED | _SO_FAR:
+        return Name("count", shown)
     kind = _of_optimizer(plain, found)
     return Name(kind, shown) if kind is not None else _of_pace(low, plain, found, shown)
 

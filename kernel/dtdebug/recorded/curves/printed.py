@@ -21,7 +21,8 @@ _PAIR = re.compile(
     rb"[:=] {0,12}[\['\"(]{0,2}(?:tensor\()?(" + _NUMBER + rb")(?![\d:]|\.\d|/\d|[a-zA-Z_]{3})(ms\b|)", re.ASCII
 )
 _BARE = re.compile(
-    rb"(?i)(?<![\w/])((?:(?:train|val|valid|validation|test|eval|training|lm)[ _]?)?loss|lr|(?:grad[ _])?norm|time)"
+    rb"(?i)(?<![\w/])((?:(?:train|val|valid|validation|test|eval|training|lm)[ _]?)?loss|lr|(?:grad[ _])?norm|time"
+    rb"|(?:(?:consumed|seen|processed|total)[ _])?(?:samples|tokens)(?:[ _](?:seen|consumed|processed))?)"
     rb"[ \t]{1,6}(" + _NUMBER + rb")(?![\d:]|/\d)(ms\b|)",
     re.ASCII,
 )

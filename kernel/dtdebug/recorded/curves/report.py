@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TextIO
 import msgspec
 
 from dtdebug.privacy.sanitize import clean, one_line
+from dtdebug.recorded.curves import judge_counters
 from dtdebug.recorded.curves.curve import Curve, Curves, spell
 from dtdebug.recorded.curves.finding import CurveFinding
 from dtdebug.recorded.curves.judge import findings
@@ -108,6 +109,8 @@ def summary_line(reading: CurveReading, stream: TextIO) -> str:
     drawn, _ = sparkline(curve, _NARROW, plain=not is_unicode(stream))
     parts = f" in {len(curve.attempts)} parts" if len(curve.attempts) > 1 and not curve.mixed else ""
     mixed = ": several counters run through each other, not judged" if curve.mixed else ""
+    fallen = next((f for c in reading.curves if c.kind == "count" and (f := judge_counters.fall(c))), "")
+    mixed = mixed or (f"; {fallen}, which is not judged" if fallen else "")
     return clean(
         f"{curve.name.name} {drawn} {spell(values[0])} -> {spell(median(values[-3:]))}, {curve.label(0)} to "
         f"{curve.label(len(curve) - 1)}{parts}{mixed or '; nothing found in ' + _count(reading)}"

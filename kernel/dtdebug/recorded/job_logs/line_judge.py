@@ -11,7 +11,7 @@ from dtdebug.recorded.job_logs.part import EXAMPLES
 from dtdebug.recorded.log_files.line_shapes import KeptLine
 from dtdebug_taxonomy.knowledge.hardware import parse_event
 from dtdebug_taxonomy.knowledge.loader import Knowledge, load
-from dtdebug_taxonomy.logs import event_reader, exits, lines, progress
+from dtdebug_taxonomy.logs import event_reader, exits, lines, omissions, progress
 from dtdebug_taxonomy.text.matchers import lexicon
 from dtdebug_taxonomy.text.pattern_matcher import PatternHit
 
@@ -82,7 +82,9 @@ class Judge:
         hits = set(wanted)
         near: set[int] = set()
         self._worded |= {shape(rows[i].raw) for i in wanted}
-        wanted |= {once[n] for n, text in enumerate(fresh) if parse_event(text) is not None}
+        wanted |= {
+            once[n] for n, text in enumerate(fresh) if parse_event(text) is not None or omissions.says_left_out(text)
+        }
         printed = lines.split_lines("\n".join(_text(row.raw) for row in rows))
         happened = event_reader.find_events(printed)
         for raised in happened.raised:
