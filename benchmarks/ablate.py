@@ -50,7 +50,7 @@ def empty(*_: Any) -> tuple[()]:
 PARTS: dict[str, dict[str, Callable[..., Any]]] = {
     "similarity": {"text.similarity:likeness": lambda *_: Likeness({}, {}, "")},
     "word_reader": {"text.word_reader:read_words": lambda *_: Reading({}, "")},
-    "guesses": {"explanations.grades:split_guesses": lambda found: (found, ())},
+    "guesses": {"explanations.grades:split_guesses": lambda _, found, __: (found, ())},
     "combined": {"inference.combined:combine_findings": empty},
     "out_of_scope": {"diagnosis.out_of_scope:is_foreign": lambda *_: False},
     "redundancy": {"inference.collect:drop_redundant": nothing},

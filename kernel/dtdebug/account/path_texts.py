@@ -65,8 +65,8 @@ def pieces(node: ast.expr | None, here: Here, deep: int = 0) -> tuple[Piece, ...
         case ast.Name(id=name) if name in here.given:
             return here.given[name]
         case ast.Name() | ast.Attribute():
-            value = _only_value(node, here)
-            return pieces(value, here, deep + 1) if value is not None else _open(node, here)
+            only = _only_value(node, here)
+            return pieces(only, here, deep + 1) if only is not None else _open(node, here)
     return _open(node, here)
 
 

@@ -147,7 +147,7 @@ def diagnose(
     only_ended = sure == "unknown" and snapshot.verdict is not None
     if only_ended:  # that a rank ended does not say why, and no answer says what it has not printed
         explanations = tuple(a for a in explanations if a.band != "unlikely")
-    causes, guesses = split_guesses(explanations)
+    causes, guesses = split_guesses(knowledge, explanations, findings)
     recognised = not foreign and (
         is_recognised(knowledge, incident, findings, roots)
         or _is_recognised_by_cause(incident, causes)

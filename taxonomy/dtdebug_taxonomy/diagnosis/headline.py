@@ -24,7 +24,7 @@ from dtdebug_taxonomy.knowledge.schema import STRENGTHS
 from dtdebug_taxonomy.logs.events import PrintedException
 from dtdebug_taxonomy.logs.exception_roles import is_summary, role_of
 from dtdebug_taxonomy.logs.final_errors import FinalError
-from dtdebug_taxonomy.logs.message_detail import add_detail
+from dtdebug_taxonomy.logs.message_detail import add_detail, used_of_limit
 from dtdebug_taxonomy.model.claims import cite_record
 from dtdebug_taxonomy.model.ranks import Frame, Verdict
 from dtdebug_taxonomy.model.snapshot import ExceptionInfo, walk
@@ -34,6 +34,8 @@ from dtdebug_taxonomy.text.whole_parts import first_statement, shorten_lists
 
 _SENTENCE, _MOST = 400, 12
 _SAYS_HANG = {("hang-said",), ("manifestation", "hang")}
+_NEAR = 2
+"""Lines from the one that names a cause on in which its amounts are looked for."""
 _CODE_ONLY = re.compile(r"NCCL error in: \S{1,200} (?:unhandled|internal|invalid|remote) ")
 """NCCL's error code; the reason is printed below it (`Last error:`)."""
 _FRAME = re.compile(r"\Ain \w|\", line \d")
@@ -66,7 +68,21 @@ Headline = tuple[str, tuple[Seen, ...]]
 
 def headline(outlook: Outlook) -> Headline:
     """Return the first headline that is not empty."""
-    return next((found for rule in HEADLINES if (found := rule(outlook))[0]), ("", ()))
+    text, supports = next((found for rule in HEADLINES if (found := rule(outlook))[0]), ("", ()))
+    return _with_amounts(outlook, text) if text else "", supports
+
+
+def _with_amounts(o: Outlook, text: str) -> str:
+    """Add what was used of which limit, where the line that names the cause, or the next one, prints it."""
+    first = next((r for r in o.causes[0].because if r.source == "printed"), None) if o.causes else None
+    if first is None or not o.causes[0].named or not first.line:
+        return text
+    rows = o.incident.snapshot.output.split("\n")
+    near = (row for n, row in enumerate(rows, 1) if 0 <= o.incident.snapshot.true_line(n) - first.line < _NEAR)
+    told = next(filter(None, map(used_of_limit, near)), "")
+    if not told or told.partition(" of ")[0] in text:
+        return text
+    return plain(f"{text.rstrip('. ')} ({told}).", _SENTENCE)
 
 
 def of_knock_on(o: Outlook) -> Headline:

@@ -32,11 +32,6 @@ _UNSHOWN, _UNSHOWN_POINTED = 0.003, 0.05
 _SAID_ONLY = 0.23
 """Probability from which a cause is shown first that only words of the user and circumstances point at: of such guesses
 below it most are wrong."""
-_ALIKE = 0.3
-"""Probability from which a cause is guessed to which the words as a whole are alike and no indicator points."""
-_NO_MESSAGE = ("B.2", "B.3", "C.4", "D.1.2", "D.2.1", "D.2.2", "D.2.4", "D.2.5")
-"""Symptoms that are told by what happens. Of others the message names the cause, and words without it do not; why a run
-is slow, words hardly tell: it is measured."""
 _NOT_LIKELY, _FEW_CAUSES = 0.5, 2
 """Most that a cause gets at which only messages point that say little; causes of a symptom that one may point at."""
 _HARDLY_EVER = 0.03
@@ -63,8 +58,6 @@ def reason_of(knowledge: Knowledge, f: Finding, weight: float) -> Reason:
         means = "A check sees it on the very line that raised."
     elif f.evidence == READ:
         means = f"Taken together, the words speak {'for' if weight > 0 else 'against'} it."
-    elif f.evidence == SIMILAR_CAUSE:
-        means = "Taken together, your words are like what is known of this cause."
     elif f.scores:
         means = f"The text is {'like' if weight > 0 else 'unlike'} other descriptions of this symptom."
     else:
@@ -173,9 +166,10 @@ def _rank_causes(context: Context) -> tuple[Explanation, ...]:
     """
     knowledge, ranking, findings = context.knowledge, context.ranking, context.findings
     rows, founded = [], False
-    alike = next((f.scores for f in findings if f.evidence == SIMILAR_CAUSE), {})
+    supported = _supported(context)
     for code, share in ranking.symptoms.items():
-        for cause, q in ranking.causes[code]:
+        alike = dict(ranking.causes[code])
+        for cause, q in supported[code]:
             if cause is None:
                 continue
             weighed = _weigh_findings(knowledge, cause, findings)
@@ -199,14 +193,12 @@ def _rank_causes(context: Context) -> tuple[Explanation, ...]:
             if (
                 named
                 or (printed and share * q >= _UNSHOWN_POINTED)
-                or (share * q >= POSSIBLE and inference_ranking.is_shown(knowledge, cause, weighed))
-                or (share * q >= _ALIKE and alike.get(cause.id, 0.0) >= TELLING and code.startswith(_NO_MESSAGE))
+                or (share * min(q, alike[cause]) >= POSSIBLE and inference_ranking.is_shown(knowledge, cause, weighed))
             ):
                 p = max(share * q, POSSIBLE) if said_so else share * q  # at least possible, for somebody says so
                 if any(_is_spelt_out(knowledge, cause, f) for f in naming):
                     p = max(p, LIKELY)
-                alone = not (pointing or inference_ranking.is_shown(knowledge, cause, weighed))  # it is only alike
-                if not named and (pointing or alone) and all(_says_little(knowledge, cause, f) for f in pointing):
+                if not named and pointing and all(_says_little(knowledge, cause, f) for f in pointing):
                     p = min(p, _NOT_LIKELY)
                 tier = (
                     0
@@ -217,13 +209,14 @@ def _rank_causes(context: Context) -> tuple[Explanation, ...]:
                     if always or (named and share >= POSSIBLE)
                     else 3
                 )
-                rows.append((tier, p, code, cause, bool(pointing) or named))
+                aided = p * alike[cause] / q if q else p
+                rows.append((tier, p, aided, code, cause, bool(pointing) or named))
                 founded = founded or named or printed or looked_up or p >= _SAID_ONLY
     if not founded:
         return ()
-    rows.sort(key=lambda row: (row[0], row[1] < POSSIBLE, -row[1] / (MINUTES[row[3].effort] + _TURNING)))
-    shown = [row for place, row in enumerate(rows) if place == 0 or row[4]]
-    advice = (_one_advice(context, code, cause, p, outright=tier == 0) for tier, p, code, cause, _ in shown)
+    rows.sort(key=lambda row: (row[0], row[1] < POSSIBLE, -row[2] / (MINUTES[row[4].effort] + _TURNING)))
+    shown = [row for place, row in enumerate(rows) if place == 0 or row[5]]
+    advice = (_one_advice(context, code, cause, p, outright=tier == 0) for tier, p, _, code, cause, _ in shown)
     return tuple({a.title: a for a in reversed([*advice][:MAX_EXPLANATIONS])}.values())[::-1]  # of one title the first
 
 
@@ -313,15 +306,16 @@ def _one_advice(context: Context, code: str, cause: Cause, p: float, *, outright
             reason_of(knowledge, f, max(w, 0.0) if named else w)
             for w, f in weighed
             if (named := inference_ranking.is_named(knowledge, cause, f)) or w >= TELLING
-        )[:3]
-        or _by_likeness(knowledge, cause, findings),
+        )[:3],
     )
 
 
-def _by_likeness(knowledge: Knowledge, cause: Cause, findings: tuple[Finding, ...]) -> tuple[Reason, ...]:
-    """Return the likeness of the words as the only reason."""
-    found = next((f for f in findings if f.evidence == SIMILAR_CAUSE), None)
-    return () if found is None else (reason_of(knowledge, found, found.scores.get(cause.id, 0.0)),)
+def _supported(context: Context) -> dict[str, tuple[tuple[Cause | None, float], ...]]:
+    """Return the causes of each symptom without the likeness of words to them: it orders causes, and supports none."""
+    if all(f.evidence != SIMILAR_CAUSE for f in context.findings):
+        return context.ranking.causes
+    others = [f for f in context.findings if f.evidence != SIMILAR_CAUSE]
+    return inference_ranking.rank(context.knowledge, others).causes
 
 
 def _split_message(message: str) -> tuple[str, str]:

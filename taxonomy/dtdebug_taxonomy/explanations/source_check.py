@@ -132,6 +132,12 @@ def _of_shown(context: Context, found: ShownHit, symptom: str, probability: floa
         words=plain(found.words)[:200],
         file=SHOWN,
     )
-    pattern, fix = context.knowledge.patterns[cause.pattern].name, found.hit.fix.title if found.hit.fix else cause.fix
+    pattern = context.knowledge.patterns[cause.pattern].name
+    if found.hit.fix:
+        fix = found.hit.fix.title
+    elif "python" not in check.files or len(check.files) > 1:  # of a setting or a command: the cause is a wider one
+        fix = f"Correct that line. {message}"
+    else:
+        fix = cause.fix
     made = explanation_for(symptom, check.title, cause.why, fix, probability, shown, pattern=pattern)
     return msgspec.structs.replace(made, cause=cause.id, diff=found.diff, diff_of="yours" if found.diff else "")

@@ -43,6 +43,7 @@ _OF_A_DEVICE = re.compile(r"(?i)gpu|cuda|device|card|vram|video|hbm")
 def drop_redundant(knowledge: Knowledge, evidence: dict[str, Finding], cues: dict[str, dict[str, Finding]]) -> None:
     """Remove redundant findings from both; `cues` are observations with the values that were read."""
     _of_a_host(cues)
+    _of_how_it_learns(evidence, cues)
     _of_those_who_waited(knowledge, evidence, cues)
     for name in [n for n in evidence if evidence.keys() & {*knowledge.evidence[n].unless}]:
         del evidence[name]
@@ -55,6 +56,17 @@ def _of_a_host(cues: dict[str, dict[str, Finding]]) -> None:
         return
     if host.line == device.line:
         _drop(cues, "device_memory", "full")
+
+
+def _of_how_it_learns(evidence: dict[str, Finding], cues: dict[str, dict[str, Finding]]) -> None:
+    """Drop what "slower" says of the speed where the same words say that it learns slower."""
+    found = evidence.get("said-learns-slower")
+    if found is None:
+        return
+    for key, value in (("throughput_vs_one_device", "lower"), ("manifestation", "slow")):
+        read = cues.get(key, {}).get(value)
+        if read is not None and read.source == "said" and read.line == found.line:
+            _drop(cues, key, value)
 
 
 def _of_those_who_waited(

@@ -53,6 +53,28 @@ _OF_ANOTHER = lazy_re(
 )
 """Beginning of what is no part of a message."""
 
+_AMOUNT = r"\d{1,9}(?:\.\d{1,6})? ?(?:[kKMGT]i?B|[KMGT]i|[GM])\b"
+_USED_OF = lazy_re(
+    rf"(?P<used>{_AMOUNT})(?: ?/ ?| of |[^\d\n]{{1,40}}\blimit(?: is|:)? )(?P<limit>{_AMOUNT})"
+    r"|(?i:exceeded|exceeds?) (?:\w{2,12} ){0,3}limit \((?P<more>\d{1,12}) > (?P<most>\d{1,12})\)"
+)
+"""What was used of what there is, as memory monitors and schedulers print it."""
+_ON_NODE = lazy_re(
+    r"\bIP:? ?(?P<ip>\d{1,3}(?:\.\d{1,3}){3})|\bip=(?P<ip2>\d{1,3}(?:\.\d{1,3}){3})"
+    r"|\b(?:on|of) (?:node|host) (?P<name>[\w.-]{2,60})"
+)
+
+
+def used_of_limit(row: str) -> str:
+    """Return what a line says was used of which limit, and on which node; "" if it says no such thing."""
+    found = _USED_OF.search(row[:_LONGEST])
+    if found is None:
+        return ""
+    used, limit = found["used"] or found["more"], found["limit"] or found["most"]
+    node = _ON_NODE.search(row[:_LONGEST])
+    where = f" on {node['ip'] or node['ip2'] or node['name']}" if node is not None else ""
+    return f"{used} of {limit} used{where}"
+
 
 def continues(line: str) -> bool:
     """True if a line that the same printer prints next can belong to a message."""

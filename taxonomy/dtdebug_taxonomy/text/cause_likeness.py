@@ -1,8 +1,8 @@
 """Likeness of a user's words to what is known of each cause: evidence of the least trust, for words alone.
 
 Cosine of TF-IDF weighted words in their common form (`word_forms`), so that it is indifferent to how a fact is worded,
-against each cause's title, reason, fix and the meanings of its indicators. It orders the causes of a symptom; no single
-pattern on words then decides.
+against each cause's title, reason, fix and the meanings of its indicators. It orders the causes that something else
+supports, and withholds one that a single pattern suggests in a text that is unlike it; alone it shows none.
 """
 
 from __future__ import annotations

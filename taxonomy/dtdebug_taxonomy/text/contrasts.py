@@ -15,7 +15,7 @@ from typing import NamedTuple
 from dtdebug_taxonomy.text.lazy_re import lazy_re
 from dtdebug_taxonomy.text.outcomes import outcome_of
 from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
-from dtdebug_taxonomy.text.stated_settings import Kind, Setting, settings_of
+from dtdebug_taxonomy.text.stated_settings import Kind, Setting, alternatives_in, settings_of
 
 KINDS: tuple[Kind, ...] = ("release", "option", "choice", "part", "place", "count")
 """Kinds of factors, the most telling first: a number of devices says least of what is wrong."""
@@ -101,6 +101,20 @@ _COMPARES = lazy_re(r"(?i)\b(?:differences?|differs?|different|in contrast|discr
 _BARE_COUNT = lazy_re(r"\d{1,4}\b(?![.\d%])")
 _END = lazy_re(r"[.!?](?:\s|$)|\n")
 _THAN = lazy_re(r"(?i)\b(?:slow(?:er)?|worse|longer|more memory|higher)\b[^\n.;]{0,30}\bthan (?=[^\n])")
+_THEN = lazy_re(
+    r"(?i)\b(?:before|previously|earlier|formerly|until|originally|in the past|used to|last (?:week|month|year)"
+    r"|(?:the|my|our) (?:old|former|previous|colleagues?))\b"
+)
+_NOW = lazy_re(
+    r"(?i)(?:\b(?:I|we) (?:now |currently )?(?:run|train|use|launch|start|work|are|am)\b|\bnow\b"
+    r"|\bcurrently\b|\btoday\b|\b(?:I|we)(?:'ve| have)? (?:since )?(?:moved|switched|migrated|changed)\b)"
+)
+_WENT_WELL = lazy_re(
+    r"(?i)\b(?:(?:near\w{0,2}|almost) )?(?:perfect|linear|ideal|good|great|full|fast|faster)(?: \w{2,12})?"
+    r" (?:scaling|speed-?up|speed|throughput|bandwidth|utili[sz]ation|results?|accuracy)\b"
+    r"|\bscaled (?:well|linearly|perfectly)\b"
+)
+"""How a run went that nobody complains of; beside a clause on what was before only."""
 _TOGETHER = lazy_re(r"(?i)\b(?:together|both|combined|combination|at the same time|and)\b")
 
 
@@ -110,6 +124,7 @@ def find_contrasts(text: str) -> tuple[Contrast, ...]:
     clauses = [*islice(_clauses(text), _CLAUSES)]
     rows = [
         *_pairs(text, clauses),
+        *_then_and_now(text, clauses),
         *_changes(text),
         *_only(text, clauses),
         *_instead(text),
@@ -186,6 +201,21 @@ def _pairs(text: str, clauses: Sequence[_Clause]) -> Iterator[Contrast]:
             worse = _Clause(one.at, one.text[:at], False, tuple(s for s in one.settings if s.at < one.at + at))
             better = _Clause(one.at + at, one.text[at:], True, tuple(s for s in one.settings if s.at >= one.at + at))
             yield from (c for c in _of_sides(text, better, worse) if c.kind == "release" or c.factor == "branch")
+
+
+def _then_and_now(text: str, clauses: Sequence[_Clause]) -> Iterator[Contrast]:
+    """Yield alternatives of which one was used when it went well, and the other is used now, when it does not."""
+    for n, then in enumerate(clauses):
+        if not (_THEN.search(then.text) and (then.works or _WENT_WELL.search(then.text))):
+            continue
+        for now in clauses[n + 1 : n + 1 + _APART]:
+            if now.works or _THEN.search(now.text) or not _NOW.search(now.text):
+                continue
+            here = tuple(s for s in then.settings if s.at >= then.at)
+            there = tuple(alternatives_in(now.text, now.at))
+            good, bad = then._replace(settings=here), now._replace(settings=there)
+            yield from (c for c in _of_sides(text, good, bad) if c.kind == "choice")
+            break
 
 
 def _sides(one: _Clause, other: _Clause) -> tuple[_Clause, _Clause] | None:

@@ -96,6 +96,8 @@ _BY = lazy_re(
     rf"|got rid of)(?: {_FAILURE})?(?: for (?:me"
     r"|us|now))? (?:by|with|through|via|using)\s(?P<thing>.+)"
 )
+_HELD = lazy_re(r"(?i)\b(?:keep(?:s|ing)?|kept|hold(?:s|ing)?|held|leave|left|stays?|remains?)\b[^,;]{0,50}$")
+"""Words before "fixed with" that make it constant: "we keep the batch fixed with accumulation"."""
 _WORKAROUND = lazy_re(
     r"(?i)\b(?:(?:a|my|our|the|one|current|only|temporary|possible|simple) )?work-?around(?: (?:for (?:now|me|us)"
     r"|that works|(?:I|we) (?:use|found|have)|I am using))?(?: is| was|:| -)(?: to)?\s(?P<thing>.+)"
@@ -264,6 +266,8 @@ def _remedy_in(sentence: str) -> str:
             continue
         start = found.start()
         before = sentence[max(start - 60, 0) : start]
+        if _HELD.search(before) and found[0][:5].lower() == "fixed":
+            continue
         if not _HEDGE.search(before) and not _DENIED.search(before) and not _NOT_IT.match(found[0][-40:]):
             group = found.groupdict()
             return _clip(group.get("thing") or group.get("thing2") or "")

@@ -23,8 +23,12 @@ _BEGINS = lazy_re(
 )
 """A line that begins a statement of Python as prose and messages do not."""
 _PLAIN = lazy_re(r"\s{0,40}[\w.]{1,120}\([^()]{0,200}\)\s{0,4}$")
-_SETTING = lazy_re(r"(?<![\w$.{/])(?:export )?(?P<name>NCCL_[A-Z0-9_-]{2,40}) ?= ?(?P<value>[\"'\w.:,/^-]{1,60})")
+_SETTING = lazy_re(
+    r"(?<![\w$.{/])(?:export )?(?P<name>NCCL_[A-Z0-9_-]{2,40}) ?= ?(?P<value>[\"'\w.:,/^-]{1,60})(?![\w=<>$])"
+)
 """Variable of NCCL that a sentence sets; none is the name of anything else."""
+_PUNCTUATION = ".,:;-^"
+"""Characters behind a value that belong to the sentence."""
 _FEWEST = 2
 """Least number of lines of a piece of code."""
 _LONGEST, _MOST = 2_000, 400
@@ -59,8 +63,8 @@ def settings(text: str) -> Iterator[tuple[int, str]]:
         return
     for at, row in enumerate(text.split("\n")):
         for found in _SETTING.finditer(row[:_LONGEST]):
-            value = found["value"].strip("\"'")
-            if value:
+            value = found["value"].rstrip(_PUNCTUATION).strip("\"'").rstrip(_PUNCTUATION)
+            if value and ("/" not in value or value.startswith("/")):  # else alternatives: INFO/WARN, 1/0
                 yield at, f"export {found['name'].replace('-', '_')}={value}"
 
 
@@ -94,7 +98,8 @@ def _before(row: str, place: int) -> int:
     begin = place
     for token in reversed(row[:place].split(" ")):
         word = token.lstrip("`($>")
-        if word and not (_SET.match(word) or word in {"python", "python3", "-m", "accelerate"}):
+        prose = word.endswith((",", ";"))  # "with MASTER_PORT=29500, torchrun ...": a list in a sentence
+        if word and (prose or not (_SET.match(word) or word in {"python", "python3", "-m", "accelerate"})):
             break
         begin -= len(token) + 1
     begin = max(begin, 0)

@@ -224,6 +224,12 @@ def settings_of(clause: str, at: int) -> Iterator[Setting]:
     yield from _counts(clause, at)
 
 
+def alternatives_in(clause: str, at: int) -> Iterator[Setting]:
+    """Yield all alternatives that a clause on the writer's own run names, however they stand in it."""
+    for m in _CHOICE.finditer(clause):
+        yield Setting("choice", _FAMILIES[int((m.lastgroup or "f0")[1:])], m[0], at + m.start())
+
+
 def _options(clause: str, at: int) -> Iterator[Setting]:
     for m in _STAGE.finditer(clause):
         yield Setting("option", "ZeRO stage", m["value"], at + m.start())

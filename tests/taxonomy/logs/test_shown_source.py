@@ -306,3 +306,26 @@ def test_a_variable_that_the_text_sets_is_held_against_the_names_that_nccl_reads
     assert (found.grade, found.fix) == ("source", "Write NCCL_P2P_DISABLE")
     right = [*source_blocks(text.format('NCCL_P2P_DISABLE="1"'), code=True)]
     assert [str(block.source.text).strip() for block in right] == ["export NCCL_P2P_DISABLE=1"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Two ranks hang. I've set NCCL_DEBUG=WARN, and there was nothing.",
+        "Two ranks hang (with NCCL_DEBUG=INFO; NCCL_IB_DISABLE=1).",
+        "Two ranks hang, NCCL_DEBUG=INFO/WARN make no difference: neither prints anything.",
+        "Two ranks hang. With NCCL_DEBUG=INFO: nothing, with NCCL_P2P_DISABLE=1... the same.",
+        "Two ranks hang with MASTER_PORT=29501, torchrun --nproc-per-node 2 train.py",
+    ],
+)
+def test_punctuation_of_a_sentence_belongs_to_no_value(words: str) -> None:
+    """A comma behind a value makes no faulty variable."""
+    assert not [a for a in diagnose(load(), Snapshot(situation=words)).advice if a.because[0].source == "checked"]
+
+
+def test_the_fix_of_a_faulty_setting_is_of_that_setting() -> None:
+    """Not the way out of the wider cause that the check is filed under."""
+    found = diagnose(load(), Snapshot(situation="2 GPUs are slower than one. I set NCCL_DEBUG=LOUD before the start."))
+    fault = next(a for a in found.advice if a.because[0].source == "checked")
+    assert "LOUD" in fault.fix
+    assert "orovod" not in fault.fix

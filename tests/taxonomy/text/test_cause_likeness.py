@@ -15,6 +15,11 @@ from dtdebug_taxonomy.text.doubts import drop_doubts, is_vain, vain_spans
 
 ROWS = [json.loads(row) for row in (ROOT / "tests" / "reworded_causes.jsonl").read_text(encoding="utf-8").splitlines()]
 """Failures that are told in three ways each, with the causes that are right for them."""
+OPEN = [
+    json.loads(row)["words"]
+    for row in (ROOT / "tests" / "open_descriptions.jsonl").read_text(encoding="utf-8").splitlines()
+]
+"""Descriptions that leave the cause open."""
 
 
 def first_cause(words: str) -> str:
@@ -22,14 +27,40 @@ def first_cause(words: str) -> str:
     return next((a.cause for a in (*found.advice, *found.guesses)), "")
 
 
-def test_words_alone_name_more_right_causes_than_wrong_ones() -> None:
-    """More than half of all wordings get a right cause, and hardly any a wrong one."""
+def test_causes_from_words_alone_are_right_in_85_percent() -> None:
+    """A wrong cause costs more than a missing one."""
     told = [(first_cause(words), row["causes"]) for row in ROWS for words in row["rewordings"]]
     right = sum(cause in causes for cause, causes in told)
-    wrong = sum(bool(cause) and cause not in causes for cause, causes in told)
+    shown = sum(bool(cause) for cause, _ in told)
     assert len(told) == 90
-    assert right >= 50
-    assert wrong <= 7
+    assert right >= 41
+    assert right >= 0.85 * shown
+
+
+@pytest.mark.parametrize("words", OPEN)
+def test_words_that_leave_the_cause_open_get_none(words: str) -> None:
+    """Likeness, alone or with one pattern that the rest of the text is unlike, names none."""
+    assert not first_cause(words)
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        (
+            "The accuracy is lower with 8 GPUs than on a single GPU. {}. It is Horovod with the same learning rate.",
+            ("The effective batch is the same as on one GPU", "learning-rate-not-matched-to-batch"),
+        ),
+        (
+            "Loss is much higher after loading the checkpoint and training seems to begin anew. {}.",
+            ("I compared all tensors: after the restart the weights are identical", "wrong-weights-restored"),
+        ),
+    ],
+)
+def test_a_cause_that_the_writer_rules_out_is_dropped(words: str, cause: tuple[str, str]) -> None:
+    """Without that statement it is shown."""
+    statement, name = cause
+    assert first_cause(words.format("We use PyTorch")) == name
+    assert first_cause(words.format(statement)) != name
 
 
 def test_other_words_for_one_fact_are_alike() -> None:

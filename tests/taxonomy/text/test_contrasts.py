@@ -162,3 +162,37 @@ def test_runs_below_and_from_a_release_are_compared_by_what_they_print():
     assert not [*find_bounds(text.format(1.63))]
     assert not [*find_bounds("torch < 2.4: loss: 3.1\n torch >= 2.5: loss: 9.1")]
     assert not [*find_bounds("the loss is below 0.5: loss: 0.4\n loss from 0.5: loss: 0.8")]
+
+
+@pytest.mark.parametrize(
+    ("words", "good", "bad"),
+    [
+        (
+            "Until spring we trained it on bare metal and had linear scaling. I now use a Docker image of my own.",
+            "bare metal",
+            "Docker",
+        ),
+        (
+            "My colleagues previously used InfiniBand with perfect speed. We run over ethernet on the new machines.",
+            "InfiniBand",
+            "ethernet",
+        ),
+        ("Last year our job on Ubuntu worked well. We moved to Windows this week.", "Ubuntu", "Windows"),
+    ],
+)
+def test_what_was_used_when_it_went_well_differs_from_what_is_used_now(words: str, good: str, bad: str) -> None:
+    assert [(c.good, c.bad) for c in find_contrasts(words) if c.kind == "choice"] == [(good, bad)]
+
+
+def test_a_small_model_beside_a_large_one_is_no_cause() -> None:
+    """What changed outweighs a remark on another model."""
+    told = "Two nodes are much slower than one. {} For comparison I took a small model, that is also slower."
+    small = diagnose(load(), Snapshot(situation=told.format("It is DDP.")))
+    large = diagnose(load(), Snapshot(situation=told.format("I fine-tune a 13B model with FSDP.")))
+    assert any(r.evidence == "small-model-is-no-faster" for a in small.advice for r in a.because)
+    assert not any(r.evidence == "small-model-is-no-faster" for a in large.advice for r in a.because)
+
+
+def test_running_somewhere_is_no_success() -> None:
+    """What a person runs in says nothing of how it goes."""
+    assert find_contrasts("I run in a Docker container. On bare metal it fails.") == ()

@@ -89,3 +89,10 @@ def test_the_last_finding_counts() -> None:
 def test_code_is_no_sentence() -> None:
     """A comment in a block of code states nothing of the failure."""
     assert find_discovery("It hangs.\n```python\n# workaround: the culprit was the cache\nx = 1\n```\n") is None
+
+
+def test_what_is_kept_fixed_is_not_repaired() -> None:
+    """A constant is no remedy."""
+    said = "With fewer nodes the loss has a kink. We keep the global batch fixed with gradient accumulation."
+    found = find_discovery(said)
+    assert found is None or not found.remedy

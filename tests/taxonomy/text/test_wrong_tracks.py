@@ -190,3 +190,18 @@ def test_processes_on_the_first_gpu_are_not_bound_to_their_own():
     said = "Only one gpu does work with torchrun: all processes run on gpu:0, gpu:1 to gpu:3 do nothing."
 
     assert causes(said)[0] == "process-not-bound-to-its-gpu"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "With DDP on 2 machines the loss goes down slower than on 1 machine. All ranks see different data.",
+        "On 4 GPUs it converges more slowly than on one GPU, the time of a step is the same.",
+    ],
+)
+def test_learning_slower_is_not_running_slower(said):
+    """More steps to the same loss say nothing of the time of a step."""
+    found = pointed_at(said)
+
+    assert not any(r.evidence == "throughput_vs_one_device" for a in found for r in a.because)
+    assert "too-little-work-per-device" not in [a.cause for a in found]
