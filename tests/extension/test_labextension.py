@@ -26,6 +26,7 @@ import torch.distributed as dist
 
 def work(rank):
     dist.init_process_group("gloo", init_method="file://{store}", rank=rank, world_size=2)
+    dist.barrier()  # else a busy machine may end rank 0 within the set-up, which the next question depends on
     if rank == 1:
         torch.ones(2, 3) @ torch.ones(2, 3)
     dist.barrier()
