@@ -612,6 +612,7 @@ def test_after_a_death_loading_names_the_cell_the_ranks_and_the_command_that_end
     """Nothing is ended before it is asked for; how the kernel died is said only where a record says it."""
     kernel.run(ORPHANS)
     begun = {child.pid for child in psutil.Process(kernel.pid).children()}
+    time.sleep(0.2)  # what starts within a tick of the next cell may be taken for its own
     try:
         kernel.client.execute(death)
         psutil.wait_procs([psutil.Process(kernel.pid)], timeout=SECONDS)
