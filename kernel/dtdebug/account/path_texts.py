@@ -50,16 +50,16 @@ def pieces(node: ast.expr | None, here: Here, deep: int = 0) -> tuple[Piece, ...
         case ast.Constant(value=str() as text):
             return (text,)
         case ast.JoinedStr(values=values):
-            return _merged([each for value in values for each in pieces(value, here, deep + 1)])
+            return _merge([each for value in values for each in pieces(value, here, deep + 1)])
         case ast.FormattedValue(value=value, format_spec=None):
             return pieces(value, here, deep + 1)
         case ast.BinOp(left=left, op=ast.Add() | ast.Div() as op, right=right):
             between = ["/"] if isinstance(op, ast.Div) else []
-            return _merged([*pieces(left, here, deep + 1), *between, *pieces(right, here, deep + 1)])
+            return _merge([*pieces(left, here, deep + 1), *between, *pieces(right, here, deep + 1)])
         case ast.BinOp(left=ast.Constant(value=str() as text), op=ast.Mod()):
-            return _filled(text, _open(node, here)[0])
+            return _fill(text, _open(node, here)[0])
         case ast.Call(func=ast.Attribute(value=ast.Constant(value=str() as text), attr="format")):
-            return _filled(text, _open(node, here)[0])
+            return _fill(text, _open(node, here)[0])
         case ast.Call():
             return _call(node, here, deep)
         case ast.Name(id=name) if name in here.given:
@@ -79,23 +79,23 @@ def _open(node: ast.expr, here: Here) -> tuple[Piece, ...]:
     return (Open(ast.unparse(node), home),)
 
 
-def _filled(text: str, filler: Piece) -> tuple[Piece, ...]:
-    return _merged([each for part in _PLACE.split(text) for each in (filler, part)][1:])
+def _fill(text: str, filler: Piece) -> tuple[Piece, ...]:
+    return _merge([each for part in _PLACE.split(text) for each in (filler, part)][1:])
 
 
 def _call(node: ast.Call, here: Here, deep: int) -> tuple[Piece, ...]:
     name = dotted_name(node.func).rpartition(".")[2] or getattr(node.func, "attr", "")
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
     if name == "joinpath" and owner is not None:
-        return _joined([owner, *node.args], here, deep)
+        return _join([owner, *node.args], here, deep)
     if name in _JOINS and node.args and not isinstance(owner, ast.Constant):
-        return _joined(node.args, here, deep)
+        return _join(node.args, here, deep)
     if name in _SAME and (node.args or owner is not None):
         inner = node.args[0] if node.args else owner
         start: list[Piece] = (
             [Open(name)] if name in {"abspath", "realpath", "expanduser", "resolve", "absolute"} else []
         )
-        return _merged([*start, *pieces(inner, here, deep + 1)])
+        return _merge([*start, *pieces(inner, here, deep + 1)])
     function = here.program.code.local_function(node)
     returned = here.program.code.returned_values(node) if function is not None else []
     if function is not None and len(returned) == 1:
@@ -103,9 +103,9 @@ def _call(node: ast.Call, here: Here, deep: int) -> tuple[Piece, ...]:
     return _open(node, here)
 
 
-def _joined(nodes: Sequence[ast.expr], here: Here, deep: int) -> tuple[Piece, ...]:
+def _join(nodes: Sequence[ast.expr], here: Here, deep: int) -> tuple[Piece, ...]:
     parts = [["/", *pieces(each, here, deep + 1)] for each in nodes]
-    return _merged([each for part in parts for each in part][1:])
+    return _merge([each for part in parts for each in part][1:])
 
 
 def entered(call: ast.Call, function: Function, here: Here, deep: int = 0, program: Program | None = None) -> Here:
@@ -132,7 +132,7 @@ def _only_value(node: ast.Name | ast.Attribute, here: Here) -> ast.expr | None:
     return rows[0].value if len(rows) == 1 and rows[0].how == "assign" else None
 
 
-def _merged(parts: Sequence[Piece]) -> tuple[Piece, ...]:
+def _merge(parts: Sequence[Piece]) -> tuple[Piece, ...]:
     found: list[Piece] = []
     for each in parts:
         if isinstance(each, str) and found and isinstance(found[-1], str):

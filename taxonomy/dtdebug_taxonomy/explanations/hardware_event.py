@@ -17,7 +17,7 @@ _DEVICE = "device-error"
 _OWNERS = frozenset({"device", "link"})
 _PROBABILITY = 0.75
 _STEPS = 2
-"""Steps after a report from which training went on, so that it ended nothing."""
+"""Steps after a report from which training continued, so that it ended nothing."""
 _FOLLOWS = lazy_re(r"(?i)cuda|nccl|nvml|ecc\b|device|gloo|connection|peer|network|socket|timed? ?out")
 """Words of an exception that broken hardware can raise on a rank."""
 _UP = lazy_re(r"(?i)\blink (?:is |becomes? )?up\b")
@@ -29,7 +29,7 @@ _WHY = "It is the first report of broken hardware, and training made no step aft
 
 
 def explain(context: Context) -> Iterator[Explanation]:
-    """Yield the report, with its host and the rank there that speaks of it, unless training went on after it."""
+    """Yield the report, with its host and the rank there that speaks of it, unless training continued after it."""
     snapshot, incident = context.incident.snapshot, context.incident
     verdict = snapshot.verdict
     if not snapshot.output or any(c.what == "system" for c in (verdict.claims if verdict is not None else ())):

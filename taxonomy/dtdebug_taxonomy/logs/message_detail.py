@@ -58,7 +58,7 @@ _USED_OF = lazy_re(
     rf"(?P<used>{_AMOUNT})(?: ?/ ?| of |[^\d\n]{{1,40}}\blimit(?: is|:)? )(?P<limit>{_AMOUNT})"
     r"|(?i:exceeded|exceeds?) (?:\w{2,12} ){0,3}limit \((?P<more>\d{1,12}) > (?P<most>\d{1,12})\)"
 )
-"""What was used of what there is, as memory monitors and schedulers print it."""
+"""Amount used and its limit, as memory monitors and schedulers print it."""
 _ON_NODE = lazy_re(
     r"\bIP:? ?(?P<ip>\d{1,3}(?:\.\d{1,3}){3})|\bip=(?P<ip2>\d{1,3}(?:\.\d{1,3}){3})"
     r"|\b(?:on|of) (?:node|host) (?P<name>[\w.-]{2,60})"

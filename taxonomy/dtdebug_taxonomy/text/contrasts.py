@@ -114,7 +114,7 @@ _WENT_WELL = lazy_re(
     r" (?:scaling|speed-?up|speed|throughput|bandwidth|utili[sz]ation|results?|accuracy)\b"
     r"|\bscaled (?:well|linearly|perfectly)\b"
 )
-"""How a run went that nobody complains of; beside a clause on what was before only."""
+"""How a run went without a complaint; beside a clause on what was before only."""
 _TOGETHER = lazy_re(r"(?i)\b(?:together|both|combined|combination|at the same time|and)\b")
 
 
