@@ -15,7 +15,7 @@ JOB = """
 import math, sys
 for step in range(60):
     loss = math.nan if sys.argv[1] != "healthy" and step >= 30 else 3 * 0.97**step
-    print(f"step {step} loss={loss:.4f} lr={0 if sys.argv[1] == 'rate' and step > 20 else 1e-3:g}")
+    print(f"step {step} loss={loss:.4f} lr={0 if sys.argv[1] == 'rate' and step > 20 else 1e-3:g}", flush=True)
 if sys.argv[1] == "raises":
     raise ValueError("labels out of range")
 """
