@@ -70,8 +70,10 @@ def final_errors(snapshot: Snapshot, log: Log, relevance: Bearing) -> Iterator[F
         lines = log.lines[-_LAST:]
         bodies = [line.body for line in lines]  # without what launchers and loggers set before a line
         last = last_exception("\n".join(bodies))
-        if last is not None and lines[last.line - 1].number in {r.line for r in log.outcome.handled}:
-            last = None  # the program went on after it
+        printed = lines[last.line - 1] if last is not None else None
+        # Without times, output that was flushed late can stand below an exception that ended the program.
+        if printed is not None and printed.time and printed.number in {r.line for r in log.outcome.handled}:
+            last = None
         if last is not None and not (last.type.startswith(_FATAL) and layer_report(lines) is not None):
             above = bodies[last.line - 2] if last.line > 1 else ""
             yield _from_printed(last, tuple(bodies[last.line : last.line + _BELOW]), above, lines[last.line - 1].number)

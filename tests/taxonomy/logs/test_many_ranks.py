@@ -49,6 +49,15 @@ def time_out(rank, seq=7):
 # -- failures that were outlived ------------------------------------------------------------------------
 
 
+def test_steps_without_times_below_an_exception_may_have_been_flushed_late():
+    """What a program writes into a pipe comes out at its end, below the exception that ended it."""
+    output = f"{trace('ValueError: labels out of range')}\n{steps(0, 40)}\n"
+    stamped = "".join(f"10:20:{n:02} {row}\n" for n, row in enumerate(output.splitlines()))
+
+    assert "ValueError: labels out of range" in diagnose(load(), Snapshot(output=output)).happened
+    assert not diagnose(load(), Snapshot(output=stamped)).happened
+
+
 @pytest.mark.parametrize("words", ["step {} loss 2.1", "   {} | train | nll 1.25 | 3.1 s a batch"])
 def test_what_was_outlived_by_training_leaves_the_lead_to_the_later_failure(words):
     """Also where a program has its own words for a step."""
