@@ -7,10 +7,11 @@ import msgspec
 import pytest
 from places import ROOT
 
-from dtdebug.presentation.diagnosis_card import small
+from dtdebug.presentation.diagnosis_card import card, small
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis, diagnose
 from dtdebug_taxonomy.knowledge.loader import load
-from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.model.ranks import Frame
+from dtdebug_taxonomy.model.snapshot import ExceptionInfo, Snapshot
 
 SHARED = ROOT / "extension" / "shared"
 SAMPLES = sorted((SHARED / "test" / "samples").glob("*.json"))
@@ -59,3 +60,17 @@ def test_a_form_of_schema_that_nobody_thought_of_is_an_error():
     """Better than a wrong type."""
     with pytest.raises(KeyError):
         GENERATE["typescript"]({"$defs": {"X": {"description": "D.", "properties": {"x": {"type": "object"}}}}})
+
+
+def test_a_notebook_keeps_the_cause_and_the_question_of_a_long_path():
+    """Of a card that has little room the reasons of its symptom go first."""
+    for length in range(0, 281, 20):
+        frames = (Frame(f"/job/{'x' * length}/ranks.py", 8, "work", "torch.ones(2, 3) @ torch.ones(2, 3)"),)
+        message = "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)"
+        snapshot = Snapshot(exception=ExceptionInfo(type="RuntimeError", message=message, frames=frames, rank=1))
+        diagnosis = diagnose(load(), snapshot)
+        saved = small(card(diagnosis, snapshot))
+
+        assert diagnosis.question is not None
+        assert saved["question"]["key"] == diagnosis.question.key
+        assert saved["advice"][0]["cause"] == diagnosis.advice[0].cause

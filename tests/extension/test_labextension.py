@@ -26,7 +26,6 @@ import torch.distributed as dist
 
 def work(rank):
     dist.init_process_group("gloo", init_method="file://{store}", rank=rank, world_size=2)
-    dist.barrier()  # else a busy machine may end rank 0 within the set-up, which the next question depends on
     if rank == 1:
         torch.ones(2, 3) @ torch.ones(2, 3)
     dist.barrier()
@@ -83,9 +82,6 @@ def test_the_card_stands_above_the_traceback_and_an_answer_is_a_cell_below(serve
     above, red = card(failed).bounding_box(), failed.locator("[data-mime-type$=error], [data-mime-type$=stderr]").last
     assert above["y"] + above["height"] <= red.bounding_box()["y"]
     nb.shoot(page, f"{app}-card", failed)
-
-    if not failed.locator(".dtd-choices button").filter(has_text="installing or compiling").count():
-        return  # how rank 0 ended on a busy machine leaves nothing, or something else, to ask
 
     nb.answer(failed, "installing or compiling").click()
     below = nb.cell(page, 2)

@@ -43,7 +43,7 @@ _LATER = 2
 """Maximum number of further failures of the same output that a notebook keeps."""
 _SIZES = (
     (5, 3, 3, 1_200, 2), (3, 3, 2, 600, 2), (2, 2, 1, 1_200, 1), (2, 3, 1, 0, 2), (2, 1, 1, 0, 0), (1, 1, 1, 0, 0),
-    (2, 0, 0, 0, 0),
+    (1, 0, 1, 0, 0), (2, 0, 0, 0, 0),
 )  # fmt: skip
 """(symptoms, reasons, pieces of advice, characters of a diff, notes) to try until the result is small enough: the
 first fix as a diff is more valuable than a third piece of advice."""
