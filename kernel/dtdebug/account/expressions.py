@@ -106,6 +106,11 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
     return next((k.value for k in call.keywords if k.arg == name), None)
 
 
+def last_name(call: ast.Call) -> str:
+    """Return the last part of the name that is called, also of a method of what another call returns."""
+    return dotted_name(call.func).rpartition(".")[2] or getattr(call.func, "attr", "")
+
+
 def positional(call: ast.Call, defined: ast.ClassDef, name: str) -> ast.expr | None:
     """Return a field of a data class that was given by its position."""
     fields = [s.target.id for s in defined.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]

@@ -32,7 +32,7 @@ def writer_of(made: Making, sources: Sources) -> Making | None:
         return None
     found = [
         (program, call)
-        for program in _programs(made.scope, sources)
+        for program in own_programs(made.scope, sources)
         for call in program.code.nodes(ast.Call)
         if isinstance(call.func, ast.Attribute | ast.Name)
         and dotted_name(call.func).rpartition(".")[2] in wanted
@@ -64,7 +64,7 @@ def _path(call: ast.Call, position: int) -> str:
     return ast.unparse(given) if given is not None else ""
 
 
-def _programs(scope: Scope, sources: Sources) -> Iterator[Program]:
+def own_programs(scope: Scope, sources: Sources) -> Iterator[Program]:
     """Yield the user's files that are known here: of the frames, and those that they import."""
     own = [s.program for s in (scope, *scope.callers) if s.user and s.program is not None]
     seen: dict[str, Program] = {program.file: program for program in own}

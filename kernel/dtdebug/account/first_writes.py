@@ -12,7 +12,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, cast
 
-from dtdebug.account.path_texts import Here, Piece, entered, fits, pieces
+from dtdebug.account.expressions import last_name
+from dtdebug.account.files import own_programs
+from dtdebug.account.path_texts import Here, Piece, fits, pass_paths, pieces
 from dtdebug.account.per_rank import is_rank
 from dtdebug.account.polled_files import MAKES_FOLDERS, written_path
 from dtdebug.account.scopes import Scope
@@ -21,7 +23,6 @@ from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS, Function
 
 _DEEPEST = 4
-_IMPORTS = 24
 _MEETS = re.compile(
     r"barrier|wait|gather|broadcast|reduce|all_to_all|synchronize|backward|\A(?:send|recv)\Z|main_process_first"
 )
@@ -77,7 +78,7 @@ def missing_writes(scope: Scope, path: str, read: ast.expr | None, sources: Sour
                     yield found._replace(caller=each)
                     return
                 break
-    yield from search.anywhere(frames)
+    yield from search.anywhere(scope, frames)
 
 
 def _here_of(frames: Sequence[Scope], at: int) -> Here:
@@ -88,17 +89,17 @@ def _here_of(frames: Sequence[Scope], at: int) -> Here:
     caller = frames[at + 1] if at + 1 < len(frames) else None
     if function is None or caller is None or not isinstance(caller.call, ast.Call) or caller is not scope.callers[0]:
         return Here(program, function)
-    return entered(caller.call, function, _here_of(frames, at + 1), program=program)
+    return pass_paths(caller.call, function, _here_of(frames, at + 1), program=program)
 
 
 def _under_rank_test(scope: Scope) -> bool:
     program, call = scope.program, scope.call
     if program is None or not isinstance(call, ast.expr) or call not in program.code.parent:
         return False
-    return any(isinstance(up, ast.If) and asks_rank(up.test) for up in program.code.ancestors(call))
+    return any(isinstance(up, ast.If) and _depends_on_rank(up.test) for up in program.code.ancestors(call))
 
 
-def asks_rank(test: ast.expr) -> bool:
+def _depends_on_rank(test: ast.expr) -> bool:
     """True if a test depends on which rank this is."""
     return any(isinstance(node, ast.expr) and is_rank(node) for node in ast.walk(test))
 
@@ -123,7 +124,7 @@ class _Search:
             block = program.code.block(statement)
             at = next((n for n, each in enumerate(block) if each is statement), 0)
             for event in reversed([*self._events(block[:at], here, None, True, 0)]):
-                found = self._told(event)
+                found = self._judge(event)
                 if found is not None:
                     return found
             up = program.code.parent.get(statement)
@@ -134,7 +135,7 @@ class _Search:
             statement = up
         return None
 
-    def _told(self, event: _Event) -> Write | bool | None:
+    def _judge(self, event: _Event) -> Write | bool | None:
         for path in _paths_in(event.call):
             parts = pieces(path, event.here)
             same = bool(self.wanted) and parts == self.wanted
@@ -142,10 +143,10 @@ class _Search:
                 if event.guard is None:
                     return True  # this rank ran it too
                 return Write(event.call, path, event.here.program, *event.guard, event.sure and same)
-        return True if _MEETS.search(_last_name(event.call)) else None
+        return True if _MEETS.search(last_name(event.call)) else None
 
     def _fits(self, call: ast.Call, parts: Sequence[Piece]) -> bool:
-        folder = posixpath.dirname(self.path) if _last_name(call) in MAKES_FOLDERS else ""
+        folder = posixpath.dirname(self.path) if last_name(call) in MAKES_FOLDERS else ""
         return fits(parts, folder or self.path)
 
     def _events(
@@ -157,10 +158,10 @@ class _Search:
                 continue
             if isinstance(statement, ast.If):
                 yield from self._calls([statement.test], here, guard, sure, deep)
-                by_rank = asks_rank(statement.test)
+                by_rank = _depends_on_rank(statement.test)
                 own = _Guard(statement.test, here.program)
                 yield from self._events(statement.body, here, own if by_rank else guard, sure and by_rank, deep)
-                other = _Guard(_turned(statement.test), here.program) if by_rank else guard
+                other = _Guard(_negate(statement.test), here.program) if by_rank else guard
                 yield from self._events(statement.orelse, here, other, sure and by_rank, deep)
                 if isinstance(statement.body[-1], _LEAVES):
                     guard, sure = (other, sure) if by_rank and not statement.orelse else (guard, False)
@@ -189,7 +190,7 @@ class _Search:
             alone = next((d for d in function.decorator_list if _ON_ONE.search(dotted_name(d))), None)
             inside = _Guard(alone, program) if alone is not None else guard
             yield from self._events(
-                function.body, entered(call, function, here, program=program), inside, sure, deep + 1
+                function.body, pass_paths(call, function, here, program=program), inside, sure, deep + 1
             )
             self._running.pop()
 
@@ -210,39 +211,25 @@ class _Search:
             return _only(last, other) if other is not None else None
         return _only(last, program) if owner and written_path(call) is None and not _MEETS.search(last) else None
 
-    def anywhere(self, frames: Sequence[Scope]) -> Iterator[Write]:
+    def anywhere(self, scope: Scope, frames: Sequence[Scope]) -> Iterator[Write]:
         """Yield the calls of the user's files that write such a path."""
-        for program in self._programs(frames):
+        for program in own_programs(scope, self.sources):
             for call in program.code.nodes(ast.Call):
                 function = program.code.function(call)
                 at = next((n for n, each in enumerate(frames) if each.node is function), None)
                 here = Here(program, function) if at is None else _here_of(frames, at)
-                is_file = written_path(call) is not None and _last_name(call) not in MAKES_FOLDERS
+                is_file = written_path(call) is not None and last_name(call) not in MAKES_FOLDERS
                 for path in _paths_in(call) if is_file else ():
                     if self._fits(call, pieces(path, here)):
                         yield Write(call, path, program)
                         break
 
-    def _programs(self, frames: Sequence[Scope]) -> list[Program]:
-        seen = {each.program.file: each.program for each in frames if each.program is not None}
-        for program in list(seen.values())[:4]:
-            for imported in list(dict.fromkeys(program.code.imports.values()))[:_IMPORTS]:
-                for module in (imported, imported.rpartition(".")[0]):
-                    found = self.sources.of_module(module, program.file) if module else None
-                    if found is not None:
-                        seen.setdefault(found.file, found)
-        return list(seen.values())
-
-
-def _last_name(call: ast.Call) -> str:
-    return dotted_name(call.func).rpartition(".")[2] or getattr(call.func, "attr", "")
-
 
 def _paths_in(call: ast.Call) -> list[ast.expr]:
     """Return the expressions of a call that can be a path it writes to; none of a call that only reads or shows."""
-    if _SHOWS.search(_last_name(call)):
+    if _SHOWS.search(last_name(call)):
         return []
-    if _last_name(call) == "open" and written_path(call) is None:
+    if last_name(call) == "open" and written_path(call) is None:
         return []
     owner = [call.func.value] if isinstance(call.func, ast.Attribute) else []
     return [*(a for a in call.args if not isinstance(a, ast.Starred)), *(k.value for k in call.keywords), *owner]
@@ -253,7 +240,7 @@ def _only(name: str, program: Program) -> tuple[Function, Program] | None:
     return (found[0], program) if len(found) == 1 else None
 
 
-def _turned(test: ast.expr) -> ast.expr:
+def _negate(test: ast.expr) -> ast.expr:
     """Return the opposite of a test, at its place."""
     match test:
         case ast.UnaryOp(op=ast.Not(), operand=inner):

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from dtdebug.account.expressions import last_name
 from dtdebug.account.sources import Program
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS, Function
@@ -84,7 +85,7 @@ def _fill(text: str, filler: Piece) -> tuple[Piece, ...]:
 
 
 def _call(node: ast.Call, here: Here, deep: int) -> tuple[Piece, ...]:
-    name = dotted_name(node.func).rpartition(".")[2] or getattr(node.func, "attr", "")
+    name = last_name(node)
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
     if name == "joinpath" and owner is not None:
         return _join([owner, *node.args], here, deep)
@@ -92,14 +93,12 @@ def _call(node: ast.Call, here: Here, deep: int) -> tuple[Piece, ...]:
         return _join(node.args, here, deep)
     if name in _SAME and (node.args or owner is not None):
         inner = node.args[0] if node.args else owner
-        start: list[Piece] = (
-            [Open(name)] if name in {"abspath", "realpath", "expanduser", "resolve", "absolute"} else []
-        )
+        start: list[Piece] = [Open(name)] if name in _FROM_ROOT else []
         return _merge([*start, *pieces(inner, here, deep + 1)])
     function = here.program.code.local_function(node)
     returned = here.program.code.returned_values(node) if function is not None else []
     if function is not None and len(returned) == 1:
-        return pieces(returned[0], entered(node, function, here, deep), deep + 1)
+        return pieces(returned[0], pass_paths(node, function, here, deep), deep + 1)
     return _open(node, here)
 
 
@@ -108,7 +107,7 @@ def _join(nodes: Sequence[ast.expr], here: Here, deep: int) -> tuple[Piece, ...]
     return _merge([each for part in parts for each in part][1:])
 
 
-def entered(call: ast.Call, function: Function, here: Here, deep: int = 0, program: Program | None = None) -> Here:
+def pass_paths(call: ast.Call, function: Function, here: Here, deep: int = 0, program: Program | None = None) -> Here:
     """Return a function with the paths that a call passes to it."""
     names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
     names = names[1:] if names[:1] in (["self"], ["cls"]) else names

@@ -6,7 +6,7 @@ import ast
 import pathlib
 from collections.abc import Iterator
 
-from dtdebug.account.expressions import keyword
+from dtdebug.account.expressions import keyword, last_name
 from dtdebug.account.objects import is_exactly
 from dtdebug.account.places import place
 from dtdebug.account.scopes import Scope
@@ -46,7 +46,7 @@ def _writers(name: str, program: Program) -> Iterator[Link]:
 
 def written_path(call: ast.Call) -> ast.expr | None:
     """Return the path that a call writes to."""
-    name = dotted_name(call.func).rpartition(".")[2] or getattr(call.func, "attr", "")
+    name = last_name(call)
     if name == "open":
         parts = [*([call.func.value] if isinstance(call.func, ast.Attribute) else []), *call.args]
         mode = keyword(call, "mode") or (parts[1] if len(parts) > 1 else None)

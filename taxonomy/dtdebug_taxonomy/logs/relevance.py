@@ -114,7 +114,7 @@ class Bearing:
 
     def is_recovered(self, line: int) -> bool:
         """True if a step reports something that the steps after it do not, as in the warm-up of a loss scale."""
-        return self.is_step(line) and len(self._steps) - bisect_left(self._steps, line + 1) >= _RECOVERED
+        return self.is_step(line) and self.steps_after(line) >= _RECOVERED
 
     def steps_after(self, line: int) -> int:
         """Return the number of lines of progress after a line, of all attempts."""
@@ -155,7 +155,7 @@ class Bearing:
         """True if training made progress after the line."""
         if self._restarted or any(begin <= line <= end for begin, end in self._final):
             return False
-        return len(self._steps) - bisect_left(self._steps, line + 1) >= _TRAINS
+        return self.steps_after(line) >= _TRAINS
 
 
 def is_explained(verdict: Verdict | None) -> bool:
