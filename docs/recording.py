@@ -2,7 +2,8 @@
 
 python docs/recording.py
 
-Nothing in it is written by hand but the commands; waiting is shortened to a second.
+Nothing in it is written by hand but the commands; waiting is shortened to a second, and the folder of this environment
+reads as `/opt/venv`, since where it really is says something of a machine.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ for step in range(100):
     if step % 50 == 49:
         save(loss)
 """
-PROMPT = "$"
+PROMPT, ENVIRONMENT = "$", "/opt/venv"
 
 
 class Frame(NamedTuple):
@@ -89,7 +90,7 @@ class Session:
         """Takes in what comes within some seconds; whether anything came."""
         begin = time.monotonic()
         try:
-            self.stream.feed(self.shell.read_nonblocking(65_536, timeout=seconds))
+            self.stream.feed(self.shell.read_nonblocking(65_536, timeout=seconds).replace(sys.prefix, ENVIRONMENT))
         except pexpect.TIMEOUT:
             return False
         self.clock += min(time.monotonic() - begin, LONGEST_WAIT)

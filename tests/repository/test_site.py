@@ -184,6 +184,7 @@ def test_recording_is_small_and_holds_an_answer():
     assert "Only rank 0 passes" in said
     assert "DT101 train.py:6: Call barrier() on every rank (written)" in " ".join(said.split())
     assert "url(" not in film.read_text(encoding="utf-8")
+    assert {"/opt/venv"} == set(re.findall(r"[\w./-]+(?=/lib/python[\d.]+/site-packages)", said))
 
 
 @contextmanager
