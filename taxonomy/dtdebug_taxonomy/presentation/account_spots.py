@@ -15,10 +15,12 @@ from dtdebug_taxonomy.model.answer import Spot
 from dtdebug_taxonomy.model.rank_ranges import spell
 from dtdebug_taxonomy.text.pattern_matcher import plain
 from dtdebug_taxonomy.text.value_texts import read_value
+from dtdebug_taxonomy.text.whole_parts import message_parts
 
 _MOST, _LONG = 4, 40
 """Maximum number of values at a line; length of a container's text that is shown whole."""
-
+_MESSAGE, _READ = 120, 400
+"""Characters that are shown of an exception's message, of as many that are read."""
 
 _OPAQUE = re.compile(r"<\w{1,80}>")
 """Text of an object of which only the class is known."""
@@ -34,7 +36,7 @@ def spots_of(account: Account, lead: Lead = ("", 0)) -> tuple[Spot, ...]:
     if account.exception and role_of(account.exception) == "launcher":  # the ranks' own exceptions say what happened
         return (_spot(place, () if account.rank is None else (account.rank,), "", ()),)
     ranks = () if account.rank is None else (account.rank,)
-    state = f"raised {plain(account.exception, 120)}" if account.exception else ""
+    state = f"raised {message_parts(plain(account.exception, _READ), _MESSAGE)}" if account.exception else ""
     raised = _spot(place, ranks, state, _refused(account) if account.with_values else ())
     origin = origin_of(account, lead)
     return (origin, raised) if origin is not None else (raised,)

@@ -269,6 +269,16 @@ def test_spots_are_the_deciding_and_the_raising_line():
     assert spots_of(Account(exception="x")) == ()
 
 
+def test_a_place_shows_whole_sentences_of_its_message():
+    """A message that is too long for a line ends with a sentence, not within one."""
+    words = "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one. "
+    (spot,) = spots_of(
+        failed("loss.backward()", exception=f"{words}This error indicates that your module has parameters")
+    )
+
+    assert spot.state == f"raised {words.strip()}"
+
+
 # Ranks that do not fit together, and Python's own errors
 
 
