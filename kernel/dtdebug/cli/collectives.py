@@ -15,6 +15,7 @@ import msgspec
 from dtdebug.cli import memory
 from dtdebug.errors import FOUND, NOTHING, UsageError
 from dtdebug.privacy.sanitize import arguments, clean, one_line
+from dtdebug_taxonomy.model.sizes import spell_bytes
 
 if TYPE_CHECKING:
     from dtdebug.experiments.collectives.diff import Comparison
@@ -77,10 +78,12 @@ def cost(folder: Path) -> str:
         ranks = len(list(folder.glob("rank-*.head.jsonl")))
         if not ranks:
             return f"dtdebug: nothing was recorded in {folder}: no rank began a collective"
-        return f"dtdebug: recorded {ranks} ranks in {folder} ({_bytes(files)}); none ended by itself to say its cost"
+        return (
+            f"dtdebug: recorded {ranks} ranks in {folder} ({spell_bytes(files)}); none ended by itself to say its cost"
+        )
     text = (
         f"dtdebug: recorded {sum(t.collectives for t in told)} collectives of {len(told)} ranks "
-        f"({_bytes(sum(t.bytes for t in told))} given to them) in {folder}, {_bytes(files)}; "
+        f"({spell_bytes(sum(t.bytes for t in told))} given to them) in {folder}, {spell_bytes(files)}; "
         f"it took at most {max(t.seconds for t in told):.2f} s of a rank"
     )
     full = [t for t in told if t.full]
@@ -91,13 +94,6 @@ def cost(folder: Path) -> str:
         rank, end = min(stopped, key=lambda row: row[1].collectives)
         text += f"; {rank} only up to collective {end.collectives}: {one_line(end.stopped, 200)}"
     return text
-
-
-def _bytes(count: float) -> str:
-    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count:.0f} B"
 
 
 def add(commands: Any) -> None:

@@ -15,6 +15,7 @@ import psutil
 
 from dtdebug.doctor.types import HostProblem, Launch
 from dtdebug.privacy.sanitize import one_line
+from dtdebug_taxonomy.model.sizes import spell_bytes
 
 _SHM_LEAST, _FILES_LEAST = 512 << 20, 1024
 _MEMLOCK_LEAST = 64 << 20
@@ -99,14 +100,15 @@ def _shm(problems: list[HostProblem], figures: dict[str, float], unread: dict[st
         unread["shared memory"] = error.strerror or "error"
         return
     size, left = free.f_blocks * free.f_frsize, free.f_bavail * free.f_frsize
+    measured = f"{spell_bytes(left)} free of {spell_bytes(size)}"
     figures |= {"shm": size, "shm_free": left}
     if left < _SHM_LEAST:
         problems.append(
             HostProblem(
                 id="DR502",
-                text=f"shared memory: {_size(left)} free of {_size(size)}; loaders' workers and NCCL die of that",
-                measured=f"{_size(left)} free of {_size(size)}",
-                expected=f"at least {_size(_SHM_LEAST)} free",
+                text=f"shared memory: {measured}; loaders' workers and NCCL die of that",
+                measured=measured,
+                expected=f"at least {spell_bytes(_SHM_LEAST)} free",
                 severity="warning" if left >= 64 << 20 else "fault",
                 commands=("docker run --ipc=host ...  # or --shm-size=8g",),
             )
@@ -135,7 +137,7 @@ def _limits(problems: list[HostProblem], figures: dict[str, float], launch: Laun
         (processes, _PROCESSES_LEAST, "-u", "processes and threads of this user"),
     ):
         if value != resource.RLIM_INFINITY and value < least:
-            shown = _size(value) if flag == "-v" else str(value)
+            shown = spell_bytes(value) if flag == "-v" else str(value)
             text = f"at most {shown} {words}"
             problems.append(
                 HostProblem(id="DR511", text=text, measured=f"ulimit {flag}: {shown}", expected="unlimited")
@@ -144,7 +146,7 @@ def _limits(problems: list[HostProblem], figures: dict[str, float], launch: Laun
         problems.append(
             HostProblem(
                 id="DR504",
-                text=f"only {_size(locked)} can be locked; InfiniBand registers more",
+                text=f"only {spell_bytes(locked)} can be locked; InfiniBand registers more",
                 measured=f"ulimit -l {locked // 1024}",
                 expected="unlimited",
                 commands=("ulimit -l unlimited",),
@@ -243,11 +245,3 @@ def _outputs(arguments: tuple[str, ...]) -> list[tuple[str, str]]:
         ):
             found.append((name, value))
     return found
-
-
-def _size(count: float) -> str:
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if count < 1024 or unit == "GiB":
-            return f"{count:.0f} {unit}"
-        count /= 1024
-    return ""

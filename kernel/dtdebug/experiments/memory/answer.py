@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dtdebug.experiments.memory.forecast import Forecast, RankPeak, by_class, of_batch, usable
 from dtdebug_taxonomy.model.answer import Answer, Fix, Spot
 from dtdebug_taxonomy.model.rank_ranges import spell
+from dtdebug_taxonomy.model.sizes import spell_bytes
 
 _SAME = 0.01
 """Share of a peak by which ranks may differ and be called alike."""
@@ -25,14 +26,14 @@ def answer(found: Forecast, code_at: Callable[[str, int], str]) -> Answer:
     notes = ["A forecast from sizes: no GPU was asked, and the allocator's fragments are not in it."]
     if others:
         low = min(found.peaks[rank].peak for rank in others)
-        notes.insert(0, f"{spell(tuple(others), 6)} need less, from {size(low)} on.")
+        notes.insert(0, f"{spell(tuple(others), 6)} need less, from {spell_bytes(low)} on.")
     if found.failed:
         rank, why = next(iter(found.failed.items()))
         notes.insert(0, f"Rank {rank} was not rehearsed: {why}")
     return Answer(
         headline=_headline(found, worst),
         spots=spots,
-        why=", ".join(f"{name} {size(value)}" for name, value in by_class(worst)) + ".",
+        why=", ".join(f"{name} {spell_bytes(value)}" for name, value in by_class(worst)) + ".",
         fix=_fix(found),
         sure="well",
         notes=(" ".join(notes[:2]),),
@@ -42,7 +43,7 @@ def answer(found: Forecast, code_at: Callable[[str, int], str]) -> Answer:
 def _headline(found: Forecast, worst: RankPeak) -> str:
     alike = [r for r, p in found.peaks.items() if p.peak >= worst.peak * (1 - _SAME)]
     who = f"each of {found.world} ranks" if len(alike) == len(found.peaks) else spell(tuple(alike), 6)
-    peak = f"{size(worst.peak)} at the peak on {who}"
+    peak = f"{spell_bytes(worst.peak)} at the peak on {who}"
     if not found.gpu:
         return f"{peak[:1].upper()}{peak[1:]}."
     room = usable(found.gpu)
@@ -51,9 +52,10 @@ def _headline(found: Forecast, worst: RankPeak) -> str:
     if found.largest_batch and worst.batch:
         batch = f" A batch of up to about {found.largest_batch} fits (now {worst.batch})."
     elif not fits and worst.batch:
-        batch = f" No batch fits: {size(worst.peak - of_batch(worst))} do not depend on it."
+        batch = f" No batch fits: {spell_bytes(worst.peak - of_batch(worst))} do not depend on it."
     return (
-        f"{'It fits' if fits else 'It does not fit'} in {size(found.gpu)}: {peak}, of {size(room)} for tensors.{batch}"
+        f"{'It fits' if fits else 'It does not fit'} in {spell_bytes(found.gpu)}: "
+        f"{peak}, of {spell_bytes(room)} for tensors.{batch}"
     )
 
 
@@ -61,12 +63,4 @@ def _fix(found: Forecast) -> Fix | None:
     rows = [s for s in found.savings if s.bytes > found.peaks[found.worst].peak // 50][:3]
     if not rows:
         return None
-    return Fix(text="It would save: " + "; ".join(f"{size(s.bytes)} {s.what}" for s in rows) + ".")
-
-
-def size(value: float) -> str:
-    """Format bytes: `11.9 GiB`."""
-    for unit, each in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if value >= each:
-            return f"{value / each:.1f} {unit}"
-    return f"{value:.0f} B"
+    return Fix(text="It would save: " + "; ".join(f"{spell_bytes(s.bytes)} {s.what}" for s in rows) + ".")

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from dtdebug.recorded.nccl_inspector.read import Record
+from dtdebug_taxonomy.model.sizes import spell_bytes
 
 _LEAST = 5
 """Collectives from which something is said of them."""
@@ -296,11 +297,3 @@ def _on(host: str) -> str:
 
 def _spell(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
-
-
-def spell_bytes(size: int) -> str:
-    """Format a size in binary units."""
-    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
-        if size >= unit:
-            return f"{size / unit:.4g} {name}"
-    return f"{size} bytes"

@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 
 from dtdebug.privacy.sanitize import clean, one_line
-from dtdebug.recorded.nccl_inspector.judge import Communicator, Member, Verdict, judge, spell_bytes
+from dtdebug.recorded.nccl_inspector.judge import Communicator, Member, Verdict, judge
 from dtdebug.recorded.nccl_inspector.read import Recording, is_recording_file, read
 from dtdebug_taxonomy.model.rank_ranges import ranges
+from dtdebug_taxonomy.model.sizes import spell_bytes
 from dtdebug_taxonomy.model.status import CLEAR, Status
 
 VERSION = 1
