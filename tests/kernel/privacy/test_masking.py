@@ -453,16 +453,15 @@ def test_escapes_that_hide_nothing_stay() -> None:
 
 
 _PLAIN = [
-    "bridge", "copper", "lizard", "marble", "ocean", "pencil", "rocket", "silver", "tunnel", "violin", "window", "yellow",
-    "anchor", "basket", "candle",
+    "bridge", "copper", "lizard", "marble", "ocean", "pencil", "rocket", "silver", "tunnel", "violin", "window",
+    "yellow",
 ]  # fmt: skip
-)
 
 
 @pytest.mark.parametrize("name", ["seed phrase: ", "MNEMONIC='", '{"mnemonic": "', "recovery phrase:\n"])
 @pytest.mark.parametrize("between", [" ", ", ", "\n", "\n  1. "])
 def test_the_words_from_which_a_wallet_is_recovered_are_masked(name, between):
-    words = random.Random(name + between).sample(_PLAIN, 12)
+    words = random.Random(name + between).sample(_PLAIN, len(_PLAIN))
     masked = mask(name + between.join(words) + "'\nstep 1 loss 2.0")
     assert not set(words) & set(masked.replace("'", " ").split())
     assert masked.endswith("step 1 loss 2.0")
