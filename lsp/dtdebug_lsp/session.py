@@ -47,7 +47,7 @@ class Protocol(LanguageServerProtocol):
     lsp_notebook_document__did_close = None  # type: ignore[assignment]
 
     def structure_message(self, data: dict[str, Any]) -> Any:
-        """Return the message; one that can't be understood is answered, so that the client does not wait for ever."""
+        """Return the message; one that can't be understood is answered, so that the client does not wait forever."""
         try:
             return super().structure_message(data)
         except JsonRpcException as error:

@@ -189,7 +189,7 @@ class _Client:
         self.deadline = deadline
         self.head = b""
         self.answer = memoryview(b"")
-        """What is still to be sent."""
+        """Rest of the answer."""
         self.gone = False
 
     def is_heard(self, client: socket.socket) -> bool:
