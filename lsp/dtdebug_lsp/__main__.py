@@ -31,6 +31,14 @@ def _import_protocol() -> None:
         attrs.define = define
 
 
+def _drop_traceback(record: logging.LogRecord) -> bool:
+    """Let of pygls' records only lines pass: for a message that is not understood it logs a traceback."""
+    if not record.name.startswith("pygls"):
+        return True
+    record.exc_info = record.exc_text = None
+    return "Traceback (" not in record.getMessage()
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Serve until the client disconnects."""
     stdout = _claim()
@@ -45,8 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("pygls").setLevel(logging.ERROR)  # it warns of each answer too late to cancel
-    # For a message that is not JSON pygls logs a traceback, and our report_server_error() logs one line.
-    logging.getLogger("pygls.server").addFilter(lambda record: record.msg != "Unable to handle message")
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(_drop_traceback)
     server = create(stdout)
     gc.freeze()
     start_server(server, list(arguments) if arguments is not None else None)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any, BinaryIO
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol
 
@@ -44,6 +45,15 @@ class Protocol(LanguageServerProtocol):
     lsp_notebook_document__did_open = None  # type: ignore[assignment]
     lsp_notebook_document__did_change = None  # type: ignore[assignment]
     lsp_notebook_document__did_close = None  # type: ignore[assignment]
+
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        """Return the message; one that can't be understood is answered, so that the client does not wait forever."""
+        try:
+            return super().structure_message(data)
+        except JsonRpcException as error:
+            if isinstance(data.get("method"), str) and isinstance(data.get("id"), int | str):
+                self._send_response(data["id"], None, error.to_response_error())
+            raise
 
 
 class Server(LanguageServer):

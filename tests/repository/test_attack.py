@@ -444,6 +444,42 @@ def test_clients_that_say_nothing_keep_no_valid_one_waiting():
     assert waited < 1.9  # one of those who say nothing is waited for so long
 
 
+def test_clients_that_do_not_read_keep_no_valid_one_waiting():
+    endpoint = Endpoint({"/x": lambda: b"{}", "/large": lambda: bytes(32 << 20)}, "token")
+    host, _, port = endpoint.address.rpartition(":")
+    asked = "GET {} HTTP/1.1\r\nHost: rank\r\nAuthorization: Bearer token\r\n\r\n"
+    idle = [socket.create_connection((host, int(port))) for _ in range(8)]
+    try:
+        for client in idle:
+            client.sendall(asked.format("/large").encode())
+        began = time.monotonic()
+        with socket.create_connection((host, int(port)), timeout=PATIENCE) as client:
+            client.sendall(asked.format("/x").encode())
+            said = client.recv(1000)
+        waited = time.monotonic() - began
+    finally:
+        for one in idle:
+            one.close()
+        endpoint.shut()
+
+    assert said.startswith(b"HTTP/1.1 200")
+    assert waited < 8 * 2.0  # seconds that they would take one after the other
+
+
+@pytest.mark.parametrize("header", ["Origin: http://localhost", "Origin: null", "Sec-Fetch-Site: cross-site"])
+def test_the_endpoint_answers_no_page_of_a_browser(header):
+    endpoint = Endpoint({"/x": lambda: b"{}"}, "token")
+    host, _, port = endpoint.address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=PATIENCE) as client:
+            client.sendall(f"GET /x HTTP/1.1\r\nHost: rank\r\nAuthorization: Bearer token\r\n{header}\r\n\r\n".encode())
+            said = client.recv(1000)
+    finally:
+        endpoint.shut()
+
+    assert said.startswith(b"HTTP/1.1 403")
+
+
 def test_where_a_folder_can_hold_no_socket_those_of_killed_ranks_are_removed(tmp_path):
     """Only ours that nobody serves."""
     served, dead, empty = (tmp_path / f"dtdebug-socket-{name}" for name in ("served", "dead", "empty"))

@@ -14,6 +14,7 @@ import resource
 import subprocess
 import sys
 import zlib
+from contextlib import suppress
 from pathlib import Path
 
 import hostile_kinds as kinds
@@ -21,11 +22,13 @@ import pytest
 
 import dtdebug
 import dtdebug_lsp
+from dtdebug.cli import limits
+from dtdebug.cli import main as command
 from dtdebug.cli.main import main
 from dtdebug.live.probe.pyspy_output import frame_of
 from dtdebug.recorded.flight_recorder import analyse
 from dtdebug.recorded.log_files import sources
-from dtdebug.storage import budget
+from dtdebug.storage import budget, state_dir
 from dtdebug.storage.run_archive import UnpackError, unpack
 from dtdebug_taxonomy import named_files
 
@@ -307,3 +310,79 @@ def test_what_can_not_be_read_is_told_in_one_line(words: list[str], capsys: pyte
     said = capsys.readouterr().err
     assert said.count("\n") <= 2
     assert "internal error" not in said
+
+
+# The whole command.
+
+
+def test_what_no_reader_bounds_ends_with_the_budget_of_the_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def read(_words: list[str]) -> int:
+        while True:
+            with suppress(Exception):  # no reader may drop it
+                sum(range(1000))
+
+    monkeypatch.setattr(budget, "_USUAL", 0.1)
+    monkeypatch.setattr(budget, "_GRACE", 0.1)
+    monkeypatch.setattr(limits, "_LOOK", 0.05)
+    monkeypatch.setattr(command, "_answer", read)
+    assert main(["diagnose", "x.log"]) == 2
+    assert capsys.readouterr().err == f"dtdebug: {limits.TIME}\n"
+
+
+def test_memory_that_no_reader_bounds_is_refused_in_one_line() -> None:
+    code = (
+        "import sys; from dtdebug.cli import main; main._answer = lambda words: len(bytearray(2 << 30));"
+        "sys.argv = ['dtdebug', 'x.log']; main.run()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=PATIENCE, check=False, text=True)
+    assert (done.returncode, done.stderr) == (2, f"dtdebug: {limits.MEMORY}\n")
+
+
+@pytest.mark.parametrize("words", [["--version"], ["help"], ["explain", "D.2.1"], ["diagnose", "{0}/job.log"]])
+def test_output_that_can_not_be_written_is_told_in_one_line(tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "job.log").write_text("[rank0]: ValueError: bad\n")
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "dtdebug", *(word.format(tmp_path) for word in words)],
+            stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, timeout=PATIENCE, check=False, text=True,
+            env={**os.environ, "DTDEBUG_STATE": str(tmp_path / "state")},
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "dtdebug: can't go on: No space left on device"
+
+
+@pytest.mark.parametrize("given", ["closed", "/proc/version"])
+def test_standard_input_that_is_none_is_told_in_one_line(
+    given: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Path("/proc/version").open() as file:
+        monkeypatch.setattr(sys, "stdin", None if given == "closed" else file)
+        assert main(["diagnose", "-"]) == 2
+    assert "standard input: is " in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_state_that_is_no_record_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path))
+    os.mkfifo(tmp_path / "a.json")
+    (tmp_path / "b.json").symlink_to("/dev/zero")
+    (tmp_path / "c.json").write_text("[" * 500_000)
+    assert [state_dir.load(name, list) for name in ("a.json", "b.json", "c.json")] == [None] * 3
+
+
+def test_a_folder_deeper_than_names_may_be_long_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    at = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(300):
+        os.mkdir("n" * 20, dir_fd=at)
+        inner = os.open("n" * 20, os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = inner
+    os.close(at)
+    (tmp_path / "train.py").write_text("import torch\n")
+    status = main(["check", str(tmp_path)])
+    subprocess.run(["rm", "-rf", *tmp_path.iterdir()], check=True, timeout=PATIENCE)
+    said = capsys.readouterr().err
+    assert status == 0
+    assert "internal error" not in said
+    assert "can't be read" in said

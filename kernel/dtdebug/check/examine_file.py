@@ -224,12 +224,12 @@ def _finding(found: CheckedHit, path: str, text: Text, span: Span, cell: int = 0
     return CheckFinding(
         id=found.check.id,
         name=found.check.name,
-        path=path,
+        path=path.encode(errors="replace").decode(),  # a name that is no UTF-8 can't be in JSON
         line=start.line,
         column=start.column,
         end_line=end.line,
         end_column=end.column,
-        message=found.message,
+        message=found.message.encode(errors="replace").decode(),
         severity=found.severity,
         symptom=found.check.symptom,
         fix_pattern=_pattern(found.check),

@@ -24,6 +24,8 @@ _SKIPPED = frozenset({
     "__pycache__", "node_modules", "site-packages", "dist-packages", "venv", "env", "build", "dist", "wandb", "mlruns",
 })  # fmt: skip
 """Folders below the given ones without the user's own code; those that begin with a dot are skipped too."""
+_DEPTH = 100
+"""Maximum number of folders in folders."""
 
 
 _GIT_SECONDS = 10
@@ -61,8 +63,11 @@ def files_to_check(paths: Sequence[Path], *, exclude_named: bool = False) -> Ite
             yield path
 
 
-def _below(folder: Path, ignored: frozenset[Path]) -> Iterator[Path]:
-    """Yield files and unreadable folders. Links are not followed, so that none leads in a circle or out of the tree."""
+def _below(folder: Path, ignored: frozenset[Path], depth: int = 0) -> Iterator[Path]:
+    """Yield files, and folders that can't be read or are too deep. Links are not followed: none leads in a circle."""
+    if depth > _DEPTH:
+        yield folder
+        return
     try:
         entries = sorted(os.scandir(folder), key=lambda e: e.name)
     except OSError:
@@ -75,7 +80,8 @@ def _below(folder: Path, ignored: frozenset[Path]) -> Iterator[Path]:
             continue
         if entry.is_dir(follow_symlinks=False):
             if entry.name not in _SKIPPED and not entry.name.startswith("."):
-                yield from _below(path, ignored | _ignored_by_git(path) if os.path.exists(path / ".git") else ignored)  # noqa: PTH110 - too long a name is none
+                more = _ignored_by_git(path) if os.path.exists(path / ".git") else frozenset()  # noqa: PTH110 - too long a name is none
+                yield from _below(path, ignored | more, depth + 1)
         elif (entry.name.endswith(".ipynb") or is_known(entry.name)) and entry.is_file(follow_symlinks=False):
             yield path
 
@@ -152,6 +158,8 @@ def decode_source(path: Path, data: bytes) -> File:
         raise UnreadableError(f"{path}: declares {encoding}, which is not an encoding of text; skipped") from None
     except UnicodeDecodeError as error:
         raise UnreadableError(f"{path}: not {encoding} text (byte {error.start}), skipped: save it as UTF-8") from None
+    except ValueError as error:  # an encoding that refuses every text
+        raise UnreadableError(f"{path}: not {encoding} text ({error}), skipped: save it as UTF-8") from None
 
 
 @cache
@@ -159,7 +167,7 @@ def settings_of(folder: Path) -> tuple[Settings, tuple[str, ...]]:
     """Return the settings of the nearest `pyproject.toml` with `[tool.dtdebug]`, and the problems in it."""
     for home in (folder, *folder.parents):
         file = home / "pyproject.toml"
-        if not file.is_file():
+        if not os.path.isfile(file):  # noqa: PTH113 - too long a name is none
             continue
         try:
             table = read_toml(named_files.read_file(file, LARGEST).decode())

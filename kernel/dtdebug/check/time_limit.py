@@ -32,6 +32,7 @@ def time_limit(size: int) -> Iterator[None]:
         return
     own = min(_MOST, _SECONDS + _PER_BYTE * size)
     spent = budget.current()
+    spent.grant(own + max(spent.seconds, 0.0))
     is_over = False
 
     def stop(_signal: int, _frame: FrameType | None) -> None:

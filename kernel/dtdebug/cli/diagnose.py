@@ -70,7 +70,7 @@ def _batch(path: str, questions: int) -> int:
     if questions < 0:
         raise UsageError(f"--questions {questions}: 0 or more")
     try:
-        lines = sys.stdin.buffer if path == "-" else io.BufferedReader(safe_open.log(path, pipes=True))
+        lines = safe_open.standard_input() if path == "-" else io.BufferedReader(safe_open.log(path, pipes=True))
     except OSError as error:
         raise UsageError(f"{path}: can't be read: {error.strerror}") from None
     knowledge, bad = load(), 0

@@ -29,6 +29,8 @@ _PROGRAMS: tuple[Kind, ...] = ("program", "notebook")
 _SHOWN = 3
 _LARGEST = 64 << 20
 """Maximum number of characters of a status of NCCL's RAS."""
+_NOTEBOOK, _PRINTED = 32 << 20, 1 << 20
+"""Maximum characters of a notebook that was given for its failed cell, and of what that cell printed."""
 
 
 def answer(words: Sequence[str], asked: Asked, *, aside: bool = True) -> int:
@@ -384,10 +386,13 @@ def _of_text(text: str, thing: Thing, asked: Asked) -> int:
 
 def _failed_cells(path: Path) -> str:
     """Return what the cells of a notebook printed that ended with an exception, in the order they ran."""
-    from dtdebug.storage import safe_open
+    from dtdebug.storage import budget, safe_open
 
     try:
-        form = msgspec.json.decode(safe_open.read_text(path, 64 << 20))
+        data = safe_open.read_text(path, _NOTEBOOK).encode(errors="surrogatepass")
+        if budget.json_memory(data) > budget.MEMORY:
+            return ""
+        form = msgspec.json.decode(data)
         cells = [cell for cell in form["cells"] if cell.get("cell_type") == "code"]
         failed = [c["outputs"] for c in cells if any(o.get("output_type") == "error" for o in c.get("outputs", ()))]
         texts: list[str] = []
@@ -396,7 +401,7 @@ def _failed_cells(path: Path) -> str:
             texts.append(told if isinstance(told, str) else ("" if "text" in output else "\n").join(told))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return ""
-    return "\n".join(texts)
+    return "\n".join(texts)[-_PRINTED:]
 
 
 def _runs(path: Path) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 from dtdebug.check.files import NotCheckedError, UnreadableError, read_source
 from dtdebug.check.fixes import FixResult, fix_file
+from dtdebug.check.time_limit import TakesTooLongError, time_limit
 from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
 from dtdebug.privacy.sanitize import clean, complain
 from dtdebug_taxonomy.checks.run.proving import format_patch
@@ -65,13 +66,14 @@ def _fix(options: argparse.Namespace) -> int:
     status = NOTHING
     for path in paths:
         try:
-            done = fix_file(path, select, safe_only=options.write and not options.all)
+            with time_limit(path.stat().st_size):
+                done = fix_file(path, select, safe_only=options.write and not options.all)
             if options.write and path.suffix != ".ipynb":
                 _write(path, done)
-        except (UnreadableError, NotebookError, OSError) as error:
+        except (UnreadableError, NotebookError, OSError, TakesTooLongError) as error:
             if isinstance(error, NotCheckedError) and path not in options.paths:
                 continue
-            text = str(error)
+            text = str(error) or "takes too long to check, skipped"
             complain(text if text.startswith(f"{path}: ") else f"{path}: {text}")
             status = USAGE if path in options.paths else status
             continue

@@ -6,29 +6,39 @@ Exit status: 0 nothing found, 1 something found, 2 usage or unreadable input.
 from __future__ import annotations
 
 import argparse
-import errno
 import gc
+import io
 import os
 import signal
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
+from dtdebug.cli import limits
 from dtdebug.cli.verbs import ALIASES, DOCTOR, VERBS, parser
 from dtdebug.errors import NOTHING, USAGE, UsageError
 from dtdebug.storage import budget
 from dtdebug_taxonomy import __version__, named_files
 
 __all__ = ["ALIASES", "VERBS", "add", "main", "parser", "run"]
-_WAITING = frozenset({"run", "attach", "lab", "learn", "isolate", "bisect", "rehearse", "wizard", "lsp", "mcp"})
-"""Commands that last as long as a job or a user."""
+_WAITING = frozenset({
+    "run", "attach", "lab", "learn", "isolate", "bisect", "rehearse", "replay", "wizard", "lsp", "mcp", "doctor",
+    "--", "-", "--follow", "--tee", "--try",
+})  # fmt: skip
+"""Commands and options with which a command lasts as long as a job or a user."""
 
 
 def run() -> NoReturn:
     """Run the command and end the process with its status."""
     gc.set_threshold(_NEW_OBJECTS)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that knows fewer characters
+            stream.reconfigure(errors="replace")
+    if not _waits(sys.argv[1:]):
+        limits.bound_memory()
     try:
         status = main()
     except KeyboardInterrupt:
@@ -43,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     debug = words[:1] == ["--debug"]
     named_files.give_roots(words)
     try:
-        with budget.one_command(waits="--" in words or not _WAITING.isdisjoint(words[debug : debug + 1])):
+        with budget.one_command(waits=_waits(words)), limits.time_limit():
             status = _answer(words[debug:])
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -51,21 +61,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader has gone, as with `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NOTHING
+    except limits.OverBudgetError:
+        _complain(limits.TIME)
+        return USAGE
     except Exception as error:
         if _is_users(error):
             _complain(str(error))
             return USAGE
         if debug:
             raise
-        if isinstance(error, PermissionError) and error.filename is not None:
-            _complain(f"{os.fsdecode(error.filename)}: can't be opened by this user: {error.strerror}")
+        if isinstance(error, MemoryError):
+            _complain(limits.MEMORY)
             return USAGE
-        if isinstance(error, OSError) and error.errno == errno.EINVAL and error.filename is not None:
-            _complain(f"{os.fsdecode(error.filename)}: {error.strerror}")
+        if isinstance(error, OSError) and error.filename is not None:  # no room, no permission, another kind of file
+            why = "can't be opened by this user: " if isinstance(error, PermissionError) else ""
+            _complain(f"{os.fsdecode(error.filename)}: {why}{error.strerror}")
+            return USAGE
+        if isinstance(error, OSError) and error.strerror:  # of output, or of the folder
+            gone = isinstance(error, FileNotFoundError)
+            _complain(f"can't go on: {'this folder is gone' if gone else error.strerror}")
+            with suppress(OSError, ValueError, AttributeError):  # nothing more is written at the end
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return USAGE
         _complain(f"internal error ({type(error).__name__}: {error}); --debug shows more")
         return USAGE
     return status
+
+
+def _waits(words: Sequence[str]) -> bool:
+    """True if the command lasts as long as something else."""
+    return not _WAITING.isdisjoint(words)
 
 
 def _answer(words: list[str]) -> int:

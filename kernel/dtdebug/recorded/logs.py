@@ -17,6 +17,7 @@ from dtdebug.recorded.curves.read import LogCurves
 from dtdebug.recorded.log_files.excerpt import Excerpt, LogError, LogLines, read_file, read_stream
 from dtdebug.recorded.log_files.sources import LogSource, find_logs
 from dtdebug.recorded.things import one_plain_log
+from dtdebug.storage import safe_open
 from dtdebug_taxonomy.logs.pasted_margins import without_margins
 from dtdebug_taxonomy.model.snapshot import Snapshot
 
@@ -124,7 +125,8 @@ class Logs:
         source = find_logs([name])[0][0] if self.is_file else LogSource("standard input" if name == "-" else name, name)
         lines = LogLines(reader=self._curves.reader(source, of_paths([source.name])[0]))
         if name == "-":
-            stream = _Tee(sys.stdin.buffer, sys.stdout.buffer) if self._tee else sys.stdin.buffer
+            given = safe_open.standard_input()
+            stream = _Tee(given, sys.stdout.buffer) if self._tee else given
             read_stream(cast("BinaryIO", stream), source.name, lines)
         else:
             read_file(Path(name), lines)

@@ -22,6 +22,8 @@ _LIST, _TABLE, _ITEM = 64, 240, 56
 """Bytes of memory for each list, table and item of JSON; a small table has room for some items."""
 _USUAL, _EACH, _PER_BYTE, _PER_PACKED = 4.0, 0.02, 5e-7, 2e-6
 """Processor seconds of a command that reads logs, and more for each file, each byte of it, and each compressed one."""
+_GRACE = 3.0
+"""Processor seconds from late to spent: readers that look at the time end by themselves, with what they have."""
 LATE = "takes far longer to read than a log of its size; the rest was not read"
 _PACKED = (".gz", ".tgz", ".bz2", ".xz", ".lzma", ".zst", ".zstd")
 
@@ -49,6 +51,14 @@ class Budget:
     def is_late(self) -> bool:
         """True if the command has taken far more processor time than reading such logs does."""
         return time.process_time() - self._began > self._allowed
+
+    def grant(self, seconds: float) -> None:
+        """Add processor time that a reader bounds itself."""
+        self._allowed += seconds
+
+    def is_spent(self) -> bool:
+        """True if the command has to end, whatever it is doing."""
+        return time.process_time() - self._began > self._allowed + _GRACE
 
     def check_time(self) -> None:
         """Raise OSError if the command is late."""

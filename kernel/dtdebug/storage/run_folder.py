@@ -126,11 +126,19 @@ class RunFolder:
         usual = self.ranks / f"{name(pid, host)}.json"
         if usual.exists():
             return usual
-        for path in sorted(self.ranks.glob(f"{pid}-*.json")):
+        for path in self._record_paths().get(str(pid), ()):
             record = read_record(path)
             if record is not None and record.host == (host or socket.gethostname()):
                 return path
         return None
+
+    def _record_paths(self) -> dict[str, list[Path]]:
+        """Return the files of the records by process id, listed again when the folder has changed."""
+        try:
+            changed = self.ranks.stat().st_mtime_ns
+        except OSError:
+            return {}
+        return _list_records(self.ranks, changed)
 
     def stack(self, pid: int) -> Path:
         """Return the faulthandler file of a process of this host."""
@@ -163,6 +171,14 @@ class RunFolder:
 def name(pid: int, host: str = "") -> str:
     """Return the name of a process's files: hosts, and containers of one host, reuse process ids."""
     return f"{pid}-{_place(host or socket.gethostname())}"
+
+
+@lru_cache(maxsize=4)
+def _list_records(folder: Path, _changed: int) -> dict[str, list[Path]]:
+    found: dict[str, list[Path]] = {}
+    for path in sorted(folder.glob("*-*.json")):
+        found.setdefault(path.name.partition("-")[0], []).append(path)
+    return found
 
 
 @lru_cache(maxsize=4096)

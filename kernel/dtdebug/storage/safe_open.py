@@ -7,7 +7,10 @@ import io
 import os
 import select
 import stat
+import sys
+from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from dtdebug.storage import budget
 from dtdebug_taxonomy import named_files
@@ -35,6 +38,18 @@ def log(path: str | Path, *, pipes: bool = False) -> io.FileIO:
     os.set_blocking(handle, True)
     budget.current().allow(str(path), os.fstat(handle).st_size)
     return io.FileIO(handle, "rb")
+
+
+def standard_input() -> BinaryIO:
+    """Return standard input; raises OSError if it is closed, or a file of the kernel, which may never end."""
+    if sys.stdin is None:
+        raise OSError(errno.EBADF, "is closed", "standard input")
+    handle = -1
+    with suppress(OSError, ValueError):  # that of a test has no descriptor
+        handle = sys.stdin.fileno()
+    if handle >= 0 and stat.S_ISREG(os.fstat(handle).st_mode) and (why := named_files.refusal_reason(handle)):
+        raise OSError(errno.EINVAL, why, "standard input")
+    return sys.stdin.buffer
 
 
 def read_text(path: str | Path, most: int) -> str:

@@ -41,6 +41,8 @@ T = TypeVar("T")
 
 _OURS = re.compile(r"(last|doctor|wizard|failures|dismissed|labs)\.json|checked\.msgpack|isolate|runs|kernels")
 _TEMPORARY = re.compile(r"\..{1,200}\.[a-z0-9_]{8}")
+_LARGEST = 64 << 20
+"""Maximum size in bytes of a record; a larger one is not ours."""
 _LEFT = 3600.0
 """Seconds after which a temporary file no longer has a writer."""
 
@@ -139,6 +141,6 @@ def save(name: str, value: object) -> bool:
 def load(name: str, kind: type[T]) -> T | None:
     """Return a stored record, or None if there is none or it can't be read."""
     try:
-        return msgspec.json.decode((folder() / name).read_bytes(), type=kind)
-    except (OSError, msgspec.MsgspecError):
+        return msgspec.json.decode(read_start(folder() / name, _LARGEST), type=kind)
+    except (OSError, msgspec.MsgspecError, RecursionError):
         return None

@@ -450,3 +450,41 @@ def test_names_and_values_with_letters_that_json_escapes_are_masked(seed: int) -
 def test_escapes_that_hide_nothing_stay() -> None:
     text = r'{"m\u006fdel": "g\u0070t", "path": "C:\\u0041", "x": "\u001b[0m"}'
     assert mask(text) == text
+
+
+_PLAIN = [
+    "bridge", "copper", "lizard", "marble", "ocean", "pencil", "rocket", "silver", "tunnel", "violin", "window",
+    "yellow",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["seed phrase: ", "MNEMONIC='", '{"mnemonic": "', "recovery phrase:\n"])
+@pytest.mark.parametrize("between", [" ", ", ", "\n", "\n  1. "])
+def test_the_words_from_which_a_wallet_is_recovered_are_masked(name, between):
+    words = random.Random(name + between).sample(_PLAIN, len(_PLAIN))
+    masked = mask(name + between.join(words) + "'\nstep 1 loss 2.0")
+    assert not set(words) & set(masked.replace("'", " ").split())
+    assert masked.endswith("step 1 loss 2.0")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the seed phrase of the config says which shards are read first by each rank",
+        "mnemonic names for ranks: alpha bravo charlie delta echo foxtrot",
+        "token=abcdEFGH1234567890xyz\ninit_process_group(backend)\nmodel_parallel_size = 4",
+    ],
+)
+def test_words_and_lines_after_a_name_or_a_secret_survive(text):
+    lines = text.splitlines()
+    assert mask(text).splitlines()[1:] == lines[1:]
+    assert "=" in lines[0] or mask(text) == text
+
+
+@pytest.mark.parametrize("turn", ["\n", "\n    ", "\\\n", '"\n  "'])
+def test_a_secret_that_is_broken_over_lines_is_masked_to_its_end(turn):
+    rng = random.Random(turn)
+    parts = ["".join(rng.choices("ABCDEFGHJKMNPQRSTUVWXYZabcdefghjkmnpqrstuvwxyz23456789", k=24)) for _ in range(3)]
+    masked = mask(f"api_key: {turn.join(parts)}\nstep 1")
+    assert not any(part in masked for part in parts)
+    assert masked.endswith("step 1")

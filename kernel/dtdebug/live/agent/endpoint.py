@@ -111,8 +111,14 @@ class Endpoint:
                     return False
                 continue
             client = cast("socket.socket", key.fileobj)
-            if client in waiting and waiting[client].is_heard(client):
-                self._serve_one(client, waiting[client].head)
+            if client not in waiting:
+                continue
+            who = waiting[client]
+            if not who.answer and who.is_heard(client):
+                who.answer = self._respond(who.head)
+                who.deadline = time.monotonic() + _PATIENCE
+                ready.modify(client, selectors.EVENT_WRITE)
+            if who.answer and who.is_answered(client):
                 _dismiss(ready, waiting, client)
         now = time.monotonic()
         for client in [one for one, who in waiting.items() if who.deadline < now or who.gone]:
@@ -136,9 +142,13 @@ class Endpoint:
         ready.register(client, selectors.EVENT_READ)
         return True
 
-    def _serve_one(self, client: socket.socket, head: bytes) -> None:
-        with suppress(Exception):
-            _send(client, *self._answer(head.partition(b"\r\n\r\n")[0]))
+    def _respond(self, head: bytes) -> memoryview:
+        try:
+            status, body = self._answer(head.partition(b"\r\n\r\n")[0])
+        except Exception:
+            status, body = "400 Bad Request", b""
+        first = (f"HTTP/1.1 {status}", "Content-Type: application/json", f"Content-Length: {len(body)}")
+        return memoryview("\r\n".join((*first, "Connection: close", "", "")).encode() + body)
 
     def _answer(self, head: bytes) -> tuple[str, bytes]:
         first, *lines = head.split(b"\r\n")
@@ -146,6 +156,8 @@ class Endpoint:
         method, _, rest = first.partition(b" ")
         if not _is_plain_host(headers.get(b"host", b"")):
             return "421 Misdirected Request", b""
+        if b"origin" in headers or headers.get(b"sec-fetch-site", b"none") != b"none":  # a page in a browser
+            return "403 Forbidden", b""
         if not hmac.compare_digest(headers.get(b"authorization", b""), self._secret):
             return "401 Unauthorized", b""
         answer = self._answers.get(rest.partition(b" ")[0].decode("latin-1"))
@@ -160,7 +172,7 @@ class Endpoint:
 def _is_plain_host(header: bytes) -> bool:
     """True for an address, or a name that no foreign name server can give: web pages can't make browsers ask us."""
     host = header.decode("latin-1")
-    host = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
+    host = host[1:].partition("]")[0] if host.startswith("[") and "]" in host else host.partition(":")[0]
     if host in ("localhost", "rank", socket.gethostname()):
         return True
     try:
@@ -171,11 +183,13 @@ def _is_plain_host(header: bytes) -> bool:
 
 
 class _Client:
-    """A client whose request head is incomplete; bodies are ignored."""
+    """A client that is heard or answered; bodies of requests are ignored."""
 
     def __init__(self, deadline: float) -> None:
         self.deadline = deadline
         self.head = b""
+        self.answer = memoryview(b"")
+        """Rest of the answer."""
         self.gone = False
 
     def is_heard(self, client: socket.socket) -> bool:
@@ -190,17 +204,21 @@ class _Client:
         self.gone = not part or len(self.head) > _REQUEST_LIMIT
         return not self.gone and b"\r\n\r\n" in self.head
 
+    def is_answered(self, client: socket.socket) -> bool:
+        """Send as much as the client takes now; True if that was all, or if it has gone."""
+        try:
+            self.answer = self.answer[client.send(self.answer) :]
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return not self.answer
+
 
 def _dismiss(ready: selectors.BaseSelector, waiting: dict[socket.socket, _Client], client: socket.socket) -> None:
     del waiting[client]
     ready.unregister(client)
     client.close()
-
-
-def _send(client: socket.socket, status: str, body: bytes) -> None:
-    client.settimeout(_PATIENCE)
-    head = (f"HTTP/1.1 {status}", "Content-Type: application/json", f"Content-Length: {len(body)}", "Connection: close")
-    client.sendall("\r\n".join((*head, "", "")).encode() + body)
 
 
 class WorkerServer:

@@ -16,7 +16,7 @@ from dtdebug_taxonomy.logs.child_processes import in_process
 from dtdebug_taxonomy.logs.events import PrintedException
 from dtdebug_taxonomy.model.claims import Claim, Record, distinct, texts
 from dtdebug_taxonomy.model.rank_ranges import shorten_text
-from dtdebug_taxonomy.model.ranks import Frame, RankState, SurvivedException, Verdict, say, spell
+from dtdebug_taxonomy.model.ranks import Frame, RankState, SurvivedException, Verdict, of_ranks, say, spell
 from dtdebug_taxonomy.model.waiting import ALONE, Waiting, WaitKind
 from dtdebug_taxonomy.stacks.frames import call_site, own_frame, place_claim
 
@@ -34,7 +34,7 @@ def with_broken_threads(verdict: Verdict, states: Sequence[RankState]) -> Verdic
     living = [s for s in states if s.broken and s.alive is not False and s.rank is not None]
     if not living or verdict.kind in ("none", "dead", "left"):
         return verdict
-    named = [s for s in living if s.rank in verdict.culprits and _may_wait_for_it(s)]
+    named = [s for s in of_ranks(living, verdict.culprits) if _may_wait_for_it(s)]
     if not named and not verdict.culprits and len(living) == 1:
         named = [s for s in living if _may_wait_for_it(s)]
     claims = distinct((*(_claim(s, b) for s in living for b in s.broken[:1]), *verdict.claims))
@@ -42,7 +42,7 @@ def with_broken_threads(verdict: Verdict, states: Sequence[RankState]) -> Verdic
     if not named or verdict.kind not in _EXPLAINED:
         return msgspec.structs.replace(verdict, **told)
     first = named[0]
-    rest_waits = [s for s in states if s.rank in verdict.culprits and not s.broken]
+    rest_waits = [s for s in of_ranks(states, verdict.culprits) if not s.broken]
     culprits = verdict.culprits or (first.rank or 0,)
     if all(in_communication(s) or thread_communicates(s) for s in rest_waits):  # as they do in a circle
         culprits = tuple(rank for rank in culprits if rank not in {s.rank for s in rest_waits})
@@ -72,7 +72,7 @@ def with_handled_exceptions(verdict: Verdict, states: Sequence[RankState]) -> Ve
         return verdict
     places = Counter(_raised_at(s) for s in living)
     alone = [s for s in living if places[_raised_at(s)] == 1 or len(living) < len(states) / 2]
-    named = [s for s in alone if s.rank in verdict.culprits]
+    named = of_ranks(alone, verdict.culprits)
     if len(named) != 1 or named[0].handling is None:  # others are only reported, as they may have been handled long ago
         told = distinct((*verdict.claims, *(_claim(s, s.handling) for s in alone[:_SHOWN] if s.handling is not None)))
         return msgspec.structs.replace(verdict, claims=told, evidence=texts(told)) if alone else verdict
@@ -95,7 +95,7 @@ def with_handled_exceptions(verdict: Verdict, states: Sequence[RankState]) -> Ve
 def with_gone_threads(verdict: Verdict, states: Sequence[RankState]) -> Verdict:
     """Add the threads that the waiting ranks still have, if the awaited rank has none left."""
     waits = _one_waits(verdict, states)
-    others = [s for s in states if s.rank in verdict.waiting and s.alive is not False]
+    others = [s for s in of_ranks(states, verdict.waiting) if s.alive is not False]
     if waits is None or ALONE not in waits.words or not others:
         return verdict
     have = [{(w.thread, w.file, w.function): w for w in s.beside if w.thread and w.file} for s in others]
@@ -139,7 +139,7 @@ def with_failed_child(verdict: Verdict, states: Sequence[RankState], children: S
 
 def _one_waits(verdict: Verdict, states: Sequence[RankState]) -> Waiting | None:
     """Return what the only awaited rank is in, if the verdict states where it is but not why."""
-    named = [s for s in states if s.rank in verdict.culprits and s.alive is not False]
+    named = [s for s in of_ranks(states, verdict.culprits) if s.alive is not False]
     return named[0].waiting if len(named) == len(verdict.culprits) == 1 and verdict.kind in _EXPLAINED else None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dtdebug.live.job.judge import analyse_records
 from dtdebug.live.job.observe import ask_ranks
 from dtdebug.storage.run_folder import RunFolder
-from dtdebug_taxonomy.model.ranks import RankState, say
+from dtdebug_taxonomy.model.ranks import RankState, of_ranks, say
 from dtdebug_taxonomy.stacks.activity import activity
 from dtdebug_taxonomy.stacks.frames import own_frame, spell_place
 
@@ -33,7 +33,7 @@ def first_word(folder: RunFolder, seconds: float) -> str:
     found, _ = analyse_records(folder, states)
     verdict = found.verdict if found is not None else None
     since = f"{seconds:.0f} s"
-    behind = [s for s in states if verdict is not None and s.rank in verdict.culprits and s not in waiting]
+    behind = [s for s in of_ranks(states, verdict.culprits if verdict is not None else ()) if s not in waiting]
     if not behind and len(waiting) < len(states):
         behind = [s for s in states if s not in waiting]
     ranks = [s.rank for s in waiting if s.rank is not None]

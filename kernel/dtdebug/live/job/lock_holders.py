@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from dtdebug_taxonomy.model.claims import Claim, texts
-from dtdebug_taxonomy.model.ranks import CallSite, RankState, Verdict, say, spell
+from dtdebug_taxonomy.model.ranks import CallSite, RankState, Verdict, of_ranks, say, spell
 from dtdebug_taxonomy.model.waiting import REMOTE, Waiting
 from dtdebug_taxonomy.stacks.claims_of_state import claims_of
 from dtdebug_taxonomy.stacks.frames import call_sites
@@ -69,7 +69,7 @@ def with_remote_call(verdict: Verdict, states: Sequence[RankState]) -> Verdict:
     if verdict.kind == "not_understood" and not verdict.culprits:
         asking = [s for s in living if s is not state and _asks(s)]
         return _remote_call_verdict(verdict, state, answers, claim, asking) if asking else verdict
-    named = [s for s in living if s.rank in verdict.culprits]
+    named = of_ranks(living, verdict.culprits)
     if len(named) != 1 or named[0] is state or not _asks(named[0]):
         return verdict
     claims = (claim, *verdict.claims)

@@ -19,7 +19,7 @@ from dtdebug.live.probe.init_verdict import arrival
 from dtdebug.recorded.flight_recorder.ended_ranks import ending, has_finished
 from dtdebug_taxonomy.logs.exits import LAUNCHER
 from dtdebug_taxonomy.model.claims import texts
-from dtdebug_taxonomy.model.ranks import RankState, Verdict, say, spell
+from dtdebug_taxonomy.model.ranks import RankState, Verdict, of_ranks, say, spell
 from dtdebug_taxonomy.model.waiting import ACTIVE, phrase
 from dtdebug_taxonomy.stacks.activity import SLOW, doing, is_compiler
 from dtdebug_taxonomy.stacks.claims_of_state import claims_of
@@ -84,7 +84,7 @@ def _reconcile(verdict: Verdict | None, seen: TwoLooks) -> Verdict:
 
 def _by_threads(verdict: Verdict, states: Sequence[RankState]) -> bool:
     """True if the culprits wait for their own threads, which are in communication: they are blocked like the others."""
-    named = [s for s in states if s.rank in verdict.culprits]
+    named = of_ranks(states, verdict.culprits)
     return verdict.kind == "not_arrived" and bool(named) and all(map(thread_communicates, named))
 
 
@@ -245,9 +245,9 @@ def _ended_verdict(verdict: Verdict | None, states: Sequence[RankState]) -> Verd
 def _slow(verdict: Verdict, states: Sequence[RankState], seen: TwoLooks, what: str) -> Verdict:
     """Return the verdict if others wait for a rank that works: slow, and a hang only if it never ends."""
     rest = all(seen.progress.get(rank) == "stuck" for rank in verdict.waiting)
-    waited = max((seen.seconds * rest, *(waited_seconds(s) for s in states if s.rank in verdict.waiting)))
+    waited = max((seen.seconds * rest, *(waited_seconds(s) for s in of_ranks(states, verdict.waiting))))
     young = seen.moving is not False and waited < _LONG and verdict.kind != "gil_held"
-    culprits = [s for s in states if s.rank in verdict.culprits]
+    culprits = of_ranks(states, verdict.culprits)
     if (what and verdict.kind == "not_arrived") or young:
         now = what or _at_rest(culprits)
         doing_now = now or "computing"
@@ -285,7 +285,7 @@ def _describe_work(states: Sequence[RankState]) -> str:
 
 
 def _may_come(verdict: Verdict, states: Sequence[RankState], words: str, what: str) -> Verdict:
-    culprits = [s for s in states if s.rank in verdict.culprits]
+    culprits = of_ranks(states, verdict.culprits)
     used = _describe_work(culprits)
     claim = claim_on("moved", culprits, words=used) if what == "moved" else None
     claims = (*([claim] if claim else []), *verdict.claims)

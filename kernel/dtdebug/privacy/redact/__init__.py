@@ -17,6 +17,8 @@ from dtdebug.privacy.redact import (
     nearby_values,
     other_languages,
     pem,
+    randomness,
+    seed_phrases,
     token_shapes,
     urls_and_headers,
 )
@@ -29,6 +31,9 @@ _AGAIN = 64
 
 _ESCAPED = re.compile(r"\\u00(3[0-9]|4[1-9a-fA-F]|5[0-9aA]|5[fF]|6[1-9a-fA-F]|7[0-9aA])")
 """Escape of a letter or digit, which needs none in JSON."""
+_WRAPPED = re.compile(r"\\?[\"']?\r?\n[ \t]{0,16}[\"']?(?P<s>[A-Za-z0-9+/=_.-]{8,4096}+)(?![\w(\[])")
+_LINES, _LEAST = 32, 12
+"""Maximum lines over which a secret is followed, and least characters of what its first line holds."""
 _NARROW = {0xFF01 + n: 0x21 + n for n in range(94)}
 """Full-width letters and marks, as East Asian keyboards write them -> ASCII, at the same places."""
 
@@ -49,14 +54,25 @@ def mask_secrets(text: str) -> tuple[str, frozenset[str]]:
         other_languages.spans,
         command_lines.spans,
         token_shapes.spans,
+        seed_phrases.spans,
     ):
         hidden = spans(text if text.isascii() else text.translate(_NARROW))
         if "\\u00" in text:
             hidden = _union([*hidden, *_behind_escapes(text, spans)])
         secrets |= {text[begin:end] for begin, end in hidden}
+        hidden = [(begin, _wrapped_end(text, begin, end)) for begin, end in hidden]
         text = _without(text, hidden)
     secrets.discard(MASK)
     return _without(text, _find_repeats(text, secrets)) if secrets else text, frozenset(secrets)
+
+
+def _wrapped_end(text: str, begin: int, end: int) -> int:
+    """Return the end of a secret that a terminal or an editor has broken over lines, which its first line tells."""
+    for _ in range(_LINES):
+        if end - begin < _LEAST or not (rest := _WRAPPED.match(text, end)) or not randomness.is_opaque(rest["s"]):
+            break
+        end = rest.end("s")
+    return end
 
 
 def _behind_escapes(text: str, spans: Callable[[str], list[tuple[int, int]]]) -> list[tuple[int, int]]:

@@ -23,6 +23,8 @@ _WEAK = re.compile(
     r"(?:id)?|sid|[a-z._-]{0,16}auth|key|.{0,24}sessid|dsn|pin)\Z"
 )
 """Names whose value is a secret if it looks like one."""
+_SIGNATURE = re.compile(r"(?i)x-(?:amz|goog)-signature\Z")
+"""Parameter that makes an address a key to what it names, in hexadecimal digits."""
 
 
 @lru_cache(maxsize=1)
@@ -53,6 +55,8 @@ def secret(name: str) -> str:
         words.pop()
     if not words:
         return ""
+    if _SIGNATURE.match(name):
+        return "key"
     last, before = words[-1], words[-2] if len(words) > 1 else ""
     if last in known["no_secret"]:
         return ""

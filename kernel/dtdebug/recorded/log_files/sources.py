@@ -7,7 +7,6 @@ import io
 import lzma
 import os
 import shutil
-import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
@@ -195,7 +194,7 @@ def open_log(source: LogSource) -> Iterator[BinaryIO]:
 
     """
     if source.path == "-":
-        yield sys.stdin.buffer
+        yield safe_open.standard_input()
         return
     if object_store.is_address(source.path):
         with object_store.open_object(source.path) as far:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from dtdebug.recorded.nccl_ras.status import Communicator, Counted, Member, Mismatch, RasError, Status
+from dtdebug.storage import budget
 
 _MOST = 1 << 18
 _COMM = re.compile(r"#(?P<name>\d{1,6}-\d{1,6}) \((?P<hash>[0-9a-f]{1,16})\) (?P<kind>INCOMPLETE|MISMATCH|ERROR)")
@@ -50,6 +51,8 @@ def is_status(text: str) -> bool:
 def read_status(text: str) -> list[Status]:
     """Return the statuses of a text, each of one query; raises RasError."""
     if '"communicators"' in text and text.lstrip()[:1] == "{":
+        if budget.json_memory(text.encode(errors="replace")) > budget.MEMORY // 2:  # twice, as tables and as a status
+            raise RasError("holds more than the status of a job does")
         return [_of_json(document) for document in _documents(text)]
     parts = re.split(r"(?m)^(?=NCCL version \d)", text)
     if len(parts) < 2:

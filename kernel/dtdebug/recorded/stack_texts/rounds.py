@@ -23,7 +23,8 @@ from dtdebug_taxonomy.model.waiting import Waiting
 from dtdebug_taxonomy.stacks.frames import is_library
 from dtdebug_taxonomy.stacks.wait_operations import by_stack, operation
 
-_LIMIT = 64 << 20
+_LIMIT = 16 << 20
+"""Maximum characters read of a file: one of a thousand ranks has 10 MB."""
 _AMONG = ("collective", "store", "rendezvous")
 _PREFERRED = {"py-spy --json": 6, "py-spy": 5, "pystack": 4, "faulthandler": 3, "gdb": 2}
 _LAUNCHES = ("torch/distributed/elastic/agent/", "torch/distributed/launch", "torch/distributed/run.py",
