@@ -6,6 +6,7 @@ They hold for commands that read, not for those that start or watch a job.
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -26,8 +27,8 @@ class OverBudgetError(BaseException):
 
 @contextmanager
 def time_limit() -> Iterator[None]:
-    """Raise OverBudgetError in the main thread once the command's budget says so."""
-    if not hasattr(signal, "ITIMER_VIRTUAL"):
+    """Raise OverBudgetError once the command's budget says so; only a main thread can be interrupted."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "ITIMER_VIRTUAL"):
         yield
         return
     is_over = False

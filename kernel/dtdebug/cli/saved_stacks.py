@@ -199,7 +199,7 @@ def _notes(found: Stacks, verdict: Verdict) -> tuple[str, ...]:
         who = [words for s in found.states if s.rank in named and (words := _process_words(s))][:_NAMED]
         notes.append("; ".join(filter(None, (", ".join(who), found.numbered))))
     if found.left_out:
-        notes.append(f"left out: {', '.join(found.left_out)}")
+        notes.append(f"left out: {clean(', '.join(found.left_out))}")
     notes += [f"left out: {clean(Path(name).name)} is {what}" for name, what in found.others[:_NAMED]]
     return tuple(notes)
 

@@ -17,6 +17,7 @@ import hashlib
 import os
 import socket
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
@@ -34,6 +35,8 @@ VERSION = 1
 """Version of the layout; a reader reports a newer one and reads what it knows."""
 _RECORD_LIMIT = 4 << 20
 """Maximum size in bytes of a record."""
+_TICK = 100_000_000
+"""Nanoseconds within which two changes of a folder may have one time."""
 _MOST_HOSTS = 4096
 
 
@@ -138,7 +141,9 @@ class RunFolder:
             changed = self.ranks.stat().st_mtime_ns
         except OSError:
             return {}
-        return _list_records(self.ranks, changed)
+        # the clock of a file system ticks slowly: a record may come within the tick of the last change
+        listed = _list_records if time.time_ns() - changed > _TICK else _list_records.__wrapped__
+        return listed(self.ranks, changed)
 
     def stack(self, pid: int) -> Path:
         """Return the faulthandler file of a process of this host."""

@@ -19,6 +19,7 @@ from dtdebug.storage import safe_open
 from dtdebug_taxonomy import named_files
 from dtdebug_taxonomy.model.claims import Record
 from dtdebug_taxonomy.model.ranks import MOST_RANKS, Frame, Operation, RankState
+from dtdebug_taxonomy.model.sizes import spell_bytes
 from dtdebug_taxonomy.model.waiting import Waiting
 from dtdebug_taxonomy.stacks.frames import is_library
 from dtdebug_taxonomy.stacks.wait_operations import by_stack, operation
@@ -38,7 +39,7 @@ class Stacks(NamedTuple):
     rounds: tuple[tuple[RankState, ...], ...] = ()
     """States of the ranks at each look, the last one last."""
     left_out: tuple[str, ...] = ()
-    """Processes that are no ranks, in words: launchers, workers of loaders."""
+    """What was not used, in words: processes that are no ranks (launchers, workers of loaders), ends of large files."""
     numbered: str = ""
     """Source of the ranks' numbers; empty if they are named in the files."""
     tools: tuple[str, ...] = ()
@@ -69,8 +70,11 @@ def read_stacks(files: Sequence[Path]) -> Stacks:
     """
     others: list[tuple[str, str]] = []
     read: list[tuple[names.Named, list[TextProcess]]] = []
+    cut: list[str] = []
     for file, name in zip(files, names.named(files), strict=True):
         text = safe_open.read_text(file, _LIMIT)
+        if len(text) == _LIMIT:
+            cut.append(f"{file.name} beyond its first {spell_bytes(_LIMIT)}")
         processes = list(_processes(text))
         if not any(t.frames for p in processes for t in p.threads) and (what := other_program(text)):
             others.append((str(file), what))
@@ -99,7 +103,7 @@ def read_stacks(files: Sequence[Path]) -> Stacks:
         for look in range(looks)
     ]
     tools = tuple(dict.fromkeys(seen.process.tool for seen in found if seen.process.tool))
-    return Stacks(tuple(states), left_out, numbered, tools, tuple(others))
+    return Stacks(tuple(states), (*left_out, *cut), numbered, tools, tuple(others))
 
 
 def _processes(text: str) -> Iterator[TextProcess]:
