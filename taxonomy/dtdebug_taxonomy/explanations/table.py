@@ -130,6 +130,7 @@ RULES = (
         second_to=Standing.SETTLED,
         over_words=True,
     ),
+    Rule("hint in the shown source", source_check.explain_hint, Standing.OPEN, over_words=True, raises=True),
     Rule("newer release", comparison.explain_newer_release, Standing.LIKELY),
     Rule("number that scales", comparison.explain_scaled, Standing.LIKELY, over_words=True),
     Rule("factor", comparison.explain_factor, Standing.LIKELY, over_words=True),
