@@ -112,10 +112,7 @@ _CONDITION = lazy_re(
     r"|no|both|each|every|we|I)\b.{2,80})$"
 )
 _REVERSED = lazy_re(
-    r"(?i)^(?P<result>.{2,60}?\b(?:works?|worked|runs?|ran|trains?|passes|passed|gone|fixed|solved"
-    r"|disappear(?:s|ed)?|fine)"
-    r"(?: again| now| fine| well)?),? (?P<how>(?:if|when|once|after|as soon as|since) (?:(?:I|we"
-    r"|you) )?(?P<thing>.{3,120}))$"
+    r"(?i)^(?P<result>.{2,80}?),? (?P<how>(?:if|when|once|after|as soon as|since) (?:(?:I|we|you) )?(?P<thing>.{3,120}))$"
 )
 _RUNS = lazy_re(
     r"(?i)\b(?:trains|runs|it works)(?: again| now| through)?(?:$|, )|\b(?:(?:is|are|was|were) gone|goes away|went away"
@@ -131,7 +128,9 @@ _DEED = lazy_re(
     r"|drop\w{0,4}"
     r"|bind\w{0,3}|mount\w{0,3}|rebuil\w{1,4}|updat\w{1,3}|clear\w{0,3}|delet\w{1,3}|restart\w{0,3}"
     r"|reboot\w{0,3}|set)\b"
-    r"|[a-z]{2,12}ing\b)"
+    r"|[a-z]{2,12}ing\b"
+    r"|(?:(?!(?:it|this|that|training|the (?:job|run|program))\b)[\w@.'-]{1,30} ){1,8}?(?:is|are) (?:not |all )?"
+    r"(?:given|set|put|cut|left out|taken out|made|(?:remov|chang|reduc|disabl|enabl|add|replac|mov|pass|pinn|pad|drop|turn)ed)\b)"
 )
 """Something that was done, not a circumstance."""
 _HEDGE = lazy_re(
