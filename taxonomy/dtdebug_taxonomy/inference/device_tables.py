@@ -47,4 +47,3 @@ def device_usage(snapshot: Snapshot) -> tuple[str, str] | None:
     if len(by_pid) > 1 and len(used) == 1 and len(names) == 1 and idle:
         return "all_ranks_on_one", f"all {len(by_pid)} processes are on GPU {used.pop()}"
     return None
-

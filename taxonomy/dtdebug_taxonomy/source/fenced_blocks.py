@@ -195,7 +195,7 @@ def _blocks(rows: list[str]) -> Iterator[tuple[int, str, list[str]]]:
 
 
 def _imports(body: str, more: tuple[str, ...] = ()) -> str:
-    """Return a line that imports names that a fragment uses and does not bind, and some more; empty if there are none."""
+    """Return a line that imports what a fragment uses and does not bind, and some more; empty if there are none."""
     rows = [
         row
         for name, row in _USUAL.items()

@@ -269,10 +269,10 @@ def _common(one: Setting, other: Setting) -> str:
 
 
 def _has_stems(short: str, long: str) -> bool:
-    """True if two names are the same word for word but for endings: overlap-param-gather, overlapping parameter gathering."""
+    """True if two names are alike word for word: overlap-param-gather, overlapping parameter gathering."""
     rows = [[w for w in re.split(r"[\W_]+", name) if w] for name in (short, long)]
     pairs = zip(*rows, strict=False)
-    return len(rows[0]) == len(rows[1]) > 1 and all(b.startswith(a) and len(a) >= _STEM or a == b for a, b in pairs)
+    return len(rows[0]) == len(rows[1]) > 1 and all(a == b or (b.startswith(a) and len(a) >= _STEM) for a, b in pairs)
 
 
 _STEM = 4
