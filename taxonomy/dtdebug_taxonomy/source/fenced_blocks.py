@@ -61,7 +61,7 @@ _WRAPPERS = re.compile(
 """Words of programs whose gradients are averaged over processes."""
 _STEP = re.compile(r"(?<!\w)(?P<owner>[\w.]{0,60})\.backward\(")
 _OWNERS = re.compile(r"(?i)(?:^|\.)(?:accelerator|fabric|(?:model_)?engine)$")
-"""What runs the backward pass of such a program itself."""
+"""Objects that run the backward pass of such a program themselves."""
 _WRAPPED = "from torch.nn.parallel import DistributedDataParallel"
 _MOST, _LONGEST = 4, 60_000
 """Maximum number of blocks read per text, and of characters of one."""

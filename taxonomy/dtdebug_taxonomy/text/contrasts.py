@@ -56,7 +56,7 @@ _BREAK = lazy_re(
     re.IGNORECASE,
 )
 _ITEM = lazy_re(r"\W*(?:\d{1,2}|[a-z])?\W*")
-"""What numbers an item of a list, or nothing."""
+"""Number of an item of a list, or nothing."""
 _GOES_ON = lazy_re(r"(?i)\W*(?:but|and|then|later|after\w{0,5})\b")
 _HARD = frozenset(".!?;\n")
 _HYPOTHETICAL = lazy_re(

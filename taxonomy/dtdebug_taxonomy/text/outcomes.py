@@ -14,7 +14,7 @@ _GONE = (
     r"(?:is|are|was|were) gone|(?:disappear|vanish)(?:s|ed|es)?|(?:goes|went|go) away|(?:solve|fixe|resolve)[sd]|solve"
     r"|help(?:s|ed)"
 )
-"""Of what failed: it is no more."""
+"""Ends of a failure."""
 _FAILS = (
     r"fail(?:s|ed|ing|ures?)?|broken|broke|breaks|hang(?:s|ing)?|hung|stuck|stall(?:s|ed|ing)?|fr[eo]ez(?:es?|en|ing)"
     r"|froze|deadlock(?:s|ed)?|crash(?:es|ed|ing)?|errors?|wrong|worse|slow(?:er|ly|down)?"
@@ -41,9 +41,9 @@ _WEAK = (
     r"trains?|runs?|ran|starts?|begins?|continues?|returns?|connects?|joins?|updates?|responds?|ends?|happens?"
     r"|decreases?|drops?|go(?:es)? down"
 )
-"""Verbs that say that something goes on if the clause ends in them, and that it fails if they are denied."""
+"""Verbs of progress if the clause ends in them, and of a failure if they are denied."""
 _OCCURS = r"happen|occur|appear|exist|show(?: up)?|reproduce|come up"
-"""What a failure does; "does not happen" is one that is not there."""
+"""Verbs of a failure; one that "does not happen" is absent."""
 _WORD = lazy_re(
     rf"(?i)\b(?:(?P<no>(?<!-)(?:{_DENIAL})(?!-))|(?P<gone>{_GONE})|(?P<bad>{_FAILS})|(?P<good>{_GOES})|(?P<weak>{_WEAK})"
     rf"|(?P<occurs>{_OCCURS}))(?!\w)"
@@ -60,7 +60,7 @@ _NOT_WITH = lazy_re(r"(?i)^\W*(?:but |and )?not (?=(?:with|when|on|in|under|for|
 def outcome_of(clause: str, before: bool | None) -> bool | None:
     """Return whether a clause says that it works; None if it says neither. "Not with X" turns the clause before.
 
-    A word of failing or of going on counts turned round if a denial stands before it; a failure that is gone, or does
+    A word of failing or of progress counts turned round if a denial stands before it; a failure that is gone, or does
     not happen, is none.
     """
     denial: re.Match[str] | None = None

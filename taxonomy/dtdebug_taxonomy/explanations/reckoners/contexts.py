@@ -24,9 +24,9 @@ def explain(context: Context) -> Iterator[Explanation]:
     if found is None:
         return
     value, what = found
-    code, cause = context.knowledge.causes[_CAUSES[value]]
+    _, cause = context.knowledge.causes[_CAUSES[value]]
     shown = Reason(evidence="device_usage", means=f"{what}.", source="printed", weight=2.0)
     title = f"{what[:1].upper()}{what[1:]}"
     pattern = context.knowledge.patterns[cause.pattern].name
-    made = explanation_for(code, title, cause.why, cause.fix, LIKELY, shown, pattern=pattern)
+    made = explanation_for("D.2.2", title, cause.why, cause.fix, LIKELY, shown, pattern=pattern)
     yield msgspec.structs.replace(made, cause=cause.id)
