@@ -99,12 +99,19 @@ def _known_cause(context: Context, found: Discovery) -> Explanation | None:
 
 def _says_so(found: Explanation, told: Discovery) -> bool:
     """True if the writer's sentences have at least half of the telling words of a cause's title, and two."""
-    title = {w for w in common_words(found.title) if len(w) >= _TELLING}
-    shared = title & {*common_words(told.words)}
+    return _share_half(found.title, told)
+
+
+def _share_half(words: str, told: Discovery) -> bool:
+    telling = {w for w in common_words(words) if len(w) >= _TELLING}
+    shared = telling & {*common_words(told.words)}
     special = any(not word.startswith("<") for word in shared)  # ranks, GPUs and hangs are in every failure
-    return special and len(shared) >= max(2, (len(title) + 1) // 2)
+    return special and len(shared) >= max(2, (len(telling) + 1) // 2)
 
 
 def _is_of(reason: Reason, found: Discovery) -> bool:
+    """True if a reason rests on the writer's sentences, or on others about the same thing ("a different number")."""
     words = " ".join(reason.words.split())
-    return reason.source == "said" and reason.weight > 0 and bool(words) and words in found.words
+    if reason.source != "said" or reason.weight <= 0 or not words:
+        return False
+    return words in found.words or _share_half(words, found)

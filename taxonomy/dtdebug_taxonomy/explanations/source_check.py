@@ -105,6 +105,14 @@ def explain_shown(context: Context) -> Iterator[Explanation]:
         yield _of_shown(context, first, symptom, LIKELY if fits else _PROBABILITY)
 
 
+def explain_hint(context: Context) -> Iterator[Explanation]:
+    """Yield what may be meant in the shown source, if it leads to the very symptom that the failure has."""
+    leading = next(iter(context.ranking.symptoms))
+    found = (h for h in hits_in_shown(context.incident.snapshot) if h.hit.severity == "hint")
+    if (first := next((h for h in found if leading in h.hit.check.symptom), None)) is not None:
+        yield _of_shown(context, first, leading, _PROBABILITY)
+
+
 def is_shown_fault(snapshot: Snapshot, found: Explanation) -> bool:
     """True if an explanation is of what contradicts a contract in the shown source."""
     if not (found.because and found.because[0].source == "checked" and found.because[0].file == SHOWN):

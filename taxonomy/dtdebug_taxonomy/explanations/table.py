@@ -43,6 +43,7 @@ from dtdebug_taxonomy.explanations.own_edits import places_in_source
 from dtdebug_taxonomy.explanations.ranked_causes import Standing, standing_of, without_diff
 from dtdebug_taxonomy.explanations.reckoners import (
     assertions,
+    contexts,
     devices,
     hosts,
     indices,
@@ -103,6 +104,7 @@ RULES = (
     Rule("batch and processes", world_size.explain, Standing.PROVEN),
     Rule("visible devices", devices.explain, Standing.LIKELY),
     Rule("hosts and processes", hosts.explain, Standing.SETTLED, over_words=True),
+    Rule("processes on devices", contexts.explain, Standing.NAMED),
     Rule("index and size", indices.explain, Standing.PROVEN),
     Rule("parameters without gradient", parameters.explain, Standing.PROVEN),
     Rule("states of a model", model_states.explain, Standing.SETTLED, over_words=True),
@@ -130,6 +132,7 @@ RULES = (
         second_to=Standing.SETTLED,
         over_words=True,
     ),
+    Rule("hint in the shown source", source_check.explain_hint, Standing.OPEN, over_words=True, raises=True),
     Rule("newer release", comparison.explain_newer_release, Standing.LIKELY),
     Rule("number that scales", comparison.explain_scaled, Standing.LIKELY, over_words=True),
     Rule("factor", comparison.explain_factor, Standing.LIKELY, over_words=True),

@@ -8,11 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from dtdebug_taxonomy.inference.device_tables import device_usage
 from dtdebug_taxonomy.inference.from_ranks import SIGNALS as RANK_SIGNALS
 from dtdebug_taxonomy.model.snapshot import Snapshot, walk
 
 Signal = Callable[[Snapshot], tuple[str, str] | None]
 _SIGNALS: dict[str, Signal] = {}
+_SIGNALS["device_usage"] = device_usage
 _FULL = 0.95
 """Share of a device's memory at which it counts as full."""
 

@@ -34,6 +34,8 @@ def is_recognised(
         return True  # it works with less of the distribution
     if any(f.evidence == "says-works-with-fewer-ranks" for f in findings):
         return True
+    if any(f.evidence == "device_usage" and f.source == "measured" for f in findings):
+        return True  # several processes or devices are shown
     if any(f.told for f in findings):  # a check of distributed programs finds it on the line that raised
         return True
     if not roots:

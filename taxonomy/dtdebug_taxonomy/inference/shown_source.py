@@ -34,9 +34,13 @@ def hits_in_shown(snapshot: Snapshot) -> tuple[ShownHit, ...]:
 
 @lru_cache(maxsize=4)
 def _hits(output: str, situation: str) -> tuple[ShownHit, ...]:
-    from dtdebug_taxonomy.source.fenced_blocks import source_blocks
+    from dtdebug_taxonomy.source.fenced_blocks import source_blocks, speaks_of_wrapper
 
-    blocks = [*source_blocks(output, code=len(output) <= _SHORT), *source_blocks(situation, code=True)]
+    wrapped = speaks_of_wrapper(situation) or speaks_of_wrapper(output[-_SHORT:])
+    blocks = [
+        *source_blocks(output, code=len(output) <= _SHORT, wrapped=wrapped),
+        *source_blocks(situation, code=True, wrapped=wrapped),
+    ]
     if not blocks:
         return ()
     from dtdebug_taxonomy.checks.run.examine import examine

@@ -18,6 +18,7 @@ from dtdebug_taxonomy.explanations.discovery import is_discovery
 from dtdebug_taxonomy.explanations.measured_step import measured
 from dtdebug_taxonomy.explanations.model import Explanation, Reason
 from dtdebug_taxonomy.incident import Incident
+from dtdebug_taxonomy.inference.shown_source import SHOWN
 from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.logs.exception_roles import role_of
 from dtdebug_taxonomy.model.answer import Answer, Certainty, Fix, Spot, Step
@@ -257,10 +258,16 @@ def _why(cause: Explanation | None, reason: Reason | None, sentence: str, headli
     if cause is None:
         return ""
     if not sentence:
-        return "" if _says_the_same(cause.title, headline) else plain(_sentence(cause.title), _SENTENCE)
-    if reason is None or (reason.source == "checked" and reason.means.startswith("A check sees it")):
+        seen = next((r.means for r in cause.because if r.file == SHOWN and not _is_general(r)), cause.title)
+        return "" if _says_the_same(cause.title, headline) else plain(_sentence(seen), _SENTENCE)
+    if reason is None or _is_general(reason):
         return ""
     return "" if _says_the_same(reason.means, headline) else plain(_sentence(reason.means), _SENTENCE)
+
+
+def _is_general(reason: Reason) -> bool:
+    """True if a check is the reason, and its message is not known here."""
+    return reason.source == "checked" and reason.means.startswith("A check sees it")
 
 
 _DEBRIS = re.compile(r"[\s:;,.)\]}]")

@@ -54,6 +54,15 @@ _FUNCTIONS = re.compile(
     r"|get_world_size|broadcast|broadcast_object_list|reduce_scatter|new_group)\("
 )
 """Functions of torch.distributed that a fragment calls by their bare names."""
+_WRAPPERS = re.compile(
+    r"(?i)\bddp\b|(?<!\w)DistributedDataParallel|\bfsdp|fully_?shard|\bdeep-?speed|\bhorovod|\btorchrun|torch\.distributed"
+    r"|\b(?:all|each|every|other) ranks?\b"
+)
+"""Words of programs whose gradients are averaged over processes."""
+_STEP = re.compile(r"(?<!\w)(?P<owner>[\w.]{0,60})\.backward\(")
+_OWNERS = re.compile(r"(?i)(?:^|\.)(?:accelerator|fabric|(?:model_)?engine)$")
+"""Objects that run the backward pass of such a program themselves."""
+_WRAPPED = "from torch.nn.parallel import DistributedDataParallel"
 _MOST, _LONGEST = 4, 60_000
 """Maximum number of blocks read per text, and of characters of one."""
 _MOST_ROWS, _STATEMENTS, _UNREAD = 800, 3, 0.4
@@ -72,10 +81,16 @@ class SourceBlock(NamedTuple):
     """True if nothing is left out or replaced: a diff would apply to it."""
 
 
-def source_blocks(text: str, *, code: bool = False) -> Iterator[SourceBlock]:
+def speaks_of_wrapper(text: str) -> bool:
+    """True if a text speaks of processes that average their gradients, so that a training loop in it is one of them."""
+    return _WRAPPERS.search(text) is not None
+
+
+def source_blocks(text: str, *, code: bool = False, wrapped: bool = False) -> Iterator[SourceBlock]:
     """Yield the blocks of a text that can be read as Python or shell, in order, then commands in its lines.
 
-    With `code`, for what a person wrote, pieces of Python without fences come as well.
+    With `code`, for what a person wrote, pieces of Python without fences come as well. With `wrapped`, a training loop
+    that does not show what makes its model distributed is one of several processes.
     """
     rows = text.split("\n")
     if len(text) <= _LONGEST:
@@ -88,7 +103,7 @@ def source_blocks(text: str, *, code: bool = False) -> Iterator[SourceBlock]:
         if language in _SHELL or _SCRIPT.match(body.lstrip()):
             found += 1
             yield SourceBlock(Script(body), first + 1)
-        elif (made := _python_block(block, first, language)) is not None:
+        elif (made := _python_block(block, first, language, wrapped)) is not None:
             found += 1
             yield made
     if len(text) > _LONGEST:
@@ -104,7 +119,8 @@ def source_blocks(text: str, *, code: bool = False) -> Iterator[SourceBlock]:
             yield SourceBlock(Script(f"{command}\n"), at + 1, verbatim=False)
     open_rows = ["" if at in fenced else row for at, row in enumerate(rows)] if code else []
     for piece in _joined(shown_code.pieces(open_rows), rows):
-        if found < 2 * _MOST and (made := _python_block(rows[piece.start : piece.stop], piece.start)) is not None:
+        made = _python_block(rows[piece.start : piece.stop], piece.start, wrapped=wrapped)
+        if found < 2 * _MOST and made is not None:
             found += 1
             yield made
 
@@ -123,7 +139,7 @@ def _joined(pieces: Iterable[range], rows: list[str]) -> Iterator[range]:
         yield whole
 
 
-def _python_block(block: list[str], first: int, language: str = "") -> SourceBlock | None:
+def _python_block(block: list[str], first: int, language: str = "", wrapped: bool = False) -> SourceBlock | None:
     """Return rows of a text as Python, as far as they can be read; None if they are something else."""
     if language and language not in _PYTHON | _DIFFS:
         return None
@@ -132,11 +148,20 @@ def _python_block(block: list[str], first: int, language: str = "") -> SourceBlo
     parses = _parses(body)
     if not (parses or language in _PYTHON or _reads_as_python(body)):
         return None
-    added = _imports(body)
+    in_step = _is_step(body, wrapped)
+    added = _imports(body, (_WRAPPED,) if in_step else ())
     code = Code(added + body)
+    code.in_step = in_step
     if left_out or not parses:
         code.__dict__["role"] = "library"  # what is missing may be in the part that is not shown
     return SourceBlock(code, first + (0 if added else 1), added, verbatim=parses and not left_out)
+
+
+def _is_step(body: str, wrapped: bool) -> bool:
+    """True for the loop of a program that averages gradients, if the part that is shown does not import torch."""
+    passes = [*_STEP.finditer(body)]
+    shown = re.search(r"(?m)^\s{0,40}(?:import|from) torch\b", body) is not None
+    return bool(passes) and not shown and (wrapped or any(_OWNERS.search(p["owner"]) for p in passes))
 
 
 def _reads_as_python(body: str) -> bool:
@@ -169,8 +194,8 @@ def _blocks(rows: list[str]) -> Iterator[tuple[int, str, list[str]]]:
             at += 1
 
 
-def _imports(body: str) -> str:
-    """Return a line that imports names that a fragment uses and does not bind; empty if there are none."""
+def _imports(body: str, more: tuple[str, ...] = ()) -> str:
+    """Return a line that imports what a fragment uses and does not bind, and some more; empty if there are none."""
     rows = [
         row
         for name, row in _USUAL.items()
@@ -183,6 +208,7 @@ def _imports(body: str) -> str:
         bare = sorted({found[1] for found in _FUNCTIONS.finditer(body)})
         shown = [name for name in bare if not re.search(rf"(?m)\bimport\b.{{0,200}}\b{name}\b|\bdef {name}\(", body)]
         rows += [f"from torch.distributed import {', '.join(shown)}"] if shown else []
+    rows += more
     return f"{'; '.join(dict.fromkeys(rows))}\n" if rows else ""
 
 

@@ -55,6 +55,8 @@ _BREAK = lazy_re(
     r"|\s(?=not (?:with|when|on|in|under|for|if|using)\b)",
     re.IGNORECASE,
 )
+_ITEM = lazy_re(r"\W*(?:\d{1,2}|[a-z])?\W*")
+"""Number of an item of a list, or nothing."""
 _GOES_ON = lazy_re(r"(?i)\W*(?:but|and|then|later|after\w{0,5})\b")
 _HARD = frozenset(".!?;\n")
 _HYPOTHETICAL = lazy_re(
@@ -162,7 +164,7 @@ def _clauses(text: str) -> Iterator[_Clause]:
         elif _RATE.search(part) is not None:
             whole = text[begin:end]
             yield _Clause(begin, whole, None, (*settings_of(whole, begin), *carried))
-        elif hard and part.strip():
+        elif hard and not _ITEM.fullmatch(part):
             whole = text[begin:end]
             settings = tuple(settings_of(whole, begin))
             yield _Clause(begin, whole, None, settings)
@@ -262,8 +264,19 @@ def _common(one: Setting, other: Setting) -> str:
         return one.factor or other.factor or UNNAMED
     if one.kind == "part" and one.factor != other.factor:
         short, long = sorted((one.factor, other.factor), key=len)
-        return short if long.startswith(short) or long.endswith(short) else ""
+        return short if long.startswith(short) or long.endswith(short) or _has_stems(short, long) else ""
     return one.factor if one.factor.lower() == other.factor.lower() else ""
+
+
+def _has_stems(short: str, long: str) -> bool:
+    """True if two names are alike word for word: overlap-param-gather, overlapping parameter gathering."""
+    rows = [[w for w in re.split(r"[\W_]+", name) if w] for name in (short, long)]
+    pairs = zip(*rows, strict=False)
+    return len(rows[0]) == len(rows[1]) > 1 and all(a == b or (b.startswith(a) and len(a) >= _STEM) for a, b in pairs)
+
+
+_STEM = 4
+"""Least number of letters that a word has in common with its longer form."""
 
 
 def _is_fewer(value: str, other: str) -> bool:

@@ -49,7 +49,8 @@ _CULPRIT = lazy_re(
     r"|lay in|:)(?: that)?\s(?P<thing>.+)"
 )
 _DOWN_TO = lazy_re(
-    r"(?i)\b(?:(?:tracked|traced|narrowed|pinned|nailed|bisected)\s(?:(?:it|this|that|things"
+    r"(?i)\b(?:(?:tracked|traced|narrowed|nailed|bisected"
+    r"|pinned(?= (?:\w{2,8} ){0,3}down\b))\s(?:(?:it|this|that|things"
     r"|(?:the|my|our) (?:[\w-]{2,14} ){1,2})\s?)?(?:all |back ){0,2}(?:down )?"
     r"|(?:boil(?:ed|s)|came|comes) (?:all )?down )"
     r"to\s(?P<thing>.+)"
@@ -112,10 +113,8 @@ _CONDITION = lazy_re(
     r"|no|both|each|every|we|I)\b.{2,80})$"
 )
 _REVERSED = lazy_re(
-    r"(?i)^(?P<result>.{2,60}?\b(?:works?|worked|runs?|ran|trains?|passes|passed|gone|fixed|solved"
-    r"|disappear(?:s|ed)?|fine)"
-    r"(?: again| now| fine| well)?),? (?P<how>(?:if|when|once|after|as soon as|since) (?:(?:I|we"
-    r"|you) )?(?P<thing>.{3,120}))$"
+    r"(?i)^(?P<result>[^;]{2,80}?),? (?P<how>(?:if|when|once|after|as soon as|since) (?:(?:I|we|you) )?"
+    r"(?P<thing>[^;]{3,120}))$"
 )
 _RUNS = lazy_re(
     r"(?i)\b(?:trains|runs|it works)(?: again| now| through)?(?:$|, )|\b(?:(?:is|are|was|were) gone|goes away|went away"
@@ -131,7 +130,10 @@ _DEED = lazy_re(
     r"|drop\w{0,4}"
     r"|bind\w{0,3}|mount\w{0,3}|rebuil\w{1,4}|updat\w{1,3}|clear\w{0,3}|delet\w{1,3}|restart\w{0,3}"
     r"|reboot\w{0,3}|set)\b"
-    r"|[a-z]{2,12}ing\b)"
+    r"|[a-z]{2,12}ing\b"
+    r"|(?:(?!(?:it|this|that|training|the (?:job|run|program))\b)[\w@.'-]{1,30} ){1,8}?(?:is|are) (?:not |all )?"
+    r"(?:given|set|put|cut|left out|taken out|made"
+    r"|(?:remov|chang|reduc|disabl|enabl|add|replac|mov|pass|pinn|pad|drop|turn)ed)\b)"
 )
 """Something that was done, not a circumstance."""
 _HEDGE = lazy_re(
@@ -276,6 +278,8 @@ def _remedy_in(sentence: str) -> str:
         if found is None or not _DEED.match(found["how"]) or _HEDGE.search(sentence):
             continue
         result = found["result"].split(", ", 1)[0]
+        if outcome_of(found["thing"], None) is False:
+            continue
         if outcome_of(result, None) is True or _RUNS.search(result):
             return _clip(sentence)
     return ""

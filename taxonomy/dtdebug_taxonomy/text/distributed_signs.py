@@ -44,7 +44,7 @@ _SIGNS = lazy_re(
     | \b(?:[2-9]|\d\d\d?|two|three|four|eight|sixteen|several|multiple)\ ?[x*]?\ ?(?:nvidia\ |amd\ )?
       (?:[abhv]\d\d0|a[3-6]000|gb?[2-3]00|mi\d{3}|l40s?|rtx|\d0[5-9]0|tesla|titan)s?\b
     | \b(?:per|each|every)[ -](?:gpu|device|card|node|host|machine)\b | \bpipeline\ stages? | \bdistribution\ strateg
-    | \b(?:cuda|gpu):[1-9]\b
+    | \b(?:cuda:|gpu[:\#-]?\ ?)[1-9]\b
     | \bworkers\ (?:failed|did\ not|never)\ (?:to\ )?(?:start|join|connect)
     | \(\d{1,6}/\d{1,6}\ (?:workers?\ |replicas\ )?(?:ready|joined|connected|alive)\)
     | \bcommunicators?\b | \bgpu\ process

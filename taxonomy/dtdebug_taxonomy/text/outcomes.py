@@ -6,60 +6,92 @@ import re
 
 from dtdebug_taxonomy.text.lazy_re import lazy_re
 
-GOOD_WORDS = (
-    r"(?:works?|worked|working|is fine|are fine|was fine|were fine|(?:fine|right|correct|good|okay|ok|normal"
-    r"|stable)(?=\W*$)|(?:go(?:es)?|is|are|was) well"
-    r"|(?:trains?|trained|runs?|ran|learns?|learned|goes|went|resum\w{1,4}|behaves?|starts?|started) "
-    r"(?:\w{2,8} ){0,2}?(?:well|fine|normally|smoothly|properly|correctly|as expected|through"
-    r"|without (?:\w{2,8} )?(?:error|problem|issue|hang)s?)"
-    r"|(?:is|are|was|were|stays?|become|becomes|became|looks?) (?:\w{2,8} )?(?:right|correct|stable|normal|good"
-    r"|okay|ok|identical|as expected)"
-    r"|(?<!I )(?<!we )(?:runs?|trains?)(?= (?:with|on|under|in)\b)|correctly|perfectly|converges?|converged"
-    r"|succeeds?|succeeded|success\w{0,4}|pass(?:es|ed)?|completes?|completed|finish(?:es|ed)"
-    r"|no (?:problem|error|issue|hang|crash|leak|nan)s?|(?:problem|error|issue|hang|it|crash|leak) (?:is"
-    r"|was) gone|disappears?|disappeared|goes away|went away"
-    r"|(?:solve[sd]?|fixe[sd]|helps|helped|resolve[sd]?)|never (?:happen|hang|fail|crash)\w{0,3}"
-    r"|(?:do|does|did)(?: not|n.t) (?:happen|hang|fail|crash|occur|appear|exist|show|have (?:this|the|any)))\b"
+_DENIAL = (
+    r"no longer|not|no|never|without|can ?not|nothing|none|neither|nobody|hardly|free of"
+    r"|(?:do|does|did|could|would|should|is|are|was|were|has|have|had)n['\u2019]?t|(?:ca|wo)n['\u2019]t"
 )
-BAD_WORDS = (
-    r"(?:fail(?:s|ed|ing|ure)?|broken|broke|breaks|hangs?|hung|hanging|stuck|stalls?|freezes?|deadlock\w{0,2}"
-    r"|crash(?:es|ed|ing)?"
-    r"|errors?|wrong|worse|slow(?:er|ly|down)?|no longer|never (?:works?|ends?|starts?|finish\w{0,2}|converge\w?)"
-    r"|not work\w{0,3}|nothing works"
-    r"|(?:do|does|did|will|wo|is|are|was)(?: not|n.?t) (?:work|run|train|learn|start|converge|right|correct"
-    r"|stable|fine|reproduce|happen to work)"
-    r"|out of (?:\w{2,8} )?memory|OOMs?|nan|incorrect|dies|diverge[sd]?|explodes?|spikes?|leaks?|regress\w{0,5}"
-    r"|problems?|trouble"
-    r"|times? out|timed out|timeouts?|terminates?|aborts?|segfaults?|killed|loss (?:is |goes |went "
-    r"|keeps |gets )?(?:also )?(?:going |rising |increas\w{0,3} )?(?:up|increas\w{0,3}|rises|larger"
-    r"|bigger|higher|grows)"
-    r"|(?:this|it|(?:error|problem|issue|hang)s?) (?:only )?(?:is (?:only )?(?:observed|seen)|happens|occurs"
-    r"|appears)|empty tensors?|stays pending|pending|garbage)\b"
+_GONE = (
+    r"(?:is|are|was|were) gone|(?:disappear|vanish)(?:s|ed|es)?|(?:goes|went|go) away|(?:solve|fixe|resolve)[sd]|solve"
+    r"|help(?:s|ed)"
 )
-_GOOD, _BAD = (lazy_re(rf"\b{words}", re.IGNORECASE) for words in (GOOD_WORDS, BAD_WORDS))
-_DENIED = lazy_re(
-    r"(?i)\b(?:no|without|not|n.t|never)(?: any| an| a| the)? (?:\w{2,8} )?(?:error|problem|issue|hang|crash"
-    r"|fail\w{0,3}|trouble|nan)s?\b"
-    r"|\bno (?:\w{2,8} )?(?:problem|issue)s?\b"
+"""Ends of a failure."""
+_FAILS = (
+    r"fail(?:s|ed|ing|ures?)?|broken|broke|breaks|hang(?:s|ing)?|hung|stuck|stall(?:s|ed|ing)?|fr[eo]ez(?:es?|en|ing)"
+    r"|froze|deadlock(?:s|ed)?|crash(?:es|ed|ing)?|errors?|wrong|worse|slow(?:er|ly|down)?"
+    r"|(?:runs? |ran )?out of (?:\w{2,8} )?memory|ooms?|nans?|incorrect(?:ly)?|die[sd]|diverg(?:es?|ed|ing|ence)"
+    r"|explod(?:es?|ed|ing)|spike[sd]?|leak(?:s|ed|ing)?|regress\w{0,5}|problems?|issues?|trouble|time[sd]? out"
+    r"|time-?outs?|terminates?|aborts?|segfault(?:s|ed)?|killed|pending|garbage|bl(?:ows|ew) up|plateaus?"
+    r"|corrupt(?:ed)?|sits|mess(?:ed)? up|forever|indefinitely|empty tensors?"
+    r"|(?:all|exactly|always|stays?|remains?|constantly) (?:at )?(?:zeros?|0(?:\.0+)?)(?![.\d])"
+    r"|(?:stays?|remains?|stayed|remained) (?:\w{2,8} )?(?:constant|flat|unchanged|the same|at \d)"
+    r"|loss (?:is |goes |went |keeps |gets )?(?:also )?(?:going |rising |increas\w{0,3} )?"
+    r"(?:up|increas\w{0,3}|rises|larger|bigger|higher|grows)"
+    r"|(?:this|it|(?:error|problem|issue|hang)s?) (?:only )?(?:is (?:only )?(?:observed|seen)|happens|occurs|appears)"
 )
-_DENIED_GOOD = lazy_re(
-    r"(?i)\b(?:not|n.t|never|no longer|hardly|nothing|cannot|without)\b.{0,12}?\b(?:works?|working|worked|fine"
-    r"|right|stable|correct\w{0,2}"
-    r"|converges?|succeed\w{0,2}|success\w{0,4}|complet\w{1,3}|finish\w{0,3})\b"
+_GOES = (
+    r"work(?:s|ed|ing)?|(?<!as )well|fine|right(?=\W*$)|correct(?:ly)?|normal(?:ly)?|stable|smoothly|properly"
+    r"|good(?=\W*$)|ok(?:ay)?(?=\W*$)|as (?:expected|usual)|perfectly|identical(?=\W*$)|like a charm|converge[sd]?"
+    r"|succe(?:ed|ss)\w{0,4}|pass(?:es|ed)|complete[sd]?|finish(?:es|ed)?|proceeds?|progress(?:es)?|improve[sd]?"
+    r"|learns?|learned|learning|(?:goes|went|go|gets?|got) (?:past|through|further)|exits? cleanly"
+    r"|keeps? (?:going|running|training)|(?:starts|comes) up"
+    r"|(?:loss|perplexity|error) (?:\w{2,8} )?(?:decreases?|decreased|drop(?:s|ped)|falls|fell|goes down|went down"
+    r"|go down|(?:is|was|keeps) (?:decreasing|going down|dropping|falling))"
 )
+_WEAK = (
+    r"trains?|runs?|ran|starts?|begins?|continues?|returns?|connects?|joins?|updates?|responds?|ends?|happens?"
+    r"|decreases?|drops?|go(?:es)? down"
+)
+"""Verbs of progress if the clause ends in them, and of a failure if they are denied."""
+_OCCURS = r"happen|occur|appear|exist|show(?: up)?|reproduce|come up"
+"""Verbs of a failure; one that "does not happen" is absent."""
+_WORD = lazy_re(
+    rf"(?i)\b(?:(?P<no>(?<!-)(?:{_DENIAL})(?!-))|(?P<gone>{_GONE})|(?P<bad>{_FAILS})|(?P<good>{_GOES})|(?P<weak>{_WEAK})"
+    rf"|(?P<occurs>{_OCCURS}))(?!\w)"
+)
+GOOD_WORDS, BAD_WORDS = rf"(?:{_GOES}|{_GONE}|{_WEAK})\b", rf"(?:{_FAILS})\b"
+_REACH = 4
+"""Words behind a denial up to which it denies."""
+_ENDS = lazy_re(r"(?i)\W*(?:(?:again|now|too|there|as well)\W*)?$")
+_AT_WILL = lazy_re(r"(?i)^\W*(?:and |but |then |so |now )*(?:i|we|you)\b")
+"""A clause about what people do."""
 _NOT_WITH = lazy_re(r"(?i)^\W*(?:but |and )?not (?=(?:with|when|on|in|under|for|if|using)\b)")
 
 
 def outcome_of(clause: str, before: bool | None) -> bool | None:
-    """Return whether a clause says that it works; None if it says neither. "Not with X" turns the clause before."""
-    words = _DENIED.sub("works", clause)
-    if _DENIED_GOOD.search(words) is not None:
-        return False
-    good, bad = _GOOD.search(words), _BAD.search(words)
-    if good is not None and bad is None:
+    """Return whether a clause says that it works; None if it says neither. "Not with X" turns the clause before.
+
+    A word of failing or of progress counts turned round if a denial stands before it; a failure that is gone, or does
+    not happen, is none.
+    """
+    denial: re.Match[str] | None = None
+    signs: list[bool] = []
+    gone = False
+    for found in _WORD.finditer(clause):
+        kind = found.lastgroup
+        if kind == "no":
+            denial = found
+            continue
+        denied = denial is not None and clause.count(" ", denial.end(), found.start()) <= _REACH
+        nobody = denial is not None and denial[0].lower() in {"nothing", "nobody", "none"}
+        if kind == "gone":
+            gone = gone or not denied
+            signs += [False] if denied else []
+        elif kind == "bad":
+            signs.append(denied)
+        elif kind == "good":
+            signs.append(not denied)
+        elif kind == "occurs" and denied and not nobody:
+            gone = True
+        elif denied and denial is not None and denial[0].lower() != "without":
+            signs.append(False)
+        elif kind == "weak" and _ENDS.match(clause, found.end()) and not _AT_WILL.match(clause):
+            signs.append(True)
+        if denied:
+            denial = None
+    if gone:
         return True
-    if bad is not None:
-        return False
+    if signs:
+        return all(signs)
     if before is not None and _NOT_WITH.search(clause):
         return not before
     return None

@@ -244,3 +244,20 @@ def test_of_several_hosts_the_global_rank_may_be_too_high():
     found = first(f"CUDA_VISIBLE_DEVICES=0,1 bash go.sh\n\n{TOO_HIGH}", "It fails on 2 nodes.")
 
     assert "visible" not in found.title
+
+
+ROW = "|    {gpu}   N/A  N/A     {pid}      C   python                   {size}MiB |\n"
+
+
+def test_a_process_on_the_device_of_another_is_named_from_a_pasted_table():
+    table = "".join(ROW.format(gpu=g, pid=p, size=s) for g, p, s in ((0, 620, 4903), (0, 621, 725), (1, 621, 4903)))
+    found = first(table, "Memory of the two GPUs differs.")
+
+    assert ("Process 621 is on GPU 1 and on GPU 0 too", "something-opens-first-gpu") == (found.title, found.cause)
+
+
+def test_a_model_spread_over_devices_is_no_stray_context():
+    table = "".join(ROW.format(gpu=gpu, pid=620, size=8103) for gpu in (0, 1))
+    advice = diagnose(load(), Snapshot(situation="The model is on two GPUs. It hangs.", output=table)).advice
+
+    assert "something-opens-first-gpu" not in {a.cause for a in advice}

@@ -7,6 +7,7 @@ import pytest
 from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 from dtdebug_taxonomy.explanations.model import Explanation
 from dtdebug_taxonomy.inference.from_measurements import of_shown
+from dtdebug_taxonomy.inference.shown_source import hits_in_shown
 from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.logs.split_post import split_prose
 from dtdebug_taxonomy.model.snapshot import Snapshot
@@ -329,3 +330,21 @@ def test_the_fix_of_a_faulty_setting_is_of_that_setting() -> None:
     fault = next(a for a in found.advice if a.because[0].source == "checked")
     assert "LOUD" in fault.fix
     assert "orovod" not in fault.fix
+
+
+LOOP = """```python
+for images, targets in loader:
+    loss = criterion(model(images), targets)
+    if not torch.isfinite(loss):
+        continue
+    loss.backward()
+    optimizer.step()
+```
+"""
+
+
+@pytest.mark.parametrize(("words", "skips"), [("Training with DDP hangs.", True), ("Training hangs.", False)])
+def test_words_say_that_a_loop_without_its_wrapper_averages_gradients(words, skips):
+    hits = hits_in_shown(Snapshot(situation=f"{words}\n{LOOP}"))
+
+    assert skips is any(h.hit.check.id == "DT107" for h in hits)

@@ -196,3 +196,12 @@ def test_a_small_model_beside_a_large_one_is_no_cause() -> None:
 def test_running_somewhere_is_no_success() -> None:
     """What a person runs in says nothing of how it goes."""
     assert find_contrasts("I run in a Docker container. On bare metal it fails.") == ()
+
+
+def test_one_factor_is_named_by_an_option_and_in_words():
+    text = (
+        "The loss does not decrease with overlap-param-gather. I tried two settings:\n"
+        "1. Without overlapping parameter gathering the loss decreases normally.\n"
+    )
+
+    assert [("overlap-param-gather", "off", "on")] == [(c.factor, c.good, c.bad) for c in find_contrasts(text)]

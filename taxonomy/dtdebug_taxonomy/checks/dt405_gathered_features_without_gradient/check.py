@@ -1,4 +1,4 @@
-"""Losses over the output of `all_gather` in which the rank's own part was not put back."""
+"""Losses over gathered tensors, which have no gradient: `all_gather` without the own part, Accelerate's `gather`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ _GATHERS = {DIST + "all_gather": ("tensor_list", 0), DIST + "all_gather_into_ten
 _LOSS = re.compile(r"(loss|criterion|cross_entropy|cosine_similarity|mse|nll|kl_div|triplet|^logits$)", re.IGNORECASE)
 _CUT = re.compile(r"\.(detach|item|shape|size|argmax|topk)\b")
 _NUMBERS = re.compile(r"(?i)label|target|len|size|shape|count|num|ind(ex|ices)|mask|(^|_)ids?$")
+_ACCELERATORS = re.compile(r"(?:^|[._])accelerator$")
 _JOINS = ("torch.cat", "torch.stack", "torch.concat")
 _PRODUCTS = {"matmul", "mm", "bmm", "einsum", "cosine_similarity", "cdist"}
 _EVALUATES = re.compile(
@@ -28,6 +29,7 @@ _EVALUATES = re.compile(
 
 def check(code: Code) -> Iterator[Hit]:
     """Report the gather."""
+    yield from _before_backward(code)
     if "no_grad" not in code.text and not code.methods("backward") and "oss" not in code.text:
         return
     if "distributed.nn" in code.text:  # gathers that propagate the gradient if needed
@@ -57,6 +59,28 @@ def check(code: Code) -> Iterator[Hit]:
                 f"{name.removeprefix(DIST)}() gives tensors without gradient, and they go into a loss: "
                 "no rank learns from its own features there.",
                 _fix(code, call, output) if name == DIST + "all_gather" else None,
+            )
+
+
+def _before_backward(code: Code) -> Iterator[Hit]:
+    """Yield the calls of Accelerate's `gather` on whose result alone a later backward pass runs."""
+    gathers = [
+        call
+        for call in code.methods("gather", "gather_for_metrics")
+        if isinstance(call.func, ast.Attribute) and _ACCELERATORS.search(dotted_name(call.func.value))
+    ]
+    for backward in code.methods("backward") if gathers else ():
+        loss = backward.args[0] if backward.args else getattr(backward.func, "value", None)
+        name, call = dotted_name(loss), None
+        before = (a for a in code.nodes(ast.Assign) if code.order[a] < code.order[backward])
+        for assign in sorted(before, key=code.order.__getitem__):
+            if code.function(assign) is code.function(backward) and name in _bound(code, assign):
+                call = next((c for c in gathers if c in code.inside(assign.value, ast.Call)), None)
+        if call is not None:
+            yield Hit(
+                code.span(call),
+                f"{call.func.attr}() gives a tensor without gradient, and the backward pass runs on it: "
+                "no parameter learns. Run it on this rank's own loss, which DDP averages anyway.",
             )
 
 

@@ -80,7 +80,7 @@ def choose_device(code: Code, call: ast.Call) -> Fix | None:
 
 def has_group(code: Code) -> bool:
     """True if every run of the program has a process group: it starts one, or wraps its model, under no condition."""
-    return any(
+    return code.in_step or any(
         not any(isinstance(a, _PERHAPS) and not is_main(a) for a in code.ancestors(call))
         for call in code.calls(INIT, DDP, FSDP)
     )

@@ -24,7 +24,8 @@ _TRAINS = re.compile(r"(^|_)train|(run|do|one)_epoch|train_step|(^|_)fit(_|$)", 
 def in_step(code: Code) -> bool:
     """True if a model is trained here whose gradients are averaged in the backward pass."""
     return bool(
-        code.calls(*DDPS, *FSDP1, *FULLY_SHARD, "deepspeed.initialize", "accelerate.Accelerator")
+        code.in_step
+        or code.calls(*DDPS, *FSDP1, *FULLY_SHARD, "deepspeed.initialize", "accelerate.Accelerator")
         or horovod.calls(code, "DistributedOptimizer")
     )
 
