@@ -204,9 +204,17 @@ def read_logs(logs: Logs, asked: Asked) -> Reading:
     if not logs.is_file:
         return reading
     if reading.found or reading.diagnosis.ordinary or reading.diagnosis.happened:
-        return _with_silent(reading, logs)
+        return _ended_from_outside(logs, asked) or _with_silent(reading, logs)
     job = read_job(logs, asked)
     return job if job.job is not None and job.job.tells_more else reading
+
+
+def _ended_from_outside(logs: Logs, asked: Asked) -> Reading | None:
+    """Return the reading of all ranks if a scheduler or a person ended the job before any of them failed."""
+    if not any(event.role == "end" for event in logs.part.hardware):
+        return None
+    reading = read_job(logs, asked)
+    return reading if reading.job is not None and reading.job.ended is not None else None
 
 
 def _with_silent(reading: Reading, logs: Logs) -> Reading:
@@ -412,7 +420,7 @@ def _save(reading: Reading) -> None:
 
 
 def _print_logs(reading: Reading, asked: Asked, rows: Job | None) -> None:
-    from dtdebug.presentation.terminal import answer_text, full_text
+    from dtdebug.presentation.terminal import answer_text, full_text, next_step
     from dtdebug.privacy.boundary import mask_snapshot
     from dtdebug.recorded.job_logs import render
     from dtdebug_taxonomy.presentation.text import to_markdown
@@ -428,12 +436,18 @@ def _print_logs(reading: Reading, asked: Asked, rows: Job | None) -> None:
         print(_of_ranks(shown, reading, event, asked))
         return
     if job is not None or reading.found or d.ordinary or d.advice:
-        print(full_text(d) if asked.full else answer_text(d, snapshot, event=event))
+        step = next_step(_of_end(job)) if job is not None else None
+        print(full_text(d) if asked.full else answer_text(d, snapshot, event=event, next_step=step))
     else:
         plain = _completed_at(reading) or reading.build_errors is not None
         print(f"dtdebug: {_event_of(reading)}" if plain else f"dtdebug: {_event_of(reading)}\n{_ASK}")
     if shown is not None and (line := render.unread_line(shown)):
         print(line)
+
+
+def _of_end(job: Job) -> str:
+    """Return what to do about an end from outside; "" for a job that was not ended so."""
+    return f"{job.ended.action[:1].upper()}{job.ended.action[1:]}." if job.ended is not None else ""
 
 
 def _of_ranks(job: Job, reading: Reading, event: str, asked: Asked) -> str:

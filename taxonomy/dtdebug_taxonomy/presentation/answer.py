@@ -163,9 +163,11 @@ def _event(d: Diagnosis | None, verdict: Verdict | None, event: str) -> str:
     if event or d is None or d.ordinary:
         return event or (d.ordinary if d is not None else NOT_UNDERSTOOD)
     summary = verdict.summary if verdict is not None and verdict.kind != "none" else ""
-    unexplained = verdict is not None and verdict.kind == "not_understood"  # what is printed above a wait may say why
-    if told := (d.happened if unexplained else "") or summary or d.happened:
-        return told
+    named = bool(d.advice) and d.advice[0].named  # what is printed beside a wait says why
+    if verdict is not None and verdict.kind == "not_understood" and named and d.happened:
+        return d.happened
+    if summary or d.happened:
+        return summary or d.happened
     if d.verdict == "unknown":
         return NOT_UNDERSTOOD
     titles = [s.title for s in d.symptoms[: 2 if d.verdict == "apart" else 1]]
