@@ -3,8 +3,8 @@
     python benchmarks/foreign.py FOLDER [FOLDER ...] [--most 40] [--seed 1] [--show]
 
 Each folder is one kind of material, fetched by whoever runs this: other systems' logs, other profilers' output, data.
-An answer is wrong if it says that all is well without a measure of what was understood (of a program: its files). A finding is shown to be looked
-at: of a file of training it may be true.
+An answer is wrong if it says that all is well without a measure of what was understood (of a program: its files). A
+finding is shown with --show, to be looked at: of a file of training it may be true.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ CLEARED = re.compile(
     r"(?i)no rank (?:is late|failed)|\bhealthy\b|training went on|no (?:known )?failure\b|no rank stands out"
     r"|nothing (?:found|to fix) in [\d,]+ (?:file|line|program)"
 )
-MEASURE = re.compile(r"\d[\d,]* of [\d,]+ (?:lines?|events|traces|files)|\d[\d,]* lines? looked at|up to step \d|in \d+ files?\b")
+MEASURE = re.compile(
+    r"\d[\d,]* of [\d,]+ (?:lines?|events|traces|files)|\d[\d,]* lines? looked at|up to step \d|in \d+ files?\b"
+)
 KINDS = ("not understood", "refused", "found", "cleared with a measure", "WRONG")
 
 

@@ -99,7 +99,7 @@ FOREIGN: dict[str, str | bytes] = {
     "events.jsonl": lines('{{"user":{n},"act":"buy"}}'),
     "page.xml": lines("<a><b>{n}</b></a>"),
     "list.json": json.dumps(events("FEE", 50)),
-    "tasks.json": "[" + ",\n".join(json.dumps({"cat": "gpu,loss", "name": "model epoch", "ts": n}) for n in range(99)) + "]",
+    "tasks.json": "[{},\n" + lines('{{"cat": "gpu,loss", "name": "model epoch", "ts": {n}}},', 99) + "{}]",
     "zero-spans.json": "[\n" + lines('  {{"ph": "B", "name": "A", "ts": {n}}},', 9) + "{}]",
     "nested.json": '{\n  "gpu": {\n' + lines('    "model {n}": {r},', 99) + '    "rss": 3\n  }\n}\n',
     "flame.json": json.dumps({"$schema": "https://www.speedscope.app/file-format-schema.json", "profiles": []}),
