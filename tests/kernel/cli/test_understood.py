@@ -101,6 +101,7 @@ FOREIGN: dict[str, str | bytes] = {
     "list.json": json.dumps(events("FEE", 50)),
     "tasks.json": "[{},\n" + lines('{{"cat": "gpu,loss", "name": "model epoch", "ts": {n}}},', 99) + "{}]",
     "zero-spans.json": "[\n" + lines('  {{"ph": "B", "name": "A", "ts": {n}}},', 9) + "{}]",
+    "bundle.json": json.dumps({"frames": ["x"], "nodes": {}})[:-1] + ',\n"a": "\n' + lines("Thread 1", 40) + '"}',
     "nested.json": '{\n  "gpu": {\n' + lines('    "model {n}": {r},', 99) + '    "rss": 3\n  }\n}\n',
     "flame.json": json.dumps({"$schema": "https://www.speedscope.app/file-format-schema.json", "profiles": []}),
     "song.mp3": b"ID3\x04" + random.Random(1).randbytes(5_000),
