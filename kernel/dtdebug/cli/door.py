@@ -329,7 +329,7 @@ def _of_ras(named: Sequence[Thing], asked: Asked) -> int:
 
 def _of_stacks(stacks: Sequence[Thing], logs: Sequence[Thing], asked: Asked) -> int:
     """Answer for stacks in files, with the logs of the same job: what ended a rank comes before what waits for it."""
-    from dtdebug.cli.saved_stacks import case_of_stacks
+    from dtdebug.cli.saved_stacks import NOT_READ, case_of_stacks
 
     found = case_of_stacks([Path(file) for thing in stacks for file in (thing.files or (thing.name,))])
     if logs:
@@ -339,7 +339,7 @@ def _of_stacks(stacks: Sequence[Thing], logs: Sequence[Thing], asked: Asked) -> 
             return show_case(printed, asked)
     if isinstance(found, str):
         print(f"dtdebug: {found}" if asked.format != "json" else msgspec.json.encode({"v": 1, "said": found}).decode())
-        return NOTHING
+        return FOUND if found.startswith(NOT_READ) else NOTHING
     return show_case(found, asked, what=f"stacks in {one_line(stacks[0].name, 200)}")
 
 

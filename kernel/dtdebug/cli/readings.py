@@ -9,7 +9,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -204,9 +204,17 @@ def read_logs(logs: Logs, asked: Asked) -> Reading:
     if not logs.is_file:
         return reading
     if reading.found or reading.diagnosis.ordinary or reading.diagnosis.happened:
-        return _with_silent(reading, logs)
+        return _ended_from_outside(logs, asked) or _with_silent(reading, logs)
     job = read_job(logs, asked)
     return job if job.job is not None and job.job.tells_more else reading
+
+
+def _ended_from_outside(logs: Logs, asked: Asked) -> Reading | None:
+    """Return the reading of all ranks if a scheduler or a person ended the job before any of them failed."""
+    if not any(event.role == "end" for event in logs.part.hardware):
+        return None
+    reading = read_job(logs, asked)
+    return reading if reading.job is not None and reading.job.ended is not None else None
 
 
 def _with_silent(reading: Reading, logs: Logs) -> Reading:
@@ -362,7 +370,8 @@ def print_reading(reading: Reading, name: str, asked: Asked, *, rows: Job | None
     else:
         _print_logs(reading, asked, rows)
         told = curves is not None and any(row.says in reading.diagnosis.happened for row in curves.findings[:1])
-        if curves is not None and asked.format == "text" and not told and (line := _curves_line(curves)):
+        line = _curves_line(curves, reading.status) if curves is not None and not told else ""
+        if line and asked.format == "text":
             print(line)
         if curves is not None and asked.full and asked.format == "text" and curves.curves:
             from dtdebug.recorded.curves import report
@@ -394,10 +403,12 @@ def print_curves(curves: CurveReading, asked: Asked) -> None:
         print(f"\n{report.table(curves, sys.stdout)}")
 
 
-def _curves_line(curves: CurveReading) -> str:
+def _curves_line(curves: CurveReading, status: Status) -> str:
     from dtdebug.recorded.curves import report
 
-    return report.also_line(curves) if curves.findings else report.summary_line(curves, sys.stdout)
+    if curves.findings:
+        return report.also_line(curves)
+    return report.summary_line(curves, sys.stdout) if status != "not_understood" else ""
 
 
 def _save(reading: Reading) -> None:
@@ -409,34 +420,43 @@ def _save(reading: Reading) -> None:
 
 
 def _print_logs(reading: Reading, asked: Asked, rows: Job | None) -> None:
-    from dtdebug.presentation.terminal import answer_text, full_text
+    from dtdebug.presentation.terminal import answer_text, full_text, next_step
     from dtdebug.privacy.boundary import mask_snapshot
+    from dtdebug.recorded.job_logs import render
     from dtdebug_taxonomy.presentation.text import to_markdown
 
-    snapshot, d, job = reading.snapshot, reading.diagnosis, reading.job
+    snapshot, d, job, shown = reading.snapshot, reading.diagnosis, reading.job, rows or reading.job
     _save(reading)
     if asked.format == "markdown":
         print(to_markdown(d, mask_snapshot(snapshot)), end="")
-    elif rows is not None or job is not None:
-        from dtdebug.recorded.job_logs import render
-
-        shown = cast("Job", rows or job)
-        event = render.first_event(job, d) if job is not None else _event_of(reading).partition("\n")[0]
-        if asked.format == "html":
-            from dtdebug.recorded.job_logs import html
-
-            print(html.html(shown, render.to_text(shown, d, reading.seconds, event=event)))
-        elif asked.full:
-            print(render.to_text(shown, d, reading.seconds, event=event, full=True))
-        else:
-            print(answer_text(d, snapshot, event=event))
-            if line := render.unread_line(shown):
-                print(line)
-    elif reading.found or d.ordinary:
-        print(full_text(d) if asked.full else answer_text(d, snapshot))
+        return
+    event = render.first_event(job, d) if job is not None else ""
+    if shown is not None and (asked.full or asked.format == "html"):
+        event = event or _event_of(reading).partition("\n")[0]
+        print(_of_ranks(shown, reading, event, asked))
+        return
+    if job is not None or reading.found or d.ordinary or d.advice:
+        step = next_step(_of_end(job)) if job is not None else None
+        print(full_text(d) if asked.full else answer_text(d, snapshot, event=event, next_step=step))
     else:
         plain = _completed_at(reading) or reading.build_errors is not None
         print(f"dtdebug: {_event_of(reading)}" if plain else f"dtdebug: {_event_of(reading)}\n{_ASK}")
+    if shown is not None and (line := render.unread_line(shown)):
+        print(line)
+
+
+def _of_end(job: Job) -> str:
+    """Return what to do about an end from outside; "" for a job that was not ended so."""
+    return f"{job.ended.action[:1].upper()}{job.ended.action[1:]}." if job.ended is not None else ""
+
+
+def _of_ranks(job: Job, reading: Reading, event: str, asked: Asked) -> str:
+    """Return what each rank of a job did, as text or as a page."""
+    from dtdebug.recorded.job_logs import html, render
+
+    if asked.format == "html":
+        return html.html(job, render.to_text(job, reading.diagnosis, reading.seconds, event=event))
+    return render.to_text(job, reading.diagnosis, reading.seconds, event=event, full=True)
 
 
 def _event_of(reading: Reading) -> str:
@@ -464,7 +484,9 @@ def _event_of(reading: Reading) -> str:
     if not d.happened:
         measure = f": {reading.share.words}" if reading.share.lines else ""
         return f"No known failure in {_extent(reading.snapshot)}{measure}."
-    return f"{d.happened}\nNo known failure of distributed training: it may be the program's own."
+    share = reading.share
+    what = "No known failure of distributed training" if share.is_enough else f"Not understood: {share.words}"
+    return f"{d.happened}\n{what}: it may be the program's own."
 
 
 def _extent(snapshot: Snapshot) -> str:

@@ -65,10 +65,13 @@ def case_of_stacks(paths: Sequence[Path]) -> Saved | str:
     return saved_case.Saved(case, snapshot)
 
 
+NOT_READ = "Not understood: no stack of a process could be read here"
+
+
 def _of_others(found: Stacks) -> str:
     """Return what the files are that hold no stack of a rank."""
     if not found.others:
-        return "No stack of a process could be read here."
+        return f"{NOT_READ}; where the ranks are is not known."
     name, what = found.others[0]
     more = f", and {len(found.others) - 1} more" if len(found.others) > 1 else ""
     return f"{one_line(Path(name).name, 80)} is {what}{more}: no rank of a training is in it."

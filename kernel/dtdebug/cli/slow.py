@@ -19,6 +19,8 @@ from dtdebug_taxonomy.model.training import Late
 
 VERSION = 1
 _ROWS, _WIDE, _NARROW = 64, 100, 20
+_OF_TIME = 0.01
+"""Share of a rank's time that known events must take for a statement on it."""
 _CAUSES = {
     "loader": "give its loader more workers, or find what slows it on that host: disk, network, CPU that others use",
     "compute": "compare the host and the device with the others (clocks, temperature, other processes), and the "
@@ -44,8 +46,8 @@ def run(given: list[Path], *, as_json: bool) -> tuple[str, bool]:
     counted, how = steps(traces) if traces else ({}, "")
     rows = [account(trace, counted.get(trace.rank)) for trace in traces]
     accounts, lines = [row[0] for row in rows], [row[1] for row in rows]
-    if not any(a.compute or a.communication or a.loader for a in accounts):
-        return _not_understood(read, notes, as_json=as_json), True
+    if all(_busy(a) < _OF_TIME for a in accounts):
+        return _not_understood(read, accounts, notes, as_json=as_json), True
     found = late(accounts, lines)
     whole = all(t.is_understood and t.whole for t in read)
     told_by_all = len(accounts) > 1 and any(a.steps for a in accounts)  # else no rank is cleared
@@ -74,9 +76,15 @@ def _measure(read: list[Trace]) -> str:
     return f"{counts['known']:,} of {counts['events']:,} events are known"
 
 
-def _not_understood(read: list[Trace], notes: list[str], *, as_json: bool) -> str:
+def _busy(a: Account) -> float:
+    """Return the share of a rank's time that known events take."""
+    return (a.compute + a.exposed_communication + a.loader) / a.span if a.span else 0.0
+
+
+def _not_understood(read: list[Trace], accounts: list[Account], notes: list[str], *, as_json: bool) -> str:
     what = "1 trace" if len(read) == 1 else f"{len(read)} traces"
-    means = f"Not understood: {what}; {_measure(read)}, so whether a rank is late is not known."
+    time = f" and take {max(map(_busy, accounts)):.1%} of the time at most" if accounts else ""
+    means = f"Not understood: {what}; {_measure(read)}{time}, so whether a rank is late is not known."
     expected = "Expected: a trace of torch.profiler for each rank, with operators (cpu_op) or kernels (kernel)."
     if as_json:
         told: dict[str, Any] = {
@@ -122,17 +130,19 @@ def _text(
 
 
 def _all_clear(accounts: list[Account], read: list[Trace]) -> str:
+    return f"{_no_late(accounts, read)} ({_measure(read)})."
+
+
+def _no_late(accounts: list[Account], read: list[Trace]) -> str:
     if len(accounts) < len(read):
-        return (
-            f"Only {len(accounts)} of {len(read)} traces were understood, so no rank is cleared; none of them is late."
-        )
+        return f"Only {len(accounts)} of {len(read)} traces were understood, so no rank is cleared; none is late"
     if len(accounts) == 1:
-        return "One rank's trace alone does not tell who is late: record it on the others too, in the same steps."
+        return "One rank's trace alone does not tell who is late: record it on the others too, in the same steps"
     if not any(a.steps for a in accounts):
-        return "No rank stands out over the whole recording; its steps are not known, so no rank is cleared."
+        return "No rank stands out over the whole recording; its steps are not known, so no rank is cleared"
     if part := sum(not trace.whole for trace in read):
-        return f"No rank is late in what was read; {part} of {len(read)} traces were read in part."
-    return f"No rank is late, and no phase holds up all ({_measure(read)})."
+        return f"No rank is late in what was read; {part} of {len(read)} traces were read in part"
+    return "No rank is late, and no phase holds up all"
 
 
 def picture(line: RankTimeline, longest: float, width: int) -> str:

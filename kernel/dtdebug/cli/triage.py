@@ -71,8 +71,9 @@ def _triage(options: argparse.Namespace) -> int:
 
         sys.stdout.write(encode(api.read_part(options.paths, options.processes, options.engine)).decode() + "\n")
         return NOTHING
-    from dtdebug.cli.readings import Asked, answer_attempts, read_job
+    from dtdebug.cli.readings import Asked, answer_attempts
     from dtdebug.presentation.terminal import waiting_line
+    from dtdebug.recorded.job_logs import api
     from dtdebug.recorded.logs import Logs
 
     if _are_other(options):
@@ -86,8 +87,8 @@ def _triage(options: argparse.Namespace) -> int:
             status = answer_attempts(logs, logs.decision, asked)
             if status is not None:
                 return status
-        reading = read_job(logs, Asked())
-    return _say(reading.job, began, options, logs)  # type: ignore[arg-type]
+        job = api.job_of(logs.part)
+    return _say(job, began, options, logs)
 
 
 def _are_other(options: argparse.Namespace) -> bool:
@@ -110,14 +111,16 @@ def _say(job: Job, began: float, options: argparse.Namespace, logs: Logs | None 
 
     job = _add_contrast(job, options)
     asked = Asked(format=options.format, full=options.full or options.against is not None)
-    reading = judge_job(job, began, asked)
     curves = logs.curves_with() if logs is not None else None
     if logs is not None and logs.is_file and options.format == "text" and options.against is None:
-        alone = read_logs(logs, asked)
-        if alone.job is None:
-            alone = with_attempts(alone, logs.decision)
-            found = alone.found or bool(job.first) or job.tells_more
-            return print_reading(alone._replace(found=found, curves=curves), "", asked, rows=job)
+        reading = read_logs(logs, asked)
+        if reading.job is None:
+            reading = with_attempts(reading, logs.decision)
+            found = reading.found or bool(job.first) or job.tells_more
+            return print_reading(reading._replace(found=found, curves=curves), "", asked, rows=job)
+        reading = reading._replace(seconds=time.perf_counter() - began)
+    else:
+        reading = judge_job(job, began, asked)
     return print_reading(reading._replace(curves=curves), "", asked)
 
 

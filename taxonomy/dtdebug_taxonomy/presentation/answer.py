@@ -164,6 +164,9 @@ def _event(d: Diagnosis | None, verdict: Verdict | None, event: str) -> str:
     if event or d is None or d.ordinary:
         return event or (d.ordinary if d is not None else NOT_UNDERSTOOD)
     summary = verdict.summary if verdict is not None and verdict.kind != "none" else ""
+    named = bool(d.advice) and d.advice[0].named  # what is printed beside a wait says why
+    if verdict is not None and verdict.kind == "not_understood" and named and d.happened:
+        return d.happened
     if summary or d.happened:
         return summary or d.happened
     if d.verdict == "unknown":

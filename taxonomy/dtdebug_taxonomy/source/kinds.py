@@ -30,7 +30,8 @@ def parse_file(path: str, text: str) -> Source | None:
     if name.endswith(_YAML):
         return Config(text, path=path, language="yaml")
     if name.endswith(_JSON):
-        wanted = DEEPSPEED.search(name) or _DEEPSPEED.search(text)
+        named = DEEPSPEED.search(name) and not text.lstrip("\ufeff \t\r\n").startswith("[")
+        wanted = named or _DEEPSPEED.search(text)
         return Config(text, path=path, language="json") if wanted or _JSON_WITH_VARIABLES.search(text) else None
     if _DOCKERFILE.search(name):
         return Dockerfile(text, path=path)

@@ -32,6 +32,15 @@ def written(folder: Path, kinds: dict[str, int], *, as_array: bool = False) -> l
     return ["slow", str(folder)]
 
 
+def test_a_trace_of_which_nearly_no_time_is_known_is_not_understood(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [*events("cpu_op", 3), {**events("cpu_op", 1)[0], "ts": 1_000_000}]
+    (tmp_path / "rank0.json").write_text(json.dumps({"traceEvents": rows}))
+    assert main(["slow", str(tmp_path)]) == 1
+    assert capsys.readouterr().out.startswith("Not understood: 1 trace; 4 of 4 events are known and take 0.0% of the")
+
+
 @pytest.mark.parametrize("as_array", [False, True])
 @pytest.mark.parametrize(
     "kind", ["FEE", "Op", "devtools.timeline,v8", "PyFunction", "Comm", "", "blink.user_timing", "nvtx", "XLA Ops"]
@@ -90,6 +99,10 @@ FOREIGN: dict[str, str | bytes] = {
     "events.jsonl": lines('{{"user":{n},"act":"buy"}}'),
     "page.xml": lines("<a><b>{n}</b></a>"),
     "list.json": json.dumps(events("FEE", 50)),
+    "tasks.json": "[{},\n" + lines('{{"cat": "gpu,loss", "name": "model epoch", "ts": {n}}},', 99) + "{}]",
+    "zero-spans.json": "[\n" + lines('  {{"ph": "B", "name": "A", "ts": {n}}},', 9) + "{}]",
+    "bundle.json": json.dumps({"frames": ["x"], "nodes": {}})[:-1] + ',\n"a": "\n' + lines("Thread 1", 40) + '"}',
+    "nested.json": '{\n  "gpu": {\n' + lines('    "model {n}": {r},', 99) + '    "rss": 3\n  }\n}\n',
     "flame.json": json.dumps({"$schema": "https://www.speedscope.app/file-format-schema.json", "profiles": []}),
     "song.mp3": b"ID3\x04" + random.Random(1).randbytes(5_000),
     "sound.wav": b"RIFF" + random.Random(2).randbytes(500),

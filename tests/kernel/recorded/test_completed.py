@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from dtdebug.cli.main import main
 from dtdebug.recorded.job_logs import api
+from dtdebug.recorded.job_logs.assign_ranks import by_rank
+from dtdebug.recorded.job_logs.part import Stream, TellingLine
 
 _STEPS = [
     f"0: 2026-05-05 00:{n // 60:02d}:{n % 60:02d},000 INFO step {n} loss {3 - n / 1000:.4f}" for n in range(1, 300)
@@ -74,6 +77,34 @@ def test_the_silent_rank_is_named_and_the_exception_comes_first(
     job = api.job_of(api.read_part([str(log)], 1))
     assert [s.rank for s in job.silent] == [5]
     assert not job.behind
+
+
+def test_a_rank_that_fell_silent_long_before_the_kept_end_of_a_log_has_its_true_last_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first lines are not the last ones, although no line of the end is its own."""
+    monkeypatch.setattr("dtdebug.recorded.log_files.excerpt.SHARED_TAIL", 1 << 12)
+    rows = [
+        f"2026-05-05T10:{n // 4:02d}:{n % 4 * 15:02d}.000Z [rank{rank}]: step {n:8d} loss 2.1 of {'x' * 40}"
+        for n in range(240)
+        for rank in range(8)
+        if not (rank == 5 and n >= 116)
+    ]
+    log = tmp_path / "job.log"
+    log.write_text("\n".join(rows) + "\n")
+    streams = {s.rank: s for s in api.read_part([str(log)], 1).streams}
+    assert (streams[5].step, streams[4].step) == (115, 239)
+
+
+def test_what_a_rank_prints_last_in_another_stream_leaves_its_steps_known() -> None:
+    """The lines of the watchdog carry the rank, those of the steps the local rank of its node."""
+    step = TellingLine(40, "step 9 loss 2.1", 100.0)
+    steps = Stream(file="node.log", rank=3, last=100.0, line=40, step=9, progress=step, marks=((1, 20.0), (9, 100.0)))
+    other = Stream(file="node.log", rank=3, last=700.0, line=60)
+    merged = by_rank([steps, other])[3]
+    assert (merged.last, merged.step, merged.progress, merged.marks) == (700.0, 9, step, steps.marks)
+    apart = by_rank([steps, msgspec.structs.replace(other, file="node.err")])[3]
+    assert apart.progress == TellingLine(0, step.text, step.time)
 
 
 _TRACEBACK = (

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from dtdebug.recorded.job_logs.part import LaunchedNode, Stream
+from dtdebug.recorded.job_logs.part import LaunchedNode, Stream, TellingLine
 from dtdebug.recorded.job_logs.rank_from_path import counts
 from dtdebug_taxonomy.model.ranks import MOST_RANKS
 
@@ -177,8 +177,17 @@ def by_rank(streams: Sequence[Stream]) -> dict[int, Stream]:
             end=later.end or earlier.end,
             ending=later.ending or earlier.ending,
             told=later.told or earlier.told,
+            progress=later.progress or _progress_beside(earlier, later.file),
+            marks=later.marks or earlier.marks,
             paces=s.paces or other.paces,
             first_paces=s.first_paces or other.first_paces,
             stall=s.stall or other.stall,
         )
     return found
+
+
+def _progress_beside(s: Stream, file: str) -> TellingLine | None:
+    """Return the last step that a rank printed; of another file its time counts, and its line means nothing."""
+    if s.progress is None or s.file == file:
+        return s.progress
+    return msgspec.structs.replace(s.progress, line=0)

@@ -16,6 +16,8 @@ _SHAPE, _EACH = 1_024, 32
 """Maximum number of lines kept per shape, and the minimum of that for each printer; first and last lines are kept."""
 _ENOUGH = 1 << 14
 """Number of lines of a shape after which no more are read; the first and last lines suffice."""
+TO_THE_END = 1 << 18
+"""The same for shapes of which the last line of each printer is sought."""
 _WORDS, _LONG = 2_000, 200
 _CLOCK = re.compile(rb"\d{4}[-/]\d\d[-/]\d\d[T _]?|[IWE]\d{4} |\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
 _RANK = re.compile(rb"(?i)\brank[\"':= \]]{0,4}\d{1,7}\b")
@@ -56,7 +58,9 @@ def _name(raw: bytes) -> bytes:
     return _CLOCK.sub(b"", raw[:_HEAD])[:_NAME] + (named[0] if named is not None else b"")
 
 
-def lines_of_shapes(source: LogSource, shapes: set[bytes], text: bytes | None = None) -> list[KeptLine]:
+def lines_of_shapes(
+    source: LogSource, shapes: set[bytes], text: bytes | None = None, most: int = _ENOUGH
+) -> list[KeptLine]:
     """Return the lines of these shapes in a log, bounded; `text` is the whole log, if it is small enough to be at hand.
 
     A larger one is read again: which shapes matter is known only now, and lines of all shapes and ranks are too many.
@@ -77,7 +81,7 @@ def lines_of_shapes(source: LogSource, shapes: set[bytes], text: bytes | None = 
                     if key in wanted or (long and len(key) > _LONG and (key := shape(raws[i])) in wanted):
                         some = found.setdefault(key, _ShapeSample())
                         some.take(number + i, raws[i])
-                        if some.seen >= _ENOUGH:
+                        if some.seen >= most:
                             wanted.discard(key)
                 if not wanted:
                     break

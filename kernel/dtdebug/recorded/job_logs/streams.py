@@ -14,7 +14,7 @@ from dtdebug.recorded.job_logs.last_program import last_begin
 from dtdebug.recorded.job_logs.line_judge import Judge, shape
 from dtdebug.recorded.job_logs.part import Stream, TellingLine
 from dtdebug.recorded.job_logs.rank_from_path import LogOwner
-from dtdebug.recorded.job_logs.second_pass import last_of_each, lines_of_shapes
+from dtdebug.recorded.job_logs.second_pass import TO_THE_END, last_of_each, lines_of_shapes
 from dtdebug.recorded.job_logs.stream_summary import (
     first_and_last,
     how_it_ended,
@@ -39,6 +39,8 @@ _BEGIN, _ENDING = 400, 200
 _COMPLETION = 400
 """Lines at the end of a stream searched for words of completion."""
 _STATES = 3
+_EXCEPTION = 4
+"""Printers for each that stopped before the end of a log, from which it is looked for in the rest of the log."""
 _WORDS, _SHORT = 800, 240
 
 
@@ -113,6 +115,10 @@ def _shared_streams(judge: Judge, text: KeptLog) -> Iterable[Stream]:
     ends = last_of_each(lines_at_end(text.tail, text.lines), _ENDING // 2)
     both = sorted({r.number: r for r in (*kept, *again, *ends) if r.number >= text.begin}.values())
     found = line_printer.lines_by_printer(both)
+    if ends and text.whole is None and (quiet := _shapes_of_quiet(found, both, ends[0].number)):
+        more = lines_of_shapes(source, quiet, most=TO_THE_END)
+        both = sorted({r.number: r for r in (*both, *more) if r.number >= text.begin}.values())
+        found = line_printer.lines_by_printer(both)
     by_who: dict[tuple[object, ...], list[tuple[Line, KeptLine]]] = {}
     for line in found:
         by_who.setdefault(line.who, []).append((line, both[line.number - 1]))
@@ -152,6 +158,15 @@ def _shared_streams(judge: Judge, text: KeptLog) -> Iterable[Stream]:
                 labelled=first.task is not None and first.task == first.rank,
             ),
         )
+
+
+def _shapes_of_quiet(found: Sequence[Line], rows: Sequence[KeptLine], end: int) -> set[bytes]:
+    """Return the shapes of steps if a few printers have no line in the end of a log: their last step is above it."""
+    last = {line.who: rows[line.number - 1].number for line in found}
+    quiet = [who for who, number in last.items() if number < end and who != ("", None, 0)]
+    if not 0 < len(quiet) * _EXCEPTION <= len(last):
+        return set()
+    return {shape(row.raw) for row in rows if training_steps.last_step([row.raw]) is not None}
 
 
 def _stream(

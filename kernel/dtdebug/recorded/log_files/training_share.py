@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -19,6 +20,9 @@ _WORDS = re.compile(
     r"|traceback \(most recent",
     re.IGNORECASE,
 )
+
+_DOCUMENT = re.compile(r"\s*[\[{]\s*(?:$|[\[{\"])")
+"""Beginning of a document of JSON; `[rank0]:` and a time in brackets are none."""
 
 
 class Share(NamedTuple):
@@ -49,4 +53,18 @@ def measure(lines: Sequence[str] | Sequence[bytes]) -> Share:
         line.decode("utf-8", "replace") if isinstance(line, bytes) else line for line in (r[:_WIDTH] for r in some)
     ]
     texts = [text for text in texts if text.strip()]
+    if texts and _is_document(lines):
+        return Share(len(texts), 0)  # the words of data say nothing of what a program printed
     return Share(len(texts), sum(1 for text in texts if PROGRESS.search(text) or _WORDS.search(text)))
+
+
+def _is_document(lines: Sequence[str] | Sequence[bytes]) -> bool:
+    """True if the lines are parts of one document of JSON, as opposed to a log with a record on each line."""
+    first = next((line for line in lines if line.strip()), "")
+    text = first.decode("utf-8", "replace") if isinstance(first, bytes) else first
+    if _DOCUMENT.match(text) is None:
+        return False
+    try:
+        return not isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return True
