@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from dtdebug_taxonomy.explanations import off_stack
+from dtdebug_taxonomy.explanations import account_edits, off_stack
 from dtdebug_taxonomy.explanations.account import by_culprit, decided_clause, is_given, reason_from
 from dtdebug_taxonomy.explanations.account_words import Edit, diff_of, ranks_of, replace_expression, where
 from dtdebug_taxonomy.explanations.context import Context
@@ -115,9 +115,11 @@ def _near(name: str, names: Iterable[str]) -> str:
     """Return the one name that is near another; empty if none is, or several are."""
     known = list(dict.fromkeys(n for n in names if n != name))
     same = [n for n in known if _SEPARATORS.sub("", n.lower()) == _SEPARATORS.sub("", name.lower())]
+    words = {*_NAMES.findall(name.lower().replace("_", " "))}
+    wider = [n for n in known if len(words) > 1 and words < {*_NAMES.findall(n.lower().replace("_", " "))}]
     longer = [n for n in known if n.startswith((f"{name}_", f"{name}."))]  # `model` for `model_state`
     shorter = [n for n in known if name.startswith((f"{n}_", f"{n}."))]  # and the other way round
-    close = same or get_close_matches(name, known, n=2, cutoff=_CLOSE) or longer or shorter
+    close = same or wider or get_close_matches(name, known, n=2, cutoff=_CLOSE) or longer or shorter
     return close[0] if len(close) == 1 else ""
 
 
@@ -440,12 +442,16 @@ def _of_index(account: Account) -> _Found | None:
         index = slot.value if isinstance(slot, ast.Constant) else _plain(texts.get(ast.unparse(slot), ""))
         length = _length(read_value(texts.get(owner, "")))
         if isinstance(index, int) and length is not None and not -length <= index < length:
-            rows.append((owner, ast.unparse(slot), index, length))
+            rows.append((owner, slot, index, length))
     if len(rows) != 1:
         return None
-    owner, slot_words, index, length = rows[0]
+    owner, slot, index, length = rows[0]
+    slot_words = ast.unparse(slot)
     asked = f"index {index}" if slot_words == str(index) else f"`{slot_words}` is {index}"
     said = f"`{owner}` has {length} element{'' if length == 1 else 's'}, and {asked}"
+    edit = account_edits.of_number(account, slot, lambda n: 0 <= n < length)
+    if edit is not None:
+        return _Found(said, "keep the index below the length.", None, edit)
     chains = [c for c in (_chain(account, slot_words), _chain(account, owner)) if c and not is_given(c[0])]
     chain = chains[0] if chains else ()
     link = _root_in(account, chain)
@@ -492,10 +498,12 @@ def _of_division(account: Account) -> _Found | None:
     chain = [each for each in _chain(account, made) if not re.search(r"[-+*/]= ", each.place.code)]  # these change it
     link = _root_in(account, chain) or next((each for each in reversed(chain) if each.value.text), None)
     link = link or (chain[0] if chain else None)
+    edit = account_edits.of_number(account, node, lambda n: n > 0)
     return _Found(
         f"`{words}` is 0, and the line divides by it",
         f"keep `{words}` above 0, or leave the line out where it is 0.",
         link,
+        edit,
     )
 
 
