@@ -145,11 +145,23 @@ def _bound(name: str, home: ast.AST, scope: Scope) -> Iterator[Making]:
         reaching = [row for row in rows if not _is_at(row.node, scope.line)]
     while reaching:
         row = reaching.pop()
+        if (test := _test_against(row.node, scope)) is not None:
+            yield Making("tested", test, scope, None, (test,))
+            continue
         if isinstance(row.node, ast.AugAssign):
             yield Making("assigned", row.node, scope, row.node.value, (row.node.value,))
             continue
         yield from _grown(name, row, scope) or [_making(name, row, scope), *_changed(name, row, scope)]
         return
+
+
+def _test_against(node: ast.AST, scope: Scope) -> ast.expr | None:
+    """Return the test that kept a function which has returned from binding a name, if its values show that."""
+    program = scope.program
+    for up in program.code.ancestors(node) if program is not None and not scope.live and scope.local else ():
+        if isinstance(up, ast.If) and up.lineno <= getattr(node, "lineno", 0) and not up.orelse:
+            return up.test if scope.value(up.test) is False else None
+    return None
 
 
 def _reaches(row: Binding, scope: Scope) -> bool:
@@ -485,6 +497,13 @@ def _of_field(
         found = next(iter(_grown(name, row, where)), None) or _making(name, row, where)
         yield found._replace(how="attribute" if found.how in ("assigned", "called") else found.how)
         return
+    for method in defined.body:
+        last = method.body[-1] if isinstance(method, FUNCTIONS) and method.name == node.attr else None
+        if isinstance(last, ast.Return) and last.value is not None:  # a property
+            inside = Scope(home.file, last.lineno, node.attr, program=program, node=method, live=scope.live,
+                           local=_self(scope.value(node.value)), bound=None)  # fmt: skip
+            yield Making("returned", last, inside, last.value, (last.value,))
+            return
     for row in program.bindings.get((defined, node.attr), ()):
         if made is not None and _has_fields(defined):
             given = keyword(made[0], node.attr) or positional(made[0], defined, node.attr)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from math import prod
 
 from dtdebug_taxonomy.explanations import contract_repairs
 from dtdebug_taxonomy.explanations.account_words import Edit, find_spans, replace_expression
@@ -26,7 +26,7 @@ from dtdebug_taxonomy.text.demands import (
     sides,
     value_of,
 )
-from dtdebug_taxonomy.text.value_texts import Value, read_value
+from dtdebug_taxonomy.text.value_texts import Value
 
 __all__ = ["UNTYPED", "Edit", "of_contract", "option_to_pass", "typed_option", "written_as_number"]
 
@@ -76,7 +76,11 @@ def _searched(found: Broken) -> Found:
     def meets(values: Mapping[str, Value]) -> bool:
         scope = call.scope._replace(values={**call.scope.values, **values})
         others = load_contracts().of(account.refusal.api if account.refusal is not None else "")
-        broken = (c for c in others if c.demand and (not c.when or is_met(c.when, scope) is True) and is_met(c.demand, scope) is False)
+        broken = (
+            c
+            for c in others
+            if c.demand and (not c.when or is_met(c.when, scope) is True) and is_met(c.demand, scope) is False
+        )
         off = bool(contract.when) and is_met(contract.when, scope) is False
         return (off or is_met(contract.demand, scope) is True) and not any(broken)
 
@@ -158,7 +162,7 @@ def of_saved_call(account: Account) -> tuple[Edit, Link] | None:
     return next(iter(found.values())) if len(found) == 1 else None
 
 
-def _as_called(link: Link, other: Link, own: Set[str]) -> Edit | None:
+def _as_called(link: Link, other: Link, own: AbstractSet[str]) -> Edit | None:
     one, two = (_only_call(each) for each in (link, other))
     if one is None or two is None or ast.unparse(one.func) != ast.unparse(two.func) or not link.place.code.isascii():
         return None

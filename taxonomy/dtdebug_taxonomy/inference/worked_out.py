@@ -128,7 +128,7 @@ def _of_tensor(owner: Value, name: str, numbers: list[int] | None) -> Value | No
             return Value(kind="sequence", name="tuple", length=-(-shape[0] // each) if each else parts)
         case "split", [size] if shape and size > 0:
             return Value(kind="sequence", name="tuple", length=-(-shape[0] // size))
-        case ("view" | "reshape"), [_, *_] if -1 not in numbers and prod(numbers) == prod(shape):
+        case (("view" | "reshape"), [_, *_]) if -1 not in numbers and prod(numbers) == prod(shape):
             return replace(owner, shape=tuple(numbers))
     return None
 
@@ -156,9 +156,11 @@ def _of_operator(left: Value | None, operator: ast.operator, right: Value | None
         return None
     if isinstance(operator, ast.Mult) and left.kind == "sequence":
         times = _plain(right)
-        return _repeated(left.items[0] if left.items else None, left.length * times) if (
-            times is not None and left.length is not None and left.length <= 1
-        ) else None
+        return (
+            _repeated(left.items[0] if left.items else None, left.length * times)
+            if (times is not None and left.length is not None and left.length <= 1)
+            else None
+        )
     one, other = left.plain, right.plain
     if not isinstance(one, int | float) or not isinstance(other, int | float):
         return None
