@@ -497,13 +497,9 @@ def _of_field(
         found = next(iter(_grown(name, row, where)), None) or _making(name, row, where)
         yield found._replace(how="attribute" if found.how in ("assigned", "called") else found.how)
         return
-    for method in defined.body:
-        last = method.body[-1] if isinstance(method, FUNCTIONS) and method.name == node.attr else None
-        if isinstance(last, ast.Return) and last.value is not None:  # a property
-            inside = Scope(home.file, last.lineno, node.attr, program=program, node=method, live=scope.live,
-                           local=_self(scope.value(node.value)), bound=None)  # fmt: skip
-            yield Making("returned", last, inside, last.value, (last.value,))
-            return
+    if (worked_out := _of_property(node, home, defined, scope)) is not None:
+        yield worked_out
+        return
     for row in program.bindings.get((defined, node.attr), ()):
         if made is not None and _has_fields(defined):
             given = keyword(made[0], node.attr) or positional(made[0], defined, node.attr)
@@ -521,6 +517,28 @@ def _of_field(
             if other.name == dotted_name(base).rpartition(".")[2] and other is not defined:
                 yield from _of_field(node, home, other, scope, sources)
                 return
+
+
+def _of_property(node: ast.Attribute, home: Scope, defined: ast.ClassDef, scope: Scope) -> Making | None:
+    """Return what a property returns, or the line of a field that has no default."""
+    own = _self(scope.value(node.value))
+    for each in defined.body:
+        last = each.body[-1] if isinstance(each, FUNCTIONS) and each.name == node.attr else None
+        if isinstance(last, ast.Return) and last.value is not None:
+            inside = Scope(
+                home.file, last.lineno, node.attr, program=home.program, node=each, live=scope.live, local=own
+            )
+            return Making("returned", last, inside, last.value, (last.value,))
+        bare = isinstance(each, ast.AnnAssign) and each.value is None and dotted_name(each.target) == node.attr
+        if (
+            bare
+            and own
+            and scope.node is not None
+            and scope.function != "__init__"
+            and dotted_name(node.value) == "self"
+        ):
+            return Making("attribute", each, Scope(home.file, _LAST, "", program=home.program, node=defined))
+    return None
 
 
 def _has_fields(defined: ast.ClassDef) -> bool:

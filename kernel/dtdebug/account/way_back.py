@@ -322,7 +322,8 @@ class WayBack:
             node, test = around
             link = Link(value=shown, how="returned", place=place(entered, node), depth=self._depth(parent))
             at = self._add(link, parent, plain=True, scalar=True, sure=_DECIDED)
-            self._own += [at] * (at >= 0 and (test is None or any(is_rank(n) for n in ast.walk(test))))
+            asked = [n for n in ast.walk(test) if isinstance(n, ast.expr)] if test is not None else []
+            self._own += [at] * (at >= 0 and (test is None or any(map(is_rank, asked))))
             return
         if is_none and (last := scopes.last_without_return(entered.node)) is not None:
             link = Link(

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from dtdebug_taxonomy.explanations import contract_repairs
 from dtdebug_taxonomy.explanations.account_words import Edit, find_spans, replace_expression
-from dtdebug_taxonomy.explanations.repair_search import Asked, Found, Repair, Way, agreed, find_repairs
+from dtdebug_taxonomy.explanations.repair_search import Asked, Found, Repair, Way, common_edit, find_repairs
 from dtdebug_taxonomy.inference.account_call import parse_line, read_call, work_out
 from dtdebug_taxonomy.inference.contracts import Broken
 from dtdebug_taxonomy.knowledge.contracts import load_contracts
@@ -51,7 +51,7 @@ def of_contract(found: Broken, link: Link | None, at_once: Sequence[Broken] = ()
     both = (given, wanted) if given is not None and wanted is not None else None
     if alone and both and place is not None and about is not None and (edit := _at_call(found, place, about[1], both)):
         return edit
-    if (edit := agreed([_searched(each) for each in at_once or (found,)])) is not None or not alone:
+    if (edit := common_edit([_repairs_of(each) for each in at_once or (found,)])) is not None or not alone:
         return edit
     size = call.scope.values.get("members") or call.scope.values.get("world_size")
     taken = contract_repairs.taken_for_ranks(found)
@@ -65,7 +65,7 @@ def of_contract(found: Broken, link: Link | None, at_once: Sequence[Broken] = ()
     return saved[0] if saved is not None else None
 
 
-def _searched(found: Broken) -> Found:
+def _repairs_of(found: Broken) -> Found:
     """Return the edits after which a call breaks no contract that its values are known to break now."""
     contract, account, call = found
     asked = {name: Asked(*call.expressions[name]) for name in call.expressions if name != "self"}
@@ -86,7 +86,7 @@ def _searched(found: Broken) -> Found:
 
     edits = dict(find_repairs(Way(account, asked), meets, _wanted(found), contract.about))
     defaults = dict(p.partition("=")[::2] for p in contract.parameters if "=" in p)
-    for name in (asked.keys() & defaults.keys()) - names_in(contract.when or "None"):
+    for name in (asked.keys() & defaults.keys()) - names_in(contract.when or "None") - {contract.about}:
         value = work_out(defaults[name], {})
         edit = contract_repairs.left_out(name, place) if value is not None and meets({name: value}) else None
         if edit is not None:
@@ -123,19 +123,19 @@ def of_test(account: Account, test: str, way: bool) -> Edit | None:
     def meets(values: Mapping[str, Value]) -> bool:
         return is_met(test, call.scope._replace(values={**call.scope.values, **values})) is (not way)
 
-    return agreed([find_repairs(Way(account, asked), meets, numbers)])
+    return common_edit([find_repairs(Way(account, asked), meets, numbers)])
 
 
 def of_number(account: Account, node: ast.expr, meets: Callable[[int], bool]) -> Edit | None:
     """Return the edit after which a number on the line that raised is one that the line can use."""
     span = (node.col_offset, node.end_col_offset or 0)
 
-    def met(values: Mapping[str, Value]) -> bool:
+    def fits(values: Mapping[str, Value]) -> bool:
         plain = values["number"].plain if "number" in values else None
         return isinstance(plain, int) and meets(plain)
 
     way = Way(account, {"number": Asked(ast.unparse(node), span)})
-    return agreed([find_repairs(way, met, None, "number")])
+    return common_edit([find_repairs(way, fits, None, "number")])
 
 
 def of_saved_call(account: Account) -> tuple[Edit, Link] | None:
@@ -143,19 +143,17 @@ def of_saved_call(account: Account) -> tuple[Edit, Link] | None:
 
     Only if one constant argument is the whole difference.
     """
-    saved, live = [], []
+    saved, live = list[Link](), list[Link]()
+    depth = -1  # of the line that saved
     for link in account.links:
-        before = saved[-1][0] if saved else None
-        inside = link.how == "file" or (before is not None and link.depth > before)
-        if inside:
-            saved.append((before if before is not None and link.how != "file" else link.depth, link))
-        else:
-            live.append(link)
+        if depth < 0 or link.depth <= depth:
+            depth = link.depth if link.how == "file" else -1
+        (saved if depth >= 0 else live).append(link)
     own = {link.value.name.partition("(")[0] for link in account.links if link.how == "returned"}
     found = {
         (edit.place.line, edit.code): (edit, other)
         for link in live
-        for _, other in saved
+        for other in saved
         if link.how in {"called", "assigned"} and other.how in {"called", "assigned"} and link.place != other.place
         and (edit := _as_called(link, other, own)) is not None
     }  # fmt: skip

@@ -284,7 +284,7 @@ def _of_none(account: Account, words: str) -> Fault:
     link = _carried(account, words, "None")
     if (own := _by_rank_in(account, chain)) is not None and link is not None:
         given = f"give every rank the same there, or test `{words}` for None."
-        shared = _shared(account, chain)
+        shared = _share(account, chain)
         if shared is not None:
             given = "let rank 0 send it to the other ranks: it is None on them."
         return Fault(f"`{words}` is None, and hangs on what each rank has of its own", given, own, shared)
@@ -302,7 +302,7 @@ def _of_none(account: Account, words: str) -> Fault:
     return Fault(f"`{words}` is None", fix, link)
 
 
-def _shared(account: Account, chain: Sequence[Link]) -> Edit | None:
+def _share(account: Account, chain: Sequence[Link]) -> Edit | None:
     """Return the line that gives a value to rank 0 alone, with two more by which rank 0 sends it to the others.
 
     Every rank runs that line: this one has None of it.

@@ -62,7 +62,7 @@ class Way:
 
     @cached_property
     def facts(self) -> dict[str, Value]:
-        """What the rank knows of the job, as `work_out_node` asks for it."""
+        """Facts of the job by the names that `work_out_node` asks for."""
         names = {"world size": "__world_size__", "rank": "__rank__"}
         rows = ((names.get(f.name, ""), read_value(f.text)) for f in self.account.facts)
         return {name: value for name, value in rows if name and value is not None}
@@ -74,9 +74,8 @@ class Way:
     def others(self, at: _OWN) -> Iterator[Link]:
         """Yield names that could stand on a line instead: those of the same function, bound above it."""
         own, place = self.account.place, at.place if at is not None else self.account.place
-        for link in self.account.beside if own is not None and place is not None else ():
-            if (place.file, place.function) == (own.file, own.function) and link.place.line < place.line:
-                yield link
+        if own is not None and place is not None and (place.file, place.function) == (own.file, own.function):
+            yield from (link for link in self.account.beside if link.place.line < place.line)
 
     def around(self, at: _OWN, changed: Mapping[int, Value]) -> dict[str, Value]:
         """Return the values of the names on a line, with those of changed lines worked out again."""
@@ -100,7 +99,7 @@ class Way:
         if not self._has_changed(link, changed):
             return read_value(link.value.text) if link.value.text else None
         begin, end = span_of(link)
-        node = _parsed(link.place.code[begin:end])
+        node = _parse(link.place.code[begin:end])
         return work_out_node(node, self.around(link, changed)) if node is not None else None
 
     def _has_changed(self, link: Link, changed: Mapping[int, Value]) -> bool:
@@ -111,7 +110,7 @@ class Way:
         around, found = self.around(None, changed), {}
         before = self.around(None, {})
         for name, (words, _) in self.asked.items():
-            node = _parsed(words)
+            node = _parse(words)
             named = {ast.unparse(n) for n in ast.walk(node) if isinstance(n, ast.expr)} if node is not None else set()
             if node is None or not any(around.get(n) != before.get(n) for n in named):
                 continue
@@ -139,7 +138,7 @@ def find_repairs(way: Way, meets: Meets, wanted: Iterable[int] | None, about: st
     return found
 
 
-def agreed(of_ranks: Sequence[Found]) -> Edit | None:
+def common_edit(of_ranks: Sequence[Found]) -> Edit | None:
     """Return the cheapest edit that helps every rank which failed; None if none does, or several of one cost do."""
     common = {key: r for key, r in of_ranks[0].items() if all(key in each for each in of_ranks)} if of_ranks else {}
     least = min((r.cost for r in common.values()), default=(0, 0))
@@ -149,10 +148,9 @@ def agreed(of_ranks: Sequence[Found]) -> Edit | None:
 
 def _repairs(way: Way, meets: Meets, numbers: Sequence[int] | None, about: str) -> Iterator[Repair]:
     place = way.account.place
-    for name, asked in way.asked.items() if place is not None else ():
-        for cost, edit, value in _candidates(way, None, place, asked.span, numbers):
-            if meets({name: value}):
-                yield Repair((cost, int(name != about)), edit)
+    for name, asked in way.asked.items():
+        found = _candidates(way, None, place, asked.span, numbers) if place is not None else ()
+        yield from (Repair((cost, int(name != about)), edit) for cost, edit, value in found if meets({name: value}))
     for link in way.account.links:
         if link.how in _CHANGED:
             for cost, edit, value in _candidates(way, link, link.place, span_of(link), numbers):
@@ -166,34 +164,38 @@ def _candidates(
 ) -> Iterator[tuple[int, Edit, Value]]:
     """Yield edits of one expression, with the value that it has then; only if what it had can be worked out."""
     begin, end = span
-    node = _parsed(place.code[begin:end])
+    node = _parse(place.code[begin:end])
     around = way.around(at, {})
     before = work_out_node(node, around) if node is not None else None
     recorded = way.value(at, {}) if at is not None else None
     if node is None or before is None or not place.code.isascii() or (recorded and not _is_alike(before, recorded)):
         return
     others = {link.value.name: value for link in way.others(at) if (value := read_value(link.value.text)) is not None}
-    for cost, part, text in _changes(node, around, others, before, numbers):
+    for cost, part, text in _changes(node, place.code[begin:end], (around, others), before, numbers):
         first, last = (begin + part.col_offset, begin + (part.end_col_offset or 0))
-        if isinstance(part, ast.BinOp) and not isinstance(_parsed(text), ast.BinOp):
+        if isinstance(part, ast.BinOp) and not isinstance(_parse(text), ast.BinOp):
             first, last = _with_parentheses(place.code, first, last)
         edit = replace_expression(place, (first, last), text)
-        changed = _parsed(edit.code[begin : end + len(edit.code) - len(place.code)]) if edit is not None else None
+        changed = _parse(edit.code[begin : end + len(edit.code) - len(place.code)]) if edit is not None else None
         value = work_out_node(changed, {**others, **around}) if changed is not None else None
         if edit is not None and value is not None and value != before:
             yield cost, edit, value
 
 
 def _changes(
-    node: ast.expr, around: Values, others: Values, before: Value, numbers: Sequence[int] | None
+    node: ast.expr, words: str, named: tuple[Values, Values], before: Value, numbers: Sequence[int] | None
 ) -> Iterator[tuple[int, ast.expr, str]]:
-    """Yield (cost, part of an expression, what could stand there)."""
+    """Yield (cost, part of an expression, what could stand there).
+
+    `named`: values of the names in the expression, and of those that could stand there.
+    """
+    around, others = named
     for part in ast.walk(node):
         match part:
-            case ast.BinOp(left=kept, op=ast.Add() | ast.Sub(), right=ast.Constant()):
-                yield _LEFT_OUT, part, ast.unparse(kept)
-            case ast.BinOp(left=ast.Constant(), op=ast.Add(), right=kept):
-                yield _LEFT_OUT, part, ast.unparse(kept)
+            case ast.BinOp(left=kept, op=ast.Add() | ast.Sub() | ast.Mult() | ast.FloorDiv(), right=ast.Constant()):
+                yield _LEFT_OUT, part, words[kept.col_offset : kept.end_col_offset]
+            case ast.BinOp(left=ast.Constant(), op=ast.Add() | ast.Mult(), right=kept):
+                yield _LEFT_OUT, part, words[kept.col_offset : kept.end_col_offset]
             case ast.Constant(value=int() as number) if not isinstance(number, bool):
                 yield from ((_NUMBER, part, str(n)) for n in numbers or () if n != number)
             case ast.Name() | ast.Attribute() if numbers is not None:
@@ -203,7 +205,7 @@ def _changes(
                     if alike and (other.plain is None or _shares_word(name, ast.unparse(part))):
                         yield _OTHER_NAME, part, name
     if before.plain == 0 and isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
-        yield _AT_LEAST, node, f"max(1, {ast.unparse(node)})"
+        yield _AT_LEAST, node, f"max(1, {words})"
 
 
 def _shares_word(one: str, other: str) -> bool:
@@ -228,7 +230,7 @@ def span_of(link: Link) -> tuple[int, int]:
     """Return the place of the expression of a link on its line: what is assigned, passed, returned or the default."""
     code, mark = link.place.code, link.place.mark
     if mark[0] < mark[1] and link.how != "attribute":
-        node = _parsed(code[mark[0] : mark[1]])
+        node = _parse(code[mark[0] : mark[1]])
         if node is not None and not (link.how == "option" and isinstance(node, ast.Call)):
             return mark
     found: ast.expr | None = None
@@ -252,7 +254,7 @@ def span_of(link: Link) -> tuple[int, int]:
     return found.col_offset, found.end_col_offset or 0
 
 
-def _parsed(words: str) -> ast.expr | None:
+def _parse(words: str) -> ast.expr | None:
     match parse_line(words) if words else None:
         case ast.Module(body=[ast.Expr(value=value)]):
             return value

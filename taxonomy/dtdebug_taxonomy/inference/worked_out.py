@@ -42,26 +42,33 @@ def work_out_node(node: ast.expr, around: Around, depth: int = 0) -> Value | Non
         case ast.Tuple(elts=parts) | ast.List(elts=parts):
             return _of_parts([inner(p) for p in parts], "list" if isinstance(node, ast.List) else "tuple")
         case ast.ListComp(elt=elt, generators=[ast.comprehension(iter=over, ifs=[])]):
-            return _repeated(inner(elt), _length(inner(over)))
+            return _repeat(inner(elt), _length(inner(over)))
         case ast.Attribute(value=owner, attr="shape"):
             return _of_shape(inner(owner))
-        case ast.Subscript(value=owner, slice=ast.Slice(lower=low, upper=high, step=None)):
-            ends = [None if end is None else inner(end) or Value(kind="object") for end in (low, high)]
-            return _cut(inner(owner), *ends)
-        case ast.Subscript(value=owner, slice=at):
-            return _item(inner(owner), _plain(inner(at)))
+        case ast.Call():
+            return _of_call(node, inner, around)
+        case ast.Subscript():
+            return _of_subscript(node, inner)
         case ast.Compare(left=left, ops=[_], comparators=[right]):
             pair = {name: v for name, part in (("a", left), ("b", right)) if (v := inner(part)) is not None}
-            return _compared(ast.Compare(ast.Name("a"), node.ops, [ast.Name("b")]), pair)
+            return _compare(ast.Compare(ast.Name("a"), node.ops, [ast.Name("b")]), pair)
         case ast.IfExp(test=test, body=body, orelse=other):
             way = inner(test)
             return inner(body if way.plain else other) if way is not None and isinstance(way.plain, bool) else None
-        case ast.Call():
-            return _of_call(node, inner, around)
     return None
 
 
-def _compared(node: ast.Compare, pair: Around) -> Value | None:
+def _of_subscript(node: ast.Subscript, inner: Callable[[ast.expr], Value | None]) -> Value | None:
+    match node.slice:
+        case ast.Slice(lower=low, upper=high, step=None):
+            ends = [None if end is None else inner(end) or Value(kind="object") for end in (low, high)]
+            return _cut(inner(node.value), *ends)
+        case ast.Slice():
+            return None
+    return _item(inner(node.value), _plain(inner(node.slice)))
+
+
+def _compare(node: ast.Compare, pair: Around) -> Value | None:
     try:
         met = is_met(ast.unparse(node), Scope(pair))
     except DemandError:
@@ -157,7 +164,7 @@ def _of_operator(left: Value | None, operator: ast.operator, right: Value | None
     if isinstance(operator, ast.Mult) and left.kind == "sequence":
         times = _plain(right)
         return (
-            _repeated(left.items[0] if left.items else None, left.length * times)
+            _repeat(left.items[0] if left.items else None, left.length * times)
             if (times is not None and left.length is not None and left.length <= 1)
             else None
         )
@@ -173,7 +180,7 @@ def _of_parts(parts: list[Value | None], name: str) -> Value:
     return Value(kind="sequence", name=name, length=len(parts), items=known, whole=len(known) == len(parts))
 
 
-def _repeated(item: Value | None, length: int | None) -> Value | None:
+def _repeat(item: Value | None, length: int | None) -> Value | None:
     if length is None or length < 0:
         return None
     items = () if item is None else (item,)
