@@ -99,6 +99,10 @@ def _wanted(found: Broken) -> Iterator[int] | None:
     demand, scope = found.contract.demand, found.call.scope
     if sides(demand)[1] in {"Lt", "LtE", "Gt", "GtE"}:
         return None
+    facts = {*_WORLD, "rank", "backend"}
+    if names_in(demand) - facts - (found.call.expressions.keys() - {"self"}):
+        # what the object was made with can be the wrong side as well
+        return iter(())
     values = [scope.values.get(name) for name in ("members", "world_size", "rank", *names_in(demand))]
     plain = [v.plain for v in values if v is not None]
     for side in sides(demand)[::2]:
