@@ -31,7 +31,6 @@ class Interpreter:
         self.known_meetings: dict[ast.AST, tuple[str, ...]] = {}
         self._attributes: dict[ast.ClassDef, dict[str, Value]] = {}
         self._module: dict[str, Value] | None = None
-        self._callees: dict[tuple[ast.Call, bool], tuple[Callee | str, ...]] = {}
         self._methods: dict[ast.ClassDef, dict[str, Function]] = {}
         self.depth = 0
         """Number of functions that are being interpreted, within one another."""
@@ -194,10 +193,8 @@ class Interpreter:
 
     def callees(self, call: ast.Call, *, elsewhere: bool = True) -> Iterable[Callee | str]:
         """Return the functions that a call may refer to, by its scope and the project; empty if unknown."""
-        found = self._callees.get((call, elsewhere))
-        if found is None:
-            found = self._callees[call, elsewhere] = tuple(self._find_callees(call, elsewhere=elsewhere))
-        return found
+        key = "callees", call, elsewhere
+        return self.code.results.get(key, lambda: tuple(self._find_callees(call, elsewhere=elsewhere)))
 
     def _find_callees(self, call: ast.Call, *, elsewhere: bool) -> Iterable[Callee | str]:
         code = self.code

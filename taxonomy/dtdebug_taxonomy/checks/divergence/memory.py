@@ -52,7 +52,7 @@ class Listener:
         self._answers, self._asked = answers, asked
 
     def _ask(self, name: str, *given: Hashable) -> object:
-        answer = getattr(self.home, name)(*given)
+        answer, _ = self.code.results.record(lambda: getattr(self.home, name)(*given))
         question = Question(self.code, name, given)
         if question not in self._answers or self._answers[question] != answer:
             self._answers[question] = answer
@@ -98,7 +98,6 @@ class Listener:
 
     def callees(self, call: ast.Call) -> Iterable[Callee | str]:
         """Return the functions that a call may refer to."""
-        self.code.results.note("functions", getattr(call.func, "id", getattr(call.func, "attr", "")))
         return self.home.callees(call)
 
 
@@ -108,9 +107,8 @@ class Memory:
     def __init__(self, home: Program) -> None:
         self._home, code = home, home.code
         self._of_node: dict[ast.AST, list[Interpretation]] = {}
-        project, before = code.kept_before.get("divergence", (None, {}))
-        self._before: dict[ast.AST, list[Interpretation]] = before if project is code.project else {}
-        code.kept["divergence"] = code.project, self._of_node
+        self._before: dict[ast.AST, list[Interpretation]] = code.kept_before.get("divergence", {})
+        code.kept["divergence"] = self._of_node
         self._waits: dict[ast.AST, set[ast.Call]] = {}
         for call in home.waits:
             for around in code.ancestors(call):

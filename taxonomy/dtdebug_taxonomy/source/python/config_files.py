@@ -74,7 +74,6 @@ def _given_to_loader(code: ValueIndex, call: ast.Call) -> ast.expr | None:
     project = code.project
     if project is None or not project.may_hold(code, call.func):
         return None
-    code.results.note_volatile()
     defined = project.resolve_call(code, call)  # type: ignore[arg-type]
     if defined is None or defined.code is code or not isinstance(defined.node, ast.FunctionDef):
         return None

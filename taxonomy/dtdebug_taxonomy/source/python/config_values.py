@@ -210,7 +210,6 @@ def _follow_import(code: ValueIndex, node: ast.Name, way: _Way, left: int) -> _P
     name = code.imports.get(node.id)
     if name is None or code.project is None:
         return None
-    code.results.note_volatile()
     module, rest = code.project.module(code, f"{name}.{_ITSELF}")
     if module is None or len(rest) > 2:
         return None

@@ -87,6 +87,15 @@ class Project:
             return imported.partition(".")[0] not in _KNOWN
         return bool(root) and isinstance(func, ast.Attribute)
 
+    def reaches(self, code: ValueIndex) -> bool:
+        """True if a program imports a module of the project; cached with the program."""
+        known: bool | None = code.__dict__.get("_reaches_project")
+        if known is None:
+            names = {n for n in code.imports.values() if n.partition(".")[0] not in _KNOWN}
+            known = any(self.module(code, f"{name}._")[0] is not None for name in names)
+            code.__dict__["_reaches_project"] = known
+        return known
+
     def resolve_call(self, code: Code, call: ast.Call) -> FoundDefinition | None:
         """Return the function that a call refers to: of this file or another, or a method of a known class."""
         here = code.local_function(call)
@@ -136,6 +145,7 @@ class Project:
         """Return a method of a class, or of the first base class that has it."""
         if not isinstance(home.node, ast.ClassDef) or not left:
             return None
+        home.code.results.note("functions", name)
         own = next((n for n in home.node.body if isinstance(n, FUNCTIONS) and n.name == name), None)
         if own is not None:
             return FoundDefinition(home.code, own)
@@ -192,6 +202,7 @@ class Project:
 
 def _at_top(code: Code, name: str) -> Definition | None:
     """Return a module's top-level definition of a name; None if there is not exactly one."""
+    code.results.note("at_top", name)
     found = code.at_top.get(name, ())
     return found[0] if len(found) == 1 else None
 

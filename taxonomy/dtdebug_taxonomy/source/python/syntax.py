@@ -140,6 +140,9 @@ class Syntax(Source):
     def scope(self, node: ast.AST) -> Scope:
         """Return the innermost function, class, lambda or module around a node."""
         known = self._scope_of
+        found = known.get(node)
+        if found is not None:
+            return found
         passed = []
         while (scope := known.get(node)) is None:
             passed.append(node)
@@ -167,7 +170,12 @@ class Syntax(Source):
 
     def function(self, node: ast.AST) -> Function | None:
         """Return the innermost function around a node, or None."""
-        return next((s for s in self.scopes(node) if isinstance(s, FUNCTIONS)), None)
+        scope = self.scope(node)
+        while not isinstance(scope, FUNCTIONS):
+            if isinstance(scope, ast.Module):
+                return None
+            scope = self.scope(scope)
+        return scope
 
     def class_of(self, node: ast.AST) -> ast.ClassDef | None:
         """Return the innermost class around a node, or None."""
