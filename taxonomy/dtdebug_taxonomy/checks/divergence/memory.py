@@ -115,7 +115,7 @@ class Memory:
                 self._waits.setdefault(around, set()).add(call)
 
     def interpret(self, node: ast.AST, work: Callable[[Program], Outcome]) -> Outcome:
-        """Return the outcome of an interpretation: one that is kept, or that of `work`, which asks the program given."""
+        """Return the outcome of an interpretation: a kept one, or that of `work`, which asks the program given."""
         found = next((i for i in self._candidates(node) if self._holds(i)), None)
         known = self._of_node.setdefault(node, [])
         if found is None:

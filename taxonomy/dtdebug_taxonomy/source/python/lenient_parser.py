@@ -99,8 +99,8 @@ def without_costly_parts(text: str) -> tuple[str, tuple[int, ...]]:
     """Return the text with imports and f-strings that can't be parsed in time made invalid, and their first lines."""
     spans = []
     if text.count(".") > _DOTS:
-        found = (m for pattern in _DOTTED_IMPORTS for m in pattern.finditer(text))
-        spans += [m.span("name") for m in found if m["name"].count(".") > _DOTS]
+        imports = (m for pattern in _DOTTED_IMPORTS for m in pattern.finditer(text))
+        spans += [m.span("name") for m in imports if m["name"].count(".") > _DOTS]
     if text.count("{") > _FIELDS:
         for found in _FSTRING.finditer(text):
             end = _end_of_string(text, found.end(), found["quote"])

@@ -40,7 +40,7 @@ class Syntax(Source):
         """Take over a later version of the text: the program is the same, and unchanged statements keep their nodes."""
         is_parsed = "_parse_result" in self.__dict__
         before = self.kept if is_parsed else self.kept_before
-        same = {name: self.__dict__[name] for name in ("path", "project", "notebook") if name in self.__dict__}
+        same = {name: value for name, value in self.__dict__.items() if name in {"path", "project", "notebook"}}
         former = self.release()
         self.__dict__.update(same, text=Text(text), former=former, kept={}, kept_before=before)
 
