@@ -197,7 +197,7 @@ class Project:
         return found if found.problem is None and len(found.roots) == 1 else None
 
     def _code(self, path: str) -> Code | None:
-        """Return the module at a path; those that nothing has asked for lately are parsed anew."""
+        """Return the module at a path; one that was not asked for lately is parsed again."""
         if path in self._modules:
             found = self._modules[path] = self._modules.pop(path)
             return found
