@@ -21,7 +21,6 @@ from dtdebug_lsp.problem import Problem
 from dtdebug_taxonomy.source.kinds import parse_file
 from dtdebug_taxonomy.source.notebook import Notebook
 from dtdebug_taxonomy.source.python.code import Code
-from dtdebug_taxonomy.source.python.reparse import Former
 from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.source.text import Span, Text
 
@@ -124,7 +123,6 @@ class Document:
         self.modules = modules
         self.seen: tuple[Settings, list[Problem]] | None = None
         """Settings and problems of the last check of this version."""
-        self._former: Former | None = None
 
     def change(self, changes: Iterable[types.TextDocumentContentChangeEvent], positions: Positions) -> None:
         """Apply edits in the client's order."""
@@ -141,13 +139,15 @@ class Document:
         self.forget()
 
     def forget(self) -> None:
-        """Drop the parsed text at once, since its reference cycles would wait for the garbage collector.
+        """Drop what was parsed at once, since its reference cycles would wait for the garbage collector.
 
-        Its nodes are kept for the next version.
+        A program takes over the text as it is now: what an edit leaves unchanged is not parsed and analysed again.
         """
         source = self.__dict__.pop("source", None)
-        if isinstance(source, Code):
-            self._former = source.release()
+        if isinstance(source, Code) and len(self.text) <= LONGEST:
+            source.revise(self.text)
+            source.project = self.modules.project if self.modules is not None else None
+            self.__dict__["source"] = source
         elif source is not None:
             source.__dict__.clear()
         self.seen = None
@@ -160,10 +160,7 @@ class Document:
             return None
         if self.notebook is not None:
             return None  # read with the other cells
-        source = self.read(self.text)
-        if isinstance(source, Code):
-            source.former, self._former = self._former, None
-        return source
+        return self.read(self.text)
 
     def read(self, text: str) -> Source | None:
         """Parse another text as this document."""

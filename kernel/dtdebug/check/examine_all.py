@@ -19,7 +19,7 @@ _FEW = 64
 """Maximum number of files for which starting processes is not worthwhile."""
 _BATCH = 32
 """Number of files that a process gets at a time."""
-_COLLECT = 64
+_COLLECT = 4
 """Number of batches after which a process collects garbage: syntax trees are in use while they are examined."""
 
 

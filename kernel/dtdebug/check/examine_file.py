@@ -127,6 +127,7 @@ def examine_file(path: Path, choice: Selection, around: Project | None = None) -
             return ExaminedFile((), problems)
         found = tuple(_finding(f, str(path), source.text, f.span) for f in hits)
         lines, unread = text.count("\n") + 1, tuple(_unread(source, path))
+        source.__dict__.clear()  # its reference cycles would wait for the garbage collector
         return ExaminedFile(found, problems, lines, fixed, unread, tuple(sorted(around.consulted)))
     except UnreadableError as error:
         return ExaminedFile((), (*problems, str(error)))

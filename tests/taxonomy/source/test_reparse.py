@@ -76,10 +76,10 @@ def test_an_edited_text_has_the_findings_of_a_fresh_one(number: int) -> None:
     """60 random edits of each text, one after the other, some of which do not parse."""
     chance = random.Random(number)
     whole = text = programs()[number]
-    former, found, reused = None, 0, 0
+    found, reused, code, tree = 0, 0, Code(text, path="train.py"), None
     for _ in range(60):
-        code, fresh = Code(text, path="train.py"), Code(text, path="train.py")
-        code.former = former
+        code.revise(text)
+        fresh = Code(text, path="train.py")
         findings = examine(code, unused=True)
         assert findings == examine(fresh, unused=True)
         assert same(code, fresh)
@@ -91,9 +91,8 @@ def test_an_edited_text_has_the_findings_of_a_fresh_one(number: int) -> None:
         bound = [[code.order[b.node] for b in code.bound(n)] for n in code.nodes(ast.Name)]
         assert bound == [[fresh.order[b.node] for b in fresh.bound(n)] for n in fresh.nodes(ast.Name)]
         found += len(findings)
-        tree = former.tree if former is not None else None
         reused += code.tree is tree
-        former = code.release()
+        tree = code.tree
         text = edited(text if fresh.whole or chance.random() < 0.6 else whole, chance)
     assert reused > 20
     assert found or number > 1
@@ -115,14 +114,12 @@ class Trainer:
 
 def test_a_result_is_dropped_where_another_statement_changes_it() -> None:
     """The condition is on the rank as long as the constructor says so, in a method that is not edited."""
-    first = Code(SEVERAL.format(rank="dist.get_rank()"), path="train.py")
-    assert [f.check.id for f in examine(first)] == ["DT101"]
-    second = Code(SEVERAL.format(rank="1  "), path="train.py")
-    second.former = first.release()
-    assert examine(second) == examine(Code(second.text, path="train.py")) == []
-    third = Code(SEVERAL.format(rank="dist.get_rank()"), path="train.py")
-    third.former = second.release()
-    assert [f.check.id for f in examine(third)] == ["DT101"]
+    code = Code(SEVERAL.format(rank="dist.get_rank()"), path="train.py")
+    assert [f.check.id for f in examine(code)] == ["DT101"]
+    code.revise(SEVERAL.format(rank="1  "))
+    assert examine(code) == examine(Code(code.text, path="train.py")) == []
+    code.revise(SEVERAL.format(rank="dist.get_rank()"))
+    assert [f.check.id for f in examine(code)] == ["DT101"]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +141,7 @@ def test_a_result_is_dropped_where_another_statement_changes_it() -> None:
 )
 def test_edits_at_the_edges(before: str, after: str) -> None:
     """What is before or behind the changed statements may belong to them, or they to it."""
-    former, fresh, code = Code(before), Code(after), Code(after)
-    assert former.parent is not None
-    code.former = former.release()
+    code, fresh = Code(before), Code(after)
+    assert code.parent is not None
+    code.revise(after)
     assert same(code, fresh)

@@ -24,7 +24,6 @@ from dtdebug_taxonomy.checks.divergence.summaries import (
     Decision,
     Program,
     Summary,
-    method_of,
     replace_parameters,
     without_parameters,
 )
@@ -86,6 +85,8 @@ class Frame:
     def __init__(self, home: Program, node: ast.AST, *, quiet: bool = False) -> None:
         self.home, self.code, self.node, self.quiet = home, home.code, node, quiet
         self.env: dict[str, Value] = {}
+        self._known: dict[ast.expr, Value] = {}
+        """Values of expressions since a name was last set."""
         self.returns = EQUAL
         self.exchanged: set[str] = set()
         self.decisions: dict[ast.AST, Decision] = {}
@@ -110,6 +111,7 @@ class Frame:
 
     def _is_step(self, node: ast.AST) -> bool:
         """True if a function is a step of a training that nothing in this file calls."""
+        self.code.results.note("callers", node)
         if node in self.code.callers:
             return False
         return any(c in self.home.waits for c in self.code.methods("backward") if self.code.function(c) is node)
@@ -145,7 +147,7 @@ class Frame:
         """Leave a statement out."""
 
     def _define(self, node: Function, control: Value) -> None:
-        self.env[node.name] = Value(callees=frozenset({Callee(self.code, node)}))
+        self._set(node.name, Value(callees=frozenset({Callee(self.code, node)})))
 
     def _assign(self, node: ast.Assign | ast.AnnAssign, control: Value) -> None:
         if node.value is None:
@@ -165,14 +167,14 @@ class Frame:
             value = mix(value, control)
         name = dotted_name(target)
         if name:
-            self.env[name] = value
+            self._set(name, value)
         elif isinstance(target, ast.Subscript) and (name := dotted_name(target.value)):
-            self.env[name] = self._named(target.value) | value
+            self._set(name, self._named(target.value) | value)
 
     def _add(self, node: ast.AugAssign, control: Value) -> None:
         name = dotted_name(node.target)
         if name:
-            self.env[name] = mix(self._named(node.target), self.value(node.value), control)
+            self._set(name, mix(self._named(node.target), self.value(node.value), control))
 
     def _return(self, node: ast.Return, control: Value) -> None:
         value = self.value(node.value) if node.value is not None else EQUAL
@@ -189,13 +191,18 @@ class Frame:
         inner = mix(control, value)
         before = dict(self.env)
         self.block(node.body, inner)
-        after, self.env = self.env, before
+        after = self._replace(before)
         self.block(node.orelse, inner)
         self._merge(after)
         self._decide(node, value)
 
+    def _replace(self, env: dict[str, Value]) -> dict[str, Value]:
+        """Go on with other values of the names; return those so far."""
+        before, self.env, self._known = self.env, env, {}
+        return before
+
     def _merge(self, other: dict[str, Value]) -> None:
-        env = self.env
+        env, self._known = self.env, {}
         for name, value in other.items():
             mine = env.get(name)
             if mine is not value:
@@ -243,6 +250,7 @@ class Frame:
         for _ in range(2 if self.depth < 2 else 1):
             for name in [n for n in self.env if "." in n and n.partition(".")[0] in items]:
                 del self.env[name]
+            self._known = {}
             self.block(body, control)
         self.depth -= 1
         self._merge(before)
@@ -276,7 +284,7 @@ class Frame:
         inner = mix(control, self.value(node.subject))
         before = dict(self.env)
         for case in node.cases:
-            after, self.env = self.env, dict(before)
+            after = self._replace(dict(before))
             self.block(case.body, inner)
             self._merge(after)
 
@@ -290,18 +298,27 @@ class Frame:
 
     def value(self, node: ast.expr | None) -> Value:
         """Return the value of an expression, and note what its calls exchange."""
-        if node is None or isinstance(node, ast.Constant):
+        if node is None or isinstance(node, ast.Constant) or self.nested > _NESTED:
             return EQUAL
-        if self.nested > _NESTED:
-            return EQUAL
+        known = self._known
+        found = known.get(node)
+        if found is not None:
+            return found
         self.nested += 1
         name = _EXPRESSIONS.get(type(node))
         if name is not None:
-            found: Value = getattr(self, name)(node)
+            found = getattr(self, name)(node)
         else:
             found = mix(*(self.value(n) for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)))
         self.nested -= 1
+        if known is self._known:
+            known[node] = found
         return found
+
+    def _set(self, name: str, value: Value) -> None:
+        """Set the value of a name; those of expressions are no longer known."""
+        self.env[name] = value
+        self._known = {}
 
     def _named(self, node: ast.expr) -> Value:
         """Return the value of a name or attribute."""
@@ -337,9 +354,9 @@ class Frame:
         home = self.home.of(of.code)
         if not isinstance(of.node, ast.ClassDef):
             return EQUAL
-        method = method_of(of.node, attribute)
+        method = home.method(of.node, attribute)
         if method is None:
-            return without_parameters(home.attributes(of.node).get(attribute, EQUAL))
+            return without_parameters(home.attribute(of.node, attribute))
         if any(dotted_name(d).rpartition(".")[2] in {"property", "cached_property"} for d in method.decorator_list):
             return without_parameters(home.summary(method).returns)
         return Value(callees=frozenset({Callee(of.code, method, of.node)}))
@@ -361,13 +378,15 @@ class Frame:
                 if found is not None:
                     return Value(callees=frozenset({Callee(found.code, found.node)}))
             return EQUAL
+        code.results.note("at_top", node.id)
+        code.results.note("bindings", (code.tree, node.id))
         found_here = code.at_top.get(node.id, ())
         if len(found_here) == 1:
             if isinstance(found_here[0], FUNCTIONS) and not code.is_plain(found_here[0]):
                 return EQUAL
             return Value(callees=frozenset({Callee(code, found_here[0])}))
         if self.node is not code.tree and (code.tree, node.id) in code.bindings:
-            return without_parameters(self.home.globals().get(node.id, EQUAL))
+            return without_parameters(self.home.global_value(node.id))
         return EQUAL
 
     def _if_expression(self, node: ast.IfExp) -> Value:
@@ -507,14 +526,14 @@ class Frame:
         for called in callees:
             callee = called
             if isinstance(called.node, ast.ClassDef):
-                method = method_of(called.node, "__call__") if called.made else None
+                method = self.home.of(called.code).method(called.node, "__call__") if called.made else None
                 if method is None:
                     found |= EQUAL if called.made else Value(callees=frozenset({called._replace(made=True)}))
                     continue
                 callee = Callee(called.code, method, called.node)
             home = self.home.of(callee.code)
             if callee.owner is not None:
-                home.attributes(callee.owner)
+                home.prepare(callee.owner)
             summary = home.summary(callee.node)
             passed = self._arguments_of(node, callee)
             values = {name: self.value(argument) for name, argument in passed.items()}
@@ -524,7 +543,7 @@ class Frame:
             object_ = node.func.value if isinstance(node.func, ast.Attribute) else node.func
             if kept.origins and callee.owner is not None and (owner := dotted_name(object_)):
                 if owner not in {"self", "cls"}:
-                    self.env[owner] = mix(self.value(object_), kept)
+                    self._set(owner, mix(self.value(object_), kept))
                 found = mix(found, kept) if summary.returns.origins or found is not EQUAL else found
             for decision in summary.decisions if not self.quiet and callee.code is self.code else ():
                 value = replace_parameters(decision.value, values)
@@ -547,7 +566,7 @@ class Frame:
             for node in self.code.inside(argument, ast.Name, ast.Attribute):
                 name = dotted_name(node)
                 if name and (name in self.env or name.startswith("self.")):
-                    self.env[name] = AGREED
+                    self._set(name, AGREED)
                     if name in self.parameters:
                         self.exchanged.add(name)
 
@@ -565,4 +584,7 @@ def _signalled(code: Code) -> set[str]:
         functions = [f for name in handlers for f in code.functions.get(name.rpartition(".")[2], ())]
         known = {n for f in functions for g in code.inside(f, ast.Global) for n in g.names}
         code.__dict__["_signalled"] = known
+    code.results.note("calls", "signal.signal")
+    if known:
+        code.results.note_volatile()
     return known

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from dtdebug_taxonomy.checks.divergence.frame import Frame
+from dtdebug_taxonomy.checks.divergence.memory import Memory, Outcome
 from dtdebug_taxonomy.checks.divergence.origins import EQUAL, Callee, Value, mix
-from dtdebug_taxonomy.checks.divergence.summaries import Decision, Summary, method_of, replace_parameters
+from dtdebug_taxonomy.checks.divergence.summaries import Decision, Program, Summary, replace_parameters
 from dtdebug_taxonomy.checks.shared.stepping import synchronising_calls
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.guards import guards
-from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
+from dtdebug_taxonomy.source.python.syntax import FUNCTIONS, Function
 
 _DEEPEST = 12
 """Maximum number of functions that are followed into one another."""
@@ -30,8 +31,10 @@ class Interpreter:
         self.known_meetings: dict[ast.AST, tuple[str, ...]] = {}
         self._attributes: dict[ast.ClassDef, dict[str, Value]] = {}
         self._module: dict[str, Value] | None = None
+        self._methods: dict[ast.ClassDef, dict[str, Function]] = {}
         self.depth = 0
         """Number of functions that are being interpreted, within one another."""
+        self._memory = Memory(self)
         self._led: dict[ast.Call, tuple[str, ...]] = {}
         """Calls of a value, such as a lambda's name or an attribute -> the waiting calls that it leads to."""
 
@@ -46,19 +49,42 @@ class Interpreter:
             if self.depth < _DEEPEST:
                 self.depth += 1
                 try:
-                    self._summaries[node] = Frame(self, node).run()
+                    self._summaries[node] = self._interpret(node).summary
                 finally:
                     self.depth -= 1
         return self._summaries[node]
+
+    def _interpret(self, node: ast.AST) -> Outcome:
+        def work(home: Program) -> Outcome:
+            frame = Frame(home, node)
+            return Outcome(frame.run(), frame.env)
+
+        return work(self) if node is self.code.tree else self._memory.interpret(node, work)
+
+    def global_value(self, name: str) -> Value:
+        """Return the value of a name of the module."""
+        return self.globals().get(name, EQUAL)
 
     def globals(self) -> dict[str, Value]:
         """Return the values of the module's names."""
         if self._module is None:
             self._module = {}
-            frame = Frame(self, self.code.tree)
-            self._summaries[self.code.tree] = frame.run()
-            self._module = frame.env
+            self._summaries[self.code.tree], self._module = self._interpret(self.code.tree)
         return self._module
+
+    def method(self, home: ast.ClassDef, name: str) -> Function | None:
+        """Return a method that a class itself defines."""
+        if home not in self._methods:
+            self._methods[home] = {m.name: m for m in reversed(home.body) if isinstance(m, FUNCTIONS)}
+        return self._methods[home].get(name)
+
+    def prepare(self, home: ast.ClassDef) -> None:
+        """Find the values of a class's attributes."""
+        self.attributes(home)
+
+    def attribute(self, home: ast.ClassDef, name: str) -> Value:
+        """Return the value of an attribute of a class."""
+        return self.attributes(home).get(name, EQUAL)
 
     def attributes(self, home: ast.ClassDef) -> dict[str, Value]:
         """Return the values of a class's attributes, by all methods that set them."""
@@ -69,9 +95,7 @@ class Interpreter:
             for _ in range(2 if len(methods) > 1 else 1):  # what one method sets, another one may pass on
                 found: dict[str, Value] = {}
                 for method in methods:
-                    frame = Frame(self, method)
-                    frame.run()
-                    for name, value in frame.env.items():
+                    for name, value in self._interpret(method).env.items():
                         if name.startswith("self.") and "." not in (attribute := name[5:]):
                             known = replace_parameters(value, given if method.name == "__init__" else {})
                             found[attribute] = found.get(attribute, EQUAL) | known
@@ -82,7 +106,7 @@ class Interpreter:
 
     def _constructor_arguments(self, home: ast.ClassDef) -> dict[str, Value]:
         """Return the values that calls in this file pass to a class's constructor."""
-        init = method_of(home, "__init__")
+        init = self.method(home, "__init__")
         calls = self.code.calls(home.name) if init is not None else []
         names = [a.arg for a in init.args.args[1:]] if init is not None else []
         found: dict[str, Value] = {}
@@ -169,6 +193,10 @@ class Interpreter:
 
     def callees(self, call: ast.Call, *, elsewhere: bool = True) -> Iterable[Callee | str]:
         """Return the functions that a call may refer to, by its scope and the project; empty if unknown."""
+        key = "callees", call, elsewhere
+        return self.code.results.get(key, lambda: tuple(self._find_callees(call, elsewhere=elsewhere)))
+
+    def _find_callees(self, call: ast.Call, *, elsewhere: bool) -> Iterable[Callee | str]:
         code = self.code
         here = code.local_function(call)
         if here is not None:

@@ -182,6 +182,7 @@ def value_of_attribute(of: Value, attribute: str) -> Value:
 
 def _seeds_by_rank(code: Code) -> bool:
     """True if the program seeds each rank differently."""
+    code.results.note_volatile()
     known: bool | None = code.__dict__.get("_seeds_by_rank")
     if known is None:
         seeds = (c for c in code.nodes(ast.Call) if _SEEDS.search(code.name(c.func)))
@@ -192,6 +193,7 @@ def _seeds_by_rank(code: Code) -> bool:
 
 def _is_unseeded(code: Code) -> bool:
     """True if each rank draws its own numbers: the program seeds by its rank or process, or does not seed."""
+    code.results.note_volatile()
     known: bool | None = code.__dict__.get("_unseeded")
     if known is None:
         seeds = [c for c in code.nodes(ast.Call) if _SEEDS.search(code.name(c.func))]

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from dtdebug_taxonomy.checks.divergence.origins import EQUAL, Callee, Origin, Value, mix
 from dtdebug_taxonomy.source.python.code import Code
-from dtdebug_taxonomy.source.python.syntax import FUNCTIONS, Function
+from dtdebug_taxonomy.source.python.syntax import Function
 
 
 class Decision(NamedTuple):
@@ -38,17 +38,14 @@ class Program(Protocol):
 
     def of(self, code: Code) -> Program: ...  # noqa: D102 - as there
     def summary(self, node: ast.AST) -> Summary: ...  # noqa: D102
-    def globals(self) -> dict[str, Value]: ...  # noqa: D102
-    def attributes(self, home: ast.ClassDef) -> dict[str, Value]: ...  # noqa: D102
+    def global_value(self, name: str) -> Value: ...  # noqa: D102
+    def prepare(self, home: ast.ClassDef) -> None: ...  # noqa: D102
+    def method(self, home: ast.ClassDef, name: str) -> Function | None: ...  # noqa: D102
+    def attribute(self, home: ast.ClassDef, name: str) -> Value: ...  # noqa: D102
     def meetings(self, node: ast.AST) -> tuple[str, ...]: ...  # noqa: D102
     def met(self, call: ast.Call, callee: Value | None = None) -> tuple[str, ...]: ...  # noqa: D102
     def note(self, call: ast.Call, names: tuple[str, ...]) -> None: ...  # noqa: D102
     def callees(self, call: ast.Call) -> Iterable[Callee | str]: ...  # noqa: D102
-
-
-def method_of(home: ast.ClassDef, name: str) -> Function | None:
-    """Return a method that a class itself defines."""
-    return next((m for m in home.body if isinstance(m, FUNCTIONS) and m.name == name), None)
 
 
 def replace_parameters(value: Value, given: dict[str, Value]) -> Value:

@@ -112,7 +112,7 @@ def _is_tokenizer(call: ast.Call) -> bool:
 
 def _across_functions(code: Code, seen: set[ast.AST]) -> Iterator[Hit]:
     """Report loads of what a function writes that rank 0 alone calls."""
-    for steps in courses(code):
+    for steps in courses(code) if _may_write_first(code) else ():
         writes = [(n, s, p) for n, s in enumerate(steps) if (p := _path_of(s, _SAVES)) is not None]
         for at, write, path in writes:
             guard = _guard_of(write, code)
@@ -134,6 +134,19 @@ def _across_functions(code: Code, seen: set[ast.AST]) -> Iterator[Hit]:
                     "the file is missing, from an earlier run, or half written.",
                     wait_after(code, guard),
                 )
+
+
+def _may_write_first(code: Code) -> bool:
+    """True if rank 0 alone makes a call that saves, or may lead to one in this file or another."""
+    leads_out = code.project is not None and code.project.reaches(code)
+    return any(
+        written_by_first(code, call) is not None
+        for call in code.nodes(ast.Call)
+        if code.name(call.func) in _SAVES
+        or (last := getattr(call.func, "attr", getattr(call.func, "id", ""))) in code.functions
+        or last in code.at_top
+        or (leads_out and isinstance(call.func, ast.Name | ast.Attribute))
+    )
 
 
 def _path_of(step: Step, functions: dict[str, tuple[str, int]]) -> Thing | None:

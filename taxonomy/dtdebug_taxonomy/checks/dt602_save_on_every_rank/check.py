@@ -52,7 +52,7 @@ def check(code: Code) -> Iterator[Hit]:
 def _by_helpers(code: Code) -> Iterator[Hit]:
     """Report calls on all ranks of what saves in another file: nothing on the way asks the rank."""
     seen: set[ast.AST] = set()
-    for steps in courses(code):
+    for steps in courses(code) if code.project is not None and code.project.reaches(code) else ():
         for save in (s for s in steps if s.name == "torch.save" and isinstance(s.node, ast.Call)):
             path = save.code.argument(save.node, "f", 1)  # type: ignore[arg-type]
             if path is None or not save.calls or not _is_one_file(save.code, path):

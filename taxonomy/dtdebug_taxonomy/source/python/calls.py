@@ -49,7 +49,8 @@ class CallIndex(Syntax):
     def results(self) -> Results:
         """Results about nodes, also those of the former version that are still valid."""
         index = self._node_index
-        former = index.results if index.tables is not None and index.imports == self.imports else {}
+        is_alike = index.tables is not None and index.imports == self.imports and index.project is self.project
+        former = index.results if is_alike else None
         tables, index.results = index.tables, {}
         return Results(former, lambda: tables.changed(self._tables_of_names()) if tables is not None else set())
 

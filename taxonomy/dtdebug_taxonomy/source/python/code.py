@@ -42,8 +42,6 @@ class Code(ValueIndex, Holder):
     def constant(self, node: ast.expr | None) -> object:
         """Return the constant value of an expression, through assignments or a configuration that the program names."""
         found = super().constant(node)
-        if found is None and not isinstance(node, ast.Constant | None):
-            self.results.note_volatile()  # a configuration may hold it
         if found is None and (known := configured_value(self, node)) is not None:
             return known.value
         return found

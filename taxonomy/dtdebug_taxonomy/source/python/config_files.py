@@ -40,7 +40,10 @@ def file_read(code: ValueIndex, call: ast.Call) -> FileRead | None:
         path = _path(code, call.args[0], _STEPS, options)
     else:
         path = _path(code, _given_to_loader(code, call), _STEPS, options)
-    if path is None or not path.endswith(_SUFFIXES) or path.startswith(("/", "~")):
+    if path is None:
+        return None
+    code.results.note_volatile()
+    if not path.endswith(_SUFFIXES) or path.startswith(("/", "~")):
         return None
     home = posixpath.dirname(code.path)
     if path.startswith(_HERE):
@@ -115,11 +118,13 @@ def _path(code: ValueIndex, node: ast.expr | None, left: int, options: list[str]
         return None
     bound = code.bound(node)
     if not bound and isinstance(node, ast.Attribute):
+        code.results.note_volatile()
         return _by_option(code, node, options)
     if len(bound) != 1:
         return None
     if bound[0].how in {"assign", "with"} and bound[0].value is not node:
         return _path(code, bound[0].value, left - 1, options)
+    code.results.note_volatile()
     return _path(code, _default(code, bound[0].node), left - 1, options)
 
 

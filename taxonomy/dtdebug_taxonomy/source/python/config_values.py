@@ -117,13 +117,14 @@ def configured_value(code: ValueIndex, node: ast.expr | None) -> ConfiguredValue
     """Return the value of an expression if a configuration contains it, or None; cached on the program."""
     if not isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.Call):
         return None
-    known: dict[ast.expr, ConfiguredValue | None] = code.__dict__.setdefault("_held", {})
-    if node not in known:
-        known[node] = None  # a name that leads to itself ends here
-        found = known[node] = _resolve_value(code, node)
-        if found is not None:
-            resolved_expressions(code).append((node, found))
-    return known[node]
+    running: set[ast.expr] = code.__dict__.setdefault("_resolving", set())
+    if node in running:
+        return None  # a name that leads to itself ends here
+    running.add(node)
+    try:
+        return code.results.get(("configured", node, None), lambda: _resolve_and_tell(code, node))
+    finally:
+        running.discard(node)
 
 
 def resolved_expressions(code: ValueIndex) -> list[tuple[ast.expr, ConfiguredValue]]:
@@ -132,10 +133,20 @@ def resolved_expressions(code: ValueIndex) -> list[tuple[ast.expr, ConfiguredVal
     return rows
 
 
+def _resolve_and_tell(code: ValueIndex, node: ast.expr) -> ConfiguredValue | None:
+    found = _resolve_value(code, node)
+    if found is not None:
+        resolved_expressions(code).append((node, found))
+    return found
+
+
 def _resolve_value(code: ValueIndex, node: ast.expr) -> ConfiguredValue | None:
     way = _Way(set(), set(), set())
     part = _follow_expression(code, node, way, _STEPS)
-    if part is None or not way.keys or may_change(code, way.names, way.keys, way.attributes):
+    if part is None or not way.keys:
+        return None
+    code.results.note_volatile()  # other statements may change it
+    if may_change(code, way.names, way.keys, way.attributes):
         return None
     if isinstance(part.home, Config):
         value = part.node.value if isinstance(part.node, Node) else None

@@ -33,7 +33,9 @@ _STRING = re.compile(
 _LONGEST = 2_000_000
 """Maximum number of characters of a program; a longer text is data and is not parsed."""
 _DEEPEST, _LONG_HEAD = 60, 200
-_DOTTED_IMPORT = re.compile(r"\b(?:from|import)\b(?P<name>(?:[\w., \t]|\\\n)*)")
+_DOTTED_IMPORTS = [
+    re.compile(rf"{word}\b(?<!\w{word})(?P<name>(?:[\w., \t]|\\\n)*)") for word in ("from", "import")
+]  # each begins with a fixed text, which is found several times as fast as `\b`
 _FSTRING = re.compile(r"[fF][rR]?(?P<quote>\"\"\"|'''|\"|')")
 _SHORT = {quote: re.compile(rf"(?:[^{quote}\\\n]|\\.)*{quote}", re.DOTALL) for quote in "\"'"}
 _DOTS, _FIELDS = 64, 1000
@@ -97,7 +99,8 @@ def without_costly_parts(text: str) -> tuple[str, tuple[int, ...]]:
     """Return the text with imports and f-strings that can't be parsed in time made invalid, and their first lines."""
     spans = []
     if text.count(".") > _DOTS:
-        spans += [m.span("name") for m in _DOTTED_IMPORT.finditer(text) if m["name"].count(".") > _DOTS]
+        imports = (m for pattern in _DOTTED_IMPORTS for m in pattern.finditer(text))
+        spans += [m.span("name") for m in imports if m["name"].count(".") > _DOTS]
     if text.count("{") > _FIELDS:
         for found in _FSTRING.finditer(text):
             end = _end_of_string(text, found.end(), found["quote"])

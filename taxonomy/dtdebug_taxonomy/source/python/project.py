@@ -23,8 +23,10 @@ _FOLLOWED = 4
 """Maximum number of imports, or base classes, to follow in a row."""
 _NESTED = 32
 """Maximum number of parts of a qualified name that is looked for in files."""
-_MODULES = 256
-"""Maximum number of parsed modules to keep."""
+_CONFIGURATIONS = 256
+"""Maximum number of configurations to keep."""
+_KEPT = 8_000_000
+"""Maximum number of characters of the modules that are kept parsed; a tree takes some 50 times as many bytes."""
 _LONGEST = 100_000
 """Maximum number of characters of a configuration; a longer text is data."""
 _KNOWN = frozenset(sys.stdlib_module_names | {"torch", "numpy", "transformers", "accelerate", "deepspeed", "wandb"})
@@ -47,15 +49,18 @@ class Project:
     def __init__(self, text: Callable[[str], str | None]) -> None:
         """Set the reader: `text` returns the content of a path, or None if it is missing or may not be read."""
         self._text = lru_cache(maxsize=4096)(text)
-        self._code = lru_cache(maxsize=_MODULES)(self._parse_code)
-        self._config = lru_cache(maxsize=_MODULES)(self._parse_config)
+        self._modules: dict[str, Code | None] = {}
+        """Parsed modules by path, the one that was asked for last at the end; None for what is no module."""
+        self._kept = 0
+        self._config = lru_cache(maxsize=_CONFIGURATIONS)(self._parse_config)
         self._place = lru_cache(maxsize=4096)(self._find_place)
         self.consulted: set[str] = set()
         """Modules that have been read; callers that cache results empty it before each file."""
 
     def forget(self) -> None:
         """Drop all that is known of modules, so that each is read again."""
-        for kept in (self._text, self._code, self._config, self._place):
+        self._modules, self._kept = {}, 0
+        for kept in (self._text, self._config, self._place):
             kept.cache_clear()
 
     def noting(self, work: Callable[[], T]) -> tuple[T, set[str]]:
@@ -86,6 +91,15 @@ class Project:
         if imported is not None:
             return imported.partition(".")[0] not in _KNOWN
         return bool(root) and isinstance(func, ast.Attribute)
+
+    def reaches(self, code: ValueIndex) -> bool:
+        """True if a program imports a module of the project; cached with the program."""
+        known: bool | None = code.__dict__.get("_reaches_project")
+        if known is None:
+            names = {n for n in code.imports.values() if n.partition(".")[0] not in _KNOWN}
+            known = any(self.module(code, f"{name}._")[0] is not None for name in names)
+            code.__dict__["_reaches_project"] = known
+        return known
 
     def resolve_call(self, code: Code, call: ast.Call) -> FoundDefinition | None:
         """Return the function that a call refers to: of this file or another, or a method of a known class."""
@@ -136,6 +150,7 @@ class Project:
         """Return a method of a class, or of the first base class that has it."""
         if not isinstance(home.node, ast.ClassDef) or not left:
             return None
+        home.code.results.note("functions", name)
         own = next((n for n in home.node.body if isinstance(n, FUNCTIONS) and n.name == name), None)
         if own is not None:
             return FoundDefinition(home.code, own)
@@ -181,6 +196,18 @@ class Project:
         found = Config(text, path=path)
         return found if found.problem is None and len(found.roots) == 1 else None
 
+    def _code(self, path: str) -> Code | None:
+        """Return the module at a path; one that was not asked for lately is parsed again."""
+        if path in self._modules:
+            found = self._modules[path] = self._modules.pop(path)
+            return found
+        found = self._modules[path] = self._parse_code(path)
+        self._kept += len(found.text) if found is not None else 0
+        while self._kept > _KEPT and len(self._modules) > 1:
+            oldest = self._modules.pop(next(iter(self._modules)))
+            self._kept -= len(oldest.text) if oldest is not None else 0
+        return found
+
     def _parse_code(self, path: str) -> Code | None:
         text = self._text(path)
         if text is None:
@@ -192,6 +219,7 @@ class Project:
 
 def _at_top(code: Code, name: str) -> Definition | None:
     """Return a module's top-level definition of a name; None if there is not exactly one."""
+    code.results.note("at_top", name)
     found = code.at_top.get(name, ())
     return found[0] if len(found) == 1 else None
 

@@ -55,6 +55,8 @@ _SIZE = re.compile(
 _KEY = re.compile(r"(local|global|world|node|process)_(rank|index)")
 """Keys of a configuration that are not the rank of a matrix or of a search result."""
 _NO_RANK = re.compile(r"(?i)matrix_rank|lora|adapter|peft|svd|tucker|low_?rank|argsort|(^|\.)(len|dim|ndim)$")
+_FOLLOWED = 3
+"""Maximum number of assignments and calls to follow."""
 _VARIABLES = {
     "RANK": "global",
     "SLURM_PROCID": "global",
@@ -71,20 +73,26 @@ _VARIABLES = {
 }
 
 
-def rank(code: Code, node: ast.expr | None, depth: int = 3) -> str:
+def rank(code: Code, node: ast.expr | None) -> str:
     """Return which rank of this process an expression is; empty if it is not a rank.
 
     `global`, `local`, the name of a different one (`tp_rank`, `node_rank`), or `group` for the
     rank in a group that is passed.
     """
+    if node is None or isinstance(node, ast.Constant):
+        return ""
+    return code.results.get(("rank", node, None), lambda: _rank(code, node, _FOLLOWED))
+
+
+def _rank(code: Code, node: ast.expr | None, depth: int) -> str:
     if isinstance(node, ast.Call):
         return _rank_of_call(code, node, depth)
     if isinstance(node, ast.Subscript):
         return _of_mapping(code, node)
     if isinstance(node, ast.IfExp):
-        return rank(code, node.body, depth) or rank(code, node.orelse, depth)
+        return _rank(code, node.body, depth) or _rank(code, node.orelse, depth)
     if isinstance(node, ast.BoolOp):
-        return rank(code, node.values[0], depth)
+        return _rank(code, node.values[0], depth)
     if isinstance(node, ast.Attribute) and not dotted_name(node):
         return _by_name(node.attr.lower().strip("_"))  # attribute of a call's result
     if node is None or not (name := dotted_name(node)):
@@ -94,7 +102,7 @@ def rank(code: Code, node: ast.expr | None, depth: int = 3) -> str:
         return ""
     values = [b.value for b in bound if b.how == "assign"]
     if depth and values and len(values) == len(bound):
-        found = {rank(code, v, depth - 1) for v in values if not isinstance(v, ast.Constant)} - {""}
+        found = {_rank(code, v, depth - 1) for v in values if not isinstance(v, ast.Constant)} - {""}
         if len(found) == 1:
             return found.pop()
         if all(_is_other(code, v) for v in values):
@@ -149,14 +157,14 @@ def _is_other(code: Code, value: ast.expr | None) -> bool:
 def _rank_of_call(code: Code, call: ast.Call, depth: int) -> str:
     called = code.name(call.func)
     if called in {"int", "str"} and len(call.args) == 1:
-        return rank(code, call.args[0], depth)
+        return _rank(code, call.args[0], depth)
     if called in {"os.environ.get", "os.getenv", "os.environ.setdefault", "os.environ.pop"} and call.args:
         return _VARIABLES.get(str(code.constant(call.args[0])), "")
     last = called.rsplit(".", 1)[-1] or (call.func.attr if isinstance(call.func, ast.Attribute) else "")
     if called.startswith(("horovod.", "hvd.")) and last in {"rank", "local_rank"}:
         return "global" if last == "rank" else "local"
     if not _RANK_CALL.fullmatch(last.lstrip("_")):
-        found = {rank(code, v, depth - 1) for v in code.returned_values(call)} if depth else set()
+        found = {_rank(code, v, depth - 1) for v in code.returned_values(call)} if depth else set()
         return found.pop() if len(found) == 1 else ""
     if last == "get_rank" and (call.args or call.keywords):
         return "group"
@@ -179,13 +187,17 @@ def is_main(name: str, *, called_with: int = 0) -> str:
     return "local" if "local" in last.lower() else "global"
 
 
-def several(code: Code, node: ast.expr, depth: int = 2) -> bool | None:
+def several(code: Code, node: ast.expr) -> bool | None:
     """Return what a condition implies about the number of processes: True for several, False for one, else None."""
+    return code.results.get(("several", node, None), lambda: _several(code, node, 2))
+
+
+def _several(code: Code, node: ast.expr, depth: int) -> bool | None:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        found = several(code, node.operand, depth)
+        found = _several(code, node.operand, depth)
         return None if found is None else not found
     if isinstance(node, ast.BoolOp):
-        all_found = {several(code, v, depth) for v in node.values}
+        all_found = {_several(code, v, depth) for v in node.values}
         return all_found.pop() if len(all_found) == 1 else None
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         return _several_by_number(code, node.left, node.ops[0], node.comparators[0])
@@ -195,7 +207,7 @@ def several(code: Code, node: ast.expr, depth: int = 2) -> bool | None:
     if _MANY.fullmatch(last) or (last == "is_available" and "dist" in name):
         return True
     if depth and not isinstance(node, ast.Call) and name:
-        found_ones = {several(code, v, depth - 1) if v is not None else None for v in code.values(node)}
+        found_ones = {_several(code, v, depth - 1) if v is not None else None for v in code.values(node)}
         return found_ones.pop() if len(found_ones) == 1 else None
     return None
 

@@ -42,6 +42,8 @@ class NodeIndex:
     results: dict[Key, Row] = field(default_factory=dict)
     """Results of the former version; valid where its tables are the same."""
     tables: Tables | None = None
+    project: object = None
+    """Project in which they hold."""
 
 
 @dataclass

@@ -42,7 +42,8 @@ class Tables(NamedTuple):
 class Results:
     """Results for one version of a program."""
 
-    def __init__(self, former: Mapping[Key, Row], changed: Callable[[], set[Read]]) -> None:
+    def __init__(self, former: Mapping[Key, Row] | None, changed: Callable[[], set[Read]]) -> None:
+        """Set the results of the former version, None if no version can be compared, and what has changed since."""
         self.rows: dict[Key, Row] = {}
         self._former = former
         self._find_changed = changed
@@ -73,21 +74,28 @@ class Results:
         return found
 
     def _take(self, key: Key) -> Row | None:
-        row = self._former.get(key)
-        if row is None:
-            return None
-        if self._changed is None:
-            self._changed = self._find_changed()
-        if not row[1].isdisjoint(self._changed):
+        row = self._former.get(key) if self._former is not None else None
+        if row is None or not self.hold(row[1]):
             return None
         self.rows[key] = row
         return row
 
-    def _do(self, key: Key, work: Callable[[], T]) -> Row:
+    def hold(self, reads: frozenset[Read]) -> bool:
+        """True if the former version had the same under all these keys."""
+        if self._former is None:
+            return False
+        if self._changed is None:
+            self._changed = self._find_changed()
+        return reads.isdisjoint(self._changed)
+
+    def record(self, work: Callable[[], T]) -> tuple[T, frozenset[Read]]:
+        """Return the result of some work and what it reads, for a caller that keeps the result."""
         outer, self._reads = self._reads, set()
         try:
-            value = work()
-            row = self.rows[key] = value, frozenset(self._reads)
+            return work(), frozenset(self._reads)
         finally:
             self._reads = outer
+
+    def _do(self, key: Key, work: Callable[[], T]) -> Row:
+        row = self.rows[key] = self.record(work)
         return row

@@ -8,13 +8,13 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from dtdebug_taxonomy.source.python.lenient_parser import ParseResult, parse_program
 from dtdebug_taxonomy.source.python.names import imported_names
 from dtdebug_taxonomy.source.python.reparse import Former, NodeIndex, Scope, below
 from dtdebug_taxonomy.source.source import Source, UnreadPart
-from dtdebug_taxonomy.source.text import Span
+from dtdebug_taxonomy.source.text import Span, Text
 
 N = TypeVar("N", bound=ast.AST)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -27,11 +27,25 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 class Syntax(Source):
     """The nodes of a program and their places."""
 
-    former: Former | None = None
-    """Earlier version of the text, whose unchanged statements keep their nodes."""
+    def __init__(self, text: str, *, path: str = "") -> None:
+        super().__init__(text, path=path)
+        self.former: Former | None = None
+        """Earlier version of the text, whose unchanged statements keep their nodes."""
+        self.kept: dict[str, Any] = {}
+        """Results that analyses keep for the next version, by the name of the analysis."""
+        self.kept_before: dict[str, Any] = {}
+        """Results that they have kept in the former version."""
+
+    def revise(self, text: str) -> None:
+        """Take over a later version of the text: the program is the same, and unchanged statements keep their nodes."""
+        is_parsed = "_parse_result" in self.__dict__
+        before = self.kept if is_parsed else self.kept_before
+        same = {name: value for name, value in self.__dict__.items() if name in {"path", "project", "notebook"}}
+        former = self.release()
+        self.__dict__.update(same, text=Text(text), former=former, kept={}, kept_before=before)
 
     def release(self) -> Former | None:
-        """Return what the next version of the text can reuse, and drop everything else; this one is of no more use."""
+        """Return what the next version of the text can reuse, and drop everything else."""
         result: ParseResult | None = self.__dict__.get("_parse_result")
         found = self.former
         if result is not None:
@@ -126,6 +140,9 @@ class Syntax(Source):
     def scope(self, node: ast.AST) -> Scope:
         """Return the innermost function, class, lambda or module around a node."""
         known = self._scope_of
+        found = known.get(node)
+        if found is not None:
+            return found
         passed = []
         while (scope := known.get(node)) is None:
             passed.append(node)
@@ -153,7 +170,12 @@ class Syntax(Source):
 
     def function(self, node: ast.AST) -> Function | None:
         """Return the innermost function around a node, or None."""
-        return next((s for s in self.scopes(node) if isinstance(s, FUNCTIONS)), None)
+        scope = self.scope(node)
+        while not isinstance(scope, FUNCTIONS):
+            if isinstance(scope, ast.Module):
+                return None
+            scope = self.scope(scope)
+        return scope
 
     def class_of(self, node: ast.AST) -> ast.ClassDef | None:
         """Return the innermost class around a node, or None."""

@@ -52,10 +52,11 @@ class ValueIndex(CallIndex):
         return found
 
     def release(self) -> Former | None:
-        """Return what the next version of the text can reuse; this one is of no more use."""
+        """Return what the next version of the text can reuse, and drop everything else."""
         results: Results | None = self.__dict__.get("results")
-        if results is not None and results.rows:
-            self._node_index.results, self._node_index.tables = results.rows, self._tables_of_names()
+        if results is not None and (results.rows or self.kept):
+            index = self._node_index
+            index.results, index.tables, index.project = results.rows, self._tables_of_names(), self.project
         return super().release()
 
     def values(self, node: ast.expr | None) -> list[ast.expr | None]:
