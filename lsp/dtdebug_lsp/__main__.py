@@ -32,9 +32,14 @@ def _import_protocol() -> None:
 
 
 def _drop_traceback(record: logging.LogRecord) -> bool:
-    """Let of pygls' records only lines pass: for a message that is not understood it logs a traceback."""
+    """Let of pygls' records only lines pass: for a message that is not understood it logs a traceback.
+
+    One that is not JSON is a line of our `report_server_error()`.
+    """
     if not record.name.startswith("pygls"):
         return True
+    if record.msg == "Unable to handle message":
+        return False
     record.exc_info = record.exc_text = None
     return "Traceback (" not in record.getMessage()
 

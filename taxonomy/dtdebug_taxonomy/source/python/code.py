@@ -32,12 +32,13 @@ class Code(ValueIndex, Holder):
 
     kind = "python"
 
+    in_step = False
+    """True for a part of a program that is said to average gradients over ranks, where it does not show how."""
+
     def __init__(self, text: str, *, path: str = "", notebook: bool = False) -> None:
         super().__init__(text, path=path)
         self.notebook = notebook
         """True for the joined cells of a notebook."""
-        self.in_step = False
-        """True for a part of a program that is said to average gradients over ranks, where it does not show how."""
 
     def constant(self, node: ast.expr | None) -> object:
         """Return the constant value of an expression, through assignments or a configuration that the program names."""
