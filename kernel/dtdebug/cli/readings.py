@@ -435,7 +435,8 @@ def _print_logs(reading: Reading, asked: Asked, rows: Job | None) -> None:
         event = event or _event_of(reading).partition("\n")[0]
         print(_of_ranks(shown, reading, event, asked))
         return
-    if job is not None or reading.found or d.ordinary or d.advice:
+    is_shown = any(a.grade in {"measured", "source"} for a in d.advice[:1])  # no guesses where nothing has failed
+    if job is not None or reading.found or d.ordinary or is_shown:
         step = next_step(_of_end(job)) if job is not None else None
         print(full_text(d) if asked.full else answer_text(d, snapshot, event=event, next_step=step))
     else:

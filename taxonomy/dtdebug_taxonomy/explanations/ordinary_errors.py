@@ -482,7 +482,7 @@ def _of_division(account: Account) -> Fault | None:
     divisors = {
         ast.unparse(n.right)  # type: ignore[attr-defined]
         for n in _nodes(account, ast.BinOp)
-        if isinstance(n.op, ast.Div | ast.FloorDiv | ast.Mod)  # type: ignore[attr-defined]
+        if isinstance(n.op, ast.Div | ast.FloorDiv | ast.Mod) and not isinstance(n.right, ast.Constant)  # type: ignore[attr-defined]
     }
     zeros = {words for words in divisors if _plain(texts.get(words, "")) == 0}
     if not account.with_values and len(divisors) == 1:

@@ -39,7 +39,7 @@ class Stacks(NamedTuple):
     rounds: tuple[tuple[RankState, ...], ...] = ()
     """States of the ranks at each look, the last one last."""
     left_out: tuple[str, ...] = ()
-    """What was not used, in words: processes that are no ranks (launchers, workers of loaders), ends of large files."""
+    """Parts that were not used, in words: processes that are no ranks (launchers, loaders), ends of large files."""
     numbered: str = ""
     """Source of the ranks' numbers; empty if they are named in the files."""
     tools: tuple[str, ...] = ()
