@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
+from dtdebug_taxonomy.text.number_words import NUMBER, read_number
 from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
 
-_WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "six": 6, "eight": 8}
-_COUNT = rf"(?P<gpus>\d{{1,3}}|{'|'.join(_WORDS)}|a single)"
+_COUNT = rf"(?P<gpus>{NUMBER}|a single)"
 _MACHINE = r"(?:machine|node|host|server|box|instance|workstation|computer|laptop|pc|vm|container|pod)s?"
 _THERE = re.compile(
     rf"(?i)\b(?:have|has|got|{_MACHINE} with|there (?:is|are)|only|of|comes with)\b (?:only |just |exactly )?{_COUNT} "
@@ -124,4 +124,4 @@ def compare_counts(situation: str, output: str) -> TooMany | None:
 
 
 def _number(word: str) -> int:
-    return int(word) if word.isdigit() else _WORDS.get(word.lower(), 1)
+    return 1 if word.lower() == "a single" else read_number(word)

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from dtdebug_taxonomy.text.lazy_re import lazy_re
+from dtdebug_taxonomy.text.number_words import NUMBERS
 from dtdebug_taxonomy.text.outcomes import outcome_of
 from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
 from dtdebug_taxonomy.text.stated_settings import Kind, Setting, alternatives_in, settings_of
@@ -58,6 +59,10 @@ _BREAK = lazy_re(
 _ITEM = lazy_re(r"\W*(?:\d{1,2}|[a-z])?\W*")
 """Number of an item of a list, or nothing."""
 _GOES_ON = lazy_re(r"(?i)\W*(?:but|and|then|later|after\w{0,5})\b")
+_STEM = 4
+"""Least number of letters that a word has in common with its longer form."""
+_SEVERAL = 1_000
+"""Number for a count of devices that is not said."""
 _HARD = frozenset(".!?;\n")
 _HYPOTHETICAL = lazy_re(
     r"(?i)\b(?:should|supposed|expect\w{0,3}|would|could|might|may|whether|hope|please|does (?:it|this|anyone)"
@@ -275,15 +280,10 @@ def _has_stems(short: str, long: str) -> bool:
     return len(rows[0]) == len(rows[1]) > 1 and all(a == b or (b.startswith(a) and len(a) >= _STEM) for a, b in pairs)
 
 
-_STEM = 4
-"""Least number of letters that a word has in common with its longer form."""
-
-
 def _is_fewer(value: str, other: str) -> bool:
     """True if a number of devices is smaller than another."""
-    words = {"two": 2, "three": 3, "four": 4, "eight": 8, "sixteen": 16, "several": 1_000}
-    one, two = (words.get(v, int(v) if v.isdigit() else 1_000) for v in (value, other))
-    return one < two and (one == 1 or two < words["several"])
+    one, two = (NUMBERS.get(v, int(v) if v.isdigit() else _SEVERAL) for v in (value, other))
+    return one < two and (one == 1 or two < _SEVERAL)
 
 
 def _instead(text: str) -> Iterator[Contrast]:

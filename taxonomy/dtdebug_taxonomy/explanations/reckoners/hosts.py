@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
 from dtdebug_taxonomy.text.lazy_re import lazy_re
+from dtdebug_taxonomy.text.number_words import NUMBER, read_number
 from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
 
 _WAITED_FOR = lazy_re(
@@ -27,13 +28,11 @@ _ONE_HOST = lazy_re(
     r"|workstation)\b|\bmy (?:laptop|workstation|desktop)\b"
 )
 _STARTED = lazy_re(r"(?:^|[\s`])(?:mpirun|mpiexec|horovodrun)\b[^\n`]{0,80}? -(?:np|n) (?P<n>\d{1,5})\b")
-_NUMBER = r"\d{1,4}|two|three|four|eight"
 _HOSTS = lazy_re(
-    rf"(?i)(?<![\w.-])(?P<hosts>{_NUMBER}) (?:nodes|machines|hosts|servers)\b[^.\n]{{0,24}}?\b(?P<each>{_NUMBER})"
+    rf"(?i)(?<![\w.-])(?P<hosts>{NUMBER}) (?:nodes|machines|hosts|servers)\b[^.\n]{{0,24}}?\b(?P<each>{NUMBER})"
     r" ?x? ?(?:\w{2,8} )?(?:gpus|cards|devices)\b"
 )
 _ORDINAL = lazy_re(r"(?i)\binvalid device ordinal\b")
-_WORDS = {"two": 2, "three": 3, "four": 4, "eight": 8}
 _WAITS = frozenset({"B.2", "C.4", "D.2.1", "B.1", "D.2.2"})
 """Symptoms of a job that does not come up."""
 
@@ -60,7 +59,7 @@ def _of_processes(text: str) -> Iterator[Explanation]:
     started, hosts = _STARTED.search(text), _HOSTS.search(text)
     if started is None or hosts is None or not _ORDINAL.search(text):
         return
-    count, nodes, each = int(started["n"]), _count(hosts["hosts"]), _count(hosts["each"])
+    count, nodes, each = int(started["n"]), read_number(hosts["hosts"]), read_number(hosts["each"])
     here = -(-count // nodes) if nodes else 0
     if not 0 < each < here:
         return
@@ -73,10 +72,6 @@ def _of_processes(text: str) -> Iterator[Explanation]:
         _reason(text, hosts),
         pattern="fix device assignment",
     )
-
-
-def _count(word: str) -> int:
-    return _WORDS[word.lower()] if word.lower() in _WORDS else int(word)
 
 
 def _reason(text: str, found: re.Match[str]) -> Reason:

@@ -15,6 +15,7 @@ import msgspec
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
 from dtdebug_taxonomy.text.lazy_re import lazy_re
+from dtdebug_taxonomy.text.number_words import NUMBER, read_number
 from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
 
 _CAUSE = "model-states-do-not-fit"
@@ -42,11 +43,10 @@ _CARDS = {
 }  # fmt: skip
 """Memory of cards that are made in one size."""
 _RANKS = lazy_re(
-    r"(?i)(?<![\w.])(?P<n>\d{1,4}|two|four|eight|sixteen)(?:x| ?x|\u00d7)? ?(?:nvidia )?(?:rtx ?)?"
+    r"(?i)(?<![\w.])(?P<n>" + NUMBER + r")(?:x| ?x|\u00d7)? ?(?:nvidia )?(?:rtx ?)?"
     r"(?:[abhv]\d00|a6000|a40|[345]090|l40s?|t4|a10g?|gpus?|cards?|devices|ranks)s?\b"
 )
 _NODES = lazy_re(r"(?i)(?<![\w.])(?:[2-9]|\d\d|two|three|four|eight) ?(?:x |nodes|machines|hosts)")
-_COUNTS = {"two": 2, "four": 4, "eight": 8, "sixteen": 16}
 _STAGE = lazy_re(r"(?i)\bzero[- _]?(?:stage)?[- _=]{0,3}(?P<stage>[123])\b")
 _FSDP = lazy_re(r"(?i)\bfsdp2?\b|\bfully[ _]sharded")
 _BARE_BF16 = lazy_re(r"(?i)\bbf(?:loat)?16\b")
@@ -67,7 +67,7 @@ def explain(context: Context) -> Iterator[Explanation]:
         return
     parameters = sizes.pop()
     counted = _RANKS.search(words)
-    ranks = _count(counted["n"]) if counted is not None else 1
+    ranks = read_number(counted["n"]) if counted is not None else 1
     stage = _STAGE.search(words)
     level = int(stage["stage"]) if stage is not None else 3 if _FSDP.search(words) else 0
     if level and (counted is None or _NODES.search(words.replace(counted[0], ""))):
@@ -123,10 +123,6 @@ def _memory(words: str) -> float | None:
     cards = {re.sub(r"\s", "", m["card"].lower()) for m in _CARD.finditer(words)}
     sizes = stated or {float(_CARDS[c]) for c in cards if c in _CARDS}
     return sizes.pop() if len(sizes) == 1 else None
-
-
-def _count(word: str) -> int:
-    return _COUNTS.get(word.lower(), 0) or int(word)
 
 
 def _first(words: str) -> tuple[int, str]:

@@ -15,14 +15,14 @@ from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
 from dtdebug_taxonomy.model.rank_ranges import spell
 from dtdebug_taxonomy.text.lazy_re import lazy_re
+from dtdebug_taxonomy.text.number_words import NUMBER, read_number
 from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
 
-_WORDS = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "eight": 8}
 _SAMPLES = (
     r"(?P<samples>\d{1,9}) (?:\w{2,12} ){0,2}?(?:files|samples|examples|images|rows"
     r"|records|sequences|sentences|items|pictures|videos|documents|prompts)"
 )
-_RANKS = rf"(?P<ranks>\d{{1,4}}|{'|'.join(_WORDS)}) (?:\w{{2,10}} )?(?:ranks|gpus|processes|workers|cards|devices)"
+_RANKS = rf"(?P<ranks>{NUMBER}) (?:\w{{2,10}} )?(?:ranks|gpus|processes|workers|cards|devices)"
 _SPLIT = lazy_re(
     rf"(?i)\b{_SAMPLES}\b[^\n.;:]{{0,40}}?\b(?:on|over|across|between|among|with|for)\b[^\n.;:]{{0,12}}? ?{_RANKS}\b"
     rf"|\b(?:samples|num_samples|dataset(?: size)?"
@@ -49,7 +49,7 @@ def explain(context: Context) -> Iterator[Explanation]:
         named = _RANK_LIST.search(clipped)
         waiting = frozenset(int(n) for n in re.findall(r"\d{1,4}", named[0])) if named is not None else frozenset()
         samples, ranks = split["samples"] or split["samples2"], split["ranks"] or split["ranks2"]
-        told = divide(_number(samples), _number(ranks), size, waiting)
+        told = divide(read_number(samples), read_number(ranks), size, waiting)
         if told is not None:
             line = clipped.count("\n", 0, split.start()) + 1
             words = plain(" ".join(split[0].split()))[:200]
@@ -94,7 +94,3 @@ def _explanation(symptom: str, told: tuple[list[int], list[int]], reason: Reason
         reason,
         pattern="fix batch size/data partition",
     )
-
-
-def _number(word: str) -> int:
-    return int(word) if re.fullmatch(r"\d+", word) else _WORDS[word.lower()]
