@@ -39,6 +39,8 @@ class SaveCalls:
             ),
             "torch.distributed.checkpoint.state_dict_loader": lambda m: self._note_distributed_save(m, ("load",)),
             "safetensors.torch": self._safetensors,
+            "lightning.fabric.utilities.cloud_io": self._lightning,
+            "lightning_fabric.utilities.cloud_io": self._lightning,
             "numpy.random": lambda m: self._random(m, "set_state", "numpy"),
         }
 
@@ -149,6 +151,16 @@ class SaveCalls:
         module.save_file = self._around(module.save_file, saved)
         module.load_file = self._around(module.load_file, self._note_load)
 
+    def _lightning(self, module: Any) -> None:
+        """Note saves that go through memory to the file."""
+
+        def saved(result: Any, frame: Any, args: Any, kwargs: Any, *, begun: bool) -> None:
+            where = args[1] if len(args) > 1 else kwargs.get("filepath")
+            self._save(where, args[0] if args else kwargs.get("checkpoint"), frame, begun=begun)
+
+        if hasattr(module, "_atomic_save"):
+            module._atomic_save = self._around(module._atomic_save, saved)  # noqa: SLF001 - all its savers call it
+
     def _restores(self, kind: Any, what: str) -> None:
         original = kind.load_state_dict
         note = self._guarded(self._note_restore)
@@ -256,6 +268,10 @@ def _walk(name: str, value: Any, depth: int, kinds: set[str], numbers: dict[str,
     if hasattr(value, "state_dict") and not isinstance(value, dict):
         kinds.add("optimizer" if hasattr(value, "param_groups") else "module")
         return
+    if isinstance(value, (list, tuple)) and depth:  # of several optimizers
+        for inner in value[:_EXAMPLES]:
+            if isinstance(inner, dict):
+                _walk(name, inner, depth - 1, kinds, {})
     if not isinstance(value, dict) or not depth:
         return
     names = {str(key) for key in list(value)[:4096]}
