@@ -264,13 +264,13 @@ class Wording:
         )  # fmt: skip
 
     def _restored(self, d: Difference) -> bool:
-        """Return whether the optimizer that steps there is one of those that were restored."""
+        """True if the optimizer that steps there is one of those that were restored."""
         notes = self._runs.resumed[min(d.ranks)]
         now = next((s.object for s in notes.steps if s.n + self._runs.saved_at == d.step - 1), 0)
         return any(r.object == now for r in notes.restores if r.what == "optimizer" and r.n == 0)
 
     def _others_step(self) -> bool:
-        """Return whether an optimizer that was restored steps, too."""
+        """True if an optimizer that was restored steps, too."""
         notes = self._runs.resumed[min(self._runs.resumed)]
         return bool({s.object for s in notes.steps} & {r.object for r in notes.restores if r.what == "optimizer"})
 
@@ -401,7 +401,7 @@ class Wording:
         return max(self._runs.saves, key=lambda s: (bool(s.site[0]), len(s.kinds)))
 
     def _restores_on(self, ranks: Iterable[int], what: str) -> bool:
-        """Return whether any of these ranks restores such a state."""
+        """True if any of these ranks restores such a state."""
         return any(r.what == what and r.n == 0 for rank in ranks for r in self._runs.resumed[rank].restores)
 
     def _sets_random(self) -> Restore | None:

@@ -199,7 +199,7 @@ class SaveCalls:
 
 
 def _is_of_torch(frame: FrameType) -> bool:
-    """Return whether torch itself sets a generator, as the replay of dropout does."""
+    """True if torch itself sets a generator, as the replay of dropout does."""
     return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "torch"
 
 
