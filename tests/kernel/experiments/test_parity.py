@@ -222,7 +222,12 @@ MEAN = Term(kind="mean", count=8.0, op="NllLoss")
         (
             notes(losses=((msgspec.structs.replace(MEAN, factors=[("mul", 1.02)]),), (MEAN,))),
             "loss-scaled-on-a-rank",
-            "The loss of rank 1 is 0.9804 times",
+            "The loss of rank 0 is 1.02 times",
+        ),
+        (  # by the number of ranks, but on one of them only
+            notes(losses=((msgspec.structs.replace(MEAN, factors=[("div", 2.0)]),), (MEAN,))),
+            "loss-scaled-on-a-rank",
+            "The loss of rank 0 is 0.5 times",
         ),
         (
             notes(losses=((MEAN,), (msgspec.structs.replace(MEAN, count=16.0),))),

@@ -56,6 +56,8 @@ FAULTS = {
     "last": ("snapshots", {
         "            self.save()\n            self.epoch += 1": "            self.epoch += 1\n        self.save()",
     }),
+    "sharded": ("sharded", {}),
+    "sharded scheduler": ("sharded", {'        self.sched.load_state_dict(state["sched"])\n': ""}),
     "outside": ("snapshots", {'path="snapshot.pt"': 'path="/tmp/dtdebug-no-such-folder/snapshot.pt"'}),
 }  # fmt: skip
 
@@ -75,7 +77,7 @@ def check(tmp_path):
             folder = tmp_path / name
             folder.mkdir()
             (folder / "train.py").write_text(text, encoding="utf-8")
-            words = ["torchrun", "--nproc-per-node", "2"] if program == "epochs" else ["python"]
+            words = ["torchrun", "--nproc-per-node", "2"] if program != "snapshots" else ["python"]
             jobs[name] = [str(folder), [*words, "train.py"]]
         done = subprocess.run(
             [sys.executable, str(TESTS / "forked_jobs.py")], input=json.dumps(jobs), capture_output=True, text=True,
@@ -134,6 +136,16 @@ def test_ranks_that_resume_in_part_are_named(check):
     assert found["sampler"]["kinds"][0] == "samples"
     assert "The sampler is in epoch 0, without interruption in 1" in found["sampler"]["why"]
     assert found["epoch"]["kinds"][0] == "counter"
+
+
+@pytest.mark.ranks
+def test_a_sharded_model_with_a_distributed_checkpoint_is_followed(check):
+    """The step by which torch sets up an optimizer's state is none of training; states in the checkpoint are known."""
+    found = check("sharded", "sharded scheduler")
+    assert found["sharded"]["kinds"] == []
+    assert "optimizer state, scheduler" in found["sharded"]["text"]
+    assert found["sharded scheduler"]["kinds"] == ["scheduler"]
+    assert "It is saved (saved), and never put into the scheduler" in found["sharded scheduler"]["why"]
 
 
 @pytest.mark.parametrize(

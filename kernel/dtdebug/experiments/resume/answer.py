@@ -53,18 +53,19 @@ class Wording:
 
     def answer(self) -> Answer:
         """Return the short answer."""
-        first = self._found.differences[0] if self._found.differences else None
+        first = self._first()
         if self._found.steps == 0:
             return self._without_steps()
         if first is None:
             return Answer(headline=self._healthy(), sure="well", notes=tuple(self._notes()))
         words = self.words(first)
-        spots = tuple(self._spot(site, state) for site, state in words.at if site[0])[:3]
+        lines = {site: state for site, state in reversed(words.at) if site[0]}
+        spots = tuple(self._spot(site, state) for site, state in reversed(lines.items()))[:3]
         file, line = self._home_site(words.edit)
         return Answer(
             headline=words.headline,
             spots=spots,
-            why=" ".join(filter(None, (words.why, self._also()))),
+            why=" ".join(filter(None, (words.why, self._also(first)))),
             fix=Fix(text=words.fix, file=file, line=line) if words.fix else None,
             sure="certain" if first.kind != "later" else "place",
             next=None if words.fix else Step(text="Record both runs, and compare their collectives.",
@@ -74,13 +75,21 @@ class Wording:
 
     def result(self) -> IsolationResult | None:
         """Return the first difference as something measured; None if nothing differs."""
-        if not self._found.differences or not self._found.steps:
+        first = self._first()
+        if first is None or not self._found.steps:
             return None
-        first = self._found.differences[0]
         words = self.words(first)
         part = ResponsiblePart(factor=f"resume-{first.kind}", title=words.headline.rstrip("."), fix=words.fix)
         means = f"Of a resumed and an uninterrupted run, {self._scope_words()} were compared. {words.why}".strip()
         return IsolationResult(parts=(part,), means=means, sure=True)
+
+    def _first(self) -> Difference | None:
+        """Return the difference that explains the others."""
+        first = next(iter(self._found.differences), None)
+        if first is None or first.kind != "samples" or first.before != first.after or self._sets_random() is None:
+            return first
+        drawn = (d for d in self._found.differences if d.kind == "random" and d.step == first.step)
+        return next((d for d in drawn if d.earlier == first.earlier), first)
 
     def _without_steps(self) -> Answer:
         runs = self._runs
@@ -109,10 +118,10 @@ class Wording:
         steps = self._found.steps
         return f"{whole} of {steps} step{'s' * (steps != 1)} after step {self._runs.saved_at}"
 
-    def _also(self) -> str:
+    def _also(self, first: Difference) -> str:
         """Return what else differs; other losses follow from it."""
-        rest = [d for d in self._found.differences[1:] if d.kind not in ("loss", "later")]
-        kinds = list(dict.fromkeys(_NAMES[d.kind] for d in rest if d.kind != self._found.differences[0].kind))
+        rest = [d for d in self._found.differences if d.kind not in ("loss", "later", first.kind)]
+        kinds = list(dict.fromkeys(_NAMES[d.kind] for d in rest))
         return f"Also not as before: {', '.join(kinds)}." if kinds else ""
 
     def _notes(self) -> Iterable[str]:
@@ -153,7 +162,8 @@ class Wording:
                 )
 
     def _nothing_loaded(self) -> _Words:
-        at = tuple((s.site, f"saved {PurePath(s.path).name}, step {s.n}") for s in self._runs.saves)[:2]
+        saves = dict.fromkeys((s.site, f"saved {PurePath(s.path).name}, step {s.n}") for s in self._runs.saves)
+        at = tuple(saves)[:2]
         option = self._runs.option
         added = option is not None and option.name in self._runs.command
         if added and option is not None:
@@ -192,7 +202,12 @@ class Wording:
             )  # fmt: skip
         if not filled:
             return self._not_restored(d, head)
-        if ranks:
+        if d.of_rank is not None:
+            return _Words(
+                head, f"They are those of rank {d.of_rank}.", "Load on each rank what that rank saved.",
+                ((filled[0].site, "restored the model"), *self._read()), filled[0].site,
+            )  # fmt: skip
+        if ranks and not self._restores_on(d.ranks, "module"):
             return _Words(
                 head, "Only the other ranks restore it.",
                 "Load on every rank, or before DDP wraps the model and sends rank 0's weights to the others.",
@@ -223,13 +238,20 @@ class Wording:
         if not filled:
             return self._not_restored(d, head)
         last = filled[-1]
-        made = next((s for r in self._runs.resumed.values() for s in r.steps[:1]), None)
-        if (
-            d.kind == "moments"
-            and made is not None
-            and last.object
-            and all(r.object != made.object for r in self._firsts())
-        ):
+        if not self._restores_on(d.ranks, _STATE[d.kind]):
+            return _Words(
+                head.replace("After resuming,", f"After resuming, on {spell(d.ranks, 8)}", 1),
+                "Only the other ranks restore it.", f"Restore the {what} on every rank.",
+                ((last.site, "restored on other ranks only"),), last.site,
+            )  # fmt: skip
+        unused = d.kind == "moments" and all(r.object for r in filled) and not self._restored(d)
+        if unused and self._others_step():
+            return _Words(
+                head, "Another optimizer is restored, and this one is not.",
+                "Save and load the state of each optimizer.",
+                ((d.site, "made this one"), (last.site, "restored another one")), last.site,
+            )  # fmt: skip
+        if unused:
             return _Words(
                 head, "It is restored into an optimizer that is not the one which steps.",
                 "Restore it after the optimizer that steps was made.",
@@ -241,16 +263,23 @@ class Wording:
             ((last.site, f"restored the {what}"), (d.site, f"made the {what}")), last.site,
         )  # fmt: skip
 
-    def _firsts(self) -> list[Restore]:
-        rank = min(self._runs.resumed)
-        return [r for r in self._runs.resumed[rank].restores if r.what == "optimizer" and r.n == 0]
+    def _restored(self, d: Difference) -> bool:
+        """True if the optimizer that steps there is one of those that were restored."""
+        notes = self._runs.resumed[min(d.ranks)]
+        now = next((s.object for s in notes.steps if s.n + self._runs.saved_at == d.step - 1), 0)
+        return any(r.object == now for r in notes.restores if r.what == "optimizer" and r.n == 0)
+
+    def _others_step(self) -> bool:
+        """True if an optimizer that was restored steps, too."""
+        notes = self._runs.resumed[min(self._runs.resumed)]
+        return bool({s.object for s in notes.steps} & {r.object for r in notes.restores if r.what == "optimizer"})
 
     def _not_restored(self, d: Difference, head: str) -> _Words:
         """Return the words where no restore was seen: either it was not saved, or it was not loaded."""
         what, state = _CALLS[d.kind], _STATE[d.kind]
         holding = next((s for s in self._runs.saves if state in s.kinds), None)
         if holding is None:
-            save = max(self._runs.saves, key=lambda s: len(s.kinds))
+            save = self._largest_save()
             keys = ", ".join(save.keys[:6]) if len(save.keys) <= 12 else f"{len(save.keys)} tensors"
             return _Words(
                 head, f"It is not saved: {PurePath(save.path).name} holds {keys}.",
@@ -286,7 +315,7 @@ class Wording:
     def _copy(self, d: Difference) -> _Words:
         name = d.names[0]
         how = "equals the weights" if d.after else "is as before the first step" if d.anew else "has other values"
-        save = max(self._runs.saves, key=lambda s: len(s.kinds))
+        save = self._largest_save()
         words = set(re.findall(r"[a-z]{3,}", name.lower())) - {"self", "model", "module", "state", "dict"}
         saved = next((k for s in self._runs.saves for k in s.keys if any(w in k.lower() for w in words)), "")
         where = f"`{name}`, a copy of the weights that training updates,"
@@ -327,8 +356,8 @@ class Wording:
             head = f"After resuming, the samples of step {d.earlier} come again instead of those of step {d.step}."
         else:
             head = "After resuming, other samples come than without interruption."
-        drawn = any(o.kind == "random" and o.step == d.step for o in self._found.differences)
-        if drawn and not epoch:
+        drawn = next((o for o in self._found.differences if o.kind == "random" and o.step == d.step), None)
+        if drawn is not None and drawn.earlier == d.earlier and not epoch:
             fix = "Save torch.get_rng_state() of each rank, and restore it before the loader is iterated."
             epoch = " Their order is drawn from the random state, which is not restored."
         elif epoch:
@@ -341,14 +370,23 @@ class Wording:
         return _Words(head, why, fix, ((d.site, "steps with them"), *self._read()), ("", 0))
 
     def _random(self, d: Difference) -> _Words:
-        save = max(self._runs.saves, key=lambda s: len(s.kinds))
+        save = self._largest_save()
         names = ", ".join(d.names)
-        set_ = next((r for r in self._restores if r.what.startswith("random ")), None)
+        set_ = self._sets_random()
+        if set_ is not None and d.of_rank is not None:
+            head = f"After resuming, {spell(d.ranks, 8)} {'has' if len(d.ranks) == 1 else 'have'} the random state "
+            return _Words(
+                f"{head}({names}) of rank {d.of_rank}: they draw the same numbers.",
+                "The state of one rank is restored on others.",
+                "Save the states of all ranks (all_gather_object), and restore on each its own.",
+                ((set_.site, "restored it"), *self._read()), set_.site,
+            )  # fmt: skip
         if set_ is not None:
-            why = "It is restored, and drawn from again before the first step, or on each rank from the same file."
+            why = "It is restored, and drawn from again before the first step. Training is as valid as before, but not "
+            why += "the same numbers."
             return _Words(
                 f"After resuming, the random state ({names}) is not that of the uninterrupted run.", why,
-                "Restore each rank's own state, right before training goes on.", ((set_.site, "restored it"),),
+                "To get equal numbers, restore it right before training goes on.", ((set_.site, "restored it"),),
                 set_.site,
             )  # fmt: skip
         return _Words(
@@ -357,6 +395,18 @@ class Wording:
             "To get equal numbers, save and restore torch.get_rng_state() and its like on each rank.",
             ((save.site, "saves no random state"),), save.site,
         )  # fmt: skip
+
+    def _largest_save(self) -> Save:
+        """Return the save that holds most, rather one of the program's own lines than of a library's thread."""
+        return max(self._runs.saves, key=lambda s: (bool(s.site[0]), len(s.kinds)))
+
+    def _restores_on(self, ranks: Iterable[int], what: str) -> bool:
+        """True if any of these ranks restores such a state."""
+        return any(r.what == what and r.n == 0 for rank in ranks for r in self._runs.resumed[rank].restores)
+
+    def _sets_random(self) -> Restore | None:
+        """Return where the program restores a random state itself."""
+        return next((r for r in self._restores if r.what.startswith("random ")), None)
 
     def _spot(self, site: Site, state: str) -> Spot:
         file, line = self._home_site(site)

@@ -37,6 +37,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """True if it is as it was before the first step."""
     earlier: int = 0
     """Step of the uninterrupted run whose value it has; 0 if none."""
+    of_rank: int | None = None
+    """Another rank, whose value of the same step it has."""
     site: Site = _NOWHERE
     """Line that made the object, or that steps it."""
 
@@ -67,7 +69,8 @@ def compare(runs: Runs) -> Comparison:
         pairs = _pairs(old, new, runs.saved_at)
         steps = max(steps, len(pairs))
         for place, (then, now) in enumerate(pairs):
-            rows = list(_differences(rank, runs, (then, now), place, varies, same_world=same_world))
+            rows = list(_differences(rank, runs, (then, _renamed(now, then)), place, varies, same_world=same_world))
+            rows = [msgspec.structs.replace(d, of_rank=_rank_with(d, runs, now, rank)) for d in rows]
             compared |= _held(then, drawn=bool(_drawn_states(then, old)), same_world=same_world)
             found += rows
             if rows:
@@ -93,6 +96,28 @@ _ORDER: tuple[Kind, ...] = (
 def _pairs(old: RankNotes, new: RankNotes, saved_at: int) -> list[tuple[Step, Step]]:
     then = {s.n: s for s in old.steps}
     return [(then[s.n + saved_at], s) for s in new.steps if s.n + saved_at in then]
+
+
+def _renamed(step: Step, like: Step) -> Step:
+    """Return a step with another one's names of the parameters, by their place in the optimizer."""
+    if step.weights.keys() == like.weights.keys() or len(step.weights) != len(like.weights):
+        return step
+    names = dict(zip(step.weights, like.weights, strict=True))
+    moments = {k: {names.get(n, n): v for n, v in row.items()} for k, row in step.moments.items()}
+    weights = {names[n]: v for n, v in step.weights.items()}
+    return msgspec.structs.replace(step, weights=weights, moments=moments)
+
+
+def _rank_with(d: Difference, runs: Runs, now: Step, rank: int) -> int | None:
+    """Return another rank whose weights, buffers or random state of that step without interruption are these."""
+    if d.kind not in ("weights", "buffers", "random"):
+        return None
+    has: dict[str, str] = getattr(now, d.kind)
+    for other, notes in runs.second.items():
+        then = next((s for s in notes.steps if s.n == d.step - 1), None)
+        if other != rank and then is not None and all(getattr(then, d.kind).get(n) == has.get(n) for n in d.names):
+            return other
+    return None
 
 
 def _varying(runs: Runs) -> set[Kind]:
@@ -217,7 +242,8 @@ def _of_data(difference: Make, old: RankNotes, pair: tuple[Step, Step], varies: 
     used = _drawn_states(then, old)
     names = tuple(g for g in used if now.random.get(g) != used[g])
     if names and "random" not in varies:
-        yield difference(kind="random", names=names, site=now.site)
+        earlier = next((s.n + 1 for s in old.steps if all(s.random.get(g) == now.random.get(g) for g in names)), 0)
+        yield difference(kind="random", names=names, earlier=earlier, site=now.site)
     if then.loss != now.loss and then.loss and "loss" not in varies:
         yield difference(kind="loss", before="".join(then.loss), after="".join(now.loss), site=now.site)
 

@@ -22,6 +22,7 @@ from dtdebug.experiments.repeat import random_states
 from dtdebug.experiments.repeat.after_import import after_import, complain, is_launcher
 from dtdebug.experiments.repeat.calls import place
 from dtdebug.experiments.repeat.closures import when_complete
+from dtdebug.experiments.repeat.setup_steps import SetupSteps
 from dtdebug.experiments.repeat.tensors import is_plain, tensors_in
 
 FOLDER = "parity"
@@ -194,14 +195,20 @@ class Parity:
         return call
 
     def _optimizer(self, module: ModuleType) -> None:
+        setup = SetupSteps()
+
         def before(optimizer: Any, args: Any, kwargs: Any) -> Any:
+            if self._inside == 0 and setup.is_setup(optimizer, args, kwargs):
+                return None
             self._inside += 1
             if self._inside == 1 and self._window is not None:
                 return when_complete(args, kwargs, lambda: self._guard(lambda: self._compare(optimizer)))
             return None
 
         def after(optimizer: Any, args: Any, kwargs: Any) -> None:
-            self._inside = max(0, self._inside - 1)
+            if self._inside == 0:  # it only set up its state
+                return
+            self._inside -= 1
             if self._inside == 0:
                 self._guard(lambda: self._ended(optimizer))
 

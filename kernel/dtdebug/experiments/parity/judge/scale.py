@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dtdebug.experiments.parity.judge.view import (
     NEAR,
@@ -37,8 +37,8 @@ def scaled(view: StepView) -> Iterator[Violation]:
     reduced = next(iter(found)) if uniform else 1.0
     between, _ = _between(view)
     world = view.world
-    by_loss = _loss_factor(view)
     passes = max(1, view.lead.backwards)
+    by_loss = _loss_factor(view, passes)
     total = reduced * between * by_loss
     if abs(total - 1) <= NEAR and not (found and not uniform):
         return
@@ -93,11 +93,18 @@ def _between(view: StepView) -> tuple[float, bool]:
     return known[0], False
 
 
-def _loss_factor(view: StepView) -> float:
-    """Return the factor of the loss that may be the number of ranks, or one divided by it; else 1."""
-    world = float(view.world)
+def _loss_factor(view: StepView, passes: int) -> float:
+    """Return the factor of all ranks' losses that may be the number of ranks, or one divided by it; else 1."""
+    found = [_loss_factor_of(f.losses, float(view.world)) for f in view.facts.values()]
+    if any(abs(f - found[0]) > 1e-9 for f in found):
+        return 1.0  # a rank scales its loss otherwise
+    twice = passes == view.world and abs(found[0] * passes**2 - 1) < 1e-9  # once for the accumulated passes
+    return found[0] * passes if twice else found[0]
+
+
+def _loss_factor_of(losses: Sequence[Loss], world: float) -> float:
     per_loss = []
-    for loss in view.lead.losses:
+    for loss in losses:
         products = []
         for term in loss.terms:
             worlds = [
@@ -206,7 +213,7 @@ def _rank_scale(view: StepView, loss: Loss, rank: int, scales_of: tuple[float, f
     if kind == "sum":
         return _uneven(view, loss, {min(view.ranks): 1 / abs(a), rank: 1 / abs(b)})
     scales = {r: f.losses[-1].terms[0].scale for r, f in view.facts.items() if f.losses and f.losses[-1].terms}
-    usual = min(scales.values(), key=lambda v: sum(abs(v - w) for w in scales.values())) if len(scales) > 2 else a
+    usual = min(scales.values(), key=lambda v: (sum(abs(v - w) for w in scales.values()), abs(v - 1)))
     odd = tuple(r for r, v in scales.items() if abs(v - usual) > 1e-6 * abs(usual)) or (rank,)
     ratio = scales.get(odd[0], b) / usual
     off = abs(ratio - 1) / view.world

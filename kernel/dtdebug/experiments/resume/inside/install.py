@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
+from dtdebug.experiments.repeat.setup_steps import SetupSteps
 from dtdebug.experiments.resume.inside.save_calls import SaveCalls
 from dtdebug.experiments.resume.inside.training_state import TrainingState
 from dtdebug_taxonomy.stacks.frames import is_library
@@ -99,6 +100,7 @@ class _Steps:
         self._state = TrainingState(torch)
         self._depth = 0
         self._inside: list[Any] = []
+        self._setup = SetupSteps()
 
     def patch(self) -> None:
         """Hook into forward and backward passes, steps, and the loaders."""
@@ -132,6 +134,8 @@ class _Steps:
         self._depth = 0
         if any(one is optimizer for one in self._inside):  # its last step raised an exception
             self._inside.clear()
+        if not self._inside and self._setup.is_setup(optimizer, args, kwargs):
+            return
         self._inside.append(optimizer)
         if len(self._inside) > 1:  # an optimizer within another one
             return
@@ -143,8 +147,10 @@ class _Steps:
         notes.put("step", site=user_site(frame), **self._state.describe(optimizer, frame))
 
     def _ends(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        if self._inside:
-            self._inside.pop()
+        place = next((i for i, one in enumerate(self._inside) if one is optimizer), None)
+        if place is None:  # it only set up its state
+            return
+        del self._inside[place:]
         if not self._inside:
             self._notes.steps += 1
             self._state.clear()

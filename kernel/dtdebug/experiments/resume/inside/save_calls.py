@@ -6,6 +6,7 @@ import functools
 import io
 import os
 import sys
+import threading
 from collections.abc import Callable
 from types import FrameType, ModuleType
 from typing import Any
@@ -13,6 +14,8 @@ from typing import Any
 from dtdebug.experiments.resume.inside.training_state import is_finite
 
 _KEYS, _DEPTH, _NUMBERS, _EXAMPLES = 64, 3, 64, 4
+_CONTENTS = ("_stateful_to_state_dict", "_load_state_dict")
+"""Functions of torch's distributed checkpoints through which the states of all objects go."""
 _LEFT = 70
 """Exit status of a rank that would have written outside of its folder."""
 
@@ -28,12 +31,16 @@ class SaveCalls:
         site: Callable[[FrameType | None], tuple[str, int]],
     ) -> None:
         self._notes, self._torch, self._guarded, self._site = notes, torch, guarded, site
+        self._states: dict[int, dict[Any, Any] | None] = {}
+        """Thread -> states of the objects in the distributed checkpoint that it saves or loads."""
         self._late: dict[str, Callable[[Any], None]] = {
             "torch.distributed.checkpoint.state_dict_saver": lambda m: self._note_distributed_save(
                 m, ("save", "async_save")
             ),
             "torch.distributed.checkpoint.state_dict_loader": lambda m: self._note_distributed_save(m, ("load",)),
             "safetensors.torch": self._safetensors,
+            "lightning.fabric.utilities.cloud_io": self._lightning,
+            "lightning_fabric.utilities.cloud_io": self._lightning,
             "numpy.random": lambda m: self._random(m, "set_state", "numpy"),
         }
 
@@ -97,6 +104,9 @@ class SaveCalls:
 
     def _note_distributed_save(self, module: Any, names: tuple[str, ...]) -> None:
         package: Any = sys.modules.get("torch.distributed.checkpoint")
+        for name in _CONTENTS:
+            if hasattr(module, name):
+                setattr(module, name, self._contents_of(getattr(module, name)))
         for name in names:
             original = getattr(module, name)
             wrapped = self._around(original, self._dcp_load if name == "load" else self._dcp_save)
@@ -104,15 +114,33 @@ class SaveCalls:
             if getattr(package, name, None) is original:
                 setattr(package, name, wrapped)
 
+    def _contents_of(self, original: Any) -> Any:
+        """Wrap what turns the objects of a distributed checkpoint into their states, or gets these to fill them."""
+
+        @functools.wraps(original)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            states = result if isinstance(result, dict) else args[0] if args else kwargs.get("state_dict")
+            self._states[threading.get_ident()] = states if isinstance(states, dict) else None
+            return result
+
+        return run
+
     def _dcp_save(self, result: Any, frame: Any, args: Any, kwargs: Any, *, begun: bool) -> None:
-        self._save(_dcp_path(kwargs), args[0] if args else kwargs.get("state_dict"), frame, begun=begun)
+        self._save(_dcp_path(kwargs), self._take_states(args, kwargs, begun=begun), frame, begun=begun)
+
+    def _take_states(self, args: Any, kwargs: Any, *, begun: bool) -> Any:
+        states = self._states.pop(threading.get_ident(), None)
+        given = args[0] if args else kwargs.get("state_dict")
+        return given if begun or states is None else states
 
     def _dcp_load(self, result: Any, frame: Any, args: Any, kwargs: Any, *, begun: bool) -> None:
+        states = self._take_states(args, kwargs, begun=begun)
         if not begun:
-            keys, kinds = _contents(args[0] if args else kwargs.get("state_dict"), {})
+            keys, kinds = _contents(states, {})
             path = _dcp_path(kwargs) or "a distributed checkpoint"
             self._notes.put("load", path=path, keys=keys, kinds=sorted(kinds), site=self._site(frame))
-            for kind in kinds:  # it is loaded in place
+            for kind in kinds & {"module", "optimizer"}:  # their tensors are filled in place
                 self._notes.put("restore", what=kind, object=0, site=self._site(frame))
 
     def _safetensors(self, module: Any) -> None:
@@ -122,6 +150,16 @@ class SaveCalls:
 
         module.save_file = self._around(module.save_file, saved)
         module.load_file = self._around(module.load_file, self._note_load)
+
+    def _lightning(self, module: Any) -> None:
+        """Note saves that go through memory to the file."""
+
+        def saved(result: Any, frame: Any, args: Any, kwargs: Any, *, begun: bool) -> None:
+            where = args[1] if len(args) > 1 else kwargs.get("filepath")
+            self._save(where, args[0] if args else kwargs.get("checkpoint"), frame, begun=begun)
+
+        if hasattr(module, "_atomic_save"):
+            module._atomic_save = self._around(module._atomic_save, saved)  # noqa: SLF001 - all its savers call it
 
     def _restores(self, kind: Any, what: str) -> None:
         original = kind.load_state_dict
@@ -153,15 +191,16 @@ class SaveCalls:
         @functools.wraps(original)
         def setting(*args: Any, **kwargs: Any) -> Any:
             frame = sys._getframe(1)  # noqa: SLF001 - documented
-            if self._site(frame) == self._site_of_caller(frame):
+            if self._notes.steps == 0 and not _is_of_torch(frame):
                 note(frame)
             return original(*args, **kwargs)
 
         setattr(module, name, setting)
 
-    def _site_of_caller(self, frame: FrameType) -> tuple[str, int]:
-        """Return the line of the caller itself: a library that sets a generator, as dropout's replay does, is none."""
-        return frame.f_code.co_filename, frame.f_lineno or 0
+
+def _is_of_torch(frame: FrameType) -> bool:
+    """True if torch itself sets a generator, as the replay of dropout does."""
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "torch"
 
 
 class _After:
@@ -229,10 +268,14 @@ def _walk(name: str, value: Any, depth: int, kinds: set[str], numbers: dict[str,
     if hasattr(value, "state_dict") and not isinstance(value, dict):
         kinds.add("optimizer" if hasattr(value, "param_groups") else "module")
         return
+    if isinstance(value, (list, tuple)) and depth:  # of several optimizers
+        for inner in value[:_EXAMPLES]:
+            if isinstance(inner, dict):
+                _walk(name, inner, depth - 1, kinds, {})
     if not isinstance(value, dict) or not depth:
         return
     names = {str(key) for key in list(value)[:4096]}
-    if {"state", "param_groups"} <= names:
+    if {"state", "param_groups"} <= {name.partition(".")[0] for name in names}:  # flattened or not
         kinds.add("optimizer")
     elif names & {"last_epoch", "_step_count", "num_bad_epochs"}:
         kinds.add("scheduler")

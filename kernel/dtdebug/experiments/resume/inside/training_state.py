@@ -30,7 +30,8 @@ class TrainingState:
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
-        self._roots: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._roots: dict[int, weakref.ref[Any]] = {}
+        """Models that were called, in the order of their first call."""
         self._made: list[tuple[str, Any, tuple[str, int]]] = []
         """Kind, weak reference and line of each scheduler, scaler, sampler and optimizer, in order."""
         self._inputs: list[str] = []
@@ -92,7 +93,10 @@ class TrainingState:
 
     def note_forward(self, module: Any, args: Any) -> None:
         """Note an outermost forward pass with gradients."""
-        self._roots.add(module)
+        known = self._roots.get(id(module))
+        if known is None or known() is not module:
+            self._roots.pop(id(module), None)  # of a model that is gone, whose id this one has
+            self._roots[id(module)] = weakref.ref(module)
         found = fingerprints.digest(args)
         if found:
             self._inputs.append(found)
@@ -147,17 +151,20 @@ class TrainingState:
     def _names(self) -> tuple[dict[int, str], list[tuple[str, Any]]]:
         names: dict[int, str] = {}
         buffers: dict[int, tuple[str, Any]] = {}
-        for place, root in enumerate(sorted(self._roots, key=lambda m: -sum(1 for _ in m.parameters()))):
-            prefix = f"{type(root).__name__}." if place else ""
+        for place, root in enumerate(sorted(self._models(), key=lambda m: -sum(1 for _ in m.parameters()))):
+            prefix = f"{type(root).__name__} {place + 1}." if place else ""
             for name, parameter in root.named_parameters(remove_duplicate=False):
                 names.setdefault(id(parameter), plain_name(prefix + name))
             for name, buffer in root.named_buffers(remove_duplicate=False):
                 buffers.setdefault(id(buffer), (plain_name(prefix + name), buffer))
         return names, list(buffers.values())[:_MOST]
 
+    def _models(self) -> list[Any]:
+        return [root for ref in list(self._roots.values()) if (root := ref()) is not None]
+
     def _unheld(self, ids: set[int]) -> Iterator[tuple[Any, str]]:
         """Yield the frozen parameters of the models that are trained."""
-        for root in self._roots:
+        for root in self._models():
             own = dict(root.named_parameters())
             if any(id(p) in ids for p in own.values()):
                 yield from ((p, plain_name(n)) for n, p in own.items() if id(p) not in ids and not p.requires_grad)
@@ -171,8 +178,10 @@ class TrainingState:
     def _moments(self, optimizer: Any, held: list[Any], named: dict[int, str]) -> dict[str, dict[str, str]]:
         """Return key of the optimizer's state -> parameter -> hash or number."""
         found: dict[str, dict[str, str]] = {}
+        one = self._torch.optim.Optimizer
+        states = [o.state for o in (optimizer, *(v for v in vars(optimizer).values() if isinstance(v, one)))]
         for parameter in held:
-            state = optimizer.state.get(parameter) or {}
+            state: Any = next((s[parameter] for s in states if s.get(parameter)), {})
             for key, value in state.items() if isinstance(state, dict) else ():
                 if isinstance(value, self._torch.Tensor):
                     text = repr(value.item()) if value.numel() == 1 else self._hash(value)
@@ -242,8 +251,8 @@ class _Walk:
         self._seen.add(id(value))
         nn = self._torch.nn
         if isinstance(value, nn.Module):
-            tensors = [*value.parameters(), *value.buffers()]
-            self._groups.setdefault(name, tensors)
+            # the statistics of a copy are each rank's own, and come anew with its next update
+            self._groups.setdefault(name, list(value.parameters()) or list(value.buffers()))
             if not is_library(str(getattr(sys.modules.get(kind.__module__), "__file__", "") or "<")):
                 self._attributes(name, value, depth)
         elif isinstance(value, self._torch.optim.Optimizer):
@@ -303,10 +312,10 @@ def _numbers(values: dict[str, Any]) -> dict[str, str]:
     found = {}
     for key, value in values.items():
         one = value.item() if hasattr(value, "item") and getattr(value, "numel", int)() == 1 else value
-        if isinstance(one, (int, float, bool)) or (
-            isinstance(one, (list, tuple)) and all(isinstance(v, (int, float)) for v in one)
-        ):
+        if isinstance(one, (int, float, bool)):
             found[str(key)] = repr(one)
+        elif isinstance(one, (list, tuple)) and all(isinstance(v, (int, float)) for v in one):
+            found[str(key)] = repr(tuple(one))  # formats turn one into the other
     return found
 
 
