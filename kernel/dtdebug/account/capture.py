@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dtdebug.account import chain, scopes
+from dtdebug.account.beside import names_beside
 from dtdebug.account.chosen import is_optimizer
 from dtdebug.account.objects import is_exactly, loaded
 from dtdebug.account.off_stack import lines_off_stack
@@ -98,7 +99,9 @@ def explain(
             if isinstance(node, ast.Constant) and way.is_spoken_of(node):
                 way.add_literal(name, node, scope)
     stopped = way.stopped or ("" if way.root >= 0 else _stop_line(way, call=scope.call, scope=scope))
-    return _with(account, refusal=refusal, links=way.told(), root=way.root, by_rank=way.by_rank, stopped=stopped)
+    beside = () if deadline.is_over else names_beside(scope)
+    found = _with(account, refusal=refusal, links=way.told(), root=way.root, by_rank=way.by_rank, beside=beside)
+    return _with(found, stopped=stopped)
 
 
 def _telling(message: str) -> str:

@@ -6,7 +6,8 @@ import ast
 import types
 
 from dtdebug.account.makers import of_class
-from dtdebug.account.scopes import Scope
+from dtdebug.account.objects import is_exactly
+from dtdebug.account.scopes import Scope, bind
 from dtdebug.account.sources import Program, Sources
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
@@ -68,7 +69,7 @@ def function_of_code(
 def entered_call(home: Scope, function: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Call, caller: Scope) -> Scope:
     """Return the scope of a function that a call entered and that has returned."""
     last = function.end_lineno or function.lineno
-    return Scope(
+    scope = Scope(
         home.file,
         last + 1,
         function.name,
@@ -77,3 +78,41 @@ def entered_call(home: Scope, function: ast.FunctionDef | ast.AsyncFunctionDef, 
         bound=(call, caller),
         world=home.world,
     )
+    if caller.live:
+        given = {name: caller.value(node) for name, node in bind(call, scope).items()}
+        scope.local = {name: value for name, value in given.items() if is_exactly(value, (int, float, bool, str))}
+    return scope
+
+
+_OF_RANK_0 = frozenset({"rank_zero_only", "main_process_only", "on_main_process", "master_only", "rank0_only"})
+
+
+def none_around(entered: Scope) -> tuple[ast.AST, ast.expr | None] | None:
+    """Return the line of a decorator that returns None for a function of the program, and the test over it.
+
+    Without a test it is a library's decorator, which lets rank 0 alone enter.
+    """
+    program, node = entered.program, entered.node
+    for decorator in node.decorator_list if program is not None and isinstance(node, FUNCTIONS) else ():
+        bare = decorator.func if isinstance(decorator, ast.Call) else decorator
+        name = dotted_name(bare).rpartition(".")[2]
+        own = program.code.functions.get(name, []) if program is not None else []
+        if not own and name in _OF_RANK_0:
+            return decorator, None
+        for inner in ast.walk(own[0]) if len(own) == 1 else ():
+            if isinstance(inner, FUNCTIONS) and inner is not own[0]:
+                found = _none_in(inner)
+                if found is not None:
+                    return found
+    return None
+
+
+def _none_in(function: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[ast.AST, ast.expr] | None:
+    """Return the line at which a function returns None where a test of it does not hold, and the test."""
+    tests = [each for each in function.body if isinstance(each, ast.If)]
+    if len(tests) != 1:
+        return None
+    for each in ast.walk(function):
+        if isinstance(each, ast.Return) and (each.value is None or ast.unparse(each.value) == "None"):
+            return each, tests[0].test
+    return (tests[0], tests[0].test) if function.body[-1] is tests[0] and not tests[0].orelse else None

@@ -145,11 +145,23 @@ def _bound(name: str, home: ast.AST, scope: Scope) -> Iterator[Making]:
         reaching = [row for row in rows if not _is_at(row.node, scope.line)]
     while reaching:
         row = reaching.pop()
+        if (test := _test_against(row.node, scope)) is not None:
+            yield Making("tested", test, scope, None, (test,))
+            continue
         if isinstance(row.node, ast.AugAssign):
             yield Making("assigned", row.node, scope, row.node.value, (row.node.value,))
             continue
         yield from _grown(name, row, scope) or [_making(name, row, scope), *_changed(name, row, scope)]
         return
+
+
+def _test_against(node: ast.AST, scope: Scope) -> ast.expr | None:
+    """Return the test that kept a function which has returned from binding a name, if its values show that."""
+    program = scope.program
+    for up in program.code.ancestors(node) if program is not None and not scope.live and scope.local else ():
+        if isinstance(up, ast.If) and up.lineno <= getattr(node, "lineno", 0) and not up.orelse:
+            return up.test if scope.value(up.test) is False else None
+    return None
 
 
 def _reaches(row: Binding, scope: Scope) -> bool:
@@ -485,6 +497,9 @@ def _of_field(
         found = next(iter(_grown(name, row, where)), None) or _making(name, row, where)
         yield found._replace(how="attribute" if found.how in ("assigned", "called") else found.how)
         return
+    if (worked_out := _of_property(node, home, defined, scope)) is not None:
+        yield worked_out
+        return
     for row in program.bindings.get((defined, node.attr), ()):
         if made is not None and _has_fields(defined):
             given = keyword(made[0], node.attr) or positional(made[0], defined, node.attr)
@@ -502,6 +517,28 @@ def _of_field(
             if other.name == dotted_name(base).rpartition(".")[2] and other is not defined:
                 yield from _of_field(node, home, other, scope, sources)
                 return
+
+
+def _of_property(node: ast.Attribute, home: Scope, defined: ast.ClassDef, scope: Scope) -> Making | None:
+    """Return what a property returns, or the line of a field that has no default."""
+    own = _self(scope.value(node.value))
+    for each in defined.body:
+        last = each.body[-1] if isinstance(each, FUNCTIONS) and each.name == node.attr else None
+        if isinstance(last, ast.Return) and last.value is not None:
+            inside = Scope(
+                home.file, last.lineno, node.attr, program=home.program, node=each, live=scope.live, local=own
+            )
+            return Making("returned", last, inside, last.value, (last.value,))
+        bare = isinstance(each, ast.AnnAssign) and each.value is None and dotted_name(each.target) == node.attr
+        if (
+            bare
+            and own
+            and scope.node is not None
+            and scope.function != "__init__"
+            and dotted_name(node.value) == "self"
+        ):
+            return Making("attribute", each, Scope(home.file, _LAST, "", program=home.program, node=defined))
+    return None
 
 
 def _has_fields(defined: ast.ClassDef) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from dtdebug.account.files import own_programs
 from dtdebug.account.first_writes import missing_writes
 from dtdebug.account.makers import scope_of_call
 from dtdebug.account.scopes import Scope
@@ -49,6 +50,45 @@ def lines_off_stack(scope: Scope, message: str, sources: Sources) -> Iterator[Of
         yield from _writer_on_one_rank(scope, message, sources)
     elif any(each in message for each in _SECOND_BACKWARD):
         yield from _kept_from_last_pass(scope)
+    else:
+        yield from _words_of(scope, message, sources)
+
+
+_WORD = re.compile(r"(?<![\w./-])[\w./-]{1,60}[\w](?![\w/-])")
+_SPOKEN = 200
+"""Maximum number of words of a message that are looked for."""
+
+
+def _words_of(scope: Scope, message: str, sources: Sources) -> Iterator[OffStack]:
+    """Yield the string of the program that a message speaks of, if it stands in one place off the stack."""
+    spoken = {w for w in islice(_WORD.findall(message), _SPOKEN) if "_" in w or "/" in w or f"'{w}'" in message}
+    found: dict[str, list[tuple[Program, ast.Constant]]] = {}
+    for program in own_programs(scope, sources):
+        for node in program.code.nodes(ast.Constant):
+            if isinstance(node.value, str) and node.value in spoken:
+                found.setdefault(node.value, []).append((program, node))
+    shown = {(s.file, s.line) for s in (scope, *scope.callers)}
+    for rows in found.values():
+        program, node = rows[0]
+        name = _named_by(node, program)
+        if len(rows) == 1 and name and (program.file, node.lineno) not in shown:
+            home = program.code.scope(node)
+            where = Scope(program.file, node.lineno, getattr(home, "name", ""), program=program, node=home)
+            yield OffStack("literal", name, node, where)
+            return
+
+
+def _named_by(node: ast.Constant, program: Program) -> str:
+    """Return the key, parameter or name that a string is given to."""
+    up = program.code.parent.get(node)
+    if isinstance(up, ast.Dict):
+        keys = [k for k, v in zip(up.keys, up.values, strict=True) if v is node]
+        return str(keys[0].value) if keys and isinstance(keys[0], ast.Constant) else ""
+    if isinstance(up, ast.keyword):
+        return up.arg or ""
+    if isinstance(up, ast.Assign) and up.value is node:
+        return ast.unparse(up.targets[0])
+    return ""
 
 
 def _set_up(scope: Scope) -> Iterator[OffStack]:

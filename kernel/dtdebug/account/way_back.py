@@ -19,7 +19,7 @@ import msgspec
 from dtdebug.account import evaluate, scopes
 from dtdebug.account.chosen import choosing_tests, is_optimizer
 from dtdebug.account.configs import entry_of, keys_of
-from dtdebug.account.entering import enter
+from dtdebug.account.entering import enter, none_around
 from dtdebug.account.expressions import computes, is_literal, literal_text
 from dtdebug.account.files import writer_of
 from dtdebug.account.idle_loops import idle_loop, loader_of
@@ -149,7 +149,8 @@ class WayBack:
         node, scope = found.node, found.scope
         value = scope.value(node) if isinstance(node, ast.expr) else MISSING
         shown = named(found.name, value if is_exactly(value, _SCALARS) else MISSING)
-        at = self._add(Link(value=shown, how=found.how, place=place(scope, node)), -1, sure=_COMPUTED)
+        sure = _DECIDED if found.how == "literal" else _COMPUTED
+        at = self._add(Link(value=shown, how=found.how, place=place(scope, node)), -1, sure=sure)
         for leaf in leaves(found.asked, scope) if found.asked is not None else ():
             self._follow(leaf, scope, at)
 
@@ -238,6 +239,8 @@ class WayBack:
         shown = named(ast.unparse(node), value, contents=not _is_empty(made.value))
         if value is MISSING and (said := literal_text(made.how, made.node, made.value)):
             shown = masked(shown.name, said)
+        if made.how == "tested":
+            shown = named(ast.unparse(made.node), value=False)
         link = Link(value=shown, how=made.how, place=place(made.scope, made.node), depth=self._depth(parent))
         direct = (made.scope.file, made.line) == self.at and made.how == "passed"
         at = parent
@@ -314,6 +317,14 @@ class WayBack:
         if entered.node is None:
             return
         is_none = parent >= 0 and self.links[parent].value.text == "None"
+        around = none_around(entered) if is_none else None
+        if around is not None:  # the function itself was never entered
+            node, test = around
+            link = Link(value=shown, how="returned", place=place(entered, node), depth=self._depth(parent))
+            at = self._add(link, parent, plain=True, scalar=True, sure=_DECIDED)
+            asked = [n for n in ast.walk(test) if isinstance(n, ast.expr)] if test is not None else []
+            self._own += [at] * (at >= 0 and (test is None or any(map(is_rank, asked))))
+            return
         if is_none and (last := scopes.last_without_return(entered.node)) is not None:
             link = Link(
                 value=NamedValue(shown.name, "None"),

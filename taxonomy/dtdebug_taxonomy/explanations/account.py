@@ -46,7 +46,7 @@ def explain_contract(context: Context) -> Iterator[Explanation]:
     for found in broken:
         alike = [b for b in broken if b.contract is found.contract]
         try:
-            yield _of_contract(context, found, alike, accounts)
+            yield _of_contract(context, found, alike, accounts, _at_once(found, broken))
         except UnknownSlotError:
             continue
         return
@@ -168,7 +168,22 @@ def _same_line(link: Link, account: Account) -> bool:
     return place is not None and (link.place.file, link.place.line) == (place.file, place.line)
 
 
-def _of_contract(context: Context, found: Broken, alike: Sequence[Broken], accounts: Sequence[Account]) -> Explanation:
+def _at_once(found: Broken, broken: Sequence[Broken]) -> Sequence[Broken]:
+    """Return what the ranks broke on the line of one of them."""
+    return [b for b in broken if _line_of(b.account) == _line_of(found.account)]
+
+
+def _line_of(account: Account) -> tuple[str, int]:
+    return (account.place.file, account.place.line) if account.place is not None else ("", 0)
+
+
+def _of_contract(
+    context: Context,
+    found: Broken,
+    alike: Sequence[Broken],
+    accounts: Sequence[Account],
+    at_once: Sequence[Broken],
+) -> Explanation:
     contract, account, call = found
     if contract.id == _SET_UP and (missing := off_stack.missing_set_up(account)) is not None:
         return _of_set_up(context, found, alike, accounts, missing)
@@ -182,7 +197,7 @@ def _of_contract(context: Context, found: Broken, alike: Sequence[Broken], accou
         said = fill(contract.asks, call)
     title = f"{_rank_prefix(account, alike, accounts)}{said}{decided_clause(account, *links)}"
     typed = account_edits.typed_option(link)
-    edit = typed or account_edits.of_contract(found, link)
+    edit = typed or account_edits.of_contract(found, link, at_once)
     place = edit.place if edit is not None else link.place if link is not None else account.place
     fix = account_edits.UNTYPED if typed is not None else fill(contract.fix, call, strict=False)
     if (
@@ -444,6 +459,10 @@ def _of_guard(context: Context, account: Account, refusal: Refusal, accounts: Se
         fix = f"Edit {where_to}, so that `{test[0]}` holds."
     elif test is not None:
         fix = f"Edit {where_to}, so that `{test[0]}` does not hold."
+    edit = account_edits.of_test(account, test[0], test[1]) if test is not None else None
+    if edit is not None:
+        place = edit.place
+        fix = f"Edit {where(place)}, so that `{test[0]}` {'does not hold' if test[1] else 'holds'}." if test else fix
     typed = account_edits.typed_option(link)
     if typed is not None:
         fix = f"Edit {where_to}: {account_edits.UNTYPED}"
@@ -464,7 +483,7 @@ def _of_guard(context: Context, account: Account, refusal: Refusal, accounts: Se
             place,
         )
     evidence = "refused-by-a-test" if test else "call-failed"
-    return _explanation(context, account, title, fix, probability, evidence, why, typed)
+    return _explanation(context, account, title, fix, probability, evidence, why, typed or edit, place)
 
 
 def _carries(account: Account, link: Link, values: Sequence[NamedValue]) -> bool:

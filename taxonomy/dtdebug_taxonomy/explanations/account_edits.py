@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
-from math import prod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
 
 from dtdebug_taxonomy.explanations import contract_repairs
 from dtdebug_taxonomy.explanations.account_words import Edit, find_spans, replace_expression
-from dtdebug_taxonomy.inference.account_call import parse_line, work_out
+from dtdebug_taxonomy.explanations.repair_search import Asked, Found, Repair, Way, common_edit, find_repairs
+from dtdebug_taxonomy.inference.account_call import parse_line, read_call, work_out
 from dtdebug_taxonomy.inference.contracts import Broken
-from dtdebug_taxonomy.model.account import Link, Place
+from dtdebug_taxonomy.knowledge.contracts import load_contracts
+from dtdebug_taxonomy.model.account import Account, Link, Place
 from dtdebug_taxonomy.text.contract_call import UserCall, fill, show
-from dtdebug_taxonomy.text.demands import Plain, UnknownTermError, apply_operator, is_met, sides, value_of
-from dtdebug_taxonomy.text.value_texts import Value, read_value
+from dtdebug_taxonomy.text.demands import (
+    DemandError,
+    Plain,
+    UnknownTermError,
+    apply_operator,
+    is_met,
+    names_in,
+    sides,
+    value_of,
+)
+from dtdebug_taxonomy.text.value_texts import Value
 
 __all__ = ["UNTYPED", "Edit", "of_contract", "option_to_pass", "typed_option", "written_as_number"]
 
@@ -24,12 +36,22 @@ _TEXT = re.compile(r"'(?P<whole>-?\d{1,12})'|'-?\d{0,12}\.?\d{1,12}(?:e[+-]?\d{1
 _WORLD = frozenset({"world_size", "members"})
 
 
-def of_contract(found: Broken, link: Link | None) -> Edit | None:
-    """Return the edit after which the demand is met: at the call, or where the number was decided."""
+def of_contract(found: Broken, link: Link | None, at_once: Sequence[Broken] = ()) -> Edit | None:
+    """Return the edit after which the demand is met: at the call, or where the number was decided.
+
+    `at_once`: what the other ranks broke on the same line. An edit has to help them too.
+    """
     contract, account, call = found
     place = account.place
     about = call.expressions.get(contract.about)
-    if (edit := contract_repairs.edit_of(found)) is not None or contract.instead:
+    alone = all(each.contract is contract for each in at_once)
+    if alone and ((edit := contract_repairs.edit_of(found)) is not None or contract.instead):
+        return edit
+    given, wanted = _numbers(found)
+    both = (given, wanted) if given is not None and wanted is not None else None
+    if alone and both and place is not None and about is not None and (edit := _at_call(found, place, about[1], both)):
+        return edit
+    if (edit := common_edit([_repairs_of(each) for each in at_once or (found,)])) is not None or not alone:
         return edit
     size = call.scope.values.get("members") or call.scope.values.get("world_size")
     taken = contract_repairs.taken_for_ranks(found)
@@ -37,18 +59,138 @@ def of_contract(found: Broken, link: Link | None) -> Edit | None:
         edit = _literal(taken, int(taken.value.text), size.plain)
         if edit is not None:
             return edit
-    given, wanted = _numbers(found)
-    if given is None or wanted is None:
+    if given is not None and wanted is not None and (edit := contract_repairs.by_other_side(found, given)) is not None:
+        return edit
+    saved = of_saved_call(account)
+    return saved[0] if saved is not None else None
+
+
+def _repairs_of(found: Broken) -> Found:
+    """Return the edits after which a call breaks no contract that its values are known to break now."""
+    contract, account, call = found
+    asked = {name: Asked(*call.expressions[name]) for name in call.expressions if name != "self"}
+    place = account.place
+    if place is None or any(place.code[slice(*a.span)] != a.words for a in asked.values()):
+        return {}
+
+    def meets(values: Mapping[str, Value]) -> bool:
+        scope = call.scope._replace(values={**call.scope.values, **values})
+        others = load_contracts().of(account.refusal.api if account.refusal is not None else "")
+        broken = (
+            c
+            for c in others
+            if c.demand and (not c.when or is_met(c.when, scope) is True) and is_met(c.demand, scope) is False
+        )
+        off = bool(contract.when) and is_met(contract.when, scope) is False
+        return (off or is_met(contract.demand, scope) is True) and not any(broken)
+
+    edits = dict(find_repairs(Way(account, asked), meets, _wanted(found), contract.about))
+    defaults = dict(p.partition("=")[::2] for p in contract.parameters if "=" in p)
+    for name in (asked.keys() & defaults.keys()) - names_in(contract.when or "None") - {contract.about}:
+        value = work_out(defaults[name], {})
+        edit = contract_repairs.left_out(name, place) if value is not None and meets({name: value}) else None
+        if edit is not None:
+            edits[place.file, place.line, edit.code] = Repair((0, 0), edit)
+    return edits
+
+
+def _wanted(found: Broken) -> Iterator[int] | None:
+    """Return the numbers that the demand and the job have; None if the demand is met by a range of numbers."""
+    demand, scope = found.contract.demand, found.call.scope
+    if sides(demand)[1] in {"Lt", "LtE", "Gt", "GtE"}:
         return None
-    if link is not None and (edit := _without_constant(found, link)) is not None:
-        return edit
-    if (edit := contract_repairs.by_other_side(found, given)) is not None:
-        return edit
-    if place is not None and about is not None and (edit := _at_call(found, place, about[1], (given, wanted))):
-        return edit
-    if link is None or link.place == place:
+    facts = {*_WORLD, "rank", "backend"}
+    if names_in(demand) - facts - (found.call.expressions.keys() - {"self"}):
+        # what the object was made with can be the wrong side as well
+        return iter(())
+    values = [scope.values.get(name) for name in ("members", "world_size", "rank", *names_in(demand))]
+    plain = [v.plain for v in values if v is not None]
+    for side in sides(demand)[::2]:
+        with suppress(UnknownTermError, DemandError):
+            plain.append(value_of(side, scope) if side else None)  # type: ignore[arg-type]
+    shapes = (n for v in values if v is not None and v.shape for n in v.shape)
+    return iter({n for n in (0, *plain, *shapes) if isinstance(n, int) and not isinstance(n, bool)})
+
+
+def of_test(account: Account, test: str, way: bool) -> Edit | None:
+    """Return the edit after which a test of the library goes the other way, if it compares arguments of the call."""
+    call, place = read_call(account), account.place
+    at = account.refusal.place if account.refusal is not None else None
+    if place is None or at is None or at.function not in {call.name, "__init__"}:
         return None
-    return _counted(link.place, call, given, wanted) or _literal(link, given, wanted)
+    names = names_in(test)
+    asked = {n: Asked(*call.expressions[n]) for n in names & call.expressions.keys()}
+    known = [v.plain for n in names if (v := call.scope.values.get(n)) is not None]
+    ordered = any(each in test for each in "<>")
+    numbers = None if ordered else [n for n in known if isinstance(n, int) and not isinstance(n, bool)]
+
+    def meets(values: Mapping[str, Value]) -> bool:
+        return is_met(test, call.scope._replace(values={**call.scope.values, **values})) is (not way)
+
+    return common_edit([find_repairs(Way(account, asked), meets, numbers)])
+
+
+def of_number(account: Account, node: ast.expr, meets: Callable[[int], bool]) -> Edit | None:
+    """Return the edit after which a number on the line that raised is one that the line can use."""
+    span = (node.col_offset, node.end_col_offset or 0)
+
+    def fits(values: Mapping[str, Value]) -> bool:
+        plain = values["number"].plain if "number" in values else None
+        return isinstance(plain, int) and meets(plain)
+
+    way = Way(account, {"number": Asked(ast.unparse(node), span)})
+    return common_edit([find_repairs(way, fits, None, "number")])
+
+
+def of_saved_call(account: Account) -> tuple[Edit, Link] | None:
+    """Return the edit of a call of the program's own as another one was made whose result was saved, and that one.
+
+    Only if one constant argument is the whole difference.
+    """
+    saved, live = list[Link](), list[Link]()
+    depth = -1  # of the line that saved
+    for link in account.links:
+        if depth < 0 or link.depth <= depth:
+            depth = link.depth if link.how == "file" else -1
+        (saved if depth >= 0 else live).append(link)
+    own = {link.value.name.partition("(")[0] for link in account.links if link.how == "returned"}
+    found = {
+        (edit.place.line, edit.code): (edit, other)
+        for link in live
+        for other in saved
+        if link.how in {"called", "assigned"} and other.how in {"called", "assigned"} and link.place != other.place
+        and (edit := _as_called(link, other, own)) is not None
+    }  # fmt: skip
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _as_called(link: Link, other: Link, own: AbstractSet[str]) -> Edit | None:
+    one, two = (_only_call(each) for each in (link, other))
+    if one is None or two is None or ast.unparse(one.func) != ast.unparse(two.func) or not link.place.code.isascii():
+        return None
+    if ast.unparse(one.func) not in own or len(one.args) != len(two.args):
+        return None
+    given, wanted = ({k.arg or "**": k.value for k in each.keywords} for each in (one, two))
+    pairs = [*zip(one.args, two.args, strict=True), *((given[k], wanted[k]) for k in given.keys() & wanted.keys())]
+    apart = [(a, b) for a, b in pairs if ast.unparse(a) != ast.unparse(b)]
+    more = wanted.keys() - given.keys()
+    if given.keys() - wanted.keys() or len(apart) + len(more) != 1:
+        return None
+    if more:
+        (name,) = more
+        constant = isinstance(wanted[name], ast.Constant)
+        return contract_repairs.add_argument(name, ast.unparse(wanted[name]), one, link.place) if constant else None
+    ((before, after),) = apart
+    if not isinstance(before, ast.Constant) or not isinstance(after, ast.Constant):
+        return None
+    return replace_expression(link.place, (before.col_offset, before.end_col_offset or 0), ast.unparse(after))
+
+
+def _only_call(link: Link) -> ast.Call | None:
+    match parse_line(link.place.code):
+        case ast.Module(body=[ast.Assign(value=ast.Call() as call)]):
+            return call
+    return None
 
 
 def typed_option(link: Link | None) -> Edit | None:
@@ -146,93 +288,6 @@ def _counted(place: Place, call: UserCall, given: int, wanted: int) -> Edit | No
     ):
         begin, end = begin - 1, end + 1  # parentheses of the sum, not of a call
     return replace_expression(place, (begin, end), ast.unparse(side))
-
-
-def _without_constant(found: Broken, link: Link) -> Edit | None:
-    """Return the edit that leaves a constant out of an expression, if the demand is met with the number that it gives.
-
-    `flat.numel() // (world - 1)` for `flat.numel() // world`. None if no such edit fits, or several do.
-    """
-    contract, account, call = found
-    text, code = call.texts.get(contract.about, ""), link.place.code
-    tree = parse_line(code)
-    if tree is None or not text or not code.isascii() or code.startswith("elif"):
-        return None
-    known = [*account.links, *(Link(value=a, how="passed", place=link.place) for a in account.facts)]
-    around = {e.value.name: v for e in reversed(known) if (v := read_value(e.value.text)) is not None}
-    around |= {f"__{name.replace(' ', '_')}__": v for name, v in around.items() if name in {"rank", "world size"}}
-    edits: dict[str, Edit] = {}
-    for outer, inner, kept in _arithmetic(tree):
-        before = _number(outer, around)
-        begin, end = _with_parentheses(code, inner, kept)
-        edit = replace_expression(link.place, (begin, end), ast.unparse(kept)) if before is not None else None
-        after = _number(_replace(outer, inner, kept), around)
-        if edit is None or after is None:
-            continue
-        for each in re.finditer(rf"\b{before}\b", text):
-            value = read_value(f"{text[: each.start()]}{after}{text[each.end() :]}")
-            values = {**call.scope.values, contract.about: value} if value is not None else {}
-            if is_met(contract.demand, call.scope._replace(values=values)):
-                edits[edit.code] = edit
-    return next(iter(edits.values())) if len(edits) == 1 else None
-
-
-def _arithmetic(tree: ast.AST) -> Iterator[tuple[ast.BinOp, ast.BinOp, ast.expr]]:
-    """Yield (whole sum, part of it that adds or subtracts a constant, what is left of that part)."""
-    inner = {id(c) for n in ast.walk(tree) if isinstance(n, ast.BinOp) for c in (n.left, n.right)}
-    for outer in ast.walk(tree):
-        if not isinstance(outer, ast.BinOp) or id(outer) in inner:
-            continue
-        for node in ast.walk(outer):
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
-                if isinstance(node.right, ast.Constant):
-                    yield outer, node, node.left
-                elif isinstance(node.left, ast.Constant) and isinstance(node.op, ast.Add):
-                    yield outer, node, node.right
-
-
-def _with_parentheses(code: str, node: ast.expr, kept: ast.expr) -> tuple[int, int]:
-    """Return the place of a sum, with the parentheses that what is left of it does not need."""
-    begin, end = node.col_offset, node.end_col_offset or 0
-    around = code[: max(0, begin - 1)].rstrip()[-1:]
-    bare = isinstance(kept, ast.Name | ast.Attribute | ast.Call | ast.Constant)
-    own = code[begin - 1 : begin] == "(" and code[end : end + 1] == ")" and not (around.isalnum() or around in "_)]")
-    return (begin - 1, end + 1) if bare and own and begin else (begin, end)
-
-
-def _replace(outer: ast.expr, inner: ast.expr, kept: ast.expr) -> ast.expr:
-    if outer is inner:
-        return kept
-    if not isinstance(outer, ast.BinOp):
-        return outer
-    return ast.BinOp(_replace(outer.left, inner, kept), outer.op, _replace(outer.right, inner, kept))
-
-
-def _number(node: ast.expr, around: Mapping[str, Value]) -> int | None:
-    """Return the whole number that an expression gives, with the numbers of elements of known tensors."""
-    whole = _Sizes(around).visit(ast.parse(ast.unparse(node), mode="eval")).body
-    value = work_out(ast.unparse(whole), around)
-    plain = value.plain if value is not None else None
-    return plain if isinstance(plain, int) and not isinstance(plain, bool) else None
-
-
-class _Sizes(ast.NodeTransformer):
-    """Writes numbers for `x.numel()` and `x.size(0)`."""
-
-    def __init__(self, around: Mapping[str, Value]) -> None:
-        self._around = around
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        if not isinstance(node.func, ast.Attribute) or node.keywords:
-            return node
-        value = self._around.get(ast.unparse(node.func.value))
-        shape = value.shape if value is not None else None
-        if shape is not None and node.func.attr == "numel" and not node.args:
-            return ast.Constant(prod(shape))
-        match node.args:
-            case [ast.Constant(value=int() as at)] if shape is not None and node.func.attr == "size":
-                return ast.Constant(shape[at]) if at in range(len(shape)) else node
-        return node
 
 
 def _result(node: ast.BinOp, world: ast.expr, size: int) -> int | float | None:

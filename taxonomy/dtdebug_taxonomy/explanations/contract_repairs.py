@@ -49,13 +49,13 @@ def _written(repair: Repair, account: Account, call: UserCall, place: Place) -> 
         return None
     if repair.of:
         made = _making_call(repair.of, account, call)
-        return _add_argument(repair.at, text, *made) if made is not None else None
+        return add_argument(repair.at, text, *made) if made is not None else None
     if not repair.write:
-        return _left_out(repair.at, place) if given is not None else None
+        return left_out(repair.at, place) if given is not None else None
     if given is not None:
         return replace_expression(place, given[1], text)
     rows = [n for n in _calls(place) if ast.unparse(n.func).rpartition(".")[2] == call.name]
-    return _add_argument(repair.at, text, rows[0], place) if len(rows) == 1 else None
+    return add_argument(repair.at, text, rows[0], place) if len(rows) == 1 else None
 
 
 def _making_call(parameter: str, account: Account, call: UserCall) -> tuple[ast.Call, Place] | None:
@@ -76,7 +76,7 @@ def _calls(place: Place) -> list[ast.Call]:
     return [n for n in ast.walk(tree) if isinstance(n, ast.Call)]
 
 
-def _left_out(name: str, place: Place) -> Edit | None:
+def left_out(name: str, place: Place) -> Edit | None:
     """Return the line without one argument of a call that is passed by its name."""
     rows = [(call, k) for call in _calls(place) for k in call.keywords if k.arg == name]
     if len(rows) != 1:
@@ -93,7 +93,7 @@ def _left_out(name: str, place: Place) -> Edit | None:
     return Edit(place, changed) if parse_line(changed) is not None else None
 
 
-def _add_argument(name: str, text: str, call: ast.Call, place: Place) -> Edit | None:
+def add_argument(name: str, text: str, call: ast.Call, place: Place) -> Edit | None:
     """Return the line with one more argument at the end of a call."""
     if any(k.arg in {None, name} for k in call.keywords):
         return None

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Final
 
 from msgspec.structs import replace
 
-from dtdebug_taxonomy.explanations import off_stack
+from dtdebug_taxonomy.explanations import account_edits, off_stack
 from dtdebug_taxonomy.explanations.account import by_culprit, decided_clause, is_given, reason_from
 from dtdebug_taxonomy.explanations.account_words import Edit, diff_of, ranks_of, replace_expression, where
 from dtdebug_taxonomy.explanations.context import Context
+from dtdebug_taxonomy.explanations.faults import Fault, near_name
 from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, in_python
+from dtdebug_taxonomy.explanations.refused_words import of_states, of_word
 from dtdebug_taxonomy.inference.account_call import chains_of, parse_line, read_call, tree_of
 from dtdebug_taxonomy.model.account import Account, Link, Place
 from dtdebug_taxonomy.model.rank_ranges import ranges
@@ -32,26 +34,8 @@ _INTO_NUMBER = re.compile(
     r"(?P<value>'[^']{0,80}')\Z"
 )
 _NAMES = re.compile(r"[A-Za-z0-9]{1,80}")
-_SEPARATORS = re.compile("[-_]")
-_CLOSE, _MOST_KEYS = 0.7, 6
+_MOST_KEYS = 6
 _WRAPPERS = frozenset({"DistributedDataParallel", "DataParallel"})
-
-
-class _Found(NamedTuple):
-    """The fault of one expression of the line that raised."""
-
-    said: str
-    """Clause on the value: "`config` has no key 'lr'"."""
-    fix: str
-    link: Link | None = None
-    """Link at which the value was made."""
-    edit: Edit | None = None
-    at: Place | None = None
-    """Place to edit; that of `link` or the raising line otherwise."""
-    other: Link | None = None
-    """The other side, if either of two places can be wrong."""
-    likely: bool = False
-    """Names or values point at the place, and do not prove it."""
 
 
 def explain(context: Context) -> Iterator[Explanation]:
@@ -63,12 +47,14 @@ def explain(context: Context) -> Iterator[Explanation]:
         if account.place is not None:
             found = _of_variable(account, context.incident.snapshot.environment) or _of_crossed(account)
             found = found or (reader(account) if reader is not None else None)
+            found = found or of_word(account, context.incident.snapshot.output)
+            found = found or of_states(account, context.incident.snapshot.output)
         if found is not None:
             yield _explanation(context, account, found, accounts)
             return
 
 
-def _explanation(context: Context, account: Account, found: _Found, accounts: Sequence[Account]) -> Explanation:
+def _explanation(context: Context, account: Account, found: Fault, accounts: Sequence[Account]) -> Explanation:
     same = [a for a in accounts if a.exception == account.exception and a.place == account.place]
     ranks, everyone = ranks_of(same), ranks_of(accounts)
     prefix = f"Rank{'s' if len(ranks) > 1 else ''} {ranges(ranks)}: " if ranks and ranks != everyone else ""
@@ -111,17 +97,7 @@ def _nodes(account: Account, kind: type[ast.expr]) -> list[ast.expr]:
     return [n for n in ast.walk(tree) if isinstance(n, kind)] if tree is not None else []
 
 
-def _near(name: str, names: Iterable[str]) -> str:
-    """Return the one name that is near another; empty if none is, or several are."""
-    known = list(dict.fromkeys(n for n in names if n != name))
-    same = [n for n in known if _SEPARATORS.sub("", n.lower()) == _SEPARATORS.sub("", name.lower())]
-    longer = [n for n in known if n.startswith((f"{name}_", f"{name}."))]  # `model` for `model_state`
-    shorter = [n for n in known if name.startswith((f"{n}_", f"{n}."))]  # and the other way round
-    close = same or get_close_matches(name, known, n=2, cutoff=_CLOSE) or longer or shorter
-    return close[0] if len(close) == 1 else ""
-
-
-def _of_variable(account: Account, environment: Mapping[str, str]) -> _Found | None:
+def _of_variable(account: Account, environment: Mapping[str, str]) -> Fault | None:
     """Return the variable that is not set, if the launcher set one of a near name."""
     matched = _KEY.match(account.exception)
     name = ast.literal_eval(matched["key"]) if matched is not None else None
@@ -133,16 +109,16 @@ def _of_variable(account: Account, environment: Mapping[str, str]) -> _Found | N
         if ast.unparse(n.value).rpartition(".")[2] == "environ"  # type: ignore[attr-defined]
     ]
     spans = [(n.col_offset, n.end_col_offset or 0) for n in asked if isinstance(n, ast.Constant) and n.value == name]
-    near = _near(name, environment)
+    near = near_name(name, environment)
     if len(spans) != 1 or not near:
         return None
     quote = account.place.code[spans[0][0]]
     edit = replace_expression(account.place, spans[0], f"{quote}{near}{quote}")
     said = f"The environment has no variable {name}: it has {near} = {plain(environment[near], 60)}"
-    return _Found(said, f"ask for {near}.", None, edit, account.place)
+    return Fault(said, f"ask for {near}.", None, edit, account.place)
 
 
-def _of_crossed(account: Account) -> _Found | None:
+def _of_crossed(account: Account) -> Fault | None:
     """Return two arguments of one call, each passed to the parameter that has the name of the other."""
     rows = []
     for at, link in enumerate(account.links[:-1]):
@@ -157,7 +133,7 @@ def _of_crossed(account: Account) -> _Found | None:
         said = (
             f"`{name}` is {link.value.text} and `{source}` is {other[2].value.text}: the call passes each as the other"
         )
-        return _Found(said, f"pass `{name}` as `{name}` and `{source}` as `{source}`.", link, edit, likely=True)
+        return Fault(said, f"pass `{name}` as `{name}` and `{source}` as `{source}`.", link, edit, likely=True)
     return None
 
 
@@ -194,7 +170,7 @@ def _computing_link(account: Account, slot: ast.expr) -> Link | None:
     return chain[0] if value is not None and not isinstance(value, ast.Constant | ast.Name | ast.Attribute) else None
 
 
-def _of_key(account: Account) -> _Found | None:
+def _of_key(account: Account) -> Fault | None:
     """Return the mapping that has no such key, its keys, and the near one."""
     matched = _KEY.match(account.exception)
     if matched is None:
@@ -212,7 +188,7 @@ def _of_key(account: Account) -> _Found | None:
         return None
     owner, slot, value = rows[0]
     keys = [k for k in value.keys if k != str(key)]
-    near = _near(str(key), keys) if isinstance(key, str) else ""
+    near = near_name(str(key), keys) if isinstance(key, str) else ""
     shown = ", ".join(repr(k) if isinstance(key, str) else k for k in keys[:_MOST_KEYS])
     more = "" if value.whole and len(keys) <= _MOST_KEYS else ", ..."
     has = f"it has {shown}{more}" if keys else "it is empty" if value.whole else "its keys are not at hand"
@@ -228,7 +204,7 @@ def _of_key(account: Account) -> _Found | None:
         link = _root_in(account, chain) or link
     if near and not isinstance(slot, ast.Constant):
         said = f"write and ask for keys in one way: {near!r} was written, and {key!r} is asked for."
-        return _Found(f"`{owner}` has no key {key!r}: {has}", said, link)
+        return Fault(f"`{owner}` has no key {key!r}: {has}", said, link)
     if not near and isinstance(key, str) and (computed := _computing_link(account, slot)) is not None:
         words = ast.unparse(slot)
         sources = {each.value.text: each for each in _chain(account, words)[1:] if repr(key)[1:-1] in each.value.text}
@@ -239,12 +215,12 @@ def _of_key(account: Account) -> _Found | None:
             part, source = held[0]
             of = f"`{source.value.name}` is {source.value.text}"
             said = f"`{words}` is {key!r}, and `{owner}` has no such key: {has}; {of}"
-            return _Found(
+            return Fault(
                 said, f"let `{words}` be {part!r} there, which is in `{source.value.name}` too.", computed, likely=True
             )
         said = f"compute one of its keys there, or add {key!r} to `{owner}`."
-        return _Found(f"`{owner}` has no key {key!r}: {has}", said, computed, other=link)
-    return _Found(f"`{owner}` has no key {key!r}: {has}", fix, link, edit, account.place if near else None)
+        return Fault(f"`{owner}` has no key {key!r}: {has}", said, computed, other=link)
+    return Fault(f"`{owner}` has no key {key!r}: {has}", fix, link, edit, account.place if near else None)
 
 
 def _plain(text: str) -> object:
@@ -252,7 +228,7 @@ def _plain(text: str) -> object:
     return value.plain if value is not None else None
 
 
-def _of_attribute(account: Account) -> _Found | None:
+def _of_attribute(account: Account) -> Fault | None:
     """Return the object that has no such attribute: None, options, or a model in its wrapper."""
     matched = _ATTRIBUTE.match(account.exception)
     if matched is None:
@@ -272,22 +248,29 @@ def _of_attribute(account: Account) -> _Found | None:
     if value.name in _WRAPPERS:
         edit = replace_expression(account.place, span, f"{owner}.module.{name}")
         inner = value.items[0].name if value.items else "the model"
-        return _Found(
+        return Fault(
             f"`{owner}` is {inner} wrapped in {value.name}, and the wrapper has no attribute `{name}`",
             f"ask the model inside: `{owner}.module.{name}`.", link, edit, account.place,
         )  # fmt: skip
     if name == "module" and value.kind == "module":
         bare = f'getattr({owner}, "module", {owner})'
         edit = replace_expression(account.place, span, bare)
-        return _Found(
+        return Fault(
             f"`{owner}` is {value.name}, not wrapped in DistributedDataParallel in this run, and has no `module`",
             f"take it where there is one: `{bare}`.", link, edit, account.place,
         )  # fmt: skip
-    near = _near(name, value.fields)
+    untaken = next((each for each in _chain(account, owner) if each.how == "tested"), None)
+    if untaken is not None:
+        test = untaken.value.name
+        said = (
+            f"`{owner}` is {value.name}, which has no `{name}`: `{test}` is False, so that nothing else was made of it"
+        )
+        return Fault(said, f"let `{test}` hold in this run, or leave `{name}` out where it does not.", untaken)
+    near = near_name(name, value.fields)
     if not near:
         return None
     edit = replace_expression(account.place, span, f"{owner}.{near}")
-    return _Found(
+    return Fault(
         f"`{owner}` has no attribute `{name}`: it has `{near}`",
         f"write `{owner}.{near}`.",
         link,
@@ -296,12 +279,15 @@ def _of_attribute(account: Account) -> _Found | None:
     )
 
 
-def _of_none(account: Account, words: str) -> _Found:
+def _of_none(account: Account, words: str) -> Fault:
     chain = _chain(account, words)
     link = _carried(account, words, "None")
     if (own := _by_rank_in(account, chain)) is not None and link is not None:
         given = f"give every rank the same there, or test `{words}` for None."
-        return _Found(f"`{words}` is None, and hangs on what each rank has of its own", given, own)
+        shared = _share(account, chain)
+        if shared is not None:
+            given = "let rank 0 send it to the other ranks: it is None on them."
+        return Fault(f"`{words}` is None, and hangs on what each rank has of its own", given, own, shared)
     made = link.place.code if link is not None else ""
     tree = parse_line(made)
     call = getattr(tree.body[0], "value", None) if isinstance(tree, ast.Module) and tree.body else None
@@ -312,8 +298,25 @@ def _of_none(account: Account, words: str) -> _Found:
     edit = _add_return(end.place) if end is not None else None
     if end is not None and edit is not None:
         said = f"`{words}` is None: `{end.place.function}` ends without a `return`"
-        return _Found(said, f"return `{_target_of(end.place.code)}` there, which is made and not used.", end, edit)
-    return _Found(f"`{words}` is None", fix, link)
+        return Fault(said, f"return `{_target_of(end.place.code)}` there, which is made and not used.", end, edit)
+    return Fault(f"`{words}` is None", fix, link)
+
+
+def _share(account: Account, chain: Sequence[Link]) -> Edit | None:
+    """Return the line that gives a value to rank 0 alone, with two more by which rank 0 sends it to the others.
+
+    Every rank runs that line: this one has None of it.
+    """
+    dist, place = account.modules[1], account.place
+    if not dist or place is None or account.rank in {0, None}:
+        return None
+    for link, below in pairwise(chain):
+        name, call = _target_of(link.place.code), re.search(r"= ([\w.]{1,80})\(", link.place.code)
+        wrapped = below.how == "returned" and re.match(r"return(?: None)?\Z|@|if ", below.place.code)
+        if name and call is not None and wrapped and link.value.text == "None" and link.place.file == place.file:
+            rows = (f"shared = [{name}]", f"{dist}.broadcast_object_list(shared, src=0)", f"{name} = shared[0]")
+            return Edit(link.place, "\n".join((link.place.code, *rows)))
+    return None
 
 
 def _add_return(place: Place) -> Edit | None:
@@ -330,7 +333,7 @@ def _target_of(code: str) -> str:
     return ""
 
 
-def _of_type(account: Account) -> _Found | None:
+def _of_type(account: Account) -> Fault | None:
     """Return the one expression of the line that is None, if the error speaks of None."""
     if "NoneType" not in account.exception:
         return _of_kind(account)
@@ -348,7 +351,7 @@ _KIND = re.compile(
 )
 
 
-def _of_kind(account: Account) -> _Found | None:
+def _of_kind(account: Account) -> Fault | None:
     """Return the expression whose object can't do what the line asks of it, and the line that made it."""
     matched = _KIND.match(account.exception)
     if matched is None:
@@ -368,7 +371,7 @@ def _of_kind(account: Account) -> _Found | None:
     fix = "give it the object that the line expects."
     if edit is not None:
         fix = "the results come in the order of the arguments."
-    return _Found(f"`{words}` is of {matched['kind']}, which {what}", fix, link, edit)
+    return Fault(f"`{words}` is of {matched['kind']}, which {what}", fix, link, edit)
 
 
 def _in_order(link: Link) -> Edit | None:
@@ -384,7 +387,7 @@ def _in_order(link: Link) -> Edit | None:
     return None
 
 
-def _of_file(account: Account) -> _Found | None:
+def _of_file(account: Account) -> Fault | None:
     """Return the expression that named the missing file."""
     matched = _FILE.match(account.exception)
     if matched is None:
@@ -397,7 +400,7 @@ def _of_file(account: Account) -> _Found | None:
     late = off_stack.file_of_another_rank(account)
     if late is not None:
         name = path.rstrip("/").rpartition("/")[2]
-        return _Found(f"{name} is not there yet: {late.said}", late.fix, None, late.edit, late.at, likely=late.likely)
+        return Fault(f"{name} is not there yet: {late.said}", late.fix, None, late.edit, late.at, likely=late.likely)
     writer = off_stack.writer_of_missing_file(account)
     if writer is not None:
         name = f"`{words}` is {path!r}, which does not exist" if words else f"{path!r} does not exist"
@@ -407,7 +410,7 @@ def _of_file(account: Account) -> _Found | None:
         fix = (
             "let each rank that reads the file wait until it is written (a barrier after the write), at this very path."
         )
-        return _Found(said, fix, None, None, writer.place, likely=True)
+        return Fault(said, fix, None, None, writer.place, likely=True)
     chain = _chain(account, words)
     root = _root_in(account, chain)
     own = _by_rank_in(account, chain)
@@ -419,10 +422,10 @@ def _of_file(account: Account) -> _Found | None:
         said, start = f"{said}: `~` is not expanded here", "; use `os.path.expanduser`"
     if own is not None:
         said = f"{said}: the path is made of what each rank has of its own"
-        return _Found(
+        return Fault(
             said, "name a file that some rank has written, such as rank 0's, or let this rank write its.", link
         )
-    return _Found(said, f"name a file that exists on this host, or write it before it is read{start}.", link)
+    return Fault(said, f"name a file that exists on this host, or write it before it is read{start}.", link)
 
 
 def _path(text: str) -> str:
@@ -430,7 +433,7 @@ def _path(text: str) -> str:
     return value.plain if value is not None and isinstance(value.plain, str) else ""
 
 
-def _of_index(account: Account) -> _Found | None:
+def _of_index(account: Account) -> Fault | None:
     """Return the index with the length of what it goes into."""
     if "index out of range" not in account.exception:
         return None
@@ -440,17 +443,21 @@ def _of_index(account: Account) -> _Found | None:
         index = slot.value if isinstance(slot, ast.Constant) else _plain(texts.get(ast.unparse(slot), ""))
         length = _length(read_value(texts.get(owner, "")))
         if isinstance(index, int) and length is not None and not -length <= index < length:
-            rows.append((owner, ast.unparse(slot), index, length))
+            rows.append((owner, slot, index, length))
     if len(rows) != 1:
         return None
-    owner, slot_words, index, length = rows[0]
+    owner, slot, index, length = rows[0]
+    slot_words = ast.unparse(slot)
     asked = f"index {index}" if slot_words == str(index) else f"`{slot_words}` is {index}"
     said = f"`{owner}` has {length} element{'' if length == 1 else 's'}, and {asked}"
+    edit = account_edits.of_number(account, slot, lambda n: 0 <= n < length)
+    if edit is not None:
+        return Fault(said, "keep the index below the length.", None, edit)
     chains = [c for c in (_chain(account, slot_words), _chain(account, owner)) if c and not is_given(c[0])]
     chain = chains[0] if chains else ()
     link = _root_in(account, chain)
     link = link or next((link for link in reversed(chain) if link.how in {"literal", "option", "default"}), None)
-    return _Found(said, "keep the index below the length.", link or (chain[0] if chain else None))
+    return Fault(said, "keep the index below the length.", link or (chain[0] if chain else None))
 
 
 def _root_in(account: Account, chain: Sequence[Link]) -> Link | None:
@@ -469,7 +476,7 @@ def _length(value: Value | None) -> int | None:
     return value.length if value is not None and value.kind == "sequence" else None
 
 
-def _of_division(account: Account) -> _Found | None:
+def _of_division(account: Account) -> Fault | None:
     """Return the divisor that is 0."""
     texts = _texts(account)
     divisors = {
@@ -492,17 +499,19 @@ def _of_division(account: Account) -> _Found | None:
     chain = [each for each in _chain(account, made) if not re.search(r"[-+*/]= ", each.place.code)]  # these change it
     link = _root_in(account, chain) or next((each for each in reversed(chain) if each.value.text), None)
     link = link or (chain[0] if chain else None)
-    return _Found(
+    edit = account_edits.of_number(account, node, lambda n: n > 0)
+    return Fault(
         f"`{words}` is 0, and the line divides by it",
         f"keep `{words}` above 0, or leave the line out where it is 0.",
         link,
+        edit,
     )
 
 
 _SIZES = re.compile(r"(?P<samples>\d{1,12}) samples, batch_size=(?P<size>\d{1,12}), drop_last=(?P<drops>True|False):")
 
 
-def _of_idle_loop(account: Account, words: str) -> _Found | None:
+def _of_idle_loop(account: Account, words: str) -> Fault | None:
     """Return the loop that was to change a value and ran no round, and what leaves it empty."""
     links = account.links
     at = next((n for n, each in enumerate(links) if each.how == "loop" and each.value.name.startswith("len(")), None)
@@ -513,14 +522,14 @@ def _of_idle_loop(account: Account, words: str) -> _Found | None:
     said = f"`{words}` is 0, because the loop over `{over}` ({where(loop.place)}) ran no round"
     sizes = _SIZES.match(link.value.text)
     if sizes is None:
-        return _Found(said, f"`{over}` is empty: fill it, or leave out what follows where it is.", link)
+        return Fault(said, f"`{over}` is empty: fill it, or leave out what follows where it is.", link)
     if sizes["samples"] == "0":
-        return _Found(f"{said}: its data set has no samples", "give the loader samples.", link)
+        return Fault(f"{said}: its data set has no samples", "give the loader samples.", link)
     said += f": {sizes['samples']} samples, batch_size={sizes['size']} and drop_last={sizes['drops']} give 0 batches"
-    return _Found(said, f"use a batch size of at most {sizes['samples']}, or drop_last=False.", link)
+    return Fault(said, f"use a batch size of at most {sizes['samples']}, or drop_last=False.", link)
 
 
-def _of_number(account: Account) -> _Found | None:
+def _of_number(account: Account) -> Fault | None:
     """Return the expression that was to become a number."""
     matched = _INTO_NUMBER.match(account.exception)
     if matched is None:
@@ -529,16 +538,16 @@ def _of_number(account: Account) -> _Found | None:
     if len(named) != 1:
         return None
     link = _carried(account, named[0], matched["value"])
-    return _Found(f"`{named[0]}` is {matched['value']}, which is no number", "give it a number.", link)
+    return Fault(f"`{named[0]}` is {matched['value']}, which is no number", "give it a number.", link)
 
 
-def _of_graph(account: Account) -> _Found | None:
+def _of_graph(account: Account) -> Fault | None:
     """Return the name that keeps the graph of the pass before."""
     kept = off_stack.graph_of_last_pass(account)
-    return _Found(kept.said, kept.fix, kept.link, kept.edit, kept.at) if kept is not None else None
+    return Fault(kept.said, kept.fix, kept.link, kept.edit, kept.at) if kept is not None else None
 
 
-_READERS: Final[dict[str, Callable[[Account], _Found | None]]] = {
+_READERS: Final[dict[str, Callable[[Account], Fault | None]]] = {
     "KeyError": _of_key,
     "AttributeError": _of_attribute,
     "TypeError": _of_type,

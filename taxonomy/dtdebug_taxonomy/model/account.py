@@ -80,6 +80,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Index of the link at which the value was decided; -1 if the way back does not end in the user's program."""
     by_rank: int = -1
     """Index of the link at which what each rank has of its own comes in: its number, chance, the clock; -1 if none."""
+    beside: tuple[Link, ...] = ()
+    """Other names of the function that raised, bound above the line: what could have stood there instead."""
     facts: tuple[NamedValue, ...] = ()
     """Further facts of the rank: world size, rank, backend, device."""
     with_values: bool = True
@@ -154,5 +156,7 @@ MAX_BRANCHES = 32
 """Maximum number of tests and loops kept of a rank."""
 MAX_LINKS = 16
 """Maximum number of links kept."""
+MAX_BESIDE = 16
+"""Maximum number of other names kept."""
 MAX_TEXT = 120
 """Maximum number of characters of a value or a source line."""

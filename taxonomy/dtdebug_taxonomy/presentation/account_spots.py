@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 
 from msgspec.structs import replace
 
@@ -49,7 +50,12 @@ def origin_of(account: Account, lead: Lead = ("", 0)) -> Spot | None:
     link = next(named, None) if place is not None and (place.file, place.line) != lead else None
     link = link or deciding_line(account)
     ranks = () if account.rank is None else (account.rank,)
-    return _spot(link.place, ranks, "", (link.value,)) if link is not None else None
+    if link is None:
+        return None
+    at = account.links.index(link)
+    inner = list(takewhile(lambda each: each.depth > link.depth, account.links[at + 1 :]))
+    operands = [each.value for each in inner if each.depth == link.depth + 1 and not _OPAQUE.fullmatch(each.value.text)]
+    return _spot(link.place, ranks, "", (link.value, *operands))
 
 
 def spots_of_all(accounts: Sequence[Account], lead: Lead = ("", 0)) -> tuple[Spot, ...]:

@@ -108,5 +108,3 @@ def test_a_literal_that_stood_for_the_number_of_ranks_is_replaced():
     api, sizes = "torch.distributed.reduce_scatter_tensor", ("Tensor[6] float32", "Tensor[24] float32")
     arguments = tuple(zip(("output", "input"), sizes, strict=True))
     assert edited(failed(code, api, arguments, links)) == (14, "Parts(24, shards=2)")
-    twice = (*links, link("parts", "4", 11, "parts = 4", "literal", 2))
-    assert edited(failed(code, api, arguments, twice)) is None

@@ -1,0 +1,34 @@
+"""Reads the other names of the function that raised: what could have stood at the line instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dtdebug.account.objects import MISSING, is_exactly, is_tensor, item
+from dtdebug.account.places import place
+from dtdebug.account.scopes import Scope
+from dtdebug.account.values import named
+from dtdebug_taxonomy.model.account import MAX_BESIDE, Link
+
+_SIZED = (str, list, tuple)
+_LONG = 64
+"""Maximum length of a string or container that is taken for a setting, not for data."""
+
+
+def names_beside(scope: Scope) -> tuple[Link, ...]:
+    """Return the names that were bound once, above the line that raised, with their values; the nearest first."""
+    return tuple(sorted(_names(scope), key=lambda link: -link.place.line)[:MAX_BESIDE]) if scope.live else ()
+
+
+def _names(scope: Scope) -> Iterator[Link]:
+    program = scope.program
+    if program is None:
+        return
+    for (home, name), rows in program.bindings.items():
+        row = rows[0]
+        once = home is (scope.node or program.tree) and len(rows) == 1 and row.how in {"assign", "argument"}
+        value = item(scope.local, name) if once and getattr(row.node, "lineno", 0) < scope.line else MISSING
+        if is_exactly(value, _SIZED) and len(value) > _LONG:
+            continue
+        if value is not MISSING and (is_tensor(value) or is_exactly(value, (int, *_SIZED))):
+            yield Link(value=named(name, value), how="assigned", place=place(scope, row.node))

@@ -1,0 +1,44 @@
+"""The fault of one expression of the line that raised, and the name that was meant by another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import NamedTuple
+
+from dtdebug_taxonomy.explanations.account_words import Edit
+from dtdebug_taxonomy.model.account import Link, Place
+
+_NAMES = re.compile(r"[A-Za-z0-9]{1,80}")
+_SEPARATORS = re.compile(r"[\W_]")
+_CLOSE = 0.7
+
+
+class Fault(NamedTuple):
+    """The fault of one expression of the line that raised."""
+
+    said: str
+    """Clause on the value: "`config` has no key 'lr'"."""
+    fix: str
+    link: Link | None = None
+    """Link at which the value was made."""
+    edit: Edit | None = None
+    at: Place | None = None
+    """Place to edit; that of `link` or the raising line otherwise."""
+    other: Link | None = None
+    """The other side, if either of two places can be wrong."""
+    likely: bool = False
+    """Names or values point at the place, and do not prove it."""
+
+
+def near_name(name: str, names: Iterable[str]) -> str:
+    """Return the one name that is near another; empty if none is, or several are."""
+    known = list(dict.fromkeys(n for n in names if n != name))
+    same = [n for n in known if _SEPARATORS.sub("", n.lower()) == _SEPARATORS.sub("", name.lower())]
+    words = {*_NAMES.findall(name.lower().replace("_", " "))}
+    wider = [n for n in known if len(words) > 1 and words < {*_NAMES.findall(n.lower().replace("_", " "))}]
+    longer = [n for n in known if n.startswith((f"{name}_", f"{name}."))]  # `model` for `model_state`
+    shorter = [n for n in known if name.startswith((f"{n}_", f"{n}."))]  # and the other way round
+    close = same or wider or get_close_matches(name, known, n=2, cutoff=_CLOSE) or longer or shorter
+    return close[0] if len(close) == 1 else ""
