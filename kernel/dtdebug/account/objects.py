@@ -20,6 +20,7 @@ _BASES = type.__dict__["__mro__"].__get__
 _DICT = type.__dict__["__dict__"].__get__
 _OF_MODULE: Any = vars(types.ModuleType)["__dict__"]
 _MOST_ITEMS = 20_000
+_MOST_PARTS = 100
 _STORED = (types.GetSetDescriptorType, types.MemberDescriptorType)
 _PLAIN = (bool, int, float, complex, str, bytes, tuple, list, dict, set, frozenset, type(None))
 _OF_MODULES = ("_parameters", "_buffers", "_modules")
@@ -104,6 +105,15 @@ def stored(value: object) -> dict[str, Any]:
             found: Any = getter.__get__(value) if is_exactly(getter, _STORED) else None
             return found if is_kind(found, dict) else {}
     return {}
+
+
+def parts_of(value: object) -> Iterator[tuple[str, Any]]:
+    """Yield the public attributes that are stored in an object, and the parts of a torch module, with their names."""
+    own = stored(value)
+    for table in (own, item(own, "_modules")):
+        for name, part in islice(dict.items(table), _MOST_PARTS) if is_kind(table, dict) else ():
+            if type(name) is str and name.isidentifier() and not name.startswith("_"):
+                yield name, part
 
 
 def attribute(value: object, name: str) -> Any:

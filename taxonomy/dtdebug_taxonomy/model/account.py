@@ -11,12 +11,12 @@ import msgspec
 
 How = Literal[
     "assigned", "passed", "default", "option", "attribute", "returned", "loop", "environment", "file", "literal",
-    "called", "cell", "tested", "written", "may_write",
+    "called", "tested", "written", "may_write",
 ]  # fmt: skip
 """Origin of a value: by an assignment, as an argument of the caller, as the default of a parameter, as an
 option of the command line or a configuration, as an attribute of an object, by a function's return, from a loop, from
-the environment, from a file, as a literal, by a call into a library, left by another cell, or by a test that chose
-what it was made of. The last two: a line that writes the file that is missing, or may have written it."""
+the environment, from a file, as a literal, by a call into a library, or by a test that chose what it was
+made of. The last two: a line that writes the file that is missing, or may have written it."""
 
 
 class NamedValue(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -81,7 +81,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     by_rank: int = -1
     """Index of the link at which what each rank has of its own comes in: its number, chance, the clock; -1 if none."""
     beside: tuple[Link, ...] = ()
-    """Other names of the function that raised, bound above the line: what could have stood there instead."""
+    """What could have stood at the line instead: other names of the function, bound above it, and the parts of an
+    object that have the attribute which it lacks."""
     facts: tuple[NamedValue, ...] = ()
     """Further facts of the rank: world size, rank, backend, device."""
     with_values: bool = True
