@@ -140,8 +140,13 @@ def attribute(value: object, name: str) -> Any:
 
 def stored_in_class(value: object, name: str) -> Any:
     """Return what the class of an object stores under a name, such as a function or a property, or `MISSING`."""
-    for kind in _BASES(type(value)):
-        found = _DICT(kind).get(name, MISSING)
+    return member_of(type(value), name)
+
+
+def member_of(kind: type, name: str) -> Any:
+    """Return what a class or one that it derives from stores under a name, or `MISSING`."""
+    for each in _BASES(kind):
+        found = _DICT(each).get(name, MISSING)
         if found is not MISSING:
             return found
     return MISSING

@@ -15,6 +15,7 @@ from dtdebug_taxonomy.explanations.account import by_culprit, decided_clause, is
 from dtdebug_taxonomy.explanations.account_words import Edit, diff_of, ranks_of, replace_expression, where
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.faults import Fault, near_name
+from dtdebug_taxonomy.explanations.misplaced_arguments import of_arguments
 from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, in_python
 from dtdebug_taxonomy.explanations.refused_words import of_states, of_word
 from dtdebug_taxonomy.inference.account_call import chains_of, parse_line, read_call, tree_of
@@ -49,7 +50,7 @@ def explain(context: Context) -> Iterator[Explanation]:
         if account.place is not None:
             found = _of_variable(account, snapshot.environment) or _of_crossed(account)
             found = found or (reader(account) if reader is not None else None)
-            found = found or of_word(account, printed)
+            found = found or of_arguments(account) or of_word(account, printed)
             found = found or of_states(account, printed)
         if found is not None:
             yield _explanation(context, account, found, accounts)

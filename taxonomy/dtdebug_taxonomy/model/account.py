@@ -63,6 +63,8 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Operands of the tests; where compiled code raised, the arguments of the last Python call."""
     arguments: tuple[NamedValue, ...] = ()
     """Arguments of `api` by the names of its parameters, with the values they had."""
+    parameters: tuple[str, ...] = ()
+    """Parameters of what the user's line calls, in their order."""
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -157,6 +159,8 @@ MAX_BRANCHES = 32
 """Maximum number of tests and loops kept of a rank."""
 MAX_LINKS = 16
 """Maximum number of links kept."""
+MAX_PARAMETERS = 64
+"""Maximum number of parameters of a call kept."""
 MAX_BESIDE = 16
 """Maximum number of other names kept."""
 MAX_TEXT = 120
