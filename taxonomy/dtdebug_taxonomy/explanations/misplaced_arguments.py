@@ -24,11 +24,12 @@ def of_arguments(account: Account) -> Fault | None:
     api = ast.unparse(call.func)
     unexpected = _UNEXPECTED.search(account.exception)
     for keyword in call.keywords if unexpected is not None else ():
-        near = near_name(keyword.arg or "", parameters)
-        if unexpected is not None and keyword.arg == unexpected["name"] and keyword.arg not in parameters and near:
+        written = keyword.arg or ""
+        near = near_name(written, parameters)
+        if unexpected is not None and written == unexpected["name"] and written not in parameters and near:
             begin = shift + keyword.col_offset
-            edit = replace_expression(place, (begin, begin + len(keyword.arg)), near)
-            said = f"`{api}` takes no `{keyword.arg}`: it takes `{near}`"
+            edit = replace_expression(place, (begin, begin + len(written)), near)
+            said = f"`{api}` takes no `{written}`: it takes `{near}`"
             return Fault(said, f"write `{near}=`.", None, edit, place)
     given = {k.arg for k in call.keywords}
     if unexpected is not None or not call.args or any(isinstance(a, ast.Starred) for a in call.args):
