@@ -83,7 +83,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     by_rank: int = -1
     """Index of the link at which what each rank has of its own comes in: its number, chance, the clock; -1 if none."""
     beside: tuple[Link, ...] = ()
-    """What could have stood at the line instead: other names of the function, bound above it, and the parts of an
+    """Names that could stand at the line instead: of the function, bound above it, and of the parts of an
     object that have the attribute which it lacks."""
     facts: tuple[NamedValue, ...] = ()
     """Further facts of the rank: world size, rank, backend, device."""
