@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 
-from dtdebug.account.objects import MISSING, is_exactly, is_tensor, item
+from dtdebug.account.objects import MISSING, attribute, is_exactly, is_tensor, item, parts_of, stored_in_class
 from dtdebug.account.places import place
 from dtdebug.account.scopes import Scope
 from dtdebug.account.values import named
 from dtdebug_taxonomy.model.account import MAX_BESIDE, Link
 
 _SIZED = (str, list, tuple)
+_LACKS = re.compile(r"object has no attribute '(?P<name>\w{1,80})'")
 _LONG = 64
 """Maximum length of a string or container that is taken for a setting, not for data."""
 
@@ -18,6 +21,17 @@ _LONG = 64
 def names_beside(scope: Scope) -> tuple[Link, ...]:
     """Return the names that were bound once, above the line that raised, with their values; the nearest first."""
     return tuple(sorted(_names(scope), key=lambda link: -link.place.line)[:MAX_BESIDE]) if scope.live else ()
+
+
+def holders_beside(scope: Scope, message: str) -> Iterator[Link]:
+    """Yield the parts of an object that have the attribute which it lacks: `loader.sampler` has `set_epoch`."""
+    lacks = _LACKS.search(message) if scope.live and scope.call is not None else None
+    for node in ast.walk(scope.call) if lacks is not None and scope.call is not None else ():
+        if lacks is not None and isinstance(node, ast.Attribute) and node.attr == lacks["name"]:
+            for name, part in parts_of(scope.value(node.value)):
+                if not attribute(part, node.attr) is stored_in_class(part, node.attr) is MISSING:
+                    words = f"{ast.unparse(node.value)}.{name}"
+                    yield Link(value=named(words, part), how="attribute", place=place(scope, node))
 
 
 def _names(scope: Scope) -> Iterator[Link]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dtdebug.account import chain, scopes
-from dtdebug.account.beside import names_beside
+from dtdebug.account.beside import holders_beside, names_beside
 from dtdebug.account.chosen import is_optimizer
 from dtdebug.account.objects import is_exactly, loaded
 from dtdebug.account.off_stack import lines_off_stack
@@ -24,7 +24,7 @@ from dtdebug.account.sources import Sources, live_lines
 from dtdebug.account.values import masked
 from dtdebug.account.way_back import Deadline, WayBack
 from dtdebug.process import user_objects
-from dtdebug_taxonomy.model.account import Account, NamedValue
+from dtdebug_taxonomy.model.account import MAX_BESIDE, Account, NamedValue
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.stacks.frames import is_made
 
@@ -99,7 +99,7 @@ def explain(
             if isinstance(node, ast.Constant) and way.is_spoken_of(node):
                 way.add_literal(name, node, scope)
     stopped = way.stopped or ("" if way.root >= 0 else _stop_line(way, call=scope.call, scope=scope))
-    beside = () if deadline.is_over else names_beside(scope)
+    beside = () if deadline.is_over else (*holders_beside(scope, message), *names_beside(scope))[:MAX_BESIDE]
     found = _with(account, refusal=refusal, links=way.told(), root=way.root, by_rank=way.by_rank, beside=beside)
     return _with(found, stopped=stopped)
 

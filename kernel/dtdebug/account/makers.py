@@ -23,7 +23,7 @@ from dtdebug.account.expressions import (
 )
 from dtdebug.account.objects import MISSING, bases, class_of_value, module_dict, module_of, name_of
 from dtdebug.account.scopes import Scope
-from dtdebug.account.sources import Program, Sources, cells_of
+from dtdebug.account.sources import Program, Sources, cells_of, program_of
 from dtdebug_taxonomy.model.account import How
 from dtdebug_taxonomy.source.python.bindings import Binding, surely_before
 from dtdebug_taxonomy.source.python.names import dotted_name
@@ -109,7 +109,7 @@ def _of_name(name: str, scope: Scope, sources: Sources) -> Iterator[Making]:
                 return
     for cell in _cells(scope):
         for made in _bound(name, cell.node or ast.Module([], []), cell):
-            yield made._replace(how="cell" if made.how in ("assigned", "literal", "called") else made.how)
+            yield made
             return
     yield from _of_import(name, scope, sources)
 
@@ -129,7 +129,7 @@ def _cells(scope: Scope, *, older: bool = True) -> Iterator[Scope]:
     at = next((n for n, (file, _) in enumerate(cells) if file == scope.file), -1) if older else -1
     for file, text in cells[at + 1 :]:
         if file != scope.file:
-            program = Program(file, text)
+            program = program_of(file, text)
             yield Scope(file, _LAST, "<module>", program=program, node=program.tree, live=True,
                         local=scope.world, world=scope.world)  # fmt: skip
 

@@ -20,6 +20,7 @@ _BASES = type.__dict__["__mro__"].__get__
 _DICT = type.__dict__["__dict__"].__get__
 _OF_MODULE: Any = vars(types.ModuleType)["__dict__"]
 _MOST_ITEMS = 20_000
+_MOST_PARTS = 100
 _STORED = (types.GetSetDescriptorType, types.MemberDescriptorType)
 _PLAIN = (bool, int, float, complex, str, bytes, tuple, list, dict, set, frozenset, type(None))
 _OF_MODULES = ("_parameters", "_buffers", "_modules")
@@ -106,6 +107,15 @@ def stored(value: object) -> dict[str, Any]:
     return {}
 
 
+def parts_of(value: object) -> Iterator[tuple[str, Any]]:
+    """Yield the public attributes that are stored in an object, and the parts of a torch module, with their names."""
+    own = stored(value)
+    for table in (own, item(own, "_modules")):
+        for name, part in islice(dict.items(table), _MOST_PARTS) if is_kind(table, dict) else ():
+            if type(name) is str and name.isidentifier() and not name.startswith("_"):
+                yield name, part
+
+
 def attribute(value: object, name: str) -> Any:
     """Return an attribute that is stored in an object, its class or a torch module's tables, or `MISSING`."""
     own = stored(value)
@@ -130,8 +140,13 @@ def attribute(value: object, name: str) -> Any:
 
 def stored_in_class(value: object, name: str) -> Any:
     """Return what the class of an object stores under a name, such as a function or a property, or `MISSING`."""
-    for kind in _BASES(type(value)):
-        found = _DICT(kind).get(name, MISSING)
+    return member_of(type(value), name)
+
+
+def member_of(kind: type, name: str) -> Any:
+    """Return what a class or one that it derives from stores under a name, or `MISSING`."""
+    for each in _BASES(kind):
+        found = _DICT(each).get(name, MISSING)
         if found is not MISSING:
             return found
     return MISSING

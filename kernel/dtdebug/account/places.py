@@ -7,7 +7,7 @@ import ast
 from dtdebug.account.scopes import Scope
 from dtdebug.account.values import one_line
 from dtdebug.privacy.sanitize import mask, plain
-from dtdebug_taxonomy.model.account import Place
+from dtdebug_taxonomy.model.account import MAX_TEXT, Place
 from dtdebug_taxonomy.source.joined_lines import Joined, join_lines
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 
@@ -29,7 +29,7 @@ def place(scope: Scope, node: ast.AST) -> Place:
         if isinstance(node, ast.expr):
             mark = _mark_in(joined, node, scope)
     else:
-        shown = one_line(code)
+        shown = one_line(code, 2 * MAX_TEXT)
     function = scope.function if isinstance(scope.node, (*FUNCTIONS, ast.Lambda)) else ""
     return Place(
         file=one_line(scope.file), line=line, function=function, code=shown, mark=mark if shown == code else (0, 0)

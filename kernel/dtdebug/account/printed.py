@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -79,9 +79,9 @@ def _data_set(reported: BaseException) -> object:
     return MISSING
 
 
-def standing(state: RankState) -> Account:
+def standing(state: RankState, read: Callable[[str], Sequence[str]] | None = None) -> Account:
     """Return the account of the place at which a rank without an exception ended, or waits."""
-    return from_text("", state.stack, state.rank)
+    return from_text("", state.stack, state.rank, Sources(read or _lines))
 
 
 def swallowed(states: Sequence[RankState], verdict: Verdict) -> Parting | None:

@@ -18,22 +18,26 @@ from dtdebug.account.objects import (
     is_class,
     is_exactly,
     is_tensor,
+    item,
+    member_of,
     module_dict,
     module_of,
     name_of,
     qualified_name,
+    stored,
+    stored_in_class,
 )
 from dtdebug.account.parts import leaves
 from dtdebug.account.places import place
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Sources
 from dtdebug.account.values import named, one_line
-from dtdebug_taxonomy.model.account import NamedValue, Refusal
+from dtdebug_taxonomy.model.account import MAX_PARAMETERS, NamedValue, Refusal
 from dtdebug_taxonomy.source.python.bindings import leaves as ends_block
 from dtdebug_taxonomy.source.python.names import canonical, dotted_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 
-_TESTS, _VALUES, _PASSES = 3, 8, 32
+_TESTS, _VALUES, _PASSES, _WRAPPED = 3, 8, 32, 8
 _OPERATORS = {
     ast.MatMult: "torch.matmul",
     ast.Add: "torch.add",
@@ -67,8 +71,29 @@ def refusal_of(stack: Sequence[Scope], own: int, sources: Sources, message: str)
         tests=tuple((one_line(ast.unparse(test)), way) for test, way in tests),
         values=_values(looked, scope),
         arguments=_arguments(stack, own) if at is None or own < len(stack) - 1 else (),
+        parameters=_parameters(call, stack[own]),
     )
     return refusal, refused
+
+
+def _parameters(call: ast.AST | None, scope: Scope) -> tuple[str, ...]:
+    """Return the names of the parameters of what a line calls, in order, without `self`."""
+    if not isinstance(call, ast.Call) or not scope.live:
+        return ()
+    value, bound = scope.value(call.func), 0
+    if value is MISSING and isinstance(call.func, ast.Attribute):
+        value, bound = stored_in_class(scope.value(call.func.value), call.func.attr), 1
+    elif is_class(value):
+        value, bound = member_of(value, "__init__"), 1
+    for _ in range(_WRAPPED):
+        inner = item(stored(value), "__wrapped__") if type(value) is types.FunctionType else MISSING
+        if inner is MISSING:
+            break
+        value = inner
+    if type(value) is not types.FunctionType:
+        return ()
+    code = value.__code__
+    return tuple(map(one_line, code.co_varnames[bound : code.co_argcount + code.co_kwonlyargcount][:MAX_PARAMETERS]))
 
 
 def _is_spoken_of(node: ast.expr, spoken: frozenset[str]) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import linecache
 import os
+import re
 import textwrap
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -23,6 +25,8 @@ MOST_BYTES = 400_000
 _LONGEST = 1_000
 """Maximum number of lines of a library's function."""
 _CELLS = 200
+_IMPORT = re.compile(r"(?:import|from)\s[^(]*$")
+"""An import at the margin of a cell, on one line."""
 
 
 class Program:
@@ -70,7 +74,7 @@ class Sources:
         """Return the user's file, or None if there is no source that can be parsed."""
         if (file, 0) not in self._known:
             text = "".join(self._read(file))
-            self._known[file, 0] = Program(file, text) if text.strip() and len(text) <= MOST_BYTES else None
+            self._known[file, 0] = program_of(file, text) if text.strip() and len(text) <= MOST_BYTES else None
         return self._known[file, 0]
 
     def of_function(self, file: str, line: int, first: int = 0) -> Program | None:
@@ -168,12 +172,32 @@ def _code_at(whole: CodeType, wanted: CodeType) -> CodeType | None:
     return None
 
 
+def is_cell(file: str) -> bool:
+    """True for the name that a kernel gives to the code of a cell."""
+    return "ipykernel_" in file or file.startswith("<ipython-input-")
+
+
+def program_of(file: str, text: str) -> Program:
+    """Return the program of a file; a cell knows what all cells of its kernel import."""
+    program = Program(file, text)
+    if is_cell(file):
+        cells = [entry[2] for name, entry in list(linecache.cache.items()) if len(entry) == 4 and is_cell(name)]
+        lines = tuple(dict.fromkeys(line for cell in cells for line in cell if _IMPORT.match(line)))
+        program.code.imports = {**_imports(lines), **program.code.imports}
+    return program
+
+
+@lru_cache(maxsize=1)
+def _imports(lines: tuple[str, ...]) -> dict[str, str]:
+    return Program("", "".join(lines)).code.imports
+
+
 def cells_of(world: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return (file, source) of the cells of a notebook that ran, the newest first; each has a file in `linecache`."""
     cells = item(world, "In")
     texts = [text for text in cells[-_CELLS:] if type(text) is str and text.strip()] if type(cells) is list else []
     files = {}
     for file, entry in list(linecache.cache.items()):
-        if len(entry) == 4 and ("ipykernel_" in file or file.startswith("<ipython-input-")):
+        if len(entry) == 4 and is_cell(file):
             files["".join(entry[2]).strip()] = file
     return [(files[text.strip()], text) for text in reversed(texts) if text.strip() in files]

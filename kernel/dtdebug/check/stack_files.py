@@ -106,9 +106,10 @@ def _excerpts(snapshot: Snapshot) -> tuple[Excerpt, ...]:
         places += [branch.place, *(link.place for link in branch.links)]
         places += [Place(file=s.file, line=s.line) for s in sites[:_SITES]]
     files = list(dict.fromkeys(p.file for p in places))[:MOST_FILES]
+    cells = _lines_of_cells(snapshot)
     found: dict[tuple[str, int], Excerpt] = {}
     for file in files:
-        lines = _lines(file)
+        lines = cells.get(file) or _lines(file)
         for place in places:
             first = max(1, place.line - _AROUND)
             several = lines[place.line - 1 : place.line] != [] and lines[place.line - 1].strip() != place.code
@@ -117,6 +118,14 @@ def _excerpts(snapshot: Snapshot) -> tuple[Excerpt, ...]:
             if place.file == file and part and clean("\n".join(part)) == "\n".join(part):
                 found[file, place.line] = Excerpt(file=file, first=first, lines=part)
     return tuple(found.values())
+
+
+def _lines_of_cells(snapshot: Snapshot) -> dict[str, list[str]]:
+    """Return name of a cell -> its lines."""
+    from dtdebug_taxonomy.inference.from_measurements import cell_name
+
+    cells = (*snapshot.cells, snapshot.cell) if snapshot.cell.strip() else ()
+    return {f"cell {cell_name(snapshot, number)}": text.split("\n") for number, text in enumerate(cells)}
 
 
 def _lines(file: str) -> list[str]:

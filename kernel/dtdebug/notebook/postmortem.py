@@ -31,10 +31,11 @@ def add_ranks(live: Live, snapshot: Snapshot) -> Snapshot:
         return snapshot
     from dtdebug.live.job.first_death import standing
     from dtdebug.live.job.observe import merge_states
+    from dtdebug.live.job.rank_accounts import add_crash_stacks
     from dtdebug.notebook.observe_ranks import conclude
 
     states = _states(live.run, live.since, told, launched=_is_of_launcher(snapshot.exception))
-    states = _with_children(states, live.failed_children())
+    states = add_crash_stacks(live.run, _with_children(states, live.failed_children()))
     if not any(s.alive is False for s in states):
         return snapshot
     seen = live.seen if live.seen is not None and live.seen.verdict is not None else None
@@ -45,6 +46,8 @@ def add_ranks(live: Live, snapshot: Snapshot) -> Snapshot:
     )
     output = "\n".join((snapshot.output, *(info.message for info in walk(snapshot.exception))))
     verdict = conclude(live.run, states, output, earlier=measured).verdict
+    snapshot = _add_accounts(live, snapshot, states, verdict)
+    states = [msgspec.structs.replace(s, accounts=(), branches=()) for s in states]
     if verdict is None or (verdict is not measured and not _is_hang(verdict)):
         return snapshot
     first = told.get(verdict.culprits[0]) if verdict.culprits else None
@@ -60,6 +63,21 @@ def add_ranks(live: Live, snapshot: Snapshot) -> Snapshot:
         ranks=tuple(map(live.cells.rename_cells, states)),
         verdict=live.cells.rename_cells(verdict),
     )
+
+
+def _add_accounts(live: Live, snapshot: Snapshot, states: Sequence[RankState], verdict: Verdict | None) -> Snapshot:
+    """Add what the ranks recorded of their values; a launcher's exception has none of them."""
+    from dtdebug.account.sources import live_lines
+    from dtdebug.live.job.rank_accounts import accounts_of, parting_of, standing_accounts
+    from dtdebug_taxonomy.inference.ranks_apart import with_partings
+
+    told = accounts_of(states, verdict)
+    parting = None
+    if verdict is not None:
+        told = with_partings((*told, *standing_accounts(verdict, states, told, live_lines)), verdict)
+        parting = live.cells.rename_cells(parting_of(states, verdict))
+    told = tuple(map(live.cells.rename_cells, told)) or snapshot.accounts
+    return msgspec.structs.replace(snapshot, accounts=told, parting=parting)
 
 
 def _is_hang(verdict: Verdict | None) -> bool:

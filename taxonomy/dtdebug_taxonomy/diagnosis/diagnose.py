@@ -204,6 +204,8 @@ def _is_recognised_by_cause(incident: Incident, causes: Sequence[Explanation]) -
     error = incident.first_error
     if error is not None and (_names(causes) or error.told == "layer"):
         return True
+    if incident.mentions_several and causes and causes[0].diff and causes[0].because[0].of_account:
+        return True  # the exception at hand has its repair
     if any(is_comparison(a) or is_discovery(a) for a in causes) and incident.mentions_several:
         return True
     if any(is_discovery(a) for a in causes) and speaks_of_the_field(incident.prose.bilingual):

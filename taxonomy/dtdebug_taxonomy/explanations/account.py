@@ -36,7 +36,7 @@ _SET_UP = "group-is-set-up"
 _RESHAPES = re.compile(r"\.(?:view|reshape|flatten|permute|transpose|unflatten)\(")
 _SMALL = 2
 """Largest number that stands too often in a program to be found again by its value."""
-_ENDED = frozenset({"literal", "option", "default", "environment", "file", "cell"})
+_ENDED = frozenset({"literal", "option", "default", "environment", "file"})
 
 
 def explain_contract(context: Context) -> Iterator[Explanation]:

@@ -11,20 +11,20 @@ from dtdebug_taxonomy.inference.account_call import parse_line
 from dtdebug_taxonomy.model.account import Account, Link, Place
 from dtdebug_taxonomy.model.snapshot import Excerpt
 from dtdebug_taxonomy.source.joined_lines import edit_lines, joined_as
-from dtdebug_taxonomy.stacks.frames import short
+from dtdebug_taxonomy.stacks.frames import short, spell_place
 from dtdebug_taxonomy.text.pattern_matcher import plain
 
 OPTION = re.compile(r"['\"](?P<name>--?[\w-]{1,40})['\"]")
 _AROUND = 3
 """Lines of context on each side of a changed line."""
 _LONGEST_CODE = 100
-DECIDED = frozenset({"literal", "option", "default", "environment", "file", "assigned", "cell", "attribute", "loop"})
+DECIDED = frozenset({"literal", "option", "default", "environment", "file", "assigned", "attribute", "loop"})
 """Ways in which a value comes to be at the link itself."""
 
 
 def where(place: Place) -> str:
-    """Return `train.py:11`."""
-    return f"{short(place.file)}:{place.line}"
+    """Return `train.py:11`, or `cell In[4], line 2`."""
+    return spell_place(place.file, place.line)
 
 
 def decide(link: Link) -> str:
@@ -45,10 +45,6 @@ def decide(link: Link) -> str:
             return f"`{name}` is read from a file ({at})"
         case "tested":
             return f"`{name}` ({at})"
-        case "cell":
-            return (
-                f"`{name}` is{known} since another cell ({at})" if text else f"`{name}` was set in another cell ({at})"
-            )
     code = plain(link.place.code, _LONGEST_CODE)
     return f"`{code}` ({at})" if code else f"`{name}` is{known} ({at})"
 

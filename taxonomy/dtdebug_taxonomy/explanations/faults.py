@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from typing import NamedTuple
 
 from dtdebug_taxonomy.explanations.account_words import Edit
@@ -13,6 +13,7 @@ from dtdebug_taxonomy.model.account import Link, Place
 _NAMES = re.compile(r"[A-Za-z0-9]{1,80}")
 _SEPARATORS = re.compile(r"[\W_]")
 _CLOSE = 0.7
+_CLEARLY = 0.1
 
 
 class Fault(NamedTuple):
@@ -40,5 +41,12 @@ def near_name(name: str, names: Iterable[str]) -> str:
     wider = [n for n in known if len(words) > 1 and words < {*_NAMES.findall(n.lower().replace("_", " "))}]
     longer = [n for n in known if n.startswith((f"{name}_", f"{name}."))]  # `model` for `model_state`
     shorter = [n for n in known if name.startswith((f"{n}_", f"{n}."))]  # and the other way round
-    close = same or wider or get_close_matches(name, known, n=2, cutoff=_CLOSE) or longer or shorter
+    close = same or wider or _nearest(name, known) or longer or shorter
     return close[0] if len(close) == 1 else ""
+
+
+def _nearest(name: str, known: list[str]) -> list[str]:
+    """Return the names that are close to another: one, if it is clearly closer than the next."""
+    close = get_close_matches(name, known, n=2, cutoff=_CLOSE)
+    ratios = [SequenceMatcher(None, each, name).ratio() for each in close]
+    return close[:1] if len(close) == 2 and ratios[0] - ratios[1] >= _CLEARLY else close

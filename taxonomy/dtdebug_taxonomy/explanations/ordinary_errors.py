@@ -15,11 +15,13 @@ from dtdebug_taxonomy.explanations.account import by_culprit, decided_clause, is
 from dtdebug_taxonomy.explanations.account_words import Edit, diff_of, ranks_of, replace_expression, where
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.faults import Fault, near_name
+from dtdebug_taxonomy.explanations.misplaced_arguments import of_arguments
 from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, in_python
 from dtdebug_taxonomy.explanations.refused_words import of_states, of_word
 from dtdebug_taxonomy.inference.account_call import chains_of, parse_line, read_call, tree_of
 from dtdebug_taxonomy.model.account import Account, Link, Place
 from dtdebug_taxonomy.model.rank_ranges import ranges
+from dtdebug_taxonomy.model.snapshot import walk
 from dtdebug_taxonomy.text.pattern_matcher import plain
 from dtdebug_taxonomy.text.value_texts import Value, read_value
 
@@ -40,15 +42,16 @@ _WRAPPERS = frozenset({"DistributedDataParallel", "DataParallel"})
 
 def explain(context: Context) -> Iterator[Explanation]:
     """Yield the value that a Python error speaks of, of the first rank whose account shows it."""
-    accounts = by_culprit(context)
+    accounts, snapshot = by_culprit(context), context.incident.snapshot
+    printed = "\n".join((snapshot.output, *(info.message for info in walk(snapshot.exception))))  # whole messages
     for account in accounts:
         reader = _READERS.get(account.exception.partition(":")[0].rpartition(".")[2])
         found = None
         if account.place is not None:
-            found = _of_variable(account, context.incident.snapshot.environment) or _of_crossed(account)
+            found = _of_variable(account, snapshot.environment) or _of_crossed(account)
             found = found or (reader(account) if reader is not None else None)
-            found = found or of_word(account, context.incident.snapshot.output)
-            found = found or of_states(account, context.incident.snapshot.output)
+            found = found or of_arguments(account) or of_word(account, printed)
+            found = found or of_states(account, printed)
         if found is not None:
             yield _explanation(context, account, found, accounts)
             return
@@ -266,6 +269,12 @@ def _of_attribute(account: Account) -> Fault | None:
             f"`{owner}` is {value.name}, which has no `{name}`: `{test}` is False, so that nothing else was made of it"
         )
         return Fault(said, f"let `{test}` hold in this run, or leave `{name}` out where it does not.", untaken)
+    parts = [each.value for each in account.beside if each.value.name.rpartition(".")[0] == owner]
+    if len(parts) == 1:
+        part = parts[0].name
+        edit = replace_expression(account.place, span, f"{part}.{name}")
+        said = f"`{owner}` is {value.name}, which has no `{name}`: its `{part.rpartition('.')[2]}` has it"
+        return Fault(said, f"write `{part}.{name}`.", link, edit, account.place)
     near = near_name(name, value.fields)
     if not near:
         return None

@@ -11,12 +11,12 @@ import msgspec
 
 How = Literal[
     "assigned", "passed", "default", "option", "attribute", "returned", "loop", "environment", "file", "literal",
-    "called", "cell", "tested", "written", "may_write",
+    "called", "tested", "written", "may_write",
 ]  # fmt: skip
 """Origin of a value: by an assignment, as an argument of the caller, as the default of a parameter, as an
 option of the command line or a configuration, as an attribute of an object, by a function's return, from a loop, from
-the environment, from a file, as a literal, by a call into a library, left by another cell, or by a test that chose
-what it was made of. The last two: a line that writes the file that is missing, or may have written it."""
+the environment, from a file, as a literal, by a call into a library, or by a test that chose what it was
+made of. The last two: a line that writes the file that is missing, or may have written it."""
 
 
 class NamedValue(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -63,6 +63,8 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Operands of the tests; where compiled code raised, the arguments of the last Python call."""
     arguments: tuple[NamedValue, ...] = ()
     """Arguments of `api` by the names of its parameters, with the values they had."""
+    parameters: tuple[str, ...] = ()
+    """Parameters of what the user's line calls, in their order."""
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -81,7 +83,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     by_rank: int = -1
     """Index of the link at which what each rank has of its own comes in: its number, chance, the clock; -1 if none."""
     beside: tuple[Link, ...] = ()
-    """Other names of the function that raised, bound above the line: what could have stood there instead."""
+    """Names that could stand at the line instead: of the function, bound above it, and of the parts of an
+    object that have the attribute which it lacks."""
     facts: tuple[NamedValue, ...] = ()
     """Further facts of the rank: world size, rank, backend, device."""
     with_values: bool = True
@@ -156,6 +159,8 @@ MAX_BRANCHES = 32
 """Maximum number of tests and loops kept of a rank."""
 MAX_LINKS = 16
 """Maximum number of links kept."""
+MAX_PARAMETERS = 64
+"""Maximum number of parameters of a call kept."""
 MAX_BESIDE = 16
 """Maximum number of other names kept."""
 MAX_TEXT = 120

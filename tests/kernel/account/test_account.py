@@ -494,7 +494,7 @@ print([(l.value.name, l.value.text, l.how, l.place.file, l.place.line) for l in 
     command = [sys.executable, "-c", script.replace("\\\\", "\\")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     told = done.stdout.strip().splitlines()[-1]
-    assert "('size', '4', 'cell', 'cell In[2]', 1)" in told
+    assert "('size', '4', 'literal', 'cell In[2]', 1)" in told
     assert "('size', '3', 'literal', 'cell In[1]', 1)" in told
 
 

@@ -192,6 +192,25 @@ def _after_fork() -> None:
     _watcher = Watcher(parent.folder, named=False)
     if membership.default_group() is None and _is_by_multiprocessing():
         _watcher.start()
+        util = sys.modules.get("multiprocessing.util")
+        if util is not None:
+            util.register_after_fork(_watcher, _await_end)
+
+
+def _await_end(watcher: Watcher) -> None:
+    """Let a process of multiprocessing record what its function raised: that is printed and reaches no hook.
+
+    Finalizers run while it passes: `BaseProcess._bootstrap` in
+    https://github.com/python/cpython/blob/main/Lib/multiprocessing/process.py
+    """
+    from multiprocessing.util import Finalize
+
+    def record() -> None:
+        value = sys.exc_info()[1]
+        if value is not None and not isinstance(value, SystemExit):
+            watcher.fails(value)
+
+    Finalize(None, record, exitpriority=0)
 
 
 def _is_by_multiprocessing() -> bool:

@@ -27,7 +27,7 @@ from dtdebug_taxonomy.model.ranks import EXITED, FINISHED, PROCESS, Frame, RankS
 
 _TICK = 0.5
 """Seconds between checks for a request."""
-_POLL = 1.0
+_FIRST_POLL, _POLL = 0.05, 1.0
 """Seconds between two readings; longer in a large job, whose ranks all write into one folder."""
 _RANKS_PER_SECOND = 256
 _SLOWEST = 10.0
@@ -104,7 +104,9 @@ class Watcher:
             finally:
                 self._inside.release()
         before = self._leaving
-        if before is None or not leaving.library or leaving.handled is not None or before.code != leaving.code:
+        if self._ended_by is not None and leaving.library and leaving.handled is None:
+            pass  # multiprocessing ends a process that has raised
+        elif before is None or not leaving.library or leaving.handled is not None or before.code != leaving.code:
             self._leaving = leaving
         if leaving.call.startswith("os._exit"):  # nothing runs after it
             self.finish(last=True)
@@ -133,12 +135,14 @@ class Watcher:
             self._endpoint.close()
 
     def _run(self) -> None:
+        wait = _FIRST_POLL
         try:
             while True:
                 with suppress(Exception):
                     self._look()
-                if self._stop.wait(_TICK if self._record else _POLL):
+                if self._stop.wait(_TICK if self._record else wait):
                     break
+                wait = min(2 * wait, _POLL)
             if self._last:
                 with suppress(Exception):
                     self._farewell()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -25,6 +24,7 @@ from dtdebug.live.job.coverage import (
 from dtdebug.live.job.judge import Basis, judge
 from dtdebug.live.job.observe import LiveRanks, last
 from dtdebug.live.job.output_store import read_copy
+from dtdebug.live.job.rank_accounts import accounts_of, add_crash_stacks, parting_of, standing_accounts
 from dtdebug.live.job.restarts import attempts, verdict_without_ranks
 from dtdebug.live.probe.liveness import Death
 from dtdebug.privacy.sanitize import plain
@@ -33,20 +33,14 @@ from dtdebug.storage import state_dir as files
 from dtdebug.storage.run_folder import RunFolder
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
 from dtdebug_taxonomy.inference.lines_apart import step_of_lines_apart, tell_lines_apart
-from dtdebug_taxonomy.inference.parting import find_parting
-from dtdebug_taxonomy.inference.ranks_apart import SIZES, with_partings
-from dtdebug_taxonomy.model.account import Account, Parting
+from dtdebug_taxonomy.inference.ranks_apart import with_partings
 from dtdebug_taxonomy.model.claims import Claim, Record, distinct, texts
 from dtdebug_taxonomy.model.hosts import Host
 from dtdebug_taxonomy.model.ranks import Frame, RankState, Verdict
 from dtdebug_taxonomy.model.snapshot import Snapshot
 from dtdebug_taxonomy.presentation.case_json import Case
-from dtdebug_taxonomy.stacks.frames import before_agent
 from dtdebug_taxonomy.verdicts.from_log import verdict_of_log
 
-_STACK_LIMIT = 1 << 20
-_ACCOUNTS = 64
-"""Maximum number of accounts kept, those of culprits first: ranks that fail alike have equal ones."""
 _ACCOUNTS_SAVED = 8
 """Maximum number of accounts in a case."""
 _FOUND_LIMIT = 256 << 20
@@ -90,16 +84,14 @@ def conclude(
         starvations=starvations,
         silent=silent,
     )
-    verdict, ended, missing, more, _ = judge(folder, _add_crash_stacks(folder, seen.states), basis)
+    verdict, ended, missing, more, _ = judge(folder, add_crash_stacks(folder, seen.states), basis)
     verdict = limit_verdict(verdict, ended.states, unread(ended.states, hosts))
     verdict = blame_launcher(verdict, ended.states, hosts)
     if not any(now in ("busy", "slow") for now in seen.progress.values()):
         verdict = tell_lines_apart(verdict, ended.states)
     said = [*seen.notes, *ended.notes, *first_death.correction(ended.named, verdict.culprits, ended.states)]
-    culprits = verdict.culprits
-    accounts = [(s.rank not in culprits, each) for s in ended.states for each in s.accounts]
-    told = tuple(each for _, each in sorted(accounts, key=lambda row: row[0])[:_ACCOUNTS])
-    parting = find_parting(ended.states, verdict) or _swallowed(ended.states, verdict)
+    told = accounts_of(ended.states, verdict)
+    parting = parting_of(ended.states, verdict)
     ranks = [msgspec.structs.replace(s, accounts=(), branches=()) for s in ended.states]
     if (seen.printed is not None or seen.measured) and verdict.kind not in ("none", "dead", "left"):
         ranks = [first_death.standing(state) for state in ranks]  # their ends are the user's doing
@@ -122,7 +114,7 @@ def conclude(
     if seen.printed is None and not seen.measured:
         verdict = _by_output(verdict, ended.states, snapshot)
     verdict = verdict_without_ranks(verdict, ended.states, snapshot, run)
-    snapshot = msgspec.structs.replace(snapshot, accounts=(*told, *_standing(verdict, ended.states, told)))
+    snapshot = msgspec.structs.replace(snapshot, accounts=(*told, *standing_accounts(verdict, ended.states, told)))
     snapshot = _add_source_findings(msgspec.structs.replace(snapshot, verdict=verdict))
     snapshot = msgspec.structs.replace(snapshot, accounts=with_partings(snapshot.accounts, verdict))
     apart = step_of_lines_apart(verdict, ended.states) if parting is None else ""
@@ -252,45 +244,10 @@ def _add_source_findings(snapshot: Snapshot) -> Snapshot:
         return msgspec.structs.replace(snapshot, notes=(*snapshot.notes, note))
 
 
-def _swallowed(states: Sequence[RankState], verdict: Verdict) -> Parting | None:
-    """Return the `except` by which a rank can have gone around a call; a defect in that loses only it."""
-    from dtdebug.account.printed import swallowed
-
-    with suppress(Exception):
-        return swallowed(states, verdict)
-    return None
-
-
-def _standing(verdict: Verdict, states: Iterable[RankState], told: Sequence[Account]) -> Iterator[Account]:
-    """Yield accounts of the places of ranks that sent or took another size: an abort leaves no exception of Python."""
-    from dtdebug.account.printed import standing
-
-    at = {site.rank for site in verdict.sites} - {each.rank for each in told}
-    for state in sorted(states, key=lambda s: s.rank or 0) if verdict.kind in SIZES else ():
-        if state.rank in at and (found := standing(state)).place is not None:
-            yield found
-
-
 def _is_silent(folder: RunFolder | None, state: RankState) -> bool:
     """True if the rank's agent wrote records, but no final one."""
     record = folder.record(state.pid or 0, state.host) if folder else None
     return record is not None and record.alive is not False
-
-
-def _add_crash_stacks(folder: RunFolder | None, states: Iterable[RankState]) -> list[RankState]:
-    """Add the stack that C code wrote when a signal ended a rank."""
-    from dtdebug.live.probe.channels import parse_traceback
-
-    result = []
-    for state in states:
-        file = folder.announced_stack(state) if folder is not None else None
-        if file is not None and state.alive is False and not state.exception:
-            with suppress(OSError, ValueError):  # later than any observation
-                written = parse_traceback(files.read_start(file, _STACK_LIMIT).decode(errors="replace"))
-                stack = before_agent(written) or state.stack
-                state = msgspec.structs.replace(state, stack=stack)  # noqa: PLW2901 - the same rank, completed
-        result.append(state)
-    return result
 
 
 def printed_output(folder: RunFolder) -> str:

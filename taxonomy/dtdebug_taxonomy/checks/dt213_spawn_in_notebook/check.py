@@ -27,11 +27,12 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         name = "target" if isinstance(call.func, ast.Attribute) and call.func.attr == "Process" else "fn"
         target = code.argument(call, name, 1 if name == "target" else 0)
-        if isinstance(target, ast.Name) and target.id in code.functions:
+        if isinstance(target, ast.Lambda) or (isinstance(target, ast.Name) and target.id in code.functions):
             starter = ast.unparse(call.func)
+            what = "a lambda" if isinstance(target, ast.Lambda) else f"`{target.id}`"
             yield Hit(
                 code.span(call),
-                f"{starter} can't run `{target.id}`: it is defined in a notebook cell, which spawned processes can't "
+                f"{starter} can't run {what}: it is defined in a notebook cell, which spawned processes can't "
                 "import. Use accelerate's notebook_launcher, or move it to a module.",
                 _fork(code, call),
             )
