@@ -27,7 +27,7 @@ from dtdebug_taxonomy.model.ranks import EXITED, FINISHED, PROCESS, Frame, RankS
 
 _TICK = 0.5
 """Seconds between checks for a request."""
-_FIRST_POLL, _POLL = 0.05, 1.0
+_POLL = 1.0
 """Seconds between two readings; longer in a large job, whose ranks all write into one folder."""
 _RANKS_PER_SECOND = 256
 _SLOWEST = 10.0
@@ -135,14 +135,12 @@ class Watcher:
             self._endpoint.close()
 
     def _run(self) -> None:
-        wait = _FIRST_POLL
         try:
             while True:
                 with suppress(Exception):
                     self._look()
-                if self._stop.wait(_TICK if self._record else wait):
+                if self._stop.wait(_TICK if self._record else _POLL):
                     break
-                wait = min(2 * wait, _POLL)
             if self._last:
                 with suppress(Exception):
                     self._farewell()
