@@ -25,6 +25,8 @@ _NESTED = 32
 """Maximum number of parts of a qualified name that is looked for in files."""
 _MODULES = 256
 """Maximum number of parsed modules to keep."""
+_CHARACTERS = 1_500_000
+"""Maximum number of their characters: parsed ones take some 100 bytes each."""
 _LONGEST = 100_000
 """Maximum number of characters of a configuration; a longer text is data."""
 _KNOWN = frozenset(sys.stdlib_module_names | {"torch", "numpy", "transformers", "accelerate", "deepspeed", "wandb"})
@@ -50,6 +52,7 @@ class Project:
         self._code = lru_cache(maxsize=_MODULES)(self._parse_code)
         self._config = lru_cache(maxsize=_MODULES)(self._parse_config)
         self._place = lru_cache(maxsize=4096)(self._find_place)
+        self._characters = 0
         self.consulted: set[str] = set()
         """Modules that have been read; callers that cache results empty it before each file."""
 
@@ -57,6 +60,7 @@ class Project:
         """Drop all that is known of modules, so that each is read again."""
         for kept in (self._text, self._code, self._config, self._place):
             kept.cache_clear()
+        self._characters = 0
 
     def noting(self, work: Callable[[], T]) -> tuple[T, set[str]]:
         """Return the result of some work and the modules that it has read, for callers that cache the result."""
@@ -185,6 +189,10 @@ class Project:
         text = self._text(path)
         if text is None:
             return None
+        self._characters += len(text)
+        if self._characters > _CHARACTERS:
+            self._code.cache_clear()
+            self._characters = len(text)
         module = Code(text, path=path)
         module.project = self
         return module
