@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -54,7 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     debug = words[:1] == ["--debug"]
     named_files.give_roots(words)
     try:
-        with budget.one_command(waits=_waits(words)), command_timer.time_limit():
+        waits = _waits(words)  # a timer would wake what waits for signals
+        with budget.one_command(waits=waits), nullcontext() if waits else command_timer.time_limit():
             status = _answer(words[debug:])
         sys.stdout.flush()
     except KeyboardInterrupt:

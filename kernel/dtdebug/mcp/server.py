@@ -108,7 +108,10 @@ def explain(name: str = "") -> str:
 
 def _path(path: str) -> str:
     """Return an absolute path, which can't be mistaken for an option or standard input."""
-    return str(Path(path).expanduser().absolute())
+    try:
+        return str(Path(path).expanduser().absolute())
+    except RuntimeError:  # the home of a user that there is not
+        return str(Path(path).absolute())
 
 
 def _run_command(verb: str, *arguments: str, given: str = "") -> dict[str, Any]:

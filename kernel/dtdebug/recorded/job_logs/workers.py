@@ -107,9 +107,9 @@ def _timed_part(logs: Sequence[LogSource], whose: Sequence[LogOwner], collector:
 
 
 _ENDED: dict[type[BaseException], str] = {
-    BrokenProcessPool: "the process that read it was ended from outside",
-    MemoryError: "it, or what was read with it, takes more memory than logs do",
-    command_timer.OverBudgetError: "it, or what was read with it, takes far longer than logs of their sizes",
+    BrokenProcessPool: "what read it was ended from outside",
+    MemoryError: "takes too much memory, or one read with it",
+    command_timer.OverBudgetError: "takes too long, or one read with it",
 }
 
 

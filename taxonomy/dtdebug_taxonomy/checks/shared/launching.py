@@ -9,6 +9,7 @@ from typing import NamedTuple
 from dtdebug_taxonomy.source.shell.commands import Directive, Word
 from dtdebug_taxonomy.source.shell.launch import LaunchCommand
 from dtdebug_taxonomy.source.shell.script import Script
+from dtdebug_taxonomy.source.text import whole_number
 
 _NODES_OF_JOB = re.compile(r"\$\{?SLURM_(JOB_)?(NUM_NODES|NNODES)\}?$")
 _NODE_OPTIONS = ("--nnodes", "--num_nodes", "--num_machines")
@@ -48,7 +49,7 @@ def nodes(script: Script, launch: LaunchCommand) -> int | None:
 def srun_nodes(launch: LaunchCommand, many: int) -> int | None:
     """Return the nodes on which `srun` starts a launcher, by default all of the job; None if unknown."""
     own = _after(launch.before, *_TASKS["nodes"])
-    return many if own is None else int(own) if own.isdecimal() else None
+    return many if own is None else whole_number(own)
 
 
 def gpus_per_node(script: Script) -> tuple[int, Directive] | None:
