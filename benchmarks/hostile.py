@@ -78,26 +78,30 @@ def constructions() -> Iterator[tuple[str, Callable[[int], str]]]:
 def files() -> Iterator[tuple[str, str, str, Callable[[int], str]]]:
     """Return what a reader reads, its command, the name of the file, and the maker of a hostile one of about a size."""
     event = '{"ph":"X","cat":"kernel","name":"nccl","pid":1,"tid":1,"ts":%d,"dur":9}'
-    cell = '{"cell_type":"code","metadata":{},"outputs":[],"execution_count":null,"source":"if dist.get_rank() == %d: f()"}'
-    entry = '{"record_id":%d,"pg_id":0,"process_group":["0","d"],"collective_seq_id":%d,"profiling_name":"nccl:all_reduce","state":"started","frames":[],"input_sizes":[[1]],"output_sizes":[[1]]}'
+    cell = '{"cell_type":"code","metadata":{},"outputs":[],"source":"if dist.get_rank() == %d: f()"}'
+    entry = (
+        '{"record_id":%d,"pg_id":0,"process_group":["0","d"],"collective_seq_id":%d,"profiling_name":"nccl:all_reduce",'
+    )
+    entry += '"state":"started","frames":[],"input_sizes":[[1]],"output_sizes":[[1]]}'
+    thread = "    wait (threading.py:1)\n"
+    process = 'Process %d: python t.py\nPython v3.11\n\nThread 1 (idle): "M"\n    f (a.py:1)\n\n'
+    inspected = '{"header":{"id":"0x1","rank":%d,"n_ranks":9,"nnodes":1},"coll_perf":{"coll":"AllReduce","coll_sn":1,'
+    inspected += '"coll_msg_size_bytes":8,"coll_exec_time_us":1}}\n'
+    notebook = '{"nbformat":4,"nbformat_minor":5,"metadata":{},"cells":['
     pieces = {
         "log of many ranks": ("triage", "train.log", "", "[rank%d]: RuntimeError: NCCL error\n", ""),
         "log of many processes": ("triage", "train.log", "", "(Actor pid=%d, ip=10.0.0.1) ValueError: x\n", ""),
         "log of one rank": ("diagnose", "train.log", "", "step %d loss 1.0\n", ""),
-        "dump": ("diagnose", "nccl_trace_rank_0.json", '{"version":"2.4","pg_config":{},"entries":[', entry + ",", "{}]}"),
-        "stacks of threads": ("diagnose", "stacks.txt", "Process 1: python t.py\nPython v3.11\n\n",
-                              'Thread %d (idle): "T"\n    wait (threading.py:1)\n', ""),
-        "stacks of processes": ("diagnose", "stacks.txt", "",
-                                'Process %d: python t.py\nPython v3.11\n\nThread 1 (idle): "M"\n    f (a.py:1)\n\n', ""),
+        "dump": ("diagnose", "nccl_trace_rank_0", '{"version":"2.4","pg_config":{},"entries":[', entry + ",", "{}]}"),
+        "stacks of threads": ("diagnose", "s.txt", process % 1, 'Thread %d (idle): "T"\n' + thread, ""),
+        "stacks of processes": ("diagnose", "s.txt", "", process, ""),
         "trace": ("slow", "rank0.pt.trace.json", '{"schemaVersion":1,"traceEvents":[', event + ",", event % 0 + "]}"),
-        "Inspector": ("slow", "nccl-inspector-h-pid1.log", "",
-                      '{"header":{"id":"0x1","rank":%d,"n_ranks":9,"nnodes":1},"coll_perf":{"coll":"AllReduce","coll_sn":1,'
-                      '"coll_msg_size_bytes":8,"coll_exec_time_us":1}}\n', ""),
+        "Inspector": ("slow", "nccl-inspector-h-pid1.log", "", inspected, ""),
         "RAS": ("diagnose", "ras.json", '{"nccl_version":"2.28.3","communicators":[', '{"hash":"%d"},', "{}]}"),
         "curves in columns": ("diagnose", "m.csv", "step,loss\n", "%d,1.0\n", ""),
         "curves in lines": ("diagnose", "m.jsonl", "", '{"step": %d, "loss": 1.0}\n', ""),
-        "notebook": ("check", "a.ipynb", '{"nbformat":4,"nbformat_minor":5,"metadata":{},"cells":[', cell + ",", cell % 0 + "]}"),
-        "program": ("check", "train.py", "import torch.distributed as dist\n", "if dist.get_rank() == %d: dist.barrier()\n", ""),
+        "notebook": ("check", "a.ipynb", notebook, cell + ",", cell % 0 + "]}"),
+        "program": ("check", "train.py", "import torch.distributed as dist\n", "if dist.get_rank() == %d: f()\n", ""),
         "launch script": ("check", "job.sh", "#!/bin/bash\n", "torchrun --nproc-per-node=%d train.py\n", ""),
         "configuration": ("check", "ds_config.json", '{"train_batch_size":1', ',"zero_optimizatio%d":1', "}"),
         "saved answer": ("diagnose", "a.json", '{"verdict":{"kind":"not_understood","summary":"x"},"ranks":[',
