@@ -52,7 +52,7 @@ def _size(script: Script, text: str) -> int | None:
     """Return the number that a value evaluates to: `8`, `$(( $SLURM_NNODES * 4 ))`."""
     text = script.resolve(text)
     if text.isdecimal():
-        return int(text)
+        return whole_number(text)
     found = _PRODUCT.fullmatch(text)
     alone = [text] if text.startswith("$") and "*" not in text else []
     factors = [_factor(script, f.strip()) for f in (found[1].split("*") if found else alone)] or [None]
