@@ -21,7 +21,7 @@ LOOPBACK = re.compile(r"^(localhost|127(\.\d+){3}|\[?::1\]?)(:\d+|:\$.*)?$")
 def count(directive: Directive | None) -> int | None:
     """Return the number that a directive gives, of a range the smaller one."""
     found = re.match(r"(\d+)(-\d+)?$", directive.value or "") if directive else None
-    return int(found[1]) if found else None
+    return whole_number(found[1]) if found else None
 
 
 def nodes_of_job(script: Script) -> int | None:
@@ -42,7 +42,7 @@ def nodes(script: Script, launch: LaunchCommand) -> int | None:
         return None
     text = script.resolve(given.text)
     if found := re.match(r"(\d+)(:\d+)?$", text):
-        return int(found[1])
+        return whole_number(found[1])
     return nodes_of_job(script) if _NODES_OF_JOB.match(text) else None
 
 
@@ -78,7 +78,9 @@ def tasks(script: Script, before: Sequence[Word]) -> Tasks | None:
     own = {name: _after(before, *names) for name, names in _TASKS.items()}
     if any(value is not None and not value.isdecimal() for value in own.values()):
         return None
-    number = {name: int(value) if value else count(script.directive(*_TASKS[name])) for name, value in own.items()}
+    number = {
+        name: whole_number(value) if value else count(script.directive(*_TASKS[name])) for name, value in own.items()
+    }
     per_node, nodes_asked = number["per node"], number["nodes"] or (None if number["tasks"] else 1)
     if number["tasks"] and not (own["per node"] or (own["nodes"] and per_node)):
         even = nodes_asked and number["tasks"] % nodes_asked == 0
