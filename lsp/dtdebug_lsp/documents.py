@@ -80,6 +80,8 @@ log = logging.getLogger(__name__)
 
 LONGEST = 500_000
 """Maximum length in characters of a text to read; a longer one is mirrored, but is data, not a program."""
+_MANY = 64
+"""Number of edits in a message from which on they are applied together."""
 _NAMES = {
     "shellscript": "buffer.sh",
     "sh": "buffer.sh",
@@ -126,6 +128,10 @@ class Document:
 
     def change(self, changes: Iterable[types.TextDocumentContentChangeEvent], positions: Positions) -> None:
         """Apply edits in the client's order."""
+        changes = list(changes)
+        if len(changes) > _MANY and (after := _edit_lines(self.text, changes, positions)) is not None:
+            self.text, changes = after, ()
+            self.memory = LastGood()
         for change in changes:
             if isinstance(change, types.TextDocumentContentChangePartial):
                 span = positions.span(self.text, change.range)
@@ -174,6 +180,24 @@ class Document:
         """The Python code that this text is, or is a part of."""
         source = self.notebook.read.code if self.notebook else self.source
         return source if isinstance(source, Code) else None
+
+
+def _edit_lines(
+    text: str, changes: Sequence[types.TextDocumentContentChangeEvent], positions: Positions
+) -> Text | None:
+    """Return the text after many edits, each of which costs as much as its lines; None if returns may end lines."""
+    if "\r" in text or any("\r" in change.text for change in changes):
+        return None
+    lines = text.split("\n")
+    for change in changes:
+        if isinstance(change, types.TextDocumentContentChangePartial):
+            (first, begin), (last, end) = sorted(
+                positions.place(lines, p) for p in (change.range.start, change.range.end)
+            )
+            lines[first : last + 1] = (lines[first][:begin] + change.text + lines[last][end:]).split("\n")
+        else:
+            lines = change.text.split("\n")
+    return Text("\n".join(lines))
 
 
 @lru_cache(maxsize=1_000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 
 from lsprotocol import types
 
@@ -37,15 +38,23 @@ class Positions:
         if position.line >= len(text.starts):
             return len(text)
         start, end = text.starts[max(position.line, 0)], text.end_of_line(max(position.line, 0) + 1)
-        line = text[start:end]
+        return start + self._column(text[start:end], position.character)
+
+    def _column(self, line: str, units: int) -> int:
         if line.isascii() or self.encoding == "utf-32":
-            return start + min(max(position.character, 0), len(line))
-        left = position.character
+            return min(max(units, 0), len(line))
         for number, character in enumerate(line):
-            left -= self._units(character)
-            if left < 0:  # a position inside a character counts as its start
-                return start + number
-        return end
+            units -= self._units(character)
+            if units < 0:  # a position inside a character counts as its start
+                return number
+        return len(line)
+
+    def place(self, lines: Sequence[str], position: types.Position) -> tuple[int, int]:
+        """Return index of the line and column in it of a position, as `offset` does for a whole text."""
+        if position.line >= len(lines):
+            return len(lines) - 1, len(lines[-1])
+        number = max(position.line, 0)
+        return number, self._column(lines[number], position.character)
 
     def span(self, text: Text, where: types.Range) -> Span:
         """Return the span of a range; a reversed range is swapped."""

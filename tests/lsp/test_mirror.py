@@ -1,10 +1,13 @@
 """The server's copy of a text is the client's, whatever is typed; places lead back to where they came from."""
 
+from unittest import mock
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol import types as t
 
+from dtdebug_lsp import documents
 from dtdebug_lsp.checking import problems
 from dtdebug_lsp.documents import Document, Documents
 from dtdebug_lsp.positions import Positions
@@ -94,6 +97,19 @@ def test_after_any_edits_the_copy_is_the_clients_text(text, encoding, edits):
 
     for found in problems(document, Settings()):
         assert 0 <= found.span.start <= found.span.end <= len(client.text)
+
+
+@given(TEXTS, st.sampled_from(ENCODINGS), st.lists(st.tuples(st.integers(0, 99), st.integers(0, 9), TEXTS), max_size=8))
+def test_after_all_edits_of_one_message_the_copy_is_the_clients_text(text, encoding, edits):
+    client, document = Client(text, encoding), opened(text)
+    changes = []
+    for start, length, new in edits:
+        first = client.between(start)
+        last = client.between(min(first + length, len(client.text)))
+        changes.append(client.replace(*sorted((first, last)), new))
+    with mock.patch.object(documents, "_MANY", 0):
+        document.change(changes, Positions(encoding))
+    assert client.text == str(document.text)
 
 
 @given(st.lists(st.tuples(st.integers(0, 200), st.integers(0, 40), TEXTS), max_size=6), st.sampled_from(ENCODINGS))

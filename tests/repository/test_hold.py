@@ -11,9 +11,11 @@ import json
 import os
 import random
 import resource
+import signal
 import subprocess
 import sys
 import zlib
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,13 +24,18 @@ import pytest
 
 import dtdebug
 import dtdebug_lsp
+from dtdebug.check import examine_file
 from dtdebug.cli import limits
 from dtdebug.cli import main as command
 from dtdebug.cli.main import main
 from dtdebug.live.probe.pyspy_output import frame_of
 from dtdebug.recorded.flight_recorder import analyse
+from dtdebug.recorded.job_logs import workers
+from dtdebug.recorded.job_logs.rank_from_path import LogOwner
+from dtdebug.recorded.job_logs.reduce import NoCollector, part_of
 from dtdebug.recorded.log_files import sources
-from dtdebug.storage import budget, state_dir
+from dtdebug.recorded.log_files.sources import LogSource
+from dtdebug.storage import budget, command_timer, state_dir
 from dtdebug.storage.run_archive import UnpackError, unpack
 from dtdebug_taxonomy import named_files
 
@@ -325,10 +332,55 @@ def test_what_no_reader_bounds_ends_with_the_budget_of_the_command(
 
     monkeypatch.setattr(budget, "_USUAL", 0.1)
     monkeypatch.setattr(budget, "_GRACE", 0.1)
-    monkeypatch.setattr(limits, "_LOOK", 0.05)
+    monkeypatch.setattr(command_timer, "_LOOK", 0.05)
     monkeypatch.setattr(command, "_answer", read)
     assert main(["diagnose", "x.log"]) == 2
     assert capsys.readouterr().err == f"dtdebug: {limits.TIME}\n"
+
+
+@pytest.mark.parametrize("words", [["mcp"], ["lsp"], ["diagnose", "-"]])
+def test_no_timer_wakes_what_waits_for_signals(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    monkeypatch.setattr(command, "_answer", lambda _words: signal.getitimer(signal.ITIMER_VIRTUAL)[1] > 0)
+    assert not main(words)
+    assert main(["diagnose", words[0]])  # a file of that name is no command
+
+
+@pytest.mark.parametrize(
+    ("error", "said"), [(MemoryError, "too much memory"), (command_timer.OverBudgetError, "too long")]
+)
+def test_the_logs_of_a_process_that_meets_its_limits_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: type, said: str
+) -> None:
+    def part(logs: Sequence[LogSource], whose: Sequence[LogOwner], collector: object) -> object:
+        if any("rank1" in log.name for log in logs):
+            raise error
+        return part_of(logs, whose, NoCollector()), collector
+
+    for rank in range(3):
+        (tmp_path / f"rank{rank}.log").write_text(f"step 1 loss 1.0\n[rank{rank}]: ValueError: bad\n")
+    monkeypatch.setattr(workers, "_part_of", part)
+    monkeypatch.chdir(tmp_path)
+    assert main(["triage", "--processes", "2", "--full", "."]) == 1
+    assert f"rank1.log: takes {said}" in capsys.readouterr().out
+
+
+def test_memory_that_other_modules_fill_is_freed_before_a_file_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "train.py"
+    program.write_text("import torch.distributed as dist\nif dist.get_rank() == 0:\n    dist.barrier()\n")
+    fails = [True, False, True, True]
+    read = examine_file.examine
+
+    def examine(*args: object, **more: object) -> object:
+        if fails.pop(0):
+            raise MemoryError
+        return read(*args, **more)
+
+    monkeypatch.setattr(examine_file, "examine", examine)
+    assert examine_file.examine_file(program, examine_file.Selection()).findings
+    (unread,) = examine_file.examine_file(program, examine_file.Selection()).unread
+    assert "takes too much memory" in unread
 
 
 def test_memory_that_no_reader_bounds_is_refused_in_one_line() -> None:

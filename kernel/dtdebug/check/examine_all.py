@@ -7,20 +7,23 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 
 from dtdebug.check.examine_file import ExaminedFile, Selection, examine_file, project
+from dtdebug.errors import UsageError
+from dtdebug.storage import budget, command_timer
 from dtdebug_taxonomy.source.python.project import Project
 
 _FEW = 64
 """Maximum number of files for which starting processes is not worthwhile."""
 _BATCH = 32
 """Number of files that a process gets at a time."""
-_COLLECT = 4
-"""Number of batches after which a process collects garbage: syntax trees are in use while they are examined."""
+_COLLECT = 700_000
+"""New objects after which a process collects garbage, between two files: syntax trees are in use while one is read."""
 
 
 def examine_all(
@@ -75,12 +78,14 @@ def _examine(
     knowledge()
     done = 0
     how = "fork" if sys.platform.startswith("linux") else "spawn"
-    with ProcessPoolExecutor(jobs, mp_context=get_context(how), initializer=_begin) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=get_context(how), initializer=_begin, initargs=(jobs,)) as pool:
         try:
             for batch in pool.map(_examine_batch, _batches(listed), [choice] * (len(listed) // _BATCH + 1)):
                 yield from batch
                 done += len(batch)
                 progress(done)
+        except BrokenProcessPool:
+            raise UsageError("check: a process that reads files was ended from outside; try --jobs 1") from None
         except BaseException:  # also of a caller that stops reading: no thread of the pool outlives this call
             pool.shutdown(wait=True, cancel_futures=True)
             raise
@@ -96,21 +101,23 @@ def _batches(paths: Sequence[Path]) -> Iterator[list[Path]]:
         yield batch
 
 
-_batches_done = 0
 _around: Project | None = None
 """Project of this process; each module is parsed once for all files that import it."""
 
 
-def _begin() -> None:
+def _begin(jobs: int) -> None:
     global _around
+    budget.begin_share(jobs)
     _around = project()
     gc.disable()
     gc.freeze()
 
 
 def _examine_batch(paths: Sequence[Path], choice: Selection) -> list[ExaminedFile]:
-    global _batches_done
-    _batches_done += 1
-    if _batches_done % _COLLECT == 0:
-        gc.collect()
-    return [examine_file(path, choice, _around) for path in paths]
+    examined = []
+    for path in paths:
+        with command_timer.time_limit():
+            examined.append(examine_file(path, choice, _around))
+        if gc.get_count()[0] > _COLLECT:
+            gc.collect()
+    return examined

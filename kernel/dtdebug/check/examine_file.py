@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -101,6 +103,18 @@ def _text(path: str) -> str | None:
 def examine_file(path: Path, choice: Selection, around: Project | None = None) -> ExaminedFile:
     """Return the findings in a file; an unreadable part becomes a problem, not an error."""
     around = around or project()
+    with suppress(MemoryError):
+        return _examine_file(path, choice, around)
+    around.forget()  # modules of other files may be what fills the memory
+    gc.collect()
+    try:
+        return _examine_file(path, choice, around)
+    except MemoryError:
+        around.forget()
+        return ExaminedFile((), (), unread=(f"{path}: takes too much memory to check, skipped",))
+
+
+def _examine_file(path: Path, choice: Selection, around: Project) -> ExaminedFile:
     around.consulted.clear()
     settings, problems = _settings(path, choice)
     try:
@@ -138,6 +152,8 @@ def examine_file(path: Path, choice: Selection, around: Project | None = None) -
     except TakesTooLongError:
         around.forget()  # it may hold what was known of a module half way
         return ExaminedFile((), problems, unread=(f"{path}: takes too long to check, skipped",))
+    except MemoryError:
+        raise
     except Exception as error:  # a defect of a check must not hide findings elsewhere
         return ExaminedFile((), (*problems, f"{path}: internal error in a check ({type(error).__name__}: {error})"))
 

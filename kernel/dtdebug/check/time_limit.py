@@ -11,8 +11,8 @@ from types import FrameType
 
 from dtdebug.storage import budget
 
-_SECONDS, _PER_BYTE, _MOST = 1.0, 10e-6, 5.0
-"""Processor seconds of any file, those for each byte of its text, and the most of one file."""
+_SECONDS, _FEW, _PER_BYTE, _MOST = 1.0, 0.3, 10e-6, 5.0
+"""Processor seconds of any file, once the pool is empty, those for each byte of its text, and the most of one file."""
 _AGAIN = 0.5
 """Processor seconds until the limit is told again, where a callback of Python's own has dropped it."""
 
@@ -30,8 +30,8 @@ def time_limit(size: int) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield
         return
-    own = min(_MOST, _SECONDS + _PER_BYTE * size)
     spent = budget.current()
+    own = min(_MOST, (_SECONDS if spent.seconds > 0 else _FEW) + _PER_BYTE * size)
     spent.grant(own + max(spent.seconds, 0.0))
     is_over = False
 

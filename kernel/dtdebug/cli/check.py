@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
 from dtdebug.privacy.sanitize import clean, complain
+from dtdebug.storage import budget
 
 if TYPE_CHECKING:
     from dtdebug.check.formats import Report
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 _SHOWN = ("error", "warning", "hint")
 """Severities that options name; `information` lies between a warning and a hint."""
 
+_PER_FILE, _PER_FINDING = 0.005, 0.001
+"""Processor seconds that a file and a finding take to be listed."""
 _MOST_UNREAD = 40
 """Maximum number of unparsed parts of files that are listed."""
 
@@ -83,6 +86,7 @@ def _check(options: argparse.Namespace) -> int:
     with _progress(len(paths)) as progress:
         for examined in examine_all(paths, choice, options.jobs, progress, keep=not options.no_cache):
             findings += examined.findings
+            budget.current().grant(_PER_FILE + _PER_FINDING * len(examined.findings))
             problems |= dict.fromkeys(examined.problems)
             fixed += examined.fixed
             unread += examined.unread

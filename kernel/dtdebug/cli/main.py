@@ -13,22 +13,23 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 from dtdebug.cli import limits
 from dtdebug.cli.verbs import ALIASES, DOCTOR, VERBS, parser
 from dtdebug.errors import NOTHING, USAGE, UsageError
-from dtdebug.storage import budget
+from dtdebug.storage import budget, command_timer
 from dtdebug_taxonomy import __version__, named_files
 
 __all__ = ["ALIASES", "VERBS", "add", "main", "parser", "run"]
 _WAITING = frozenset({
-    "run", "attach", "lab", "learn", "isolate", "bisect", "rehearse", "replay", "wizard", "lsp", "mcp", "doctor",
-    "--", "-", "--follow", "--tee", "--try",
+    "run", "attach", "lab", "learn", "isolate", "bisect", "rehearse", "replay", "wizard", "lsp", "mcp", "doctor", "--",
 })  # fmt: skip
-"""Commands and options with which a command lasts as long as a job or a user."""
+"""Commands that last as long as a job or a user."""
+_FOLLOWING = frozenset({"-", "--follow", "--tee"})
+"""Arguments with which any command does."""
 
 
 def run() -> NoReturn:
@@ -37,9 +38,9 @@ def run() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that knows fewer characters
             stream.reconfigure(errors="replace")
-    if not _waits(sys.argv[1:]):
-        limits.bound_memory()
     try:
+        if not _starts(sys.argv[1:]):
+            limits.bound_memory()
         status = main()
     except KeyboardInterrupt:
         status = INTERRUPTED
@@ -53,7 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     debug = words[:1] == ["--debug"]
     named_files.give_roots(words)
     try:
-        with budget.one_command(waits=_waits(words)), limits.time_limit():
+        waits = _waits(words)  # a timer would wake what waits for signals
+        with budget.one_command(waits=waits), nullcontext() if waits else command_timer.time_limit():
             status = _answer(words[debug:])
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -61,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader has gone, as with `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NOTHING
-    except limits.OverBudgetError:
+    except command_timer.OverBudgetError:
         _complain(limits.TIME)
         return USAGE
     except Exception as error:
@@ -78,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _complain(f"{os.fsdecode(error.filename)}: {why}{error.strerror}")
             return USAGE
         if isinstance(error, OSError) and error.strerror:  # of output, or of the folder
-            gone = isinstance(error, FileNotFoundError)
+            gone = isinstance(error, FileNotFoundError) and not _has_folder()
             _complain(f"can't go on: {'this folder is gone' if gone else error.strerror}")
             with suppress(OSError, ValueError, AttributeError):  # nothing more is written at the end
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -88,9 +90,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
+def _has_folder() -> bool:
+    try:
+        return bool(Path.cwd())
+    except OSError:
+        return False
+
+
 def _waits(words: Sequence[str]) -> bool:
     """True if the command lasts as long as something else."""
-    return not _WAITING.isdisjoint(words)
+    return _starts(words) or not _FOLLOWING.isdisjoint(words)
+
+
+def _starts(words: Sequence[str]) -> bool:
+    """True if the command starts or watches processes, or serves."""
+    return not _WAITING.isdisjoint(words[words[:1] == ["--debug"] :][:1]) or "--try" in words
 
 
 def _answer(words: list[str]) -> int:

@@ -108,7 +108,10 @@ def explain(name: str = "") -> str:
 
 def _path(path: str) -> str:
     """Return an absolute path, which can't be mistaken for an option or standard input."""
-    return str(Path(path).expanduser().absolute())
+    try:
+        return str(Path(path).expanduser().absolute())
+    except RuntimeError:  # the home of a user that there is not
+        return str(Path(path).absolute())
 
 
 def _run_command(verb: str, *arguments: str, given: str = "") -> dict[str, Any]:
@@ -124,11 +127,15 @@ def _run(verb: str, *arguments: str, given: str = "") -> tuple[Any, str]:
 
     """
     command: Sequence[str] = [sys.executable, "-m", "dtdebug", verb, "--format", "json", *arguments]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-    ) as child:
+    try:
+        started = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        )
+    except (OSError, ValueError) as error:  # too long for an argument, or with a zero byte
+        raise ToolError(f"{verb}: can't be asked: {getattr(error, 'strerror', None) or error}") from None
+    with started as child:
         try:
-            out, said = child.communicate(given.encode(errors="surrogateescape"), timeout=_SECONDS)
+            out, said = child.communicate(given.encode(errors="replace"), timeout=_SECONDS)
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, signal.SIGKILL)
             raise ToolError(f"{verb}: no answer within {_SECONDS:g} s; run it in a terminal") from None

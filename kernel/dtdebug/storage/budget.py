@@ -104,6 +104,15 @@ def one_command(*, waits: bool = False) -> Iterator[None]:
         _running.pop()
 
 
+def begin_share(parts: int) -> None:
+    """Give this process its part of the pools, as one of those that a command has started."""
+    mine = Budget()
+    mine.seconds /= parts
+    mine.unpacked //= parts
+    mine.again //= parts
+    _running[:] = [mine]
+
+
 def current() -> Budget:
     """Return the budget of the running command; outside of one, as in a kernel, each reader has its own."""
     return _running[-1] if _running else Budget()

@@ -156,7 +156,8 @@ def explain(knowledge: Knowledge, name: str) -> str:
     names += [*checks(), *(c.name for c in checks().values()), *knowledge.causes, *study.labels, "second-study"]
     near = get_close_matches(wanted, [*names, *knowledge.evidence, *knowledge.observations], n=3)
     hint = f"; near: {', '.join(near)}" if near else "; `dtdebug explain` lists all"
-    raise UnknownNameError(f"{name!r} is not a symptom, cause, fix pattern, indicator, observation or check{hint}")
+    shown = repr(name[:200])
+    raise UnknownNameError(f"{shown} is not a symptom, cause, fix pattern, indicator, observation or check{hint}")
 
 
 def index(knowledge: Knowledge) -> str:

@@ -13,6 +13,11 @@ from typing import NamedTuple
 _END_OF_LINE = re.compile(r"\r\n|\n|\r")
 
 
+def whole_number(text: str) -> int | None:
+    """Return the number that decimal digits write; None for other text, or more digits than a number in use has."""
+    return int(text) if text.isdecimal() and len(text) < 20 else None
+
+
 class Span(NamedTuple):
     """Part of a text: offsets of its first code point and of the one after its last."""
 

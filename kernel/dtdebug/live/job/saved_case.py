@@ -118,6 +118,9 @@ def _case(form: dict[str, Any]) -> Case:
     verdict.pop("where", None)
     for claim in verdict["claims"]:
         claim.pop("text", None)
+    verdict["summary"] = clean(verdict["summary"]).strip()
+    if not verdict["summary"] and verdict["kind"] not in ("none", "not_understood"):
+        raise ValueError("concludes nothing")
     known = {key: form[key] for key in Case.__struct_fields__ if key in form and key not in ("verdict", "cases")}
     if not isinstance(known.get("ranks", ()), list | tuple):  # `triage` counts them there
         known = {key: known[key] for key in ("diagnosis",) if key in known}

@@ -32,8 +32,14 @@ _AGAIN = 64
 _ESCAPED = re.compile(r"\\u00(3[0-9]|4[1-9a-fA-F]|5[0-9aA]|5[fF]|6[1-9a-fA-F]|7[0-9aA])")
 """Escape of a letter or digit, which needs none in JSON."""
 _WRAPPED = re.compile(r"\\?[\"']?\r?\n[ \t]{0,16}[\"']?(?P<s>[A-Za-z0-9+/=_.-]{8,4096}+)(?![\w(\[])")
-_LINES, _LEAST = 32, 12
-"""Maximum lines over which a secret is followed, and least characters of what its first line holds."""
+_TAIL = re.compile(
+    r"\\?[\"']?\r?\n[ \t]{0,16}(?P<s>(?=[A-Za-z+/=_-]{0,8}\d)(?=[\d+/=_-]{0,8}[A-Za-z])"
+    r"(?:[0-9a-f]{2,8}|(?=[a-z\d+/=_-]{0,8}[A-Z])(?=[A-Z\d+/=_-]{0,8}[a-z])[A-Za-z0-9+/=_-]{2,8}))"
+    r"(?=[\"']?[ \t]*(?:\r?\n|\Z))"
+)
+"""A line of a few mixed letters and digits, which are those that the lines above it did not hold."""
+_LINES, _LEAST, _LONG = 32, 12, 24
+"""Maximum lines over which a secret is followed, and least characters of what its first line holds, for a tail too."""
 _NARROW = {0xFF01 + n: 0x21 + n for n in range(94)}
 """Full-width letters and marks, as East Asian keyboards write them -> ASCII, at the same places."""
 
@@ -72,7 +78,8 @@ def _wrapped_end(text: str, begin: int, end: int) -> int:
         if end - begin < _LEAST or not (rest := _WRAPPED.match(text, end)) or not randomness.is_opaque(rest["s"]):
             break
         end = rest.end("s")
-    return end
+    tail = _TAIL.match(text, end) if end - begin >= _LONG else None
+    return tail.end("s") if tail else end
 
 
 def _behind_escapes(text: str, spans: Callable[[str], list[tuple[int, int]]]) -> list[tuple[int, int]]:

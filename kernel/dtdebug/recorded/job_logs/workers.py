@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from importlib import import_module
 from typing import Any, TypeVar, cast
 
@@ -19,6 +20,7 @@ from dtdebug.recorded.job_logs.part import Part, decode, encode
 from dtdebug.recorded.job_logs.rank_from_path import LogOwner
 from dtdebug.recorded.job_logs.reduce import Collector, NoCollector, part_of
 from dtdebug.recorded.log_files.sources import LogSource
+from dtdebug.storage import budget, command_timer
 
 HERE = "processes"
 _BATCH, _FEW = 64, 8 << 20
@@ -84,24 +86,39 @@ def _here(
         return [_part_of(logs, whose, collect())]
     batch = max(1, min(_BATCH, -(-len(logs) // (workers * 4))))
     cuts = range(0, len(logs), batch)
-    with ProcessPoolExecutor(workers) as pool:
-        return list(
-            pool.map(
-                _part_of,
-                [logs[i : i + batch] for i in cuts],
-                [whose[i : i + batch] for i in cuts],
-                [collect() for _ in cuts],
-            )
-        )
+    found = []
+    with ProcessPoolExecutor(workers, initializer=budget.begin_share, initargs=(workers,)) as pool:
+        running = [(i, pool.submit(_timed_part, logs[i : i + batch], whose[i : i + batch], collect())) for i in cuts]
+        for i, future in running:
+            try:
+                found.append(future.result())
+            except (BrokenProcessPool, MemoryError, command_timer.OverBudgetError) as error:
+                found.append((_lost_part(logs[i : i + batch], error), collect()))
+    return found
 
 
 def _part_of(logs: Sequence[LogSource], whose: Sequence[LogOwner], collector: C) -> tuple[Part, C]:
     return part_of(logs, whose, collector), collector
 
 
-def _lost_part(logs: Sequence[LogSource], why: Exception) -> Part:
-    reason = clean(f"{type(why).__name__}: {why}".split("\n")[0])[:120]
-    return Part(unread=[f"{s.name}: its part was lost on the cluster ({reason})" for s in logs])
+def _timed_part(logs: Sequence[LogSource], whose: Sequence[LogOwner], collector: C) -> tuple[Part, C]:
+    with command_timer.time_limit():
+        return _part_of(logs, whose, collector)
+
+
+_ENDED: dict[type[BaseException], str] = {
+    BrokenProcessPool: "what read it was ended from outside",
+    MemoryError: "takes too much memory, or one read with it",
+    command_timer.OverBudgetError: "takes too long, or one read with it",
+}
+
+
+def _lost_part(logs: Sequence[LogSource], why: BaseException) -> Part:
+    reason = _ENDED.get(type(why))
+    if reason is None:
+        first = clean(f"{type(why).__name__}: {why}".split("\n")[0])[:120]
+        reason = f"its part was lost on the cluster ({first})"
+    return Part(unread=[f"{s.name}: {reason}" for s in logs])
 
 
 Batches = Sequence[tuple[Sequence[LogSource], Sequence[LogOwner]]]

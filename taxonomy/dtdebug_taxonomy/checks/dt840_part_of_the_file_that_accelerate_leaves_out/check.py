@@ -24,7 +24,8 @@ def check(document: Config) -> Iterator[Hit]:
     for root in document.roots:
         kind, many = root.get("distributed_type"), root.get("num_processes")
         name = "NO" if kind is not None and kind.value is False else kind.value if kind is not None else None
-        if kind is None or name not in _TYPES or not any(root.get(key) is not None for key in _OWN):
+        is_known = isinstance(name, str) and name in _TYPES
+        if kind is None or not is_known or not any(root.get(key) is not None for key in _OWN):
             continue
         asked = number(many)
         if name == "NO" and many is not None and asked is not None and asked > 1:

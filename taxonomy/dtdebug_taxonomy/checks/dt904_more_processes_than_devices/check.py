@@ -15,7 +15,7 @@ from dtdebug_taxonomy.source.shell.launch import LaunchCommand, launches
 from dtdebug_taxonomy.source.shell.script import Script, script_of
 from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.source.started_programs import started_programs
-from dtdebug_taxonomy.source.text import Span
+from dtdebug_taxonomy.source.text import Span, whole_number
 
 _VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 _LIST = re.compile(r"\s*[\w./-]+\s*(,\s*[\w./-]+\s*)*,?\s*")
@@ -64,7 +64,7 @@ def _processes(script: Script, launch: LaunchCommand) -> tuple[int, Span] | None
     if launch.launcher == "accelerate launch" and "--cpu" in launch.options:
         return None
     text = script.resolve(given.value.text)
-    if not text.isdecimal():
+    if (number := whole_number(text)) is None:
         return None
     used = given.value
     if used.text != text:  # the number is in the assignment of the variable
@@ -72,7 +72,7 @@ def _processes(script: Script, launch: LaunchCommand) -> tuple[int, Span] | None
         value = script.constant(held[1]) if held else None
         if value is not None and value.text == text:
             used = value
-    return int(text), used.inner
+    return number, used.inner
 
 
 def _by_file(script: Script) -> Iterator[Hit]:

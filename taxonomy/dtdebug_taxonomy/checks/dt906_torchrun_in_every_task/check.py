@@ -10,7 +10,7 @@ from dtdebug_taxonomy.checks.shared.launching import count, nodes, nodes_of_job
 from dtdebug_taxonomy.source.shell.commands import Command, Word
 from dtdebug_taxonomy.source.shell.launch import LaunchCommand, launches
 from dtdebug_taxonomy.source.shell.script import Script
-from dtdebug_taxonomy.source.text import Span
+from dtdebug_taxonomy.source.text import Span, whole_number
 
 _SHORT = {"-n": "--ntasks", "-N": "--nodes"}
 _TASKS_AS_NODES = re.compile(r"SLURM_(NTASKS|NPROCS|PROCID|STEP_NUM_TASKS)")
@@ -81,4 +81,4 @@ def _tasks_per_node(script: Script, srun: tuple[Word, ...], told: int | None) ->
 
 def _number(script: Script, text: str | None) -> int | None:
     value = script.resolve(text or "")
-    return int(value) if value.isdecimal() else None
+    return whole_number(value)

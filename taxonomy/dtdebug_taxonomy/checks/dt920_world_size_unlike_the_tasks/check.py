@@ -12,6 +12,7 @@ from dtdebug_taxonomy.checks.shared.spawning import SPAWN
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.shell.script import Script
 from dtdebug_taxonomy.source.started_programs import started_programs
+from dtdebug_taxonomy.source.text import whole_number
 
 _PRODUCT = re.compile(r"\$\(\(\s*([\w${}]+(?:\s*\*\s*[\w${}]+)*)\s*\)\)")
 
@@ -51,7 +52,7 @@ def _size(script: Script, text: str) -> int | None:
     """Return the number that a value evaluates to: `8`, `$(( $SLURM_NNODES * 4 ))`."""
     text = script.resolve(text)
     if text.isdecimal():
-        return int(text)
+        return whole_number(text)
     found = _PRODUCT.fullmatch(text)
     alone = [text] if text.startswith("$") and "*" not in text else []
     factors = [_factor(script, f.strip()) for f in (found[1].split("*") if found else alone)] or [None]
@@ -69,4 +70,4 @@ def _factor(script: Script, text: str) -> int | None:
         asked = gpus_per_node(script)
         return asked[0] if asked else None
     held = script.constant(name)
-    return int(held.text) if held is not None and held.text.isdecimal() else None
+    return whole_number(held.text) if held is not None else None

@@ -67,7 +67,7 @@ class Ignores:
             if real is not None and comment.span.start not in real:  # within a string
                 continue
             idle = []
-            for i in comment.ids:
+            for i in dict.fromkeys(comment.ids):
                 meant = {c.id for c in checks if _covers(i, c)}
                 known = meant & usual <= enabled if i == _ALL else not meant or not meant.isdisjoint(enabled)
                 if known and (comment.span, i) not in self._used:

@@ -13,6 +13,7 @@ from dtdebug_taxonomy.source.config.document import Config
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.shell.script import Script
 from dtdebug_taxonomy.source.started_programs import StartedProgram
+from dtdebug_taxonomy.source.text import whole_number
 
 _OVERRIDE = re.compile(r"\+{0,2}([\w./@-]+)=(.*)")
 _GLOBAL = frozenset({"experiment", "debug", "hparams_search"})
@@ -33,7 +34,7 @@ class Group(NamedTuple):
         """Return the value of a key and its location; None if it is not set."""
         if key in self.overridden:
             text = self.overridden[key]
-            return (int(text) if text.isdecimal() else text), "here"
+            return (text if (number := whole_number(text)) is None else number), "here"
         for file in self.files:
             node = file.roots[0].get(key)
             if node is not None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from dtdebug_taxonomy.source.shell.commands import Directive, Word
 from dtdebug_taxonomy.source.shell.launch import LaunchCommand
 from dtdebug_taxonomy.source.shell.script import Script
+from dtdebug_taxonomy.source.text import whole_number
 
 _NODES_OF_JOB = re.compile(r"\$\{?SLURM_(JOB_)?(NUM_NODES|NNODES)\}?$")
 _NODE_OPTIONS = ("--nnodes", "--num_nodes", "--num_machines")
@@ -20,7 +21,7 @@ LOOPBACK = re.compile(r"^(localhost|127(\.\d+){3}|\[?::1\]?)(:\d+|:\$.*)?$")
 def count(directive: Directive | None) -> int | None:
     """Return the number that a directive gives, of a range the smaller one."""
     found = re.match(r"(\d+)(-\d+)?$", directive.value or "") if directive else None
-    return int(found[1]) if found else None
+    return whole_number(found[1]) if found else None
 
 
 def nodes_of_job(script: Script) -> int | None:
@@ -41,14 +42,14 @@ def nodes(script: Script, launch: LaunchCommand) -> int | None:
         return None
     text = script.resolve(given.text)
     if found := re.match(r"(\d+)(:\d+)?$", text):
-        return int(found[1])
+        return whole_number(found[1])
     return nodes_of_job(script) if _NODES_OF_JOB.match(text) else None
 
 
 def srun_nodes(launch: LaunchCommand, many: int) -> int | None:
     """Return the nodes on which `srun` starts a launcher, by default all of the job; None if unknown."""
     own = _after(launch.before, *_TASKS["nodes"])
-    return many if own is None else int(own) if own.isdecimal() else None
+    return many if own is None else whole_number(own)
 
 
 def gpus_per_node(script: Script) -> tuple[int, Directive] | None:
@@ -77,7 +78,9 @@ def tasks(script: Script, before: Sequence[Word]) -> Tasks | None:
     own = {name: _after(before, *names) for name, names in _TASKS.items()}
     if any(value is not None and not value.isdecimal() for value in own.values()):
         return None
-    number = {name: int(value) if value else count(script.directive(*_TASKS[name])) for name, value in own.items()}
+    number = {
+        name: whole_number(value) if value else count(script.directive(*_TASKS[name])) for name, value in own.items()
+    }
     per_node, nodes_asked = number["per node"], number["nodes"] or (None if number["tasks"] else 1)
     if number["tasks"] and not (own["per node"] or (own["nodes"] and per_node)):
         even = nodes_asked and number["tasks"] % nodes_asked == 0

@@ -25,7 +25,7 @@ _NESTED = 32
 """Maximum number of parts of a qualified name that is looked for in files."""
 _CONFIGURATIONS = 256
 """Maximum number of configurations to keep."""
-_KEPT = 8_000_000
+_KEPT = 4_000_000
 """Maximum number of characters of the modules that are kept parsed; a tree takes some 50 times as many bytes."""
 _LONGEST = 100_000
 """Maximum number of characters of a configuration; a longer text is data."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dtdebug_taxonomy.knowledge import facts
 from dtdebug_taxonomy.source.shell.commands import Command, Word
 from dtdebug_taxonomy.source.shell.script import Script
-from dtdebug_taxonomy.source.text import Span
+from dtdebug_taxonomy.source.text import Span, whole_number
 
 WORDS = ("torchrun", "torch.distributed", "deepspeed", "accelerate", "horovodrun")
 """Strings, one of which is in any text that starts ranks with one of these launchers."""
@@ -71,7 +71,7 @@ class LaunchCommand(NamedTuple):
             given = self.options.get(name)
             if given is not None and given.value is not None:
                 text = script.resolve(given.value.text)
-                return int(text) if text.isdecimal() else None
+                return whole_number(text)
         return None
 
 
