@@ -1,4 +1,4 @@
-"""Proves that living ranks can't go on: what they wait for waits for them in turn, or has ended.
+"""Proves that living ranks can't continue: what they wait for waits for them in turn, or has ended.
 
 Nothing else proves it, however long it takes: a child process, a worker, a server, a file, a timer, a thread, a link or
 a computation may still come back, and then so does the rank.
@@ -74,7 +74,7 @@ def _is_proven(verdict: Verdict, states: Sequence[RankState], rest: Sequence[Ran
 
 
 def blocked_for_good(edges: Mapping[int, Iterable[int]], over: Iterable[int]) -> set[int]:
-    """Return the ranks that wait for each other or for one that never goes on, directly or through others."""
+    """Return the ranks that wait for each other or for one that never continues, directly or through others."""
     over = {*over}
     found, waits = {*edges}, {rank: {*awaited} for rank, awaited in edges.items()}
     while free := {rank for rank in found if waits[rank].isdisjoint(found | over)}:
