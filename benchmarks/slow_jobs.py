@@ -338,7 +338,7 @@ def run(model):
 """,
 }
 _LINE = re.compile(r"^dtdebug: (?P<text>.*)$", re.MULTILINE)
-_GRADE = re.compile(r"^(?P<word>Certain|Likely)\b", re.MULTILINE)
+_GRADE = re.compile(r"^(?:Certain|Likely|Proven|The cause is certain|Rank and line are certain)\b", re.MULTILINE)
 _STOPPED = 124
 
 

@@ -20,6 +20,8 @@ from dtdebug_taxonomy.model.ranks import Verdict
 
 RUNNING = 4.0
 """Seconds that a job which does not stop goes on before it is interrupted."""
+LIMIT = 25.0
+"""Seconds after which the groups give up: what may only be slow is not ended before."""
 BOUND = 90.0
 """Seconds after which a job is given up."""
 
@@ -30,7 +32,7 @@ def command(injection: Injection, folder: Path) -> list[str]:
         sys.executable, "-m", "dtdebug", "run", "--hang-after", "3", "--stop-on-hang", "--format", "json",
         "--output", str(folder / "report.json"), "--",
         sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(injection.world),
-        *program(injection, folder),
+        *program(injection, folder), "--timeout", f"{LIMIT:g}",
     ]  # fmt: skip
 
 

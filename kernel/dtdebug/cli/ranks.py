@@ -40,7 +40,7 @@ def add(commands: Any) -> None:
     run.add_argument(
         "--stop-on-hang",
         action="store_true",
-        help="end a job that hangs for a reason that is understood; the exit status is then 124",
+        help="end a job of which the records prove that it hangs; the exit status is then 124",
     )
     run.add_argument(
         "--stop-on-not-understood",

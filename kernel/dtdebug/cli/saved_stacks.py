@@ -189,7 +189,7 @@ def _with_looks(verdict: Verdict, found: Stacks, progress: dict[int, str]) -> Ve
         summary = f"{said} {rest[:1].upper()}{rest[1:]}: slow, or in a loop that does not end."
         return replace(
             verdict, kind="not_arrived", culprits=verdict.stragglers, waiting=waiting, stragglers=(), confidence=0.4,
-            summary=summary, evidence=(said, *verdict.evidence),
+            open=True, summary=summary, evidence=(said, *verdict.evidence),
         )  # fmt: skip
     return replace(verdict, summary=f"{verdict.summary} {said}", evidence=(*verdict.evidence, said))
 

@@ -181,7 +181,7 @@ def explain(context: Context) -> tuple[Explanation, ...]:
     rows = (*first, *ranked) if first else (*ranked[:1], *second, *ranked[1:])
     rows = _with_edit_of_line(context, _lead_with_own_line(context, rows))
     rows = tuple(without_diff(a) if a.diff and a.diff in {b.diff for b in rows[:n]} else a for n, a in enumerate(rows))
-    rows = _cap_bands(drop_foreign_examples(context.incident.snapshot, rows[:MAX_EXPLANATIONS]))
+    rows = _cap_bands(context, drop_foreign_examples(context.incident.snapshot, rows[:MAX_EXPLANATIONS]))
     return tuple(grades.grade(context.knowledge, context.findings, a) for a in rows)
 
 
@@ -245,12 +245,25 @@ def _raised(found: Explanation, ranked: tuple[Explanation, ...]) -> Explanation:
     return msgspec.structs.replace(same, probability=p, band=band(p), named=True, because=because[:3])
 
 
+def _is_printed(found: Explanation) -> bool:
+    return found.named and found.because[0].source in ("printed", "exception")
+
+
 def _on_same_line(one: Explanation, other: Explanation) -> bool:
     return (one.because[0].source, one.because[0].line) == (other.because[0].source, other.because[0].line)
 
 
-def _cap_bands(rows: tuple[Explanation, ...]) -> tuple[Explanation, ...]:
-    """Cap each band at that of the first explanation, so that the list never looks inverted."""
+def _cap_bands(context: Context, rows: tuple[Explanation, ...]) -> tuple[Explanation, ...]:
+    """Cap each band at that of the first explanation, so that the list never looks inverted.
+
+    Where the ranks may only be slow, what is wrong is possible at best, unless the output names it.
+    """
+    verdict = context.incident.snapshot.verdict
+    if verdict is not None and verdict.open:
+        rows = tuple(
+            msgspec.structs.replace(a, band="possible") if a.band == "likely" and not _is_printed(a) else a
+            for a in rows
+        )
     if not rows or rows[0].band == "likely":
         return rows
     return tuple(msgspec.structs.replace(a, band=rows[0].band) if a.band == "likely" else a for a in rows)

@@ -234,6 +234,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     alternatives: tuple[Alternative, ...] = ()
     stragglers: tuple[int, ...] = ()
     """Ranks that always arrive last without hanging."""
+    open: bool = False
+    """True if the ranks live and no record proves that they can't go on: they may only be slow."""
 
     @property
     def names_ranks(self) -> bool:

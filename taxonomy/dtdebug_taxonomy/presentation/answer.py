@@ -328,6 +328,8 @@ _OF_CAUSE = frozenset(
 
 
 def _certainty(d: Diagnosis | None, cause: Explanation | None, verdict: Verdict | None) -> Certainty:
+    if verdict is not None and verdict.open:
+        return "possible"
     if cause is None:
         if d is not None and (_states_it(verdict) or (d.advice and d.advice[0].cause == _MESSAGE)):
             return "stated"

@@ -100,7 +100,7 @@ def together(jobs):
 def test_one_host_reports_for_all_that_share_a_folder(lab, script, tmp_path, fault, kind, line):
     """One verdict, printed once, with the rank of another host; the other hosts say who reports."""
     folder = tmp_path / "shared"
-    options = ["--folder", folder, "--hang-after", APART, *(["--stop-on-hang"] if fault == "hangs" else [])]
+    options = ["--folder", folder, "--hang-after", APART, *(["--stop-on-not-understood"] if fault == "hangs" else [])]
     jobs = [lab.start(i, *dtdebug(*options), *torchrun(script, i, 2, 29731), fault) for i in range(2)]
     texts, statuses = together(jobs)
 

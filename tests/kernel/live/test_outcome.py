@@ -12,7 +12,8 @@ from dtdebug.live.job.coverage import next_host as next_step
 from dtdebug.live.job.failed_threads import with_failed_child, with_gone_threads
 from dtdebug.live.job.judge import analyse_records
 from dtdebug.live.job.observe import before_interrupt
-from dtdebug.live.job.reconcile import TwoLooks, is_certain, reconcile_verdict
+from dtdebug.live.job.proof import OPEN, limit_to_proof, with_time_out
+from dtdebug.live.job.reconcile import TwoLooks, reconcile_verdict
 from dtdebug.live.job.restarts import verdict_without_ranks
 from dtdebug.live.probe.ask_all_ranks import one_each
 from dtdebug.live.probe.init_verdict import arrival
@@ -81,7 +82,6 @@ def test_what_is_not_understood_says_who_is_where_since_when():
     assert "Ranks 0-1 made no progress: the same place and counters in two looks for 44 s." in found.evidence
     assert {"Rank 0 has begun 7 operations of world.", "Rank 1 has begun 6 operations of world."} <= {*found.evidence}
     assert all(claim.record.source in ("stack", "agent") for claim in found.claims)
-    assert not is_certain(found, {0: "stuck", 1: "stuck"}, states)
 
 
 def test_cpu_time_is_no_progress_of_a_rank_with_an_operation_under_way_for_the_whole_limit():
@@ -94,26 +94,76 @@ def test_cpu_time_is_no_progress_of_a_rank_with_an_operation_under_way_for_the_w
 
 
 @pytest.mark.parametrize(
-    ("stack", "now", "moving", "kind", "stops"),
+    ("stack", "now", "moving", "kind"),
     [
-        ((), "stuck", False, "not_arrived", True),
-        ((), "busy", False, "not_arrived", False),
-        ((), "busy", None, "none", False),
-        (SAVE, "busy", False, "none", False),
-        (SAVE, "stuck", False, "not_arrived", False),
-        (IMPORT, "stuck", False, "not_arrived", False),
-        ((*IMPORT, Frame("/job/data.py", 8, "load")), "stuck", False, "not_arrived", True),
+        ((), "stuck", False, "not_arrived"),
+        ((), "busy", False, "not_arrived"),
+        ((), "busy", None, "none"),
+        (SAVE, "busy", False, "none"),
+        (SAVE, "stuck", False, "not_arrived"),
+        (IMPORT, "stuck", False, "not_arrived"),
     ],
 )
-def test_a_rank_that_works_is_slow_and_never_ended(stack, now, moving, kind, stops):
-    """Only one that was seen to rest, outside of what takes long in healthy jobs, is."""
+def test_a_rank_that_works_is_slow(stack, now, moving, kind):
+    """And one at rest, whatever it is in, may only be slow: nothing proves that it will not come."""
     states = [rank(0, op="barrier", age=5), rank(1, stack=stack)]
     progress = {0: "stuck", 1: now}
     found = reconcile_verdict(absent(1), TwoLooks(states, progress, moving=moving))
 
-    assert (kind, stops) == (found.kind, is_certain(found, progress, states))
+    assert (kind, kind != "none") == (found.kind, limit_to_proof(found, states, {}, progress, moving=moving).open)
     assert (found.kind == "none") == (found.stragglers == (1,))
-    assert found.confidence <= 0.5 or stops
+
+
+STUCK = {0: "stuck", 1: "stuck"}
+HELD = Record(source="system", path="/proc/locks")
+
+
+def locked(n, holder):
+    """A rank that waits for a lock which another one is holding."""
+    return rank(n, waiting=Waiting(kind="lock", path="/a", rank=holder, record=HELD))
+
+
+def alone(code):
+    """A rank that waits for a thread of its own, of which there is none."""
+    waits = Waiting(kind="thread", op="get", record=HELD, words=ALONE)
+    return rank(1, waiting=waits, stack=(Frame("/lib/threading.py", 355, "wait", code),))
+
+
+@pytest.mark.parametrize(
+    ("states", "awaits", "proven"),
+    [
+        ([rank(0, op="all_reduce"), rank(1, waiting=Waiting(kind="child", record=HELD))], {0: frozenset({1})}, False),
+        ([rank(0, op="all_reduce"), rank(1, waiting=Waiting(kind="stopped", record=HELD))], {0: frozenset({1})}, True),
+        ([rank(0, op="recv"), rank(1, op="recv")], {0: frozenset({1}), 1: frozenset({0})}, True),
+        ([rank(0, op="recv"), rank(1, op="recv")], {0: frozenset({1}), 1: frozenset()}, False),
+        ([rank(0, op="all_reduce"), rank(1, op="barrier")], {}, True),
+        ([rank(0, op="all_reduce"), rank(1, op="all_reduce")], {}, False),
+        ([locked(0, 1), locked(1, 0)], {}, True),
+        ([rank(0, op="all_reduce"), locked(1, 0)], {0: frozenset({1})}, True),
+        ([rank(0, op="all_reduce"), locked(1, 7)], {0: frozenset({1})}, False),
+        ([rank(0, op="all_reduce"), alone("waiter.acquire()")], {0: frozenset({1})}, True),
+        ([rank(0, op="all_reduce"), alone("gotit = waiter.acquire(True, timeout)")], {0: frozenset({1})}, False),
+        ([rank(0, op="all_reduce"), alone("")], {0: frozenset({1})}, False),
+    ],
+)
+def test_ranks_hang_for_certain_only_if_what_they_wait_for_waits_for_them_or_has_ended(states, awaits, proven):
+    """All else may come back, however long it takes; so may ranks of which nobody knows whether they rest."""
+    found = limit_to_proof(absent(1), states, awaits, STUCK, moving=None)
+
+    assert (not proven, not proven) == (found.open, found.summary.startswith(OPEN))
+    assert limit_to_proof(absent(1), states, awaits, {}, moving=None).open
+    assert limit_to_proof(absent(1), states, awaits, {0: "slow", 1: "slow"}, moving=False).open
+
+
+def test_a_rank_that_others_waited_for_up_to_their_limit_was_not_slow():
+    """Their time-out ends the doubt; an end by the user does not."""
+    states = [rank(0, op="all_reduce"), rank(1, waiting=Waiting(kind="sleep", record=HELD))]
+    found = limit_to_proof(absent(1), states, {}, STUCK, moving=False)
+    failed = [msgspec.structs.replace(states[0], alive=False, exception="RuntimeError: Timed out"), states[1]]
+    ended = [msgspec.structs.replace(state, alive=False, signal="SIGTERM") for state in states]
+
+    assert absent(1) == with_time_out(found, failed)
+    assert found == with_time_out(found, ended)
 
 
 LOCK = Waiting(kind="lock", path="/data/index.lock", record=Record(source="system", path="/proc/locks"))

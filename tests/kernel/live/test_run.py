@@ -574,7 +574,7 @@ def test_the_first_error_of_each_earlier_attempt_is_told():
 @pytest.mark.ranks
 def test_a_hang_is_seen_from_outside_reported_and_ended(tmp_path):
     """The rank that does not come is named with the line where it is, by `attach` and by the run itself."""
-    command = [*DTDEBUG, "run", "--hang-after", "8", "--stop-on-hang", "--", *launcher(tmp_path, "sleep", 2)]
+    command = [*DTDEBUG, "run", "--hang-after", "8", "--stop-on-not-understood", "--", *launcher(tmp_path, "sleep", 2)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as job:
         assert b"asleep\n" == job.stdout.readline()
         attach = [*DTDEBUG, "attach", str(only_run().path), "--format", "json"]  # other jobs may run on this machine

@@ -150,7 +150,7 @@ def _summary(
     """Describe the culprit and its place, then the ranks that wait for it."""
     first = claims[0].text.rstrip(".")
     if len(those) > 1:
-        first = f"{spell(culprits, _MOST).capitalize()} never came; {first[0].lower()}{first[1:]}"
+        first = f"{spell(culprits, _MOST).capitalize()} have not come; {first[0].lower()}{first[1:]}"
     ops = [op for op, _ in Counter(_call(s) for s in inside).most_common(3) if op]
     locks = sorted({s.waiting.path for s in inside if s.waiting is not None and s.waiting.kind == "lock"} - {""})
     call = f" in {' and '.join(ops)}" if ops else f" to release {' and '.join(locks[:3])}" if locks else ""

@@ -144,6 +144,7 @@ def limit_verdict(verdict: Verdict, states: Sequence[RankState], missing: Sequen
         summary=f"{here}; {_on_other_hosts(missing)}, of which nothing was read.",
         claims=tuple(claims),
         evidence=texts(claims),
+        open=verdict.open,
     )
 
 

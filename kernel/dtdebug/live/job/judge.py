@@ -14,6 +14,7 @@ import msgspec
 
 from dtdebug.live.job import first_death, reconcile
 from dtdebug.live.job.failed_threads import with_failed_child
+from dtdebug.live.job.proof import limit_to_proof, with_time_out
 from dtdebug.live.probe.liveness import Death
 from dtdebug.recorded.flight_recorder import Analysis, FlightError, analyse
 from dtdebug.storage.run_folder import RunFolder
@@ -68,12 +69,17 @@ def judge(folder: RunFolder | None, states: Sequence[RankState], basis: Basis, *
     )
     found, notes = analyse_records(folder, ended.states, moving=basis.moving, timeline=timeline)
     verdict = first_death.settle(found.verdict if found else None, ended, basis.earlier, measured=basis.measured)
+    before = [first_death.undo_interrupt(state) for state in ended.states]
     if verdict is None or verdict is not basis.earlier:  # otherwise the states of that time were used
-        before = [first_death.undo_interrupt(state) for state in ended.states]
         verdict = reconcile.reconcile_verdict(
             verdict, reconcile.TwoLooks(before, basis.progress, basis.moving, basis.seconds)
         )
         verdict = with_failed_child(verdict, before, ended.children)
+    if verdict is basis.earlier and basis.measured:
+        verdict = with_time_out(verdict, before)
+    else:
+        awaits = found.awaits if found is not None else {}
+        verdict = limit_to_proof(verdict, before, awaits, basis.progress, moving=basis.moving)
     return Judgement(
         verdict, ended, found.missing_dumps if found else (), notes, found.timeline if found is not None else None
     )

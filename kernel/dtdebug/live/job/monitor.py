@@ -21,7 +21,6 @@ from dtdebug.live.job.judge import analyse_records
 from dtdebug.live.job.observe import LiveRanks, alive, ask_ranks, before_interrupt, exchange_views, last, merge_states
 from dtdebug.live.job.printed_curves import PrintedCurves, fault_notes, final_lines
 from dtdebug.live.job.ras_view import with_ras
-from dtdebug.live.job.reconcile import is_certain
 from dtdebug.live.job.relay import Relay
 from dtdebug.live.job.reporter import Options, Speaker
 from dtdebug.live.job.restarts import attempt
@@ -42,8 +41,8 @@ _AGAIN = 60.0
 """Seconds until a reported hang is examined again."""
 _MOVING = 4.0
 """Seconds without changed counters in a job that moves: records are written every two."""
-_MAY_COME = 0.4
-"""Confidence up to which a rank may only be slow; above it, a hang is news."""
+_RESTS = 0.4
+"""Confidence up to which the rank that is waited for was at work; that it rests now is news."""
 _PATIENCE, _UNFINISHED = 5.0, 15.0
 """Seconds from SIGTERM to SIGKILL, and for an observation that began before the end of the job."""
 
@@ -342,7 +341,7 @@ class Monitor:
 
         A program that was importing or computing when first examined may have hung since then.
         """
-        if is_certain(found.verdict, found.progress, found.ranks):
+        if not found.verdict.open:
             return max(_AGAIN, self._options.hang_after)
         return min(_AGAIN, max(self._options.hang_after, _MOVING, standing / 4))
 
@@ -350,7 +349,8 @@ class Monitor:
         """True if the user wants a job with this result to be ended."""
         if self._options.stop_unexplained:
             return True
-        return self._options.stop_on_hang and is_certain(found.verdict, found.progress, found.ranks)
+        proven = found.verdict.kind not in ("none", "not_understood") and not found.verdict.open
+        return self._options.stop_on_hang and proven
 
     def _ours(self) -> list[int]:
         """Return living ranks outside of the job's process tree. Never kill on a record alone."""
@@ -362,4 +362,4 @@ class Monitor:
 
 
 def _essence(verdict: Verdict) -> tuple[object, ...]:
-    return verdict.kind, verdict.culprits, verdict.collective, verdict.confidence > _MAY_COME
+    return verdict.kind, verdict.culprits, verdict.collective, verdict.open, verdict.confidence > _RESTS

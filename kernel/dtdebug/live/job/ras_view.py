@@ -34,7 +34,8 @@ def with_ras(case: Case, states: Sequence[RankState], *, pause: float = _PAUSE) 
     ranks = _global_ranks(found, seen[-1], states)
     if ranks is None:
         return replace(case, notes=(said, *case.notes))
-    return _judged(replace(case, verdict=replace(ranks, evidence=(*ranks.evidence, *case.verdict.evidence))), states)
+    late = replace(ranks, evidence=(*ranks.evidence, *case.verdict.evidence), open=ranks.kind == "not_arrived")
+    return _judged(replace(case, verdict=late), states)
 
 
 def _ask(port: int, pause: float) -> list[Status]:

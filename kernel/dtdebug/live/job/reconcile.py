@@ -78,7 +78,7 @@ def _reconcile(verdict: Verdict | None, seen: TwoLooks) -> Verdict:
     if verdict.culprits and len(works) == len(verdict.culprits):
         return _slow(verdict, states, seen, slow)
     if verdict.kind == "not_arrived" and slow:
-        return _may_come(verdict, states, f"is {slow}; no progress was seen, but it may still come", "at")
+        return _may_come(verdict, states, f"is {slow}; no progress was seen", "at")
     return verdict
 
 
@@ -107,17 +107,6 @@ def _held_up(verdict: Verdict | None, states: Sequence[RankState], seen: TwoLook
     others = set(verdict.culprits) - set(found.culprits)
     wait_too = others == set(verdict.culprits) or others <= set(found.waiting)  # in a call of another group
     return found if doubtful and others and wait_too else verdict
-
-
-def is_certain(verdict: Verdict, progress: Mapping[int, str], states: Sequence[RankState]) -> bool:
-    """True if the job may be ended for it: ranks wait, and the rank that they wait for was seen not to move."""
-    if verdict.kind in ("none", "not_understood"):
-        return False
-    if verdict.kind in _FACTS:
-        return True
-    if verdict.confidence <= _DOUBTFUL or healthy(verdict.culprits, states):
-        return False
-    return all(progress.get(rank) in ("stuck", "gone") for rank in verdict.culprits or verdict.waiting)
 
 
 def healthy(ranks: Iterable[int], states: Sequence[RankState]) -> str:
@@ -178,7 +167,7 @@ def _without_culprits(verdict: Verdict | None, states: Sequence[RankState], seen
             culprits=ranks,
             sites=call_sites((*moved, *rest)),
             confidence=_DOUBTFUL,
-            summary=f"{head[0].upper()}{head[1:]}: slow, or in a loop that does not end.",
+            summary=f"{head[0].upper()}{head[1:]}.",
             **told,  # type: ignore[arg-type]
         )
     still = [s for s in rest if s.rank is not None and s.alive is not None]
@@ -267,7 +256,7 @@ def _slow(verdict: Verdict, states: Sequence[RankState], seen: TwoLooks, what: s
     children = culprits and all(s.waiting is not None and s.waiting.kind in _PROCESSES for s in culprits)
     moves = "waits for a child process that works" if children else "moves from place to place"
     now = moves if _at_rest(culprits) else "is still computing"
-    return _may_come(verdict, states, f"{now}: slow, or in a loop that does not end", "moved")
+    return _may_come(verdict, states, now, "moved")
 
 
 def _at_rest(states: Sequence[RankState]) -> str:

@@ -52,7 +52,7 @@ def first_line(found: Case, what: str) -> str:
 def _details(found: Case) -> Iterator[str]:
     v = found.verdict
     yield from (f"  {line}" for line in _sites(v))
-    if v.kind != "none" and v.confidence > 0:
+    if v.kind != "none" and v.confidence > 0 and not v.open:
         yield f"  confidence: {v.confidence:.0%}"
     rows = claims_seen(v)
     yield from (f"  seen: {_line(diagnosis_text.seen_line(row))}" for row in rows[:_SEEN])

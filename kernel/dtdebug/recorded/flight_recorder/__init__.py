@@ -33,6 +33,8 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     timeline: Timeline | None = None
     """Latest collectives, if requested."""
+    awaits: dict[int, frozenset[int]] = {}
+    """Rank -> the ranks that have not come to what it waits in, if there are live records."""
 
 
 def analyse(
@@ -52,7 +54,7 @@ def analyse(
         FlightError: the folder can't be read, or holds no dump and there are no live records.
 
     """
-    from dtdebug.recorded.flight_recorder import group_layout, load_folder, offline_verdict, verdict
+    from dtdebug.recorded.flight_recorder import group_layout, load_folder, offline_verdict, verdict, wait_graph
     from dtdebug.recorded.flight_recorder import timeline as latest
 
     programs, unread, notes = load_folder.programs(folder, prefix)
@@ -65,10 +67,11 @@ def analyse(
     alone = not states and moving is None
     known = [*states, *(RankState(rank=r) for r in unread - {s.rank for s in states})]
     layout = group_layout.Layout(programs, known)
+    waits = None if alone else wait_graph.Waits(programs, layout, known)
     found = (
         offline_verdict.verdict_on_dumps(programs, known, layout)
-        if alone
-        else verdict.verdict(programs, known, layout, moving=moving)
+        if waits is None
+        else verdict.verdict(programs, known, layout, waits, moving=moving)
     )
     drawn, more = latest.timeline(programs, layout, found) if timeline else (None, ())
     missing = tuple(r for r in range(layout.world_size) if r not in programs) if programs else ()
@@ -80,6 +83,7 @@ def analyse(
         coverage=_coverage(programs, layout.world_size, notes),
         next=_next(folder, found.kind, missing),
         timeline=drawn,
+        awaits={} if waits is None else waits.edges(),
     )
 
 

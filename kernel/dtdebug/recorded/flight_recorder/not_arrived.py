@@ -105,7 +105,10 @@ def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
     elif kind == "gil_held":
         told = "is holding the GIL: its recorder answers and its Python does not"
     else:
-        told = f"never arrived at {call}{_whereabouts(records, culprits)}"
+        came = "never arrived"
+        if all(r in states and states[r].alive for r in culprits):
+            came = f"{'has' if len(culprits) == 1 else 'have'} not arrived"
+        told = f"{came} at {call}{_whereabouts(records, culprits)}"
         if wait is not None and all(records.waits.unbegun(r, wait.group, wait.seq) for r in culprits):
             one = len(culprits) == 1
             told = f"called {call}, but {'its device has' if one else 'their devices have'} not begun it: earlier "

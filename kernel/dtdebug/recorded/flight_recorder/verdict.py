@@ -93,10 +93,14 @@ _UNLIKE = ("wrong_size", "wrong_dtype")
 
 
 def verdict(
-    programs: Mapping[int, Program], states: Sequence[RankState], layout: Layout, *, moving: bool | None = None
+    programs: Mapping[int, Program],
+    states: Sequence[RankState],
+    layout: Layout,
+    waits: Waits,
+    *,
+    moving: bool | None = None,
 ) -> Verdict:
     """Return the verdict on dumps, live records, or both; if the run was `moving`, waits are momentary."""
-    waits = Waits(programs, layout, states)
     known = {s.rank: s for s in states if s.rank is not None}
     records = Records(programs, known, layout, waits, tuple(range(layout.world_size)), standing=moving is False)
     tables = Tables(programs, layout)

@@ -222,10 +222,15 @@ class Waits:
         """Return all ranks that wait, directly or via others, for themselves."""
         return {rank for circle in self._circles() for rank in circle}
 
-    def _circles(self) -> list[list[int]]:
-        edges: dict[int, set[int]] = defaultdict(set)
+    def edges(self) -> dict[int, frozenset[int]]:
+        """Return rank -> the ranks that it waits for, of those that wait."""
+        edges: dict[int, frozenset[int]] = defaultdict(frozenset)
         for w in self.waits:
             edges[w.rank] |= w.awaited
+        return dict(edges)
+
+    def _circles(self) -> list[list[int]]:
+        edges = self.edges()
         reach = {rank: _reachable(edges, rank) for rank in edges}
         return [sorted(o for o in reach[r] if r in reach.get(o, ())) for r in edges if r in reach[r]]
 
@@ -237,7 +242,7 @@ def _alike(pending: Operation | None, group: str, seq: int | None) -> bool:
     return (pending.group or DEFAULT) == group and (None in (pending.seq, seq) or pending.seq == seq)
 
 
-def _reachable(edges: Mapping[int, set[int]], start: int) -> set[int]:
+def _reachable(edges: Mapping[int, frozenset[int]], start: int) -> set[int]:
     found: set[int] = set()
     new = set(edges.get(start, ()))
     while new:
