@@ -134,9 +134,7 @@ def test_what_a_user_states_of_ranks_names_a_cause(sample, cause):
             "It is extremely slow whenever num_workers > 0, with 8 GPUs.",
             "",
             "loader-starves-devices",
-            marks=pytest.mark.xfail(
-                strict=True, reason="one statement is withheld: five causes are more alike"
-            ),
+            marks=pytest.mark.xfail(strict=True, reason="one statement is withheld: five causes are more alike"),
         ),
         (
             "With sequence parallel size 2 on 2 GPUs the loss fails.",
