@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -124,6 +125,15 @@ def said(folder, kind=None):
     raise AssertionError(f"no verdict {kind} within {LIMIT} s")
 
 
+def without_seconds(case):
+    """Case that does not say how long anybody waits."""
+    if isinstance(case, dict):
+        return {name: without_seconds(part) for name, part in case.items() if name != "seconds"}
+    if isinstance(case, list):
+        return [without_seconds(part) for part in case]
+    return re.sub(r" for \d+ s\b", "", case) if isinstance(case, str) else case
+
+
 def ranks(folder):
     """Rank -> process."""
     rows = [json.loads(path.read_bytes()) for path in (folder / "run" / "ranks").glob("*.json")]
@@ -141,6 +151,8 @@ def test_a_hang_that_was_measured_is_the_verdict_however_the_job_ends(start, tmp
         job.send_signal(getattr(signal, way))
     assert job.wait(timeout=LIMIT)
     after = said(tmp_path)
+    if way == "time-out":  # an open verdict is looked at again while the rank waits on
+        before, after = map(without_seconds, (before, after))
 
     assert ("not_arrived", [1], [0]) == tuple(before["verdict"][key] for key in ("kind", "culprits", "waiting"))
     assert before["verdict"] | {"open": way != "time-out", "summary": after["verdict"]["summary"]} == after["verdict"]
