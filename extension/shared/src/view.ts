@@ -49,6 +49,7 @@ export interface Verdict {
   readonly evidence?: readonly string[];
   readonly alternatives?: readonly Alternative[];
   readonly stragglers?: readonly number[];
+  readonly open?: boolean;
 }
 
 /** A process group by name and members. */

@@ -153,10 +153,21 @@ def _repairs(way: Way, meets: Meets, numbers: Sequence[int] | None, about: str) 
         yield from (Repair((cost, int(name != about)), edit) for cost, edit, value in found if meets({name: value}))
     for link in way.account.links:
         if link.how in _CHANGED:
-            for cost, edit, value in _candidates(way, link, link.place, span_of(link), numbers):
+            for cost, edit, value in _candidates(way, link, link.place, span_of(link), _numbers_of(way, link, numbers)):
                 given = way.arguments({id(link): value})
                 if given and meets(given):
                     yield Repair((cost, int(about not in given)), edit)
+
+
+def _numbers_of(way: Way, link: Link, numbers: Sequence[int] | None) -> Sequence[int] | None:
+    """Return the numbers that a literal of a line may become: a setting that all read only the number of ranks.
+
+    What one call asks for, such as the rows of a last batch, is no value of an option or of a constant of the module.
+    """
+    if numbers is None or (link.place.function and link.how not in {"option", "default"}):
+        return numbers
+    world = way.facts.get("__world_size__")
+    return [n for n in numbers if world is not None and n == world.plain]
 
 
 def _candidates(

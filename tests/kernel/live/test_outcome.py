@@ -123,6 +123,11 @@ def locked(n, holder):
     return rank(n, waiting=Waiting(kind="lock", path="/a", rank=holder, record=HELD))
 
 
+def at_set_up(n):
+    """A rank that makes a group, for which every rank of the job has to come."""
+    return rank(n, waiting=Waiting(kind="rendezvous", op="new_group", record=HELD))
+
+
 def alone(code):
     """A rank that waits for a thread of its own, of which there is none."""
     waits = Waiting(kind="thread", op="get", record=HELD, words=ALONE)
@@ -144,6 +149,9 @@ def alone(code):
         ([rank(0, op="all_reduce"), alone("waiter.acquire()")], {0: frozenset({1})}, True),
         ([rank(0, op="all_reduce"), alone("gotit = waiter.acquire(True, timeout)")], {0: frozenset({1})}, False),
         ([rank(0, op="all_reduce"), alone("")], {0: frozenset({1})}, False),
+        ([rank(0, op="all_gather"), at_set_up(1)], {0: frozenset({1})}, True),
+        ([at_set_up(0), at_set_up(1)], {}, False),
+        ([rank(0, waiting=Waiting(kind="child", record=HELD)), at_set_up(1)], {}, False),
     ],
 )
 def test_ranks_hang_for_certain_only_if_what_they_wait_for_waits_for_them_or_has_ended(states, awaits, proven):

@@ -6,13 +6,13 @@ a computation may still come back, and then so does the rank.
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 from msgspec.structs import replace
 
 from dtdebug.live.job.not_understood import waited_seconds
+from dtdebug_taxonomy import named_files
 from dtdebug_taxonomy.model.claims import SHARED_RANK
 from dtdebug_taxonomy.model.ranks import RankState, Verdict, of_ranks
 from dtdebug_taxonomy.model.waiting import ALONE
@@ -83,12 +83,14 @@ def blocked_for_good(edges: Mapping[int, Iterable[int]], over: Iterable[int]) ->
 
 
 def _edges(states: Sequence[RankState], awaits: Edges) -> dict[int, set[int]]:
-    """Return whom each rank at rest waits for: by its operation, by a lock or a pipe, or by another call."""
+    """Return whom each rank at rest waits for: by its operation, a lock, a pipe, another call, or set-up."""
     edges = {s.rank: {*awaits.get(s.rank, ())} for s in states if s.rank is not None}
     for s in states:
         w = s.waiting
         if s.rank is not None and w is not None and w.kind in _HELD and w.rank not in (None, s.rank):
             edges[s.rank].add(w.rank or 0)
+        if s.rank is not None and w is not None and w.kind == "rendezvous":
+            edges[s.rank] |= {o.rank for o in states if o.rank is not None and not _is_at_set_up(o)}
     calls: dict[tuple[str, int], dict[str, list[int]]] = {}
     for s in states:
         if s.rank is not None and s.pending is not None and s.pending.seq is not None and not s.pending.peers:
@@ -102,6 +104,10 @@ def _edges(states: Sequence[RankState], awaits: Edges) -> dict[int, set[int]]:
     return edges
 
 
+def _is_at_set_up(state: RankState) -> bool:
+    return state.waiting is not None and state.waiting.kind == "rendezvous"
+
+
 def _is_over(state: RankState) -> bool:
     """True if the process is stopped, or its main thread waits without limit for a thread and there is none."""
     w = state.waiting
@@ -113,7 +119,9 @@ def _is_over(state: RankState) -> bool:
 def _has_limit(state: RankState) -> bool:
     """True if the innermost call waits up to a time, or may do so: its source line is not at hand."""
     frame = state.stack[-1] if state.stack else None
-    line = (frame.code or linecache.getline(frame.file, frame.line)) if frame is not None else ""
+    line = frame.code if frame is not None else ""
+    if frame is not None and not line:
+        line = named_files.source_line(frame.file, frame.line, anywhere=True)
     return not line.strip() or "timeout" in line
 
 
