@@ -8,7 +8,7 @@ TENSORFLOW ?= tensorflow-cpu==2.21.0
 BIN := $(VENV)/bin
 CASES ?= tests/cases/fresh.jsonl
 # Tests of real jobs and editors mostly wait, so that more of them run than there are cores.
-WORKERS ?= 3
+WORKERS ?= 4
 # Of the long proofs (tests/rotation.py) another share is made with each commit: a turn from 0 to 11, or all.
 SHARE ?= commit
 export PIP_DISABLE_PIP_VERSION_CHECK := 1

@@ -152,6 +152,13 @@ class Reading(NamedTuple):
         return self.job is None and bool(self.snapshot.situation) and prints_nothing(self.snapshot.output)
 
     @property
+    def is_complaint(self) -> bool:
+        """True if a person complains, and nothing that was printed shows why: that is no all-clear."""
+        from dtdebug_taxonomy.diagnosis.out_of_scope import complains
+
+        return self.job is None and complains(self.snapshot.situation)
+
+    @property
     def subject(self) -> Subject:
         """Subject of the answer."""
         from dtdebug_taxonomy.explanations.leads import Seen, subject_of
@@ -184,7 +191,7 @@ class Reading(NamedTuple):
             return "no_failure"
         if self.diagnosis.ordinary or self.diagnosis.happened:
             return "program_error"
-        if self.is_prose:
+        if self.is_prose or self.is_complaint:
             return "not_understood"
         return "no_failure" if self.share.is_enough or not self.snapshot.output.strip() else "not_understood"
 
@@ -478,6 +485,8 @@ def _event_of(reading: Reading) -> str:
         from dtdebug_taxonomy.inference.scope import speaks_of_the_field
 
         return _TOO_LITTLE if speaks_of_the_field(reading.snapshot.situation) else _OUTSIDE
+    if reading.is_complaint and not d.happened:
+        return f"Not understood: the words report a failure, and nothing known stands in {_extent(reading.snapshot)}."
     if reading.status == "not_understood":
         from dtdebug.recorded.job_logs import clearance
 

@@ -47,6 +47,7 @@ _MARKUP = re.compile(
     r"(?m)^#{1,4} [A-Z]|(?:^|[\s(])\*\*\w[^*\n]{0,80}\*\*(?:\W|$)|(?:\b[a-z]{2,20} ){2}`[^`\n]{1,200}`"
 )
 """Post in Markdown, without any fence."""
+_HEADING = re.compile(r"\s{0,3}#{1,6} +(?P<words>[A-Za-z].{2,160})$")
 _TELLS = re.compile(
     r"(?i)\b(?:hangs|is (?:\w{2,10} )?stuck|gets stuck|freezes|stops|crashes|fails|works (?:fine|well)|happens)\b"
 )
@@ -102,6 +103,10 @@ def split_prose(text: str) -> tuple[str, str]:
     words, left = [], list(rows)
     prints = "output" in kinds
     headed = _title_of(rows, kinds)
+    titled = next(
+        (kind == "open" and bool(_HEADING.match(row)) for row, kind in zip(rows, kinds, strict=True) if row.strip()),
+        False,
+    )  # a post that begins with its title
     for start, last in _runs(kinds):
         end = start + _before_output(rows[start:last])
         paragraph = rows[start:end]
@@ -111,6 +116,7 @@ def split_prose(text: str) -> tuple[str, str]:
         if (
             told
             or headed in range(start, end)
+            or (titled and all(map(_HEADING.match, filter(str.strip, paragraph))))
             or any(map(_PERSON.search, paragraph))
             or (fenced and any(map(_SENTENCE.search, paragraph)))
         ):

@@ -156,3 +156,16 @@ def test_a_training_in_little_words_is_understood(tmp_path: Path, capsys: pytest
     told = json.loads(capsys.readouterr().out)
     assert told["status"] == "no_failure"
     assert told["understood"] == {"lines": 62, "known": 2}
+
+
+def test_a_post_that_complains_is_never_cleared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Although nothing in what it quotes is a known failure."""
+    post = tmp_path / "post.md"
+    post.write_text(
+        "# KeyError of my rank\n\n'LOCAL_RANK'\n\n"
+        '  File "/a/train.py", line 22, in setup\n    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))\n\n'
+        "I want to use several GPUs on one host, and it fails. Can you help me?\n"
+    )
+
+    assert main([str(post)]) == 1
+    assert "no known failure" not in capsys.readouterr().out.lower()

@@ -39,7 +39,7 @@ def test_a_post_in_the_third_person_is_somebodys():
 
     said, printed = split_prose(f"## Hang\n\n{told}\n\n[rank0]: ValueError: x\nand then it fails with a code\n")
 
-    assert said == told
+    assert said == f"## Hang\n\n{told}", "the heading is the title"
     assert "ValueError" in printed
     assert "and then it fails" in printed
 
