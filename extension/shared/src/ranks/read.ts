@@ -143,6 +143,7 @@ const verdict = object<ShownVerdict>({
   evidence: many(MOST.lines, line),
   alternatives: many(MOST.lines, alternative),
   stragglers: ranks,
+  open: yes,
 });
 
 const call = object<ShownCall>({ seq: whole, op: short, open: yes, odd: yes, begun: amount, at: long }, "seq");
