@@ -242,7 +242,7 @@ def pytest_collection_modifyitems(config, items):
         place = next((i for i, name in enumerate(_LONG) if name in marks), len(_LONG))
         weight[item.path] = min(place, weight.get(item.path, place))
         if marks & _RERUN:
-            item.add_marker(pytest.mark.flaky(reruns=1))
+            item.add_marker(pytest.mark.flaky(reruns=2))
     items.sort(key=lambda item: weight[item.path])  # stable: the order within a file stays
 
 
