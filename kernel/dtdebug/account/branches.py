@@ -36,7 +36,6 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _WRAPPERS = frozenset({"enumerate", "tqdm", "trange", "iter", "reversed", "list", "sorted", "tuple"})
 _LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 
-_Block = tuple[list[ast.stmt], int]
 Test = ast.If | ast.While | ast.For | ast.AsyncFor
 
 

@@ -18,8 +18,6 @@ OPTION = re.compile(r"['\"](?P<name>--?[\w-]{1,40})['\"]")
 _AROUND = 3
 """Lines of context on each side of a changed line."""
 _LONGEST_CODE = 100
-DECIDED = frozenset({"literal", "option", "default", "environment", "file", "assigned", "attribute", "loop"})
-"""Ways in which a value comes to be at the link itself."""
 
 
 def where(place: Place) -> str:

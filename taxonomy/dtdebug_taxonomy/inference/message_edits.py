@@ -46,7 +46,6 @@ _ARGUMENTS = ("transformers.TrainingArguments", "transformers.Seq2SeqTrainingArg
 _NAMED = 4
 """Maximum number of parameters that are named one by one."""
 _MOST = 200_000
-_PERHAPS = (ast.If, ast.IfExp, ast.For, ast.While, ast.Try, ast.BoolOp)
 
 
 class Wanted(NamedTuple):

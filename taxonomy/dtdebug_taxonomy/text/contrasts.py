@@ -122,7 +122,6 @@ _WENT_WELL = lazy_re(
     r"|\bscaled (?:well|linearly|perfectly)\b"
 )
 """How a run went without a complaint; beside a clause on what was before only."""
-_TOGETHER = lazy_re(r"(?i)\b(?:together|both|combined|combination|at the same time|and)\b")
 
 
 def find_contrasts(text: str) -> tuple[Contrast, ...]:

@@ -26,7 +26,6 @@ _TRIES = 8
 """Maximum number of matches to skip in a line because they are within words, or cross the end of a sentence."""
 _SENTENCE_ENDS = re.compile(r"(?<![ .]vs)(?<!i\.e)(?<!e\.g)(?<=[\w)\]'\"`%])[.!?]\s+(?=[A-Z\"'`(])")
 _MAX_REPEAT = 300
-_UNBOUNDED = re.compile(r"(?<!\\)(?:[*+]|\{\d+,\})")
 _SHORTEST_LITERAL = 3
 _GROUP = re.compile(r"^\?(?:[a-z-]*:|P<\w+>)")
 """Beginning of a group that is not text: `?:`, `?-i:`, `?P<name>`."""

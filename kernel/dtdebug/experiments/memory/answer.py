@@ -11,7 +11,6 @@ from dtdebug_taxonomy.model.sizes import spell_bytes
 
 _SAME = 0.01
 """Share of a peak by which ranks may differ and be called alike."""
-_SHORT = {"inputs and other": "inputs and other"}
 
 
 def answer(found: Forecast, code_at: Callable[[str, int], str]) -> Answer:

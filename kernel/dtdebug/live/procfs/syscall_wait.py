@@ -46,7 +46,6 @@ _PLACES: tuple[tuple[re.Pattern[str], WaitKind], ...] = (
     (re.compile(r"io_schedule|folio_wait|wait_on_page|rpc_|nfs|fuse_|request_wait|ceph|lustre|ll_|xfs_|jbd2"), "disk"),
 )
 """(kernel functions, kind of wait): the only source if the system call may not be read."""
-_DEPTH = 32
 
 
 def by_system(pid: int, now: ThreadNow, rank_of: RankOf | None = None) -> Waiting | None:

@@ -13,8 +13,6 @@ from dtdebug.recorded.curves.statistics import Bin, bins, running_medians, step_
 
 _LEAD = 4
 """Values before a NaN that are shown."""
-_SKIPS = 0.2
-"""Share of steps a loss scale may skip while it is found; after that, NaN is no warm-up."""
 _DIVERGED, _REGAINED, _RATIO = 6.0, 0.5, 0.5
 """A loss diverges if it rises by this multiple of its noise above its least level, by this share of what it had fallen,
 and by this share of the level itself; noise is that between neighbours, so a slow trend is none."""

@@ -27,7 +27,6 @@ LARGEST = 256 << 20
 _MOST_FILES = 100_000
 _CHUNK = 1 << 20
 """Bytes that the unpickler buffers: from an unbuffered stream it reads each value by a call."""
-_DIGIT = ord("0")
 
 
 class FlightError(ValueError):

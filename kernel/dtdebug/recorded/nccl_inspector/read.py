@@ -22,7 +22,7 @@ from dtdebug.storage.unpacking import GunzippedStream, UnpackedStream
 _SIGN = b'"coll_perf"'
 _LINE, _MOST, _ROWS = 256 << 10, 1 << 30, 2_000_000
 """Maximum bytes of a line and of a file, and records of all files together."""
-_RANKS, _TEXT = 1 << 20, 100
+_RANKS = 1 << 20
 _GZIP = b"\x1f\x8b"
 
 

@@ -26,7 +26,6 @@ DATA_PARALLEL = {
 }
 FSDP1 = {FSDP, "fairscale.nn.FullyShardedDataParallel", "fairscale.nn.data_parallel.FullyShardedDataParallel"}
 _KEPT = KEEPS | {"compile"}
-_COMPILE = {"torch.compile", "torch.optim.swa_utils.AveragedModel"}
 _ASKS = re.compile(
     r"\b(isinstance|hasattr|getattr|type|unwrap\w*|is_parallel\w*|de_parallel)\b|\.module\b|_ddp\b|wrapped"
 )

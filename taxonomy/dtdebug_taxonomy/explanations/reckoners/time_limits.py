@@ -39,7 +39,6 @@ _SETS_UP = lazy_re(
     r"(?i)\binit_process_group|\btcp ?store\b|\btcp://|\bmaster\b|\bconnect|\brendez-?vous\b|\bstart-?up\b"
 )
 _GLOO = lazy_re(r"(?i)\b(?:gloo|mpi backend)\b")
-_NCCL = lazy_re(r"(?i)\bnccl\b|\bgpus?\b|\bcuda\b")
 _DEEPSPEED = lazy_re(r"(?i)\bdeepspeed\b|\bzero-?[123]\b")
 
 
