@@ -15,7 +15,7 @@ from dtdebug_taxonomy import named_files
 from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.logs import log as logs
 from dtdebug_taxonomy.model.account import Place
-from dtdebug_taxonomy.model.ranks import Frame, Verdict, say
+from dtdebug_taxonomy.model.ranks import Frame, Verdict, in_doubt, say
 from dtdebug_taxonomy.model.snapshot import Excerpt, Snapshot, SourceFinding, walk
 from dtdebug_taxonomy.source.joined_lines import MOST_LINES
 from dtdebug_taxonomy.stacks.frames import is_library, short
@@ -158,6 +158,7 @@ def _decide_by_source(verdict: Verdict, found: Sequence[SourceFinding]) -> Verdi
     rest = tuple(sorted({*verdict.waiting, *verdict.culprits} - {*side.culprits}))
     others = next((a.because for a in verdict.alternatives if a is not side), f"{say(rest, 'are')} elsewhere")
     because = f"{side.because[:1].upper()}{side.because[1:]}"
+    said = f"{because} at {short(f.file)}:{f.line}, a line that no other rank reaches; {others}."
     return msgspec.structs.replace(
         verdict,
         kind="extra",
@@ -165,7 +166,7 @@ def _decide_by_source(verdict: Verdict, found: Sequence[SourceFinding]) -> Verdi
         waiting=rest,
         sites=tuple(sorted(verdict.sites, key=lambda site: site.rank not in side.culprits)),
         confidence=_BY_SOURCE,
-        summary=f"{because} at {short(f.file)}:{f.line}, a line that no other rank reaches; {others}.",
+        summary=in_doubt(said) if verdict.open else said,
         alternatives=tuple(a for a in verdict.alternatives if a is not side),
     )
 

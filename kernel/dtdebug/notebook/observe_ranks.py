@@ -122,7 +122,7 @@ def _look(live: Live, kind: Kind, timeout: float) -> RanksSeen:
 
 def _is_open(found: Conclusion) -> bool:
     """True if one look can't show which ranks make progress."""
-    return found.verdict is not None and found.verdict.kind == "not_understood"
+    return found.verdict is not None and (found.verdict.open or found.verdict.kind == "not_understood")
 
 
 def conclude(
@@ -146,7 +146,7 @@ def conclude(
         return Conclusion()
     basis = Basis(output=output, earlier=earlier, measured=earlier is not None, moving=moving, progress=progress or {})
     found = judge(run, known, basis, timeline=True)
-    return Conclusion(found.verdict, (*found.ended.notes, *found.notes), found.timeline)
+    return Conclusion(found.verdict, (*found.ended.notes, *found.notes), found.timeline, found.is_earlier)
 
 
 def has_moved(before: Iterable[RankState], after: Iterable[RankState]) -> bool | None:

@@ -45,14 +45,15 @@ def add_ranks(live: Live, snapshot: Snapshot) -> Snapshot:
         seen.verdict if seen is not None and _is_hang(seen.verdict) and not _went_on(seen.ranks, states) else None
     )
     output = "\n".join((snapshot.output, *(info.message for info in walk(snapshot.exception))))
-    verdict = conclude(live.run, states, output, earlier=measured).verdict
+    found = conclude(live.run, states, output, earlier=measured)
+    verdict = found.verdict
     snapshot = _add_accounts(live, snapshot, states, verdict)
     states = [msgspec.structs.replace(s, accounts=(), branches=()) for s in states]
-    if verdict is None or (verdict is not measured and not _is_hang(verdict)):
+    if verdict is None or not (found.is_earlier or _is_hang(verdict)):
         return snapshot
     first = told.get(verdict.culprits[0]) if verdict.culprits else None
     ended = _ENDING.sub("", snapshot.output)
-    if verdict is measured and verdict.kind not in ("dead", "left"):  # how it ended does not explain why it hung
+    if found.is_earlier and verdict.kind not in ("dead", "left"):  # how it ended does not explain why it hung
         stood = {s.rank: s for s in seen.ranks} if seen is not None else {}
         states, ended, first = [standing(stood.get(s.rank, s)) for s in states], "", None
         snapshot = msgspec.structs.replace(snapshot, exception=None)

@@ -39,3 +39,5 @@ class Conclusion(NamedTuple):
     notes: tuple[str, ...] = ()
     timeline: Timeline | None = None
     """Latest collectives, if ranks have left dumps."""
+    is_earlier: bool = False
+    """True if the verdict is the one that was measured before the ranks ended."""

@@ -243,6 +243,15 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         return self.kind != "none" and bool(self.culprits or self.waiting)
 
 
+OPEN = "Slow, or hanging: "
+"""Beginning of the summary of a verdict without proof."""
+
+
+def in_doubt(summary: str) -> str:
+    """Return the summary of a verdict as that of an open one."""
+    return f"{OPEN}{summary[:1].lower()}{summary[1:]}"
+
+
 def of_ranks(states: Iterable[RankState], ranks: Iterable[int]) -> list[RankState]:
     """Return the states of these ranks, in time linear in both."""
     wanted = frozenset(ranks)

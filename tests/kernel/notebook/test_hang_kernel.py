@@ -385,7 +385,7 @@ def test_spawned_ranks_that_hang_are_told_with_the_culprit(kernel):
     assert "job.py" in reply["text"]
     assert "cell In[2], line 3" in reply["text"]
     first, *rows = kernel.in_subshell("%dtdebug hang").splitlines()
-    assert "rank 1" in first or "no other rank" in first  # the ranks part at a line, if their frames were read in time
+    assert "rank 1" in first
     assert [row for row in rows if row.startswith("  rank 1  ") and "job.py:18" in row]
 
 
@@ -407,10 +407,9 @@ def test_the_first_answer_after_ranks_have_stopped_tells_so_and_the_card_of_the_
     assert [("not_arrived", [1])] == [(first["verdict"]["kind"], first["verdict"]["culprits"])]
     assert first["view"]["hangs"] is True
     assert "job.py:40" in told
-    # once the time-out of the waiting rank has been seen, the doubt is over
-    first = r"(?:Slow, or hanging: r|R)ank 1 has not arrived at all_reduce #41 of world, it is in pauses\."
-    assert re.match(rf"dtdebug: {first}\n  rank 1  job\.py:40\n", shown["text/plain"])
-    assert re.search(f"<b>{first}</b>", shown["text/html"])
+    first = "Rank 1 has not arrived at all_reduce #41 of world, it is in pauses."
+    assert shown["text/plain"].startswith(f"dtdebug: {first}\n  rank 1  job.py:40\n")
+    assert f"<b>{first}</b>" in shown["text/html"]
     assert "job.py:40" in shown["text/html"]
     assert [1] == card[DIAGNOSIS]["culprits"]
     assert "an echo" not in card["text/plain"]

@@ -84,7 +84,7 @@ def conclude(
         starvations=starvations,
         silent=silent,
     )
-    verdict, ended, missing, more, _ = judge(folder, add_crash_stacks(folder, seen.states), basis)
+    verdict, ended, missing, more, *_ = judge(folder, add_crash_stacks(folder, seen.states), basis)
     verdict = limit_verdict(verdict, ended.states, unread(ended.states, hosts))
     verdict = blame_launcher(verdict, ended.states, hosts)
     if not any(now in ("busy", "slow") for now in seen.progress.values()):

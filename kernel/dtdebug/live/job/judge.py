@@ -55,6 +55,8 @@ class Judgement(NamedTuple):
     """Notes of the records; those of the ends are in `ended`."""
     timeline: Timeline | None = None
     """Latest collectives, if requested."""
+    is_earlier: bool = False
+    """True if the earlier verdict holds: how the ranks ended explains nothing more."""
 
 
 def judge(folder: RunFolder | None, states: Sequence[RankState], basis: Basis, *, timeline: bool = False) -> Judgement:
@@ -70,19 +72,19 @@ def judge(folder: RunFolder | None, states: Sequence[RankState], basis: Basis, *
     found, notes = analyse_records(folder, ended.states, moving=basis.moving, timeline=timeline)
     verdict = first_death.settle(found.verdict if found else None, ended, basis.earlier, measured=basis.measured)
     before = [first_death.undo_interrupt(state) for state in ended.states]
-    if verdict is None or verdict is not basis.earlier:  # otherwise the states of that time were used
+    is_earlier = verdict is not None and verdict is basis.earlier
+    if verdict is None or not is_earlier:  # otherwise the states of that time were used
         verdict = reconcile.reconcile_verdict(
             verdict, reconcile.TwoLooks(before, basis.progress, basis.moving, basis.seconds)
         )
         verdict = with_failed_child(verdict, before, ended.children)
-    if verdict is basis.earlier and basis.measured:
+    if is_earlier and basis.measured:
         verdict = with_time_out(verdict, before)
     else:
         awaits = found.awaits if found is not None else {}
         verdict = limit_to_proof(verdict, before, awaits, basis.progress, moving=basis.moving)
-    return Judgement(
-        verdict, ended, found.missing_dumps if found else (), notes, found.timeline if found is not None else None
-    )
+    missing, shown = (found.missing_dumps, found.timeline) if found is not None else ((), None)
+    return Judgement(verdict, ended, missing, notes, shown, is_earlier)
 
 
 def analyse_records(

@@ -14,11 +14,9 @@ from msgspec.structs import replace
 from dtdebug.live.job.not_understood import waited_seconds
 from dtdebug_taxonomy import named_files
 from dtdebug_taxonomy.model.claims import SHARED_RANK
-from dtdebug_taxonomy.model.ranks import RankState, Verdict, of_ranks
+from dtdebug_taxonomy.model.ranks import OPEN, RankState, Verdict, in_doubt, of_ranks
 from dtdebug_taxonomy.model.waiting import ALONE
 
-OPEN = "Slow, or hanging: "
-"""Beginning of a verdict without proof."""
 _ARGUMENTS = frozenset(("wrong_size", "wrong_dtype", "wrong_root"))
 """Kinds for which the records have both sides of one call, and they do not fit."""
 _DOUBTFUL = 0.4
@@ -44,8 +42,7 @@ def limit_to_proof(
     if _is_proven(verdict, states, [s for s in living if s.rank in rest], awaits):
         return verdict
     said = verdict.summary
-    said = said if verdict.kind == "not_understood" else f"{OPEN}{said[:1].lower()}{said[1:]}"
-    return replace(verdict, open=True, summary=said)
+    return replace(verdict, open=True, summary=said if verdict.kind == "not_understood" else in_doubt(said))
 
 
 def with_time_out(verdict: Verdict, states: Sequence[RankState]) -> Verdict:
