@@ -6,11 +6,10 @@ such a cause is added where the sentence itself and the whole of the failure poi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from dtdebug_taxonomy.explanations import ranked_causes
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, band, explanation_for
 from dtdebug_taxonomy.inference.next_step import Next
@@ -55,44 +54,44 @@ def next_after_discovery() -> Next:
     return _AGAIN
 
 
-def _explanation(context: Context, found: Discovery) -> Explanation:
-    known = _known_cause(context, found)
-    told = Reason(
-        evidence=EVIDENCE,
-        means=known.title if known is not None else "",
-        source="said",
-        weight=2.0,
-        line=found.line,
-        words=found.cause or found.remedy,
-    )
-    title = f"{_LEADS}{found.cause or found.remedy}"
-    fix = f"What worked there: {found.remedy}." if found.cause and found.remedy else ""
-    if known is None:
-        fix = fix or (
-            "Undo or leave out what is named there, and change nothing else."
-            if found.cause
-            else "Keep that for now, and look at what exactly it changes."
-        )
-        why = "A run that differs in one thing, and works, tells where the fault is."
-        return explanation_for(context.symptom, title, why, fix, _PROBABILITY, told, effort="rerun", named=False)
+def add_known_cause(context: Context, found: Explanation, ranked: Sequence[Explanation]) -> Explanation:
+    """Return a finding with what is known of the ranked cause on which the writer's own sentences rest, if any."""
+    told = context.incident.prose.discovery
+    known = _known_cause(ranked, told) if told is not None else None
+    if told is None or known is None:
+        return found
+    own_fix = bool(told.cause and told.remedy)
     return msgspec.structs.replace(
         known,
-        title=title,
+        title=found.title,
         why=f"{known.title.rstrip('.')}. {known.why}",
-        fix=fix or known.fix,
-        diff="" if fix else known.diff,
-        diff_of="" if fix else known.diff_of,
+        fix=found.fix if own_fix else known.fix,
+        diff="" if own_fix else known.diff,
+        diff_of="" if own_fix else known.diff_of,
         probability=_PROBABILITY,
         band=band(_PROBABILITY),
-        because=(told, *known.because[:2]),
+        because=(msgspec.structs.replace(found.because[0], means=known.title), *known.because[:2]),
         named=False,
         specific=True,
     )
 
 
-def _known_cause(context: Context, found: Discovery) -> Explanation | None:
+def _explanation(context: Context, found: Discovery) -> Explanation:
+    if found.cause and found.remedy:
+        fix = f"What worked there: {found.remedy}."
+    elif found.cause:
+        fix = "Undo or leave out what is named there, and change nothing else."
+    else:
+        fix = "Keep that for now, and look at what exactly it changes."
+    words = found.cause or found.remedy
+    told = Reason(evidence=EVIDENCE, means="", source="said", weight=2.0, line=found.line, words=words)
+    why = "A run that differs in one thing, and works, tells where the fault is."
+    title = f"{_LEADS}{words}"
+    return explanation_for(context.symptom, title, why, fix, _PROBABILITY, told, effort="rerun", named=False)
+
+
+def _known_cause(ranked: Sequence[Explanation], found: Discovery) -> Explanation | None:
     """Return the ranked cause that rests on what the writer's own sentences state."""
-    ranked = ranked_causes.explain(context)
     stated = next((a for a in ranked if any(_is_of(r, found) for r in a.because)), None)
     return stated or next((a for a in ranked if _says_so(a, found)), None)
 

@@ -6,7 +6,7 @@ below the first rule that has something to say, unless their first cause is foun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -72,8 +72,24 @@ class Rule(NamedTuple):
     """It stands below a rule that comes before it."""
     over_words: bool = False
     """True if it yields to no cause that plain words alone point at: a comparison of runs is more than a statement."""
-    raises: bool = False
-    """True if it raises the ranked cause that it names, which says more of it."""
+    join: Callable[[Context, Explanation, Sequence[Explanation]], Explanation] | None = None
+    """Joins what it found with the ranked cause that says more of it."""
+
+
+def _raise_cause(_: Context, found: Explanation, ranked: Sequence[Explanation]) -> Explanation:
+    """Return the ranked cause that an explanation names, at least as probable; else the explanation itself."""
+    same = next((a for a in ranked if a.cause == found.cause), None)
+    if same is None:
+        return found
+    p = max(same.probability, found.probability)
+    own = found.because[0]  # the check's message says more than the indicator that it stands for
+    because = tuple(
+        msgspec.structs.replace(r, means=own.means) if (r.source, r.line) == (own.source, own.line) else r
+        for r in same.because
+    )
+    if because == same.because:
+        because = (own, *because)
+    return msgspec.structs.replace(same, probability=p, band=band(p), named=True, because=because[:3])
 
 
 RULES = (
@@ -89,12 +105,19 @@ RULES = (
     Rule("value that parts", origin.explain, Standing.PROVEN),
     Rule("known release", known_release.explain, Standing.PROVEN),
     Rule("source check", source_check.explain, Standing.PROVEN),
-    Rule("shown source", source_check.explain_shown, Standing.PROVEN, raises=True),
+    Rule("shown source", source_check.explain_shown, Standing.PROVEN, join=_raise_cause),
     Rule("fault where it raised", source_check.explain_at_failure, Standing.SETTLED),
     Rule("value of an error", ordinary_errors.explain, Standing.PROVEN),
     Rule("test of a library", account.explain_guard, Standing.SETTLED),
     Rule("message orders", message.explain_order, Standing.NAMED),
-    Rule("finding of the writer", discovery.explain_cause, Standing.SETTLED, second_to=Standing.SETTLED, stays=True),
+    Rule(
+        "finding of the writer",
+        discovery.explain_cause,
+        Standing.SETTLED,
+        second_to=Standing.SETTLED,
+        stays=True,
+        join=discovery.add_known_cause,
+    ),
     Rule("release comparison", comparison.explain_releases, Standing.SETTLED, stays=True),
     Rule("stated releases", comparison.explain_stated_release, Standing.NAMED, stays=True, over_words=True),
     Rule("device comparison", comparison.explain_device, Standing.SETTLED),
@@ -123,7 +146,7 @@ RULES = (
         source_check.explain_beside,
         Standing.OPEN,
         second_to=Standing.SETTLED,
-        raises=True,
+        join=_raise_cause,
     ),
     Rule(
         "remedy that the writer found",
@@ -131,8 +154,9 @@ RULES = (
         Standing.NAMED,
         second_to=Standing.SETTLED,
         over_words=True,
+        join=discovery.add_known_cause,
     ),
-    Rule("hint in the shown source", source_check.explain_hint, Standing.OPEN, over_words=True, raises=True),
+    Rule("hint in the shown source", source_check.explain_hint, Standing.OPEN, over_words=True, join=_raise_cause),
     Rule("newer release", comparison.explain_newer_release, Standing.LIKELY),
     Rule("number that scales", comparison.explain_scaled, Standing.LIKELY, over_words=True),
     Rule("factor", comparison.explain_factor, Standing.LIKELY, over_words=True),
@@ -168,8 +192,8 @@ def explain(context: Context) -> tuple[Explanation, ...]:
         found = tuple(rule.explain(context)) if rule.stays or not first else ()
         if not found:
             continue
-        if rule.raises:
-            found = tuple(_raised(a, ranked) for a in found)
+        if rule.join is not None:
+            found = tuple(rule.join(context, a, ranked) for a in found)
         if standing < rule.yields_to or (rule.over_words and of_words) or found[0].cause == ranked[0].cause:
             first += found
         elif rule.sharpens and _on_same_line(found[0], ranked[0]):
@@ -227,22 +251,6 @@ def explain_alone(context: Context) -> tuple[Explanation, ...]:
 
 def _grade(context: Context, found: Explanation) -> Grade:
     return grades.grade(context.knowledge, context.findings, found).grade
-
-
-def _raised(found: Explanation, ranked: tuple[Explanation, ...]) -> Explanation:
-    """Return the ranked cause that an explanation names, at least as probable; else the explanation itself."""
-    same = next((a for a in ranked if a.cause == found.cause), None)
-    if same is None:
-        return found
-    p = max(same.probability, found.probability)
-    own = found.because[0]  # the check's message says more than the indicator that it stands for
-    because = tuple(
-        msgspec.structs.replace(r, means=own.means) if (r.source, r.line) == (own.source, own.line) else r
-        for r in same.because
-    )
-    if because == same.because:
-        because = (own, *because)
-    return msgspec.structs.replace(same, probability=p, band=band(p), named=True, because=because[:3])
 
 
 def _is_printed(found: Explanation) -> bool:
