@@ -87,14 +87,14 @@ def answer_things(things: Sequence[Thing], asked: Asked) -> int:
         return _of_ras(ras, asked)
     if stacks := of("stacks"):
         return _of_stacks(stacks, logs, asked)
-    from dtdebug.cli.readings import answer_logs
+    from dtdebug.cli.reading_view import answer_logs
 
     return answer_logs(_log_paths(logs), asked, metrics=_log_paths(curves))
 
 
 def _of_curves(named: Sequence[Thing], asked: Asked) -> int:
     """Answer for files that hold nothing but curves."""
-    from dtdebug.cli.readings import print_curves
+    from dtdebug.cli.reading_view import print_curves
     from dtdebug.recorded.curves import report
 
     reading = report.read(_log_paths(named))
@@ -379,7 +379,7 @@ def _comes_first(printed: Verdict, dumped: Verdict) -> bool:
 
 
 def _of_text(text: str, thing: Thing, asked: Asked) -> int:
-    from dtdebug.cli.readings import show_text
+    from dtdebug.cli.reading_view import show_text
 
     return show_text(text, thing.name, asked)
 

@@ -71,7 +71,8 @@ def _triage(options: argparse.Namespace) -> int:
 
         sys.stdout.write(encode(api.read_part(options.paths, options.processes, options.engine)).decode() + "\n")
         return NOTHING
-    from dtdebug.cli.readings import Asked, answer_attempts
+    from dtdebug.cli.reading_view import answer_attempts
+    from dtdebug.cli.readings import Asked
     from dtdebug.presentation.terminal import waiting_line
     from dtdebug.recorded.job_logs import api
     from dtdebug.recorded.logs import Logs
@@ -107,7 +108,8 @@ def _are_other(options: argparse.Namespace) -> bool:
 
 def _say(job: Job, began: float, options: argparse.Namespace, logs: Logs | None = None) -> int:
     """Print what the job's logs show: below the first line that `diagnose` gives, what each rank did."""
-    from dtdebug.cli.readings import Asked, judge_job, print_reading, read_logs, with_attempts
+    from dtdebug.cli.reading_view import print_reading
+    from dtdebug.cli.readings import Asked, add_attempts, judge_job, read_logs
 
     job = _add_contrast(job, options)
     asked = Asked(format=options.format, full=options.full or options.against is not None)
@@ -115,7 +117,7 @@ def _say(job: Job, began: float, options: argparse.Namespace, logs: Logs | None 
     if logs is not None and logs.is_file and options.format == "text" and options.against is None:
         reading = read_logs(logs, asked)
         if reading.job is None:
-            reading = with_attempts(reading, logs.decision)
+            reading = add_attempts(reading, logs.decision)
             found = reading.found or bool(job.first) or job.tells_more
             return print_reading(reading._replace(found=found, curves=curves), "", asked, rows=job)
         reading = reading._replace(seconds=time.perf_counter() - began)
