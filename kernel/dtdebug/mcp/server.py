@@ -59,7 +59,7 @@ def diagnose(
 
 
 def why() -> tool_answers.FailureAnswer:
-    """What the last failure was that dtdebug has diagnosed here: a failed cell, a run, a log."""
+    """Return the last failure that dtdebug has diagnosed here: of a cell, a run or a log."""
     import msgspec
 
     from dtdebug.storage.last_failure import LastFailure

@@ -83,7 +83,7 @@ class JobAnswer(FailureAnswer):
 
 @dataclass
 class FindingAnswer:
-    """What will fail in a source file, or a check of hosts."""
+    """A finding in a source file, or in a check of hosts."""
 
     id: str
     severity: str

@@ -121,7 +121,7 @@ _WENT_WELL = lazy_re(
     r" (?:scaling|speed-?up|speed|throughput|bandwidth|utili[sz]ation|results?|accuracy)\b"
     r"|\bscaled (?:well|linearly|perfectly)\b"
 )
-"""How a run went without a complaint; beside a clause on what was before only."""
+"""Praise of a run: it counts only beside a clause on what was before."""
 
 
 def find_contrasts(text: str) -> tuple[Contrast, ...]:
