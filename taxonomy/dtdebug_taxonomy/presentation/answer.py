@@ -236,6 +236,8 @@ def _without_places(text: str, spots: Iterable[Spot]) -> str:
 
 def _reason(cause: Explanation, headline: str, spots: Iterable[Spot]) -> Reason | None:
     """Return the best reason that neither the headline nor a place states; answers to questions are none."""
+    if is_comparison(cause):
+        return None  # the headline is the user's own words
     shown = {s.code for s in spots if s.code}
     rows = [r for r in cause.because if r.weight > 0 and not r.values and r.source != "similar"]
     if any(r.of_account for r in rows):
