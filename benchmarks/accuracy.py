@@ -1,6 +1,6 @@
 """Measures how often the answer is right: runs a file of rated cases and prints the figures.
 
-python benchmarks/accuracy.py CASES.jsonl [--questions 5] [--failures]
+python benchmarks/accuracy.py CASES.jsonl [--questions 5] [--words] [--failures]
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def figures(cases: list[dict[str, Any]], results: list[dict[str, Any]]) -> dict[
     symptom = [[s["code"] for s in r["symptoms"]] for r in results]
     fix = [[spelling(f["pattern"]) for f in r["fix_patterns"]] for r in results]
     good = [set(c["accept"]) for c in cases]
-    accepted = [{spelling(f) for f in c["accept_fixes"]} for c in cases]
-    return {
+    accepted = [{spelling(f) for f in c.get("accept_fixes", ())} for c in cases]
+    row = {
         "first": sum(hits(s, g, 1) for s, g in zip(symptom, good, strict=True)) / n,
         "among_three": sum(hits(s, g, 3) for s, g in zip(symptom, good, strict=True)) / n,
         "kappa": kappa([(c["code"], s[0]) for c, s in zip(cases, symptom, strict=True)]),
@@ -51,6 +51,7 @@ def figures(cases: list[dict[str, Any]], results: list[dict[str, Any]]) -> dict[
         "questions": sum(len(r["questions"]) for r in results) / n,
         "milliseconds": sum(r["milliseconds"] for r in results) / n,
     }
+    return row if any(accepted) else {name: value for name, value in row.items() if not name.startswith("fix")}
 
 
 def table(cases: list[dict[str, Any]], results: list[dict[str, Any]], by: str) -> list[str]:
@@ -94,8 +95,11 @@ def main() -> int:
     parser.add_argument("cases", type=Path)
     parser.add_argument("--questions", type=int, default=5)
     parser.add_argument("--failures", action="store_true", help="list the cases that went wrong")
+    parser.add_argument("--words", action="store_true", help="leave out what was printed")
     options = parser.parse_args()
     cases = [json.loads(line) for line in options.cases.read_text(encoding="utf-8").splitlines() if line.strip()]
+    if options.words:
+        cases = [{**case, "evidence": ""} for case in cases]
     knowledge = load()
     print(f"{options.cases.name}: {len(cases)} cases")
     if all("rewordings" in c for c in cases):
@@ -115,7 +119,8 @@ def main() -> int:
                     asked = " ".join(f"{q['key']}={q['answer']}" for q in r["questions"])
                     print(f"  {c['id']}: rated {c['code']}, answered {top}; asked {asked}")
     print("by symptom (after questions)", *table(cases, results, "code"), sep="\n")
-    print("by framework (after questions)", *table(cases, results, "framework"), sep="\n")
+    if all("framework" in c for c in cases):
+        print("by framework (after questions)", *table(cases, results, "framework"), sep="\n")
     print("confusions (after questions)", *confusions(cases, results), sep="\n")
     return 0
 
