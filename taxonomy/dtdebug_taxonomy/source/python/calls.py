@@ -42,7 +42,7 @@ class CallIndex(Syntax):
         """Requested expressions with their names; those of the former version hold while the imports are the same."""
         index = self._node_index
         if index.imports != self.imports:
-            index.names, index.imports = {}, self.imports
+            index.names, index.imports, index.tables = {}, self.imports, None  # results have read other names
         return index.names
 
     @cached_property
