@@ -88,7 +88,9 @@ def check(code: Code) -> Iterator[Hit]:
 
 def _in_turns(code: Code, calls: list[ast.Call]) -> Iterator[Hit]:
     """Yield the calls for which the main process waits where the others may not enter yet."""
-    loads = code.methods(*_LOADS) if _PARTITIONS.search(code.text) else []
+    loads = code.methods(*_LOADS)
+    if loads and not _PARTITIONS.search(code.text):
+        loads = []
     for call in (*calls, *collectives(code), *(c for c in loads if "Model" in code.source_of(c.func))):
         around = (a for a in code.ancestors(call) if isinstance(a, ast.With))
         turns = (i.context_expr for a in around for i in a.items if isinstance(i.context_expr, ast.Call))

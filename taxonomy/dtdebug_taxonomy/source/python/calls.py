@@ -131,7 +131,10 @@ class CallIndex(Syntax):
         function = self.local_function(call)
         if function is None or isinstance(function, ast.AsyncFunctionDef) or not self.is_plain(function):
             return []
-        found = [r for r in self.inside(function, ast.Return) if self.function(r) is function]
+        known = self._node_index.returns
+        found = known.get(function)
+        if found is None:
+            found = known[function] = [r for r in self.inside(function, ast.Return) if self.function(r) is function]
         values = [r.value for r in found if r.value is not None]
         return values if len(values) == len(found) else []
 

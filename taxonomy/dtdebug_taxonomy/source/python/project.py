@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from dtdebug_taxonomy.source.config.document import Config
 from dtdebug_taxonomy.source.python.code import Code
-from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.names import root_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS, Function
 from dtdebug_taxonomy.source.python.values import ValueIndex
 
@@ -86,7 +86,7 @@ class Project:
 
     def may_hold(self, code: ValueIndex, func: ast.expr) -> bool:
         """True if the called function may be in another module, or be a method; cheap, and false for most calls."""
-        root = dotted_name(func).partition(".")[0]
+        root = root_name(func)
         imported = code.imports.get(root)
         if imported is not None:
             return imported.partition(".")[0] not in _KNOWN
@@ -107,7 +107,7 @@ class Project:
         if here is not None:
             return FoundDefinition(code, here)
         func = call.func
-        root = dotted_name(func).partition(".")[0]
+        root = root_name(func)
         found = self._find_definition(code, code.name(func)) if root in code.imports else None
         if found is None and isinstance(func, ast.Attribute) and (home := self._class_of(code, func.value)) is not None:
             found = self._member(home, func.attr)
