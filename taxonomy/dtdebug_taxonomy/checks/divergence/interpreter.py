@@ -8,7 +8,7 @@ from functools import cached_property
 
 from dtdebug_taxonomy.checks.divergence.frame import Frame
 from dtdebug_taxonomy.checks.divergence.memory import Memory, Outcome
-from dtdebug_taxonomy.checks.divergence.origins import EQUAL, Callee, Value, mix
+from dtdebug_taxonomy.checks.divergence.origins import EQUAL, Callee, Value, is_unseeded, mix, seeds_by_rank
 from dtdebug_taxonomy.checks.divergence.summaries import Decision, Program, Summary, replace_parameters
 from dtdebug_taxonomy.checks.shared.stepping import synchronising_calls
 from dtdebug_taxonomy.source.python.code import Code
@@ -204,6 +204,22 @@ class Interpreter:
             elif not isinstance(function.node, ast.ClassDef):
                 found = found or self.of(function.code).meetings(function.node)
         return found
+
+    def seeds_by_rank(self) -> bool:
+        """True if the program seeds each rank differently."""
+        return self._is_seeded_by_rank
+
+    @cached_property
+    def _is_seeded_by_rank(self) -> bool:
+        return seeds_by_rank(self.code)
+
+    def is_unseeded(self) -> bool:
+        """True if each rank draws its own numbers."""
+        return self._is_unseeded
+
+    @cached_property
+    def _is_unseeded(self) -> bool:
+        return is_unseeded(self.code)
 
     def callees(self, call: ast.Call, *, elsewhere: bool = True) -> Iterable[Callee | str]:
         """Return the functions that a call may refer to, by its scope and the project; empty if unknown."""

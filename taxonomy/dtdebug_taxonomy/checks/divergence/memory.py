@@ -96,6 +96,14 @@ class Listener:
         """Return a method that a class itself defines."""
         return self._ask("method", home, name)  # type: ignore[return-value]
 
+    def seeds_by_rank(self) -> bool:
+        """True if the program seeds each rank differently."""
+        return self._ask("seeds_by_rank")  # type: ignore[return-value]
+
+    def is_unseeded(self) -> bool:
+        """True if each rank draws its own numbers."""
+        return self._ask("is_unseeded")  # type: ignore[return-value]
+
     def callees(self, call: ast.Call) -> Iterable[Callee | str]:
         """Return the functions that a call may refer to."""
         return self.home.callees(call)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from dtdebug_taxonomy.source.python.names import canonical, dotted_name
@@ -68,6 +69,11 @@ class CallIndex(Syntax):
             if isinstance(call.func, ast.Attribute):
                 by_last[call.func.attr].append(call)
         return by_name, by_last
+
+    @property
+    def calls_by_name(self) -> Mapping[str, Sequence[ast.Call]]:
+        """Qualified name -> the calls of it, in the order of the program."""
+        return self._calls[0]
 
     def calls(self, *names: str) -> list[ast.Call]:
         """Return calls by qualified name, in the order of the program."""
