@@ -125,7 +125,7 @@ def _examine_file(path: Path, choice: Selection, around: Project) -> ExaminedFil
                 notebook.code.project = around
                 found = tuple(_in_notebook(notebook, str(path), settings))
                 unread = tuple(_unread_cells(notebook, path))
-            return ExaminedFile(found, problems, text.count("\n") + 1, 0, unread, tuple(sorted(around.consulted)))
+            return ExaminedFile(found, problems, text.count("\n") + 1, 0, unread, tuple(sorted(around.read_so_far())))
         fixed = 0
         if choice.fix:
             before = text
@@ -142,7 +142,7 @@ def _examine_file(path: Path, choice: Selection, around: Project) -> ExaminedFil
         found = tuple(_finding(f, str(path), source.text, f.span) for f in hits)
         lines, unread = text.count("\n") + 1, tuple(_unread(source, path))
         source.__dict__.clear()  # its reference cycles would wait for the garbage collector
-        return ExaminedFile(found, problems, lines, fixed, unread, tuple(sorted(around.consulted)))
+        return ExaminedFile(found, problems, lines, fixed, unread, tuple(sorted(around.read_so_far())))
     except UnreadableError as error:
         return ExaminedFile((), (*problems, str(error)))
     except NotebookError as error:

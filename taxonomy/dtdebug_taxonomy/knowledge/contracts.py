@@ -88,6 +88,7 @@ class Contracts:
     def __init__(self, contracts: tuple[Contract, ...]) -> None:
         self.all = contracts
         self._by_name: dict[tuple[str, str], list[Contract]] = {}
+        self._called = lru_cache(maxsize=4096)(self._find_called)
         for contract in contracts:
             for key in dict.fromkeys(contract_key(name) for name in contract.api):
                 self._by_name.setdefault(key, []).append(contract)
@@ -98,6 +99,9 @@ class Contracts:
 
     def called(self, api: str) -> tuple[Contract, ...]:
         """Return the contracts of a name as a program writes it: functions of one name in other modules are others."""
+        return self._called(api)
+
+    def _find_called(self, api: str) -> tuple[Contract, ...]:
         return tuple(c for c in self.of(api) if any(_is_same(api, name) for name in c.api))
 
 

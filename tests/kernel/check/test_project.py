@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dtdebug.check.examine_file import Selection, examine_file
+from dtdebug.check.examine_file import Selection, examine_file, project
 from dtdebug.check.files import settings_of
 from dtdebug.cli.main import main
 
@@ -147,6 +147,20 @@ def test_modules_that_import_each_other_come_to_an_end(tree):
     (tree / "b.py").write_text("from a import f\ndef g():\n    f()\n")
 
     assert found(tree, "from a import f\ndef h(rank):\n    if rank == 0:\n        f()\n") == []
+
+
+def test_what_is_known_of_a_module_counts_for_each_file_that_uses_it(tmp_path):
+    """The second file uses what is known of a module already, and rests on the modules behind it all the same."""
+    (tmp_path / "behind.py").write_text('import os\n\ndef first():\n    return int(os.environ["RANK"])\n')
+    (tmp_path / "between.py").write_text("from behind import first\n\ndef helper():\n    return first()\n")
+    text = "import torch.distributed as dist\nfrom between import helper\n\ndef main():\n    x = helper()\n"
+    text += "    if x > 3:\n        dist.barrier()\n\nmain()\n"
+    around = project()
+    for name in ("one.py", "two.py"):
+        (tmp_path / name).write_text(text)
+        examined = examine_file(tmp_path / name, Selection(), around)
+        assert [f.id for f in examined.findings] == ["DT101"]
+        assert examined.consulted == (str(tmp_path / "behind.py"), str(tmp_path / "between.py"))
 
 
 def test_a_file_is_examined_again_when_a_module_that_it_leads_to_has_changed(tree, capsys, monkeypatch):

@@ -98,6 +98,91 @@ def test_an_edited_text_has_the_findings_of_a_fresh_one(number: int) -> None:
     assert found or number > 1
 
 
+IMPORTS = [
+    "import os",
+    "import mine as os",
+    "from mine import rank, dist",
+    "import torch.distributed as dist",
+    "import time",
+]
+NAMES = ["os", "dist", "rank", "torch", "time", "model", "is_main", "get_rank", "print", "args"]
+DECORATORS = ["@main_process_only", "@staticmethod", "@functools.cache", "@property", "@torch.no_grad()"]
+
+
+def restructured(text: str, chance: random.Random) -> str:
+    """Return a valid text after an edit that changes what names mean elsewhere; the same text if none applies."""
+    lines = text.split("\n")
+    tree = ast.parse(text)
+    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+    function = chance.choice(functions)
+    start = min([function.lineno, *(d.lineno for d in function.decorator_list)]) - 1
+    end, indent = function.end_lineno or 0, " " * function.col_offset
+    first = function.body[0].lineno - 1
+    match chance.randrange(8):
+        case 0:
+            lines.insert(chance.choice([s.lineno - 1 for s in tree.body]), chance.choice(IMPORTS))
+        case 1:
+            imports = [s for s in tree.body if isinstance(s, ast.Import | ast.ImportFrom)]
+            gone = chance.choice(imports) if imports else None
+            if gone is not None:
+                del lines[gone.lineno - 1 : gone.end_lineno]
+        case 2:
+            moved = lines[start:end]
+            del lines[start:end]
+            other = chance.choice([s.lineno - 1 for s in tree.body])
+            at = other if other <= start else other - len(moved)
+            lines[at:at] = [line.removeprefix(indent) for line in moved]
+        case 3:
+            lines.insert(start, indent + chance.choice(DECORATORS))
+        case 4 if function.decorator_list:
+            del lines[start : function.lineno - 1]
+        case 5:
+            value = chance.choice(["0", "None", "dist.get_rank()", 'os.environ["RANK"]', "lambda: rank == 0"])
+            lines.insert(first, f"{indent}    {chance.choice(NAMES)} = {value}")
+        case 6:
+            inner = chance.choice(
+                ["global rank", "def rank(): return 1", "import time as dist", "for model in args: pass"]
+            )
+            lines.insert(first, f"{indent}    {inner}")
+        case _:
+            name, other = function.name, chance.choice(functions).name
+            lines[function.lineno - 1] = lines[function.lineno - 1].replace(name, other, 1)
+    after = "\n".join(lines)
+    try:
+        ast.parse(after)
+    except SyntaxError:
+        return text
+    return after
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_names_that_come_to_mean_something_else(number: int) -> None:
+    """Imports, functions that move, decorators and names that hide others change findings in statements far away."""
+    chance = random.Random(number)
+    whole = text = [*programs()[:3], *(file.read_text(encoding="utf-8") for file in chance.sample(LABS, 3))][number]
+    code = Code(text, path="train.py")
+    seen = set()
+    for _ in range(40):
+        code.revise(text)
+        fresh = Code(text, path="train.py")
+        findings = examine(code, unused=True)
+        assert findings == examine(fresh, unused=True)
+        assert same(code, fresh)
+        seen.add(tuple(f.check.id for f in findings))
+        text = restructured(text if chance.random() < 0.9 else whole, chance)
+    assert len(seen) > 1 or number > 1
+
+
+def test_a_result_is_dropped_where_an_import_changes_a_name() -> None:
+    """The rank is no longer read from the environment as soon as `os` is another module."""
+    head = "import torch.distributed as dist\nimport {os}\n\n\n"
+    text = head + "def f():\n    r = os.environ.get('RANK')\n    if r == '0':\n        dist.barrier()\n"
+    code = Code(text.format(os="os"), path="train.py")
+    assert [f.check.id for f in examine(code)] == ["DT101"]
+    code.revise(text.format(os="mine as os"))
+    assert examine(code) == examine(Code(code.text, path="train.py")) == []
+
+
 SEVERAL = """\
 import torch.distributed as dist
 

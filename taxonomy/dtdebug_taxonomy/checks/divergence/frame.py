@@ -482,7 +482,7 @@ class Frame:
         if node in self.home.waits or communicates(name or getattr(node.func, "attr", "")):
             self._exchange(arguments)
             return AGREED
-        found = value_of_call(code, node, name, mix(*given, self._receiver(node)))
+        found = value_of_call(self.home, node, name, mix(*given, self._receiver(node)))
         if found is not None:
             return found
         if isinstance(node.func, ast.Attribute):

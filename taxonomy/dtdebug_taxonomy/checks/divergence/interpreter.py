@@ -8,7 +8,7 @@ from functools import cached_property
 
 from dtdebug_taxonomy.checks.divergence.frame import Frame
 from dtdebug_taxonomy.checks.divergence.memory import Memory, Outcome
-from dtdebug_taxonomy.checks.divergence.origins import EQUAL, Callee, Value, mix
+from dtdebug_taxonomy.checks.divergence.origins import EQUAL, Callee, Value, is_unseeded, mix, seeds_by_rank
 from dtdebug_taxonomy.checks.divergence.summaries import Decision, Program, Summary, replace_parameters
 from dtdebug_taxonomy.checks.shared.stepping import synchronising_calls
 from dtdebug_taxonomy.source.python.code import Code
@@ -59,7 +59,7 @@ class Interpreter:
             frame = Frame(home, node)
             return Outcome(frame.run(), frame.env)
 
-        return work(self) if node is self.code.tree else self._memory.interpret(node, work)
+        return self._memory.interpret(node, work)
 
     def global_value(self, name: str) -> Value:
         """Return the value of a name of the module."""
@@ -137,6 +137,8 @@ class Interpreter:
         for call in self.code.inside(node, ast.Call):
             if len(found) >= _LONGEST:
                 break
+            if call not in self._leading and call not in self._led:
+                continue
             home = self.code.function(call)
             if home is not None and home is not node and node in set(self.code.ancestors(home)):
                 continue  # in a function that is only defined here
@@ -156,12 +158,24 @@ class Interpreter:
         """True if a function may come to a waiting call, also by a value that holds a function."""
         if self.meetings(node):
             return True
-        calls = (c for c in self.code.inside(node, ast.Call) if (self.code.function(c) or self.code.tree) is node)
         return any(
             (_is_by_value(self.code, c) and (guards(self.code).around(c) or _is_chosen(self.code, c)))
             or getattr(c.func, "attr", "") in self._waiting_methods
-            for c in calls
+            for c in self._own_calls.get(node, ())
         )
+
+    @cached_property
+    def _own_calls(self) -> dict[ast.AST, list[ast.Call]]:
+        """Function or module -> the calls in it that are not in a function within."""
+        found: dict[ast.AST, list[ast.Call]] = {}
+        for call in self.code.nodes(ast.Call):
+            found.setdefault(self.code.function(call) or self.code.tree, []).append(call)
+        return found
+
+    @cached_property
+    def _leading(self) -> set[ast.Call]:
+        """Calls in which ranks wait, and those of functions of this file, which may lead to one."""
+        return self.waits.union(*self.code.callers.values())
 
     @cached_property
     def _waiting_methods(self) -> set[str]:
@@ -190,6 +204,22 @@ class Interpreter:
             elif not isinstance(function.node, ast.ClassDef):
                 found = found or self.of(function.code).meetings(function.node)
         return found
+
+    def seeds_by_rank(self) -> bool:
+        """True if the program seeds each rank differently."""
+        return self._is_seeded_by_rank
+
+    @cached_property
+    def _is_seeded_by_rank(self) -> bool:
+        return seeds_by_rank(self.code)
+
+    def is_unseeded(self) -> bool:
+        """True if each rank draws its own numbers."""
+        return self._is_unseeded
+
+    @cached_property
+    def _is_unseeded(self) -> bool:
+        return is_unseeded(self.code)
 
     def callees(self, call: ast.Call, *, elsewhere: bool = True) -> Iterable[Callee | str]:
         """Return the functions that a call may refer to, by its scope and the project; empty if unknown."""

@@ -96,6 +96,14 @@ class Listener:
         """Return a method that a class itself defines."""
         return self._ask("method", home, name)  # type: ignore[return-value]
 
+    def seeds_by_rank(self) -> bool:
+        """True if the program seeds each rank differently."""
+        return self._ask("seeds_by_rank")  # type: ignore[return-value]
+
+    def is_unseeded(self) -> bool:
+        """True if each rank draws its own numbers."""
+        return self._ask("is_unseeded")  # type: ignore[return-value]
+
     def callees(self, call: ast.Call) -> Iterable[Callee | str]:
         """Return the functions that a call may refer to."""
         return self.home.callees(call)
@@ -106,35 +114,34 @@ class Memory:
 
     def __init__(self, home: Program) -> None:
         self._home, code = home, home.code
-        self._of_node: dict[ast.AST, list[Interpretation]] = {}
-        self._before: dict[ast.AST, list[Interpretation]] = code.kept_before.get("divergence", {})
-        code.kept["divergence"] = self._of_node
+        self._known: dict[Hashable, list[Interpretation]] = {}
+        self._before: dict[Hashable, list[Interpretation]] = code.kept_before.get("divergence", {})
+        code.kept["divergence"] = self._known
         self._waits: dict[ast.AST, set[ast.Call]] = {}
         for call in home.waits:
             for around in code.ancestors(call):
-                self._waits.setdefault(around, set()).add(call)
+                if around is not code.tree or code.function(call) is None:
+                    self._waits.setdefault(around, set()).add(call)
 
     def interpret(self, node: ast.AST, work: Callable[[Program], Outcome]) -> Outcome:
         """Return the outcome of an interpretation: a kept one, or that of `work`, which asks the program given."""
-        found = next((i for i in self._candidates(node) if self._holds(i)), None)
-        known = self._of_node.setdefault(node, [])
+        key: Hashable = tuple(node.body) if isinstance(node, ast.Module) else node  # a module changes from text to text
+        waits = frozenset(self._waits.get(node, ()))
+        found = next((i for i in self._candidates(key, waits) if self._holds(i)), None)
+        known = self._known.setdefault(key, [])
         if found is None:
             asked: list[tuple[Question, object]] = []
             listener = Listener(self._home, {}, asked)
             outcome, reads = self._home.code.results.record(lambda: work(listener))
-            found = Interpretation(outcome, reads, self._waits_in(node), tuple(asked))
+            found = Interpretation(outcome, reads, waits, tuple(asked))
         if found not in known:
             known.append(found)
         return found.outcome
 
-    def _waits_in(self, node: ast.AST) -> frozenset[ast.Call]:
-        return frozenset(self._waits.get(node, ()))
-
-    def _candidates(self, node: ast.AST) -> Iterator[Interpretation]:
-        """Yield the interpretations of a function that the tables of this version do not exclude."""
-        yield from self._of_node.get(node, ())
-        waits = self._waits_in(node)
-        for each in self._before.get(node, ()):
+    def _candidates(self, key: Hashable, waits: frozenset[ast.Call]) -> Iterator[Interpretation]:
+        """Yield the interpretations that the tables of this version do not exclude."""
+        yield from self._known.get(key, ())
+        for each in self._before.get(key, ()):
             if each.waits == waits and self._home.code.results.hold(each.reads):
                 yield each
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from dtdebug_taxonomy.checks.shared.names import LOADER, SAMPLER
 from dtdebug_taxonomy.checks.shared.ranks_seen import depends_on_rank
@@ -72,6 +72,15 @@ class Callee(NamedTuple):
     """Class of the object whose method it is."""
     made: bool = False
     """True for an object of the class."""
+
+
+class Seeded(Protocol):
+    """Program of which is known how its ranks draw numbers: `interpreter.Interpreter`."""
+
+    code: Code
+
+    def seeds_by_rank(self) -> bool: ...  # noqa: D102 - as there
+    def is_unseeded(self) -> bool: ...  # noqa: D102
 
 
 class Value(NamedTuple):
@@ -145,8 +154,9 @@ def communicates(name: str) -> bool:
     return bool(AGREES.search(name.rpartition(".")[2])) and not name.startswith("torch.cuda.")
 
 
-def value_of_call(code: Code, call: ast.Call, name: str, given: Value) -> Value | None:
+def value_of_call(home: Seeded, call: ast.Call, name: str, given: Value) -> Value | None:
     """Return the value of a library's call by its qualified name, given its arguments'; None if it is unknown."""
+    code = home.code
     if name in CLOCKS:
         return own("clock", name)
     if name in _MACHINE:
@@ -156,8 +166,8 @@ def value_of_call(code: Code, call: ast.Call, name: str, given: Value) -> Value 
     if name in _LISTS:
         return own("part") if given.of_kind("rank", "text", "machine") else EQUAL
     if _RANDOM.fullmatch(name):
-        return own("random", name) if _is_unseeded(code) else EQUAL
-    if _TORCH_RANDOM.fullmatch(name) and _seeds_by_rank(code):
+        return own("random", name) if home.is_unseeded() else EQUAL
+    if _TORCH_RANDOM.fullmatch(name) and home.seeds_by_rank():
         return own("batch", name)
     if name == LOADER:
         split = code.is_made_by(code.argument(call, "sampler", 3), SAMPLER)
@@ -180,24 +190,17 @@ def value_of_attribute(of: Value, attribute: str) -> Value:
     return EQUAL if attribute in _STATIC else Value(of.origins, agreed=of.agreed)
 
 
-def _seeds_by_rank(code: Code) -> bool:
+def seeds_by_rank(code: Code) -> bool:
     """True if the program seeds each rank differently."""
-    code.results.note_volatile()
-    known: bool | None = code.__dict__.get("_seeds_by_rank")
-    if known is None:
-        seeds = (c for c in code.nodes(ast.Call) if _SEEDS.search(code.name(c.func)))
-        known = any(depends_on_rank(code, a) for c in seeds for a in c.args)
-        code.__dict__["_seeds_by_rank"] = known
-    return known
+    return any(depends_on_rank(code, a) for c in _seeds(code) for a in c.args)
 
 
-def _is_unseeded(code: Code) -> bool:
+def is_unseeded(code: Code) -> bool:
     """True if each rank draws its own numbers: the program seeds by its rank or process, or does not seed."""
-    code.results.note_volatile()
-    known: bool | None = code.__dict__.get("_unseeded")
-    if known is None:
-        seeds = [c for c in code.nodes(ast.Call) if _SEEDS.search(code.name(c.func))]
-        named = {code.name(inner.func) for c in seeds for inner in code.inside(c, ast.Call) if inner is not c}
-        known = bool(named & _MACHINE) or _seeds_by_rank(code) if seeds else code.role == "program"
-        code.__dict__["_unseeded"] = known
-    return known
+    seeds = _seeds(code)
+    named = {code.name(inner.func) for c in seeds for inner in code.inside(c, ast.Call) if inner is not c}
+    return bool(named & _MACHINE) or seeds_by_rank(code) if seeds else code.role == "program"
+
+
+def _seeds(code: Code) -> list[ast.Call]:
+    return [c for name, calls in code.calls_by_name.items() if _SEEDS.search(name) for c in calls]

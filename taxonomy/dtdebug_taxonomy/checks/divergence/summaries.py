@@ -45,6 +45,8 @@ class Program(Protocol):
     def meetings(self, node: ast.AST) -> tuple[str, ...]: ...  # noqa: D102
     def met(self, call: ast.Call, callee: Value | None = None) -> tuple[str, ...]: ...  # noqa: D102
     def note(self, call: ast.Call, names: tuple[str, ...]) -> None: ...  # noqa: D102
+    def seeds_by_rank(self) -> bool: ...  # noqa: D102
+    def is_unseeded(self) -> bool: ...  # noqa: D102
     def callees(self, call: ast.Call) -> Iterable[Callee | str]: ...  # noqa: D102
 
 

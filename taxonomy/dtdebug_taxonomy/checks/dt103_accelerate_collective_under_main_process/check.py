@@ -55,6 +55,7 @@ _TURNS = {"main_process_first", "local_main_process_first"}
 """Contexts that the main process runs through before any other enters."""
 _PARTITIONS = re.compile(r"zero_stage\s{0,4}=\s{0,4}3\b|\bHfDeepSpeedConfig\(")
 """ZeRO-3 set up in the program itself: from then on transformers cuts weights into shards while it loads them."""
+_PARTITIONING = ("zero_stage", "HfDeepSpeedConfig")
 _LOADS = ("from_pretrained", "from_config")
 _NAME = re.compile(r"_*(\w+_)?(accelerator|accel|acc)", re.IGNORECASE)
 _USERS = ("accelerate", "transformers", "trl", "diffusers")
@@ -88,7 +89,9 @@ def check(code: Code) -> Iterator[Hit]:
 
 def _in_turns(code: Code, calls: list[ast.Call]) -> Iterator[Hit]:
     """Yield the calls for which the main process waits where the others may not enter yet."""
-    loads = code.methods(*_LOADS) if _PARTITIONS.search(code.text) else []
+    loads = code.methods(*_LOADS)
+    if not any(word in code.text for word in _PARTITIONING) or not _PARTITIONS.search(code.text):
+        loads = []
     for call in (*calls, *collectives(code), *(c for c in loads if "Model" in code.source_of(c.func))):
         around = (a for a in code.ancestors(call) if isinstance(a, ast.With))
         turns = (i.context_expr for a in around for i in a.items if isinstance(i.context_expr, ast.Call))

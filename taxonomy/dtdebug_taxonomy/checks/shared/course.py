@@ -365,9 +365,17 @@ def _definition_of(code: Code, node: ast.Call, on: Thing | None) -> FoundDefinit
     func = node.func
     if on is not None and on.home is not None and isinstance(func, ast.Attribute):
         return _method(on.home, func.attr)
+    return code.results.get(("definition", node, None), lambda: _named_definition(code, node))
+
+
+def _named_definition(code: Code, node: ast.Call) -> FoundDefinition | None:
+    """Return the function or class of the project that a call refers to by its name."""
+    func = node.func
     here = code.local_function(node)
     if here is not None:
         return FoundDefinition(code, here) if code.is_plain(here) else None
+    if isinstance(func, ast.Name):
+        code.results.note("at_top", func.id)
     at_top = code.at_top.get(func.id, []) if isinstance(func, ast.Name) else []
     if len(at_top) == 1:
         return FoundDefinition(code, at_top[0]) if isinstance(at_top[0], ast.ClassDef) else None
@@ -376,21 +384,27 @@ def _definition_of(code: Code, node: ast.Call, on: Thing | None) -> FoundDefinit
     return code.project.find_definition(code, code.name(func))
 
 
-def _method(home: FoundDefinition, name: str, depth: int = 3) -> FoundDefinition | None:
+def _method(home: FoundDefinition, name: str) -> FoundDefinition | None:
     """Return a method of a class, or of the classes of the project that it extends."""
+    return home.code.results.get(("method", home.node, name), lambda: _find_method(home, name))
+
+
+def _find_method(home: FoundDefinition, name: str, depth: int = 3) -> FoundDefinition | None:
     code, node = home
+    code.results.note("functions", name)
     if not isinstance(node, ast.ClassDef):
         return None
     for member in node.body:
         if isinstance(member, FUNCTIONS) and member.name == name:
             return FoundDefinition(code, member)
     for base in node.bases if depth else ():
+        code.results.note("at_top", dotted_name(base))
         same = code.at_top.get(dotted_name(base), ())
         found = FoundDefinition(code, same[0]) if len(same) == 1 else None
         if found is None and code.project is not None and code.project.may_hold(code, base):
             found = code.project.find_definition(code, code.name(base))
         if found is not None and isinstance(found.node, ast.ClassDef) and found.node is not node:
-            inherited = _method(found, name, depth - 1)
+            inherited = _find_method(found, name, depth - 1)
             if inherited is not None:
                 return inherited
     return None

@@ -17,8 +17,15 @@ _DEEPEST = 4
 """Maximum depth of nested calls to follow."""
 
 
-def diverging_elsewhere(code: Code) -> Iterator[Diverging]:
-    """Yield calls under a condition on the rank that lead to a collective which other code makes for all ranks."""
+def diverging_elsewhere(code: Code) -> list[Diverging]:
+    """Return calls under a condition on the rank that lead to a collective which other code makes for all ranks."""
+    found: list[Diverging] | None = code.__dict__.get("_diverging_elsewhere")
+    if found is None:
+        found = code.__dict__["_diverging_elsewhere"] = list(_diverging_elsewhere(code))
+    return found
+
+
+def _diverging_elsewhere(code: Code) -> Iterator[Diverging]:
     project = code.project
     if project is None:
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from dtdebug_taxonomy.source.python.names import canonical, dotted_name
@@ -42,7 +43,7 @@ class CallIndex(Syntax):
         """Requested expressions with their names; those of the former version hold while the imports are the same."""
         index = self._node_index
         if index.imports != self.imports:
-            index.names, index.imports = {}, self.imports
+            index.names, index.imports, index.tables = {}, self.imports, None  # results have read other names
         return index.names
 
     @cached_property
@@ -68,6 +69,11 @@ class CallIndex(Syntax):
             if isinstance(call.func, ast.Attribute):
                 by_last[call.func.attr].append(call)
         return by_name, by_last
+
+    @property
+    def calls_by_name(self) -> Mapping[str, Sequence[ast.Call]]:
+        """Qualified name -> the calls of it, in the order of the program."""
+        return self._calls[0]
 
     def calls(self, *names: str) -> list[ast.Call]:
         """Return calls by qualified name, in the order of the program."""
@@ -131,7 +137,10 @@ class CallIndex(Syntax):
         function = self.local_function(call)
         if function is None or isinstance(function, ast.AsyncFunctionDef) or not self.is_plain(function):
             return []
-        found = [r for r in self.inside(function, ast.Return) if self.function(r) is function]
+        known = self._node_index.returns
+        found = known.get(function)
+        if found is None:
+            found = known[function] = [r for r in self.inside(function, ast.Return) if self.function(r) is function]
         values = [r.value for r in found if r.value is not None]
         return values if len(values) == len(found) else []
 

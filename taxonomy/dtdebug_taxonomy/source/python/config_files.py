@@ -47,9 +47,10 @@ def file_read(code: ValueIndex, call: ast.Call) -> FileRead | None:
         return None
     home = posixpath.dirname(code.path)
     if path.startswith(_HERE):
-        beside = code.project.document(posixpath.normpath(posixpath.join(home, path.removeprefix(_HERE))))
+        beside = code.project.document(posixpath.normpath(posixpath.join(home, path.removeprefix(_HERE))), code.path)
         return FileRead(beside) if beside is not None else None
-    found = [file for each in upward(home, path, _UP) if (file := code.project.document(each)) is not None]
+    places = upward(home, path, _UP)
+    found = [file for each in places if (file := code.project.document(each, code.path)) is not None]
     return FileRead(found[0], *options[:1]) if len(found) == 1 else None
 
 

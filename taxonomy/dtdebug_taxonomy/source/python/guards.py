@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -76,10 +76,14 @@ class Guards:
     def _possible(self) -> bool:
         """True if any name in the program may be a rank's; otherwise, as in most programs, no condition concerns it."""
         code = self.code
-        words = {n.id for n in code.nodes(ast.Name)}.union(n.attr for n in code.nodes(ast.Attribute))
-        words.update(name.rpartition(".")[2] for name in code.imports.values())
-        words.update(n.value for n in code.nodes(ast.Constant) if isinstance(n.value, str) and len(n.value) < _LONGEST)
-        return any(may_tell_rank(w) or _ONLY_MAIN.fullmatch(w) for w in words)
+        texts = (n.value for n in code.nodes(ast.Constant) if isinstance(n.value, str) and len(n.value) < _LONGEST)
+        places: tuple[Iterable[str], ...] = (  # what most often tells it first
+            (n.id for n in code.nodes(ast.Name)),
+            (n.attr for n in code.nodes(ast.Attribute)),
+            (name.rpartition(".")[2] for name in code.imports.values()),
+            texts,
+        )
+        return any(may_tell_rank(w) or _ONLY_MAIN.fullmatch(w) for words in places for w in set(words))
 
     def _above(self, node: ast.AST) -> ast.stmt | None:
         """Return the statement around a node within its function."""

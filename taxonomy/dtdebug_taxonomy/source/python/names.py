@@ -19,6 +19,13 @@ def dotted_name(node: ast.AST | None) -> str:
     return ".".join(reversed(parts))
 
 
+def root_name(node: ast.AST | None) -> str:
+    """Return `a` for `a.b.c`; empty for anything but a chain of attributes on a name."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 def imported_names(imports: list[ast.Import | ast.ImportFrom]) -> dict[str, str]:
     """Return local name -> qualified name of everything that a program imports, anywhere."""
     names: dict[str, str] = {}

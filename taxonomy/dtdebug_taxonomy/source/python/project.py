@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from dtdebug_taxonomy.source.config.document import Config
 from dtdebug_taxonomy.source.python.code import Code
-from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.names import root_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS, Function
 from dtdebug_taxonomy.source.python.values import ValueIndex
 
@@ -56,10 +56,12 @@ class Project:
         self._place = lru_cache(maxsize=4096)(self._find_place)
         self.consulted: set[str] = set()
         """Modules that have been read; callers that cache results empty it before each file."""
+        self._read_by: dict[str, set[str]] = {}
+        """Module -> files that were read for what is known of it, which is not asked again for the next file."""
 
     def forget(self) -> None:
         """Drop all that is known of modules, so that each is read again."""
-        self._modules, self._kept = {}, 0
+        self._modules, self._kept, self._read_by = {}, 0, {}
         for kept in (self._text, self._config, self._place):
             kept.cache_clear()
 
@@ -70,6 +72,15 @@ class Project:
         read, self.consulted = self.consulted, before
         return answer, read
 
+    def read_so_far(self) -> set[str]:
+        """Return the modules that have been read, and all files that what is known of them rests on."""
+        found, todo = set(self.consulted), [*self.consulted]
+        while todo:
+            more = self._read_by.get(todo.pop(), set()) - found
+            found |= more
+            todo += more
+        return found
+
     def file(self, path: str) -> Code | None:
         """Return the program or module at a path, or None."""
         found = self._code(path)
@@ -77,16 +88,20 @@ class Project:
             self.consulted.add(found.path)
         return found
 
-    def document(self, path: str) -> Config | None:
-        """Return the configuration at a path; None if there is none, or it can't be read completely."""
+    def document(self, path: str, reader: str = "") -> Config | None:
+        """Return the configuration at a path; None if there is none, or it can't be read completely.
+
+        `reader` is the path of the module that reads it, if its result may be kept with that.
+        """
         found = self._config(path)
         if found is not None:
             self.consulted.add(path)
+            self._read_by.setdefault(reader, set()).add(path)
         return found
 
     def may_hold(self, code: ValueIndex, func: ast.expr) -> bool:
         """True if the called function may be in another module, or be a method; cheap, and false for most calls."""
-        root = dotted_name(func).partition(".")[0]
+        root = root_name(func)
         imported = code.imports.get(root)
         if imported is not None:
             return imported.partition(".")[0] not in _KNOWN
@@ -107,7 +122,7 @@ class Project:
         if here is not None:
             return FoundDefinition(code, here)
         func = call.func
-        root = dotted_name(func).partition(".")[0]
+        root = root_name(func)
         found = self._find_definition(code, code.name(func)) if root in code.imports else None
         if found is None and isinstance(func, ast.Attribute) and (home := self._class_of(code, func.value)) is not None:
             found = self._member(home, func.attr)
@@ -166,6 +181,7 @@ class Project:
         module = self._code(path) if path else None
         if module is not None:
             self.consulted.add(module.path)
+            self._read_by.setdefault(code.path, set()).add(module.path)
         return (module, list(rest)) if module is not None and module.path != code.path else (None, [])
 
     def _find_place(self, path: str, name: str) -> tuple[str, Sequence[str]]:

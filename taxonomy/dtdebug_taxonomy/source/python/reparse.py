@@ -37,6 +37,10 @@ class NodeIndex:
     """Node -> its scope, as far as that was asked for."""
     names: dict[ast.AST, str] = field(default_factory=dict)
     """Node -> its qualified name, as far as that was asked for."""
+    last: dict[ast.AST, ast.AST] = field(default_factory=dict)
+    """Node -> the last node below it, as far as that was asked for."""
+    returns: dict[ast.AST, list[ast.Return]] = field(default_factory=dict)
+    """Function -> its own statements that return, as far as that was asked for."""
     imports: dict[str, str] | None = None
     """Imports by which the names were resolved."""
     results: dict[Key, Row] = field(default_factory=dict)
@@ -84,6 +88,26 @@ def below(root: ast.AST, parent: dict[ast.AST, ast.AST], by_type: dict[type, lis
                 parent[value] = node
                 stack.append(value)
     return nodes
+
+
+def last_below(root: ast.AST) -> ast.AST:
+    """Return the last of the nodes below a node in the order of the program; the node itself if there is none."""
+    node: ast.AST | None = root
+    while node is not None:
+        last, node = node, _last_child(node)
+    return last
+
+
+def _last_child(node: ast.AST) -> ast.AST | None:
+    if type(node) in _LEAVES:
+        return None
+    for name in reversed(node._fields):
+        value = node.__dict__.get(name) if name not in _SKIPPED else None
+        if type(value) is list:
+            value = next((c for c in reversed(value) if c is not None), None)
+        if isinstance(value, ast.AST):
+            return value
+    return None
 
 
 def parse_again(former: Former, text: str, parse: Callable[[str], ast.Module | None]) -> ast.Module | None:
@@ -188,10 +212,16 @@ class _Change:
             del index.parent[node]
             index.scopes.pop(node, None)
             index.names.pop(node, None)
+            index.last.pop(node, None)
+            index.returns.pop(node, None)
         nodes = list(index.order)
         if self.shift:
             self._move(nodes[at + len(gone) :], place.end)
         self._end_owners(place, end)
+        around: _Place | None = place
+        while around is not None:
+            index.last.pop(around.owner, None)
+            around = around.around
         added: dict[type, list[ast.AST]] = {}
         fresh = [n for s in statements for n in below(s, index.parent, added)]
         index.parent.update(dict.fromkeys(statements, place.owner))

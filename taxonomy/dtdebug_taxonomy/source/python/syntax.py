@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from dtdebug_taxonomy.source.python.lenient_parser import ParseResult, parse_program
 from dtdebug_taxonomy.source.python.names import imported_names
-from dtdebug_taxonomy.source.python.reparse import Former, NodeIndex, Scope, below
+from dtdebug_taxonomy.source.python.reparse import Former, NodeIndex, Scope, below, last_below
 from dtdebug_taxonomy.source.source import Source, UnreadPart
 from dtdebug_taxonomy.source.text import Span, Text
 
@@ -212,17 +212,13 @@ class Syntax(Source):
         """Return the list of statements that a statement is in."""
         return self._blocks.get(statement, [statement])
 
-    @cached_property
-    def _last(self) -> dict[ast.AST, int]:
-        """Node -> the position of the last node below it: nodes are numbered from the outside to the inside."""
-        last: dict[ast.AST, int] = {}
-        parent = self.parent
-        for node, number in reversed(self.order.items()):
-            end = last.setdefault(node, number)
-            up = parent.get(node)
-            if up is not None:
-                last.setdefault(up, end)
-        return last
+    def _last(self, node: ast.AST) -> int:
+        """Return the position of the last node below a node: nodes are numbered from the outside to the inside."""
+        known = self._node_index.last
+        found = known.get(node)
+        if found is None:
+            found = known[node] = last_below(node)
+        return self.order[found]
 
     @cached_property
     def _numbers(self) -> dict[type, list[int]]:
@@ -234,7 +230,7 @@ class Syntax(Source):
         if node not in self.order:
             yield from (n for n in ast.walk(node) if isinstance(n, kinds))
             return
-        first, last = self.order[node], self._last[node]
+        first, last = self.order[node], self._last(node)
         found: list[ast.AST] = []
         for kind in kinds:
             numbers = self._numbers.get(kind)
