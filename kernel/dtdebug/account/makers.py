@@ -400,6 +400,11 @@ def _of_attribute(node: ast.Attribute, scope: Scope, sources: Sources) -> Iterat
     home = of_class(node.value, scope, sources)
     if home is not None:
         yield from _of_field(node, home[0], home[1], scope, sources)
+    elif owner is not MISSING and scopes.is_plain_value(owner) and scope.value(node) is not MISSING:
+        made = creation(node.value, scope, sources)
+        given = made and (keyword(made[0], node.attr) or _by_position(made[0], type(owner), node.attr))
+        if made and given:
+            yield _given(given, made[1])
 
 
 def _of_library(node: ast.Attribute, scope: Scope, sources: Sources) -> Iterator[Making]:

@@ -19,7 +19,7 @@ import msgspec
 from dtdebug.account import evaluate, scopes
 from dtdebug.account.chosen import choosing_tests, is_optimizer
 from dtdebug.account.configs import entry_of, keys_of
-from dtdebug.account.entering import enter, none_around
+from dtdebug.account.entering import Branches, branches_without_else, enter, none_around
 from dtdebug.account.expressions import computes, is_literal, literal_text
 from dtdebug.account.files import writer_of
 from dtdebug.account.idle_loops import idle_loop, loader_of
@@ -62,6 +62,8 @@ class WayBack:
         """File and line of the call that failed."""
         self._sources = sources
         self._deadline = deadline
+        self._lacks = "object has no attribute" in message
+        """True if the kind of an object is refused, which the branch that made it explains."""
         self._spoken = frozenset(_TOKEN.findall(message.replace("NoneType", "None")))
         self._parents: list[int] = []
         self._plain: list[bool] = []
@@ -249,7 +251,7 @@ class WayBack:
             plain = _hands_on(made.value) or _asks_launch(made.value) or asks
             reads = made.how == "file" and not self._deadline.is_over
             writer = writer_of(made, self._sources) if reads else None
-            sure = _sure(made) if writer is None else None
+            sure = (_LAUNCH if asks else _sure(made)) if writer is None else None
             handed = ast.unparse(made.value) if isinstance(made.value, ast.Name | ast.Attribute) else ""
             at = self._add(link, parent, plain=plain, handed=handed, scalar=is_exactly(value, _SCALARS), sure=sure)
             if at >= 0 and (asks or is_by_rank(made) or differs_by_itself(made.value)):
@@ -258,6 +260,8 @@ class WayBack:
                 self._written(writer, at)
             if is_optimizer(value):
                 self._chosen(node, scope, at)
+            if self._lacks and isinstance(made.value, ast.Call) and at >= 0 and not made.scope.live:
+                self._branch_of(made, dotted_name(made.value.func).rpartition(".")[2], at)
         before = made.scope
         if made.scope.line > made.line or made.scope is scope:
             before = dataclasses.replace(made.scope, line=min(made.line, made.scope.line))
@@ -266,6 +270,28 @@ class WayBack:
         for part in made.parts:
             for leaf in leaves(part, before):
                 self._follow(leaf, before, at)
+
+    def _branch_of(self, made: Making, kind: str, parent: int) -> None:
+        """Add the test of the branch that made an object, if its class shows that this branch was gone."""
+        up = parent
+        while up >= 0 and not self.links[up].value.text:
+            up = self._parents[up]
+        program = made.scope.program
+        if up < 0 or kind not in self.links[up].value.text or program is None:
+            return
+        inner: ast.AST = made.node
+        for around in program.code.ancestors(made.node) if made.node in program.code.parent else ():
+            if isinstance(around, FUNCTIONS):
+                return
+            if isinstance(around, ast.If) and around.orelse:
+                held = any(inner is each for each in around.body)
+                shown = named(ast.unparse(around.test), value=held)
+                link = Link(value=shown, how="tested", place=place(made.scope, around.test), depth=self._depth(parent))
+                at = self._add(link, parent, sure=_DECIDED)
+                for leaf in leaves(around.test, made.scope):
+                    self._follow(leaf, dataclasses.replace(made.scope, line=around.lineno), at)
+                return
+            inner = around
 
     def _chosen(self, node: ast.expr, scope: Scope, parent: int) -> None:
         """Add the tests that chose the parameters of an optimizer."""
@@ -334,6 +360,9 @@ class WayBack:
             )
             self._add(link, parent, plain=True, scalar=True, sure=_DECIDED)
             return
+        if is_none and (branches := branches_without_else(entered.node)) is not None:
+            self._unmatched(entered, branches, shown.name, parent)
+            return
         for each in scopes.statements(entered.node):
             if not isinstance(each, ast.Return) or each.value is None:
                 continue
@@ -352,6 +381,20 @@ class WayBack:
                 self._own.append(at)
             for leaf in parts:
                 self._follow(leaf, inside, at)
+
+    def _unmatched(self, entered: Scope, branches: Branches, name: str, parent: int) -> None:
+        """Add the tests of a function that returns in each branch, and has none for the value that it was given."""
+        depth = self._depth(parent)
+        end = Link(
+            value=NamedValue(name, "None"), how="returned", place=place(entered, branches.tests[-1]), depth=depth
+        )
+        at = self._add(end, parent, plain=True, scalar=True, sure=_COMPUTED)
+        for test in branches.tests:
+            tested = Link(
+                value=named(ast.unparse(test), value=False), how="tested", place=place(entered, test), depth=depth + 1
+            )
+            self._add(tested, at)
+        self._follow(branches.subject, dataclasses.replace(entered, line=branches.tests[0].lineno), at)
 
     def _samples(self, parts: Sequence[ast.expr], scope: Scope, parent: int, position: int | None = None) -> None:
         """Go from a batch to the samples of the data set: the loader runs that in a library, or in another process."""
