@@ -54,9 +54,8 @@ def wrappers_beside(scope: Scope, message: str) -> Iterator[Link]:
 
 def _around(node: ast.expr, scope: Scope) -> Iterator[tuple[str, Any]]:
     """Yield the names of a frame with their values, and what the object of an attribute stores."""
-    owner = scope.value(node.value) if isinstance(node, ast.Attribute) else MISSING
-    for name, part in parts_of(owner) if isinstance(node, ast.Attribute) and owner is not MISSING else ():
-        yield f"{ast.unparse(node.value)}.{name}", part
+    if isinstance(node, ast.Attribute) and (owner := scope.value(node.value)) is not MISSING:
+        yield from ((f"{ast.unparse(node.value)}.{name}", part) for name, part in parts_of(owner))
     for table in (scope.local, scope.world):
         yield from ((name, part) for name, part in islice(table.items(), _MOST) if type(name) is str)
 

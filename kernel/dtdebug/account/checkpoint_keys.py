@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from typing import Any
 
 from dtdebug.account.objects import MISSING, attribute, is_kind, item
 from dtdebug.account.places import place
@@ -36,8 +37,8 @@ def keys_beside(stack: Sequence[Scope], scope: Scope) -> Iterator[Link]:
         return
 
 
-def _names(table: object) -> list[str]:
-    keys = islice(dict.keys(table), _MOST) if is_kind(table, dict) else ()  # type: ignore[arg-type, var-annotated]
+def _names(table: Any) -> list[str]:
+    keys = islice(dict.keys(table), _MOST) if is_kind(table, dict) else ()
     return [key for key in keys if type(key) is str]
 
 

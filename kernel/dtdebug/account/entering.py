@@ -99,16 +99,15 @@ def branches_without_else(node: ast.AST) -> Branches | None:
     if not isinstance(body, list) or not body or not isinstance(body[-1], ast.If):
         return None
     tests: list[ast.expr] = []
-    last: ast.stmt | None = None
     for each in body:
-        while isinstance(each, ast.If):
-            if not isinstance(each.body[-1], ast.Return | ast.Raise):
+        branch: ast.stmt | None = each
+        while isinstance(branch, ast.If):
+            if not isinstance(branch.body[-1], ast.Return | ast.Raise) or len(branch.orelse) > 1:
                 return None
-            tests.append(each.test)
-            last, each = each, each.orelse[0] if len(each.orelse) == 1 else None
-        if last is not None and each is not None:
+            tests.append(branch.test)
+            branch = branch.orelse[0] if branch.orelse else None
+        if tests and branch is not None:
             return None  # `else`, or a statement between the branches
-        last = None
     subjects = {
         ast.unparse(test.left): test.left for test in tests if isinstance(test, ast.Compare) and len(test.ops) == 1
     }

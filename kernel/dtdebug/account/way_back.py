@@ -258,10 +258,7 @@ class WayBack:
                 self._own.append(at)
             if writer is not None:
                 self._written(writer, at)
-            if is_optimizer(value):
-                self._chosen(node, scope, at)
-            if self._lacks and isinstance(made.value, ast.Call) and at >= 0 and not made.scope.live:
-                self._branch_of(made, dotted_name(made.value.func).rpartition(".")[2], at)
+            self._tests_of(node, value, made, scope, at)
         before = made.scope
         if made.scope.line > made.line or made.scope is scope:
             before = dataclasses.replace(made.scope, line=min(made.line, made.scope.line))
@@ -270,6 +267,13 @@ class WayBack:
         for part in made.parts:
             for leaf in leaves(part, before):
                 self._follow(leaf, before, at)
+
+    def _tests_of(self, node: ast.expr, value: Any, made: Making, scope: Scope, at: int) -> None:
+        """Add the tests that explain what an object was made of, or why it is of this class."""
+        if is_optimizer(value):
+            self._chosen(node, scope, at)
+        if self._lacks and isinstance(made.value, ast.Call) and at >= 0 and not made.scope.live:
+            self._branch_of(made, dotted_name(made.value.func).rpartition(".")[2], at)
 
     def _branch_of(self, made: Making, kind: str, parent: int) -> None:
         """Add the test of the branch that made an object, if its class shows that this branch was gone."""

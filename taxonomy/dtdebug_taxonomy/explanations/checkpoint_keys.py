@@ -21,7 +21,8 @@ def of_checkpoint_keys(account: Account) -> Fault | None:
     name, near = rows[0].value.name, read_value(rows[0].value.text)
     tops = f"at its top it has {rows[1].value.text.strip('[]')}"
     if near is None or not isinstance(near.plain, str):
-        return Fault(f"The checkpoint has no {name!r}: {tops}", "load what was saved, or save this too.")
+        link, _ = _key(account, name.partition(".")[0], "")
+        return Fault(f"The checkpoint has no {name!r}: {tops}", "load what was saved, or save this too.", link)
     asked, held = _apart(name, near.plain)
     said = f"The checkpoint has {near.plain!r} and no {name!r}"
     if asked and held:
