@@ -365,7 +365,7 @@ class WayBack:
             self._add(link, parent, plain=True, scalar=True, sure=_DECIDED)
             return
         if is_none and (branches := branches_without_else(entered.node)) is not None:
-            self._unmatched(entered, branches, shown.name, parent)
+            self._add_branches(entered, branches, shown.name, parent)
             return
         for each in scopes.statements(entered.node):
             if not isinstance(each, ast.Return) or each.value is None:
@@ -386,7 +386,7 @@ class WayBack:
             for leaf in parts:
                 self._follow(leaf, inside, at)
 
-    def _unmatched(self, entered: Scope, branches: Branches, name: str, parent: int) -> None:
+    def _add_branches(self, entered: Scope, branches: Branches, name: str, parent: int) -> None:
         """Add the tests of a function that returns in each branch, and has none for the value that it was given."""
         depth = self._depth(parent)
         end = Link(

@@ -29,7 +29,7 @@ def of_checkpoint_keys(account: Account) -> Fault | None:
         link, edit = _key(account, asked, held)
         return Fault(said, f"name it {held!r} here too.", link, edit)
     if held:
-        edit = _wrapped(account, held)
+        edit = _wrap_state(account, held)
         return Fault(said, f"put the state under {held!r}, as it was saved.", None, edit, account.place)
     return Fault(said, f"leave {asked!r} out, as where it was saved.")
 
@@ -53,7 +53,7 @@ def _key(account: Account, asked: str, held: str) -> tuple[Link | None, Edit | N
     return None, None
 
 
-def _wrapped(account: Account, held: str) -> Edit | None:
+def _wrap_state(account: Account, held: str) -> Edit | None:
     """Return the call with its state in a dictionary."""
     place = account.place
     tree = tree_of(place) if place is not None and place.code.isascii() else None

@@ -23,7 +23,7 @@ def of_text_for_number(account: Account) -> Fault | None:
     on_line = names_in_words(account.place.code)
     rows = [link for link in account.links if link.depth == 0 and _TEXT.fullmatch(link.value.text)]
     rows = [link for link in rows if link.value.name in on_line or link.value.name in account.place.code]
-    known = {link.value.name: link.value.text for link in rows} or _given(account)
+    known = {link.value.name: link.value.text for link in rows} or _text_arguments(account)
     if len(known) != 1:
         return None
     ((name, text),) = known.items()
@@ -37,7 +37,7 @@ def of_text_for_number(account: Account) -> Fault | None:
     said = f"`{name}` is {text}, a string, not a number"
     if (typed := typed_option(link)) is not None:
         return Fault(said, UNTYPED, link, typed, proven=True)
-    edit = _converted(link, kind)
+    edit = _convert_variable(link, kind)
     if edit is not None:
         return Fault(said, f"what the environment gives is text: convert it with `{kind}`.", link, edit)
     spans = find_spans(link.place.code, (text,))
@@ -46,14 +46,14 @@ def of_text_for_number(account: Account) -> Fault | None:
     return Fault(said, fix, link, edit)
 
 
-def _given(account: Account) -> dict[str, str]:
+def _text_arguments(account: Account) -> dict[str, str]:
     """Return the arguments of the call that are numbers as strings, by the program's expressions."""
     call = read_call(account)
     texts = {words: call.texts.get(name, "") for name, (words, _) in call.expressions.items()}
     return {words: text for words, text in texts.items() if _TEXT.fullmatch(text) and words != text}
 
 
-def _converted(link: Link, kind: str) -> Edit | None:
+def _convert_variable(link: Link, kind: str) -> Edit | None:
     """Return the line with what it reads from the environment made a number."""
     tree = parse_line(link.place.code) if link.place.code.isascii() else None
     match tree:

@@ -21,7 +21,7 @@ def of_unmatched(words: str, chain: Sequence[Link]) -> Fault | None:
     end = chain[at - 1] if at else None
     if end is None or end.how != "returned" or end.value.text != "None":
         return None
-    compared = [found for link in tests if (found := _compared(link.value.name)) is not None]
+    compared = [found for link in tests if (found := _comparison(link.value.name)) is not None]
     subject = compared[0][0] if len(compared) == len(tests) else ""
     known = [word for _, values in compared for word in values]
     below = chain[at + len(tests) :]
@@ -40,7 +40,7 @@ def of_unmatched(words: str, chain: Sequence[Link]) -> Fault | None:
     return Fault(said, fix, given, edit, given.place, likely=True)
 
 
-def _compared(test: str) -> tuple[str, tuple[object, ...]] | None:
+def _comparison(test: str) -> tuple[str, tuple[object, ...]] | None:
     """Return the subject of a comparison with literals, and these."""
     match parse_line(test):
         case ast.Module(
