@@ -19,12 +19,13 @@ import msgspec
 from dtdebug.account import evaluate, scopes
 from dtdebug.account.chosen import choosing_tests, is_optimizer
 from dtdebug.account.configs import entry_of, keys_of
+from dtdebug.account.data_sets import sampling_method
 from dtdebug.account.entering import Branches, branches_without_else, enter, none_around
 from dtdebug.account.expressions import computes, is_literal, literal_text
 from dtdebug.account.files import writer_of
 from dtdebug.account.idle_loops import idle_loop, loader_of
-from dtdebug.account.makers import Making, creation, is_current, makings
-from dtdebug.account.objects import MISSING, attribute, class_of_value, is_exactly, is_kind, loaded, module_of
+from dtdebug.account.makers import Making, is_current, makings
+from dtdebug.account.objects import MISSING, is_exactly
 from dtdebug.account.off_stack import OffStack
 from dtdebug.account.parts import leaves, operands_of
 from dtdebug.account.per_rank import asks_rank, differs_by_itself, is_by_rank, is_rank
@@ -39,8 +40,6 @@ from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 _DEEPEST = 9
 _NOT_FOLLOWED = frozenset({"self", "cls", "__file__", "__name__", "super"})
 _EMPTY = ("empty", "empty_like", "new_empty")
-_WRAPPERS = frozenset({"enumerate", "zip", "tqdm", "iter", "reversed", "list", "islice", "cycle", "next", "trange"})
-_LOADERS = ("DataLoader", "StatefulDataLoader")
 _ENDS: tuple[How, ...] = ("literal", "option", "default", "environment", "file")
 """Kinds of links at which a value is decided."""
 _DECIDED, _COMPUTED, _MADE = 0, 1, 2
@@ -404,7 +403,7 @@ class WayBack:
         """Go from a batch to the samples of the data set: the loader runs that in a library, or in another process."""
         for each in parts:
             for leaf in (each, *leaves(each, scope)):
-                found = _dataset(leaf, scope, self._sources)
+                found = sampling_method(leaf, scope, self._sources)
                 if found is not None:
                     part = "" if position is None else f"[{position}]"
                     self._return_links(found, NamedValue(f"sample{part} of the data set"), MISSING, parent, position)
@@ -477,45 +476,3 @@ def _sure(made: Making) -> int | None:
 def _is_empty(node: ast.expr | None) -> bool:
     """True if an expression makes a tensor whose contents mean nothing."""
     return isinstance(node, ast.Call) and dotted_name(node.func).rpartition(".")[2] in _EMPTY
-
-
-def _dataset(node: ast.expr, scope: Scope, sources: Sources) -> Scope | None:
-    """Return `__getitem__` of the data set that a loader, or what wraps it, goes through."""
-    while isinstance(node, ast.Call) and dotted_name(node.func).rpartition(".")[2] in _WRAPPERS and node.args:
-        node = node.args[0]
-    local: dict[str, Any] = {}
-    value = scope.value(node)
-    if is_kind(value, loaded("torch.utils.data", "DataLoader")):
-        value = attribute(value, "dataset")
-        home = scope.program
-        kind = class_of_value(value) if value is not MISSING else None
-        local = {"self": value}
-        if kind is None or home is None or module_of(kind).startswith("torch"):
-            return None
-        name = type.__dict__["__name__"].__get__(kind)
-    else:
-        made = creation(node, scope, sources)
-        if made is None or dotted_name(made[0].func).rpartition(".")[2] not in _LOADERS:
-            return None
-        call, scope = made
-        given = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "dataset"), None)
-        inner = creation(given, scope, sources) if given is not None else None
-        if inner is None:
-            return None
-        name, home = dotted_name(inner[0].func), scope.program
-    for program in filter(None, (home, _program_of(name, scope, sources))):
-        for defined in program.code.nodes(ast.ClassDef):
-            if defined.name != name:
-                continue
-            for each in defined.body:
-                if isinstance(each, FUNCTIONS) and each.name in ("__getitem__", "__iter__"):
-                    last = (each.end_lineno or each.lineno) + 1
-                    return Scope(program.file, last, each.name, program=program, node=each, local=local)
-    return None
-
-
-def _program_of(name: str, scope: Scope, sources: Sources) -> Any:
-    """Return the program that a class was imported from."""
-    imported = scope.program.code.imports.get(name, "") if scope.program is not None else ""
-    module = imported.rpartition(".")[0]
-    return sources.of_module(module, scope.file) if module else None
