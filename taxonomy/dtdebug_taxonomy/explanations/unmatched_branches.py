@@ -33,9 +33,9 @@ def of_unmatched(words: str, chain: Sequence[Link]) -> Fault | None:
     near = near_name(value.plain, [k for k in known if isinstance(k, str)]) if isinstance(value.plain, str) else ""
     spans = find_spans(given.place.code, (repr(value.plain),)) if near else []
     edit = replace_expression(given.place, spans[0], f'"{near}"') if len(spans) == 1 else None
-    listed = ", ".join(map(repr, known[:_MOST]))
+    listed = " or ".join(map(repr, known[:_MOST]))
     name = end.place.function
-    said = f"`{words}` is None: `{name}` has no branch for {value.plain!r}, only for {listed}"
+    said = f"`{words}` is None: `{name}` has no branch for {value.plain!r} but for {listed}"
     fix = f"write {near!r}." if near else f"give one of these, or let `{name}` raise for what it does not know."
     return Fault(said, fix, given, edit, given.place, likely=True)
 
