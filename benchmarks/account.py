@@ -3,8 +3,8 @@
     python benchmarks/account.py tests/accounts [--only NAME] [--show]
 
 The folder holds the programs and `expected.toml`: of each, the number of ranks, lines that a reader would accept as
-the mistake, and values that explain it. Each program is run once under the agent, as by `dtdebug run`; what it
-prints is then read as `dtdebug diagnose` does, without values.
+the mistake, values that explain it, and, where a diff is shown, the line that it adds. Each program is run once under
+the agent, as by `dtdebug run`; what it prints is then read as `dtdebug diagnose` does, without values.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ class Expected(NamedTuple):
     ranks: int
     root: Sequence[str]
     values: Sequence[str]
+    fix: str = ""
+    """Line that the diff adds; empty if no diff is expected."""
 
 
 class Score(NamedTuple):
@@ -52,7 +54,9 @@ class Score(NamedTuple):
 def expected_of(folder: Path) -> dict[str, Expected]:
     """Return name of a program -> what is expected of it."""
     table = tomllib.loads((folder / "expected.toml").read_text())
-    return {n: Expected(row.get("ranks", 1), row["root"], row["values"]) for n, row in table.items()}
+    return {
+        n: Expected(row.get("ranks", 1), row["root"], row["values"], row.get("fix", "")) for n, row in table.items()
+    }
 
 
 def run(program: Path, ranks: int, folder: RunFolder) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from itertools import islice
+from typing import Any
 
 from dtdebug.account.objects import MISSING, attribute, is_exactly, is_tensor, item, parts_of, stored_in_class
 from dtdebug.account.places import place
@@ -14,6 +16,8 @@ from dtdebug_taxonomy.model.account import MAX_BESIDE, Link
 
 _SIZED = (str, list, tuple)
 _LACKS = re.compile(r"object has no attribute '(?P<name>\w{1,80})'")
+_MOST = 200
+"""Maximum number of names that are looked at."""
 _LONG = 64
 """Maximum length of a string or container that is taken for a setting, not for data."""
 
@@ -32,6 +36,28 @@ def holders_beside(scope: Scope, message: str) -> Iterator[Link]:
                 if not attribute(part, node.attr) is stored_in_class(part, node.attr) is MISSING:
                     words = f"{ast.unparse(node.value)}.{name}"
                     yield Link(value=named(words, part), how="attribute", place=place(scope, node))
+
+
+def wrappers_beside(scope: Scope, message: str) -> Iterator[Link]:
+    """Yield the objects that hold the one which lacks an attribute, and have it: `ddp` has `no_sync`, its model not."""
+    lacks = _LACKS.search(message) if scope.live and scope.call is not None else None
+    for node in ast.walk(scope.call) if lacks is not None and scope.call is not None else ():
+        if lacks is None or not isinstance(node, ast.Attribute) or node.attr != lacks["name"]:
+            continue
+        inner = scope.value(node.value)
+        around = _around(node.value, scope) if inner is not MISSING else ()
+        for words, outer in around:
+            holds = outer is not inner and any(part is inner for _, part in parts_of(outer))
+            if holds and not attribute(outer, node.attr) is stored_in_class(outer, node.attr) is MISSING:
+                yield Link(value=named(words, outer), how="attribute", place=place(scope, node))
+
+
+def _around(node: ast.expr, scope: Scope) -> Iterator[tuple[str, Any]]:
+    """Yield the names of a frame with their values, and what the object of an attribute stores."""
+    if isinstance(node, ast.Attribute) and (owner := scope.value(node.value)) is not MISSING:
+        yield from ((f"{ast.unparse(node.value)}.{name}", part) for name, part in parts_of(owner))
+    for table in (scope.local, scope.world):
+        yield from ((name, part) for name, part in islice(table.items(), _MOST) if type(name) is str)
 
 
 def _names(scope: Scope) -> Iterator[Link]:

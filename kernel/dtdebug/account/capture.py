@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from dtdebug.account import chain, scopes
-from dtdebug.account.beside import holders_beside, names_beside
+from dtdebug.account.beside import holders_beside, names_beside, wrappers_beside
+from dtdebug.account.checkpoint_keys import keys_beside
 from dtdebug.account.chosen import is_optimizer
 from dtdebug.account.objects import is_exactly, loaded
 from dtdebug.account.off_stack import lines_off_stack
@@ -99,7 +100,9 @@ def explain(
             if isinstance(node, ast.Constant) and way.is_spoken_of(node):
                 way.add_literal(name, node, scope)
     stopped = way.stopped or ("" if way.root >= 0 else _stop_line(way, call=scope.call, scope=scope))
-    beside = () if deadline.is_over else (*holders_beside(scope, message), *names_beside(scope))[:MAX_BESIDE]
+    having = () if deadline.is_over else (*holders_beside(scope, message), *wrappers_beside(scope, message))
+    having = (*having, *keys_beside(stack, scope))
+    beside = () if deadline.is_over else (*having, *names_beside(scope))[:MAX_BESIDE]
     found = _with(account, refusal=refusal, links=way.told(), root=way.root, by_rank=way.by_rank, beside=beside)
     return _with(found, stopped=stopped)
 

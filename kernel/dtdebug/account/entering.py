@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import types
+from typing import NamedTuple
 
 from dtdebug.account.makers import of_class
 from dtdebug.account.objects import is_exactly
@@ -82,6 +83,36 @@ def entered_call(home: Scope, function: ast.FunctionDef | ast.AsyncFunctionDef, 
         given = {name: caller.value(node) for name, node in bind(call, scope).items()}
         scope.local = {name: value for name, value in given.items() if is_exactly(value, (int, float, bool, str))}
     return scope
+
+
+class Branches(NamedTuple):
+    """The ways of a function that returns in each branch of one comparison, and goes off its end otherwise."""
+
+    subject: ast.expr
+    """Expression that each test compares with literals."""
+    tests: tuple[ast.expr, ...]
+
+
+def branches_without_else(node: ast.AST) -> Branches | None:
+    """Return the branches of a function whose every return hangs on one expression; None for another function."""
+    body = getattr(node, "body", None)
+    if not isinstance(body, list) or not body or not isinstance(body[-1], ast.If):
+        return None
+    tests: list[ast.expr] = []
+    for each in body:
+        branch: ast.stmt | None = each
+        while isinstance(branch, ast.If):
+            if not isinstance(branch.body[-1], ast.Return | ast.Raise) or len(branch.orelse) > 1:
+                return None
+            tests.append(branch.test)
+            branch = branch.orelse[0] if branch.orelse else None
+        if tests and branch is not None:
+            return None  # `else`, or a statement between the branches
+    subjects = {
+        ast.unparse(test.left): test.left for test in tests if isinstance(test, ast.Compare) and len(test.ops) == 1
+    }
+    alike = all(isinstance(t, ast.Compare) and isinstance(t.ops[0], ast.Eq | ast.In) for t in tests)
+    return Branches(next(iter(subjects.values())), tuple(tests)) if alike and len(subjects) == 1 else None
 
 
 _OF_RANK_0 = frozenset({"rank_zero_only", "main_process_only", "on_main_process", "master_only", "rank0_only"})

@@ -21,7 +21,7 @@ from dtdebug.account.expressions import (
     position_in,
     positional,
 )
-from dtdebug.account.objects import MISSING, bases, class_of_value, module_dict, module_of, name_of
+from dtdebug.account.objects import MISSING, bases, class_of_value, is_exactly, module_dict, module_of, name_of
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Program, Sources, cells_of, program_of
 from dtdebug_taxonomy.model.account import How
@@ -33,6 +33,7 @@ _LAST = 10**9
 _FIELDS = frozenset({"dataclass", "define", "frozen", "attrs", "BaseModel", "BaseSettings", "NamedTuple", "Struct"})
 _STEPS = 6
 """Maximum number of names between an object and the call that made it."""
+_SCALARS = (bool, int, float, str, type(None))
 _GROWS = frozenset({"append", "extend", "add", "update", "insert", "setdefault", "appendleft"})
 
 
@@ -400,6 +401,11 @@ def _of_attribute(node: ast.Attribute, scope: Scope, sources: Sources) -> Iterat
     home = of_class(node.value, scope, sources)
     if home is not None:
         yield from _of_field(node, home[0], home[1], scope, sources)
+    elif owner is not MISSING and scopes.is_plain_value(owner) and scope.value(node) is not MISSING:
+        made = creation(node.value, scope, sources)
+        given = made and (keyword(made[0], node.attr) or _by_position(made[0], type(owner), node.attr))
+        if made and given:
+            yield _given(given, made[1])
 
 
 def _of_library(node: ast.Attribute, scope: Scope, sources: Sources) -> Iterator[Making]:
@@ -481,10 +487,12 @@ def _of_field(
     if program is None:
         return
     made = creation(node.value, scope, sources)
-    if made is not None and dotted_name(made[0].func).rpartition(".")[2] != defined.name:
+    if made is not None and dotted_name(made[0].func).rpartition(".")[2] != defined.name and not _is_cls(made, defined):
         made = None
     made = made or _only_creation(defined, program, scope)
+    value = scope.value(node)
     rows = [row for row in program.bindings.get((defined, f"self.{node.attr}"), ()) if row.how != "argument"]
+    rows = [row for row in rows if not _is_other(row.value, value)]
     first = [row for row in rows if getattr(program.code.function(row.node), "name", "") in ("__init__", "setup")]
     for row in (first or rows)[-1:]:
         method = program.code.function(row.node) or program.tree
@@ -509,7 +517,7 @@ def _of_field(
             if given is not None:
                 yield _given(given, made[1])
                 return
-        if row.how == "assign":
+        if row.how == "assign" and not _is_other(row.value, value):
             yield Making("default", row.node, Scope(home.file, _LAST, "", program=program, node=defined), row.value)
             return
     for base in defined.bases:
@@ -517,6 +525,26 @@ def _of_field(
             if other.name == dotted_name(base).rpartition(".")[2] and other is not defined:
                 yield from _of_field(node, home, other, scope, sources)
                 return
+
+
+def _is_cls(made: tuple[ast.Call, Scope], defined: ast.ClassDef) -> bool:
+    """True if a class method of a class calls `cls`."""
+    call, scope = made
+    around = scope.program.code.class_of(scope.node) if scope.program is not None and scope.node is not None else None
+    return isinstance(call.func, ast.Name) and call.func.id == "cls" and around is defined
+
+
+def _is_other(written: ast.expr | None, value: object) -> bool:
+    """True if a literal can't have given a value that is known; containers may have been changed since."""
+    if value is MISSING or written is None or not is_literal(written):
+        return False
+    try:
+        literal = ast.literal_eval(written)
+    except ValueError:
+        return False
+    if is_exactly(literal, (list, dict, set)) or not is_exactly(value, _SCALARS):
+        return type(literal) is not type(value)
+    return type(literal) is not type(value) or literal != value
 
 
 def _of_property(node: ast.Attribute, home: Scope, defined: ast.ClassDef, scope: Scope) -> Making | None:

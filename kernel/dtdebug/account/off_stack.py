@@ -16,6 +16,7 @@ from typing import NamedTuple
 from dtdebug.account.files import own_programs
 from dtdebug.account.first_writes import missing_writes
 from dtdebug.account.makers import scope_of_call
+from dtdebug.account.objects import MISSING
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Program, Sources
 from dtdebug_taxonomy.model.account import How
@@ -23,6 +24,8 @@ from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 
 _NO_GROUP = ("process group has not been initialized", "process group is not initialized")
+_FROZEN = ("that requires a gradient", "that require a gradient", "does not require grad and does not have a grad_fn")
+_FLAG = "requires_grad"
 _SECOND_BACKWARD = ("backward through the graph a second time",)
 _MISSING = re.compile(
     r"(?:No such file or directory|Not a directory): (?:'(?P<one>[^']{1,400})'|\"(?P<other>[^\"]{1,400})\")"
@@ -50,6 +53,10 @@ def lines_off_stack(scope: Scope, message: str, sources: Sources) -> Iterator[Of
         yield from _writer_on_one_rank(scope, message, sources)
     elif any(each in message for each in _SECOND_BACKWARD):
         yield from _kept_from_last_pass(scope)
+    elif any(each in message for each in _FROZEN):
+        yield from _freezing(scope, sources)
+    elif "'NoneType' object" in message:
+        yield from _setter_never_called(scope, sources)
     else:
         yield from _words_of(scope, message, sources)
 
@@ -110,6 +117,57 @@ def _set_up(scope: Scope) -> Iterator[OffStack]:
                         yield OffStack("called", up.name, up, home)
                     return
                 inner = up
+
+
+def _freezing(scope: Scope, sources: Sources) -> Iterator[OffStack]:
+    """Yield the lines that say which parameters are trained."""
+    for program in own_programs(scope, sources):
+        code = program.code
+        rows: list[tuple[ast.AST, ast.expr | None]] = [
+            (call, call.args[0] if call.args else None) for call in code.methods(f"{_FLAG}_")
+        ]
+        rows += [(a, a.value) for a in code.nodes(ast.Assign) if getattr(a.targets[0], "attr", "") == _FLAG]
+        for node, asked in rows:
+            around = code.scope(node)
+            home = next((s for s in (scope, *scope.callers) if s.node is around), None)
+            home = home or Scope(program.file, 0, getattr(around, "name", ""), program=program, node=around)
+            home = _enter(dataclasses.replace(home, line=getattr(node, "lineno", 0)), program, scope)
+            yield OffStack("assigned", _FLAG, code.statement(node), home, asked)
+
+
+def _setter_never_called(scope: Scope, sources: Sources) -> Iterator[OffStack]:
+    """Yield the method that gives an attribute its value and is called nowhere, and the call that needs it before."""
+    own = scope.value(ast.Name("self"))
+    asked = [n for n in ast.walk(scope.call) if isinstance(n, ast.Attribute)] if scope.call is not None else []
+    names = [ast.unparse(n) for n in asked if isinstance(n.value, ast.Name) and scope.value(n) is None]
+    program = scope.program
+    owner = program.code.class_of(scope.node) if program is not None and scope.node is not None else None
+    if program is None or owner is None or own is MISSING:
+        return
+    for name in dict.fromkeys(each for each in names if each.startswith("self.")):
+        rows = [r for r in program.bindings.get((owner, name), ()) if r.value is None or not _is_none(r.value)]
+        methods = {program.code.function(row.node) for row in rows}
+        method = methods.pop() if len(methods) == 1 else None
+        if not isinstance(method, FUNCTIONS) or method.name == "__init__" or _is_mentioned(method.name, scope, sources):
+            continue
+        home = Scope(program.file, method.lineno, method.name, program=program, node=method)
+        yield OffStack("called", method.name, method, home)
+        entry = next((s for s in scope.callers if s.value(ast.Name("self")) is not own), None)
+        if entry is not None and entry.user and isinstance(entry.call, ast.Call):
+            yield OffStack("called", ast.unparse(entry.call.func), entry.call, entry)
+        return
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _is_mentioned(name: str, scope: Scope, sources: Sources) -> bool:
+    """True if a program speaks of a method anywhere: it may be called by way of that."""
+    programs = own_programs(scope, sources)
+    return any(n.attr == name for program in programs for n in program.code.nodes(ast.Attribute)) or any(
+        n.value == name for program in own_programs(scope, sources) for n in program.code.nodes(ast.Constant)
+    )
 
 
 def _enter(home: Scope, program: Program, inside: Scope) -> Scope:

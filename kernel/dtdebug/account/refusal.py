@@ -54,6 +54,8 @@ def refusal_of(stack: Sequence[Scope], own: int, sources: Sources, message: str)
 
     `own`: index of the user's innermost frame.
     """
+    while len(stack) > own + 1 and stack[-1].function == "__getattr__":
+        stack = stack[:-1]  # the class has no such attribute: what is refused is the object on the line before
     at, tests, looked = _guard_of(stack, own)
     innermost = stack[-1]
     scope = at if at is not None else innermost

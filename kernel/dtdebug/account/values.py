@@ -156,6 +156,9 @@ def _object(value: Any, depth: int, contents: bool) -> str:
         if inner is not MISSING and is_of_torch(kind):
             return f"{name}({_text(inner, depth + 1, contents)})"
         sizes = [f"{k}={v}" for k, v in _plain_attributes(value) if type(v) is int and k not in _NOT_SHOWN]
+        parts = item(stored(value), "_modules")
+        if kind is loaded("torch.nn", "ModuleList") and is_kind(parts, dict):
+            sizes = [f"len={dict.__len__(parts)}", *sizes]
         return f"{name}({', '.join(sizes[:_ITEMS])})"
     if is_kind(value, loaded("torch.utils.data", "DataLoader")):
         data, size = attribute(value, "dataset"), attribute(value, "batch_size")

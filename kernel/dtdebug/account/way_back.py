@@ -19,12 +19,13 @@ import msgspec
 from dtdebug.account import evaluate, scopes
 from dtdebug.account.chosen import choosing_tests, is_optimizer
 from dtdebug.account.configs import entry_of, keys_of
-from dtdebug.account.entering import enter, none_around
+from dtdebug.account.data_sets import sampling_method
+from dtdebug.account.entering import Branches, branches_without_else, enter, none_around
 from dtdebug.account.expressions import computes, is_literal, literal_text
 from dtdebug.account.files import writer_of
 from dtdebug.account.idle_loops import idle_loop, loader_of
-from dtdebug.account.makers import Making, creation, is_current, makings
-from dtdebug.account.objects import MISSING, attribute, class_of_value, is_exactly, is_kind, loaded, module_of
+from dtdebug.account.makers import Making, is_current, makings
+from dtdebug.account.objects import MISSING, is_exactly
 from dtdebug.account.off_stack import OffStack
 from dtdebug.account.parts import leaves, operands_of
 from dtdebug.account.per_rank import asks_rank, differs_by_itself, is_by_rank, is_rank
@@ -39,8 +40,6 @@ from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 _DEEPEST = 9
 _NOT_FOLLOWED = frozenset({"self", "cls", "__file__", "__name__", "super"})
 _EMPTY = ("empty", "empty_like", "new_empty")
-_WRAPPERS = frozenset({"enumerate", "zip", "tqdm", "iter", "reversed", "list", "islice", "cycle", "next", "trange"})
-_LOADERS = ("DataLoader", "StatefulDataLoader")
 _ENDS: tuple[How, ...] = ("literal", "option", "default", "environment", "file")
 """Kinds of links at which a value is decided."""
 _DECIDED, _COMPUTED, _MADE = 0, 1, 2
@@ -62,6 +61,8 @@ class WayBack:
         """File and line of the call that failed."""
         self._sources = sources
         self._deadline = deadline
+        self._lacks = "object has no attribute" in message
+        """True if the kind of an object is refused, which the branch that made it explains."""
         self._spoken = frozenset(_TOKEN.findall(message.replace("NoneType", "None")))
         self._parents: list[int] = []
         self._plain: list[bool] = []
@@ -249,15 +250,14 @@ class WayBack:
             plain = _hands_on(made.value) or _asks_launch(made.value) or asks
             reads = made.how == "file" and not self._deadline.is_over
             writer = writer_of(made, self._sources) if reads else None
-            sure = _sure(made) if writer is None else None
+            sure = (_LAUNCH if asks else _sure(made)) if writer is None else None
             handed = ast.unparse(made.value) if isinstance(made.value, ast.Name | ast.Attribute) else ""
             at = self._add(link, parent, plain=plain, handed=handed, scalar=is_exactly(value, _SCALARS), sure=sure)
             if at >= 0 and (asks or is_by_rank(made) or differs_by_itself(made.value)):
                 self._own.append(at)
             if writer is not None:
                 self._written(writer, at)
-            if is_optimizer(value):
-                self._chosen(node, scope, at)
+            self._tests_of(node, value, made, scope, at)
         before = made.scope
         if made.scope.line > made.line or made.scope is scope:
             before = dataclasses.replace(made.scope, line=min(made.line, made.scope.line))
@@ -266,6 +266,35 @@ class WayBack:
         for part in made.parts:
             for leaf in leaves(part, before):
                 self._follow(leaf, before, at)
+
+    def _tests_of(self, node: ast.expr, value: Any, made: Making, scope: Scope, at: int) -> None:
+        """Add the tests that explain what an object was made of, or why it is of this class."""
+        if is_optimizer(value):
+            self._chosen(node, scope, at)
+        if self._lacks and isinstance(made.value, ast.Call) and at >= 0 and not made.scope.live:
+            self._branch_of(made, dotted_name(made.value.func).rpartition(".")[2], at)
+
+    def _branch_of(self, made: Making, kind: str, parent: int) -> None:
+        """Add the test of the branch that made an object, if its class shows that this branch was gone."""
+        up = parent
+        while up >= 0 and not self.links[up].value.text:
+            up = self._parents[up]
+        program = made.scope.program
+        if up < 0 or kind not in self.links[up].value.text or program is None:
+            return
+        inner: ast.AST = made.node
+        for around in program.code.ancestors(made.node) if made.node in program.code.parent else ():
+            if isinstance(around, FUNCTIONS):
+                return
+            if isinstance(around, ast.If) and around.orelse:
+                held = any(inner is each for each in around.body)
+                shown = named(ast.unparse(around.test), value=held)
+                link = Link(value=shown, how="tested", place=place(made.scope, around.test), depth=self._depth(parent))
+                at = self._add(link, parent, sure=_DECIDED)
+                for leaf in leaves(around.test, made.scope):
+                    self._follow(leaf, dataclasses.replace(made.scope, line=around.lineno), at)
+                return
+            inner = around
 
     def _chosen(self, node: ast.expr, scope: Scope, parent: int) -> None:
         """Add the tests that chose the parameters of an optimizer."""
@@ -334,6 +363,9 @@ class WayBack:
             )
             self._add(link, parent, plain=True, scalar=True, sure=_DECIDED)
             return
+        if is_none and (branches := branches_without_else(entered.node)) is not None:
+            self._add_branches(entered, branches, shown.name, parent)
+            return
         for each in scopes.statements(entered.node):
             if not isinstance(each, ast.Return) or each.value is None:
                 continue
@@ -353,11 +385,25 @@ class WayBack:
             for leaf in parts:
                 self._follow(leaf, inside, at)
 
+    def _add_branches(self, entered: Scope, branches: Branches, name: str, parent: int) -> None:
+        """Add the tests of a function that returns in each branch, and has none for the value that it was given."""
+        depth = self._depth(parent)
+        end = Link(
+            value=NamedValue(name, "None"), how="returned", place=place(entered, branches.tests[-1]), depth=depth
+        )
+        at = self._add(end, parent, plain=True, scalar=True, sure=_COMPUTED)
+        for test in branches.tests:
+            tested = Link(
+                value=named(ast.unparse(test), value=False), how="tested", place=place(entered, test), depth=depth + 1
+            )
+            self._add(tested, at)
+        self._follow(branches.subject, dataclasses.replace(entered, line=branches.tests[0].lineno), at)
+
     def _samples(self, parts: Sequence[ast.expr], scope: Scope, parent: int, position: int | None = None) -> None:
         """Go from a batch to the samples of the data set: the loader runs that in a library, or in another process."""
         for each in parts:
             for leaf in (each, *leaves(each, scope)):
-                found = _dataset(leaf, scope, self._sources)
+                found = sampling_method(leaf, scope, self._sources)
                 if found is not None:
                     part = "" if position is None else f"[{position}]"
                     self._return_links(found, NamedValue(f"sample{part} of the data set"), MISSING, parent, position)
@@ -430,45 +476,3 @@ def _sure(made: Making) -> int | None:
 def _is_empty(node: ast.expr | None) -> bool:
     """True if an expression makes a tensor whose contents mean nothing."""
     return isinstance(node, ast.Call) and dotted_name(node.func).rpartition(".")[2] in _EMPTY
-
-
-def _dataset(node: ast.expr, scope: Scope, sources: Sources) -> Scope | None:
-    """Return `__getitem__` of the data set that a loader, or what wraps it, goes through."""
-    while isinstance(node, ast.Call) and dotted_name(node.func).rpartition(".")[2] in _WRAPPERS and node.args:
-        node = node.args[0]
-    local: dict[str, Any] = {}
-    value = scope.value(node)
-    if is_kind(value, loaded("torch.utils.data", "DataLoader")):
-        value = attribute(value, "dataset")
-        home = scope.program
-        kind = class_of_value(value) if value is not MISSING else None
-        local = {"self": value}
-        if kind is None or home is None or module_of(kind).startswith("torch"):
-            return None
-        name = type.__dict__["__name__"].__get__(kind)
-    else:
-        made = creation(node, scope, sources)
-        if made is None or dotted_name(made[0].func).rpartition(".")[2] not in _LOADERS:
-            return None
-        call, scope = made
-        given = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "dataset"), None)
-        inner = creation(given, scope, sources) if given is not None else None
-        if inner is None:
-            return None
-        name, home = dotted_name(inner[0].func), scope.program
-    for program in filter(None, (home, _program_of(name, scope, sources))):
-        for defined in program.code.nodes(ast.ClassDef):
-            if defined.name != name:
-                continue
-            for each in defined.body:
-                if isinstance(each, FUNCTIONS) and each.name in ("__getitem__", "__iter__"):
-                    last = (each.end_lineno or each.lineno) + 1
-                    return Scope(program.file, last, each.name, program=program, node=each, local=local)
-    return None
-
-
-def _program_of(name: str, scope: Scope, sources: Sources) -> Any:
-    """Return the program that a class was imported from."""
-    imported = scope.program.code.imports.get(name, "") if scope.program is not None else ""
-    module = imported.rpartition(".")[0]
-    return sources.of_module(module, scope.file) if module else None

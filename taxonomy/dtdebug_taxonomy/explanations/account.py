@@ -6,6 +6,7 @@ Nothing is said that the values do not show: where one is missing, there is no e
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -36,6 +37,8 @@ _SET_UP = "group-is-set-up"
 _RESHAPES = re.compile(r"\.(?:view|reshape|flatten|permute|transpose|unflatten)\(")
 _SMALL = 2
 """Largest number that stands too often in a program to be found again by its value."""
+_OF_TEXT = re.compile(r"'str'|\bstr\b")
+"""Messages that refuse a string."""
 _ENDED = frozenset({"literal", "option", "default", "environment", "file"})
 
 
@@ -211,7 +214,7 @@ def _of_contract(
         place = account.place if link is not None and link.how == "tested" and account.place is not None else place
         fix = f"Edit {where(place)}: {_lower(fix)}"
     told = _explanation(context, account, title, fix, _SURE, contract.id, _why(alike, accounts), edit, place)
-    return replace(told, settled=edit is not None or _is_settled(found, link))
+    return replace(told, settled=edit.meant if edit is not None else _is_settled(found, link))
 
 
 def _of_set_up(
@@ -245,6 +248,8 @@ def _is_settled(found: Broken, link: Link | None) -> bool:
 def _links_of(found: Broken) -> tuple[Link, ...]:
     """Return where what the demand compares was decided: what the contract is about first, at most two lines."""
     contract, account, call = found
+    if (frozen := _freezing_line(account)) is not None:
+        return (frozen,)
     links: list[Link] = [link for link in account.links if link.how == "tested" and contract.about == "self"][:2]
     for name in (contract.about, *sorted(names_in(contract.demand) - {contract.about})) if not links else ():
         if name in call.expressions and name != "self":
@@ -273,6 +278,16 @@ def _links_of(found: Broken) -> tuple[Link, ...]:
     if not links and contract.about in call.expressions and (part := _computed_part(found)) is not None:
         links.append(part)
     return tuple(links[:2])
+
+
+def _freezing_line(account: Account) -> Link | None:
+    """Return what decided which parameters are trained: the setting that the line which says it reads, or that line."""
+    rows = [n for n, link in enumerate(account.links) if link.value.name == "requires_grad" and link.depth == 0]
+    if not rows:
+        return None
+    below = itertools.takewhile(lambda link: link.depth > 0, account.links[rows[-1] + 1 :])
+    ends = [link for link in below if link.how in _ENDED and link.value.text]
+    return ends[0] if len(rows) == 1 and ends else account.links[rows[-1]]
 
 
 def _other_side(found: Broken) -> Link | None:
@@ -328,13 +343,23 @@ def _is_part(link: Link, name: str, found: Broken) -> bool:
     """True if a tensor is compared, and the link decides only one of the numbers that it was made of."""
     value = read_value(found.call.texts.get(name, ""))
     of_tensor = value is not None and value.kind == "tensor"
-    return of_tensor and link.how in _ENDED and link.value.text not in _compared(found)
+    wanted = _wanted_of(found) if name == found.contract.about else ""  # by chance, it is what the tensor has not
+    return of_tensor and link.how in _ENDED and link.value.text not in _compared(found) - {wanted}
 
 
 def _is_reshaped(account: Account, words: str) -> bool:
     """True if the line that gave a tensor its name also gave it its shape, whatever it was made of."""
     made = making_link(account, words)
     return made is not None and made.value.name == words and bool(_RESHAPES.search(made.place.code))
+
+
+def _wanted_of(found: Broken) -> str:
+    """Return the text of what the demand compares the argument with; empty if it is not known."""
+    right = sides(found.contract.demand)[2]
+    try:
+        return show(value_of(right, found.call.scope)) if right else ""
+    except UnknownTermError:
+        return ""
 
 
 def _compared(found: Broken) -> set[str]:
@@ -468,20 +493,11 @@ def _of_guard(context: Context, account: Account, refusal: Refusal, accounts: Se
         fix = f"Edit {where_to}: {account_edits.UNTYPED}"
     why = _guard_ranks(account, values, accounts)
     number = account_edits.written_as_number(link)
-    if number and link is not None and "'str'" in account.exception:
+    if (number or typed is not None) and link is not None and _OF_TEXT.search(account.exception):
         said = f"{prefix}`{link.value.name}` is {link.value.text}, a string, not a number"
-        fix = f"Edit {where_to}: write {number}."
-        return _explanation(
-            context,
-            account,
-            f"{said}{decided_clause(account, link)}",
-            fix,
-            _SURE,
-            "text-for-a-number",
-            why,
-            None,
-            place,
-        )
+        fix = fix if typed is not None else f"Edit {where_to}: write {number}."
+        title = f"{said}{decided_clause(account, link)}"
+        return _explanation(context, account, title, fix, _SURE, "text-for-a-number", why, typed, place)
     evidence = "refused-by-a-test" if test else "call-failed"
     return _explanation(context, account, title, fix, probability, evidence, why, typed or edit, place)
 

@@ -173,13 +173,15 @@ def _as_called(link: Link, other: Link, own: AbstractSet[str]) -> Edit | None:
     given, wanted = ({k.arg or "**": k.value for k in each.keywords} for each in (one, two))
     pairs = [*zip(one.args, two.args, strict=True), *((given[k], wanted[k]) for k in given.keys() & wanted.keys())]
     apart = [(a, b) for a, b in pairs if ast.unparse(a) != ast.unparse(b)]
-    more = wanted.keys() - given.keys()
-    if given.keys() - wanted.keys() or len(apart) + len(more) != 1:
+    more, less = wanted.keys() - given.keys(), given.keys() - wanted.keys()
+    if len(apart) + len(more) + len(less) != 1:
         return None
-    if more:
-        (name,) = more
-        constant = isinstance(wanted[name], ast.Constant)
-        return contract_repairs.add_argument(name, ast.unparse(wanted[name]), one, link.place) if constant else None
+    for name in more | less:
+        if not isinstance((wanted | given)[name], ast.Constant):
+            return None
+        if name in less:
+            return contract_repairs.left_out(name, link.place)
+        return contract_repairs.add_argument(name, ast.unparse(wanted[name]), one, link.place)
     ((before, after),) = apart
     if not isinstance(before, ast.Constant) or not isinstance(after, ast.Constant):
         return None

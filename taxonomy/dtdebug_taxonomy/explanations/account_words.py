@@ -34,7 +34,7 @@ def decide(link: Link) -> str:
         case "option" if option is not None and text == "False" and "store_true" in link.place.code:
             return f"`{option['name']}` is not given ({at})"
         case "option" if option is not None:
-            default = f"default={text}" in link.place.code.replace(" ", "") and text
+            default = text and _default_of(link.place.code) == text
             verb = "defaults to" if default else "was given as" if text else "is declared"
             return f"`{option['name']}` {verb}{known} ({at})"
         case "default":
@@ -47,12 +47,21 @@ def decide(link: Link) -> str:
     return f"`{code}` ({at})" if code else f"`{name}` is{known} ({at})"
 
 
+def _default_of(code: str) -> str:
+    """Return the default of an option as Python writes it; empty if the line has none."""
+    tree = parse_line(code)
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)] if tree is not None else []
+    return next((ast.unparse(k.value) for call in calls for k in call.keywords if k.arg == "default"), "")
+
+
 class Edit(NamedTuple):
     """One changed line of the user's file."""
 
     place: Place
     code: str
     """The line, or the lines for it, as they are to be, without their common indentation."""
+    meant: bool = True
+    """False if it lets the line run, and the program may have meant another value."""
 
 
 def replace_expression(place: Place, span: tuple[int, int], text: str) -> Edit | None:

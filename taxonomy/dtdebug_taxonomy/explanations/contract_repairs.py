@@ -49,13 +49,21 @@ def _written(repair: Repair, account: Account, call: UserCall, place: Place) -> 
         return None
     if repair.of:
         made = _making_call(repair.of, account, call)
-        return add_argument(repair.at, text, *made) if made is not None else None
+        return _give(repair.at, text, *made) if made is not None else None
     if not repair.write:
         return left_out(repair.at, place) if given is not None else None
     if given is not None:
         return replace_expression(place, given[1], text)
     rows = [n for n in _calls(place) if ast.unparse(n.func).rpartition(".")[2] == call.name]
     return add_argument(repair.at, text, rows[0], place) if len(rows) == 1 else None
+
+
+def _give(name: str, text: str, call: ast.Call, place: Place) -> Edit | None:
+    """Return the line with an argument of a call replaced, or added."""
+    given = next((k.value for k in call.keywords if k.arg == name), None)
+    if given is None:
+        return add_argument(name, text, call, place)
+    return replace_expression(place, (given.col_offset, given.end_col_offset or 0), text)
 
 
 def _making_call(parameter: str, account: Account, call: UserCall) -> tuple[ast.Call, Place] | None:

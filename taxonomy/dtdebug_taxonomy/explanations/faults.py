@@ -31,6 +31,8 @@ class Fault(NamedTuple):
     """The other side, if either of two places can be wrong."""
     likely: bool = False
     """Names or values point at the place, and do not prove it."""
+    proven: bool = False
+    """The line lacks what the edit gives it, whatever else was meant."""
 
 
 def near_name(name: str, names: Iterable[str]) -> str:
@@ -38,10 +40,11 @@ def near_name(name: str, names: Iterable[str]) -> str:
     known = list(dict.fromkeys(n for n in names if n != name))
     same = [n for n in known if _SEPARATORS.sub("", n.lower()) == _SEPARATORS.sub("", name.lower())]
     words = {*_NAMES.findall(name.lower().replace("_", " "))}
+    turned = [n for n in known if len(words) > 1 and words == {*_NAMES.findall(n.lower().replace("_", " "))}]
     wider = [n for n in known if len(words) > 1 and words < {*_NAMES.findall(n.lower().replace("_", " "))}]
-    longer = [n for n in known if n.startswith((f"{name}_", f"{name}."))]  # `model` for `model_state`
+    longer = [n for n in known if n.startswith((f"{name}_", f"{name}.")) or n.endswith(f"_{name}")]  # `model_state`
     shorter = [n for n in known if name.startswith((f"{n}_", f"{n}."))]  # and the other way round
-    close = same or wider or _nearest(name, known) or longer or shorter
+    close = same or turned or wider or _nearest(name, known) or longer or shorter
     return close[0] if len(close) == 1 else ""
 
 

@@ -47,6 +47,21 @@ def missing_set_up(account: Account) -> Missing | None:
     return Missing("", "", None, edit, account.place) if edit is not None else None
 
 
+def setter_never_called(account: Account, words: str) -> Missing | None:
+    """Return the method that gives an attribute its value, which the program never calls."""
+    first = account.links[0] if account.links else None
+    if first is None or first.how != "called" or not _DEFINES.match(first.place.code):
+        return None
+    said = f"`{first.value.name}`, which sets it, is never called"
+    entry = next((link for link in account.links[1:] if link.how == "called" and link.depth == 0), None)
+    owner = entry.value.name.rpartition(".")[0] if entry is not None else ""
+    alone = owner.replace(".", "").isidentifier() and _takes_nothing(first.place.code, of_method=True)
+    edit = _insert(entry.place, f"{owner}.{first.value.name}()") if entry is not None and alone else None
+    at = edit.place if edit is not None else first.place
+    fix = f"call `{first.value.name}` before `{words}` is used."
+    return Missing(said, fix, first, edit, at)
+
+
 def _option_below(account: Account) -> Link | None:
     """Return the option that the operand of the first test comes from."""
     for link in account.links[1:]:
@@ -57,11 +72,11 @@ def _option_below(account: Account) -> Link | None:
     return None
 
 
-def _takes_nothing(code: str) -> bool:
+def _takes_nothing(code: str, *, of_method: bool = False) -> bool:
     match parse_line(code):
         case ast.Module(body=[ast.FunctionDef(args=given)]):
             needed = len(given.posonlyargs) + len(given.args) - len(given.defaults)
-            return needed == 0 and all(given.kw_defaults)
+            return needed == int(of_method) and all(given.kw_defaults)
     return False
 
 

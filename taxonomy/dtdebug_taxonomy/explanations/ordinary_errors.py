@@ -13,13 +13,17 @@ from msgspec.structs import replace
 from dtdebug_taxonomy.explanations import account_edits, off_stack
 from dtdebug_taxonomy.explanations.account import by_culprit, decided_clause, is_given, reason_from
 from dtdebug_taxonomy.explanations.account_words import Edit, diff_of, ranks_of, replace_expression, where
+from dtdebug_taxonomy.explanations.checkpoint_keys import of_checkpoint_keys
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.faults import Fault, near_name
+from dtdebug_taxonomy.explanations.launch_variables import other_launcher
 from dtdebug_taxonomy.explanations.misplaced_arguments import of_arguments
 from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, in_python
 from dtdebug_taxonomy.explanations.refused_words import of_states, of_word
+from dtdebug_taxonomy.explanations.text_for_number import of_text_for_number
+from dtdebug_taxonomy.explanations.unmatched_branches import of_unmatched
 from dtdebug_taxonomy.inference.account_call import chains_of, parse_line, read_call, tree_of
-from dtdebug_taxonomy.model.account import Account, Link, Place
+from dtdebug_taxonomy.model.account import Account, Link, NamedValue, Place
 from dtdebug_taxonomy.model.rank_ranges import ranges
 from dtdebug_taxonomy.model.snapshot import walk
 from dtdebug_taxonomy.text.pattern_matcher import plain
@@ -50,7 +54,7 @@ def explain(context: Context) -> Iterator[Explanation]:
         if account.place is not None:
             found = _of_variable(account, snapshot.environment) or _of_crossed(account)
             found = found or (reader(account) if reader is not None else None)
-            found = found or of_arguments(account) or of_word(account, printed)
+            found = found or of_arguments(account) or of_text_for_number(account) or of_word(account, printed)
             found = found or of_states(account, printed)
         if found is not None:
             yield _explanation(context, account, found, accounts)
@@ -68,7 +72,8 @@ def _explanation(context: Context, account: Account, found: Fault, accounts: Seq
     why = "The line that raised uses this value."
     if len(ranks) > 1 and ranks == everyone:
         why = f"Ranks {ranges(ranks)} failed alike: the program is wrong, not a rank's data."
-    reason = reason_from(account, TWO_SIDES if found.other is not None or found.likely else EVIDENCE)
+    evidence = TWO_SIDES if found.other is not None or found.likely else EVIDENCE
+    reason = reason_from(account, "text-for-a-number" if found.proven else evidence)
     whole = explanation_for(context.symptom, plain(title, 500), why, plain(fix, 500), _PROBABILITY, reason)
     diff = diff_of(found.edit, context.incident.snapshot.excerpts) if found.edit is not None else ""
     whole = replace(whole, diff=diff, diff_of="yours" if diff else "", in_python=bool(diff) and in_python(diff))
@@ -112,13 +117,17 @@ def _of_variable(account: Account, environment: Mapping[str, str]) -> Fault | No
         if ast.unparse(n.value).rpartition(".")[2] == "environ"  # type: ignore[attr-defined]
     ]
     spans = [(n.col_offset, n.end_col_offset or 0) for n in asked if isinstance(n, ast.Constant) and n.value == name]
-    near = near_name(name, environment)
+    other = other_launcher(name, environment)
+    near = other or near_name(name, environment)
     if len(spans) != 1 or not near:
         return None
     quote = account.place.code[spans[0][0]]
     edit = replace_expression(account.place, spans[0], f"{quote}{near}{quote}")
     said = f"The environment has no variable {name}: it has {near} = {plain(environment[near], 60)}"
-    return Fault(said, f"ask for {near}.", None, edit, account.place)
+    if other:
+        said = f"{said}, for another launcher started this job"
+    fix = f"ask for {near}, and for the others of this launcher." if other else f"ask for {near}."
+    return Fault(said, fix, None, edit, account.place)
 
 
 def _of_crossed(account: Account) -> Fault | None:
@@ -255,6 +264,10 @@ def _of_attribute(account: Account) -> Fault | None:
             f"`{owner}` is {inner} wrapped in {value.name}, and the wrapper has no attribute `{name}`",
             f"ask the model inside: `{owner}.module.{name}`.", link, edit, account.place,
         )  # fmt: skip
+    if value.name.startswith("FSDP") and name == "no_sync":
+        step = f"`{owner}.set_requires_gradient_sync(False)`"
+        said = f"`{owner}` is sharded by `fully_shard` ({value.name}), which gives it no `no_sync`"
+        return Fault(said, f"call {step} before the passes that only accumulate, with True before the last.", None)
     if name == "module" and value.kind == "module":
         bare = f'getattr({owner}, "module", {owner})'
         edit = replace_expression(account.place, span, bare)
@@ -265,17 +278,27 @@ def _of_attribute(account: Account) -> Fault | None:
     untaken = next((each for each in _chain(account, owner) if each.how == "tested"), None)
     if untaken is not None:
         test = untaken.value.name
+        way = untaken.value.text or "False"
         said = (
-            f"`{owner}` is {value.name}, which has no `{name}`: `{test}` is False, so that nothing else was made of it"
+            f"`{owner}` is {value.name}, which has no `{name}`: `{test}` is {way}, so that nothing else was made of it"
         )
-        return Fault(said, f"let `{test}` hold in this run, or leave `{name}` out where it does not.", untaken)
+        hold, does = ("not hold", "does") if way == "True" else ("hold", "does not")
+        return Fault(said, f"let `{test}` {hold} in this run, or leave `{name}` out where it {does}.", untaken)
     parts = [each.value for each in account.beside if each.value.name.rpartition(".")[0] == owner]
     if len(parts) == 1:
         part = parts[0].name
         edit = replace_expression(account.place, span, f"{part}.{name}")
         said = f"`{owner}` is {value.name}, which has no `{name}`: its `{part.rpartition('.')[2]}` has it"
         return Fault(said, f"write `{part}.{name}`.", link, edit, account.place)
+    if (around := _wrapper(account, owner, span)) is not None:
+        held = read_value(around.text)
+        kind = f", the {held.name} of it," if held is not None and held.name else ""
+        edit = replace_expression(account.place, span, f"{around.name}.{name}")
+        said = f"`{owner}` is {value.name}, which has no `{name}`: `{around.name}`{kind} has it"
+        return Fault(said, f"write `{around.name}.{name}`.", None, edit, account.place)
     near = near_name(name, value.fields)
+    if not near and link is not None and value.plain is not None and link.how in {"literal", "attribute"}:
+        return Fault(f"`{owner}` is {text}, which has no `{name}`", "give it there what the line needs.", link)
     if not near:
         return None
     edit = replace_expression(account.place, span, f"{owner}.{near}")
@@ -286,6 +309,17 @@ def _of_attribute(account: Account) -> Fault | None:
         edit,
         account.place,
     )
+
+
+def _wrapper(account: Account, owner: str, span: tuple[int, int]) -> NamedValue | None:
+    """Return the one object that holds another and has the attribute which that lacks."""
+    place = account.place
+    found = [
+        each.value
+        for each in account.beside
+        if each.how == "attribute" and each.place == place and not each.value.name.startswith(f"{owner}.")
+    ]
+    return found[0] if len(found) == 1 and span[0] < span[1] else None
 
 
 def _of_none(account: Account, words: str) -> Fault:
@@ -301,7 +335,12 @@ def _of_none(account: Account, words: str) -> Fault:
     tree = parse_line(made)
     call = getattr(tree.body[0], "value", None) if isinstance(tree, ast.Module) and tree.body else None
     fix = f"let `{words}` be set on every path, or test it for None first."
-    if isinstance(call, ast.Call) and link is not None and link.how in {"called", "returned"}:
+    if (missing := off_stack.setter_never_called(account, words)) is not None:
+        return Fault(f"`{words}` is None: {missing.said}", missing.fix, missing.link, missing.edit, missing.at)
+    if (unmatched := of_unmatched(words, chain)) is not None:
+        return unmatched
+    whole = bool(_target_of(made)) or made.startswith("return")
+    if isinstance(call, ast.Call) and link is not None and link.how in {"called", "returned"} and whole:
         fix = f"`{ast.unparse(call.func)}` returned None here: let it return a value, or test for None."
     end = chain[-1] if chain and chain[-1].how == "returned" and chain[-1].value.text == "None" else None
     edit = _add_return(end.place) if end is not None else None
@@ -356,7 +395,7 @@ def _of_type(account: Account) -> Fault | None:
 
 _KIND = re.compile(
     r"TypeError: '(?P<kind>\w{1,80})' object (?:is not (?P<not>iterable|callable|subscriptable|an iterator)"
-    r"|does not support (?P<no>[a-z ]{1,40}))"
+    r"|does not support (?P<no>[a-z ]{1,40})|cannot be (?P<as>interpreted as an integer))"
 )
 
 
@@ -376,6 +415,7 @@ def _of_kind(account: Account) -> Fault | None:
     chain = _chain(account, words)
     link = chain[0] if chain else None
     what = f"is not {matched['not']}" if matched["not"] else f"does not support {matched['no']}"
+    what = f"can't be {matched['as']}" if matched["as"] else what
     edit = _in_order(link) if link is not None else None
     fix = "give it the object that the line expects."
     if edit is not None:
@@ -442,9 +482,12 @@ def _path(text: str) -> str:
     return value.plain if value is not None and isinstance(value.plain, str) else ""
 
 
+_OUT_OF_RANGE = re.compile(r"index (?:-?\d{1,12} is )?out of range")
+
+
 def _of_index(account: Account) -> Fault | None:
     """Return the index with the length of what it goes into."""
-    if "index out of range" not in account.exception:
+    if not _OUT_OF_RANGE.search(account.exception):
         return None
     texts, rows = _texts(account), []
     for node in _nodes(account, ast.Subscript):
@@ -482,7 +525,10 @@ def _by_rank_in(account: Account, chain: Sequence[Link]) -> Link | None:
 
 
 def _length(value: Value | None) -> int | None:
-    return value.length if value is not None and value.kind == "sequence" else None
+    if value is None or value.kind == "sequence":
+        return value.length if value is not None else None
+    held = value.fields["len"].plain if "len" in value.fields else None  # a list of modules
+    return held if isinstance(held, int) else None
 
 
 def _of_division(account: Account) -> Fault | None:
@@ -566,4 +612,5 @@ _READERS: Final[dict[str, Callable[[Account], Fault | None]]] = {
     "ZeroDivisionError": _of_division,
     "ValueError": _of_number,
     "RuntimeError": _of_graph,
+    "CheckpointException": of_checkpoint_keys,
 }

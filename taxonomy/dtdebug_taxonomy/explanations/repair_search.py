@@ -22,8 +22,10 @@ Values = Mapping[str, Value]
 Meets = Callable[[Values], bool]
 """True if the demand is met with these values of the arguments."""
 
-_LEFT_OUT, _OTHER_NAME, _NUMBER, _AT_LEAST = 1, 2, 3, 4
-"""Costs: a constant of a sum is left out, another name stands there, a literal is another number, a 0 becomes a 1."""
+_LEFT_OUT, _OTHER_NAME, _NUMBER, _BY_RANKS, _AT_LEAST = 1, 2, 3, 4, 5
+"""Costs: a constant of a sum is left out, another name stands there, a literal is another number, a tensor is made with
+room for each rank, a 0 becomes a 1."""
+_MAKERS = frozenset({"empty", "zeros", "ones", "new_empty", "new_zeros", "new_ones"})
 _CHANGED = frozenset({"literal", "option", "default", "attribute", "assigned", "called", "passed", "returned"})
 _WORD = re.compile(r"[a-z]{2,}")
 _OWN = Link | None
@@ -182,7 +184,10 @@ def _candidates(
     if node is None or before is None or not place.code.isascii() or (recorded and not _is_alike(before, recorded)):
         return
     others = {link.value.name: value for link in way.others(at) if (value := read_value(link.value.text)) is not None}
-    for cost, part, text in _changes(node, place.code[begin:end], (around, others), before, numbers):
+    changes = list(_changes(node, place.code[begin:end], (around, others), before, numbers))
+    if numbers is not None and way.account.place is not None and place.file == way.account.place.file:
+        changes += _by_ranks(node, place.code[begin:end], way.account.modules[1])
+    for cost, part, text in changes:
         first, last = (begin + part.col_offset, begin + (part.end_col_offset or 0))
         if isinstance(part, ast.BinOp) and not isinstance(_parse(text), ast.BinOp):
             first, last = _with_parentheses(place.code, first, last)
@@ -190,7 +195,7 @@ def _candidates(
         changed = _parse(edit.code[begin : end + len(edit.code) - len(place.code)]) if edit is not None else None
         value = work_out_node(changed, {**others, **around}) if changed is not None else None
         if edit is not None and value is not None and value != before:
-            yield cost, edit, value
+            yield cost, edit._replace(meant=cost != _AT_LEAST), value
 
 
 def _changes(
@@ -217,6 +222,17 @@ def _changes(
                         yield _OTHER_NAME, part, name
     if before.plain == 0 and isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
         yield _AT_LEAST, node, f"max(1, {words})"
+
+
+def _by_ranks(node: ast.expr, words: str, dist: str) -> Iterator[tuple[int, ast.expr, str]]:
+    """Yield the first size of a tensor that is made, times the number of ranks or divided by it."""
+    for call in ast.walk(node) if dist else ():
+        if isinstance(call, ast.Call) and call.args and ast.unparse(call.func).rpartition(".")[2] in _MAKERS:
+            size = call.args[0]
+            size = size.elts[0] if isinstance(size, ast.Tuple | ast.List) and size.elts else size
+            own = words[size.col_offset : size.end_col_offset]
+            own = f"({own})" if isinstance(size, ast.BinOp) and isinstance(size.op, ast.Add | ast.Sub) else own
+            yield from ((_BY_RANKS, size, f"{own} {sign} {dist}.get_world_size()") for sign in ("*", "//"))
 
 
 def _shares_word(one: str, other: str) -> bool:

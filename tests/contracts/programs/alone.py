@@ -966,6 +966,19 @@ def accelerator(**options):
     return Accelerator(cpu=True, **options)
 
 
+def breaks_devices_of_this_process():
+    file = Path(tempfile.mkdtemp()) / "weights.pt"
+    torch.save({"weight": torch.ones(1)}, file)
+    device = "cuda:0"
+    torch.load(file, map_location=device)
+
+
+def keeps_devices_of_this_process():
+    file = Path(tempfile.mkdtemp()) / "weights.pt"
+    torch.save({"weight": torch.ones(1)}, file)
+    torch.load(file, map_location="cpu")
+
+
 class Progress:
     step = 3
 

@@ -15,8 +15,11 @@ from places import TESTS
 from dtdebug.account.capture import capture
 from dtdebug.account.printed import with_accounts
 from dtdebug.storage.last_failure import LastFailure
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.model.account import MAX_LINKS, MAX_TEXT, Account
-from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.model.snapshot import Excerpt, Snapshot
+from dtdebug_taxonomy.presentation.answer import build_answer
 
 BENCH = importlib.util.spec_from_file_location("bench_account", TESTS.parent / "benchmarks" / "account.py")
 bench = importlib.util.module_from_spec(BENCH)
@@ -460,6 +463,17 @@ def test_program_has_the_line_of_the_mistake_and_its_values(name):
     assert best.line, list(bench.describe(found[0]))
     assert best.values, list(bench.describe(found[0]))
     assert all(isinstance(each, Account) for each in found)
+    if expected.fix:
+        assert expected.fix in added_by_diff(PROGRAMS / f"{name}.py", found, printed)
+
+
+def added_by_diff(program, accounts, printed):
+    """Return the lines that the diff of the answer adds."""
+    excerpt = Excerpt(file=str(program), first=1, lines=tuple(program.read_text().splitlines()))
+    snapshot = Snapshot(output=printed, accounts=accounts, excerpts=(excerpt,))
+    answer = build_answer(diagnose(load(), snapshot), snapshot)
+    rows = answer.fix.diff.splitlines() if answer.fix is not None else []
+    return [row[1:].strip() for row in rows if row.startswith("+")]
 
 
 @pytest.mark.ranks

@@ -45,11 +45,93 @@ settings_for(%r)
 """
 
 
+SETTER = """class Trainer:
+    def __init__(self):
+        self.optimizer = None
+
+    def build(self):
+        self.optimizer = [1]
+
+    def fit(self):
+        return self.optimizer.pop()
+
+
+trainer = Trainer()
+trainer.fit()
+"""
+WRAPPER = """class Net:
+    def __init__(self):
+        self.rate = 1
+
+
+class Wrapped:
+    def __init__(self, module):
+        self.module = module
+
+    def no_sync(self):
+        return self.module.rate
+
+
+class Steps:
+    def __init__(self, net):
+        self.net = net
+        self.wrapped = Wrapped(net)
+
+    def quiet(self):
+        return self.net.no_sync()
+
+
+Steps(Net()).quiet()
+"""
+UNMATCHED = """SETTINGS = {"schedule": "warmup_linear"}
+
+
+def make(settings):
+    kind = settings["schedule"]
+    if kind == "cosine":
+        return [1]
+    if kind == "linear_warmup":
+        return [2]
+
+
+steps = make(SETTINGS)
+steps.append(3)
+"""
+TEXT_OF_ENVIRONMENT = """import os
+
+local = os.environ["LOCAL_RANK"]
+seed = 100 + local
+"""
+OTHER_LAUNCHER = """import os
+
+local = int(os.environ["SLURM_LOCALID"])
+"""
+NEAR_KEY = """state = {"model": 1, "optimizer": 2, "global_step": 3}
+print(state["step"])
+"""
+SET_ELSEWHERE = """class Losses:
+    def __init__(self):
+        self.rows = []
+
+    def start(self):
+        self.rows = 0.0
+
+    def add(self, loss):
+        self.rows.append(loss)
+
+
+losses = Losses()
+losses.start()
+losses.add(1.0)
+"""
+
+
 @pytest.fixture(autouse=True)
 def _own_process(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "argv", ["train.py"])
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("LOCAL_RANK_ID", raising=False)
+    for name in ("LOCAL_RANK_ID", "SLURM_LOCALID"):
+        monkeypatch.delenv(name, raising=False)
 
 
 def run(path):
@@ -76,9 +158,15 @@ def answered(folder, text, environment=None):
     return build_answer(diagnose(load(), snapshot), snapshot)
 
 
-@pytest.mark.parametrize(("text", "line"), [(NO_RETURN, 3), (CROSSED, 7), (VARIABLE, 3)])
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (NO_RETURN, 3), (CROSSED, 7), (VARIABLE, 3), (SETTER, 13), (WRAPPER, 20), (UNMATCHED, 1), (OTHER_LAUNCHER, 3),
+        (TEXT_OF_ENVIRONMENT, 3), (NEAR_KEY, 2),
+    ],
+)  # fmt: skip
 def test_the_program_runs_with_the_diff(tmp_path, monkeypatch, text, line):
-    """A missing return, two arguments in each other's place, a variable of another name."""
+    """A missing return or call, arguments in each other's place, another name for the variable, object, word or key."""
     monkeypatch.setenv("LOCAL_RANK", "1")
     answer = answered(tmp_path, text, {"LOCAL_RANK": "1"})
     assert ("train.py", line) == (Path(answer.fix.file).name, answer.fix.line)
@@ -381,3 +469,10 @@ def test_a_name_that_differs_in_its_separators_alone_is_the_near_one(tmp_path):
     """Though others are as close by their letters."""
     text = 'sizes = {"local_world_size": 1, "role_world_size": 2}\nsizes["local_worldsize"]\n'
     assert '+sizes["local_world_size"]' in answered(tmp_path, text).fix.diff
+
+
+def test_the_line_that_set_an_attribute_last_is_told(tmp_path):
+    """Of two lines that set it, the one whose literal is the value; what was meant is not known: there is no diff."""
+    answer = answered(tmp_path, SET_ELSEWHERE)
+    assert "`self.rows` is 0.0, which has no `append`" in answer.headline
+    assert (6, "") == (answer.fix.line, answer.fix.diff)

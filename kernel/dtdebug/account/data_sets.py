@@ -1,0 +1,58 @@
+"""The method of a data set that gives the samples of a loader, which runs it in a library or in another process."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from dtdebug.account.makers import creation
+from dtdebug.account.objects import MISSING, attribute, class_of_value, is_kind, loaded, module_of
+from dtdebug.account.scopes import Scope
+from dtdebug.account.sources import Sources
+from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
+
+_WRAPPERS = frozenset({"enumerate", "zip", "tqdm", "iter", "reversed", "list", "islice", "cycle", "next", "trange"})
+_LOADERS = ("DataLoader", "StatefulDataLoader")
+
+
+def sampling_method(node: ast.expr, scope: Scope, sources: Sources) -> Scope | None:
+    """Return `__getitem__` of the data set that a loader, or what wraps it, goes through."""
+    while isinstance(node, ast.Call) and dotted_name(node.func).rpartition(".")[2] in _WRAPPERS and node.args:
+        node = node.args[0]
+    local: dict[str, Any] = {}
+    value = scope.value(node)
+    if is_kind(value, loaded("torch.utils.data", "DataLoader")):
+        value = attribute(value, "dataset")
+        home = scope.program
+        kind = class_of_value(value) if value is not MISSING else None
+        local = {"self": value}
+        if kind is None or home is None or module_of(kind).startswith("torch"):
+            return None
+        name = type.__dict__["__name__"].__get__(kind)
+    else:
+        made = creation(node, scope, sources)
+        if made is None or dotted_name(made[0].func).rpartition(".")[2] not in _LOADERS:
+            return None
+        call, scope = made
+        given = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "dataset"), None)
+        inner = creation(given, scope, sources) if given is not None else None
+        if inner is None:
+            return None
+        name, home = dotted_name(inner[0].func), scope.program
+    for program in filter(None, (home, _program_of(name, scope, sources))):
+        for defined in program.code.nodes(ast.ClassDef):
+            if defined.name != name:
+                continue
+            for each in defined.body:
+                if isinstance(each, FUNCTIONS) and each.name in ("__getitem__", "__iter__"):
+                    last = (each.end_lineno or each.lineno) + 1
+                    return Scope(program.file, last, each.name, program=program, node=each, local=local)
+    return None
+
+
+def _program_of(name: str, scope: Scope, sources: Sources) -> Any:
+    """Return the program that a class was imported from."""
+    imported = scope.program.code.imports.get(name, "") if scope.program is not None else ""
+    module = imported.rpartition(".")[0]
+    return sources.of_module(module, scope.file) if module else None
