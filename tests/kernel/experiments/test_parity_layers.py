@@ -2,14 +2,17 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
+import msgspec
 import pytest
 from places import TESTS
 
 from dtdebug.experiments.parity.judge import judge
 from dtdebug.experiments.parity.record_types import Again, Compared, Explained, Facts, Layers, Pipeline, Row, Term
+from dtdebug.experiments.parity.result import parity_result
 from dtdebug.experiments.repeat.training_steps import TrainingSteps
 
 PROGRAMS = TESTS / "parity"
@@ -94,6 +97,23 @@ def layers(**more):
 def test_what_differs_from_whole_layers_is_named(rows, name):
     """Nothing where the model draws random numbers, or communicates by hand and may mean its parts otherwise."""
     assert [v.invariant for v in judge(rows)] == ([f"parity-{name}"] if name else [])
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"agree": (4, 1e-7)}, "4 gradients agree to 1.0e-07"),
+        ({"agree": (4, 1e-7), "drawn": True}, "not compared, the model draws random numbers"),
+        ({"agree": (4, 1e-7), "output": [0, "mlp"], "summed": True}, "communicates by hand"),
+        ({}, "steps? 1 of ranks 0-1$"),
+    ],
+)
+def test_agreement_is_said_only_where_it_was_measured(tmp_path, more, words):
+    """Nothing is said to agree where two runs of the model differ by chance, or nothing could be repeated."""
+    (tmp_path / "parity").mkdir()
+    rows = b"\n".join(msgspec.json.encode(row) for row in layers(**more))
+    (tmp_path / "parity" / "7.jsonl").write_bytes(rows)
+    assert re.search(words, parity_result(tmp_path).note)
 
 
 def stages(shares, *, kind="mean", factors=(), between=(1.0, 1.0), passes=1):

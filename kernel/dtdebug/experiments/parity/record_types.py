@@ -141,6 +141,8 @@ class Layers(msgspec.Struct, frozen=True):
     """(parameter, state, factor) of gradients that each rank has whole, and otherwise than the others."""
     gradients: list[tuple[str, str, float, float]] = []
     """(parameter, how it differs, factor, relative difference) of other gradients, in the order of the forward pass."""
+    scaled: list[tuple[str, list[float]]] = []
+    """(parameter, factor on each rank) of gradients that agree, and are multiplied before the step."""
     agree: tuple[int, float] | None = None
     """Number of gradients that were compared with the whole layers', and the worst of those that agree."""
 

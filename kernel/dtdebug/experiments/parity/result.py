@@ -58,10 +58,14 @@ def _note(rows: list[Row], *, agrees: bool) -> str:
         return "parity: nothing compared: no gradient passed a module that was called, or none was finite"
     steps = ranges(tuple(v.step for v in told), 8)
     text = f"parity: step{'s' * (len(told) > 1)} {steps} of {spell(told[0].everyone, 8)}"
-    shared = [v.result.layers.agree for v in told if v.result is not None and v.result.layers is not None]
+    shared = [v.result.layers for v in told if v.result is not None and v.result.layers is not None]
     if agrees and shared:
-        known = [row for row in shared if row is not None]
-        if known:
+        known = [one.agree for one in shared if one.agree is not None]
+        if any(one.drawn for one in shared):
+            text += ": not compared, the model draws random numbers, which sharded layers draw otherwise"
+        elif any(one.output or one.gradients or any(row[1] != "summed" for row in one.apart) for one in shared):
+            text += ": what differs from whole layers could not be told from what the model communicates by hand"
+        elif known:
             count, worst = max(n for n, _ in known), max(off for _, off in known)
             text += f" are those of one process with whole layers: {count} gradients agree to {worst:.1e}"
     elif agrees:

@@ -53,6 +53,7 @@ def compare_groups(window: Window, given: dict[int, Any], *, fits: bool) -> dict
     rows = [row for lead in joined.given for row in _gradients(joined.given[lead]["rows"], again, lead)]
     order = {name: place for place, name in enumerate(window.order)}
     told.get("apart", []).sort(key=lambda row: order.get(row[0], 0))
+    told["scaled"] = joined.scaled
     told["gradients"] = sorted((row for row in rows if row[1]), key=lambda row: order.get(row[0], 0))
     told["agree"] = [len(rows), max((row[3] for row in rows if not row[1]), default=0.0)]
     return found

@@ -26,21 +26,24 @@ class Joined(NamedTuple):
     """Members of the first group whose inputs differ where none is declared a part."""
     seen: dict[int, list[list[list[tuple[str, float]]]]]
     """First rank -> members -> calls -> (module, digest of its output)."""
+    scaled: list[tuple[str, list[float]]]
+    """(parameter, factor of each member between backward pass and step) of the first group, where they differ."""
 
 
 def join(given: dict[int, Any]) -> Joined:
     """Return the notes of all ranks as those of their groups; none where the ranks of a group are not all there."""
-    found = Joined({}, {}, {}, [], {})
+    found = Joined({}, {}, {}, [], {}, [])
     for lead in sorted({row["group"][0] for row in given.values()}):
         members = [given[r] for r in sorted(given) if given[r]["group"][0] == lead]
         if [r for r in sorted(given) if given[r]["group"][0] == lead] != sorted(members[0]["group"]):
-            return Joined({}, {}, {}, [], {})
+            return Joined({}, {}, {}, [], {}, [])
         found.apart[lead] = {}
         rows = {}
         for name in members[0]["rows"]:
             row = _row([m["rows"][name] for m in members], found.apart[lead], name)
             if row is not None:
                 rows[name] = row
+                found.scaled.extend(_scaled(name, [m["rows"][name] for m in members]) if not found.given else ())
         calls = [_call([m["calls"][n] for m in members]) for n in range(len(members[0]["calls"]))]
         found.given[lead] = {**members[0], "rows": rows, "calls": calls}
         found.seen[lead] = [[call["seen"] for call in m["calls"]] for m in members]
@@ -71,6 +74,15 @@ def _row(rows: list[dict[str, Any]], apart: dict[str, dict[str, list[Any]]], nam
             for n in range(passes)
         ],
     }
+
+
+def _scaled(name: str, rows: list[dict[str, Any]]) -> list[tuple[str, list[float]]]:
+    """Return the members' factors of one gradient that all have whole and alike, where these differ."""
+    after, step = [row["after"] for row in rows], [row["step"] for row in rows]
+    if any(v is None or bool(v.isnan().any()) for v in (*after, *step)) or not _alike(after) or _alike(step):
+        return []
+    factors = [_factor([now], before) for now, before in zip(step, after, strict=True)]
+    return [] if None in factors else [(name, [f for f in factors if f is not None])]
 
 
 def _total(values: list[Any]) -> Any:

@@ -17,6 +17,7 @@ _LOOKS: tuple[Callable[[StepView], Iterator[Violation]], ...] = (
     layers.inputs,
     layers.outputs,
     layers.unsummed,
+    layers.scaled,
     layers.divided,
     reduction.unreduced,
     reduction.lost,

@@ -113,6 +113,25 @@ def unsummed(view: StepView) -> Iterator[Violation]:
         )
 
 
+def scaled(view: StepView) -> Iterator[Violation]:
+    """Yield gradients that ranks which share a model scale by numbers of their own."""
+    shared = _shared(view)
+    if not shared.scaled:
+        return
+    name, factors = shared.scaled[0]
+    words = ", ".join(f"rank {r} by {f:.4g}" for r, f in zip(shared.group[:4], factors, strict=False))
+    clip = next((f.clipped for f in view.members.values() if f.clipped), "")
+    yield violation(
+        view,
+        "changed-after-reduction",
+        f"Ranks that share one model scale its gradients differently before the step: {words}.",
+        f"First seen at step {view.step} in {name}, whose gradients agree after the backward pass"
+        + (f"; {clip} has clipped it." if clip else "."),
+        "Clip by the norm over all parts: sum the squares of sharded gradients over the tensor-parallel group.",
+        (view.loss().file, view.loss().line),
+    )
+
+
 def divided(view: StepView) -> Iterator[Violation]:
     """Yield a loss that is divided by the number of all ranks, though several of them share a model."""
     loss, ranks = view.loss(), len(view.everyone)
