@@ -178,3 +178,10 @@ def test_a_step_within_a_step_is_one_and_a_step_that_raised_is_forgotten():
     steps.end(both[1])
     steps.end(both[0])
     assert seen == ["begins", "begins", "ends"]
+
+
+def test_a_stage_that_loses_a_pass_is_named():
+    """Its gradient lacks the first of two passes, the other stage's does not."""
+    first, second = stages([0.0, 1.0], passes=2)[0], stages([1.0, 1.0], passes=2)[1]
+    (found,) = judge([first, second])
+    assert found.cause == "The gradient of w in stage 0 is without that of pass 1."

@@ -55,7 +55,11 @@ def _of_step(step: int, held: dict[int, Pipeline]) -> Iterator[Violation]:
         if not names:
             return
         share = next((row[1][0] for row in whole if row[0] == names[0]), 0.0)
+        shares = next((row[1] for row in whole if row[0] == names[0]), [])
+        lost = [n + 1 for n, one in enumerate(shares) if abs(one) < NEAR]
         size = f"{factor_words(share)} that of the whole batch" if share else "not that of the whole batch"
+        if lost:
+            size = f"without that of pass {ranges(tuple(lost), 4)}"
         more = f", and {len(names) - 1} more differ" if len(names) > 1 else ""
         stage, _, name = names[0].partition(".")
         yield _violation(
