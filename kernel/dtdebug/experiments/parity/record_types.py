@@ -120,12 +120,12 @@ class Again(msgspec.Struct, frozen=True):
     random: RandomStep | None = None
     left_out: str = ""
     call: str = ""
-    """What could not be repeated."""
+    """Operation that could not be repeated."""
     ranks: list[int] = []
 
 
 class Layers(msgspec.Struct, frozen=True):
-    """What ranks that share sharded layers do otherwise than one process that has them whole."""
+    """Differences of ranks that share sharded layers to one process that has them whole."""
 
     group: list[int] = []
     inputs: list[int] = []
@@ -148,7 +148,7 @@ class Layers(msgspec.Struct, frozen=True):
 
 
 class Pipeline(msgspec.Struct, frozen=True):
-    """What the stages of one rank do in a step, by whole batches."""
+    """Step of the stages of one rank, by whole batches."""
 
     stages: list[int] = []
     of: int = 0

@@ -190,22 +190,22 @@ class Parity:
         kind.from_local = staticmethod(from_local)
 
     def _schedules(self, module: ModuleType) -> None:
-        def begun(one: pipelines.Pass) -> None:
+        def note_pass(one: pipelines.Pass) -> None:
             if self._window is not None:
                 self._window.passes.append(one)
                 self._window.passed_at = self._window.passed_at or place(sys._getframe(2))  # noqa: SLF001
 
-        def ended(schedule: Any) -> None:
+        def note_gradients(schedule: Any) -> None:
             window = self._window
             if window is not None:
                 self._guard(lambda: window.after.update(pipelines.gradients(schedule)))
 
-        pipelines.patch_schedules(module, begun, ended)
+        pipelines.patch_schedules(module, note_pass, note_gradients)
 
     def _pipeline(self, window: Window, step: int) -> None:
         """Compare the passes of a pipeline; each rank waits for the one before it, and then for the one after it."""
         world = len(self._ranks())
-        why = pipelines.uncovered(window.passes, world)
+        why = pipelines.limit_of(window.passes, world)
         if why:
             self._put({"step": step, "uncovered": why})
             return

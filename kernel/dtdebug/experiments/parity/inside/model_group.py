@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any, NamedTuple
 
-from dtdebug.experiments.parity.inside.parts import merged, whole_of
+from dtdebug.experiments.parity.inside.parts import merge, whole_of
 from dtdebug.experiments.repeat.tensors import tensors_in
 
 _ALIKE = 1e-4
@@ -43,7 +43,9 @@ def join(given: dict[int, Any]) -> Joined:
             row = _row([m["rows"][name] for m in members], found.apart[lead], name)
             if row is not None:
                 rows[name] = row
-                found.scaled.extend(_scaled(name, [m["rows"][name] for m in members]) if not found.given else ())
+                found.scaled.extend(
+                    _member_factors(name, [m["rows"][name] for m in members]) if not found.given else ()
+                )
         calls = [_call([m["calls"][n] for m in members]) for n in range(len(members[0]["calls"]))]
         found.given[lead] = {**members[0], "rows": rows, "calls": calls}
         found.seen[lead] = [[call["seen"] for call in m["calls"]] for m in members]
@@ -68,15 +70,15 @@ def _row(rows: list[dict[str, Any]], apart: dict[str, dict[str, list[Any]]], nam
     passes = max(len(row["local"]) for row in rows)
     return {
         **rows[0],
-        **{k: merged([row[k] for row in rows], partial=partial) for k in ("base", "after", "step")},
+        **{k: merge([row[k] for row in rows], partial=partial) for k in ("base", "after", "step")},
         "local": [
-            merged([row["local"][n] if n < len(row["local"]) else None for row in rows], partial=partial)
+            merge([row["local"][n] if n < len(row["local"]) else None for row in rows], partial=partial)
             for n in range(passes)
         ],
     }
 
 
-def _scaled(name: str, rows: list[dict[str, Any]]) -> list[tuple[str, list[float]]]:
+def _member_factors(name: str, rows: list[dict[str, Any]]) -> list[tuple[str, list[float]]]:
     """Return the members' factors of one gradient that all have whole and alike, where these differ."""
     after, step = [row["after"] for row in rows], [row["step"] for row in rows]
     if any(v is None or bool(v.isnan().any()) for v in (*after, *step)) or not _alike(after) or _alike(step):

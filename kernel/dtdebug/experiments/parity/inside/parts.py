@@ -68,7 +68,7 @@ def whole_of(parts: Iterable[dict[str, Any]], shape: tuple[int, ...] | None = No
     return whole if bool(covered.all()) else None
 
 
-def merged(values: list[Any], *, partial: bool = False) -> Any:
+def merge(values: list[Any], *, partial: bool = False) -> Any:
     """Return entries as the ranks of a group hold them together, None if none has any."""
     torch: Any = sys.modules["torch"]
     held = [v for v in values if v is not None]

@@ -26,7 +26,7 @@ class Pass:
     def __init__(self, schedule: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         kept = {name: value for name, value in kwargs.items() if name not in {"losses", "return_outputs"}}
         self.schedule = schedule
-        self.args, self.kwargs = with_tensors(args, _kept), with_tensors(kept, _kept)
+        self.args, self.kwargs = with_tensors(args, _keep), with_tensors(kept, _keep)
         self.target = self.kwargs.pop("target", None)
 
 
@@ -65,7 +65,7 @@ def gradients(schedule: Any) -> dict[str, Any]:
     }
 
 
-def uncovered(passes: list[Pass], world: int) -> str:
+def limit_of(passes: list[Pass], world: int) -> str:
     """Return why these passes can't be repeated, "" if they can."""
     schedule = passes[0].schedule
     stages = stages_of(schedule)
@@ -177,5 +177,5 @@ def _factor(now: Any, before: Any) -> float | None:
     return factor if float((now - factor * before).norm()) <= _RIGHT * size**0.5 else None
 
 
-def _kept(tensor: Any) -> Any:
+def _keep(tensor: Any) -> Any:
     return tensor.detach().clone()

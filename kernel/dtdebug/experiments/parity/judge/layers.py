@@ -69,7 +69,7 @@ def outputs(view: StepView) -> Iterator[Violation]:
         )
 
 
-def unsummed(view: StepView) -> Iterator[Violation]:
+def group_sums(view: StepView) -> Iterator[Violation]:
     """Yield gradients of weights that each rank has whole, and that are not one process's."""
     shared = _shared(view)
     if shared.output or shared.inputs or not _is_settled(view):
@@ -113,7 +113,7 @@ def unsummed(view: StepView) -> Iterator[Violation]:
         )
 
 
-def scaled(view: StepView) -> Iterator[Violation]:
+def group_factors(view: StepView) -> Iterator[Violation]:
     """Yield gradients that ranks which share a model scale by numbers of their own."""
     shared = _shared(view)
     if not shared.scaled:
@@ -132,7 +132,7 @@ def scaled(view: StepView) -> Iterator[Violation]:
     )
 
 
-def divided(view: StepView) -> Iterator[Violation]:
+def loss_share(view: StepView) -> Iterator[Violation]:
     """Yield a loss that is divided by the number of all ranks, though several of them share a model."""
     loss, ranks = view.loss(), len(view.everyone)
     shared = _shared(view)

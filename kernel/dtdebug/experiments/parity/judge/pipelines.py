@@ -40,7 +40,7 @@ def _of_step(step: int, held: dict[int, Pipeline]) -> Iterator[Violation]:
     first = whole[0][1] if whole else []
     alike = all(abs(a - b) <= NEAR * max(1.0, abs(b)) for row in whole for a, b in zip(row[1], first, strict=True))
     if whole and not odd and alike and max(first) - min(first) <= NEAR * max(map(abs, first)):
-        yield from _scaled(step, held, first[0], scale, kinds, place)
+        yield from _common_factor(step, held, first[0], scale, kinds, place)
     elif whole and not odd and alike:
         shares = ", ".join(f"pass {n + 1} counts {s / max(first):.3g} times" for n, s in enumerate(first))
         divides = " The schedule divides all gradients by the micro-batches in each pass." if lead.scales else ""
@@ -69,10 +69,10 @@ def _of_step(step: int, held: dict[int, Pipeline]) -> Iterator[Violation]:
             "Look at hooks and scaling of these parameters, and at losses that mean over uneven micro-batches.",
             sure=bool(share),
         )  # fmt: skip
-    yield from _clipped(step, held, place)
+    yield from _stage_factors(step, held, place)
 
 
-def _scaled(  # noqa: PLR0917
+def _common_factor(  # noqa: PLR0917
     step: int, held: dict[int, Pipeline], factor: float, scale: float, kinds: set[str], place: tuple[str, int]
 ) -> Iterator[Violation]:
     lead = held[min(held)]
@@ -94,7 +94,7 @@ def _scaled(  # noqa: PLR0917
     )  # fmt: skip
 
 
-def _clipped(step: int, held: dict[int, Pipeline], place: tuple[str, int]) -> Iterator[Violation]:
+def _stage_factors(step: int, held: dict[int, Pipeline], place: tuple[str, int]) -> Iterator[Violation]:
     """Yield stages whose gradients are multiplied by numbers of their own between the passes and the step."""
     factors = {rank: one.between[0] for rank, one in held.items() if one.between}
     if len(factors) > 1 and max(factors.values()) - min(factors.values()) > NEAR * max(map(abs, factors.values())):
