@@ -55,8 +55,8 @@ def _of_step(step: int, held: dict[int, Pipeline]) -> Iterator[Violation]:
         if not names:
             return
         share = next((row[1][0] for row in whole if row[0] == names[0]), 0.0)
-        shares = next((row[1] for row in whole if row[0] == names[0]), [])
-        lost = [n + 1 for n, one in enumerate(shares) if abs(one) < NEAR]
+        of_passes = next((row[1] for row in whole if row[0] == names[0]), [])
+        lost = [n + 1 for n, one in enumerate(of_passes) if abs(one) < NEAR]
         size = f"{factor_words(share)} that of the whole batch" if share else "not that of the whole batch"
         if lost:
             size = f"without that of pass {ranges(tuple(lost), 4)}"
