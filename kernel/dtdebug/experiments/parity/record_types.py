@@ -66,7 +66,11 @@ class Facts(msgspec.Struct, frozen=True):
     rows: list[list[int]] = []
     """For each call: hashes of its samples."""
     weights: dict[str, float | None] = {}
-    """Sums of the weights before the step."""
+    """Sums of the weights before the step, of those that each rank has whole."""
+    group: list[int] = []
+    """Ranks that share one model by tensor parallelism."""
+    placed: dict[str, float | None] = {}
+    """Sums of this rank's parts of sharded layers."""
 
 
 class Explained(msgspec.Struct, frozen=True, rename={"state": "is"}):
@@ -116,7 +120,53 @@ class Again(msgspec.Struct, frozen=True):
     random: RandomStep | None = None
     left_out: str = ""
     call: str = ""
+    """Operation that could not be repeated."""
     ranks: list[int] = []
+
+
+class Layers(msgspec.Struct, frozen=True):
+    """Differences of ranks that share sharded layers to one process that has them whole."""
+
+    group: list[int] = []
+    inputs: list[int] = []
+    """Ranks whose inputs are not those of the first."""
+    drawn: bool = False
+    summed: bool = False
+    """The model sums over these ranks by a call of its own."""
+    output: list[int | str] = []
+    """Call and module from which on no output is that of one process."""
+    biases: list[str] = []
+    """Biases that, counted once for each rank, explain all outputs."""
+    apart: list[tuple[str, str, float]] = []
+    """(parameter, state, factor) of gradients that each rank has whole, and otherwise than the others."""
+    gradients: list[tuple[str, str, float, float]] = []
+    """(parameter, how it differs, factor, relative difference) of other gradients, in the order of the forward pass."""
+    scaled: list[tuple[str, list[float]]] = []
+    """(parameter, factor on each rank) of gradients that agree, and are multiplied before the step."""
+    agree: tuple[int, float] | None = None
+    """Number of gradients that were compared with the whole layers', and the worst of those that agree."""
+
+
+class Pipeline(msgspec.Struct, frozen=True):
+    """Step of the stages of one rank, by whole batches."""
+
+    stages: list[int] = []
+    of: int = 0
+    micro: int = 1
+    """Micro-batches of a pass."""
+    scales: bool = False
+    """The schedule divides the gradients by the number of micro-batches."""
+    passes: int = 1
+    drawn: bool = False
+    """A module draws random numbers."""
+    terms: list[Term] = []
+    """Of the loss, on the rank of the last stage."""
+    gradients: list[tuple[str, list[float], float]] = []
+    """(stage and parameter, shares of the passes' whole batches, relative rest)."""
+    between: list[float] = []
+    """By what all gradients are multiplied between the last pass and the step, if it is one number."""
+    file: str = ""
+    line: int = 0
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -129,6 +179,8 @@ class Row(msgspec.Struct, frozen=True):
     missing: list[int] = []
     compared: list[Compared] = []
     again: Again | None = None
+    layers: Layers | None = None
+    pipeline: Pipeline | None = None
     unrepeated: str = ""
     ended: int = 0
     weights: dict[str, float | None] = {}

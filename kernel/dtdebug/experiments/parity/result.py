@@ -6,7 +6,7 @@ from pathlib import Path, PurePath
 
 import msgspec
 
-from dtdebug.experiments.parity.judge import judge
+from dtdebug.experiments.parity.judge import judge, pipelines
 from dtdebug.experiments.parity.judge.view import StepView, views
 from dtdebug.experiments.parity.record_types import Row
 from dtdebug.experiments.repeat import notes
@@ -40,6 +40,9 @@ def _note(rows: list[Row], *, agrees: bool) -> str:
     uncovered = next((r.uncovered for r in rows if r.uncovered), "")
     if uncovered:
         return f"parity: nothing compared: {uncovered} is not covered"
+    pipeline = pipelines.note_of(rows, agrees=agrees)
+    if pipeline:
+        return pipeline
     if not rows:
         return "parity: nothing compared: no rank of a training was seen, or the program ended before the chosen step"
     if not seen:
@@ -48,14 +51,24 @@ def _note(rows: list[Row], *, agrees: bool) -> str:
             "no optimizer step was seen: none was taken before the program ended, or not by an optimizer of torch"
         )  # fmt: skip
         return f"parity: nothing compared: {why}"
-    if max(v.world for v in seen) < 2:
+    if max(len(v.everyone) for v in seen) < 2:
         return "parity: nothing compared: one rank trains, and there is nothing to compare it with"
-    told = [v for v in seen if v.compared]
+    told = [v for v in seen if v.compared or (v.result is not None and v.result.layers is not None)]
     if not told:
         return "parity: nothing compared: no gradient passed a module that was called, or none was finite"
     steps = ranges(tuple(v.step for v in told), 8)
-    text = f"parity: step{'s' * (len(told) > 1)} {steps} of {spell(told[0].ranks, 8)}"
-    if agrees:
+    text = f"parity: step{'s' * (len(told) > 1)} {steps} of {spell(told[0].everyone, 8)}"
+    shared = [v.result.layers for v in told if v.result is not None and v.result.layers is not None]
+    if agrees and shared:
+        known = [one.agree for one in shared if one.agree is not None]
+        if any(one.drawn for one in shared):
+            text += ": not compared, the model draws random numbers, which sharded layers draw otherwise"
+        elif any(one.output or one.gradients or any(row[1] != "summed" for row in one.apart) for one in shared):
+            text += ": what differs from whole layers could not be told from what the model communicates by hand"
+        elif known:
+            count, worst = max(n for n, _ in known), max(off for _, off in known)
+            text += f" are those of one process with whole layers: {count} gradients agree to {worst:.1e}"
+    elif agrees:
         worst = max(
             (c.after.off / c.size for v in told for c in v.compared if c.size and c.after.state == "mean"), default=0.0
         )
@@ -75,7 +88,10 @@ def _limits(seen: list[StepView]) -> list[str]:
     if random is not None:
         first = f", first in `{random.first[0] or 'the model'}`" if random.first else ""
         found.append(f"not deterministic: two equal recomputations differ in {random.parameter}{first}")
-    if any(a.left_out == "communicates" for a in again):
+    whole = next((a for a in again if a.left_out == "whole"), None)
+    if whole is not None:
+        found.append(f"the model can't be run with whole layers ({whole.call}), so only the reduction was compared")
+    elif any(a.left_out == "communicates" for a in again):
         found.append("the model communicates in its forward pass, so only the reduction was compared")
     elif any(a.left_out == "weights" for a in again):
         found.append("some sharded weights were never whole, so only the reduction was compared")

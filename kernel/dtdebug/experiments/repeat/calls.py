@@ -79,6 +79,11 @@ class CallRecorder:
             handle.remove()
         self._handles, self._open, self._wrapper = [], None, ""
 
+    @property
+    def is_inside(self) -> bool:
+        """True while a recorded call runs."""
+        return self._open is not None
+
     def clear(self) -> None:
         """Forget the calls so far."""
         self.calls, self.backwards = [], 0
@@ -169,13 +174,19 @@ def _fresh(tensor: Any) -> Any:
 
 
 def digest(output: Any) -> float:
-    """Return one number for the values of an output."""
+    """Return one number for the values of an output, of which the numbers of a DTensor's shards are parts."""
     torch: Any = sys.modules["torch"]
     total = 0.0
     with torch.no_grad():
         for place_, tensor in enumerate(tensors_in(output), 1):
-            if tensor.is_floating_point() and tensor.layout is torch.strided and not hasattr(tensor, "device_mesh"):
-                total += place_ * float(tensor.detach().double().abs().sum())
+            if not tensor.is_floating_point() or tensor.layout is not torch.strided:
+                continue
+            own = tensor.detach()
+            if hasattr(own, "device_mesh"):
+                if any(p.is_partial() for p in own.placements):
+                    return float("nan")  # the sizes of parts tell nothing of their sum
+                own = own.to_local()
+            total += place_ * float(own.double().abs().sum())
     return total
 
 

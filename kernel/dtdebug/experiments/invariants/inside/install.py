@@ -20,6 +20,7 @@ from dtdebug.experiments.invariants.inside.phases import PhaseSampler
 from dtdebug.experiments.invariants.inside.record_writer import WatchNotes, guard_method
 from dtdebug.experiments.invariants.inside.steps import Steps
 from dtdebug.experiments.repeat.after_import import after_import, is_launcher
+from dtdebug.experiments.repeat.training_steps import TrainingSteps
 
 _MOST, _STEPS = 64, 8
 """Maximum tensors of a group, and steps, whose values are noted."""
@@ -138,18 +139,14 @@ class Watch:
         module.backward = looking  # type: ignore[attr-defined]
 
     def _optimizer(self, module: ModuleType) -> None:
-        def before(optimizer: Any, args: Any, kwargs: Any) -> Any:
+        def begins(optimizer: Any, args: Any, kwargs: Any) -> Any:
             if not self._sampling:
                 self._sampling = True
                 PhaseSampler(self.notes, self.steps).start()
             self.calls.before_step(optimizer)
             return self.steps.before_step(optimizer, args, kwargs)
 
-        def after(optimizer: Any, args: Any, kwargs: Any) -> None:
-            self.steps.after_step(optimizer)
-
-        module.register_optimizer_step_pre_hook(before)
-        module.register_optimizer_step_post_hook(after)
+        TrainingSteps(begins, self.steps.after_step).hook(module)
 
     def _cuda(self, module: ModuleType) -> None:
         synchronize = module.synchronize

@@ -109,7 +109,6 @@ class Steps:
     def __init__(self, notes: WatchNotes, models: Models) -> None:
         self.notes, self._models = notes, models
         self._known: weakref.WeakKeyDictionary[Any, KnownOptimizer] = weakref.WeakKeyDictionary()
-        self._stack: list[int] = []
         self._most = 0
         self.done = 0
         """Number of steps of all optimizers."""
@@ -222,9 +221,6 @@ class Steps:
 
     @guard_method
     def _begins(self, optimizer: Any) -> None:
-        if id(optimizer) in self._stack:  # its last step raised an exception
-            del self._stack[self._stack.index(id(optimizer)) :]
-        self._stack.append(id(optimizer))
         if optimizer not in self._known:
             self._known[optimizer] = KnownOptimizer(len(self._known))
             self._known[optimizer].backwards = self.backwards
@@ -232,8 +228,6 @@ class Steps:
 
     @guard_method
     def _looks(self, optimizer: Any, frame: Any) -> None:
-        if self._stack[:1] != [id(optimizer)]:
-            return
         known = self._known[optimizer]
         if self.done == 0:
             self.notes.put("begun", **membership())
@@ -270,13 +264,8 @@ class Steps:
     @guard_method
     def after_step(self, optimizer: Any) -> None:
         """Handle the end of a step."""
-        if id(optimizer) in self._stack:
-            outermost = self._stack[0] == id(optimizer)
-            del self._stack[self._stack.index(id(optimizer)) :]
-        else:
-            outermost = False
         known = self._known.get(optimizer)
-        if known is None or not outermost:
+        if known is None:
             return
         known.steps += 1
         self._most = max(self._most, known.steps)

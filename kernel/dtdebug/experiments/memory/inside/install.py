@@ -17,6 +17,7 @@ from typing import Any
 from dtdebug.experiments.collectives.inside import dispatcher_hook, fake_groups
 from dtdebug.experiments.memory.inside.live_tensors import LiveTensors, dispatch_mode
 from dtdebug.experiments.memory.inside.other_device import pretend
+from dtdebug.experiments.repeat.training_steps import TrainingSteps
 from dtdebug_taxonomy.stacks.frames import is_library
 
 _STEPS = 2
@@ -43,6 +44,8 @@ class _Run:
         self._depth, self._steps, self._batch = 0, 0, 0
         self._roots: dict[int, Any] = {}
         self._hooked: set[int] = set()
+        self._graded = False
+        """A backward pass has run since the last step; gradients have no values here."""
         self._inputs: dict[int, int] = {}
         """Module -> bytes of the first input of its last pass."""
 
@@ -55,9 +58,8 @@ class _Run:
         modules.register_module_buffer_registration_hook(lambda m, n, b: live.mark(b, "buffers"))
         modules.register_module_forward_pre_hook(self._enters)
         modules.register_module_forward_hook(self._leaves, always_call=True)
-        optimizers: Any = sys.modules["torch.optim.optimizer"]
-        optimizers.register_optimizer_step_pre_hook(self._steps_begin)
-        optimizers.register_optimizer_step_post_hook(self._steps_end)
+        steps = TrainingSteps(self._steps_begin, self._steps_end, lambda _: self._graded)
+        steps.hook(sys.modules["torch.optim.optimizer"])
         for name in ("backward", "grad"):
             setattr(torch.autograd, name, self._in_phase(getattr(torch.autograd, name), "backward"))
         names: Any = importlib.import_module("torch.distributed._tools.mod_tracker").ModTracker()
@@ -72,6 +74,7 @@ class _Run:
         @functools.wraps(original)
         def run(*args: Any, **kwargs: Any) -> Any:
             before, self._live.phase = self._live.phase, phase
+            self._graded = self._graded or phase == "backward"
             try:
                 return original(*args, **kwargs)
             finally:
@@ -110,8 +113,8 @@ class _Run:
             self._live.mark(parameter, "parameters")
             self._live.mark(parameter.grad, "gradients")
 
-    def _steps_end(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        self._live.phase = "other"
+    def _steps_end(self, optimizer: Any) -> None:
+        self._live.phase, self._graded = "other", False
         for state in optimizer.state.values():
             for value in state.values() if isinstance(state, dict) else ():
                 self._live.mark(value, "optimizer")

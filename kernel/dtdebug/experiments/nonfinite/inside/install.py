@@ -22,6 +22,7 @@ from dtdebug.experiments.repeat.after_import import after_import, complain, is_l
 from dtdebug.experiments.repeat.calls import Call, CallRecorder, place
 from dtdebug.experiments.repeat.closures import when_complete
 from dtdebug.experiments.repeat.tensors import tensors_in
+from dtdebug.experiments.repeat.training_steps import TrainingSteps
 
 FOLDER = "nan"
 _CALLS = 64
@@ -37,7 +38,7 @@ class NonFinite:
         self._calls = CallRecorder(copies=False)
         self._calls.failed, self._calls.passed = self._fails, self._passed
         self._done = False
-        self._steps = self._inside = 0
+        self._steps = 0
         self._scaled = False
         self._before = (0.0, 0.0)
         """Norm of the gradients and learning rate of the previous step."""
@@ -157,20 +158,16 @@ class NonFinite:
         kind._next_index, kind.__next__ = _next_index, __next__  # noqa: SLF001
 
     def _optimizer(self, module: ModuleType) -> None:
-        def before(optimizer: Any, args: Any, kwargs: Any) -> Any:
-            self._inside += 1
-            if self._inside == 1 and not self._done:
-                return when_complete(args, kwargs, lambda: self._guard(lambda: self._check_gradients(optimizer)))
-            return None
+        def begins(optimizer: Any, args: Any, kwargs: Any) -> Any:
+            if self._done:
+                return None
+            return when_complete(args, kwargs, lambda: self._guard(lambda: self._check_gradients(optimizer)))
 
-        def after(optimizer: Any, args: Any, kwargs: Any) -> None:
-            self._inside = max(0, self._inside - 1)
-            if self._inside == 0:
-                self._steps += 1
-                self._calls.clear()
+        def ends(_: Any) -> None:
+            self._steps += 1
+            self._calls.clear()
 
-        module.register_optimizer_step_pre_hook(before)
-        module.register_optimizer_step_post_hook(after)
+        TrainingSteps(begins, ends).hook(module)
 
     def _check_loss(self, loss: Any, frame: Any) -> None:
         if not hasattr(loss, "grad_fn") or loss.numel() != 1 or is_finite(loss):

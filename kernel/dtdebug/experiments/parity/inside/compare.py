@@ -155,12 +155,18 @@ def _factor(held: dict[int, Any], limit: float, *, sharded: bool) -> list[float 
     return found
 
 
-def weight_sums(window: Window, optimizer: Any) -> dict[str, float]:
-    """Return one number for the values of each whole parameter after the step."""
+def weight_sums(window: Window, optimizer: Any, *, placed: bool = False) -> dict[str, float]:
+    """Return one number for the values of each whole parameter, or of this rank's part of each sharded layer."""
     found: dict[str, float] = {}
     for group in optimizer.param_groups:
         for parameter in group["params"]:
             name = window.names.get(id(parameter))
-            if name is not None and not hasattr(parameter, "device_mesh") and len(found) < _ROWS:
-                found[name] = float(entries(parameter).sum())
+            if name is None or len(found) >= _ROWS:
+                continue
+            layer = window.layers.get(name) is parameter
+            copied = layer and all(p.is_replicate() for p in parameter.placements)
+            if placed and layer and not copied:
+                found[name] = float(entries(parameter.to_local()).sum())
+            elif not placed and (copied or not hasattr(parameter, "device_mesh")):
+                found[name] = float(entries(parameter.to_local() if copied else parameter).sum())
     return found

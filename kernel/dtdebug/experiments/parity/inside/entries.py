@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 MOST = 1 << 14
@@ -32,13 +34,17 @@ def entries(tensor: Any) -> Any:
         return flat[index_of(flat.numel()).to(flat.device)].to("cpu", torch.float64)
 
 
-def entries_of_shard(local: Any, numel: int, begin: int) -> Any:
-    """Return the same of a part that begins at a flat place of the whole tensor; NaN where another rank has them."""
+def entries_of_shard(local: Any, shape: tuple[int, ...], begin: Sequence[int]) -> Any:
+    """Return the same of a part that begins at a place of the whole tensor; NaN where another rank has them."""
     torch: Any = sys.modules["torch"]
     with torch.no_grad():
-        at = index_of(numel) - begin
-        flat = local.detach().reshape(-1)
-        held = (at >= 0) & (at < flat.numel())
-        found = torch.full((len(at),), float("nan"), dtype=torch.float64)
-        found[held] = flat[at[held].to(flat.device)].to("cpu", torch.float64)
+        index = index_of(math.prod(shape))
+        at = [i - b for i, b in zip(torch.unravel_index(index, shape), begin, strict=True)]
+        held = torch.ones(len(index), dtype=torch.bool)
+        for places, size in zip(at, local.shape, strict=True):
+            held &= (places >= 0) & (places < size)
+        found = torch.full((len(index),), float("nan"), dtype=torch.float64)
+        if bool(held.any()):
+            chosen = local.detach()[tuple(places[held].to(local.device) for places in at)] if at else local.detach()
+            found[held] = chosen.to("cpu", torch.float64)
         return found

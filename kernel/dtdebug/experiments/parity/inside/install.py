@@ -16,20 +16,23 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dtdebug.experiments.parity.inside import compare, recompute
+from dtdebug.experiments.parity.inside import compare, layers, pipelines, recompute
+from dtdebug.experiments.parity.inside.parts import part_of
 from dtdebug.experiments.parity.inside.window import Window, rows_of
 from dtdebug.experiments.repeat import random_states
 from dtdebug.experiments.repeat.after_import import after_import, complain, is_launcher
 from dtdebug.experiments.repeat.calls import place
 from dtdebug.experiments.repeat.closures import when_complete
-from dtdebug.experiments.repeat.setup_steps import SetupSteps
 from dtdebug.experiments.repeat.tensors import is_plain, tensors_in
+from dtdebug.experiments.repeat.training_steps import TrainingSteps
 
 FOLDER = "parity"
 _WAIT, _PAUSE = 30.0, 0.02
 """Seconds that the first rank waits for the others' notes of a step, and between two looks."""
 _SHARE = 0.5
 """Maximum share of the free memory for what a recomputation holds."""
+_GIVEN_UP = "given-up"
+"""File that tells the ranks of other stages not to wait any longer."""
 _GATHERS = ("all_gather", "all_gather_into_tensor", "all_to_all", "all_to_all_single")
 _CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_")
 
@@ -42,7 +45,6 @@ class Parity:
         self._folder, self._steps = folder, steps
         self._taken = 0
         self._window: Window | None = None
-        self._inside = 0
         self._busy = False
         self._dead = False
         self._group: list[int] | None = None
@@ -61,6 +63,8 @@ class Parity:
             "torch.amp.grad_scaler": self._scaler,
             "torch.nn.parallel.distributed": self._ddp,
             "torch.distributed.distributed_c10d": self._gathers,
+            "torch.distributed.tensor._api": self._dtensors,
+            "torch.distributed.pipelining.schedules": self._schedules,
         }
 
     def patch(self, name: str, module: ModuleType) -> None:
@@ -170,6 +174,70 @@ class Parity:
             if getattr(package, name, None) is old:
                 setattr(package, name, call)
 
+    def _dtensors(self, module: ModuleType) -> None:
+        """Note whether the program declares that an input of this rank is a part."""
+        kind = module.DTensor
+        old = kind.from_local
+
+        @functools.wraps(old)
+        def from_local(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            window = self._window
+            if window is not None and not self._busy and window.calls.is_inside and tensor.grad_fn is None:
+                placements = kwargs.get("placements") or (args[1] if len(args) > 1 else ())
+                window.cuts = window.cuts or any(hasattr(p, "dim") for p in placements or ())
+            return old(tensor, *args, **kwargs)
+
+        kind.from_local = staticmethod(from_local)
+
+    def _schedules(self, module: ModuleType) -> None:
+        def note_pass(one: pipelines.Pass) -> None:
+            if self._window is not None:
+                self._window.passes.append(one)
+                self._window.passed_at = self._window.passed_at or place(sys._getframe(2))  # noqa: SLF001
+
+        def note_gradients(schedule: Any) -> None:
+            window = self._window
+            if window is not None:
+                self._guard(lambda: window.after.update(pipelines.gradients(schedule)))
+
+        pipelines.patch_schedules(module, note_pass, note_gradients)
+
+    def _pipeline(self, window: Window, step: int) -> None:
+        """Compare the passes of a pipeline; each rank waits for the one before it, and then for the one after it."""
+        world = len(self._ranks())
+        why = pipelines.limit_of(window.passes, world)
+        if why:
+            self._put({"step": step, "uncovered": why})
+            return
+        now = pipelines.gradients(window.passes[0].schedule)
+        after = {name: window.after[name] for name in now if name in window.after}
+        self._busy = True
+        try:
+            with random_states.unchanged():
+                found = pipelines.repeat_passes(
+                    window.passes, after, now,
+                    lambda name, value: _save(value, self._folder / f"step-{step}-{name}.pt"),
+                    lambda name: self._awaited(self._folder / f"step-{step}-{name}.pt"),
+                )  # fmt: skip
+        except Exception:
+            (self._folder / _GIVEN_UP).touch(mode=0o600)
+            raise
+        finally:
+            self._busy = False
+        file, line = window.passed_at or ("", 0)
+        self._put({"step": step, "world": world, "pipeline": {**found, "file": file, "line": line}})
+
+    def _awaited(self, path: Path) -> Any:
+        torch: Any = sys.modules["torch"]
+        until = time.monotonic() + _WAIT
+        while not path.exists():
+            if time.monotonic() > until or (self._folder / _GIVEN_UP).exists():
+                raise TimeoutError("another stage's part of the repetition did not come")
+            time.sleep(_PAUSE)
+        found = torch.load(path, map_location="cpu", weights_only=True)
+        path.unlink()
+        return found
+
     def _clip(self, module: ModuleType) -> None:
         package = sys.modules.get("torch.nn.utils")
         for name in _CLIPS:
@@ -195,25 +263,12 @@ class Parity:
         return call
 
     def _optimizer(self, module: ModuleType) -> None:
-        setup = SetupSteps()
-
-        def before(optimizer: Any, args: Any, kwargs: Any) -> Any:
-            if self._inside == 0 and setup.is_setup(optimizer, args, kwargs):
+        def begins(optimizer: Any, args: Any, kwargs: Any) -> Any:
+            if self._window is None:
                 return None
-            self._inside += 1
-            if self._inside == 1 and self._window is not None:
-                return when_complete(args, kwargs, lambda: self._guard(lambda: self._compare(optimizer)))
-            return None
+            return when_complete(args, kwargs, lambda: self._guard(lambda: self._compare(optimizer)))
 
-        def after(optimizer: Any, args: Any, kwargs: Any) -> None:
-            if self._inside == 0:  # it only set up its state
-                return
-            self._inside -= 1
-            if self._inside == 0:
-                self._guard(lambda: self._ended(optimizer))
-
-        module.register_optimizer_step_pre_hook(before)
-        module.register_optimizer_step_post_hook(after)
+        TrainingSteps(begins, lambda optimizer: self._guard(lambda: self._ended(optimizer))).hook(module)
 
     def _ended(self, optimizer: Any) -> None:
         self._taken += 1
@@ -230,6 +285,9 @@ class Parity:
         window.compared = True
         window.close()
         step, rank, ranks = self._taken + 1, _rank(), self._ranks()
+        if window.passes:
+            self._pipeline(window, step)
+            return
         if window.uncovered or self._groups > 1:
             self._put({"step": step, "uncovered": window.uncovered or "models with different groups of ranks"})
             return
@@ -241,25 +299,32 @@ class Parity:
         if len(ranks) < 2 or rank not in ranks:
             return
         lead = min(ranks)
+        note = {
+            "rank": rank, "rows": rows, "calls": _sent(window), "frozen": sorted(window.frozen),
+            "group": window.group, "layers": window.layer_parts(), "cuts": window.cuts,
+        }  # fmt: skip
         if rank != lead:
-            _save({"rows": rows, "calls": _sent(window), "frozen": sorted(window.frozen)}, self._name(step, rank))
+            _save(note, self._name(step, rank))
             return
         others = self._others(step, [r for r in ranks if r != lead])
         missing = [r for r in ranks if r != lead and r not in others]
         if any(set(other["rows"]) != set(rows) for other in others.values()):
             self._put({"step": step, "uncovered": "ranks whose optimizers hold different parameters"})
             return
-        given = {lead: {"rows": rows, "calls": _sent(window), "frozen": sorted(window.frozen)}, **others}
+        given = {lead: note, **others}
         found: dict[str, Any] = {"step": step, "missing": missing}
         self._busy = True
         try:
             with random_states.unchanged():
-                again = recompute.recompute(window, given) if not missing and _fits(window) else None
-                if again is None and not missing:
-                    found["unrepeated"] = "memory"
-                found["compared"] = compare.compare(given, again, ranks, window.order, sharded=bool(window.sharded))
-                if again is not None:
-                    found["again"] = again.told
+                if window.group:
+                    found |= layers.compare_groups(window, given, fits=_fits(window)) if not missing else {}
+                else:
+                    again = recompute.recompute(window, given) if not missing and _fits(window) else None
+                    if again is None and not missing:
+                        found["unrepeated"] = "memory"
+                    found["compared"] = compare.compare(given, again, ranks, window.order, sharded=bool(window.sharded))
+                    if again is not None:
+                        found["again"] = again.told
         finally:
             self._busy = False
         self._put(found)
@@ -315,7 +380,7 @@ def _sent(window: Window) -> list[dict[str, Any]]:
             "cuda": call.random.get("cuda"),
             "training": call.training,
             "buffers": call.buffers,
-            "grads": call.grads,
+            "grads": [{index: [part_of(g)] for index, g in row.items()} for row in call.grads],
             "seen": [list(row) for row in call.seen],
         })  # fmt: skip
     return found
@@ -360,10 +425,12 @@ def _facts(window: Window, optimizer: Any, rows: dict[str, Any], world: int) -> 
         "exchanged": window.exchanged,
         "frozen": sorted(window.frozen)[:64],
         "batchnorm": sorted(k for k in kinds if "BatchNorm" in k),
-        "sharded": bool(window.sharded),
+        "sharded": bool(window.sharded - window.layers.keys()),
         "backwards": window.calls.backwards,
         "rows": [rows_of(c) for c in window.calls.calls],
         "weights": compare.weight_sums(window, optimizer),
+        "group": window.group,
+        "placed": compare.weight_sums(window, optimizer, placed=True),
     }
 
 

@@ -6,10 +6,46 @@ import sys
 from typing import Any, NamedTuple
 
 from dtdebug.experiments.parity.inside.entries import entries
+from dtdebug.experiments.parity.inside.parts import whole_of
 from dtdebug.experiments.parity.inside.window import Window
 from dtdebug.experiments.repeat.calls import Call, digest, repeat
 from dtdebug.experiments.repeat.module_copy import ModuleCopy
+from dtdebug.experiments.repeat.one_process import CommunicatesError, one_process, whole_tensor
 from dtdebug.experiments.repeat.tensors import tensors_in, with_tensors
+
+
+class Watched:
+    """Outputs of one module in a recomputation, and the sum of their gradients over all but the last dimension."""
+
+    def __init__(self) -> None:
+        self.outputs: list[Any] = []
+        self.gradient: Any = None
+
+    def note(self, output: Any) -> None:
+        """Keep an output, and its gradient once it has one."""
+        torch: Any = sys.modules["torch"]
+        if isinstance(output, torch.Tensor):
+            self.outputs.append(output.detach().clone())
+            if output.requires_grad:
+                output.register_hook(self._add)
+
+    def _add(self, gradient: Any) -> None:
+        now = gradient.detach().reshape(-1, gradient.shape[-1]).sum(0)
+        self.gradient = now if self.gradient is None else self.gradient + now
+
+
+class Run(NamedTuple):
+    """One recomputation."""
+
+    grads: dict[str, Any]
+    seen: list[list[tuple[str, float]]]
+    """For each call: (module, digest of its output)."""
+    drawn: bool
+    """The model draws random numbers."""
+    summed: bool
+    """The model sums over ranks by a call of its own."""
+    watched: dict[str, Watched]
+    """Module -> its outputs."""
 
 
 class Again(NamedTuple):
@@ -18,20 +54,20 @@ class Again(NamedTuple):
     grads: dict[int, dict[str, Any]]
     change: dict[str, float]
     told: dict[str, Any]
+    runs: dict[int, Run] = {}
 
 
-class _CommunicatesError(Exception):
-    """The model itself communicates, which one process can't repeat."""
+def recompute(window: Window, given: dict[int, Any], summing: list[str] | None = None) -> Again:
+    """Return the gradients of each rank's inputs with this rank's model.
 
-
-def recompute(window: Window, given: dict[int, Any]) -> Again | None:
-    """Return the gradients of each rank's inputs with this rank's model; None if that is not possible."""
+    `summing`: names of the groups of ranks that share a model, over which it may sum.
+    """
     lead = next(iter(given))
     mine = window.calls.calls
     told: dict[str, Any] = {}
     if window.sharded - window.weights.keys():
         return Again({}, {}, {"left_out": "weights"})
-    grads: dict[int, dict[str, Any]] = {}
+    runs: dict[int, Run] = {}
     try:
         for rank, row in given.items():
             calls = row["calls"]
@@ -39,23 +75,27 @@ def recompute(window: Window, given: dict[int, Any]) -> Again | None:
                 told["left_out"] = "inputs" if len(calls) == len(mine) else "calls"
                 told.setdefault("ranks", []).append(rank)
                 continue
-            grads[rank], seen = _run(window, mine, calls)
-            first = _first_difference(calls, seen)
+            runs[rank] = run_once(window, mine, calls, summing)
+            first = [] if summing else _first_difference(calls, runs[rank].seen)
             if first:
                 told.setdefault("differs", {})[str(rank)] = first
-        if lead not in grads:
+        if lead not in runs:
             return Again({}, {}, told)
-        twice, seen = _run(window, mine, given[lead]["calls"])
-        unequal = [n for n in twice if not bool((twice[n] == grads[lead][n]).all())]
+        once, twice = runs[lead].grads, run_once(window, mine, given[lead]["calls"], summing)
+        unequal = [n for n in twice.grads if not bool((twice.grads[n] == once[n]).all())]
         if unequal:
-            told["random"] = {"parameter": unequal[0], "first": _first_difference(given[lead]["calls"], seen)}
-        nudged, _ = _run(window, mine, given[lead]["calls"], nudge=True)
-    except _CommunicatesError as error:
-        told["left_out"], told["call"] = "communicates", str(error)
-        return Again({}, {}, told)
-    change = {n: float((nudged[n] - grads[lead][n]).norm()) for n in grads[lead] if n in nudged}
+            told["random"] = {"parameter": unequal[0], "first": _first_difference(given[lead]["calls"], twice.seen)}
+        nudged = run_once(window, mine, given[lead]["calls"], summing, nudge=True).grads
+    except CommunicatesError as error:
+        return Again({}, {}, {**told, "left_out": "communicates", "call": str(error)})
+    except (RuntimeError, TypeError, ValueError, AttributeError, NotImplementedError) as error:
+        if not summing:
+            raise
+        return Again({}, {}, {**told, "left_out": "whole", "call": f"{type(error).__name__}: {error}"[:200]})
+    change = {n: float((nudged[n] - once[n]).norm()) for n in once if n in nudged}
+    grads = {rank: run.grads for rank, run in runs.items()}
     told["matches"] = _matches(given, grads, change)
-    return Again(grads, change, told)
+    return Again(grads, change, told, runs)
 
 
 def _matches(given: dict[int, Any], grads: dict[int, Any], change: dict[str, float]) -> dict[str, Any]:
@@ -86,24 +126,38 @@ def _matches(given: dict[int, Any], grads: dict[int, Any], change: dict[str, flo
     return found
 
 
-def _run(
-    window: Window, mine: list[Call], calls: list[dict[str, Any]], *, nudge: bool = False
-) -> tuple[dict[str, Any], list[list[tuple[str, float]]]]:
-    """Return the gradients by name, and the digests of the modules' outputs of each call."""
+def run_once(
+    window: Window,
+    mine: list[Call],
+    calls: list[dict[str, Any]],
+    summing: list[str] | None,
+    *,
+    nudge: bool = False,
+    watch: tuple[str, ...] = (),
+) -> Run:
+    """Return the gradients by name, the digests of the modules' outputs of each call, and what the model did."""
+    torch: Any = sys.modules["torch"]
+    drawn, watched = False, {name: Watched() for name in watch}
     copies: dict[int, ModuleCopy] = {}
     seen: list[list[tuple[str, float]]] = []
-    with _refusing():
+    with one_process(summing) as summed:
         done = []
         for call, row in zip(mine, calls, strict=True):
             if id(call.root) not in copies:
-                copies[id(call.root)] = _copy(window, call.root)
+                copies[id(call.root)] = copy_of(window, call.root)
                 if nudge:
                     _nudge(copies[id(call.root)].module)
             copies[id(call.root)].set_forward(call.forward)
             model = copies[id(call.root)].module
             rows: list[tuple[str, float]] = []
             handles = [module.register_forward_hook(_digesting(rows, name)) for name, module in model.named_modules()]
+            handles += [
+                module.register_forward_hook(lambda _m, _i, output, held=watched[name]: held.note(output))
+                for name, module in model.named_modules()
+                if name in watched
+            ]
             output = repeat(_call_of(call, row, model), model)
+            drawn = drawn or not torch.equal(torch.get_rng_state(), row["random"]["cpu"])
             for handle in handles:
                 handle.remove()
             seen.append(rows)
@@ -115,12 +169,17 @@ def _run(
         for name, parameter in copies[id(call.root)].module.named_parameters():
             if parameter.grad is not None:
                 found[prefix + name] = entries(parameter.grad)
-    return found, seen
+    return Run(found, seen, drawn, bool(summed), watched)
 
 
-def _copy(window: Window, root: Any) -> ModuleCopy:
+def copy_of(window: Window, root: Any) -> ModuleCopy:
+    """Return a copy of a model with whole weights."""
     prefix = window.prefix_of(root)
-    return ModuleCopy(root, {n.removeprefix(prefix): w for n, w in window.weights.items() if n.startswith(prefix)})
+    whole = {n.removeprefix(prefix): w for n, w in window.weights.items() if n.startswith(prefix)}
+    if window.layers:
+        kind = whole_tensor()
+        whole = {n: w.as_subclass(kind) for n, w in whole.items()}
+    return ModuleCopy(root, whole)
 
 
 def _call_of(call: Call, row: dict[str, Any], model: Any) -> Call:
@@ -149,8 +208,11 @@ def _step_back(done: list[tuple[list[dict[int, Any]], list[Any]]]) -> None:
         for grads, outputs in done:
             for index, gradient in grads[number].items() if number < len(grads) else ():
                 if index < len(outputs) and outputs[index].requires_grad:
+                    whole = whole_of(gradient, tuple(outputs[index].shape))
+                    if whole is None or whole.shape != outputs[index].shape:
+                        raise ValueError("the gradients of an output do not make up a whole one")
                     outs.append(outputs[index])
-                    given.append(gradient.to(outputs[index].device))
+                    given.append(whole.to(outputs[index].device, outputs[index].dtype))
         if outs:
             torch.autograd.backward(outs, given, retain_graph=number + 1 < passes)
 
@@ -193,17 +255,3 @@ def _first_difference(calls: list[dict[str, Any]], seen: list[list[tuple[str, fl
             if abs(before - now) > 1e-5 * max(abs(before), abs(now)) or (before == before) != (now == now):  # noqa: PLR0124
                 return [name, before, now]
     return []
-
-
-def _refusing() -> Any:
-    """Return a mode in which a collective raises before anything is sent."""
-    mode: Any = sys.modules["torch.utils._python_dispatch"].TorchDispatchMode
-
-    class Refusing(mode):  # type: ignore[misc]
-        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            name = str(function)
-            if name.startswith(("c10d", "_c10d_functional", "symm_mem")):
-                raise _CommunicatesError(name.split(".")[1] if "." in name else name)
-            return function(*args, **(kwargs or {}))
-
-    return Refusing()

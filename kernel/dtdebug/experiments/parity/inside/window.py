@@ -6,8 +6,8 @@ import sys
 import zlib
 from typing import Any
 
-from dtdebug.experiments.parity.inside.entries import entries, entries_of_shard
 from dtdebug.experiments.parity.inside.losses import terms_of
+from dtdebug.experiments.parity.inside.parts import chosen_entries, part_of, place_of
 from dtdebug.experiments.repeat.calls import Call, CallRecorder, place
 from dtdebug.experiments.repeat.tensors import tensors_in
 
@@ -44,7 +44,16 @@ class Window:
         """Function that gathered values from other ranks, file and line."""
         self.keeps_weights = False
         self.sharded: set[str] = set()
+        self.layers: dict[str, Any] = {}
+        """Name -> parameter, or a copy, of which this rank computes with a part only: tensor parallelism."""
+        self.partial: set[str] = set()
+        """Parameters whose gradient must be summed over the ranks that share a model."""
+        self.cuts = False
+        """The program declares that this rank has a part of an input."""
         self.order: list[str] = []
+        self.passes: list[Any] = []
+        """Calls of a pipeline's schedule."""
+        self.passed_at: tuple[str, int] | None = None
 
     def open(self) -> None:
         """Begin."""
@@ -70,6 +79,7 @@ class Window:
     def _begun(self, call: Call) -> None:
         self.uncovered = self.uncovered or _uncovered(call)
         prefix = self._prefix(call)
+        reassembles = any(kind.__name__ == "FSDPModule" for m in call.root.modules() for kind in type(m).__mro__)
         for name, parameter in call.root.named_parameters():
             if not parameter.requires_grad:
                 self.frozen.add(prefix + name)
@@ -77,8 +87,24 @@ class Window:
             self._held.setdefault(prefix + name, parameter)
             if hasattr(parameter, "device_mesh"):
                 self.sharded.add(prefix + name)
+                if not reassembles:
+                    self._layer(self.names[id(parameter)], parameter)
             elif parameter.requires_grad:
                 self._hook(self.names[id(parameter)], parameter)
+
+    def _layer(self, name: str, parameter: Any) -> None:
+        if parameter.device_mesh.ndim > 1:
+            self.uncovered = self.uncovered or "a model of DTensors on a mesh of several dimensions"
+        self._hook(name, parameter)
+        self.layers[name] = parameter if id(parameter) in self.names else parameter.detach().clone()
+
+    @property
+    def group(self) -> list[int]:
+        """Ranks that share one model by tensor parallelism; [] without it."""
+        found = {tuple(p.device_mesh.mesh.flatten().tolist()) for p in self.layers.values()}
+        if len(found) > 1:
+            self.uncovered = self.uncovered or "a model whose layers are sharded over different ranks"
+        return list(next(iter(found), ()))
 
     def _passed(self, call: Call, name: str, module: Any) -> None:
         if not self.sharded:
@@ -86,7 +112,11 @@ class Window:
         prefix = self._prefix(call) + (f"{name}." if name else "")
         for own, parameter in module.named_parameters():  # a parent may use its children's without calling them
             full = prefix + own
-            if full not in self.sharded or hasattr(parameter, "device_mesh"):
+            if full not in self.sharded or parameter is self._held.get(full):
+                continue
+            if hasattr(parameter, "device_mesh"):
+                if full not in self.layers and own in module._parameters:  # noqa: SLF001 - not those of children
+                    self._layer(full, parameter)
                 continue
             if parameter.requires_grad:
                 self._hook(full, parameter)
@@ -102,7 +132,9 @@ class Window:
                 rows = self.local.setdefault(name, [])
                 while len(rows) <= self.calls.backwards:
                     rows.append(None)
-                now = entries(gradient)
+                now = chosen_entries(gradient)
+                if hasattr(gradient, "device_mesh") and place_of(gradient)[1]:
+                    self.partial.add(name)
                 rows[-1] = now if rows[-1] is None else rows[-1] + now
             except Exception as error:
                 self.calls.failed(error)
@@ -113,7 +145,7 @@ class Window:
     def before_backward(self, loss: Any, frame: Any) -> None:
         """Note the loss, and which gradients have been cleared since the last pass."""
         for name, parameter in self._held.items():
-            now = self.gradient(name, parameter)
+            now = self.gradient(parameter)
             if now is None or not bool((now.nan_to_num() != 0).any()):
                 self.base.pop(name, None)
                 if name in self.after and bool((self.after[name].nan_to_num() != 0).any()):
@@ -131,18 +163,13 @@ class Window:
         """Note the gradients that a backward pass has left."""
         self.calls.backwards += 1
         for name, parameter in self._held.items():
-            now = self.gradient(name, parameter)
+            now = self.gradient(parameter)
             if now is not None:
                 self.after[name] = now
 
-    def gradient(self, name: str, parameter: Any) -> Any:
+    def gradient(self, parameter: Any) -> Any:
         """Return the chosen entries of a parameter's gradient now, or None."""
-        if parameter.grad is None:
-            return None
-        if name not in self.sharded:
-            return None if hasattr(parameter.grad, "device_mesh") else entries(parameter.grad)
-        begin = _begin_of_shard(parameter)
-        return None if begin is None else entries_of_shard(parameter.grad.to_local(), parameter.numel(), begin)
+        return None if parameter.grad is None else chosen_entries(parameter.grad)
 
     def at_step(self, optimizer: Any) -> dict[str, dict[str, Any]]:
         """Return what is known of each parameter of an optimizer that is about to step."""
@@ -150,17 +177,22 @@ class Window:
         for group in optimizer.param_groups:
             for parameter in group["params"]:
                 name = self.names.get(id(parameter))
-                if name is None or (name in self.sharded and _begin_of_shard(parameter) is None):
+                if name is None:
                     continue
                 found[name] = {
                     "base": self.base.get(name),
                     "local": self.local.get(name, []),
                     "after": self.after.get(name),
-                    "step": self.gradient(name, parameter),
+                    "step": self.gradient(parameter),
                     "dtype": str(parameter.dtype),
                     "cleared": self.cleared.get(name, []),
+                    "partial": name in self.partial,
                 }
         return found
+
+    def layer_parts(self) -> dict[str, dict[str, Any]]:
+        """Return this rank's parts of the weights of sharded layers."""
+        return {name: part_of(parameter) for name, parameter in self.layers.items()}
 
 
 def _uncovered(call: Call) -> str:
@@ -171,8 +203,6 @@ def _uncovered(call: Call) -> str:
         type(m).__name__ == "FullyShardedDataParallel" for m in call.root.modules()
     ):
         return "FullyShardedDataParallel (the first version of FSDP)"
-    if call.wrapper == "dtensor":
-        return "a model of DTensors without fully_shard (tensor parallelism)"
     kind = type(call.root).__name__
     if kind == "DeepSpeedEngine":
         return "DeepSpeed"
@@ -203,18 +233,6 @@ def _path_within(root: Any, held: dict[str, Any]) -> str:
             if path:
                 return path
     return ""
-
-
-def _begin_of_shard(parameter: Any) -> int | None:
-    """Return the flat place at which this rank's part begins; None if it is not a run of whole rows of one mesh."""
-    mesh, placements = parameter.device_mesh, parameter.placements
-    split = [(at, p) for at, p in enumerate(placements) if p.is_shard()]
-    if len(split) != 1 or type(split[0][1]).__name__ != "Shard" or split[0][1].dim != 0:
-        return None
-    at = split[0][0]
-    ranks, mine = mesh.size(at), mesh.get_local_rank(at)
-    rows: int = -(-parameter.shape[0] // ranks)
-    return int(min(mine * rows, parameter.shape[0]) * (parameter.numel() // max(1, parameter.shape[0])))
 
 
 def rows_of(call: Call) -> list[int]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from dtdebug.experiments.parity.judge import reduction, replicas, scale
+from dtdebug.experiments.parity.judge import layers, reduction, replicas, scale
+from dtdebug.experiments.parity.judge.pipelines import of_pipelines
 from dtdebug.experiments.parity.judge.view import StepView, views
 from dtdebug.experiments.parity.record_types import Row
 from dtdebug_taxonomy.model.training import Violation
@@ -13,6 +14,11 @@ _LOOKS: tuple[Callable[[StepView], Iterator[Violation]], ...] = (
     replicas.absent,
     replicas.weights,
     replicas.modes,
+    layers.inputs,
+    layers.outputs,
+    layers.group_sums,
+    layers.group_factors,
+    layers.loss_share,
     reduction.unreduced,
     reduction.lost,
     reduction.cleared_between,
@@ -24,6 +30,7 @@ _LOOKS: tuple[Callable[[StepView], Iterator[Violation]], ...] = (
     replicas.samples,
 )
 _RESTS: tuple[Callable[[StepView], Iterator[Violation]], ...] = (
+    layers.otherwise,
     replicas.otherwise,
     reduction.unexplained,
     replicas.updates,
@@ -37,7 +44,7 @@ def judge(rows: Sequence[Row]) -> tuple[Violation, ...]:
         found = list(_of_step(view))
         if found:
             return tuple(found)
-    return ()
+    return of_pipelines(rows)
 
 
 def _of_step(view: StepView) -> Iterator[Violation]:

@@ -25,7 +25,7 @@ def unreduced(view: StepView) -> Iterator[Violation]:
         yield violation(
             view,
             "no-reduction",
-            f"No gradient is averaged: no wrapper was found, and each of {spell(view.ranks, 4)} trains its own model.",
+            f"No gradient is averaged: no wrapper was found, and each of {_trainers(view)} trains its own model.",
             f"At step {view.step} {mean}, for all {len(own)} parameters.",
             "Wrap the model (`DistributedDataParallel(model)`) and call the wrapper, or average the gradients "
             "yourself.",
@@ -67,6 +67,11 @@ def unreduced(view: StepView) -> Iterator[Violation]:
             (loss.file, loss.line),
             symptom="D.2.5",
         )
+
+
+def _trainers(view: StepView) -> str:
+    size = len(view.lead.group)
+    return f"{view.world} groups of {size} ranks" if size else spell(view.ranks, 4)
 
 
 def lost(view: StepView) -> Iterator[Violation]:

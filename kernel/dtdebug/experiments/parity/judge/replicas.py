@@ -22,8 +22,8 @@ _SHARED = 0.5
 def absent(view: StepView) -> Iterator[Violation]:
     """Yield ranks that did not take the step: they never came, or came with the passes of two steps."""
     first = view.lead.backwards
-    late = {r: f.backwards for r, f in view.facts.items() if f.backwards > first > 0}
-    gone = set(view.result.missing if view.result is not None else ()) - view.facts.keys()
+    late = {r: f.backwards for r, f in view.members.items() if f.backwards > first > 0}
+    gone = set(view.result.missing if view.result is not None else ()) - view.members.keys()
     if not late and not gone:
         return
     ranks = tuple(sorted({*late, *gone}))
@@ -47,7 +47,13 @@ def absent(view: StepView) -> Iterator[Violation]:
 
 def weights(view: StepView) -> Iterator[Violation]:
     """Yield ranks whose weights differ before the step."""
-    name, ranks = unequal({r: f.weights for r, f in view.facts.items()})
+    name, ranks = unequal({r: f.weights for r, f in view.members.items()})
+    if not name:  # parts of sharded layers are compared with the same part of another model
+        place = {r: f.group.index(r) if r in f.group else 0 for r, f in view.members.items()}
+        for at in sorted(set(place.values())):
+            name, ranks = unequal({r: f.placed for r, f in view.members.items() if place[r] == at})
+            if name:
+                break
     if name:
         yield violation(
             view,
@@ -160,7 +166,7 @@ def updates(view: StepView) -> Iterator[Violation]:
     if differing(view) or not view.compared or len(view.ended) < 2:
         return
     name, ranks = unequal(view.ended)
-    before, _ = unequal({r: f.weights for r, f in view.facts.items()})
+    before, _ = unequal({r: f.weights for r, f in view.members.items()})
     if name and not before:
         yield violation(
             view,

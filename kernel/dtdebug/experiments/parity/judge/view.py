@@ -20,17 +20,26 @@ class StepView:
 
     def __init__(self, step: int, rows: Sequence[Row], others: Sequence[Row]) -> None:
         self.step = step
-        self.facts: dict[int, Facts] = {r.rank: r.facts for r in rows if r.facts is not None}
-        self.result = next((r for r in rows if r.compared or r.missing), None)
+        self.members: dict[int, Facts] = {r.rank: r.facts for r in rows if r.facts is not None}
+        self.facts = {r: f for r, f in self.members.items() if r == min(f.group, default=r)}
+        """Of ranks that share a model by tensor parallelism only those of the first."""
+        self.result = next((r for r in rows if r.compared or r.missing or r.layers), None)
         self.ended = {r.rank: r.weights for r in others if r.ended == step}
         self.hooks = sorted({r.hook for r in others if r.hook})
         self.wrapped = sorted({r.wrapped for r in others if r.wrapped})
-        self.world = max((r.world for r in rows), default=0)
+        whole = max((r.world for r in rows), default=0)
+        self.world = whole // max([1, *(len(f.group) for f in self.facts.values())])
+        """Number of models whose gradients are averaged."""
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """Ranks that took the step."""
+        """First rank of each model that took the step."""
         return tuple(sorted(self.facts))
+
+    @property
+    def everyone(self) -> tuple[int, ...]:
+        """Ranks that took the step."""
+        return tuple(sorted(self.members))
 
     @property
     def lead(self) -> Facts:
@@ -45,7 +54,7 @@ class StepView:
     def call_past_wrapper(self) -> SeenCall | None:
         """Return a call that trained past a wrapper."""
         calls = [c for rank in self.ranks for c in self.facts[rank].calls if c.used]
-        return next((c for c in calls if not c.wrapper), None)
+        return next((c for c in calls if c.wrapper in {"", "dtensor"}), None)
 
     def loss(self) -> Loss:
         """Return the last backward pass of the first rank."""
@@ -73,7 +82,7 @@ def violation(  # noqa: PLR0917
     """Return a violation at this step."""
     return Violation(
         invariant=f"parity-{name}",
-        ranks=ranks or view.ranks,
+        ranks=ranks or view.everyone,
         step=view.step,
         file=place[0],
         line=place[1],

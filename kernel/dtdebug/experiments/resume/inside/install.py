@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
-from dtdebug.experiments.repeat.setup_steps import SetupSteps
+from dtdebug.experiments.repeat.training_steps import TrainingSteps
 from dtdebug.experiments.resume.inside.save_calls import SaveCalls
 from dtdebug.experiments.resume.inside.training_state import TrainingState
 from dtdebug_taxonomy.stacks.frames import is_library
@@ -99,8 +99,6 @@ class _Steps:
         self._notes, self._torch, self._pause = notes, torch, pause
         self._state = TrainingState(torch)
         self._depth = 0
-        self._inside: list[Any] = []
-        self._setup = SetupSteps()
 
     def patch(self) -> None:
         """Hook into forward and backward passes, steps, and the loaders."""
@@ -108,9 +106,8 @@ class _Steps:
         modules: Any = sys.modules["torch.nn.modules.module"]
         modules.register_module_forward_pre_hook(guarded(notes, self._forward))
         modules.register_module_forward_hook(guarded(notes, self._forwarded), always_call=True)
-        optimizers: Any = sys.modules["torch.optim.optimizer"]
-        optimizers.register_optimizer_step_pre_hook(guarded(notes, self._begins))
-        optimizers.register_optimizer_step_post_hook(guarded(notes, self._ends))
+        steps = TrainingSteps(guarded(notes, self._begins), guarded(notes, self._ends))
+        steps.hook(sys.modules["torch.optim.optimizer"])
         backward = torch.autograd.backward
         note_loss = guarded(notes, self._state.note_loss)
 
@@ -132,28 +129,16 @@ class _Steps:
 
     def _begins(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         self._depth = 0
-        if any(one is optimizer for one in self._inside):  # its last step raised an exception
-            self._inside.clear()
-        if not self._inside and self._setup.is_setup(optimizer, args, kwargs):
-            return
-        self._inside.append(optimizer)
-        if len(self._inside) > 1:  # an optimizer within another one
-            return
         notes = self._notes
         if notes.steps == self._pause:
             self._pause = None
             self._wait()
-        frame = sys._getframe(2)  # noqa: SLF001 - documented
+        frame = sys._getframe(3)  # noqa: SLF001 - documented
         notes.put("step", site=user_site(frame), **self._state.describe(optimizer, frame))
 
-    def _ends(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        place = next((i for i, one in enumerate(self._inside) if one is optimizer), None)
-        if place is None:  # it only set up its state
-            return
-        del self._inside[place:]
-        if not self._inside:
-            self._notes.steps += 1
-            self._state.clear()
+    def _ends(self, _: Any) -> None:
+        self._notes.steps += 1
+        self._state.clear()
 
     def _wait(self) -> None:
         """Wait until the working folder has been copied."""
