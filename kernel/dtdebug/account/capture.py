@@ -16,6 +16,7 @@ from dtdebug.account.beside import holders_beside, names_beside
 from dtdebug.account.chosen import is_optimizer
 from dtdebug.account.objects import is_exactly, loaded
 from dtdebug.account.off_stack import lines_off_stack
+from dtdebug.account.outdated import outdated_objects
 from dtdebug.account.parts import leaves
 from dtdebug.account.places import place
 from dtdebug.account.refusal import refusal_of
@@ -101,7 +102,7 @@ def explain(
     stopped = way.stopped or ("" if way.root >= 0 else _stop_line(way, call=scope.call, scope=scope))
     beside = () if deadline.is_over else (*holders_beside(scope, message), *names_beside(scope))[:MAX_BESIDE]
     found = _with(account, refusal=refusal, links=way.told(), root=way.root, by_rank=way.by_rank, beside=beside)
-    return _with(found, stopped=stopped)
+    return _with(found, stopped=stopped, outdated=() if deadline.is_over else outdated_objects(stack))
 
 
 def _telling(message: str) -> str:
