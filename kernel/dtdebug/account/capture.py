@@ -17,6 +17,7 @@ from dtdebug.account.checkpoint_keys import keys_beside
 from dtdebug.account.chosen import is_optimizer
 from dtdebug.account.objects import is_exactly, loaded
 from dtdebug.account.off_stack import lines_off_stack
+from dtdebug.account.outdated import outdated_objects
 from dtdebug.account.parts import leaves
 from dtdebug.account.places import place
 from dtdebug.account.refusal import refusal_of
@@ -104,7 +105,7 @@ def explain(
     having = (*having, *keys_beside(stack, scope))
     beside = () if deadline.is_over else (*having, *names_beside(scope))[:MAX_BESIDE]
     found = _with(account, refusal=refusal, links=way.told(), root=way.root, by_rank=way.by_rank, beside=beside)
-    return _with(found, stopped=stopped)
+    return _with(found, stopped=stopped, outdated=() if deadline.is_over else outdated_objects(stack))
 
 
 def _telling(message: str) -> str:

@@ -170,3 +170,8 @@ def class_of_value(value: object) -> type:
 def bases(kind: type) -> Iterator[type]:
     """Yield a class and those that it derives from."""
     yield from _BASES(kind)
+
+
+def members(kind: type) -> dict[str, Any]:
+    """Return what a class itself stores, by name."""
+    return dict(_DICT(kind))

@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from dtdebug.process import user_objects
 from dtdebug.process.cell_text import compiled_text
 
 if TYPE_CHECKING:
+    from dtdebug.notebook.engine_accounts import Body
     from dtdebug.notebook.live_kernel import Live
     from dtdebug.notebook.ranks_seen import RanksSeen
     from dtdebug.storage.last_failure import LastFailure
     from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
+    from dtdebug_taxonomy.model.ranks import Frame
     from dtdebug_taxonomy.model.snapshot import ExceptionInfo, Snapshot
 
 _FRAMEWORKS = ("torch", "tensorflow", "keras", "horovod", "jax", "deepspeed", "mpi4py", "ray", "nbdistributed")
@@ -61,7 +64,7 @@ def diagnose_failed_cell(
     if snapshot.exception is None:
         snapshot = with_accounts(snapshot)  # of what ranks have printed
     if shell is not None:
-        snapshot = _name_cells(snapshot, shell, _inputs(shell)[:-1])
+        snapshot = _name_cells(snapshot, shell, _inputs(shell)[:-1], exception)
     if live is not None and not issubclass(type(exception), KeyboardInterrupt):
         snapshot = _with_ranks(live, snapshot)
     number = len(_inputs(shell)) - 1 if shell is not None else None
@@ -119,7 +122,7 @@ def last_snapshot(shell: Any) -> Snapshot | None:
     return sourced_snapshot(snapshot)
 
 
-def _name_cells(snapshot: Snapshot, shell: Any, inputs: Sequence[Any]) -> Snapshot:
+def _name_cells(snapshot: Snapshot, shell: Any, inputs: Sequence[Any], raised: BaseException | None = None) -> Snapshot:
     """Return the snapshot with the cells' names in its exception, and with the cells that ran before the failed one."""
     import msgspec
 
@@ -128,29 +131,38 @@ def _name_cells(snapshot: Snapshot, shell: Any, inputs: Sequence[Any]) -> Snapsh
     names = Cells(shell)
     before, numbers = _before(inputs, snapshot.cell)
     exception = names.rename_cells(snapshot.exception)
-    if exception is not None and inputs and snapshot.cell.lstrip().startswith("%%px"):
-        above = snapshot.cell[: snapshot.cell.index("%%px")].count("\n") + 1
-        exception = _on_engines(exception, f"cell In[{numbers[-1]}]", above)
+    accounts = tuple(map(names.rename_cells, snapshot.accounts))
+    if exception is not None and inputs and "ipyparallel" in sys.modules:
+        from dtdebug.notebook import engine_accounts as engines
+
+        bodies = engines.bodies_of((*before, snapshot.cell), [f"cell In[{number}]" for number in numbers])
+        exception = _on_engines(exception, bodies)
+        with suppress(Exception):  # a client that is closed
+            accounts = engines.engine_accounts(shell.user_ns, raised, bodies) or accounts
     return msgspec.structs.replace(
         snapshot,
         exception=exception,
-        accounts=tuple(map(names.rename_cells, snapshot.accounts)),
+        accounts=accounts,
         cells=before,
         cell_numbers=numbers if inputs else (),
     )
 
 
-def _on_engines(exception: ExceptionInfo, name: str, above: int) -> ExceptionInfo:
-    """Name the engines' cell in an exception as in this notebook; `above` lines of it stand above what they ran."""
+def _on_engines(exception: ExceptionInfo, bodies: Sequence[Body]) -> ExceptionInfo:
+    """Name the engines' cells in an exception as in this notebook: the one that failed, or that has the line shown."""
     import msgspec
 
+    from dtdebug.notebook.engine_accounts import body_with
     from dtdebug_taxonomy.logs.open_traceback import ENGINE_CELL
 
-    frames = tuple(
-        msgspec.structs.replace(f, file=name, line=f.line + above) if f.file == ENGINE_CELL else f
-        for f in exception.frames
-    )
-    causes = tuple(_on_engines(each, name, above) for each in exception.causes)
+    def named(frame: Frame) -> Frame:
+        found = body_with(bodies, frame.line, frame.code) if frame.file == ENGINE_CELL else None
+        return (
+            frame if found is None else msgspec.structs.replace(frame, file=found.name, line=frame.line + found.above)
+        )
+
+    frames = tuple(map(named, exception.frames))
+    causes = tuple(_on_engines(each, bodies) for each in exception.causes)
     return msgspec.structs.replace(exception, frames=frames, causes=causes)
 
 

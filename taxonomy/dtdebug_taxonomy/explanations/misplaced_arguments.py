@@ -6,9 +6,10 @@ import ast
 import re
 
 from dtdebug_taxonomy.explanations.account_words import replace_expression
-from dtdebug_taxonomy.explanations.faults import Fault, near_name
+from dtdebug_taxonomy.explanations.faults import Fault
 from dtdebug_taxonomy.inference.account_call import parse_line
 from dtdebug_taxonomy.model.account import Account
+from dtdebug_taxonomy.text.near_names import near_name
 
 _UNEXPECTED = re.compile(r"got an unexpected keyword argument '(?P<name>\w{1,80})'")
 

@@ -15,7 +15,7 @@ from dtdebug_taxonomy.explanations.account import by_culprit, decided_clause, is
 from dtdebug_taxonomy.explanations.account_words import Edit, diff_of, ranks_of, replace_expression, where
 from dtdebug_taxonomy.explanations.checkpoint_keys import of_checkpoint_keys
 from dtdebug_taxonomy.explanations.context import Context
-from dtdebug_taxonomy.explanations.faults import Fault, near_name
+from dtdebug_taxonomy.explanations.faults import Fault
 from dtdebug_taxonomy.explanations.launch_variables import other_launcher
 from dtdebug_taxonomy.explanations.misplaced_arguments import of_arguments
 from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, in_python
@@ -26,6 +26,7 @@ from dtdebug_taxonomy.inference.account_call import chains_of, parse_line, read_
 from dtdebug_taxonomy.model.account import Account, Link, NamedValue, Place
 from dtdebug_taxonomy.model.rank_ranges import ranges
 from dtdebug_taxonomy.model.snapshot import walk
+from dtdebug_taxonomy.text.near_names import near_name
 from dtdebug_taxonomy.text.pattern_matcher import plain
 from dtdebug_taxonomy.text.value_texts import Value, read_value
 

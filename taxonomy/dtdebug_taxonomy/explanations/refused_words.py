@@ -6,9 +6,10 @@ import ast
 import re
 
 from dtdebug_taxonomy.explanations.account_words import Edit, find_spans, replace_expression
-from dtdebug_taxonomy.explanations.faults import Fault, near_name
+from dtdebug_taxonomy.explanations.faults import Fault
 from dtdebug_taxonomy.inference.account_call import parse_line
 from dtdebug_taxonomy.model.account import Account
+from dtdebug_taxonomy.text.near_names import near_name
 from dtdebug_taxonomy.text.value_texts import read_value
 
 _MOST_KEYS = 6

@@ -12,6 +12,7 @@ from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, in_python
 from dtdebug_taxonomy.explanations.ranked_causes import reason_of
 from dtdebug_taxonomy.inference.finding import LIKELY, POSSIBLE, Finding
+from dtdebug_taxonomy.inference.message_edits import LISTED
 from dtdebug_taxonomy.inference.shown_source import SHOWN, ShownHit, hits_in_shown
 from dtdebug_taxonomy.model.snapshot import Snapshot, SourceFinding
 from dtdebug_taxonomy.text.pattern_matcher import plain
@@ -53,6 +54,26 @@ def explain_at_failure(context: Context) -> Iterator[Explanation]:
             found = _explanation(context, f, LIKELY, None)
             title = f"{' '.join(f.message.split()).rstrip('.')} ({f.check})"
             yield msgspec.structs.replace(found, title=plain(title), symptom=leading)
+            return
+
+
+def explain_listed_name(context: Context) -> Iterator[Explanation]:
+    """Yield the string of the program that a message does not find among the names which it lists."""
+    for f in context.incident.snapshot.source_findings:
+        if f.cause == LISTED:
+            shown = Reason(
+                evidence=LISTED, means=f.message, source="checked", weight=2.0, line=f.line, words=f.words, file=f.file
+            )
+            why = "The message lists the names that there are."
+            told = explanation_for(context.symptom, plain(f.message, 300), why, f"{f.fix}.", LIKELY, shown)
+            yield msgspec.structs.replace(
+                told,
+                diff=f.diff,
+                diff_of="yours" if f.diff else "",
+                in_python=in_python(f.diff),
+                file=f.file,
+                line=f.line,
+            )
             return
 
 

@@ -28,6 +28,7 @@ from dtdebug_taxonomy.explanations import (
     open_store,
     ordinary_errors,
     origin,
+    outdated,
     parting,
     process_count,
     rank_file,
@@ -101,6 +102,7 @@ RULES = (
     Rule("parting of ranks", parting.explain, Standing.PROVEN),
     Rule("hardware that failed first", hardware_event.explain, Standing.PROVEN),
     Rule("step that a rank left out", left_out.explain, Standing.PROVEN),
+    Rule("object of an older class", outdated.explain, Standing.PROVEN),
     Rule("contract of a call", account.explain_contract, Standing.PROVEN),
     Rule("value that parts", origin.explain, Standing.PROVEN),
     Rule("known release", known_release.explain, Standing.PROVEN),
@@ -108,6 +110,7 @@ RULES = (
     Rule("shown source", source_check.explain_shown, Standing.PROVEN, join=_raise_cause),
     Rule("fault where it raised", source_check.explain_at_failure, Standing.SETTLED),
     Rule("value of an error", ordinary_errors.explain, Standing.PROVEN),
+    Rule("name that a message lists", source_check.explain_listed_name, Standing.SETTLED),
     Rule("test of a library", account.explain_guard, Standing.SETTLED),
     Rule("message orders", message.explain_order, Standing.NAMED),
     Rule(

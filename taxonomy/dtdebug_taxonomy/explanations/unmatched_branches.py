@@ -6,9 +6,10 @@ import ast
 from collections.abc import Sequence
 
 from dtdebug_taxonomy.explanations.account_words import find_spans, replace_expression
-from dtdebug_taxonomy.explanations.faults import Fault, near_name
+from dtdebug_taxonomy.explanations.faults import Fault
 from dtdebug_taxonomy.inference.account_call import parse_line
 from dtdebug_taxonomy.model.account import Link
+from dtdebug_taxonomy.text.near_names import near_name
 from dtdebug_taxonomy.text.value_texts import read_value
 
 _MOST = 6

@@ -105,9 +105,9 @@ def of_cell(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     by_check = _by_check(knowledge)
     if not snapshot.cell.strip() or not by_check:
         return
-    from dtdebug_taxonomy.checks.run.proving import format_patch, in_cell
+    from dtdebug_taxonomy.checks.run.proving import patch_of_cell
     from dtdebug_taxonomy.checks.run.settings import Settings
-    from dtdebug_taxonomy.inference.from_source import checks_of, examine_cells
+    from dtdebug_taxonomy.inference.from_source import begin_of_statement, checks_of, examine_cells
 
     notebook, hits = examine_cells((*snapshot.cells, snapshot.cell), checks_of(knowledge))
     code, last = notebook.code, len(snapshot.cells)
@@ -118,8 +118,8 @@ def of_cell(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
         if hit.check.id not in by_check:
             continue
         at = notebook.place(code, hit.span)
-        name, before = cell_name(snapshot, at.cell), notebook.cells[at.cell][1]
-        place = code.text.place(hit.span.start).line
+        name = cell_name(snapshot, at.cell)
+        place = begin_of_statement(code, code.text.place(hit.span.start).line)
         line = place - code.text.place(notebook.begins(at.cell)).line + 1  # as Python counts, below a cell's magic
         words = code.text.line(place).strip()
         failing = (f"cell {name}", line) in stacks or (line, words) in stacks
@@ -134,15 +134,18 @@ def of_cell(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
             words=plain(words),
         )
         if failing:
-            after = in_cell(notebook, code, hits, hit, settings)
+            names = [cell_name(snapshot, n) for n in range(len(notebook.cells))]
+            patch = patch_of_cell(notebook, code, hits, hit, names, settings)
             found = msgspec.structs.replace(
                 found,
                 near="line",
-                diff="" if after is None else format_patch(name, f"{before}\n", f"{after}\n"),
+                diff="" if patch is None else patch.diff,
                 check=hit.check.id,
                 told=hit.message if hit.severity != "hint" else "",
                 way=hit.fix.title if hit.fix is not None else "",
             )
+            if patch is not None and patch.cell != at.cell:
+                found = msgspec.structs.replace(found, file=f"cell {names[patch.cell]}", line=patch.line)
         elif beside is not None and beside.check == hit.check.id:
             found = msgspec.structs.replace(
                 found, file=beside.file, near=beside.near, rank=beside.rank, diff=beside.diff, check=beside.check

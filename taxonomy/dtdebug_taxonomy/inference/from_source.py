@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from dtdebug_taxonomy.checks import load
 from dtdebug_taxonomy.checks.run.examine import CheckedHit, examine
-from dtdebug_taxonomy.checks.run.proving import format_patch, in_cell, prove_fixes
+from dtdebug_taxonomy.checks.run.proving import format_patch, patch_of_cell, prove_fixes
 from dtdebug_taxonomy.checks.run.settings import Settings
 from dtdebug_taxonomy.knowledge.loader import Knowledge
 from dtdebug_taxonomy.model.claims import Claim, Record
@@ -21,6 +21,7 @@ from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.stacks.frames import short
 
+_SIMPLE: tuple[type[ast.stmt], ...] = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return)
 MOST = 16
 """Maximum number of findings to keep, nearest first."""
 
@@ -87,10 +88,14 @@ def findings_in_cells(  # noqa: PLR0917
         near = _place_finding(f"cell {names[cell]}", code, hit, places, "")
         if near.near == "file":
             continue
-        after = in_cell(notebook, code, hits, hit, settings)
-        before = notebook.cells[cell][1]
-        diff = "" if after is None else format_patch(names[cell], f"{before}\n", f"{after}\n")
-        found.append(replace(near, line=near.line - first[cell] + 1, diff=diff))
+        near = replace(near, line=near.line - first[cell] + 1)
+        patch = patch_of_cell(notebook, code, hits, hit, names, settings)
+        if patch is not None:
+            near = replace(near, diff=patch.diff)
+        if patch is not None and patch.cell != cell:
+            words = notebook.cells[patch.cell][1].splitlines()[patch.line - 1].strip()[:200]
+            near = replace(near, file=f"cell {names[patch.cell]}", line=patch.line, words=words)
+        found.append(near)
     found.sort(key=lambda f: (NEAR.index(f.near), f.rank not in culprits, f.file, f.line))
     return tuple(found[:MOST])
 
@@ -150,7 +155,11 @@ def _place_finding(
     whose: int | None = None
     if isinstance(code, Code):
         for rank, line in places:
-            if first <= line <= last or line in _branch(code, first) or (not hint and first in _bound_for(code, line)):
+            if (
+                first <= line <= last
+                or line in {begin_of_statement(code, first), *_branch(code, first)}
+                or (not hint and first in _bound_for(code, line))
+            ):
                 near, whose = "line", rank
                 break
             if near == "file" and _function(code, first) == _function(code, line):
@@ -169,6 +178,12 @@ def _place_finding(
         fix=hit.fix.title if hit.fix is not None else "",
         diff=diff,
     )
+
+
+def begin_of_statement(code: Code, line: int) -> int:
+    """Return the line on which the simple statement around a line begins: where a traceback says that it raised."""
+    held = (s.lineno for kind in _SIMPLE for s in code.nodes(kind) if s.lineno <= line <= (s.end_lineno or s.lineno))
+    return next(held, line)
 
 
 def _branch(code: Code, line: int) -> range:

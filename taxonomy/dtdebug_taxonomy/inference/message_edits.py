@@ -21,6 +21,7 @@ from dtdebug_taxonomy.source.python.parameters import Parameter, made_class, par
 from dtdebug_taxonomy.source.text import Span
 from dtdebug_taxonomy.stacks.frames import short
 from dtdebug_taxonomy.text.lazy_re import lazy_re
+from dtdebug_taxonomy.text.near_names import near_name
 
 _UNUSED = lazy_re(r"Parameter indices which did not receive grad for rank \d{1,6}: ?(?P<numbers>(?:\d{1,6}[ ,]*)+)")
 _UNUSED_NAMES = lazy_re(r"Parameters which did not receive grad for rank \d{1,6}: ?(?P<names>[\w.]+(?:, ?[\w.]+)*)")
@@ -38,6 +39,13 @@ _OTHER_DEVICE = lazy_re(
     r"torch\.cuda\.(?:device_count|is_available)\(\) is"
 )
 _EARLY = lazy_re(r"`Accelerator` should only be initialized inside your training function")
+_LISTS = lazy_re(
+    r"['\"`=](?P<name>[\w./-]{2,60})['\"`][^\n]{0,160}?(?P<names>(?:[\[({]|[:,] )['\"`][\w./-]{1,60}['\"`]"
+    r"(?:, ?['\"`][\w./-]{1,60}['\"`]){0,40})"
+)
+_QUOTED = lazy_re(r"['\"`]([\w./-]{1,60})['\"`]")
+LISTED = "name-that-is-not-listed"
+"""Cause of a finding: a message lists the names that there are, and the program writes another."""
 _STARTS = ("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes", "torch.multiprocessing.Process")
 _STARTS_OF_PYTHON = ("multiprocessing.Process",)
 _TRAINERS = ("lightning.Trainer", "lightning.pytorch.Trainer", "pytorch_lightning.Trainer")
@@ -45,7 +53,8 @@ _STRATEGIES = frozenset({"ddp", "ddp_spawn", "ddp_fork", "ddp_notebook"})
 _ARGUMENTS = ("transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments")
 _NAMED = 4
 """Maximum number of parameters that are named one by one."""
-_MOST = 200_000
+_MOST, _MESSAGE = 200_000, 20_000
+"""Maximum numbers of characters in which a message is looked for, and one that lists names."""
 
 
 class Wanted(NamedTuple):
@@ -305,6 +314,21 @@ def _other_device(code: Code, text: str) -> Iterator[Wanted]:
     yield Wanted(loads[0], "restored-to-wrong-device", "", title, fix)
 
 
+def _listed_name(code: Code, text: str) -> Iterator[Wanted]:
+    """Write the near one of the names that a message lists, where the program has just one string of the other name."""
+    lines = text[-_MESSAGE:].splitlines()
+    for found in (m for line in lines for m in [_LISTS.search(line)] if m is not None and "Error" not in m["name"]):
+        names = [n for n in _QUOTED.findall(found["names"]) if n != found["name"]]
+        near = near_name(found["name"], names)
+        written = [n for n in code.nodes(ast.Constant) if n.value == found["name"]] if near else []
+        if len(written) == 1 and found["name"] not in names:
+            quote = code.text[code.span(written[0]).start]
+            fix = Fix(f"Write {near!r}", (Edit(code.span(written[0]), f"{quote}{near}{quote}"),))
+            said = f"There is no {found['name']!r}: there are {', '.join(map(repr, names[:_NAMED]))}"
+            yield Wanted(written[0], LISTED, said, fix.title, fix if quote in "'\"" else None)
+            return
+
+
 _READERS: tuple[Reader, ...] = (
     _unused_parameters,
     _unused_by_library,
@@ -313,4 +337,5 @@ _READERS: tuple[Reader, ...] = (
     _early_accelerator,
     _same_device,
     _other_device,
+    _listed_name,
 )

@@ -273,9 +273,9 @@ class _Reader:
             s.open = None
             return
         text = strip_margin(body)
-        if not text.strip() or text.lstrip().startswith(("^", "~", "[Previous line repeated", "╭", "╰", "---")):
+        if not text.strip() or block.take_frame(text):  # before rules of dashes: IPython's arrow begins like one
             return
-        if block.take_frame(text):
+        if text.lstrip().startswith(("^", "~", "[Previous line repeated", "╭", "╰", "---")):
             return
         indent = len(text) - len(text.lstrip())
         words = text.strip()

@@ -67,6 +67,20 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Parameters of what the user's line calls, in their order."""
 
 
+class Outdated(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An object of a class that a later cell of the notebook has defined again."""
+
+    value: NamedValue
+    kind: str
+    """Name of the class."""
+    defined: Place
+    """Where the class was defined again."""
+    made: Place | None = None
+    """Line at the margin of a cell that made the object before; None if it is not known."""
+    has: tuple[str, ...] = ()
+    """Names that an object of the newer class has: what its methods set, and what only the newer class defines."""
+
+
 class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The account of one rank's exception."""
 
@@ -85,6 +99,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     beside: tuple[Link, ...] = ()
     """Names that could stand at the line instead: of the function, bound above it, and of the parts of an
     object that have the attribute which it lacks."""
+    outdated: tuple[Outdated, ...] = ()
+    """An object at the line, or whose method is on the stack, that keeps the code of an older class."""
     facts: tuple[NamedValue, ...] = ()
     """Further facts of the rank: world size, rank, backend, device."""
     with_values: bool = True

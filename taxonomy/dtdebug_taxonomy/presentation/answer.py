@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec.structs import replace
 
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
-from dtdebug_taxonomy.explanations import ordinary_errors, origin, parting
+from dtdebug_taxonomy.explanations import ordinary_errors, origin, outdated, parting
 from dtdebug_taxonomy.explanations.comparison import SCALED, is_comparison
 from dtdebug_taxonomy.explanations.discovery import is_discovery
 from dtdebug_taxonomy.explanations.measured_step import measured
@@ -340,7 +340,7 @@ def _certainty(d: Diagnosis | None, cause: Explanation | None, verdict: Verdict 
         return "place" if verdict is not None and verdict.culprits and verdict.confidence >= _SURE else "unknown"
     if cause.works:
         return "certain"
-    if any(r.evidence == ordinary_errors.TWO_SIDES for r in cause.because):
+    if any(r.evidence in {ordinary_errors.TWO_SIDES, outdated.AT_LINE} for r in cause.because):
         return "likely"
     if cause.band == "likely":
         told = any(r.of_account for r in cause.because)

@@ -11,6 +11,7 @@ from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.model.ranks import RankState
 from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.presentation.answer import build_answer
 
 
 def raised(*cells):
@@ -71,3 +72,64 @@ def test_an_argument_of_a_cell_is_repaired_by_the_parameters_of_what_is_called(d
     found = diagnose(load(), snapshot)
 
     assert f"-{line}\n+{edited}" in found.advice[0].diff
+
+
+NET = """class Net:
+    def __init__(self):
+        self.fc = 1
+
+    def forward(self):
+        return self.lost
+"""
+NEWER = NET.replace("self.fc = 1", "self.head = 1")
+ROWS = "class Rows:\n    def __getitem__(self, i):\n        return i\n"
+LOADER = "class Loader:\n    def __init__(self, dataset):\n        self.dataset = dataset\n"
+
+
+@pytest.mark.parametrize(
+    ("cells", "value", "made", "defined"),
+    [
+        ((NET, "model = Net()", NEWER, "model.head"), "model", 1, 2),
+        ((NET, "model = Net()", NEWER, "model.forward()"), "model", 1, 2),
+        (
+            (ROWS + LOADER, "rows = Rows()", ROWS.replace("return i", "return {0: i}"),
+             "def run():\n    loader = Loader(rows)\n    for x in [(1, 2)]:\n        loader + x\nrun()"),
+            "rows", 1, 2,
+        ),
+        ((NET, "models = [Net()]", NEWER, "for model in models:\n    model.head"), "model", None, 2),
+    ],
+    ids=["at the line", "its method", "data set of a loader", "made in a list"],
+)  # fmt: skip
+def test_an_object_of_a_class_that_was_defined_again_is_named(cells, value, made, defined):
+    """With the cell that made it, and the one that has changed its class since."""
+    (found,) = raised(*cells).outdated
+
+    assert (value, f"/tmp/ipykernel_7/{defined}.py") == (found.value.name, found.defined.file)
+    assert made == (found.made and int(found.made.file[-4]))
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        (NET, "model = Net()", f"# the same\n\n{NET}", "model.head"),
+        (NET, NEWER, "model = Net()", "model.fc"),
+        (NET, "model = Net()", NEWER, "model\n{}['absent']"),
+        ("class Net: pass", "model = Net()", "Net = 5", "model.head"),
+    ],
+    ids=["run again", "made after it", "not at the line", "no class any more"],
+)
+def test_an_object_of_the_class_as_it_is_says_nothing(cells):
+    assert () == raised(*cells).outdated
+
+
+@pytest.mark.parametrize(("line", "sure"), [("model.head", "certain"), ("model.other", "likely")])
+def test_an_older_object_is_the_cause_for_certain_if_the_newer_class_has_what_it_lacks(line, sure):
+    """Its cell is to be run again."""
+    account = replace(raised(NET, "model = Net()", NEWER, line), rank=0)
+    snapshot = Snapshot(accounts=(account,), ranks=(RankState(rank=0, world_size=2, alive=False),))
+    found = build_answer(diagnose(load(), snapshot), snapshot)
+
+    assert found.headline.startswith("`model` (made by ")
+    assert "is of an older `Net` than that of" in found.headline
+    assert found.fix.text.startswith("Run ")
+    assert sure == found.sure

@@ -10,16 +10,14 @@ from types import SimpleNamespace
 import pytest
 
 from dtdebug.notebook.ended_children import find_failed
-from dtdebug.notebook.failed_cell import _on_engines
 from dtdebug.notebook.output_tail import Tail
 from dtdebug.notebook.postmortem import _with_children
 from dtdebug_taxonomy.explanations.version_conflict import find_conflict
 from dtdebug_taxonomy.incident import Incident
-from dtdebug_taxonomy.logs.open_traceback import ENGINE_CELL
 from dtdebug_taxonomy.model.account import Account, Place
 from dtdebug_taxonomy.model.answer import Spot
-from dtdebug_taxonomy.model.ranks import Frame, RankState
-from dtdebug_taxonomy.model.snapshot import ExceptionInfo, Snapshot
+from dtdebug_taxonomy.model.ranks import RankState
+from dtdebug_taxonomy.model.snapshot import Snapshot
 from dtdebug_taxonomy.presentation.account_spots import spots_of
 
 FORK = multiprocessing.get_context("fork")
@@ -37,6 +35,9 @@ try:
     cell("%load_ext dtdebug")
     cell(open("cells.py").read())
     print(cell("for p in [Process(target=init, args=(rank, 2)) for rank in range(2)]: p.start(); ranks.append(p)\\n"
+               "for p in ranks: p.join()"))
+    print("TWO", cell("ranks.clear()\\n"
+               "for p in [Process(target=unlike, args=(rank,)) for rank in range(2)]: p.start(); ranks.append(p)\\n"
                "for p in ranks: p.join()"))
 finally:
     client.stop_channels()
@@ -56,26 +57,36 @@ def work(tensor, rank, size):
 def init(rank, size):
     dist.init_process_group("gloo", init_method="file://{store}", rank=rank, world_size=size)
     work(torch.ones(4), rank, size)
+
+def unlike(rank):
+    dist.init_process_group("gloo", init_method="file://{store}2", rank=rank, world_size=2)
+    if rank == 0:
+        dist.send(torch.ones(4), dst=1)
+    else:
+        dist.recv(torch.zeros(1), src=0)
 """
 
 
 @pytest.mark.kernel
 @pytest.mark.ranks
-def test_the_exception_of_a_rank_is_the_answer_below_a_cell_that_passed(tmp_path):
+def test_the_end_of_a_rank_is_the_answer_below_a_cell_that_passed(tmp_path):
     """Forked children print through ipykernel's streams, past what listens in the kernel."""
     pytest.importorskip("torch")
     pytest.importorskip("jupyter_client")
     (tmp_path / "cells.py").write_text(CELLS.format(store=tmp_path / "store"))
-    environment = {**os.environ, "DTDEBUG_STATE": str(tmp_path / "state"), "IPYTHONDIR": str(tmp_path / "ipython")}
+    inherited = {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"}  # ipykernel is another one below it
+    environment = {**inherited, "DTDEBUG_STATE": str(tmp_path / "state"), "IPYTHONDIR": str(tmp_path / "ipython")}
     ran = subprocess.run(
         [sys.executable, "-c", KERNEL, str(tmp_path)],
         cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=180, check=True,
     )  # fmt: skip
-    told = " ".join(ran.stdout.split())
+    told, _, aborted = " ".join(ran.stdout.split()).partition("TWO")
 
     assert "Rank 1: `parts` has 2 elements, and `i + rank` is 2" in told  # the values are of the rank itself
     assert "rank 1 cell In[2], line 10" in told
     assert "dist.all_reduce(parts[i + rank])" in told
+    assert "Rank 1 was aborted by gloo: it expected 4 bytes and was sent 16" in aborted  # within its first second
+    assert "cell In[2], line 21 dist.recv(torch.zeros(1), src=0)" in aborted
 
 
 def test_failed_children_are_found_wherever_variables_hold_them():
@@ -131,16 +142,6 @@ def test_the_tail_holds_what_forked_children_print_until_the_next_cell():
     assert (False, "") == (tail.alarmed, tail.text())
     tail.detach()
     assert "" == tail.text()
-
-
-def test_frames_of_engines_are_named_as_the_cell_that_they_ran():
-    """Their kernels count their own cells, and do not see the line of the magic."""
-    inner = ExceptionInfo(
-        type="RuntimeError", frames=(Frame(ENGINE_CELL, 5, "<module>"), Frame("a.py", 2, "f")), rank=0
-    )
-    (found,) = _on_engines(ExceptionInfo(type="CompositeError", causes=(inner,)), "cell In[4]", 1).causes
-
-    assert [("cell In[4]", 6), ("a.py", 2)] == [(f.file, f.line) for f in found.frames]
 
 
 def test_a_launchers_own_exception_is_no_state_of_a_rank():

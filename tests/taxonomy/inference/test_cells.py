@@ -4,6 +4,7 @@ import pytest
 
 from dtdebug.check.stack_files import sourced_snapshot
 from dtdebug.privacy.boundary import diagnose
+from dtdebug_taxonomy.inference.message_edits import LISTED
 from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.model.ranks import Alternative, CallSite, Frame, RankState, Verdict
 from dtdebug_taxonomy.model.snapshot import ExceptionInfo, Snapshot
@@ -149,3 +150,53 @@ def test_an_accelerator_made_too_early_is_named():
     assert "Accelerator" in found.advice[0].title
     assert ("cell In[1]", 2) == (found.advice[0].file, found.advice[0].line)
     assert "inside train()" in found.advice[0].fix
+
+
+MONITOR = "stop = EarlyStopping(monitor='val_acc', mode='max')"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "`ModelCheckpoint(monitor='val_acc')` could not find the key in the metrics: ['loss', 'val_accuracy'].",
+        "Early stopping on metric `val_acc`, which is not available. Use any of the following: `loss`, `val_accuracy`",
+    ],
+)
+def test_a_name_that_a_message_does_not_list_is_written_as_the_near_one(message):
+    """Wherever the program writes it: the stack has only the call into the library."""
+    first = diagnose(load(), sourced(MONITOR, "fit()", exception=raised("RuntimeError", message, (2, 1)))).advice[0]
+
+    assert ("cell In[1]", 1) == (first.file, first.line)
+    assert "+stop = EarlyStopping(monitor='val_accuracy', mode='max')" in first.diff.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        (MONITOR, "no metric 'val_acc': there are ['loss', 'lr']"),
+        (f"{MONITOR}\nname = 'val_acc'", "no metric 'val_acc': there are ['loss', 'val_accuracy']"),
+        ("stop = EarlyStopping(monitor=name)", "no metric 'val_acc': there are ['loss', 'val_accuracy']"),
+    ],
+    ids=["none is near", "written twice", "not written"],
+)
+def test_a_name_that_can_be_meant_otherwise_gets_no_edit(cell, message):
+    found = diagnose(load(), sourced(cell, "fit()", exception=raised("RuntimeError", message, (2, 1))))
+
+    assert not any(a.cause == LISTED for a in found.advice)
+
+
+LAUNCH = "import torch.multiprocessing as mp\nmp.start_processes(train, args=(2, 3), nprocs=2, start_method='fork')"
+TAKES = """import os
+
+def train(world_size, epochs):
+    rank = int(os.environ['RANK'])
+    print(rank, world_size, epochs)"""
+
+
+def test_a_fix_in_the_cell_of_the_function_is_shown_for_the_cell_that_starts_it():
+    """What is launched in one cell is defined in another."""
+    error = raised("TypeError", "train() takes 2 positional arguments but 3 were given", (2, 2))
+    first = diagnose(load(), sourced(TAKES, LAUNCH, exception=error)).advice[0]
+
+    assert ("cell In[1]", 3) == (first.file, first.line)
+    assert {"-def train(world_size, epochs):", "+def train(rank, world_size, epochs):"} < {*first.diff.splitlines()}

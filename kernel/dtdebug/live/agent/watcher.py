@@ -27,6 +27,9 @@ from dtdebug_taxonomy.model.ranks import EXITED, FINISHED, PROCESS, Frame, RankS
 
 _TICK = 0.5
 """Seconds between checks for a request."""
+_FIRST = 0.05
+"""Seconds until the second look at a process that may become a rank; each later pause is twice as long, up to `_POLL`:
+one that ends within its first second is known as well."""
 _POLL = 1.0
 """Seconds between two readings; longer in a large job, whose ranks all write into one folder."""
 _RANKS_PER_SECOND = 256
@@ -135,12 +138,14 @@ class Watcher:
             self._endpoint.close()
 
     def _run(self) -> None:
+        pause = _FIRST
         try:
             while True:
                 with suppress(Exception):
                     self._look()
-                if self._stop.wait(_TICK if self._record else _POLL):
+                if self._stop.wait(_TICK if self._record else pause):
                     break
+                pause = min(_POLL, 2 * pause)
             if self._last:
                 with suppress(Exception):
                     self._farewell()
@@ -155,7 +160,7 @@ class Watcher:
             self._read(asked)
             self._dump()
         elif now >= self._next:
-            self._next = now + self._pace()
+            self._next = now + self._pace() if self._record is not None else now
             self._read()
 
     def _read(self, asked: int = 0) -> None:

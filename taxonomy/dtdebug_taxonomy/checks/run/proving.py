@@ -86,13 +86,47 @@ def prove_fixes(
 def in_cell(
     notebook: Notebook, source: Source, found: Sequence[CheckedHit], hit: CheckedHit, settings: Settings
 ) -> str | None:
-    """Return the text of a hit's cell with its proven fix; None if there is none within the cell.
+    """Return the text of the cell that a hit's fix is of, with the proven fix; None if it is not within one cell.
 
     An import that the fix would add to the first cell is added to this one, which may run without the first.
     """
     if hit.fix is None or not prove_fixes(source, found, [hit], settings).hits:
         return None
-    return cell_with(notebook, source, hit.fix, hit.span)
+    return cell_with(notebook, source, hit.fix, _span_of_fix(notebook, source, hit))
+
+
+class CellPatch(NamedTuple):
+    """Diff of the one cell that a hit's fix changes: what is launched in one is mostly defined in another."""
+
+    cell: int
+    line: int
+    """First line of the cell that the fix changes."""
+    diff: str
+
+
+def patch_of_cell(  # noqa: PLR0917
+    notebook: Notebook,
+    source: Source,
+    found: Sequence[CheckedHit],
+    hit: CheckedHit,
+    names: Sequence[str],
+    settings: Settings,
+) -> CellPatch | None:
+    """Return the diff of the cell with a hit's proven fix; None if there is none; `names` are those of the cells."""
+    after = in_cell(notebook, source, found, hit, settings)
+    if after is None:
+        return None
+    at = notebook.place(source, _span_of_fix(notebook, source, hit))
+    before = notebook.cells[at.cell][1]
+    line = before.count("\n", 0, at.span.start) + 1
+    return CellPatch(at.cell, line, format_patch(names[at.cell], f"{before}\n", f"{after}\n"))
+
+
+def _span_of_fix(notebook: Notebook, source: Source, hit: CheckedHit) -> Span:
+    """Return a span in the cell that a fix changes: that of the hit, or another one that all edits are in."""
+    edits = [e.span for e in hit.fix.edits] if hit.fix is not None else []
+    cells = {notebook.place(source, span).cell for span in edits}
+    return edits[0] if len(cells) == 1 and notebook.place(source, hit.span).cell not in cells else hit.span
 
 
 def cell_with(notebook: Notebook, source: Source, fix: Fix, span: Span) -> str | None:

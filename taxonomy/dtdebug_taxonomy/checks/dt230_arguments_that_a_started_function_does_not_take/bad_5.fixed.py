@@ -1,0 +1,13 @@
+import os
+
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+
+def train(rank, world_size, epochs):
+    dist.init_process_group("gloo", rank=rank, world_size=world_size)
+    print(epochs)
+
+
+if __name__ == "__main__":
+    mp.spawn(train, args=(2, 3), nprocs=2)  # dt: DT230
