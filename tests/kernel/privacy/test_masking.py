@@ -488,3 +488,17 @@ def test_a_secret_that_is_broken_over_lines_is_masked_to_its_end(turn):
     masked = mask(f"api_key: {turn.join(parts)}\nstep 1")
     assert not any(part in masked for part in parts)
     assert masked.endswith("step 1")
+
+
+@pytest.mark.parametrize(
+    ("told", "hidden"),
+    [
+        ({"api_address": "https://tracker.example", "api_key": "3f2b8c1e-77aa-4b52-9f6d-0c1d2e3f4a5b"}, True),
+        ({"auths": {"registry.example": {"username": "u", "password": "Zk93kdl20sKd"}}}, True),
+        ({"step": 12, "loss": [1.2345, 2.3456], "name": "train run number four", "rank": 3}, False),
+    ],
+)
+def test_encoded_json_is_masked_if_it_names_a_secret(told: dict[str, object], hidden: bool) -> None:
+    encoded = base64.b64encode(json.dumps(told).encode()).decode()
+
+    assert (encoded not in mask(f"value {encoded} was refused")) is hidden
