@@ -13,11 +13,14 @@ import msgspec
 import pytest
 from secrets_data import HARMLESS, HARMLESS_TOO, LETTERS, VENDORS, WRITTEN, kinds, places, word
 
+from dtdebug.cli.main import main
 from dtdebug.presentation.diagnosis_card import bundle
 from dtdebug.privacy import boundary
 from dtdebug.privacy.redact import environment, mask
 from dtdebug.privacy.redact.secret_names import secret
 from dtdebug.privacy.sanitize import MASK, arguments, clean
+from dtdebug.storage import doctor_result
+from dtdebug.storage.doctor_result import Examination
 from dtdebug.storage.last_failure import LastFailure
 from dtdebug.wizard.session import Session, to_json
 from dtdebug_taxonomy.knowledge.loader import load
@@ -502,3 +505,21 @@ def test_encoded_json_is_masked_if_it_names_a_secret(told: dict[str, object], hi
     encoded = base64.b64encode(json.dumps(told).encode()).decode()
 
     assert (encoded not in mask(f"value {encoded} was refused")) is hidden
+
+
+def test_no_secret_of_a_command_or_of_a_folder_name_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    token = "hf_" + word(random.Random(5), 34)
+    command = ("torchrun", "train.py", "--api-key", token)
+    (tmp_path / token).mkdir()
+    raised = 'Traceback (most recent call last):\n  File "/a/train.py", line 10, in f\nRuntimeError: NCCL error\n'
+    (tmp_path / token / "rank0.log").write_text(raised)
+
+    Examination(command=command, observations={"gpus": ("yes", "seen")}).save()
+    main(["triage", token])
+
+    assert doctor_result.of_run(command)
+    kept = {path.name: path.read_text() for path in (tmp_path / "state").iterdir() if path.is_file()}
+    assert {"doctor.json", "last.json"} <= set(kept)
+    assert not [name for name, text in kept.items() if token in text]
