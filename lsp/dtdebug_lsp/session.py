@@ -60,7 +60,7 @@ class Protocol(LanguageServerProtocol):
 
 
 class _Messages:
-    """Standard input without the headers that nobody reads: pygls asks a thread for each line, whatever it holds."""
+    """Standard input without unused headers: pygls asks a thread for each line, whatever it holds."""
 
     def __init__(self, stdin: BinaryIO) -> None:
         self._stdin = stdin

@@ -39,7 +39,7 @@ class Judge:
         self._worded: set[bytes] = set()
         """Shapes that matched by their words alone, whose meaning may depend on their digits."""
         self._said: dict[bytes, bool] = {}
-        """What `says` has answered: the ranks of a job print the same lines."""
+        """Answers of `says` by line: the ranks of a job print the same ones."""
         self._examples: dict[str, list[float]] = {}
 
     def learn(self, rows: Sequence[KeptLine]) -> None:
