@@ -22,7 +22,7 @@ def spec(app: object = None) -> dict[str, Any]:
     return {
         "dtdebug": {
             "version": 2,
-            "argv": [sys.executable, "-m", "dtdebug_lsp"],
+            "argv": [sys.executable, "-P", "-m", "dtdebug_lsp"],
             "languages": ["python"],
             "mime_types": ["text/x-python", "text/x-ipython"],
             "display_name": "dtdebug",

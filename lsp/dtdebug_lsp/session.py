@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import sys
 import time
 from collections.abc import Iterable
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
@@ -32,6 +33,8 @@ _PATIENCE_S = 1.0
 """Seconds that the first check waits for the client's settings."""
 _REST_S = 3.0
 """Seconds without a check after which garbage is collected; the collector never runs while someone types."""
+_HEADER = 4096
+"""Maximum bytes of a header that are held at a time."""
 _MOST_CHECKS = 500
 """Number of checks without such a pause after which it is collected all the same."""
 
@@ -54,6 +57,21 @@ class Protocol(LanguageServerProtocol):
             if isinstance(data.get("method"), str) and isinstance(data.get("id"), int | str):
                 self._send_response(data["id"], None, error.to_response_error())
             raise
+
+
+class _Messages:
+    """Standard input without unused headers: pygls asks a thread for each line, whatever it holds."""
+
+    def __init__(self, stdin: BinaryIO) -> None:
+        self._stdin = stdin
+        self.read = stdin.read
+
+    def readline(self) -> bytes:
+        """Return the next line that tells a length or ends the headers; none at the end."""
+        while line := self._stdin.readline(_HEADER):
+            if line.startswith(b"Content-Length") or not line.strip():
+                break
+        return line
 
 
 class Server(LanguageServer):
@@ -90,7 +108,7 @@ class Server(LanguageServer):
 
     def start_io(self, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None) -> None:
         """Serve on standard input and output."""
-        super().start_io(stdin, stdout or self._stdout)
+        super().start_io(cast("BinaryIO", _Messages(stdin or sys.stdin.buffer)), stdout or self._stdout)
 
     def report_server_error(self, error: Exception, source: Any) -> None:
         """Log a line only, as the user has not asked for anything."""
@@ -100,7 +118,7 @@ class Server(LanguageServer):
 
     def can(self, path: str) -> Any:
         """Return a capability of the client by its dotted name; None if it is absent."""
-        value: Any = self.client_capabilities
+        value: Any = getattr(self.protocol, "client_capabilities", None)  # none before the client has said who it is
         for name in path.split("."):
             value = getattr(value, name, None)
         return value

@@ -759,6 +759,29 @@ async def test_a_message_that_is_no_json_is_a_line_in_the_log(tmp_path):
             os.killpg(process.pid, signal.SIGKILL)
 
 
+async def test_headers_that_nobody_reads_and_a_client_that_does_not_say_who_it_is_are_held(tmp_path):
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "dtdebug_lsp"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=os.environ | {"DTDEBUG_STATE": str(tmp_path)},
+        start_new_session=True,
+    )
+    try:
+        early = b'{"jsonrpc": "2.0", "method": "initialized", "params": {}}'
+        known = b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"capabilities": {}}}'
+        headers = b"X: y\r\n" * 5_000 + b"X: " + b"y" * 100_000 + b"\r\n"
+        sent = b"".join(b"%sContent-Length: %d\r\n\r\n%s" % (headers, len(body), body) for body in (early, known))
+        answer, said = await asyncio.wait_for(process.communicate(sent), SECONDS)
+
+        assert b'"id": 1' in answer
+        assert b"Traceback" not in said
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
 async def test_the_server_ends_with_its_client(tmp_path):
     """An editor that crashed says no goodbye: its end of the pipe is closed, that is all."""
     process = await asyncio.create_subprocess_exec(

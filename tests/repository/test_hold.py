@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import gzip
+import itertools
 import json
 import os
 import random
@@ -137,6 +138,21 @@ OWN = {
     ),
     "of the editor's state": ("handoff", "server", "documents"),
 }  # fmt: skip
+
+
+def test_a_python_that_we_start_imports_nothing_from_the_folder_it_starts_in() -> None:
+    found = []
+    for package in (dtdebug, dtdebug_lsp):
+        for path in Path(package.__file__ or "").parent.rglob("*.py"):
+            if "notebooks" in path.parts:
+                continue
+            for node in ast.walk(ast.parse(path.read_bytes())):
+                words = [ast.unparse(word) for word in node.elts] if isinstance(node, ast.List | ast.Tuple) else []
+                for python, option in itertools.pairwise(words):
+                    if python == "sys.executable" and option.startswith("'-") and option not in ("'-P'", "'-I'"):
+                        found.append(f"{path.name}:{node.lineno}")
+
+    assert not found
 
 
 def test_no_other_module_opens_a_file_by_its_name() -> None:

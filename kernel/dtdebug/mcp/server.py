@@ -126,7 +126,7 @@ def _run(verb: str, *arguments: str, given: str = "") -> tuple[Any, str]:
         ToolError: wrong usage, unreadable input, or no answer in time.
 
     """
-    command: Sequence[str] = [sys.executable, "-m", "dtdebug", verb, "--format", "json", *arguments]
+    command: Sequence[str] = [sys.executable, "-P", "-m", "dtdebug", verb, "--format", "json", *arguments]
     try:
         started = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True

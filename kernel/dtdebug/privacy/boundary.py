@@ -23,7 +23,7 @@ from dtdebug_taxonomy.model.snapshot import Snapshot
 
 __all__ = ["diagnose", "mask_snapshot", "plain"]
 
-_READ = ("situation", "output", "cell", "cells", "exception", "accounts", "verdict", "notes")
+_READ = ("situation", "output", "source", "cell", "cells", "exception", "accounts", "verdict", "notes")
 """Parts of a snapshot that hold text as it was read; the other parts come from records, which hold no secrets."""
 _SHORT, _LONG, _CUT = 4, 8, 6
 """Minimum length of a value masked as a separate word, of one masked anywhere, and of a piece left by truncation.

@@ -26,7 +26,7 @@ def gpus(command: Sequence[str] | None = None, timeout: float = TIMEOUT) -> tupl
     if command is None:
         if sys.platform.startswith("linux") and not _DRIVER.exists():
             return (), ""
-        command = (sys.executable, "-m", "dtdebug.process.gpus")
+        command = (sys.executable, "-P", "-m", "dtdebug.process.gpus")
     try:
         done = subprocess.run(command, capture_output=True, timeout=timeout, check=True, stdin=subprocess.DEVNULL)
         return msgspec.json.decode(done.stdout, type=tuple[Gpu, ...]), ""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from dtdebug.errors import UsageError
+from dtdebug.privacy.sanitize import arguments
 from dtdebug.storage import state_dir
 
 _LIFE = 3600.0
@@ -25,13 +26,14 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
 
     def save(self) -> bool:
         """Store it; False if the state directory can't be written."""
-        return state_dir.save(state_dir.DOCTOR, msgspec.structs.replace(self, time=time.time()))
+        shown = tuple(arguments(self.command))
+        return state_dir.save(state_dir.DOCTOR, msgspec.structs.replace(self, command=shown, time=time.time()))
 
 
 def of_run(command: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return the measurements for exactly this command within the last hour."""
+    """Return the measurements for exactly this command, up to its secrets, within the last hour."""
     kept = state_dir.load(state_dir.DOCTOR, Examination)
-    known = kept is not None and kept.command == tuple(command) and 0 <= time.time() - kept.time < _LIFE
+    known = kept is not None and kept.command == tuple(arguments(command)) and 0 <= time.time() - kept.time < _LIFE
     return kept.observations if kept is not None and known else {}
 
 

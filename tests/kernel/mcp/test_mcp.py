@@ -120,3 +120,16 @@ def test_an_interrupt_ends_it_though_its_client_stays(taken_by):
 
     assert b'"serverInfo"' in answer
     assert 130 == status
+
+
+def test_a_tool_runs_no_module_of_the_folder_in_which_the_agent_works(tmp_path, monkeypatch):
+    from dtdebug.mcp import server
+
+    (tmp_path / "train.log").write_text("RuntimeError: NCCL error in: a.cpp:1\n")
+    for name in ("dtdebug", "json", "msgspec"):
+        (tmp_path / f"{name}.py").write_text("open('ran', 'w')\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
+
+    assert server.diagnose(path="train.log").answer
+    assert not (tmp_path / "ran").exists()

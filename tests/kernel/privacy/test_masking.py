@@ -13,11 +13,14 @@ import msgspec
 import pytest
 from secrets_data import HARMLESS, HARMLESS_TOO, LETTERS, VENDORS, WRITTEN, kinds, places, word
 
+from dtdebug.cli.main import main
 from dtdebug.presentation.diagnosis_card import bundle
 from dtdebug.privacy import boundary
 from dtdebug.privacy.redact import environment, mask
 from dtdebug.privacy.redact.secret_names import secret
 from dtdebug.privacy.sanitize import MASK, arguments, clean
+from dtdebug.storage import doctor_result
+from dtdebug.storage.doctor_result import Examination
 from dtdebug.storage.last_failure import LastFailure
 from dtdebug.wizard.session import Session, to_json
 from dtdebug_taxonomy.knowledge.loader import load
@@ -488,3 +491,35 @@ def test_a_secret_that_is_broken_over_lines_is_masked_to_its_end(turn):
     masked = mask(f"api_key: {turn.join(parts)}\nstep 1")
     assert not any(part in masked for part in parts)
     assert masked.endswith("step 1")
+
+
+@pytest.mark.parametrize(
+    ("told", "hidden"),
+    [
+        ({"api_address": "https://tracker.example", "api_key": "3f2b8c1e-77aa-4b52-9f6d-0c1d2e3f4a5b"}, True),
+        ({"auths": {"registry.example": {"username": "u", "password": "Zk93kdl20sKd"}}}, True),
+        ({"step": 12, "loss": [1.2345, 2.3456], "name": "train run number four", "rank": 3}, False),
+    ],
+)
+def test_encoded_json_is_masked_if_it_names_a_secret(told: dict[str, object], hidden: bool) -> None:
+    encoded = base64.b64encode(json.dumps(told).encode()).decode()
+
+    assert (encoded not in mask(f"value {encoded} was refused")) is hidden
+
+
+def test_no_secret_of_a_command_or_of_a_folder_name_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    token = "hf_" + word(random.Random(5), 34)
+    command = ("torchrun", "train.py", "--api-key", token)
+    (tmp_path / token).mkdir()
+    raised = 'Traceback (most recent call last):\n  File "/a/train.py", line 10, in f\nRuntimeError: NCCL error\n'
+    (tmp_path / token / "rank0.log").write_text(raised)
+
+    Examination(command=command, observations={"gpus": ("yes", "seen")}).save()
+    main(["triage", token])
+
+    assert doctor_result.of_run(command)
+    kept = {path.name: path.read_text() for path in (tmp_path / "state").iterdir() if path.is_file()}
+    assert {"doctor.json", "last.json"} <= set(kept)
+    assert not [name for name, text in kept.items() if token in text]

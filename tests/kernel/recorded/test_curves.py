@@ -13,6 +13,7 @@ from dtdebug.recorded.curves.compare import compare
 from dtdebug.recorded.curves.event_files import masked_crc, read_scalars
 from dtdebug.recorded.curves.judge import findings
 from dtdebug.recorded.curves.names import meaning
+from dtdebug.recorded.curves.printed import PrintedLines
 from dtdebug.recorded.curves.read import read_curves, read_printed
 from dtdebug.recorded.curves.report import judge, short_answer
 from dtdebug.recorded.things import recognise
@@ -386,3 +387,19 @@ def test_a_gate_that_can_not_be_checked_is_a_usage_error(text, limit, says, tmp_
         status = ended.code
     assert status == 2
     assert says in capsys.readouterr().err
+
+
+def test_errors_among_steps_cost_no_value_and_a_value_that_comes_late_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[bytes] = []
+    pairs = PrintedLines._pairs
+    monkeypatch.setattr(PrintedLines, "_pairs", lambda self, line: read.append(line) or pairs(self, line))
+    errors = "".join(f"[rank{n % 8}]: RuntimeError: thing {n} broke\n" for n in range(2_000))
+    waits = "".join(f"step {n} loss: -\n" for n in range(500))
+    steps = "".join(f"step {n} loss: {2 - n / 1000}\n" for n in range(500, 900))
+
+    found = read_printed(errors + waits + steps, "train.log")
+
+    (curve,) = found.curves
+    assert curve.steps[-1] == 899
+    assert len(curve.steps) > 300
+    assert sum(b"broke" in line for line in read) < 250

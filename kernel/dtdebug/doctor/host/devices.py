@@ -83,7 +83,8 @@ def devices() -> DriverAnswer:
         why = "devices of AMD are not known to doctor" if has_some() else "no driver of devices on this host"
         return DriverAnswer(why=why)
     by_library = find_spec("pynvml") is not None
-    words = [sys.executable, "-c", _ASK] if by_library else ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    ask = [sys.executable, "-P", "-c", _ASK]
+    words = ask if by_library else ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
     text, why = answer_of(words, _ASKING, "the driver")
     if why:
         return DriverAnswer(why=why)

@@ -110,7 +110,7 @@ def command(lab: Lab, script: Path, python: str = sys.executable) -> list[str]:
 def _command(lab: Lab, script: Path, run: RunFolder) -> list[str]:
     options = ["--folder", str(run.path), "--hang-after", f"{lab.hang_after_s:g}", "--stop-on-not-understood"]
     options += [instrument(lab.violates)] if lab.violates else []
-    return [sys.executable, "-m", "dtdebug", "run", *options, "--", *command(lab, script)]
+    return [sys.executable, "-P", "-m", "dtdebug", "run", *options, "--", *command(lab, script)]
 
 
 def instrument(name: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from dtdebug.privacy.redact import (
     assignments,
@@ -40,12 +41,19 @@ _TAIL = re.compile(
 """A line of a few mixed letters and digits, which are those that the lines above it did not hold."""
 _LINES, _LEAST, _LONG = 32, 12, 24
 """Maximum lines over which a secret is followed, and least characters of what its first line holds, for a tail too."""
+_SHORT = 1_000
+"""Maximum length of a text whose masked form is remembered: the ranks of a job print the same lines."""
 _NARROW = {0xFF01 + n: 0x21 + n for n in range(94)}
 """Full-width letters and marks, as East Asian keyboards write them -> ASCII, at the same places."""
 
 
 def mask(text: str) -> str:
     """Return the text with secrets replaced by `***`; line breaks stay where they are."""
+    return _of_short(text) if len(text) <= _SHORT else mask_secrets(text)[0]
+
+
+@lru_cache(maxsize=8192)
+def _of_short(text: str) -> str:
     return mask_secrets(text)[0]
 
 

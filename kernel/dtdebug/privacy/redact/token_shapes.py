@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import bisect
 import itertools
 import re
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from dtdebug.privacy.redact import assignments
 from dtdebug.privacy.redact.randomness import is_hash, is_opaque, is_random
 from dtdebug.privacy.redact.secret_names import secret
 from dtdebug_taxonomy.knowledge.cache import load_cached
@@ -68,8 +70,8 @@ _ENDS = lazy_re(r"\.[a-z][a-z\d]{1,7}(?![\w.-])")
 _DIGEST = lazy_re(r"(?i)(?:sha\d{1,3}|md5|blake\d\w?)(?:-|[:=]\Z)")
 _PART = lazy_re(r"(?<=/)[A-Za-z0-9_@-]{8,256}")
 _WORD_BEGINS = lazy_re(r"[\s\"'=,;:()\[\]{}<>|`]")
-_CONTENT = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "PD94bWw", "PHN2Zy", "AAAA", "JVBER", "H4sI", "eyJ", "_Z")
-"""Beginnings of encoded images, archives, JSON and C++ names; a signed token has dots and is matched earlier."""
+_CONTENT = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "PD94bWw", "PHN2Zy", "AAAA", "JVBER", "H4sI", "_Z")
+"""Beginnings of encoded images, archives and C++ names."""
 _NUMBERED = lazy_re(
     r"(?i)(?:(?<![a-z])id|uid|hash|digest|checksum|tag|group)\\{0,3}[\"']?"
     r"(?:[ \t]{0,3}[:=][ \t]{0,3}|[ \t])\\{0,3}[\"']?\Z"
@@ -133,6 +135,8 @@ def _is_harmless_run(text: str, run: re.Match[str], addresses: list[tuple[int, i
     """True for a random string that is not secret: an image, digest, alphabet, or part of a path or link."""
     begin = run.start()
     before = text[max(0, begin - 64) : begin]
+    if run[0].startswith("eyJ"):
+        return not _holds_secret(run[0])
     content = run[0].startswith(_CONTENT) or "bcdefghijk" in run[0].lower() or before.endswith("base64,")
     if "/" in run[0] and _ENDS.match(text, run.end()):
         return True
@@ -149,6 +153,13 @@ def _is_harmless_run(text: str, run: re.Match[str], addresses: list[tuple[int, i
             else _CAPABLE.search(link + run[0]) is None
         )
     return _in_path(text, begin)
+
+
+def _holds_secret(run: str) -> bool:
+    """True if encoded JSON names a secret; a signed token has dots and is matched earlier."""
+    letters = run.rstrip("=").translate({ord("-"): "+", ord("_"): "/"})
+    text = base64.b64decode(letters[: len(letters) // 4 * 4]).decode("utf-8", "replace")
+    return bool(assignments.spans(text))
 
 
 def _in_path(text: str, begin: int) -> bool:

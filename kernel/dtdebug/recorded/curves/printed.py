@@ -74,6 +74,8 @@ _NOT_LOADED = re.compile(
 _ALL_WORDS = (*_VALUES, *_LOAD_WORDS, b"Epoch", b"epoch", b"%|", b"[batch=")
 _MANY, _EACH = 12_000, 4
 """Lines of one shape that are read; after them, each fourth is. NaN is another shape, and so is never left out."""
+_BARREN, _AMONG = 64, 16
+"""Lines of one shape without a value, such as errors, that are read; after them, each sixteenth is, until one has."""
 _EPOCH_HEADS = (b"Epoch", b"epoch")
 _VARYING = b"0123456789.+-, \t"
 _ONE_NUMBER = re.compile(_NUMBER, re.ASCII).match
@@ -146,6 +148,8 @@ class PrintedLines:
         self._series, self._file, self._rank = series, file, rank
         self._keys: dict[bytes, Name | None] = {}
         self._plans: dict[bytes, Plan | None] = {}
+        self._barren: dict[bytes, int] = {}
+        """Shape -> number of lines of it since the last one with a value."""
         self._head: Head | None = None
         self._epoch = -1.0
 
@@ -178,28 +182,40 @@ class PrintedLines:
 
     def _part(self, line: bytes, number: int) -> None:
         """Read one line, or one state of a line that is printed over and over."""
+        shape = line[:_CUT].translate(None, _VARYING)
+        if barren := self._barren.get(shape, 0):
+            self._barren[shape] = barren + 1
+            if barren >= _BARREN and barren % _AMONG:
+                return
+        tells = False
         if line[:5] in _EPOCH_HEADS and (found := _EPOCH.match(line)) is not None:
-            self._epoch = float(found[1])
+            self._epoch, tells = float(found[1]), True
         for word in _LOAD_WORDS:
             if word in line and _LOADS.search(line, 0, _CUT) and not _NOT_LOADED.search(line, 0, _CUT):
                 self._series.note_load(self._file, number)
+                tells = True
                 break
-        for word in _VALUES:
-            if word in line:
-                self._line(line, number)
-                return
-        if b"%|" in line or b"[batch=" in line:
+        if any(word in line for word in _VALUES):
+            tells = self._line(line, number, shape) or tells
+        elif b"%|" in line or b"[batch=" in line:
             self._counter(line, number)
+            tells = True
+        if tells:
+            self._barren.pop(shape, None)
+        elif not barren:
+            if len(self._barren) >= _CACHE:
+                self._barren.clear()
+            self._barren[shape] = 1
 
-    def _line(self, line: bytes, number: int) -> None:
+    def _line(self, line: bytes, number: int, shape: bytes) -> bool:
+        """Read a line with a word of a value; return whether it holds one."""
         if len(line) > _CUT:
             line = line[:_CUT]
         if b"\x1b" in line:
             line = _ESCAPE.sub(b"", line)
-        shape = line.translate(None, _VARYING)
+            shape = line.translate(None, _VARYING)
         plan = self._plans.get(shape)
-        if plan is None or not self._follow(plan, line, number):
-            self._read_line(line, number, shape)
+        return (plan is not None and self._follow(plan, line, number)) or self._read_line(line, number, shape)
 
     def _follow(self, plan: Plan, line: bytes, number: int) -> bool:  # noqa: PLR0912 - each call would cost too much
         """Read a line as one of its shape was read before; return False if it is not laid out like it."""
@@ -256,15 +272,17 @@ class PrintedLines:
         owner = Owner(self._file, rank)
         return [self._series.curve(owner, name, unit) for name in names]
 
-    def _read_line(self, line: bytes, number: int, shape: bytes) -> None:
-        """Read a line of a shape that was not seen before."""
+    def _read_line(self, line: bytes, number: int, shape: bytes) -> bool:
+        """Read a line of a shape that was not seen before; return whether it holds a value."""
         pairs = list(self._pairs(line))
         values = [pair for pair in pairs if pair.name.kind not in ("step", "epoch")]
-        count = self._count(line, pairs, number) if values else None
-        if count is None and values and all(pair.name.kind == "memory" for pair in values):
+        if not values:
+            return False
+        count = self._count(line, pairs, number)
+        if count is None and all(pair.name.kind == "memory" for pair in values):
             count = Count(float(number), "line", -1)
         if count is None:
-            return
+            return True
         rank, rank_at = self._rank, -1
         if rank is None and (found := _RANK.match(line)) is not None:
             group = next(i for i in range(1, 5) if found[i] is not None)
@@ -278,10 +296,11 @@ class PrintedLines:
             if value == 0 and not _is_exact_zero(pair.text):
                 curve.exact = False
         if shape in self._plans:
-            return
+            return True
         if len(self._plans) >= _CACHE:
             self._plans.clear()
         self._plans[shape] = self._plan(line, values, count, rank_at)
+        return True
 
     def _plan(self, line: bytes, values: list[Value], count: Count, rank_at: int) -> Plan | None:
         """Return how to read the next line of this shape; None where its step is not on the line."""

@@ -56,6 +56,7 @@ class Waits:
         if state is not None and state.alive is False and not is_victim(state):
             return  # the dump of a rank ended by others still shows what it waited for
         pending = state.pending if state is not None else None
+        before = len(self.waits)
         if p is not None:
             first: dict[str, Open] = {}
             for o in p.open:
@@ -70,7 +71,7 @@ class Waits:
                 # an operation that all have entered is not waited in while it is queued
                 if missing or (self.at_head(rank, o) and not self.unbegun(rank, o.group, o.seq)):
                     self.waits.append(Wait(rank, o.group, p.symbol_table[o.symbol].op, o.seq, o.position, missing))
-        known = {(w.group, w.op) for w in self.waits if w.rank == rank}
+        known = {(w.group, w.op) for w in self.waits[before:]}
         if pending is not None and (pending.group, pending.op) not in known:
             self._live(rank, pending, recorded=bool(p is not None and p.open))
 

@@ -18,6 +18,8 @@ from dtdebug_taxonomy.text.pattern_matcher import PatternHit
 _DIGITS = b"0123456789abcdefABCDEF"
 _MOST = 200_000
 """Maximum number of shapes remembered."""
+_MOST_SAID = 1_000
+"""Maximum number of lines remembered."""
 _ROLES = ("root", "cascade")
 _HEAD = 400
 
@@ -36,6 +38,8 @@ class Judge:
         self.telling: dict[bytes, bool] = {}
         self._worded: set[bytes] = set()
         """Shapes that matched by their words alone, whose meaning may depend on their digits."""
+        self._said: dict[bytes, bool] = {}
+        """Answers of `says` by line: the ranks of a job print the same ones."""
         self._examples: dict[str, list[float]] = {}
 
     def learn(self, rows: Sequence[KeptLine]) -> None:
@@ -73,7 +77,12 @@ class Judge:
         """True if a telling line reports a failure with its own digits, unlike `skipped: 0`."""
         if shape(raw) not in self._worded:
             return True
-        return any(self._is_message(hit) and self._of_failure(hit) for hit in self._matcher.hits(_text(raw)))
+        if raw not in self._said:
+            if len(self._said) >= _MOST_SAID:
+                self._said.clear()
+            hits = self._matcher.hits(_text(raw))
+            self._said[raw] = any(self._is_message(hit) and self._of_failure(hit) for hit in hits)
+        return self._said[raw]
 
     def _tells(self, rows: Sequence[KeptLine], new: Sequence[int]) -> set[int]:
         once = list({shape(rows[i].raw): i for i in reversed(new)}.values())[::-1]
