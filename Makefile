@@ -51,7 +51,7 @@ layers: $(VENV)/.core | $(PIP)
 tidy: $(VENV)/.core | $(PIP) ## the rules that the knowledge keeps
 	$(BIN)/python -m dtdebug_taxonomy.dev.lint tests/samples
 
-words: $(VENV)/.ready ## fit the reader of words to the rated cases and the sentences of the knowledge
+words: $(VENV)/.ready ## fit the reader of words to rated cases, sentences of the knowledge and written texts
 	$(BIN)/python -m pip install --quiet --group words
 	$(BIN)/python benchmarks/fit_words.py
 

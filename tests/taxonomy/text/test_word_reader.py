@@ -41,6 +41,16 @@ def test_the_committed_weights_are_those_of_the_committed_texts(fit_words):
         assert not fitted & {text for c in cases for text in (c.get("situation"), *c.get("rewordings", ()))}
 
 
+def test_written_texts_are_of_known_causes_and_stand_once():
+    """A cause that is renamed is renamed there too; a text that stands twice would count twice."""
+    lines = (ROOT / "tests" / "written.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    causes = {symptom.id: {"", *(cause.id for cause in symptom.cause)} for symptom in load().symptoms.values()}
+    assert all(row["cause"] in causes[row["symptom"]] for row in rows)
+    assert len({row["text"] for row in rows}) == len(rows)
+    assert rows == sorted(rows, key=lambda row: (row["symptom"], row["cause"], row["text"]))
+
+
 def test_fitting_twice_gives_the_same_bytes(fit_words):
     """The file depends on nothing but the texts."""
     pytest.importorskip("numpy")
