@@ -52,7 +52,9 @@ def compare_groups(window: Window, given: dict[int, Any], *, fits: bool) -> dict
         told.setdefault("apart", []).extend(sharded_rows(apart, _telling(again.grads.get(lead, {})), common))
     rows = [row for lead in joined.given for row in _gradients(joined.given[lead]["rows"], again, lead)]
     order = {name: place for place, name in enumerate(window.order)}
-    told.get("apart", []).sort(key=lambda row: order.get(row[0], 0))
+    called = [name for members in joined.seen.values() for call in members[0] for name, _ in call]
+    used = {name: place for place, name in enumerate(called)}  # a model may hold its layers in another order
+    told.get("apart", []).sort(key=lambda row: used.get(row[0].rpartition(".")[0], -1))
     told["scaled"] = joined.scaled
     told["gradients"] = sorted((row for row in rows if row[1]), key=lambda row: order.get(row[0], 0))
     told["agree"] = [len(rows), max((row[3] for row in rows if not row[1]), default=0.0)]
